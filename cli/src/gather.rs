@@ -6,7 +6,7 @@ use crate::api::ApiObjects;
 use crate::error::error_chain;
 use aws_client::store::Store;
 use aws_cloud::fleet::{last_launch_failure, observe_fleet};
-use aws_cloud::{CloudClients, console};
+use aws_cloud::{CloudClients, console_output};
 use engine::Failure;
 use fleet::{
     ApiError, AwsFleet, BootStage, Fleet, Group, InstanceStatus, LaunchFailure, Node, RoleWait,
@@ -117,7 +117,7 @@ async fn running_boot_stage(
     if let Some(cause) = status.waits.first() {
         return (BootStage::from_wait(cause), unread);
     }
-    let (console, gap) = match console(sources.clients, id).await {
+    let (console, gap) = match console_output(sources.clients, id).await {
         Ok(console) => {
             let read = |text: &str| BootStage::from_console(&status.instance, text, now());
             (console.map(|console| read(&console.text)), unread)
@@ -125,7 +125,7 @@ async fn running_boot_stage(
         Err(failure) => (None, Some(unread.unwrap_or(failure.to_string()))),
     };
     let latest = latest_boot_stage(report, console);
-    let boot = latest.unwrap_or_else(|| BootStage::unknown(&status.instance, now()));
+    let boot = latest.unwrap_or_else(|| BootStage::without_report(&status.instance, now()));
     (boot, gap)
 }
 

@@ -96,7 +96,7 @@ pub fn aws_hint(failure: &Failure) -> String {
 
 /// The error for an unknown cluster name. `all` are the names in the store.
 pub fn no_cluster_error(name: &str, url: &str, all: &[String]) -> CommandError {
-    let near = spec::read::nearest::nearest(name, all.iter().map(String::as_str));
+    let near = spec::read::nearest::nearest_name(name, all.iter().map(String::as_str));
     let hint = match near {
         Some(near) => format!("did you mean {near}?"),
         None => {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Bytes at the start of a disk that must be zero for the disk to count as blank. Every partition table and file system has
 /// its first structures there.
-const LOOKED_AT: u64 = 1 << 20;
+const PROBED_BYTES: u64 = 1 << 20;
 
 /// Exit code of `blkid -p` when it recognizes nothing (blkid(8), "EXIT STATUS").
 const NOTHING_FOUND: i32 = 2;
@@ -38,7 +38,7 @@ impl Host {
         Ok(match probe.code {
             Some(NOTHING_FOUND) if is_zero(file).map_err(failed)? => DeviceContent::Blank,
             Some(NOTHING_FOUND) => DeviceContent::Unrecognized,
-            Some(0) => match (probe.value("TYPE"), probe.value("PTTYPE")) {
+            Some(0) => match (probe.tag_value("TYPE"), probe.tag_value("PTTYPE")) {
                 (Some(kind), None) => DeviceContent::FileSystem { kind },
                 (Some(kind), Some(table)) => DeviceContent::Other(format!(
                     "both {kind} and a {table} partition table: remove the wrong signature with wipefs"
@@ -46,14 +46,14 @@ impl Host {
                 (None, Some(table)) => DeviceContent::Other(format!("a {table} partition table")),
                 (None, None) => DeviceContent::Other("a signature without a type".to_owned()),
             },
-            _ => DeviceContent::Other(format!("signatures of several kinds ({})", probe.complaint)),
+            _ => DeviceContent::Other(format!("signatures of several kinds ({})", probe.stderr)),
         })
     }
 
     /// The UUID of the file system on a device; `None` if blkid finds none.
     pub fn file_system_uuid(&self, device: &Path) -> Result<Option<String>, Error> {
         let probe = self.probe_device(device)?;
-        Ok(probe.value("UUID").filter(|_| probe.code == Some(0)))
+        Ok(probe.tag_value("UUID").filter(|_| probe.code == Some(0)))
     }
 
     fn probe_device(&self, device: &Path) -> Result<Probe, Error> {
@@ -61,7 +61,7 @@ impl Host {
         let output = self.run_program("blkid", &["-p", "-o", "export", &path])?;
         Ok(Probe {
             code: output.code,
-            complaint: output.error_output().to_owned(),
+            stderr: output.error_output().to_owned(),
             output: output.stdout,
         })
     }
@@ -71,11 +71,11 @@ impl Host {
 struct Probe {
     code: Option<i32>,
     output: String,
-    complaint: String,
+    stderr: String,
 }
 
 impl Probe {
-    fn value(&self, name: &str) -> Option<String> {
+    fn tag_value(&self, name: &str) -> Option<String> {
         let mut lines = self.output.lines().filter_map(|line| line.split_once('='));
         lines
             .find(|(key, value)| *key == name && !value.is_empty())
@@ -83,9 +83,9 @@ impl Probe {
     }
 }
 
-/// True if the first [`LOOKED_AT`] bytes of a disk are zero.
+/// True if the first [`PROBED_BYTES`] bytes of a disk are zero.
 fn is_zero(device: File) -> io::Result<bool> {
     let mut begin = Vec::new();
-    device.take(LOOKED_AT).read_to_end(&mut begin)?;
+    device.take(PROBED_BYTES).read_to_end(&mut begin)?;
     Ok(begin.iter().all(|byte| *byte == 0))
 }

@@ -3,7 +3,7 @@
 //! overwritten; random names, as those of the crate tempfile, would accumulate. It begins with a dot, so kubelet ignores it in
 //! the manifests folder.
 
-use crate::{Error, Host, Staged, owners};
+use crate::{Error, Host, StagedFile, owners};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -104,7 +104,12 @@ impl Host {
     }
 
     /// Begins an atomic write: creates the temporary file with its mode and owner.
-    pub fn stage_file(&self, path: &str, mode: u32, owner: Option<&str>) -> Result<Staged, Error> {
+    pub fn stage_file(
+        &self,
+        path: &str,
+        mode: u32,
+        owner: Option<&str>,
+    ) -> Result<StagedFile, Error> {
         let target = self.path_below_root(path);
         let begun = || {
             let beside = staged_path(&target)?;
@@ -117,7 +122,7 @@ impl Host {
             Ok((file, beside))
         };
         let (file, beside) = begun().map_err(Error::of_file("write", &target))?;
-        Ok(Staged::new(file, beside, target))
+        Ok(StagedFile::new(file, beside, target))
     }
 
     fn owner_ids(&self, owner: &str) -> Result<Option<(u32, u32)>, Error> {

@@ -132,7 +132,7 @@ fn is_same(held: &File, device: &Path) -> Result<bool, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mounted, Output, System};
+    use crate::{MountEntry, Output, System};
     use std::io;
     use std::sync::{Arc, Mutex};
 
@@ -162,7 +162,7 @@ mod tests {
             })
         }
 
-        fn mounts(&self) -> io::Result<Vec<Mounted>> {
+        fn mounts(&self) -> io::Result<Vec<MountEntry>> {
             Ok(Vec::new())
         }
 

@@ -22,8 +22,8 @@ pub use error::Error;
 pub use ext4::is_outgrown;
 pub use files::{is_staged_name, read_text_file, write_secret_file};
 pub use format::{Formattable, NewFileSystem};
-pub use mounts::Mounted;
-pub use staged::Staged;
+pub use mounts::MountEntry;
+pub use staged::StagedFile;
 pub use system::{LocalSystem, Output, System};
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Lists, makes and removes mounts.
+//! Lists, creates and removes mounts of the host.
 
 use crate::{Error, Host};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use sys_mount::MountFlags;
 
 /// A mount, from `/proc/self/mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mounted {
+pub struct MountEntry {
     /// Mount point, including the root folder.
     pub path: PathBuf,
     /// Device, or what the file system type shows in its place.
@@ -19,20 +19,20 @@ pub struct Mounted {
 
 impl Host {
     /// All mounts, oldest first.
-    pub fn mounts(&self) -> Result<Vec<Mounted>, Error> {
+    pub fn mounts(&self) -> Result<Vec<MountEntry>, Error> {
         let table = Path::new("/proc/self/mountinfo");
         self.system.mounts().map_err(Error::of_file("read", table))
     }
 
     /// The mount at a folder; the newest if there are several.
-    pub fn mounted_at(&self, folder: &str) -> Result<Option<Mounted>, Error> {
+    pub fn mounted_at(&self, folder: &str) -> Result<Option<MountEntry>, Error> {
         let folder = self.path_below_root(folder);
         let mut mounts = self.mounts()?.into_iter();
         Ok(mounts.rfind(|mount| mount.path == folder))
     }
 
     /// The mount that a path is on; the newest if several have the same mount point.
-    pub fn mount_above(&self, path: &str) -> Result<Option<Mounted>, Error> {
+    pub fn mount_above(&self, path: &str) -> Result<Option<MountEntry>, Error> {
         let path = self.path_below_root(path);
         let mounts = self.mounts()?.into_iter();
         let above = mounts.filter(|mount| path.starts_with(&mount.path));
@@ -72,7 +72,7 @@ impl Host {
 
 /// Parses a table in the format of proc_pid_mountinfo(5): the fifth field is the folder, the sixth the options of the mount;
 /// after the dash follow type, source and the options of the file system. Returned paths lie below `root`.
-pub(crate) fn parse_mounts(table: &str, root: &Path) -> Vec<Mounted> {
+pub(crate) fn parse_mounts(table: &str, root: &Path) -> Vec<MountEntry> {
     let below = |path: String| match path.strip_prefix('/') {
         Some(path) => root.join(path),
         None => path.into(),
@@ -83,7 +83,7 @@ pub(crate) fn parse_mounts(table: &str, root: &Path) -> Vec<Mounted> {
         let mut back = back.split(' ').skip(1);
         let (path, source) = (front.get(4)?, back.next()?);
         let options = front.get(5).into_iter().copied().chain(back);
-        Some(Mounted {
+        Some(MountEntry {
             path: below(unescape_octal(path)),
             source: below(unescape_octal(source)),
             shared: front

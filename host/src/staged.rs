@@ -6,19 +6,19 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// An unfinished atomic write; the file gets its name with [`Staged::commit`].
+/// An unfinished atomic write; the file gets its name with [`StagedFile::commit`].
 #[derive(Debug)]
-pub struct Staged {
+pub struct StagedFile {
     file: File,
-    beside: PathBuf,
+    temporary_path: PathBuf,
     target: PathBuf,
 }
 
-impl Staged {
+impl StagedFile {
     pub(crate) fn new(file: File, beside: PathBuf, target: PathBuf) -> Self {
         Self {
             file,
-            beside,
+            temporary_path: beside,
             target,
         }
     }
@@ -32,17 +32,18 @@ impl Staged {
     /// Flushes the file and renames it to its final name.
     pub fn commit(self, host: &Host) -> Result<(), Error> {
         let kept = self.file.sync_all();
-        kept.and_then(|()| host.rename_durably(&self.beside, &self.target))
+        kept.and_then(|()| host.rename_durably(&self.temporary_path, &self.target))
             .map_err(Error::of_file("write", &self.target))
     }
 
     /// Removes the temporary file.
     pub fn discard(self) -> Result<(), Error> {
-        remove_if_there(&self.beside).map_err(Error::of_file("remove", &self.beside))
+        remove_if_there(&self.temporary_path)
+            .map_err(Error::of_file("remove", &self.temporary_path))
     }
 }
 
-impl Write for Staged {
+impl Write for StagedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }

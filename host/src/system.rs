@@ -1,6 +1,6 @@
 //! Access to programs, mounts and NVMe disks of the instance, as a trait that tests replace.
 
-use crate::mounts::{Mounted, flags_and_data, parse_mounts};
+use crate::mounts::{MountEntry, flags_and_data, parse_mounts};
 use nvme_amz::{Model, Nvme};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::{self, File};
@@ -14,9 +14,7 @@ use sys_mount::{Mount, MountFlags, PropagationType, UnmountFlags};
 pub struct Output {
     /// Exit code; `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// Standard output.
     pub stdout: String,
-    /// Standard error.
     pub stderr: String,
 }
 
@@ -41,7 +39,7 @@ pub trait System: Send + Sync {
     fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Output>;
 
     /// All mounts, oldest first.
-    fn mounts(&self) -> io::Result<Vec<Mounted>>;
+    fn mounts(&self) -> io::Result<Vec<MountEntry>>;
 
     /// Mounts the file system of a device at a folder, with options of mount(8).
     fn mount(&self, device: &Path, folder: &Path, kind: &str, options: &str) -> io::Result<()>;
@@ -143,7 +141,7 @@ impl System for LocalSystem {
         })
     }
 
-    fn mounts(&self) -> io::Result<Vec<Mounted>> {
+    fn mounts(&self) -> io::Result<Vec<MountEntry>> {
         // Mount points and options may be in any encoding.
         let table = fs::read(self.root.join("proc/self/mountinfo"))?;
         Ok(parse_mounts(&String::from_utf8_lossy(&table), &self.root))

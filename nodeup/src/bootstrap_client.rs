@@ -3,7 +3,7 @@
 
 use crate::retry::AttemptError;
 use anyhow::{Context, Error, anyhow};
-use aws_client::machine::Machine;
+use aws_client::machine::Ec2QueryClient;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use node::bootstrap::{Binding, IDENTITY_HEADER, RefusalReply, SignedIdentity};
@@ -25,8 +25,7 @@ pub(crate) struct BootstrapClient<'a> {
     /// BootConfig from user data.
     pub boot: &'a BootConfig,
     /// Signs with the instance's role.
-    pub machine: &'a Machine,
-    /// Clock for signatures.
+    pub machine: &'a Ec2QueryClient,
     pub clock: fn() -> SystemTime,
 }
 
@@ -100,7 +99,7 @@ impl BootstrapClient<'_> {
         let host = given.host_str().with_context(wrong)?;
         let host = host.trim_matches(['[', ']']).to_owned();
         let port = given.port_or_known_default().with_context(wrong)?;
-        let name = dns::bootstrap(&self.boot.cluster);
+        let name = dns::bootstrap_name(&self.boot.cluster);
         let url = Url::parse(&format!("https://{name}:{port}{path}")).with_context(wrong)?;
         Ok((url, host, port))
     }

@@ -29,7 +29,6 @@ pub struct BuildResult {
     pub store: Option<Store>,
 }
 
-/// Files to download.
 #[derive(Debug, Default)]
 pub struct NeededDownloads {
     /// Releases of other projects.

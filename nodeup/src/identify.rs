@@ -2,7 +2,7 @@
 
 use crate::facts;
 use anyhow::Context;
-use aws_client::machine::Machine;
+use aws_client::machine::Ec2QueryClient;
 use aws_client::{Clients, Imds};
 use node::config::{BootConfig, InstanceFacts};
 use std::fs;
@@ -16,7 +16,7 @@ pub struct InstanceIdentity {
     /// AWS clients with the credentials of the instance's role.
     pub clients: Clients,
     /// Signs requests with the instance's role.
-    pub machine: Machine,
+    pub machine: Ec2QueryClient,
 }
 
 pub async fn identify_instance(boot: &BootConfig) -> anyhow::Result<InstanceIdentity> {
@@ -28,7 +28,7 @@ pub async fn identify_instance(boot: &BootConfig) -> anyhow::Result<InstanceIden
     let zone = imds.get("meta-data/placement/availability-zone").await?;
     let region = imds.region().await?;
     let clients = Clients::load(region.as_deref(), None).await;
-    let machine = Machine::new(&clients, &imds).await?;
+    let machine = Ec2QueryClient::new(&clients, &imds).await?;
     let os_release = read_file("/etc/os-release").context("could not read /etc/os-release")?;
     let status = read_file("/proc/self/status").unwrap_or_default();
     let host = InstanceFacts {

@@ -22,7 +22,6 @@ use time::{Duration, OffsetDateTime};
 /// Result of joining. NodeConfig is not verified yet.
 #[derive(Debug)]
 pub(crate) struct JoinResult {
-    /// Text of NodeConfig.
     pub node_config: String,
     /// Certificates with their keys.
     pub certificates: BTreeMap<CertificateKind, IssuedCertificate>,
@@ -111,7 +110,7 @@ fn key_and_request(
             return Ok((request, key));
         }
     }
-    let (request, key) = create_request(leaf, &mut SystemKeys::at(now))?;
+    let (request, key) = create_request(leaf, &mut SystemKeys::issuing_at(now))?;
     write_secret_file(path, key.reveal().as_bytes())?;
     Ok((request, key))
 }

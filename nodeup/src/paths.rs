@@ -22,7 +22,6 @@ impl NodeupPaths {
         self.0.join(path.trim_start_matches('/'))
     }
 
-    /// The verified NodeConfig.
     pub fn node_config(&self) -> PathBuf {
         self.path_below_root(DIRECTORY).join("node-config.yaml")
     }

@@ -76,7 +76,6 @@ enum Leftover {
     Nothing,
     /// This many bytes of the expected content.
     Prefix(usize),
-    /// Other bytes.
     Other(Vec<u8>),
     /// The expected content and further bytes.
     Longer(Vec<u8>),

@@ -47,7 +47,7 @@ pub(crate) async fn build_client(
         names: Vec::new(),
         validity: VALIDITY,
     };
-    let issued = issue_certificate(&authority, &leaf, &mut SystemKeys::at(now))?;
+    let issued = issue_certificate(&authority, &leaf, &mut SystemKeys::issuing_at(now))?;
     let address = url
         .parse()
         .with_context(|| format!("{url} is not a valid URL of an API server"))?;

@@ -5,7 +5,7 @@ use crate::limited_log::LimitedLog;
 use crate::log::Log;
 use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
-use aws_client::machine::{Instance, Machine};
+use aws_client::machine::{Ec2QueryClient, Instance};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest as Request;
 use kube::api::{ListParams, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -40,7 +40,7 @@ type ApprovalLog = LimitedLog<(String, bool)>;
 /// that one Node does not block others.
 pub async fn approve_requests(
     client: Client,
-    machine: Machine,
+    machine: Ec2QueryClient,
     cluster: &str,
     log: &Log,
 ) -> anyhow::Result<()> {
@@ -85,7 +85,7 @@ pub async fn approve_requests(
 /// Approves the requests that EC2 confirms. Returns the others with the reasons.
 async fn approve_due<'a>(
     requests: &Api<Request>,
-    machine: &Machine,
+    machine: &Ec2QueryClient,
     cluster: &str,
     due: &[&'a Request],
     decision_log: &ApprovalLog,
@@ -94,10 +94,10 @@ async fn approve_due<'a>(
         .iter()
         .filter_map(|request| to_kubelet_request(request).instance().ok());
     let ids: BTreeSet<&str> = ids.collect();
-    let instances = describe_instances(machine, &ids.into_iter().collect::<Vec<_>>()).await?;
+    let answer = describe_instances(machine, &ids.into_iter().collect::<Vec<_>>()).await?;
     let mut left = Vec::new();
     for request in due {
-        match check_request(request, &instances, cluster) {
+        match check_request(request, &answer, cluster) {
             Ok(()) => match approve_request(requests, request).await? {
                 Ok(()) => log_decision(decision_log, request, Status::Finished, "approved"),
                 Err(why) => left.push((*request, why)),
@@ -109,12 +109,12 @@ async fn approve_due<'a>(
 }
 
 async fn describe_instances(
-    machine: &Machine,
+    machine: &Ec2QueryClient,
     ids: &[&str],
 ) -> anyhow::Result<BTreeMap<String, Instance>> {
     let mut found = BTreeMap::new();
     for ids in ids.chunks(BATCH_SIZE) {
-        let instances = machine.instances(&[("instance-id", ids)]).await?;
+        let instances = machine.describe_instances(&[("instance-id", ids)]).await?;
         found.extend(instances.into_iter().map(|one| (one.id.clone(), one)));
     }
     Ok(found)

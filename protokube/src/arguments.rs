@@ -9,7 +9,6 @@ pub const USAGE: &str =
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Invocation {
-    /// Run the service.
     Run(Arguments),
     /// Print this text and exit.
     Say(String),

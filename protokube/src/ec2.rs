@@ -1,6 +1,6 @@
 //! Calls of EC2, as a trait that tests replace.
 
-use aws_client::machine::{Instance, Machine, Volume};
+use aws_client::machine::{Ec2QueryClient, Instance, Volume};
 use engine::Failure;
 use node::etcd::{Holder, SeenVolume, volume_tag};
 use std::future::Future;
@@ -37,17 +37,17 @@ pub trait Ec2: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
-impl Ec2 for Machine {
+impl Ec2 for Ec2QueryClient {
     async fn describe_volumes(&self, filters: &[Filter<'_>]) -> Result<Vec<Volume>, Failure> {
-        Machine::volumes(self, filters).await
+        Ec2QueryClient::describe_volumes(self, filters).await
     }
 
     async fn describe_volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
-        Machine::volume(self, id).await
+        Ec2QueryClient::describe_volume(self, id).await
     }
 
     async fn describe_instances(&self, filters: &[Filter<'_>]) -> Result<Vec<Instance>, Failure> {
-        Machine::instances(self, filters).await
+        Ec2QueryClient::describe_instances(self, filters).await
     }
 
     async fn attach_volume(
@@ -56,7 +56,7 @@ impl Ec2 for Machine {
         instance: &str,
         device: &str,
     ) -> Result<(), Failure> {
-        Machine::attach_volume(self, volume, instance, device).await
+        Ec2QueryClient::attach_volume(self, volume, instance, device).await
     }
 }
 

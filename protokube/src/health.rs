@@ -21,7 +21,6 @@ use tokio::sync::Semaphore;
 const PATHS: &[&str] = &["/healthz", "/livez", "/readyz"];
 /// Timeout of a request to the API server, whose checks may be slow.
 const TIMEOUT: Duration = Duration::from_secs(14);
-/// Limit of connections.
 const MAX_CONNECTIONS: usize = 32;
 /// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -10,7 +10,6 @@ use time::OffsetDateTime;
 /// A clock; tests provide their own.
 pub type Clock = Arc<dyn Fn() -> OffsetDateTime + Send + Sync>;
 
-/// The system clock.
 pub fn system_clock() -> Clock {
     Arc::new(OffsetDateTime::now_utc)
 }
@@ -30,7 +29,7 @@ impl Identity {
         now: OffsetDateTime,
     ) -> anyhow::Result<Self> {
         let name = &leaf.common_name;
-        let issued = issue_certificate(authority, leaf, &mut SystemKeys::at(now));
+        let issued = issue_certificate(authority, leaf, &mut SystemKeys::issuing_at(now));
         let issued = issued.with_context(|| format!("could not issue a certificate for {name}"))?;
         let ends = certificate_end(&issued.certificate)
             .with_context(|| format!("the certificate for {name} cannot be parsed"))?;
@@ -66,7 +65,7 @@ mod tests {
     #[test]
     fn a_certificate_is_renewed_before_it_and_before_its_authority_ends() {
         let now = OffsetDateTime::UNIX_EPOCH + Duration::days(20_000);
-        let mut keys = SystemKeys::at(now);
+        let mut keys = SystemKeys::issuing_at(now);
         let authority = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
         let renewed = |validity| {
             let leaf = Leaf {

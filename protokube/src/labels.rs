@@ -4,7 +4,7 @@
 use crate::log::Log;
 use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
-use aws_client::machine::{Instance, Machine};
+use aws_client::machine::{Ec2QueryClient, Instance};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -35,7 +35,7 @@ struct DesiredLabels {
 /// Labels Nodes until a call of the API or EC2 fails.
 pub async fn label_nodes(
     client: Client,
-    machine: Machine,
+    machine: Ec2QueryClient,
     cluster: &str,
     log: &Log,
 ) -> anyhow::Result<()> {
@@ -86,9 +86,12 @@ fn is_unknown(nodes: &[PartialObjectMeta<Node>], wanted: &DesiredLabels) -> bool
 }
 
 /// Reads the desired labels of all instances of the cluster, with one call per page.
-async fn read_desired_labels(machine: &Machine, cluster: &str) -> anyhow::Result<DesiredLabels> {
+async fn read_desired_labels(
+    machine: &Ec2QueryClient,
+    cluster: &str,
+) -> anyhow::Result<DesiredLabels> {
     let tag = format!("tag:{CLUSTER_TAG}");
-    let instances = machine.instances(&[(&tag, &[cluster])]).await?;
+    let instances = machine.describe_instances(&[(&tag, &[cluster])]).await?;
     Ok(DesiredLabels {
         requested_at: Instant::now(),
         labels_by_node: instances
@@ -105,7 +108,7 @@ async fn read_desired_labels(machine: &Machine, cluster: &str) -> anyhow::Result
 fn labels_of(instance: &Instance, cluster: &str) -> Labels {
     let source = LabelSource {
         tags: &instance.tags,
-        profile_of_nodes: instance.profile == Some(names::iam(cluster, Role::Node)),
+        profile_of_nodes: instance.profile == Some(names::iam_name(cluster, Role::Node)),
     };
     let foreign = foreign_labels(source)
         .into_iter()

@@ -35,7 +35,6 @@ pub struct HealthGates {
     pub settled: watch::Receiver<BTreeMap<String, bool>>,
     /// URL of protokube's health server, without path.
     pub health: String,
-    /// Time between checks.
     pub pace: Duration,
 }
 

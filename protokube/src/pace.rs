@@ -13,7 +13,6 @@ pub enum PollResult {
     Change,
     /// Something is missing that this process cannot provide.
     Missing,
-    /// Everything is done.
     Rest,
 }
 
@@ -25,7 +24,6 @@ pub fn sleep_for(time: Duration) -> BoxFuture<'static, ()> {
     tokio::time::sleep(time).boxed()
 }
 
-/// Intervals between polls.
 #[derive(Clone, Copy, Debug)]
 pub struct PollPace {
     /// Interval after a change.

@@ -4,7 +4,7 @@
 
 use crate::log::Log;
 use anyhow::Context;
-use aws_client::machine::Machine;
+use aws_client::machine::Ec2QueryClient;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
@@ -22,7 +22,6 @@ const BATCH_SIZE: usize = 199;
 /// Intervals of the role.
 #[derive(Clone, Copy, Debug)]
 pub struct RemovalPace {
-    /// Time between rounds.
     pub interval: Duration,
     /// Time for which an instance must be missing before its Node is removed.
     pub missing_for: Duration,
@@ -41,7 +40,7 @@ impl Default for RemovalPace {
 /// instance: an answer of EC2 without it is not trusted.
 pub async fn remove_stale_nodes(
     client: Client,
-    machine: Machine,
+    machine: Ec2QueryClient,
     own: &str,
     pace: RemovalPace,
     log: &Log,
@@ -86,13 +85,13 @@ pub async fn remove_stale_nodes(
 /// id, so that a removed tag does not remove a Node. EC2 shows terminated instances for about an
 /// hour, so their state is checked.
 async fn find_existing(
-    machine: &Machine,
+    machine: &Ec2QueryClient,
     own: &str,
     names: &[String],
 ) -> anyhow::Result<Option<BTreeSet<String>>> {
     let ids = names.iter().map(String::as_str).chain([own]);
     let ids: Vec<&str> = ids.collect();
-    let instances = machine.instances(&[("instance-id", &ids)]).await?;
+    let instances = machine.describe_instances(&[("instance-id", &ids)]).await?;
     let alive = instances
         .into_iter()
         .filter(|one| one.state != "terminated");

@@ -12,7 +12,7 @@ use crate::pace::{PollPace, sleep_for};
 use crate::supervise::{Backoff, run_for, supervise_role};
 use crate::thread::run_on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal};
-use aws_client::machine::Machine;
+use aws_client::machine::Ec2QueryClient;
 use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
 use node::config::{EtcdCluster, etcd_members};
 use node::host::signing_duration;
@@ -57,7 +57,8 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
         if let Some(member) = build_member(daemon, &etcd, index) {
             let role_log = member_log(daemon, &etcd);
             let context = Arc::new(member);
-            let role = async |member: Arc<EtcdMember<Machine, EtcdHttp>>| member.run_member().await;
+            let role =
+                async |member: Arc<EtcdMember<Ec2QueryClient, EtcdHttp>>| member.run_member().await;
             spawn_supervised(&mut set, role_log, &context, role);
         }
     }
@@ -131,7 +132,7 @@ fn build_member(
     daemon: &DaemonState,
     etcd: &EtcdCluster,
     index: usize,
-) -> Option<EtcdMember<Machine, EtcdHttp>> {
+) -> Option<EtcdMember<Ec2QueryClient, EtcdHttp>> {
     let ports = etcd_ports(&etcd.name)?;
     let names = EtcdMemberNames::from_config(etcd, &daemon.config.cluster);
     let running = EtcdHttp {
@@ -250,7 +251,7 @@ async fn serve_workers(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         account: bootstrap::read_account(&daemon.machine).await?,
         trust_bundle: daemon.config.ca_certificates.clone(),
         authority: read_authority(&daemon).await?,
-        machine: Machine::clone(&daemon.machine),
+        machine: Ec2QueryClient::clone(&daemon.machine),
         store: daemon.store.clone(),
         nodes: Arc::new(ApiNodes::new(api_client(&daemon).await?)),
         clock: system_clock(),
@@ -268,7 +269,7 @@ async fn serve_workers(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
 }
 
 async fn approve_requests(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
-    let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
+    let (machine, log) = (Ec2QueryClient::clone(&daemon.machine), Log::stderr());
     let role = approval::approve_requests(
         api_client(&daemon).await?,
         machine,
@@ -279,7 +280,7 @@ async fn approve_requests(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
 }
 
 async fn label_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
-    let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
+    let (machine, log) = (Ec2QueryClient::clone(&daemon.machine), Log::stderr());
     let role = labels::label_nodes(
         api_client(&daemon).await?,
         machine,
@@ -290,7 +291,7 @@ async fn label_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
 }
 
 async fn remove_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
-    let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
+    let (machine, log) = (Ec2QueryClient::clone(&daemon.machine), Log::stderr());
     let role = removal::remove_stale_nodes(
         api_client(&daemon).await?,
         machine,

@@ -48,7 +48,6 @@ pub struct NodeRegistration {}
 /// The CNI plugin flannel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Flannel {
-    /// Image of flanneld.
     pub image: String,
     /// Image of the CNI plugin `flannel`.
     pub plugin_image: String,
@@ -95,7 +94,6 @@ pub struct StubDomain {
 pub struct CoreDns {
     /// Rendered [`Corefile`].
     pub corefile: String,
-    /// Container image.
     pub image: String,
     /// Address of the Service `kube-dns`.
     pub cluster_ip: String,
@@ -118,7 +116,6 @@ pub struct CoreDns {
 /// The autoscaler that sets the number of CoreDNS pods.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CoreDnsAutoscaler {
-    /// Container image.
     pub image: String,
     /// Tolerations of the pod.
     pub tolerations: Vec<Value>,
@@ -145,9 +142,7 @@ pub struct CloudSetting {
 /// The AWS cloud controller manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CloudControllerManager {
-    /// Container image.
     pub image: String,
-    /// Command-line arguments.
     pub arguments: Vec<String>,
     /// CPU request of a pod.
     pub cpu_request: Option<String>,
@@ -167,43 +162,43 @@ pub(crate) mod samples {
     };
     use serde_json::json;
 
-    fn text(text: &str) -> String {
+    fn owned_text(text: &str) -> String {
         text.to_owned()
     }
 
-    pub(crate) fn rbac() -> (KubeletApi, LimitRange) {
+    pub(crate) fn sample_rbac() -> (KubeletApi, LimitRange) {
         (
             KubeletApi {
-                user: text("kubelet-api"),
+                user: owned_text("kubelet-api"),
             },
             LimitRange {
-                cpu_request: text("100m"),
+                cpu_request: owned_text("100m"),
             },
         )
     }
 
-    pub(crate) fn flannel() -> Flannel {
+    pub(crate) fn sample_flannel() -> Flannel {
         Flannel {
-            image: text("ghcr.io/flannel-io/flannel:v1"),
-            plugin_image: text("ghcr.io/flannel-io/flannel-cni-plugin:v1"),
-            cni_config: text("{}"),
-            network_config: text("{}"),
+            image: owned_text("ghcr.io/flannel-io/flannel:v1"),
+            plugin_image: owned_text("ghcr.io/flannel-io/flannel-cni-plugin:v1"),
+            cni_config: owned_text("{}"),
+            network_config: owned_text("{}"),
             config_sha256: "0".repeat(64),
-            api_host: text("api.internal.a.example.com"),
-            arguments: vec![text("--ip-masq")],
+            api_host: owned_text("api.internal.a.example.com"),
+            arguments: vec![owned_text("--ip-masq")],
             health_port: 8081,
             privileged: false,
-            selinux: Some([(text("type"), text("spc_t"))].into()),
+            selinux: Some([(owned_text("type"), owned_text("spc_t"))].into()),
         }
     }
 
-    pub(crate) fn corefile() -> Corefile {
+    pub(crate) fn sample_corefile() -> Corefile {
         Corefile {
-            domain: text("cluster.local."),
-            upstreams: vec![text("/etc/resolv.conf")],
+            domain: owned_text("cluster.local."),
+            upstreams: vec![owned_text("/etc/resolv.conf")],
             stubs: vec![StubDomain {
-                domain: text("example.com:53"),
-                servers: vec![text("10.0.0.2"), text("10.0.0.3")],
+                domain: owned_text("example.com:53"),
+                servers: vec![owned_text("10.0.0.2"), owned_text("10.0.0.3")],
             }],
         }
     }
@@ -213,40 +208,40 @@ pub(crate) mod samples {
         let affinity = Some(json!({"podAffinity": {"a": ["b"]}}));
         (
             CoreDns {
-                corefile: text(".:53 {\n}\n"),
-                image: text("registry.k8s.io/coredns/coredns:v1"),
-                cluster_ip: text("100.64.0.10"),
+                corefile: owned_text(".:53 {\n}\n"),
+                image: owned_text("registry.k8s.io/coredns/coredns:v1"),
+                cluster_ip: owned_text("100.64.0.10"),
                 replicas: Some(2),
-                cpu_request: Some(text("100m")),
-                memory_request: Some(text("70Mi")),
-                memory_limit: Some(text("170Mi")),
+                cpu_request: Some(owned_text("100m")),
+                memory_request: Some(owned_text("70Mi")),
+                memory_limit: Some(owned_text("170Mi")),
                 tolerations: tolerations.clone(),
                 affinity: affinity.clone(),
-                pod_annotations: Some([(text("a"), text("b"))].into()),
+                pod_annotations: Some([(owned_text("a"), owned_text("b"))].into()),
             },
             CoreDnsAutoscaler {
-                image: text("registry.k8s.io/cpa/cluster-proportional-autoscaler:v1"),
+                image: owned_text("registry.k8s.io/cpa/cluster-proportional-autoscaler:v1"),
                 tolerations,
                 affinity,
             },
         )
     }
 
-    pub(crate) fn cloud() -> (CloudConfig, CloudControllerManager) {
+    pub(crate) fn sample_cloud() -> (CloudConfig, CloudControllerManager) {
         (
             CloudConfig {
                 settings: vec![CloudSetting {
-                    name: text("ElbSecurityGroup"),
-                    value: text("sg-1"),
+                    name: owned_text("ElbSecurityGroup"),
+                    value: owned_text("sg-1"),
                 }],
             },
             CloudControllerManager {
-                image: text("registry.k8s.io/provider-aws/cloud-controller-manager:v1"),
-                arguments: vec![text("--v=2")],
-                cpu_request: Some(text("200m")),
-                cloud_config: text("[global]\n"),
+                image: owned_text("registry.k8s.io/provider-aws/cloud-controller-manager:v1"),
+                arguments: vec![owned_text("--v=2")],
+                cpu_request: Some(owned_text("200m")),
+                cloud_config: owned_text("[global]\n"),
                 config_sha256: "0".repeat(64),
-                config_folder: text("/etc/kubernetes/cloud"),
+                config_folder: owned_text("/etc/kubernetes/cloud"),
             },
         )
     }
@@ -259,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_corefile_has_a_block_for_each_domain_with_servers_of_its_own() {
-        let text = render(&samples::corefile()).unwrap();
+        let text = render(&samples::sample_corefile()).unwrap();
         assert!(text.starts_with(".:53 {\n    errors\n"), "{text}");
         assert!(
             text.contains("    kubernetes cluster.local. in-addr.arpa ip6.arpa {\n"),
@@ -278,7 +273,7 @@ mod tests {
 
     #[test]
     fn the_cloud_configuration_is_one_section() {
-        let (config, _) = samples::cloud();
+        let (config, _) = samples::sample_cloud();
         let text = render(&config).unwrap();
         assert_eq!(text, "[global]\nElbSecurityGroup = \"sg-1\"\n");
     }

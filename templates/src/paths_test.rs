@@ -142,28 +142,28 @@ fn lint_template<T: Template>(sample: &T) -> Vec<String> {
     walk.wrong.into_iter().chain(unused).collect()
 }
 
-fn text(text: &str) -> String {
+fn owned_text(text: &str) -> String {
     text.to_owned()
 }
 
 #[test]
 fn templates_and_contexts_agree() {
-    let directory = || text("/opt/kctl");
+    let directory = || owned_text("/opt/kctl");
     let hook = HookService {
-        name: text("a"),
-        requires: vec![text("b.service")],
-        before: vec![text("c.service")],
+        name: owned_text("a"),
+        requires: vec![owned_text("b.service")],
+        before: vec![owned_text("c.service")],
         in_container: true,
-        image: text("busybox"),
-        container: text("a"),
-        environment: vec![text("A=b")],
-        command: vec![text("true")],
-        service: text("ExecStart=/bin/true"),
+        image: owned_text("busybox"),
+        container: owned_text("a"),
+        environment: vec![owned_text("A=b")],
+        command: vec![owned_text("true")],
+        service: owned_text("ExecStart=/bin/true"),
     };
     let environment = Environment {
         variables: vec![Variable {
-            name: text("A"),
-            value: text("b"),
+            name: owned_text("A"),
+            value: owned_text("b"),
         }],
     };
     let found = [
@@ -179,25 +179,25 @@ fn templates_and_contexts_agree() {
             directory: directory(),
         }),
         lint_template(&ContainerdService {
-            binary: text("/usr/bin/containerd"),
-            config: text("/etc/c.toml"),
+            binary: owned_text("/usr/bin/containerd"),
+            config: owned_text("/etc/c.toml"),
         }),
         lint_template(&KubeletService {
-            binary: text("/usr/local/bin/kubelet"),
+            binary: owned_text("/usr/local/bin/kubelet"),
         }),
         lint_template(&MasqueradeService {
-            non_masquerade_cidr: text("100.64.0.0/10"),
+            non_masquerade_cidr: owned_text("100.64.0.0/10"),
         }),
         lint_template(&hook),
         lint_template(&environment),
         lint_template(&MountUnit {
-            device: text("/dev/nvme1n1"),
-            path: text("/data"),
-            filesystem: text("ext4"),
-            options: text("noatime"),
+            device: owned_text("/dev/nvme1n1"),
+            path: owned_text("/data"),
+            filesystem: owned_text("ext4"),
+            options: owned_text("noatime"),
         }),
         lint_template(&Logrotate {
-            path: text("/var/log/etcd.log"),
+            path: owned_text("/var/log/etcd.log"),
         }),
         lint_addons(),
     ];
@@ -205,15 +205,15 @@ fn templates_and_contexts_agree() {
 }
 
 fn lint_addons() -> Vec<String> {
-    let (kubelet_api, limits) = samples::rbac();
+    let (kubelet_api, limits) = samples::sample_rbac();
     let (dns, autoscaler) = samples::core_dns();
-    let (config, cloud) = samples::cloud();
+    let (config, cloud) = samples::sample_cloud();
     let found = [
         lint_template(&kubelet_api),
         lint_template(&limits),
         lint_template(&NodeRegistration {}),
-        lint_template(&samples::flannel()),
-        lint_template(&samples::corefile()),
+        lint_template(&samples::sample_flannel()),
+        lint_template(&samples::sample_corefile()),
         lint_template(&dns),
         lint_template(&autoscaler),
         lint_template(&config),
@@ -239,7 +239,7 @@ fn the_lint_finds_what_strict_mode_does_not() {
     let sample = WrongContext {
         used: false,
         unused: true,
-        list: vec![text("a")],
+        list: vec![owned_text("a")],
     };
     let found = lint_template(&sample);
     for part in ["no misspelt", "no absent", "no gone", "/unused is not used"] {

@@ -81,7 +81,6 @@ pub struct MountUnit {
     pub device: String,
     /// Mount point, with `%` doubled.
     pub path: String,
-    /// File system type.
     pub filesystem: String,
     /// Mount options, separated by commas, with `%` doubled; `defaults` if there are none.
     pub options: String,
@@ -94,7 +93,6 @@ pub struct Environment {
     pub variables: Vec<Variable>,
 }
 
-/// An environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Variable {
     /// Name of the variable.

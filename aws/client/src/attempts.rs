@@ -1,6 +1,6 @@
-//! Every attempt of every call: counted, and told where a call has to be repeated so often that somebody would wonder.
+//! Counts every attempt of every AWS call, and reports a call that fails repeatedly to a listener.
 
-use crate::causes::deepest;
+use crate::causes::deepest_cause;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;
 use aws_smithy_runtime_api::client::interceptors::context::{
@@ -15,47 +15,45 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Attempts of one call, the first included, before a throttled or broken one is given up.
-pub(crate) const MOST: u32 = 8;
+pub(crate) const MAX_ATTEMPTS: u32 = 8;
 
-/// Failed attempts that nobody needs to hear of: about four seconds.
-const UNTOLD: u32 = 2;
+/// Failed attempts that are not reported to the listener. They take about four seconds.
+const UNREPORTED_ATTEMPTS: u32 = 2;
 
 /// A call that failed several times and is tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Again {
+pub struct RetryNotice {
     /// As in `s3:ListObjectsV2`.
     pub call: String,
-    /// Attempts that failed.
     pub failed: u32,
     /// Attempts in all before it is given up.
-    pub most: u32,
-    /// What the last attempt met: an error of the network, or a status of HTTP.
+    pub max_attempts: u32,
+    /// Why the last attempt failed: a network error, or an HTTP status.
     pub why: String,
 }
 
-impl fmt::Display for Again {
+impl fmt::Display for RetryNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             call,
             failed,
-            most,
+            max_attempts,
             why,
         } = self;
         write!(
             f,
-            "{call} failed {failed} times ({why}): trying again, {most} times in all"
+            "{call} failed {failed} times ({why}): trying again, {max_attempts} times in all"
         )
     }
 }
 
-/// Who is told.
-type Listener = Arc<dyn Fn(&Again) + Send + Sync>;
+type Listener = Arc<dyn Fn(&RetryNotice) + Send + Sync>;
 
-/// Counts attempts by `service.operation`, and tells of each operation once that it is tried again. Clones share both.
+/// Counts attempts by `service.operation`, and reports each operation that is retried once. Clones share both.
 #[derive(Clone, Default)]
 pub struct Attempts {
     counts: Arc<Mutex<BTreeMap<String, u64>>>,
-    told: Arc<Mutex<BTreeSet<String>>>,
+    reported_calls: Arc<Mutex<BTreeSet<String>>>,
     listener: Option<Listener>,
 }
 
@@ -66,8 +64,11 @@ impl fmt::Debug for Attempts {
 }
 
 impl Attempts {
-    /// The same counts, and somebody who is told.
-    pub(crate) fn telling(&self, listener: impl Fn(&Again) + Send + Sync + 'static) -> Self {
+    /// Shares the counts of `self`, and reports retries to `listener`.
+    pub(crate) fn with_listener(
+        &self,
+        listener: impl Fn(&RetryNotice) + Send + Sync + 'static,
+    ) -> Self {
         Self {
             listener: Some(Arc::new(listener)),
             ..self.clone()
@@ -92,7 +93,7 @@ impl Intercept for Attempts {
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         if let Some(call) = config.load::<Metadata>() {
-            let key = format!("{}.{}", short(call.service()), call.name());
+            let key = format!("{}.{}", short_service_name(call.service()), call.name());
             let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
             *counts.entry(key).or_default() += 1;
         }
@@ -112,19 +113,22 @@ impl Intercept for Attempts {
             return Ok(());
         };
         // A call that may not be repeated fails at its first attempt.
-        if failed <= UNTOLD || failed >= MOST {
+        if failed <= UNREPORTED_ATTEMPTS || failed >= MAX_ATTEMPTS {
             return Ok(());
         }
-        let Some(why) = why(context) else {
+        let Some(why) = failure_reason(context) else {
             return Ok(());
         };
-        let call = format!("{}:{}", short(call.service()), call.name());
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.insert(call.clone()) {
-            listener(&Again {
+        let call = format!("{}:{}", short_service_name(call.service()), call.name());
+        let mut reported_calls = self
+            .reported_calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if reported_calls.insert(call.clone()) {
+            listener(&RetryNotice {
                 call,
                 failed,
-                most: MOST,
+                max_attempts: MAX_ATTEMPTS,
                 why,
             });
         }
@@ -132,11 +136,11 @@ impl Intercept for Attempts {
     }
 }
 
-/// What an attempt met, if it failed.
-fn why(context: &FinalizerInterceptorContextRef<'_>) -> Option<String> {
+/// Why an attempt failed; `None` if it succeeded.
+fn failure_reason(context: &FinalizerInterceptorContextRef<'_>) -> Option<String> {
     let error = context.output_or_error()?.err()?;
     if let Some(connector) = error.as_connector_error() {
-        return Some(deepest(connector));
+        return Some(deepest_cause(connector));
     }
     if error.is_timeout_error() {
         return Some("no answer in time".to_owned());
@@ -145,8 +149,8 @@ fn why(context: &FinalizerInterceptorContextRef<'_>) -> Option<String> {
     Some(format!("HTTP {}", response.status().as_u16()))
 }
 
-/// A service as its endpoints call it.
-fn short(service: &str) -> String {
+/// The service name that appears in its endpoints.
+fn short_service_name(service: &str) -> String {
     match service {
         "Auto Scaling" => "autoscaling".to_owned(),
         "Elastic Load Balancing v2" => "elbv2".to_owned(),

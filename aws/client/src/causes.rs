@@ -1,14 +1,14 @@
-//! What an error was caused by, from the nearest to the deepest.
+//! Walks the chain of causes of an error.
 
 use std::error::Error;
 
-/// The causes of `error`, without itself.
-pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)> {
+/// The causes of `error`, nearest first, without `error` itself.
+pub(crate) fn error_causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)> {
     std::iter::successors(error.source(), |&cause| cause.source()).collect()
 }
 
-/// What the deepest cause says: of a call that nobody answered, the operating system's words.
-pub(crate) fn deepest(error: &(dyn Error + 'static)) -> String {
-    let causes = causes(error);
+/// The message of the deepest cause. For a call without a response it is that of the operating system.
+pub(crate) fn deepest_cause(error: &(dyn Error + 'static)) -> String {
+    let causes = error_causes(error);
     causes.last().copied().unwrap_or(error).to_string()
 }

@@ -1,6 +1,6 @@
 //! One client per service, all with the same rules: credentials, retries, timeouts, a count of every attempt, and the fence.
 
-use crate::attempts::{self, Again, Attempts};
+use crate::attempts::{self, Attempts, RetryNotice};
 use crate::fence::Fence;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
@@ -44,33 +44,28 @@ macro_rules! sdk_client {
     };
 }
 
-/// How to reach AWS, as far as it is not left to the environment and the files of the AWS CLI.
+/// Options for reaching AWS. What is not set comes from the environment and the AWS CLI files.
 #[derive(Clone, Debug, Default)]
-pub struct Access {
+pub struct AccessOptions {
     /// The region; else that of the environment or profile, else us-east-1.
     pub region: Option<String>,
-    /// The profile.
     pub profile: Option<String>,
-    /// Where all services answer, in the place of AWS' own addresses.
+    /// URL of all services, in place of the AWS endpoints.
     pub endpoint: Option<String>,
-    /// Who signs.
-    pub keys: Option<Keys>,
+    pub keys: Option<AccessKey>,
     /// How long one attempt of a call may take that carries no file; else 30 seconds.
     pub attempt_timeout: Option<Duration>,
 }
 
-/// An access key.
 #[derive(Clone)]
-pub struct Keys {
-    /// Its id.
+pub struct AccessKey {
     pub id: String,
-    /// Its secret.
     pub secret: String,
-    /// The token of a session, if it is one's.
+    /// Session token of temporary credentials.
     pub session: Option<String>,
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for AccessKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keys")
             .field("id", &self.id)
@@ -82,19 +77,19 @@ impl Clients {
     /// Clients for `region` with the credentials of `profile`, both left to the environment if not given.
     /// Reads files and environment; calls nothing.
     pub async fn load(region: Option<&str>, profile: Option<&str>) -> Self {
-        Self::reach(&Access {
+        Self::from_access(&AccessOptions {
             region: region.map(ToOwned::to_owned),
             profile: profile.map(ToOwned::to_owned),
-            ..Access::default()
+            ..AccessOptions::default()
         })
         .await
     }
 
-    /// Clients that reach AWS like this. Calls nothing.
-    pub async fn reach(access: &Access) -> Self {
+    /// Clients with these options. Makes no call.
+    pub async fn from_access(access: &AccessOptions) -> Self {
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
-            .http_client(crate::fence::wire::client())
-            .retry_config(RetryConfig::standard().with_max_attempts(attempts::MOST))
+            .http_client(crate::fence::wire::fenced_http_client())
+            .retry_config(RetryConfig::standard().with_max_attempts(attempts::MAX_ATTEMPTS))
             .timeout_config(
                 TimeoutConfig::builder()
                     .operation_attempt_timeout(access.attempt_timeout.unwrap_or(ATTEMPT_TIMEOUT))
@@ -112,7 +107,7 @@ impl Clients {
         if let Some(endpoint) = &access.endpoint {
             loader = loader.endpoint_url(endpoint);
         }
-        if let Some(Keys {
+        if let Some(AccessKey {
             id,
             secret,
             session,
@@ -125,13 +120,13 @@ impl Clients {
         let region = config
             .region()
             .map_or_else(|| DEFAULT_REGION.to_owned(), ToString::to_string);
-        Self::build(&config, &region, Attempts::default(), Fence::default())
+        Self::from_config(&config, &region, Attempts::default(), Fence::default())
     }
 
     /// The same account, credentials, count of calls and fence in another region.
     #[must_use]
     pub fn in_region(&self, region: &str) -> Self {
-        Self::build(
+        Self::from_config(
             &self.config,
             region,
             self.attempts.clone(),
@@ -139,10 +134,10 @@ impl Clients {
         )
     }
 
-    /// The same, but that no fence stops it: for what keeps the lock that the fence belongs to.
+    /// The same clients without the fence: for the code that renews the lock to which the fence belongs.
     #[must_use]
-    pub fn unfenced(&self) -> Self {
-        Self::build(
+    pub fn without_fence(&self) -> Self {
+        Self::from_config(
             &self.config,
             &self.region,
             self.attempts.clone(),
@@ -150,16 +145,19 @@ impl Clients {
         )
     }
 
-    /// What says until when writes may begin. All clones, in whichever region, have the same.
+    /// The deadline for starting writes. All clones share it, in every region.
     pub fn fence(&self) -> &Fence {
         &self.fence
     }
 
-    /// The same, but that `listener` is told of calls that fail again and again, of each once.
+    /// The same clients, which report each repeatedly failing call to `listener` once.
     #[must_use]
-    pub fn telling(&self, listener: impl Fn(&Again) + Send + Sync + 'static) -> Self {
-        let attempts = self.attempts.telling(listener);
-        Self::build(&self.config, &self.region, attempts, self.fence.clone())
+    pub fn with_retry_listener(
+        &self,
+        listener: impl Fn(&RetryNotice) + Send + Sync + 'static,
+    ) -> Self {
+        let attempts = self.attempts.with_listener(listener);
+        Self::from_config(&self.config, &self.region, attempts, self.fence.clone())
     }
 
     /// The configuration that all clients share, for a client of another service ([`sdk_client`](crate::sdk_client)).
@@ -184,24 +182,24 @@ impl Clients {
 
     /// How long one attempt of a call may take that carries no file.
     pub(crate) fn attempt_timeout(&self) -> Duration {
-        let of = self.config.timeout_config();
-        of.and_then(TimeoutConfig::operation_attempt_timeout)
+        let timeouts = self.config.timeout_config();
+        timeouts
+            .and_then(TimeoutConfig::operation_attempt_timeout)
             .unwrap_or(ATTEMPT_TIMEOUT)
     }
 
-    /// Who signs.
     #[cfg(feature = "machine")]
     pub(crate) fn credentials(&self) -> Option<SharedCredentialsProvider> {
         self.config.credentials_provider()
     }
 
-    fn build(config: &SdkConfig, region: &str, attempts: Attempts, fence: Fence) -> Self {
+    fn from_config(config: &SdkConfig, region: &str, attempts: Attempts, fence: Fence) -> Self {
         let config = config
             .to_builder()
             .region(Region::new(region.to_owned()))
             .build();
         Self {
-            s3: s3(&config, &attempts, &fence),
+            s3: build_s3_client(&config, &attempts, &fence),
             sts: sdk_client!(aws_sdk_sts, &config, attempts, fence),
             #[cfg(feature = "route53")]
             route53: sdk_client!(aws_sdk_route53, &config, attempts, fence),
@@ -213,8 +211,8 @@ impl Clients {
     }
 }
 
-/// S3. Behind an endpoint of the user's a bucket is a path: its name as a host name would not resolve.
-fn s3(config: &SdkConfig, attempts: &Attempts, fence: &Fence) -> aws_sdk_s3::Client {
+/// The S3 client. With a custom endpoint it uses path-style URLs: the bucket's host name would not resolve.
+fn build_s3_client(config: &SdkConfig, attempts: &Attempts, fence: &Fence) -> aws_sdk_s3::Client {
     let custom =
         config.endpoint_url().is_some() || std::env::var_os("AWS_ENDPOINT_URL_S3").is_some();
     let config = aws_sdk_s3::config::Builder::from(config)

@@ -1,7 +1,7 @@
-//! Address records that follow the control planes' addresses: read by name, and replaced as whole sets.
+//! Reads and replaces the Route 53 address records of the control plane.
 
 use crate::Clients;
-use crate::failure::{Classify, own};
+use crate::failure::{Classify, local_failure};
 use aws_sdk_route53::types::{
     Change, ChangeAction, ChangeBatch, ResourceRecord, ResourceRecordSet, RrType,
 };
@@ -9,32 +9,30 @@ use engine::{Class, Failure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-/// A name's addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Addresses {
+pub struct AddressRecord {
     /// Without the trailing dot.
     pub name: String,
-    /// At least one.
+    /// Not empty when published: Route 53 refuses an empty record set.
     pub addresses: BTreeSet<Ipv4Addr>,
     /// Seconds.
     pub ttl: i64,
 }
 
-/// What a zone says of a name's IPv4 addresses.
+/// The A record set of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// These.
-    Addresses(Addresses),
-    /// Those of something else in AWS, such as a load balancer.
+pub enum DnsRecord {
+    Addresses(AddressRecord),
+    /// An alias of another AWS resource, such as a load balancer.
     Alias,
 }
 
-/// What a zone says of these names (without the trailing dot): one call each, however large the zone is.
-pub async fn addresses(
+/// The A record sets of these names (without the trailing dot). Makes one call per name, whatever the size of the zone.
+pub async fn read_addresses(
     clients: &Clients,
     zone: &str,
     names: &[String],
-) -> Result<BTreeMap<String, Found>, Failure> {
+) -> Result<BTreeMap<String, DnsRecord>, Failure> {
     const CALL: &str = "route53:ListResourceRecordSets";
     let mut found = BTreeMap::new();
     for name in names {
@@ -47,40 +45,45 @@ pub async fn addresses(
             .max_items(1)
             .send()
             .await
-            .called(CALL)?;
+            .classify_call(CALL)?;
         // The first at or after the name.
         let mut sets = page.resource_record_sets.into_iter();
         let set =
             sets.find(|set| set.name.trim_end_matches('.') == name && set.r#type == RrType::A);
-        found.extend(set.map(|set| (name.clone(), read(name, set))));
+        found.extend(set.map(|set| (name.clone(), parse_record_set(name, set))));
     }
     Ok(found)
 }
 
-fn read(name: &str, set: ResourceRecordSet) -> Found {
+fn parse_record_set(name: &str, set: ResourceRecordSet) -> DnsRecord {
     if set.alias_target.is_some() {
-        return Found::Alias;
+        return DnsRecord::Alias;
     }
     let values = set.resource_records.unwrap_or_default();
     let addresses = values.iter().filter_map(|record| record.value.parse().ok());
-    Found::Addresses(Addresses {
+    DnsRecord::Addresses(AddressRecord {
         name: name.to_owned(),
         addresses: addresses.collect(),
         ttl: set.ttl.unwrap_or_default(),
     })
 }
 
-/// Replaces the addresses of those names, all or none.
-pub async fn publish(clients: &Clients, zone: &str, names: &[Addresses]) -> Result<(), Failure> {
+/// Replaces the A record sets of these names in one atomic change.
+pub async fn publish_addresses(
+    clients: &Clients,
+    zone: &str,
+    names: &[AddressRecord],
+) -> Result<(), Failure> {
     const CALL: &str = "route53:ChangeResourceRecordSets";
-    let wrong = |error: &dyn std::error::Error| own(Class::Invalid, CALL, error.to_string());
+    let wrong =
+        |error: &dyn std::error::Error| local_failure(Class::Invalid, CALL, error.to_string());
     let mut batch = ChangeBatch::builder();
-    for of in names {
+    for record_set in names {
         let mut set = ResourceRecordSet::builder()
-            .name(&of.name)
+            .name(&record_set.name)
             .r#type(RrType::A)
-            .ttl(of.ttl);
-        for address in &of.addresses {
+            .ttl(record_set.ttl);
+        for address in &record_set.addresses {
             let record = ResourceRecord::builder().value(address.to_string()).build();
             set = set.resource_records(record.map_err(|error| wrong(&error))?);
         }
@@ -96,5 +99,5 @@ pub async fn publish(clients: &Clients, zone: &str, names: &[Addresses]) -> Resu
         .change_resource_record_sets()
         .hosted_zone_id(zone)
         .change_batch(batch);
-    call.send().await.called(CALL).map(drop)
+    call.send().await.classify_call(CALL).map(drop)
 }

@@ -1,12 +1,12 @@
-//! Errors of the SDK as failures of the engine's kind, classified once, here and nowhere else.
+//! Converts SDK errors to [`engine::Failure`]. This is the only place where they are classified.
 
 mod codes;
 mod denial;
 mod hint;
 mod quota;
 
-use crate::causes::{causes, deepest};
-use crate::fence::Fenced;
+use crate::causes::{deepest_cause, error_causes};
+use crate::fence::LockLost;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
@@ -14,35 +14,36 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use engine::{Class, Failure};
 use std::error::Error;
 
-/// The code of a write that was not begun because the lock was lost.
+/// The failure code of a write that was not started because the lock was lost.
 pub(crate) const FENCED: &str = "LockLost";
 
-/// The services' answers as [`Failure`]s.
+/// Converts results of SDK calls to results with a classified [`Failure`].
 pub trait Classify<T> {
-    /// A look-up, a change or a removal of `call` (`ec2:DeleteSubnet`): what is not found is gone.
-    fn called(self, call: &str) -> Result<T, Failure>;
+    /// For a call that reads, changes or deletes (`ec2:DeleteSubnet`): "not found" becomes [`Class::Gone`].
+    fn classify_call(self, call: &str) -> Result<T, Failure>;
 
-    /// A call that names objects made a moment ago: what is not found is not visible yet.
-    fn creating(self, call: &str) -> Result<T, Failure>;
+    /// For a call that names objects created a moment ago: "not found" becomes [`Class::NotYet`].
+    fn classify_creation(self, call: &str) -> Result<T, Failure>;
 }
 impl<T, E> Classify<T> for Result<T, SdkError<E, HttpResponse>>
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
-    fn called(self, call: &str) -> Result<T, Failure> {
-        self.map_err(|error| failure(call, &error))
+    fn classify_call(self, call: &str) -> Result<T, Failure> {
+        self.map_err(|error| classify_failure(call, &error))
     }
-    fn creating(self, call: &str) -> Result<T, Failure> {
-        self.called(call).map_err(|failure| match failure.class {
-            Class::Gone => not_yet(failure),
-            _ => failure,
-        })
+    fn classify_creation(self, call: &str) -> Result<T, Failure> {
+        self.classify_call(call)
+            .map_err(|failure| match failure.class {
+                Class::Gone => not_yet(failure),
+                _ => failure,
+            })
     }
 }
 
-/// The same failure of something that was made a moment ago and will be visible soon.
+/// The same failure as [`Class::NotYet`]: the object was just created and is not visible yet.
 pub fn not_yet(failure: Failure) -> Failure {
-    let hint = hint::of(Class::NotYet, &failure.call, &failure.code, "");
+    let hint = hint::failure_hint(Class::NotYet, &failure.call, &failure.code, "");
     Failure {
         class: Class::NotYet,
         hint: Some(hint),
@@ -50,8 +51,8 @@ pub fn not_yet(failure: Failure) -> Failure {
     }
 }
 
-/// `Ok(None)` in the place of "it is not there".
-pub fn absent<T>(result: Result<T, Failure>) -> Result<Option<T>, Failure> {
+/// Turns a failure of [`Class::Gone`] into `Ok(None)`.
+pub fn none_if_absent<T>(result: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match result {
         Ok(found) => Ok(Some(found)),
         Err(failure) if failure.class == Class::Gone => Ok(None),
@@ -59,8 +60,8 @@ pub fn absent<T>(result: Result<T, Failure>) -> Result<Option<T>, Failure> {
     }
 }
 
-/// A failure that no service reported: an answer without what it must have, a file that cannot be read.
-pub fn own(class: Class, call: &str, message: impl Into<String>) -> Failure {
+/// A failure that no service reported: an incomplete response, or a file that cannot be read.
+pub fn local_failure(class: Class, call: &str, message: impl Into<String>) -> Failure {
     Failure {
         class,
         call: call.to_owned(),
@@ -71,44 +72,44 @@ pub fn own(class: Class, call: &str, message: impl Into<String>) -> Failure {
     }
 }
 
-/// What a service says of one of many things that a call was about, and did not do.
-pub fn kept(call: &str, code: &str, message: Option<&str>) -> Failure {
+/// The failure that a service reported for one item of a batch call.
+pub fn item_failure(call: &str, code: &str, message: Option<&str>) -> Failure {
     let message = message.unwrap_or_default();
-    let class = codes::classify(code, message, 200);
+    let class = codes::classify_error(code, message, 200);
     Failure {
         class,
         call: call.to_owned(),
         code: code.to_owned(),
-        message: denial::readable(message),
-        hint: Some(hint::of(class, call, code, message)),
+        message: denial::strip_encoded_part(message),
+        hint: Some(hint::failure_hint(class, call, code, message)),
         request_id: None,
     }
 }
 
-/// What a creating call answered with, or the failure that it lacks it.
-pub fn answered<T>(value: Option<T>, call: &str) -> Result<T, Failure> {
-    value.ok_or_else(|| own(Class::Unknown, call, "the answer lacks the object it made"))
+/// The object in the response of a creating call; a failure if the response lacks it.
+pub fn require_answer<T>(value: Option<T>, call: &str) -> Result<T, Failure> {
+    value.ok_or_else(|| local_failure(Class::Unknown, call, "the answer lacks the object it made"))
 }
 
 /// One error of the SDK, classified.
-pub(crate) fn failure<E>(call: &str, error: &SdkError<E, HttpResponse>) -> Failure
+pub(crate) fn classify_failure<E>(call: &str, error: &SdkError<E, HttpResponse>) -> Failure
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
     let Some(service) = error.as_service_error() else {
-        return unanswered(call, error);
+        return classify_unanswered(call, error);
     };
     let code = service.code().unwrap_or_default().to_owned();
     let whole = service.message().unwrap_or_default();
-    let message = denial::readable(whole);
+    let message = denial::strip_encoded_part(whole);
     let status = error
         .raw_response()
         .map_or(0, |response| response.status().as_u16());
-    let class = codes::classify(&code, &message, status);
+    let class = codes::classify_error(&code, &message, status);
     Failure {
         class,
         call: call.to_owned(),
-        hint: Some(hint::of(class, call, &code, whole)),
+        hint: Some(hint::failure_hint(class, call, &code, whole)),
         code,
         message,
         request_id: service
@@ -118,15 +119,15 @@ where
     }
 }
 
-/// No answer of the service: the connection, a timeout, or nobody to sign the request.
-fn unanswered<E>(call: &str, error: &SdkError<E, HttpResponse>) -> Failure
+/// Classifies a call without a response: connection error, timeout, or missing credentials.
+fn classify_unanswered<E>(call: &str, error: &SdkError<E, HttpResponse>) -> Failure
 where
     E: Error + 'static,
 {
-    let causes = causes(error);
+    let causes = error_causes(error);
     let unsigned = causes.iter().any(|cause| cause.is::<CredentialsError>());
-    let mut failure = own(Class::Unknown, call, deepest(error));
-    if causes.iter().any(|cause| cause.is::<Fenced>()) {
+    let mut failure = local_failure(Class::Unknown, call, deepest_cause(error));
+    if causes.iter().any(|cause| cause.is::<LockLost>()) {
         failure.class = Class::Invalid;
         FENCED.clone_into(&mut failure.code);
     } else if unsigned {
@@ -136,7 +137,7 @@ where
         if matches!(error, SdkError::ConstructionFailure(_)) {
             failure.class = Class::Invalid;
         }
-        failure.hint = Some(hint::of(failure.class, call, "", ""));
+        failure.hint = Some(hint::failure_hint(failure.class, call, "", ""));
     }
     failure
 }

@@ -8,48 +8,47 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// No end: nothing is guarded by a lock.
+/// Nanoseconds value of a fence without a deadline.
 const OPEN: u64 = u64::MAX;
 
-/// The end is over, for good.
+/// Nanoseconds value of a closed fence.
 const SHUT: u64 = 0;
 
-/// A write was not begun, because the lock it was to be made under was lost.
+/// A write was not started because the lock that protects it was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lock was lost: nothing further was started")]
-pub struct Fenced;
+pub struct LockLost;
 
-/// A time on the clock of [`now`].
+/// A time on the clock of [`boot_clock_now`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(Duration);
+pub struct BootClockTime(Duration);
 
-impl Moment {
-    /// So much later.
+impl BootClockTime {
     #[must_use]
-    pub fn after(self, time: Duration) -> Self {
+    pub fn plus_duration(self, time: Duration) -> Self {
         Self(self.0.saturating_add(time))
     }
 
-    /// How long it is until then; zero if it is past.
-    pub fn left(self) -> Duration {
-        self.0.saturating_sub(now().0)
+    /// Time left until this moment; zero if it has passed.
+    pub fn remaining(self) -> Duration {
+        self.0.saturating_sub(boot_clock_now().0)
     }
 }
 
-/// The time since this machine booted, which goes on while it sleeps, and which nobody sets.
-pub fn now() -> Moment {
+/// The time since boot. It includes suspend, and setting the system clock does not change it.
+pub fn boot_clock_now() -> BootClockTime {
     #[cfg(target_os = "linux")]
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
-    // Goes on in sleep there.
+    // On these systems this clock includes suspend.
     #[cfg(not(target_os = "linux"))]
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
     let time = rustix::time::clock_gettime(CLOCK);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
-    Moment(Duration::new(seconds, nanoseconds))
+    let elapsed_nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
+    BootClockTime(Duration::new(seconds, elapsed_nanoseconds))
 }
 
-/// Until when writes may begin. Clones are the same fence. One that nobody raised lets everything through.
+/// The deadline for starting writes. Clones share it. A new fence has no deadline.
 #[derive(Clone, Debug)]
 pub struct Fence(Arc<AtomicU64>);
 
@@ -60,50 +59,50 @@ impl Default for Fence {
 }
 
 impl Fence {
-    /// From now on writes may begin only until then.
-    pub fn raise(&self, until: Moment) {
-        self.0.store(nanoseconds(until), Ordering::SeqCst);
+    /// Sets the deadline for starting writes.
+    pub fn allow_until(&self, until: BootClockTime) {
+        self.0.store(to_nanoseconds(until), Ordering::SeqCst);
     }
 
-    /// Moves the end, if it is not over yet: what was lost stays lost.
-    pub fn extend(&self, until: Moment) -> Result<(), Fenced> {
-        let passed = nanoseconds(now());
+    /// Moves the deadline, unless it has passed: a lost lock stays lost.
+    pub fn extend(&self, until: BootClockTime) -> Result<(), LockLost> {
+        let passed = to_nanoseconds(boot_clock_now());
         let moved = self
             .0
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |end| {
-                (end > passed).then_some(nanoseconds(until))
+                (end > passed).then_some(to_nanoseconds(until))
             });
-        moved.map(drop).map_err(|_| self.shut())
+        moved.map(drop).map_err(|_| self.close())
     }
 
-    /// No write may begin any more.
-    pub fn shut(&self) -> Fenced {
+    /// Refuses all further writes.
+    pub fn close(&self) -> LockLost {
         self.0.store(SHUT, Ordering::SeqCst);
-        Fenced
+        LockLost
     }
 
-    /// Nothing is guarded any more.
-    pub fn lower(&self) {
+    /// Removes the deadline.
+    pub fn disarm(&self) {
         self.0.store(OPEN, Ordering::SeqCst);
     }
 
-    /// Fails if a write must not begin now. Once it has failed it always does.
-    pub fn check(&self) -> Result<(), Fenced> {
+    /// Fails if a write must not start now. Once it has failed, it always fails.
+    pub fn check_open(&self) -> Result<(), LockLost> {
         match self.0.load(Ordering::SeqCst) {
             OPEN => Ok(()),
-            end if end > nanoseconds(now()) => Ok(()),
-            _ => Err(self.shut()),
+            end if end > to_nanoseconds(boot_clock_now()) => Ok(()),
+            _ => Err(self.close()),
         }
     }
 
-    /// How long writes may still begin; `None`: for ever.
-    pub fn left(&self) -> Option<Duration> {
+    /// How long writes may still start; `None` without a deadline.
+    pub fn remaining(&self) -> Option<Duration> {
         let end = self.0.load(Ordering::SeqCst);
-        (end != OPEN).then(|| Moment(Duration::from_nanos(end)).left())
+        (end != OPEN).then(|| BootClockTime(Duration::from_nanos(end)).remaining())
     }
 }
 
-fn nanoseconds(moment: Moment) -> u64 {
+fn to_nanoseconds(moment: BootClockTime) -> u64 {
     // 584 years after the boot.
     u64::try_from(moment.0.as_nanos()).unwrap_or(OPEN - 1)
 }
@@ -115,19 +114,29 @@ mod tests {
     #[test]
     fn a_fence_lets_writes_through_until_its_end_and_never_again() {
         let fence = Fence::default();
-        let (past, ahead) = (now(), now().after(Duration::from_hours(1)));
-        assert_eq!(fence.check(), Ok(()));
-        fence.raise(ahead);
-        assert_eq!(fence.clone().check(), Ok(()), "clones are the same fence");
-        assert_eq!(fence.extend(ahead.after(Duration::from_secs(1))), Ok(()));
-        fence.raise(past);
-        assert_eq!(fence.extend(ahead), Err(Fenced), "it came too late");
-        fence.raise(past);
-        assert_eq!(fence.check(), Err(Fenced));
-        assert_eq!(fence.extend(ahead), Err(Fenced));
-        assert_eq!(fence.check(), Err(Fenced));
-        assert_eq!(fence.left(), Some(Duration::ZERO));
-        fence.lower();
-        assert_eq!((fence.check(), fence.left()), (Ok(()), None));
+        let (past, ahead) = (
+            boot_clock_now(),
+            boot_clock_now().plus_duration(Duration::from_hours(1)),
+        );
+        assert_eq!(fence.check_open(), Ok(()));
+        fence.allow_until(ahead);
+        assert_eq!(
+            fence.clone().check_open(),
+            Ok(()),
+            "clones are the same fence"
+        );
+        assert_eq!(
+            fence.extend(ahead.plus_duration(Duration::from_secs(1))),
+            Ok(())
+        );
+        fence.allow_until(past);
+        assert_eq!(fence.extend(ahead), Err(LockLost), "it came too late");
+        fence.allow_until(past);
+        assert_eq!(fence.check_open(), Err(LockLost));
+        assert_eq!(fence.extend(ahead), Err(LockLost));
+        assert_eq!(fence.check_open(), Err(LockLost));
+        assert_eq!(fence.remaining(), Some(Duration::ZERO));
+        fence.disarm();
+        assert_eq!((fence.check_open(), fence.remaining()), (Ok(()), None));
     }
 }

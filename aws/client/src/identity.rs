@@ -1,7 +1,7 @@
 //! Who am I: the caller as STS sees it, and the instance as its metadata service sees it.
 
 use crate::Clients;
-use crate::failure::{Classify, own};
+use crate::failure::{Classify, local_failure};
 use aws_config::imds;
 use engine::{Class, Failure};
 
@@ -17,16 +17,20 @@ pub struct Identity {
 }
 
 /// Asks STS; one call.
-pub async fn caller(clients: &Clients) -> Result<Identity, Failure> {
+pub async fn caller_identity(clients: &Clients) -> Result<Identity, Failure> {
     const CALL: &str = "sts:GetCallerIdentity";
     let answer = clients
         .sts
         .get_caller_identity()
         .send()
         .await
-        .called(CALL)?;
+        .classify_call(CALL)?;
     let (Some(account), Some(arn)) = (answer.account, answer.arn) else {
-        return Err(own(Class::Unknown, CALL, "the answer lacks account or ARN"));
+        return Err(local_failure(
+            Class::Unknown,
+            CALL,
+            "the answer lacks account or ARN",
+        ));
     };
     let partition = arn.split(':').nth(1).unwrap_or("aws").to_owned();
     Ok(Identity {
@@ -56,7 +60,11 @@ impl Imds {
             {
                 Ok(None)
             }
-            Err(error) => Err(own(Class::Unknown, CALL, format!("{path}: {error}"))),
+            Err(error) => Err(local_failure(
+                Class::Unknown,
+                CALL,
+                format!("{path}: {error}"),
+            )),
         }
     }
 

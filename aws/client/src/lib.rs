@@ -15,6 +15,6 @@ pub mod machine;
 mod s3_test;
 pub mod store;
 
-pub use attempts::{Again, Attempts};
-pub use clients::{Access, Clients, Keys};
-pub use identity::{Identity, Imds, caller};
+pub use attempts::{Attempts, RetryNotice};
+pub use clients::{AccessKey, AccessOptions, Clients};
+pub use identity::{Identity, Imds, caller_identity};

@@ -1,5 +1,5 @@
-//! What agents on machines ask of EC2 and STS: a handful of calls in the query protocol, signed here. The EC2 client
-//! would be most of an agent's size, and of its build.
+//! A small EC2 and STS client for nodeup and protokube: a few calls in the query protocol, signed here. The EC2 client
+//! of the SDK would make up most of the size and build time of these programs.
 
 mod answer;
 mod ec2;
@@ -10,27 +10,27 @@ pub use ec2::{Attachment, Instance, Volume};
 pub use sign::SignedCall;
 pub use sts::CallerIdentity;
 
-use crate::failure::own;
+use crate::failure::local_failure;
 use crate::{Clients, Imds};
 use aws_credential_types::provider::ProvideCredentials;
 use engine::{Class, Failure};
 use std::time::{Duration, SystemTime};
 
-/// A call that takes longer is given up.
+/// Timeout of one call.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A machine's way to EC2 and STS of its own region. Cloning is cheap.
+/// Client of EC2 and STS in the region of the instance it runs on. Cloning is cheap.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct Ec2QueryClient {
     clients: Clients,
     http: reqwest::Client,
     /// `amazonaws.com`.
     domain: String,
-    /// Where all services answer, in the place of AWS' own addresses.
-    at: Option<String>,
+    /// URL of all services, in place of the AWS endpoints.
+    endpoint_override: Option<String>,
 }
 
-impl Machine {
+impl Ec2QueryClient {
     /// The machine this runs on, with the credentials and region of those clients. Asks its metadata service for the
     /// domain of AWS' services.
     pub async fn new(clients: &Clients, imds: &Imds) -> Result<Self, Failure> {
@@ -39,24 +39,23 @@ impl Machine {
         let http = reqwest::Client::builder().timeout(TIMEOUT).build();
         Ok(Self {
             clients: clients.clone(),
-            http: http.map_err(|error| own(Class::Invalid, CALL, error.to_string()))?,
+            http: http.map_err(|error| local_failure(Class::Invalid, CALL, error.to_string()))?,
             domain: domain.unwrap_or_else(|| "amazonaws.com".to_owned()),
-            at: None,
+            endpoint_override: None,
         })
     }
 
-    /// The same where all services answer at one URL. Asks nobody.
-    pub fn at(clients: &Clients, url: &str) -> Result<Self, Failure> {
+    /// A client that sends all calls to one URL. Makes no request.
+    pub fn at_endpoint(clients: &Clients, url: &str) -> Result<Self, Failure> {
         let http = reqwest::Client::builder().timeout(TIMEOUT).build();
         Ok(Self {
             clients: clients.clone(),
-            http: http.map_err(|error| own(Class::Invalid, "", error.to_string()))?,
+            http: http.map_err(|error| local_failure(Class::Invalid, "", error.to_string()))?,
             domain: String::new(),
-            at: Some(url.to_owned()),
+            endpoint_override: Some(url.to_owned()),
         })
     }
 
-    /// The region.
     pub fn region(&self) -> &str {
         self.clients.region()
     }
@@ -71,7 +70,7 @@ impl Machine {
             .iter()
             .find_map(|name| std::env::var(name).ok().filter(|url| !url.is_empty()));
         let usual = || format!("https://{service}.{}.{}", self.region(), self.domain);
-        let url = self.at.clone().or(set).unwrap_or_else(usual);
+        let url = self.endpoint_override.clone().or(set).unwrap_or_else(usual);
         format!("{}/", url.trim_end_matches('/'))
     }
 
@@ -87,12 +86,12 @@ impl Machine {
         let fixed = [("Action", action), ("Version", version)];
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let all: Vec<&(String, String)> = fixed.iter().chain(parameters).collect();
-        let body = form(&all);
-        let signed = self
+        let body = encode_form(&all);
+        let signed_call = self
             .sign(service, &body, &[], SystemTime::now())
             .await
-            .map_err(|error| own(Class::Denied, &call, error))?;
-        answer::text(&call, self.send(&signed).await)
+            .map_err(|error| local_failure(Class::Denied, &call, error))?;
+        answer::response_text(&call, self.send(&signed_call).await)
     }
 
     /// Sends a signed call.
@@ -116,21 +115,21 @@ impl Machine {
         let provider = self.clients.credentials();
         let provider = provider.ok_or("there are no credentials")?;
         let credentials = provider.provide_credentials().await;
-        let credentials =
-            credentials.map_err(|error| format!("there are no credentials: {}", chain(&error)))?;
-        let call = sign::Call {
+        let credentials = credentials
+            .map_err(|error| format!("there are no credentials: {}", error_chain(&error)))?;
+        let call = sign::UnsignedCall {
             service,
             region: self.region(),
             url: self.endpoint(service),
             body,
             headers,
         };
-        sign::signed(&call, credentials, now).map_err(|error| chain(&*error))
+        sign::sign_call(&call, credentials, now).map_err(|error| error_chain(&*error))
     }
 }
 
 /// `a=b&c=d`, encoded as AWS wants forms.
-fn form(parameters: &[&(String, String)]) -> String {
+fn encode_form(parameters: &[&(String, String)]) -> String {
     let mut text = url::form_urlencoded::Serializer::new(String::new());
     for (name, value) in parameters {
         text.append_pair(name, value);
@@ -139,7 +138,7 @@ fn form(parameters: &[&(String, String)]) -> String {
 }
 
 /// An error with its causes, in one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes
         .map(ToString::to_string)

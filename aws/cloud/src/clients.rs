@@ -36,7 +36,7 @@ impl CloudClients {
     }
 
     /// The clients that these share configuration, count of calls and fence with.
-    pub fn shared(&self) -> &Clients {
+    pub fn shared_clients(&self) -> &Clients {
         &self.shared
     }
 

@@ -7,7 +7,7 @@ use engine::{Failure, Observed, Put, Refs, Removed, Snapshot, World};
 
 impl World<Cloud> for AwsWorld {
     async fn observe(&self) -> Result<Snapshot<Cloud>, Failure> {
-        let seen = Box::pin(observe::sweep(self)).await?;
+        let seen = Box::pin(observe::observe_cluster(self)).await?;
         let items = seen.items.into_iter();
         let items = items.map(|item| self.scope.without_tags_of_others(item));
         Ok(Snapshot {

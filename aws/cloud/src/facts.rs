@@ -4,8 +4,8 @@
 mod images;
 
 use crate::CloudClients;
-use aws_client::caller;
-use aws_client::failure::{Classify, absent};
+use aws_client::caller_identity;
+use aws_client::failure::{Classify, none_if_absent};
 use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType};
 use cloud::facts::{Facts, FactsWanted, HostedZone, InstanceType, SharedSubnet, SharedVpc};
 use engine::Failure;
@@ -26,14 +26,14 @@ pub async fn collect_facts(clients: &CloudClients, wanted: &FactsWanted) -> Resu
         profile_roles,
         (vpcs, subnets),
     ) = try_join!(
-        Box::pin(caller(clients.shared())),
-        Box::pin(zones(clients, wanted)),
-        Box::pin(images::collect(clients, &wanted.images)),
+        Box::pin(caller_identity(clients.shared_clients())),
+        Box::pin(usable_zones(clients, wanted)),
+        Box::pin(images::collect_images(clients, &wanted.images)),
         Box::pin(instance_types(clients, wanted)),
         Box::pin(hosted_zones(clients, wanted.hosted_zones)),
-        Box::pin(addresses(clients, &wanted.addresses)),
+        Box::pin(elastic_ips(clients, &wanted.addresses)),
         Box::pin(profile_roles(clients, &wanted.profiles)),
-        Box::pin(network(clients, wanted)),
+        Box::pin(shared_network(clients, wanted)),
     )?;
     Ok(Facts {
         account: identity.account,
@@ -51,12 +51,18 @@ pub async fn collect_facts(clients: &CloudClients, wanted: &FactsWanted) -> Resu
 }
 
 /// The zones of the region that the account may use (without `AllAvailabilityZones` the answer has no others).
-async fn zones(clients: &CloudClients, wanted: &FactsWanted) -> Result<Vec<String>, Failure> {
+async fn usable_zones(
+    clients: &CloudClients,
+    wanted: &FactsWanted,
+) -> Result<Vec<String>, Failure> {
     if wanted.offered_in.is_empty() {
         return Ok(Vec::new());
     }
     let call = clients.ec2.describe_availability_zones();
-    let found = call.send().await.called("ec2:DescribeAvailabilityZones")?;
+    let found = call
+        .send()
+        .await
+        .classify_call("ec2:DescribeAvailabilityZones")?;
     let found = found.availability_zones.unwrap_or_default().into_iter();
     let mut zones: Vec<String> = found.filter_map(|zone| zone.zone_name).collect();
     zones.sort();
@@ -84,14 +90,14 @@ async fn instance_types(
     let call = call.filters(any_of("instance-type", &wanted.machine_types));
     let pages = call.into_paginator().items().send();
     let pages = pages.collect::<Result<Vec<_>, _>>();
-    let (found, zones) = futures::join!(pages, offerings(clients, wanted));
-    let found = found.called("ec2:DescribeInstanceTypes")?;
+    let (found, zones) = futures::join!(pages, zones_by_offered_type(clients, wanted));
+    let found = found.classify_call("ec2:DescribeInstanceTypes")?;
     let mut zones = zones?;
     let found = found.iter().filter_map(|info| {
         let name = info.instance_type()?.as_str().to_owned();
         let kind = InstanceType {
             arch: arch_of(info)?,
-            instance_store_disks: disks(info),
+            instance_store_disks: instance_store_disks(info),
             zones: zones.remove(&name).unwrap_or_default(),
         };
         Some((name, kind))
@@ -108,7 +114,7 @@ fn arch_of(info: &InstanceTypeInfo) -> Option<Arch> {
     })
 }
 
-fn disks(info: &InstanceTypeInfo) -> u32 {
+fn instance_store_disks(info: &InstanceTypeInfo) -> u32 {
     let disks = info
         .instance_storage_info()
         .map(aws_sdk_ec2::types::InstanceStorageInfo::disks);
@@ -125,7 +131,7 @@ async fn profile_roles(
     let asked = wanted.iter().map(|name| async move {
         let call = clients.iam.get_instance_profile();
         let answer = call.instance_profile_name(name).send().await;
-        let answer = absent(answer.called("iam:GetInstanceProfile"))?;
+        let answer = none_if_absent(answer.classify_call("iam:GetInstanceProfile"))?;
         let roles = answer.and_then(|answer| answer.instance_profile);
         let roles = roles.map(|profile| profile.roles).unwrap_or_default();
         let role = roles.into_iter().next();
@@ -136,7 +142,7 @@ async fn profile_roles(
 }
 
 /// The zones that offer each type, of those that were asked about.
-async fn offerings(
+async fn zones_by_offered_type(
     clients: &CloudClients,
     wanted: &FactsWanted,
 ) -> Result<BTreeMap<String, Vec<String>>, Failure> {
@@ -150,7 +156,7 @@ async fn offerings(
         .filters(any_of("instance-type", &wanted.machine_types))
         .filters(any_of("location", &wanted.offered_in));
     let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
-    for one in found.called("ec2:DescribeInstanceTypeOfferings")? {
+    for one in found.classify_call("ec2:DescribeInstanceTypeOfferings")? {
         if let (Some(kind), Some(zone)) = (one.instance_type(), one.location()) {
             let zones = offered.entry(kind.as_str().to_owned()).or_default();
             zones.push(zone.to_owned());
@@ -168,7 +174,7 @@ async fn hosted_zones(clients: &CloudClients, wanted: bool) -> Result<Vec<Hosted
     }
     let pages = clients.route53.list_hosted_zones().into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    let found = found.called("route53:ListHostedZones")?;
+    let found = found.classify_call("route53:ListHostedZones")?;
     Ok(found
         .iter()
         .map(|zone| HostedZone {
@@ -182,7 +188,7 @@ async fn hosted_zones(clients: &CloudClients, wanted: bool) -> Result<Vec<Hosted
 }
 
 /// Allocation ids by public address.
-async fn addresses(
+async fn elastic_ips(
     clients: &CloudClients,
     wanted: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, String>, Failure> {
@@ -192,7 +198,7 @@ async fn addresses(
     // By a filter: in the list of addresses, one unknown fails them all.
     let call = clients.ec2.describe_addresses();
     let call = call.filters(any_of("public-ip", wanted));
-    let found = call.send().await.called("ec2:DescribeAddresses")?;
+    let found = call.send().await.classify_call("ec2:DescribeAddresses")?;
     let found = found.addresses.unwrap_or_default().into_iter();
     Ok(found
         .filter_map(|one| Some((one.public_ip?, one.allocation_id?)))
@@ -201,7 +207,7 @@ async fn addresses(
 
 type Network = (BTreeMap<String, SharedVpc>, BTreeMap<String, SharedSubnet>);
 
-async fn network(clients: &CloudClients, wanted: &FactsWanted) -> Result<Network, Failure> {
+async fn shared_network(clients: &CloudClients, wanted: &FactsWanted) -> Result<Network, Failure> {
     let subnets = shared_subnets(clients, &wanted.subnets).await?;
     let mut ids: BTreeSet<String> = wanted.vpc.iter().cloned().collect();
     ids.extend(subnets.values().map(|subnet| subnet.vpc.clone()));
@@ -218,7 +224,7 @@ async fn shared_subnets(
     let call = clients.ec2.describe_subnets();
     let call = call.filters(any_of("subnet-id", ids));
     let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
-    let found = found.called("ec2:DescribeSubnets")?;
+    let found = found.classify_call("ec2:DescribeSubnets")?;
     let read = |subnet: aws_sdk_ec2::types::Subnet| {
         let shared = SharedSubnet {
             vpc: subnet.vpc_id?,
@@ -245,8 +251,8 @@ async fn shared_vpcs(
     let gateways = gateways.into_paginator().items().send();
     let gateways = gateways.collect::<Result<Vec<_>, _>>();
     let (vpcs, gateways) = futures::join!(vpcs, gateways);
-    let vpcs = vpcs.called("ec2:DescribeVpcs")?;
-    let gateways = gateways.called("ec2:DescribeInternetGateways")?;
+    let vpcs = vpcs.classify_call("ec2:DescribeVpcs")?;
+    let gateways = gateways.classify_call("ec2:DescribeInternetGateways")?;
     let gateway_of = |vpc: &str| {
         let attached = |one: &&aws_sdk_ec2::types::InternetGateway| {
             one.attachments()

@@ -5,10 +5,10 @@ mod activities;
 mod groups;
 mod instances;
 mod templates;
-mod told;
+mod used_user_data;
 
 pub use activities::last_launch_failure;
-pub use told::{Told, told, told_next};
+pub use used_user_data::{UsedUserData, user_data_of_groups, user_data_of_instances};
 
 use crate::CloudClients;
 use engine::Failure;
@@ -23,13 +23,13 @@ pub async fn observe_fleet(clients: &CloudClients, cluster: &str) -> Result<AwsF
         Box::pin(groups::fetch(clients, &owned)),
         Box::pin(instances::fetch(clients, &owned)),
     )?;
-    let newest = templates::resolve(clients, &described).await?;
+    let newest = templates::read_newest_versions(clients, &described).await?;
     let mut scaling_groups: Vec<ScalingGroup> = described
         .iter()
-        .filter_map(|raw| groups::read(raw, &newest))
+        .filter_map(|raw| groups::parse_group(raw, &newest))
         .collect();
     scaling_groups.sort_by(|a, b| a.name.cmp(&b.name));
-    let members = groups::members(&described, &scaling_groups);
+    let members = groups::group_members(&described, &scaling_groups);
     Ok(AwsFleet {
         instances: join_members(found, &members),
         scaling_groups,

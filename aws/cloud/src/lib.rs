@@ -15,7 +15,7 @@ mod world;
 
 pub use balancer::balancer_dns_name;
 pub use clients::CloudClients;
-pub use console::{Console, console};
+pub use console::{Console, console_output};
 pub use facts::collect_facts;
 pub use scope::{AssetSource, Scope};
 pub use world::AwsWorld;

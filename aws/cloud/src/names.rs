@@ -10,7 +10,7 @@ pub(crate) struct Names(BTreeMap<(String, String), Id>);
 
 impl Names {
     /// The names of everything a sweep saw.
-    pub(crate) fn of(items: &[Observed<Cloud>]) -> Self {
+    pub(crate) fn from_items(items: &[Observed<Cloud>]) -> Self {
         let mut names = Self::default();
         for item in items {
             names.insert(item.resource.id(), &item.physical);
@@ -19,7 +19,7 @@ impl Names {
     }
 
     /// The names of what one object refers to: enough to read that object back.
-    pub(crate) fn around(refs_of: &[Ref], refs: &Refs) -> Self {
+    pub(crate) fn for_references(refs_of: &[Ref], refs: &Refs) -> Self {
         let mut names = Self::default();
         for reference in refs_of {
             if let (Some(id), Some(physical)) = (reference.id(), refs.physical(reference)) {
@@ -36,18 +36,18 @@ impl Names {
 
     /// A reference to the object of that kind: to ours by name, to any other by its physical id.
     pub(crate) fn reference<K: Kind>(&self, physical: &str) -> Ref {
-        self.own::<K>(physical)
+        self.own_id::<K>(physical)
             .map_or_else(|| Ref::Given(physical.to_owned()), |id| Ref::own(&id))
     }
 
     /// The object of that kind, if it is ours.
-    pub(crate) fn own<K: Kind>(&self, physical: &str) -> Option<Id> {
+    pub(crate) fn own_id<K: Kind>(&self, physical: &str) -> Option<Id> {
         let key = (K::TYPE.to_owned(), physical.to_owned());
         self.0.get(&key).cloned()
     }
 
     /// The object of that kind whose physical id fits, if it is ours.
-    pub(crate) fn find<K: Kind>(&self, fits: impl Fn(&str) -> bool) -> Option<Id> {
+    pub(crate) fn find_id<K: Kind>(&self, fits: impl Fn(&str) -> bool) -> Option<Id> {
         let mut all = self.0.iter();
         let found = all.find(|((kind, physical), _)| kind == K::TYPE && fits(physical));
         found.map(|(_, id)| id.clone())
@@ -85,7 +85,7 @@ pub(crate) struct TagChanges {
 }
 
 impl TagChanges {
-    pub(crate) fn between(have: &Tags, want: &Tags) -> Self {
+    pub(crate) fn tag_changes_between(have: &Tags, want: &Tags) -> Self {
         let differs = |(key, value): &(&String, &String)| have.get(*key) != Some(*value);
         Self {
             set: want
@@ -131,7 +131,7 @@ mod tests {
             ("aws:x", "1"),
         ]);
         let want = tags([("keep", "1"), ("change", "2"), ("add", "1")]);
-        let changes = TagChanges::between(&have, &want);
+        let changes = TagChanges::tag_changes_between(&have, &want);
         let mut after: Tags = have;
         after.extend(changes.set.clone());
         after.retain(|key, _| !changes.unset.contains(key));

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 
 /// The cluster as AWS and the store have it, in logical names.
-pub(crate) async fn sweep(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
+pub(crate) async fn observe_cluster(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
     // What went between being listed and being described: the next sweep will not list it.
     let listed = |failure: Failure| match failure.class {
         Class::Gone => Failure {
@@ -27,10 +27,10 @@ pub(crate) async fn sweep(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> 
         },
         _ => failure,
     };
-    once(world).await.map_err(listed)
+    observe_once(world).await.map_err(listed)
 }
 
-async fn once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
+async fn observe_once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
     let (answers, records, zone_vpcs, objects) = try_join!(
         try_join_all(questions(world)),
         Box::pin(route53_record::fetch(world)),
@@ -42,10 +42,10 @@ async fn once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
     };
     // What an object is called depends on itself alone, what it refers to on the others: read twice.
     let unnamed = read(&Names::default());
-    let names = Names::of(&unnamed);
+    let names = Names::from_items(&unnamed);
     let mut items = read(&names);
     note_uses(&mut items, &unnamed);
-    let balancers = route53_record::balancers(&items);
+    let balancers = route53_record::balancers_by_name(&items);
     let records = records
         .iter()
         .filter_map(|raw| route53_record::observe(world, raw, &balancers));
@@ -100,47 +100,47 @@ type Question<'a> = LocalBoxFuture<'a, Result<Answer<'a>, Failure>>;
 
 /// Everything that is asked side by side: one line for each answer of AWS that can be read by itself.
 fn questions(world: &AwsWorld) -> Vec<Question<'_>> {
-    let (owned, tables) = (ec2::owned(world), vec![ec2::owned(world)]);
-    let nat_gateways = nat_gateway::alive(world);
+    let (owned, tables) = (ec2::owned_filter(world), vec![ec2::owned_filter(world)]);
+    let nat_gateways = nat_gateway::alive_filter(world);
     vec![
-        Box::pin(vpcs(world)),
-        ask(
+        Box::pin(ask_vpcs(world)),
+        ask_each(
             internet_gateway::fetch(world, None),
             internet_gateway::observe,
         ),
-        ask(subnet::fetch(world, owned), |raw, names| {
+        ask_each(subnet::fetch(world, owned), |raw, names| {
             subnet::observe(world, raw, names)
         }),
-        ask(route_table::fetch(world, tables), |raw, names| {
+        ask_each(route_table::fetch(world, tables), |raw, names| {
             observe_table(world, raw, names)
         }),
-        ask(eip::fetch(world, None), |raw, _| eip::observe(raw)),
-        ask(
+        ask_each(eip::fetch(world, None), |raw, _| eip::observe(raw)),
+        ask_each(
             nat_gateway::fetch(world, nat_gateways),
             nat_gateway::observe,
         ),
-        ask(security_group::fetch(world), security_group::observe),
-        ask(
+        ask_each(security_group::fetch(world), security_group::observe),
+        ask_each(
             security_group_rule::fetch(world),
             security_group_rule::observe,
         ),
-        ask(key_pair::fetch(world), |raw, _| key_pair::observe(raw)),
-        ask(ebs_volume::fetch(world, None), |raw, _| {
+        ask_each(key_pair::fetch(world), |raw, _| key_pair::observe(raw)),
+        ask_each(ebs_volume::fetch(world, None), |raw, _| {
             ebs_volume::observe(world, raw)
         }),
-        ask(launch_template::fetch(world), |raw, names| {
+        ask_each(launch_template::fetch(world), |raw, names| {
             launch_template::observe(world, raw, names)
         }),
-        Box::pin(endpoints(world)),
-        Box::pin(scaling(world)),
-        Box::pin(balancing(world)),
-        Box::pin(identity(world)),
-        Box::pin(events(world)),
+        Box::pin(ask_endpoints(world)),
+        Box::pin(ask_auto_scaling(world)),
+        Box::pin(ask_load_balancing(world)),
+        Box::pin(ask_iam(world)),
+        Box::pin(ask_events(world)),
     ]
 }
 
 /// Asks, and reads every element of the answer with `observe`.
-fn ask<'a, T: 'a, I>(
+fn ask_each<'a, T: 'a, I>(
     fetch: impl Future<Output = Result<Vec<T>, Failure>> + 'a,
     observe: impl Fn(&T, &Names) -> I + 'a,
 ) -> Question<'a>
@@ -149,23 +149,23 @@ where
 {
     Box::pin(async move {
         let found = fetch.await?;
-        Ok(answer(move |names| {
+        Ok(read_answer(move |names| {
             found.iter().flat_map(|raw| observe(raw, names)).collect()
         }))
     })
 }
 
 /// An answer that this reads.
-fn answer<'a>(read: impl Fn(&Names) -> Vec<Observed<Cloud>> + 'a) -> Answer<'a> {
+fn read_answer<'a>(read: impl Fn(&Names) -> Vec<Observed<Cloud>> + 'a) -> Answer<'a> {
     Box::new(read)
 }
 
-async fn vpcs(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
+async fn ask_vpcs(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     let (vpcs, options) = try_join!(
         vpc::fetch(world, Vec::new()),
         dhcp_options::fetch(world, None)
     )?;
-    Ok(answer(move |names| {
+    Ok(read_answer(move |names| {
         let mut items: Vec<Observed<Cloud>> = Vec::new();
         for raw in &vpcs {
             items.extend(vpc::observe(raw));
@@ -178,9 +178,9 @@ async fn vpcs(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     }))
 }
 
-async fn endpoints(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
+async fn ask_endpoints(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     let found = vpc_endpoint::fetch(world).await?;
-    Ok(answer(move |names| {
+    Ok(read_answer(move |names| {
         vpc_endpoint::observe(world, &found, names)
     }))
 }
@@ -196,10 +196,10 @@ fn observe_table(
     items
 }
 
-async fn scaling(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
+async fn ask_auto_scaling(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     let groups = autoscaling_group::fetch(world).await?;
     let hooks = lifecycle_hook::fetch(world, &groups).await?;
-    Ok(answer(move |names| {
+    Ok(read_answer(move |names| {
         let sealed = lifecycle_hook::observe_sealed(world, &groups);
         let hooks = hooks.iter();
         let hooks = hooks.filter_map(|raw| lifecycle_hook::observe(raw, names));
@@ -209,18 +209,18 @@ async fn scaling(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     }))
 }
 
-async fn balancing(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
+async fn ask_load_balancing(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     let (balancers, groups) = try_join!(lb::fetch(world), lb_target_group::fetch(world))?;
     let of_balancers = balancers.iter().filter_map(|one| one.load_balancer_arn());
     let of_groups = groups.iter().filter_map(|one| one.target_group_arn());
     let arns = of_balancers.chain(of_groups).map(ToOwned::to_owned);
     let tags = lb_tags::fetch(&world.clients, &arns.collect::<Vec<_>>()).await?;
     let (balancers, groups) = try_join!(
-        lb::complete(world, balancers, &tags),
-        lb_target_group::complete(world, groups, &tags)
+        lb::read_owned_attributes(world, balancers, &tags),
+        lb_target_group::read_owned_attributes(world, groups, &tags)
     )?;
     let listeners = lb_listener::fetch(world, &balancers).await?;
-    Ok(answer(move |names| {
+    Ok(read_answer(move |names| {
         let balancers = balancers.iter();
         let balancers = balancers.filter_map(|raw| lb::observe(raw, names));
         let groups = groups.iter();
@@ -231,13 +231,13 @@ async fn balancing(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     }))
 }
 
-async fn identity(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
+async fn ask_iam(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     let roles = iam_role::fetch(world).await?;
     let (policies, profiles) = try_join!(
         iam_policies::fetch(world, &roles),
         iam_instance_profile::fetch(world, &roles)
     )?;
-    Ok(answer(move |names| {
+    Ok(read_answer(move |names| {
         let roles = roles.iter().map(|raw| iam_role::observe(world, raw));
         let policies = policies.iter();
         let policies = policies.flat_map(|raw| iam_policies::observe(world, raw, names));
@@ -247,13 +247,13 @@ async fn identity(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     }))
 }
 
-async fn events(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
+async fn ask_events(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     let (queue, rules, to_queue) = try_join!(
         sqs_queue::fetch(world),
         event_rule::fetch(world),
         event_target::fetch(world)
     )?;
-    Ok(answer(move |names| {
+    Ok(read_answer(move |names| {
         let queue = queue.iter();
         let queue = queue.filter_map(|raw| sqs_queue::observe(world, raw));
         let targets = event_target::observe(world, &rules, &to_queue, names);

@@ -14,13 +14,11 @@ pub type AssetSource = Arc<dyn Fn(&S3Object) -> std::io::Result<PathBuf> + Send 
 /// belongs to the cluster if its tags say so.
 #[derive(Clone)]
 pub struct Scope {
-    /// The cluster's name.
     pub cluster: String,
     /// Twelve digits.
     pub account: String,
     /// `aws`, `aws-cn`, `aws-us-gov`.
     pub partition: String,
-    /// The region.
     pub region: String,
     /// Key prefix of the cluster in the store, without a slash at its end: the cluster's name.
     pub base: String,
@@ -77,7 +75,7 @@ impl Scope {
     }
 
     /// True if nothing is wanted: the cluster is being deleted, and everything of it is looked for.
-    pub(crate) fn deleting(&self) -> bool {
+    pub(crate) fn is_deletion(&self) -> bool {
         self.expect.is_empty()
     }
 

@@ -39,7 +39,7 @@ pub fn administrator_kubeconfig(
             .try_into()
             .or_failed("could not issue a certificate", AGAIN)?,
     };
-    let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+    let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
     let issued = issue_certificate(request.authority, &leaf, &mut keys);
     let issued = issued.or_failed("could not issue a certificate", AGAIN)?;
     let config = node::pki::render_kubeconfig(&Kubeconfig {

@@ -11,7 +11,7 @@ use crate::state::{
 };
 use crate::ui::events::Events;
 use crate::ui::progress::{Progress, id_list, millis_text};
-use aws_client::fence::Fenced;
+use aws_client::fence::LockLost;
 use aws_client::store::{Entry, Expect};
 use aws_cloud::AwsWorld;
 use cloud::Cloud;
@@ -271,7 +271,7 @@ fn lost_lock_error(error: CommandError, keys: &StoreKeys) -> CommandError {
         "see who works on it with `kctl lock status {cluster}`, and repeat the command when they are done"
     );
     match error.cause {
-        Some(cause) if cause.chain().any(<dyn Error>::is::<Fenced>) => {
+        Some(cause) if cause.chain().any(<dyn Error>::is::<LockLost>) => {
             CommandError::new(ErrorKind::Precondition, cause, next)
         }
         Some(cause) => CommandError::new(ErrorKind::Precondition, cause.context(sentence), next),

@@ -5,7 +5,7 @@ use super::spec_objects::SpecObjects;
 use crate::agents::{self, AgentBinaries};
 use crate::error::{CommandError, ErrorContext};
 use cloud::facts::Facts;
-use cloud::{Cloud, ObjectContent, S3Object, claim};
+use cloud::{Cloud, ObjectContent, S3Object, ownership};
 use engine::Text;
 use full::FullSpec;
 use full::addons::make_addons;
@@ -125,7 +125,7 @@ pub fn assemble_cluster(
         .filter_map(|(name, config)| Some((name.clone(), config.user_data.clone()?)));
     let mut desired = desired_objects(full, &user_data.collect(), objects);
     let incarnation = authority.map_or("", |set| set.primary.as_str());
-    claim::mark(&mut desired, &full.state.config_base, incarnation);
+    ownership::set_ownership_tags(&mut desired, &full.state.config_base, incarnation);
     let mut stand_ins = Vec::new();
     if trust.contains(STAND_IN_CERTIFICATE.trim_end()) || !binaries.missing.is_empty() {
         let stored = group_configs

@@ -16,7 +16,7 @@ use cloud::facts::Facts;
 use node::yaml;
 use spec::api::Object;
 use spec::api::cluster::ClusterSpec;
-use spec::create::{CreateOptions, create, wanted_facts};
+use spec::create::{CreateOptions, create_cluster, wanted_facts};
 use spec::read::{Document, ReadOptions, read_documents_with};
 
 /// Prints the spec. Stores nothing and makes no AWS call.
@@ -124,7 +124,7 @@ fn spec_from_flags(
 ) -> Result<SpecObjects, CommandError> {
     check_kops_only(&args.kops)?;
     let name = named_cluster(options, args.cluster.as_deref())?.unwrap_or_default();
-    let made = create(&create_options(args, name, store_url), facts)?;
+    let made = create_cluster(&create_options(args, name, store_url), facts)?;
     made.warnings
         .iter()
         .for_each(|warning| shell.print_problem(warning));

@@ -105,7 +105,7 @@ pub fn apply_setters<S: Spec + Default>(
     for assignment in &setters.set {
         match assignment.split_once('=') {
             Some((path, value)) => problems.extend(
-                set::set(object, path.trim(), value)
+                set::set_field(object, path.trim(), value)
                     .err()
                     .unwrap_or_default(),
             ),
@@ -116,7 +116,11 @@ pub fn apply_setters<S: Spec + Default>(
         }
     }
     for path in &setters.unset {
-        problems.extend(set::unset(object, path.trim()).err().unwrap_or_default());
+        problems.extend(
+            set::unset_field(object, path.trim())
+                .err()
+                .unwrap_or_default(),
+        );
     }
     if problems.is_empty() {
         Ok(())

@@ -148,7 +148,7 @@ fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
                 dns.to_owned(),
                 spec.master_public_name
                     .clone()
-                    .unwrap_or_else(|| dns::api(cluster.name())),
+                    .unwrap_or_else(|| dns::api_name(cluster.name())),
             ]);
         }
         row

@@ -20,7 +20,6 @@ const VALIDITY: Duration = Duration::from_hours(1);
 /// Age at which the certificate is replaced.
 const RENEWED: Duration = Duration::from_mins(30);
 
-/// Observes one cluster.
 pub struct Inspector<'a> {
     session: &'a Session<'a>,
     reach: &'a ApiReach,

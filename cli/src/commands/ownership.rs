@@ -5,7 +5,7 @@ use super::session::Session;
 use crate::error::{CommandError, ErrorKind};
 use crate::state::{ClusterState, LastOperation};
 use cloud::Cloud;
-use cloud::claim::{ForeignVolume, OwnershipClaim};
+use cloud::ownership::{ForeignVolume, OwnershipClaim};
 use engine::Snapshot;
 use node::pki::Keyset;
 
@@ -56,7 +56,7 @@ pub fn check_ownership(
     state: &ClusterState,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    let strangers = claim.strangers(snapshot);
+    let strangers = claim.foreign_volumes(snapshot);
     let Some(first) = strangers.first() else {
         return Ok(());
     };

@@ -27,7 +27,7 @@ impl<'a> Session<'a> {
         let url = store_url(options, shell)?;
         let note_shell = shell.clone();
         let clients = Clients::load(None, None).await;
-        let clients = clients.telling(move |again| note_shell.note(&again.to_string()));
+        let clients = clients.with_retry_listener(move |again| note_shell.note(&again.to_string()));
         let owner = env::first_variable(&[env::STATE_OWNER]).map_or(Owner::Caller, Owner::Account);
         let store = Store::open(&url, &clients).map_err(store_error)?;
         let store = store.owned_by(owner);

@@ -6,7 +6,7 @@ use crate::ui::Shell;
 use node::yaml::MAX_BYTES;
 use spec::api::{Cluster, InstanceGroup, Object, SSHCredential};
 use spec::read::{Document, Problem, ReadOptions, read_documents_with};
-use spec::validate::{ClusterInput, locate, validate};
+use spec::validate::{ClusterInput, locate_problems, validate};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,7 @@ impl SpecObjects {
     /// Adds line numbers to problems.
     pub fn locate_problems(&self, problems: &mut [Problem]) {
         let documents: Vec<&Document> = self.documents.iter().collect();
-        locate(problems, &documents);
+        locate_problems(problems, &documents);
     }
 
     /// Validates the objects: prints warnings, and fails with all errors.

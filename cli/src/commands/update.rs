@@ -25,7 +25,7 @@ use crate::ui::events::Events;
 use apply_saved::SavedPlanRun;
 use aws_cloud::AwsWorld;
 use cloud::settle::settle;
-use cloud::{Cloud, OwnTags, held};
+use cloud::{Cloud, OwnTags, used_load_balancers};
 use engine::{Plan, PlanError, Snapshot};
 use node::pki::{KUBERNETES_CA, Keyset};
 use show::{PlanOutput, show_plan};
@@ -37,7 +37,6 @@ use std::time::Duration;
 /// Options of an update.
 #[derive(Clone, Debug)]
 pub struct UpdateOptions {
-    /// Apply the changes.
     pub yes: bool,
     /// Form of the plan.
     pub output: PlanFormat,
@@ -325,10 +324,13 @@ async fn with_plan<T>(
     let claim = ownership::ownership_claim(&observed.state, ca, observed.last_operation.as_ref());
     ownership::check_ownership(&claim, &snapshot, &observed.state, session)?;
     etcd_members::check_etcd_members(observed, &snapshot, session).await?;
-    explain_plan_error(held::check(&desired, &snapshot))?;
-    let named =
-        balancer_users::find_balancer_users(observed, &held::leaving(&desired, &snapshot)).await?;
-    let (desired, kept) = held::hold(desired, &snapshot, &named);
+    explain_plan_error(used_load_balancers::check_zones(&desired, &snapshot))?;
+    let named = balancer_users::find_balancer_users(
+        observed,
+        &used_load_balancers::unwanted_load_balancers(&desired, &snapshot),
+    )
+    .await?;
+    let (desired, kept) = used_load_balancers::keep_used_load_balancers(desired, &snapshot, &named);
     let mut plan = explain_plan_error(engine::plan(&desired, &snapshot))?;
     plan.kept.extend(kept);
     body(&context, &plan, &snapshot).await

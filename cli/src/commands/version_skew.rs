@@ -8,7 +8,7 @@ use super::session::Session;
 use crate::error::CommandError;
 use crate::state::store_error;
 use aws_client::store::Entry;
-use aws_cloud::fleet::{observe_fleet, told};
+use aws_cloud::fleet::{observe_fleet, user_data_of_instances};
 use full::Group;
 use node::config::{Role, kubernetes_version_of};
 use spec::validate::versions::Version;
@@ -59,7 +59,9 @@ pub async fn control_plane_instances(
         let group = groups.iter().find(of);
         group.is_some_and(|group| group.role == Role::ControlPlane)
     });
-    let launches = told(&observed.clients, &fleet).await.map_err(aws_error)?;
+    let launches = user_data_of_instances(&observed.clients, &fleet)
+        .await
+        .map_err(aws_error)?;
     let mut configs: BTreeMap<String, Option<String>> = BTreeMap::new();
     let mut instances = Vec::new();
     for launch in launches {

@@ -3,7 +3,7 @@
 use super::{PlanInputs, SavedPlan};
 use crate::plan_target::ClusterTarget;
 use cloud::Cloud;
-use engine::{Id, Moved, Plan, moved};
+use engine::{Id, Plan, PlanDifference, plan_differences};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ pub struct PlanDrift {
     pub identities: Vec<ChangedValue>,
     /// Steps that were added, removed or changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Moved>,
+    pub steps: Vec<PlanDifference>,
     /// True if the current plan is empty.
     pub nothing_left: bool,
     /// Operations that applied this saved plan.
@@ -95,7 +95,7 @@ impl PlanDrift {
 pub fn compare_plans(saved: &SavedPlan, now: &CurrentPlan<'_>) -> PlanDrift {
     let (was, is) = (&saved.made_from, now.made_from);
     let spec = changed_values(&was.spec, &is.spec);
-    let steps = moved(&saved.plan, now.plan);
+    let steps = plan_differences(&saved.plan, now.plan);
     let ours = env!("CARGO_PKG_VERSION");
     PlanDrift {
         place: Vec::new(),

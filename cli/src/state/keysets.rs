@@ -41,7 +41,7 @@ pub fn mint_keyset(name: &str) -> Result<Keyset, CommandError> {
     node::pki::mint_keyset(
         name,
         KeyAlgorithm::default(),
-        &mut SystemKeys::at(OffsetDateTime::now_utc()),
+        &mut SystemKeys::issuing_at(OffsetDateTime::now_utc()),
     )
     .or_failed(format!("could not make the keyset {name}"), "try again")
 }

@@ -12,7 +12,7 @@ use super::{StoreKeys, store_error};
 use crate::duration;
 use crate::env;
 use crate::error::{CommandError, ErrorKind, error_chain};
-use aws_client::fence::{self, Fence, Moment};
+use aws_client::fence::{self, BootClockTime, Fence};
 use aws_client::store::{Expect, Store, StoreError, Version};
 use std::cell::RefCell;
 use std::fmt;
@@ -37,7 +37,6 @@ const LOOK: Duration = Duration::from_millis(500);
 pub struct LockOptions<'a> {
     /// The command that the lock is for.
     pub what: &'a str,
-    /// The lease.
     pub life: Duration,
     /// How long to wait for another holder.
     pub wait: Duration,
@@ -92,7 +91,7 @@ pub struct ClusterLock {
     life: Duration,
     held: RefCell<(LockHolder, Version)>,
     /// When the stored version was sent.
-    sent: RefCell<Moment>,
+    sent: RefCell<BootClockTime>,
 }
 
 impl ClusterLock {
@@ -103,19 +102,19 @@ impl ClusterLock {
         options: &LockOptions<'_>,
         tell: impl Fn(&str),
     ) -> Result<Self, CommandError> {
-        let (unfenced, begun) = (store.unfenced(), Instant::now());
+        let (unfenced, begun) = (store.without_fence(), Instant::now());
         let mut waits_for: Option<LockHolder> = None;
         let mut next = Some((Expect::Absent, None));
         loop {
             if let Some((expect, over)) = next.take() {
                 let (holder, sent) = (
                     LockHolder::this_process(options.what, options.life),
-                    fence::now(),
+                    fence::boot_clock_now(),
                 );
                 match put_holder(&unfenced, keys, &holder, expect).await {
                     Ok(version) => {
-                        let until = sent.after(writable_time(options.life));
-                        store.fence().raise(until);
+                        let until = sent.plus_duration(writable_time(options.life));
+                        store.fence().allow_until(until);
                         over.iter().for_each(|over: &String| tell(over));
                         return Ok(Self {
                             store: unfenced,
@@ -138,8 +137,8 @@ impl ClusterLock {
                 next = Some((Expect::Version(lock.version), Some(over)));
                 continue;
             }
-            let left = options.wait.saturating_sub(begun.elapsed());
-            if left.is_zero() {
+            let time_left = options.wait.saturating_sub(begun.elapsed());
+            if time_left.is_zero() {
                 return Err(locked_error(&lock, keys, options));
             }
             let known = |holder: &LockHolder| {
@@ -155,17 +154,17 @@ impl ClusterLock {
                 tell(&format!("waiting, for {wait} at most: locked by {words}"));
                 waits_for = lock.holder;
             }
-            sleep(LOOK.min(left)).await;
+            sleep(LOOK.min(time_left)).await;
         }
     }
 
     /// Renews the lock until it is lost, and returns why. Dropping the future ends the renewals.
     pub async fn renew_until_lost(&self) -> LockLoss {
         loop {
-            let due = self.sent.borrow().after(self.life / 3);
-            sleep(due.left()).await;
+            let due = self.sent.borrow().plus_duration(self.life / 3);
+            sleep(due.remaining()).await;
             if let Err(lost) = self.renew_once().await {
-                self.fence.shut();
+                self.fence.close();
                 return lost;
             }
         }
@@ -176,13 +175,13 @@ impl ClusterLock {
     async fn renew_once(&self) -> Result<(), LockLoss> {
         let (holder, version) = self.held.borrow().clone();
         let holder = holder.renewed_once();
-        let (mut unsure, mut why): (Option<Moment>, Option<String>) = (None, None);
+        let (mut unsure, mut why): (Option<BootClockTime>, Option<String>) = (None, None);
         loop {
-            let left = self.fence.left().unwrap_or_default();
+            let left = self.fence.remaining().unwrap_or_default();
             if left.is_zero() {
                 return Err(LockLoss::Late(why));
             }
-            let sent = fence::now();
+            let sent = fence::boot_clock_now();
             let expect = Expect::Version(version.clone());
             let renewal = put_holder(&self.store, &self.keys, &holder, expect);
             let renewed = match timeout(left.min(self.life / 5), renewal).await {
@@ -203,7 +202,9 @@ impl ClusterLock {
             if let Some(version) = renewed {
                 // An earlier attempt may be the one that succeeded.
                 let sent = unsure.unwrap_or(sent);
-                let extended = self.fence.extend(sent.after(writable_time(self.life)));
+                let extended = self
+                    .fence
+                    .extend(sent.plus_duration(writable_time(self.life)));
                 self.held.replace((holder, version));
                 self.sent.replace(sent);
                 return extended.map_err(|_| LockLoss::Late(why));
@@ -234,7 +235,7 @@ impl ClusterLock {
 
     /// True once the lock is lost. It stays lost.
     pub fn is_lost(&self) -> bool {
-        self.fence.check().is_err()
+        self.fence.check_open().is_err()
     }
 
     /// Releases the lock. If that fails, it expires. A lost lock is not touched.
@@ -245,7 +246,7 @@ impl ClusterLock {
         if timeout(RELEASE, self.delete_object()).await.is_err() {
             tracing::debug!("could not release the lock in time");
         }
-        self.fence.lower();
+        self.fence.disarm();
     }
 
     /// Deletes the lock. Retries, since a renewal in flight may have changed the version.

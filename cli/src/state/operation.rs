@@ -28,7 +28,6 @@ pub struct Operation {
     format: u32,
     /// `update`, `delete cluster`, `edit`, ...
     pub command: String,
-    /// Version of kctl.
     pub version: String,
     /// `user@host`.
     pub who: String,
@@ -75,7 +74,6 @@ pub struct StepResult {
     /// How long it took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
-    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// The failed step that it depends on; `None` if an interrupt prevented it.

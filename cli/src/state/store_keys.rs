@@ -34,7 +34,6 @@ impl StoreKeys {
         self.key_below("backups~")
     }
 
-    /// The Cluster object.
     pub fn config(&self) -> String {
         self.key_below("config")
     }
@@ -49,7 +48,6 @@ impl StoreKeys {
         self.key_below("instancegroup/")
     }
 
-    /// An InstanceGroup object.
     pub fn group(&self, name: &str) -> String {
         format!("{}{name}", self.group_prefix())
     }

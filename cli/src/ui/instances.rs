@@ -68,7 +68,7 @@ fn boot_progress(status: &InstanceStatus) -> Option<(&'static str, String)> {
         return Some((boot.known_from.word(), super::health::boot_line(boot)));
     }
     let cause = status.waits.first()?;
-    let line = super::health::one_line(&cause.line());
+    let line = super::health::one_line(&cause.one_line());
     Some((BootSource::Protokube.word(), line))
 }
 

@@ -15,7 +15,6 @@ pub enum Tone {
     Strong,
     /// Less important than the rest.
     Faint,
-    /// A next step.
     Hint,
 }
 
@@ -64,7 +63,6 @@ impl Paint {
     }
 }
 
-/// Resets the colour.
 const END: &str = "\x1b[0m";
 
 /// The own colour sequence at the start of a text, if there is one.

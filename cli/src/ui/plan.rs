@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy, Debug)]
 pub struct PlanView<'a> {
     pub plan: &'a Plan<Cloud>,
-    /// Show everything.
     pub wide: bool,
     pub paint: Paint,
     /// Placeholder texts, shown as [`diff::LATE`].

@@ -4,7 +4,7 @@ use super::Paint;
 use super::diff::change_lines;
 use super::hashes::short_hashes;
 use crate::saved_plan::{ChangedValue, PlanDrift};
-use engine::{Action, Moved};
+use engine::{Action, PlanDifference};
 use serde_json::Value;
 
 /// Number of steps that are listed; more are counted.
@@ -73,22 +73,22 @@ fn spec_reason(one: &ChangedValue) -> String {
     format!("the spec: {} {what}", one.what)
 }
 
-fn step_reason(one: &Moved) -> String {
+fn step_reason(one: &PlanDifference) -> String {
     let id = short_hashes(&one.id().to_string());
     match one {
-        Moved::Appeared { action, .. } => {
+        PlanDifference::Appeared { action, .. } => {
             format!(
                 "{id}: would be {} now, and was not to be",
                 action_participle(*action)
             )
         }
-        Moved::Vanished { action, .. } => {
+        PlanDifference::Vanished { action, .. } => {
             format!(
                 "{id}: was to be {}, and would not be now",
                 action_participle(*action)
             )
         }
-        Moved::Differs { fields, .. } => {
+        PlanDifference::Differs { fields, .. } => {
             // If the action differs, so does everything else.
             if let Some(change) = fields.iter().find(|change| change.field == "action") {
                 let word = |value: &Value| {

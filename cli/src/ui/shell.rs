@@ -53,12 +53,10 @@ impl Shell {
         }
     }
 
-    /// Paint for stdout.
     pub fn paint(&self) -> Paint {
         self.out
     }
 
-    /// Paint for stderr.
     pub fn err_paint(&self) -> Paint {
         self.err
     }
@@ -172,7 +170,6 @@ impl Shell {
     }
 }
 
-/// Text to stdout.
 fn to_stdout(text: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     let end = if text.ends_with('\n') || text.is_empty() {

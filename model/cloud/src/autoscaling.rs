@@ -20,9 +20,7 @@ pub struct AutoscalingGroup {
     pub load_balancer_names: Vec<String>,
     /// Seconds; 0: no limit.
     pub max_instance_lifetime: i32,
-    /// Upper bound.
     pub max_size: i32,
-    /// Lower bound.
     pub min_size: i32,
     /// Instances are protected from scale-in.
     pub new_instances_protected_from_scale_in: bool,
@@ -39,9 +37,7 @@ pub struct AutoscalingGroup {
 /// A tag of an Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupTag {
-    /// Key.
     pub key: String,
-    /// Value.
     pub value: String,
     /// Instances get it too.
     pub propagate_at_launch: bool,
@@ -50,7 +46,6 @@ pub struct GroupTag {
 /// Which launch template, at which version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchTemplateRef {
-    /// The template.
     pub launch_template_id: Ref,
     /// Its version number: the template's attribute `latest_version`.
     pub version: Text,
@@ -101,7 +96,6 @@ impl Kind for AutoscalingGroup {
 pub struct AutoscalingLifecycleHook {
     /// `IG-NTHLifecycleHook`.
     pub lifecycle_hook_name: String,
-    /// The group.
     pub auto_scaling_group_name: Ref,
     /// `CONTINUE` or `ABANDON`.
     pub default_result: String,
@@ -128,7 +122,7 @@ impl Kind for AutoscalingLifecycleHook {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(
+        PartOf::of_whole(
             &self.auto_scaling_group_name,
             "lifecycle hook",
             "lifecycle hooks",

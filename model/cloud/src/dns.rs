@@ -5,7 +5,6 @@ use super::{Kind, Tags};
 use engine::{Ref, Text};
 use serde::{Deserialize, Serialize};
 
-/// One record set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route53Record {
     /// Domain name without the trailing dot.
@@ -29,11 +28,8 @@ pub struct Route53Record {
 /// The target of an alias.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AliasTarget {
-    /// The load balancer.
     pub of: Ref,
-    /// Its DNS name.
     pub dns_name: Text,
-    /// Its zone.
     pub hosted_zone_id: Text,
     /// Follow the target's health.
     pub evaluate_target_health: bool,
@@ -81,11 +77,8 @@ impl Kind for Route53Record {
 /// A VPC in which the names of a private hosted zone can be looked up. It has no tags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route53ZoneAssociation {
-    /// The cluster's name.
     pub name: String,
-    /// The VPC.
     pub vpc_id: Ref,
-    /// The VPC's region.
     pub vpc_region: String,
     /// The hosted zone's id, without `/hostedzone/`.
     pub hosted_zone_id: String,

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 pub struct EbsVolume {
     /// `MEMBER.etcd-CLUSTER.NAME`.
     pub name: String,
-    /// The zone.
     pub availability_zone: String,
     /// GiB.
     pub size: i32,
@@ -20,7 +19,6 @@ pub struct EbsVolume {
     pub iops: Option<i32>,
     /// MiB/s, gp3 only.
     pub throughput: Option<i32>,
-    /// Encrypted at rest.
     pub encrypted: bool,
     /// ARN of a KMS key of the user's; `None`: the account's default key.
     pub kms_key_id: Option<String>,

@@ -6,16 +6,13 @@ use engine::Ref;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SqsQueue {
     /// `NAME-with-dashes-nth`.
     pub queue_name: String,
     /// Seconds.
     pub message_retention_period: i32,
-    /// Who may send.
     pub policy: Value,
-    /// Tags.
     pub tags: Tags,
 }
 
@@ -42,7 +39,6 @@ impl Kind for SqsQueue {
 pub struct CloudwatchEventRule {
     /// `NAME-ASGLifecycle`, ...
     pub name: String,
-    /// Which events.
     pub event_pattern: Value,
     /// Tags. AWS lists them rule by rule only, so they are compared through a digest in the rule's description.
     pub tags: Tags,
@@ -70,9 +66,7 @@ impl Kind for CloudwatchEventRule {
 pub struct CloudwatchEventTarget {
     /// `RULE-Target`.
     pub name: String,
-    /// The rule.
     pub rule: Ref,
-    /// The queue.
     pub arn: Ref,
 }
 
@@ -93,6 +87,6 @@ impl Kind for CloudwatchEventTarget {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(&self.rule, "target", "targets")
+        PartOf::of_whole(&self.rule, "target", "targets")
     }
 }

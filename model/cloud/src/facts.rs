@@ -60,7 +60,6 @@ pub struct Facts {
     pub stand_in: bool,
 }
 
-/// An image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Image {
@@ -68,20 +67,16 @@ pub struct Image {
     pub id: String,
     /// `/dev/sda1`, `/dev/xvda`.
     pub root_device: String,
-    /// Architecture.
     pub arch: Arch,
     /// The system in it, where nodeup makes no node of that: `Flatcar`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
 }
 
-/// A machine type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InstanceType {
-    /// Architecture.
     pub arch: Arch,
-    /// Instance store disks.
     #[serde(default)]
     pub instance_store_disks: u32,
     /// Zones that offer it; empty: all.
@@ -89,7 +84,6 @@ pub struct InstanceType {
     pub zones: Vec<String>,
 }
 
-/// A hosted zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HostedZone {
@@ -97,7 +91,6 @@ pub struct HostedZone {
     pub id: String,
     /// Without the trailing dot.
     pub name: String,
-    /// Private to VPCs.
     #[serde(default)]
     pub private: bool,
 }
@@ -134,7 +127,6 @@ fn is_in(name: &str, zone: &str) -> bool {
 pub struct SharedVpc {
     /// First IPv4 range.
     pub cidr: String,
-    /// Its internet gateway.
     #[serde(default)]
     pub internet_gateway: Option<String>,
 }
@@ -143,9 +135,7 @@ pub struct SharedVpc {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SharedSubnet {
-    /// Its VPC.
     pub vpc: String,
-    /// Its zone.
     pub zone: String,
     /// Its IPv4 range.
     pub cidr: String,

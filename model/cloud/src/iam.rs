@@ -15,7 +15,6 @@ pub struct IamRole {
     pub assume_role_policy_document: Value,
     /// ARN of the policy that bounds it.
     pub permissions_boundary: Option<String>,
-    /// Tags.
     pub tags: Tags,
 }
 
@@ -41,7 +40,6 @@ impl Kind for IamRole {
 pub struct IamRolePolicy {
     /// The policy's name: the role's name, or `additional.ROLE` for `spec.additionalPolicies`.
     pub policy_name: String,
-    /// The role.
     pub role_name: Ref,
     /// The document; lists of actions and resources sorted.
     pub policy_document: Value,
@@ -64,14 +62,13 @@ impl Kind for IamRolePolicy {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(&self.role_name, "policy", "policies")
+        PartOf::of_whole(&self.role_name, "policy", "policies")
     }
 }
 
 /// A managed policy attached to a role (`spec.externalPolicies`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IamRolePolicyAttachment {
-    /// The role.
     pub role_name: Ref,
     /// ARN of the policy.
     pub policy_arn: String,
@@ -98,7 +95,7 @@ impl Kind for IamRolePolicyAttachment {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(&self.role_name, "attached policy", "attached policies")
+        PartOf::of_whole(&self.role_name, "attached policy", "attached policies")
     }
 }
 
@@ -109,7 +106,6 @@ pub struct IamInstanceProfile {
     pub instance_profile_name: String,
     /// The role in it; `None` only as observed, between creation and `AddRoleToInstanceProfile`.
     pub role_name: Option<Ref>,
-    /// Tags.
     pub tags: Tags,
 }
 
@@ -130,7 +126,7 @@ impl Kind for IamInstanceProfile {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(
+        PartOf::of_whole(
             self.role_name.as_ref()?,
             "instance profile",
             "instance profiles",

@@ -12,7 +12,6 @@ pub struct KeyPair {
     pub key_name: String,
     /// OpenSSH public key, type and base64 only: AWS does not give the comment back reliably.
     pub public_key: String,
-    /// Tags.
     pub tags: Tags,
 }
 

@@ -91,7 +91,6 @@ pub trait Kind: Variant + Clone + std::fmt::Debug + PartialEq + Serialize {
     /// elsewhere. Asked of kinds with successors.
     fn move_in_series(&mut self, _base: &str, _revision: u32) {}
 
-    /// Its id.
     fn id(&self) -> Id {
         Id::new(Self::TYPE, self.name())
     }
@@ -136,7 +135,7 @@ pub trait Kind: Variant + Clone + std::fmt::Debug + PartialEq + Serialize {
 
 /// The text with its late values taken from the renamed resources.
 fn rename_text(text: &Text, rename: Rename<'_>) -> Text {
-    Text::of(text.parts().iter().map(|part| match part {
+    Text::from_parts(text.parts().iter().map(|part| match part {
         Part::Literal(_) => part.clone(),
         Part::Late {
             kind,

@@ -119,7 +119,7 @@ impl Resource for Cloud {
     }
 
     fn series(&self) -> Option<(String, u32)> {
-        match_kind!(self, one => settle::series(one))
+        match_kind!(self, one => settle::series_of(one))
     }
 
     fn attr_changes(&self, have: &Self, attribute: &str) -> bool {

@@ -14,19 +14,15 @@ pub struct LaunchTemplate {
     pub block_device_mappings: Vec<BlockDevice>,
     /// `standard` or `unlimited`, burstable types only.
     pub credit_specification: Option<String>,
-    /// The instance profile.
     pub iam_instance_profile: Ref,
-    /// AMI id.
     pub image_id: String,
     /// The first machine type of the group.
     pub instance_type: String,
-    /// Spot market options.
     pub instance_market_options: Option<MarketOptions>,
     /// The SSH key pair.
     pub key_name: Option<Ref>,
     /// The instance metadata service.
     pub metadata_options: MetadataOptions,
-    /// Detailed monitoring.
     pub monitoring: bool,
     /// Dedicated bandwidth to EBS; `None`: as the instance type has it.
     pub ebs_optimized: Option<bool>,
@@ -40,7 +36,6 @@ pub struct LaunchTemplate {
     pub user_data: Option<Text>,
 }
 
-/// A block device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockDevice {
     /// `/dev/xvda`.
@@ -61,7 +56,6 @@ pub struct Ebs {
     /// Encrypted at rest; `None`: as the account's default says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypted: Option<bool>,
-    /// IOPS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<i32>,
     /// KMS key ARN.
@@ -76,7 +70,6 @@ pub struct Ebs {
     pub volume_type: String,
 }
 
-/// Spot options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarketOptions {
     /// Highest price an hour, as the spec writes it.
@@ -99,10 +92,8 @@ pub struct MetadataOptions {
     pub http_tokens: String,
 }
 
-/// The network interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkInterface {
-    /// A public address.
     pub associate_public_ip_address: bool,
     /// Goes with the instance.
     pub delete_on_termination: bool,

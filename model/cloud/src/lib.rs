@@ -2,15 +2,15 @@
 //! snake_case; a kind's name is Terraform's type without `aws_`. Desired and observed state share these types.
 
 mod autoscaling;
-pub mod claim;
 mod dns;
 mod ebs_volume;
 mod events;
 pub mod facts;
-pub mod held;
 mod iam;
 mod key_pair;
 mod kind;
+pub mod ownership;
+pub mod used_load_balancers;
 #[macro_use]
 mod kinds;
 mod launch_template;

@@ -9,7 +9,6 @@ pub enum Section {
     Network,
     /// Security groups and rules.
     SecurityGroups,
-    /// IAM.
     Permissions,
     /// Load balancers and names.
     Api,
@@ -24,7 +23,6 @@ pub enum Section {
 }
 
 impl Section {
-    /// Its heading.
     pub fn heading(self) -> &'static str {
         match self {
             Self::Network => "Network",
@@ -46,7 +44,6 @@ pub struct Place(pub Section, pub u8);
 /// The object that another one is listed as a part of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartOf {
-    /// The whole.
     pub id: Id,
     /// What such parts are called when they are counted: one, several.
     pub words: (&'static str, &'static str),
@@ -54,7 +51,7 @@ pub struct PartOf {
 
 impl PartOf {
     /// A part of the object referred to, if that is the cluster's own.
-    pub(crate) fn own(whole: &Ref, one: &'static str, several: &'static str) -> Option<Self> {
+    pub(crate) fn of_whole(whole: &Ref, one: &'static str, several: &'static str) -> Option<Self> {
         whole.id().map(|id| Self {
             id,
             words: (one, several),

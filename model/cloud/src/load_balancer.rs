@@ -1,7 +1,7 @@
 //! Network load balancers, their target groups and listeners.
 
-use super::held::ADDRESSES;
 use super::listing::{PartOf, Place, Section, count_words};
+use super::used_load_balancers::ADDRESSES;
 use super::{Kind, Tags};
 use engine::Ref;
 use node::names;
@@ -35,12 +35,9 @@ pub struct Lb {
 /// A subnet of a load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SubnetMapping {
-    /// The subnet.
     pub subnet_id: Ref,
-    /// Elastic IP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocation_id: Option<String>,
-    /// Fixed private address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_ipv4_address: Option<String>,
 }
@@ -48,7 +45,6 @@ pub struct SubnetMapping {
 /// Where access logs go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessLogs {
-    /// The bucket.
     pub bucket: String,
     /// Prefix in it.
     pub prefix: Option<String>,
@@ -162,15 +158,12 @@ pub struct LbTargetGroup {
     pub name: String,
     /// `TCP` or `TLS`.
     pub protocol: String,
-    /// Port.
     pub port: i32,
-    /// The VPC.
     pub vpc_id: Ref,
     /// Attribute `deregistration_delay.connection_termination.enabled`.
     pub connection_termination: bool,
     /// Attribute `deregistration_delay.timeout_seconds`.
     pub deregistration_delay_seconds: i32,
-    /// Health check.
     pub health_check: HealthCheck,
     /// Tags; `Name` is the name of the first of the series, `kops.k8s.io/revision` the place in it.
     pub tags: Tags,
@@ -233,9 +226,7 @@ impl Kind for LbTargetGroup {
 pub struct LbListener {
     /// The balancer's logical name and the port: `api.NAME-443`.
     pub name: String,
-    /// The balancer.
     pub load_balancer_arn: Ref,
-    /// Port.
     pub port: i32,
     /// `TCP` or `TLS`.
     pub protocol: String,
@@ -270,7 +261,7 @@ impl Kind for LbListener {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(&self.load_balancer_arn, "listener", "listeners")
+        PartOf::of_whole(&self.load_balancer_arn, "listener", "listeners")
     }
 
     fn describe(&self) -> String {

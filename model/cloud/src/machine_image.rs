@@ -41,7 +41,7 @@ const NAMES: [(&str, &str); 18] = [
 const PLATFORMS: [&str; 2] = ["Linux/UNIX", "Ubuntu Pro"];
 
 /// The system in an image that nodeup makes no node of; `None`: it does, or nobody can tell before it boots.
-pub fn unfit(owner: &str, name: &str, platform: &str) -> Option<String> {
+pub fn unsupported_system(owner: &str, name: &str, platform: &str) -> Option<String> {
     let name = name.to_lowercase();
     let named = NAMES.iter().find(|(begin, _)| name.starts_with(begin));
     let published = PUBLISHERS.iter().find(|(account, _)| *account == owner);
@@ -54,7 +54,7 @@ pub fn unfit(owner: &str, name: &str, platform: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::unfit;
+    use super::unsupported_system;
 
     #[test]
     fn other_systems_are_known_by_name_owner_or_platform() {
@@ -117,7 +117,11 @@ mod tests {
             ),
             ("123456789012", "our-image", "Windows", Some("Windows")),
         ] {
-            assert_eq!(unfit(owner, name, platform).as_deref(), system, "{name}");
+            assert_eq!(
+                unsupported_system(owner, name, platform).as_deref(),
+                system,
+                "{name}"
+            );
         }
     }
 }

@@ -12,7 +12,6 @@ pub struct Eip {
     pub name: String,
     /// Always `vpc`.
     pub domain: String,
-    /// Tags.
     pub tags: Tags,
 }
 
@@ -41,9 +40,7 @@ pub struct NatGateway {
     pub name: String,
     /// The utility subnet it stands in.
     pub subnet_id: Ref,
-    /// Its elastic IP.
     pub allocation_id: Ref,
-    /// Tags.
     pub tags: Tags,
 }
 

@@ -45,7 +45,7 @@ impl OwnTags {
     pub const KEY: &str = "tags.json";
 
     /// Reads the stored form.
-    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn parse_stored(bytes: &[u8]) -> Result<Self, Error> {
         let read: Self = serde_json::from_slice(bytes)?;
         if read.format == FORMAT {
             Ok(read)
@@ -54,14 +54,13 @@ impl OwnTags {
         }
     }
 
-    /// The stored form.
     pub fn to_json(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         format!("{value:#}\n")
     }
 
     /// Adds what is set on these objects.
-    pub fn add(&mut self, of: &[Cloud]) {
+    pub fn add_tags_of(&mut self, of: &[Cloud]) {
         for one in of {
             let keys = keys_of(one);
             if !keys.is_empty() {
@@ -81,14 +80,14 @@ impl OwnTags {
     }
 
     /// True if kctl sets or has set that tag on objects of that kind.
-    pub fn has(&self, kind: &str, key: &str) -> bool {
+    pub fn has_set(&self, kind: &str, key: &str) -> bool {
         let always = [NAME_TAG, REVISION_TAG].contains(&key);
         always || self.keys.get(kind).is_some_and(|keys| keys.contains(key))
     }
 
     /// Those of the tags of an object of that kind that are kctl's.
     pub fn only_own(&self, kind: &str, mut tags: Tags) -> Tags {
-        tags.retain(|key, _| self.has(kind, key));
+        tags.retain(|key, _| self.has_set(kind, key));
         tags
     }
 
@@ -97,9 +96,9 @@ impl OwnTags {
     pub fn without_others(&self, mut of: Cloud) -> Cloud {
         let id: Id = of.id();
         if let Cloud::AutoscalingGroup(group) = &mut of {
-            group.tags.retain(|tag| self.has(id.kind(), &tag.key));
+            group.tags.retain(|tag| self.has_set(id.kind(), &tag.key));
         } else if let Some(tags) = of.tags_mut() {
-            tags.retain(|key, _| self.has(id.kind(), key));
+            tags.retain(|key, _| self.has_set(id.kind(), key));
         }
         of
     }

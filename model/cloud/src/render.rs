@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 pub fn cloud_json(all: &[Cloud]) -> Value {
     let mut all: Vec<&Cloud> = all.iter().collect();
     all.sort_by_key(|one| one.id());
-    all.into_iter().map(object).collect()
+    all.into_iter().map(render_object).collect()
 }
 
-fn object(cloud: &Cloud) -> Value {
+fn render_object(cloud: &Cloud) -> Value {
     let id = cloud.id();
     // Plain data with text keys always has a JSON form.
     let json = serde_json::to_value(cloud).unwrap_or_default();
@@ -37,7 +37,7 @@ fn object(cloud: &Cloud) -> Value {
     }
     let properties = properties
         .into_iter()
-        .map(|(key, value)| (key, late(value)));
+        .map(|(key, value)| (key, flatten_late(value)));
     json!({
         "type": id.kind(),
         "name": id.name(),
@@ -69,14 +69,16 @@ fn by_key(tags: Value) -> (Value, Vec<Value>) {
 }
 
 /// A text that is one late value alone, as that value.
-fn late(value: Value) -> Value {
+fn flatten_late(value: Value) -> Value {
     match value {
         Value::Array(list) => match list.as_slice() {
             [only] if only.get("attribute").is_some() => only.clone(),
-            _ => list.into_iter().map(late).collect(),
+            _ => list.into_iter().map(flatten_late).collect(),
         },
         Value::Object(map) => {
-            let map = map.into_iter().map(|(key, value)| (key, late(value)));
+            let map = map
+                .into_iter()
+                .map(|(key, value)| (key, flatten_late(value)));
             map.collect::<Map<String, Value>>().into()
         }
         other => other,

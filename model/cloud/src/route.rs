@@ -5,12 +5,10 @@ use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
 
-/// A route table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteTable {
     /// The cluster's name (public) or `private-ZONE.NAME`.
     pub name: String,
-    /// The VPC.
     pub vpc_id: Ref,
     /// Tags; `kubernetes.io/kops/role` says `public` or `private-ZONE`.
     pub tags: Tags,
@@ -37,15 +35,10 @@ impl Kind for RouteTable {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RouteTarget {
-    /// An internet gateway.
     GatewayId(Ref),
-    /// A NAT gateway.
     NatGatewayId(Ref),
-    /// An instance.
     InstanceId(Ref),
-    /// A transit gateway.
     TransitGatewayId(Ref),
-    /// A peering connection.
     VpcPeeringConnectionId(Ref),
     /// An egress-only internet gateway.
     EgressOnlyInternetGatewayId(Ref),
@@ -82,11 +75,9 @@ impl RouteTarget {
 pub struct Route {
     /// kOps' task name: `route-0.0.0.0/0`, `route-private-ZONE-0.0.0.0/0`, `route-SUBNET-CIDR`.
     pub name: String,
-    /// The table.
     pub route_table_id: Ref,
     /// Destination, IPv4 or IPv6.
     pub destination: String,
-    /// Where it leads.
     #[serde(flatten)]
     pub target: RouteTarget,
 }
@@ -108,7 +99,7 @@ impl Kind for Route {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(&self.route_table_id, "route", "routes")
+        PartOf::of_whole(&self.route_table_id, "route", "routes")
     }
 
     fn describe(&self) -> String {
@@ -125,9 +116,7 @@ impl Kind for Route {
 pub struct RouteTableAssociation {
     /// `SUBNET.NAME`, for private subnets `private-SUBNET.NAME`.
     pub name: String,
-    /// The table.
     pub route_table_id: Ref,
-    /// The subnet.
     pub subnet_id: Ref,
 }
 
@@ -148,7 +137,7 @@ impl Kind for RouteTableAssociation {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(&self.route_table_id, "subnet", "subnets")
+        PartOf::of_whole(&self.route_table_id, "subnet", "subnets")
     }
 
     fn describe(&self) -> String {

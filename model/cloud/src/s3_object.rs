@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 pub struct S3Object {
     /// Key relative to the cluster's base: `cluster-completed.spec`, `igconfig/node/nodes/nodeupconfig-SHA.yaml`, `assets/SHA/amd64/nodeup`.
     pub key: String,
-    /// Its content.
     pub content: ObjectContent,
 }
 
@@ -44,7 +43,7 @@ impl Kind for S3Object {
     fn part_of(&self) -> Option<PartOf> {
         let (dir, _) = hashed_node_config(&self.key)?;
         let of = Id::new(Self::TYPE, format!("{dir}/nodeupconfig.yaml"));
-        PartOf::own(&Ref::own(&of), "version", "versions")
+        PartOf::of_whole(&Ref::own(&of), "version", "versions")
     }
 
     fn describe(&self) -> String {

@@ -15,7 +15,6 @@ pub struct SecurityGroup {
     pub description: String,
     /// The VPC; cannot change.
     pub vpc_id: Ref,
-    /// Tags.
     pub tags: Tags,
 }
 
@@ -50,14 +49,13 @@ pub enum RuleSource {
     CidrIpv6(String),
     /// A managed prefix list, `pl-...`.
     PrefixListId(String),
-    /// Another security group.
     ReferencedGroupId(Ref),
 }
 
 impl RuleSource {
     /// The peer that a text means: a prefix list, an IPv6 or an IPv4 range. Ranges in AWS' form: it keeps 100.68.0.18/18 as
     /// 100.68.0.0/18, describes it so, and takes the two for the same rule (API reference of EC2, `IpRange` and `Ipv6Range`).
-    pub fn of(text: &str) -> Self {
+    pub fn parse_peer(text: &str) -> Self {
         match text.parse() {
             Ok(IpNet::V4(range)) => Self::CidrIpv4(range.trunc().to_string()),
             Ok(IpNet::V6(range)) => Self::CidrIpv6(range.trunc().to_string()),
@@ -77,7 +75,6 @@ pub struct SecurityGroupRule {
     pub name: String,
     /// The group it belongs to.
     pub group_id: Ref,
-    /// Egress, or ingress.
     pub is_egress: bool,
     /// `tcp`, `udp`, `icmp`, `icmpv6`, a protocol number, or `-1` for all.
     pub ip_protocol: String,
@@ -85,14 +82,13 @@ pub struct SecurityGroupRule {
     pub from_port: i32,
     /// Last port or ICMP code; -1 with protocol `-1`.
     pub to_port: i32,
-    /// The other side.
     #[serde(flatten)]
     pub source: RuleSource,
 }
 
 impl SecurityGroupRule {
     /// What AWS tells rules apart by: everything but the name.
-    pub fn content(&self) -> (Ref, bool, String, i32, i32, RuleSource) {
+    pub fn rule_key(&self) -> (Ref, bool, String, i32, i32, RuleSource) {
         (
             self.group_id.clone(),
             self.is_egress,
@@ -126,7 +122,7 @@ impl Kind for SecurityGroupRule {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(&self.group_id, "rule", "rules")
+        PartOf::of_whole(&self.group_id, "rule", "rules")
     }
 
     fn describe(&self) -> String {
@@ -173,8 +169,8 @@ mod tests {
         fn a_range_is_one_source_however_it_is_written(range in range(), upper in any::<bool>()) {
             let text = range.to_string();
             let text = if upper { text.to_uppercase() } else { text };
-            let source = RuleSource::of(&text);
-            prop_assert_eq!(&source, &RuleSource::of(&range.trunc().to_string()));
+            let source = RuleSource::parse_peer(&text);
+            prop_assert_eq!(&source, &RuleSource::parse_peer(&range.trunc().to_string()));
             let kept = match source {
                 RuleSource::CidrIpv4(kept) | RuleSource::CidrIpv6(kept) => kept,
                 other => return Err(TestCaseError::fail(format!("{other:?}"))),
@@ -186,9 +182,12 @@ mod tests {
     #[test]
     fn what_is_no_range_is_a_prefix_list() {
         let list = "pl-0123456789abcdef0".to_owned();
-        assert_eq!(RuleSource::of(&list), RuleSource::PrefixListId(list));
         assert_eq!(
-            RuleSource::of("2001:0DB8:0::1/32"),
+            RuleSource::parse_peer(&list),
+            RuleSource::PrefixListId(list)
+        );
+        assert_eq!(
+            RuleSource::parse_peer("2001:0DB8:0::1/32"),
             RuleSource::CidrIpv6("2001:db8::/32".to_owned())
         );
     }

@@ -1,7 +1,7 @@
 //! What must be settled between desired and observed state before they can be compared by id: names that AWS does
 //! not keep, successors of what cannot change in place, and values that others write. Pure, before every plan.
 
-use super::held::is_told_to_machines;
+use super::used_load_balancers::is_told_to_machines;
 use super::{Cloud, Kind, Lb, LbListener, Route53Record, SecurityGroupRule, Variant};
 use engine::{Id, Observed, Ref, Resource, Snapshot};
 use node::names;
@@ -21,27 +21,27 @@ pub fn settle(desired: Vec<Cloud>, observed: Snapshot<Cloud>) -> (Vec<Cloud>, Sn
     // Target groups come after balancers: which balancer uses one is part of what it is.
     let first = |one: &Cloud| matches!(one, Cloud::Lb(_) | Cloud::VpcDhcpOptions(_));
     let then = |one: &Cloud| matches!(one, Cloud::LbTargetGroup(_));
-    let desired = succeed(desired, &observed, first);
-    let desired = succeed(desired, &observed, then);
+    let desired = assign_successors(desired, &observed, first);
+    let desired = assign_successors(desired, &observed, then);
     let observed = with_rule_names(&desired, observed);
     let observed = with_foreign_values(&desired, observed);
     (desired, observed)
 }
 
 /// Moves the desired objects of some kinds to their places in their series, and all references with them.
-fn succeed(
+fn assign_successors(
     mut desired: Vec<Cloud>,
     observed: &Snapshot<Cloud>,
     of: impl Fn(&Cloud) -> bool,
 ) -> Vec<Cloud> {
-    let users = Users::of(&desired, observed);
+    let users = Users::from_states(&desired, observed);
     let told =
         |want: &&Cloud| matches!(want, Cloud::Lb(_)) && is_told_to_machines(&want.id(), &desired);
     let told: BTreeSet<Id> = desired.iter().filter(told).map(Resource::id).collect();
     let mut moved: BTreeMap<Id, Id> = BTreeMap::new();
     for want in desired.iter_mut().filter(|want| of(want)) {
         let keeps_zones = told.contains(&want.id());
-        let placed = placed(want, observed, &users, keeps_zones);
+        let placed = place_in_series(want, observed, &users, keeps_zones);
         if placed.id() != want.id() {
             moved.insert(want.id(), placed.id());
         }
@@ -60,7 +60,12 @@ fn succeed(
 /// The object at its place in its series: that of an observed member that can become it, one already used as wanted
 /// before a newer one; if there is none, behind the newest. It does not move past a member that holds addresses it
 /// wants, since the two could not stand side by side: that change is refused ([`Resource::refuses`]).
-fn placed(want: &Cloud, observed: &Snapshot<Cloud>, users: &Users, keeps_zones: bool) -> Cloud {
+fn place_in_series(
+    want: &Cloud,
+    observed: &Snapshot<Cloud>,
+    users: &Users,
+    keeps_zones: bool,
+) -> Cloud {
     let Some((base, _)) = want.series() else {
         return want.clone();
     };
@@ -75,35 +80,39 @@ fn placed(want: &Cloud, observed: &Snapshot<Cloud>, users: &Users, keeps_zones: 
             continue;
         }
         newest = newest.max(revision);
-        let successor = at(want, &base, revision);
-        let becomes = can_become(have, &successor) && !(keeps_zones && loses_zones(have, want));
-        if becomes && users.fit(&have.id(), &want.id()) {
-            best = best.max(Some((users.same(&have.id(), &want.id()), revision)));
+        let successor = at_revision(want, &base, revision);
+        let fits_position =
+            can_become(have, &successor) && !(keeps_zones && loses_zones(have, want));
+        if fits_position && users.users_fit(&have.id(), &want.id()) {
+            best = best.max(Some((users.same_users(&have.id(), &want.id()), revision)));
         } else if holds_what_it_wants(have, want) {
             blocking = blocking.max(Some(revision));
         }
     }
     let stays = best.map(|(_, revision)| revision).or(blocking);
-    at(want, &base, stays.unwrap_or(newest + 1))
+    at_revision(want, &base, stays.unwrap_or(newest + 1))
 }
 
 /// An object's series and its place there, if its kind has successors. What the members of a series have in common is the
 /// tag `Name`.
-pub(super) fn series<K: Kind>(one: &K) -> Option<(String, u32)> {
+pub(super) fn series_of<K: Kind>(one: &K) -> Option<(String, u32)> {
     if !K::HAS_SUCCESSORS {
         return None;
     }
     let mut copy = one.clone();
     let tags = copy.tags_mut()?;
-    Some((tags.get(names::NAME_TAG)?.clone(), names::revision(tags)))
+    Some((
+        tags.get(names::NAME_TAG)?.clone(),
+        names::series_revision(tags),
+    ))
 }
 
 /// True if both are of a kind, and AWS can change the one into the other in place.
 fn can_become(have: &Cloud, want: &Cloud) -> bool {
-    fn becomes<K: Kind>(have: &K, want: &Cloud) -> bool {
+    fn can_become<K: Kind>(have: &K, want: &Cloud) -> bool {
         K::of(want).is_some_and(|want| have.can_become(want))
     }
-    match_kind!(have, have => becomes(have, want))
+    match_kind!(have, have => can_become(have, want))
 }
 
 /// True if both are balancers and the one has a zone that the other is to lack.
@@ -119,7 +128,7 @@ fn holds_what_it_wants(have: &Cloud, want: &Cloud) -> bool {
 }
 
 /// The object at a position of its series.
-fn at(want: &Cloud, base: &str, revision: u32) -> Cloud {
+fn at_revision(want: &Cloud, base: &str, revision: u32) -> Cloud {
     fn moved<K: Kind>(want: &K, base: &str, revision: u32) -> Cloud {
         let mut moved = want.clone();
         moved.move_in_series(base, revision);
@@ -142,28 +151,28 @@ struct Users {
 }
 
 impl Users {
-    fn of(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Self {
+    fn from_states(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Self {
         let seen = observed.items.iter().map(|item| &item.resource);
         Self {
-            desired: users(desired.iter()),
-            observed: users(seen),
+            desired: users_by_object(desired.iter()),
+            observed: users_by_object(seen),
         }
     }
 
     /// True if no balancer uses the one that will not use the other.
-    fn fit(&self, have: &Id, want: &Id) -> bool {
+    fn users_fit(&self, have: &Id, want: &Id) -> bool {
         let none = BTreeSet::new();
         let have = self.observed.get(have).unwrap_or(&none);
         have.is_subset(self.desired.get(want).unwrap_or(&none))
     }
 
     /// True if the same balancers use the one as will use the other.
-    fn same(&self, have: &Id, want: &Id) -> bool {
+    fn same_users(&self, have: &Id, want: &Id) -> bool {
         self.observed.get(have) == self.desired.get(want)
     }
 }
 
-fn users<'a>(all: impl Iterator<Item = &'a Cloud>) -> BTreeMap<Id, BTreeSet<Ref>> {
+fn users_by_object<'a>(all: impl Iterator<Item = &'a Cloud>) -> BTreeMap<Id, BTreeSet<Ref>> {
     let mut users: BTreeMap<Id, BTreeSet<Ref>> = BTreeMap::new();
     for listener in all.filter_map(LbListener::of) {
         if let Some(group) = listener.target_group_arn.id() {
@@ -179,11 +188,11 @@ fn users<'a>(all: impl Iterator<Item = &'a Cloud>) -> BTreeMap<Id, BTreeSet<Ref>
 fn with_rule_names(desired: &[Cloud], observed: Snapshot<Cloud>) -> Snapshot<Cloud> {
     let rules = desired.iter().filter_map(SecurityGroupRule::of);
     let by_content: BTreeMap<_, &SecurityGroupRule> =
-        rules.map(|rule| (rule.content(), rule)).collect();
+        rules.map(|rule| (rule.rule_key(), rule)).collect();
     let taken: BTreeSet<&str> = by_content.values().map(|rule| rule.name.as_str()).collect();
     let named = |mut item: Observed<Cloud>| {
         if let Cloud::SecurityGroupRule(rule) = &mut item.resource {
-            match by_content.get(&rule.content()) {
+            match by_content.get(&rule.rule_key()) {
                 Some(same) => rule.name.clone_from(&same.name),
                 None if taken.contains(rule.name.as_str()) => {
                     rule.name = format!("{}#{}", rule.name, item.physical);

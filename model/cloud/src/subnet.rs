@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Subnet {
     /// `SUBNET.NAME`.
     pub name: String,
-    /// The VPC.
     pub vpc_id: Ref,
-    /// The zone.
     pub availability_zone: String,
     /// Its IPv4 range.
     pub cidr_block: String,
@@ -20,7 +18,6 @@ pub struct Subnet {
     pub private_dns_hostname_type_on_launch: String,
     /// Resource names get an A record.
     pub enable_resource_name_dns_a_record_on_launch: bool,
-    /// Tags.
     pub tags: Tags,
 }
 

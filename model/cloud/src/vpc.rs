@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 /// The cluster's VPC. Its address range cannot change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vpc {
-    /// The cluster's name.
     pub name: String,
     /// First IPv4 range.
     pub cidr_block: String,
@@ -19,7 +18,6 @@ pub struct Vpc {
     pub enable_dns_hostnames: bool,
     /// The Amazon resolver answers inside.
     pub enable_dns_support: bool,
-    /// Tags.
     pub tags: Tags,
 }
 
@@ -57,7 +55,6 @@ impl Kind for Vpc {
 /// One more IPv4 range of the VPC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VpcIpv4CidrBlockAssociation {
-    /// The VPC.
     pub vpc_id: Ref,
     /// The range; also its logical name.
     pub cidr_block: String,
@@ -80,7 +77,7 @@ impl Kind for VpcIpv4CidrBlockAssociation {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(&self.vpc_id, "further range", "further ranges")
+        PartOf::of_whole(&self.vpc_id, "further range", "further ranges")
     }
 }
 
@@ -89,9 +86,7 @@ impl Kind for VpcIpv4CidrBlockAssociation {
 pub struct VpcDhcpOptions {
     /// Logical name: the cluster's name, from the second on with `-REVISION`.
     pub name: String,
-    /// Search domain.
     pub domain_name: String,
-    /// Resolvers.
     pub domain_name_servers: Vec<String>,
     /// Tags; `Name` is the name of the first of the series, `kops.k8s.io/revision` the place in it.
     pub tags: Tags,
@@ -131,11 +126,8 @@ impl Kind for VpcDhcpOptions {
 /// Which DHCP options the VPC uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VpcDhcpOptionsAssociation {
-    /// The cluster's name.
     pub name: String,
-    /// The VPC.
     pub vpc_id: Ref,
-    /// The options.
     pub dhcp_options_id: Ref,
 }
 
@@ -156,18 +148,16 @@ impl Kind for VpcDhcpOptionsAssociation {
     }
 
     fn part_of(&self) -> Option<PartOf> {
-        PartOf::own(&self.vpc_id, "DHCP options", "DHCP options")
+        PartOf::of_whole(&self.vpc_id, "DHCP options", "DHCP options")
     }
 }
 
 /// The internet gateway, attached to the VPC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InternetGateway {
-    /// The cluster's name.
     pub name: String,
     /// The VPC it is attached to; `None` only as observed, between creation and attachment.
     pub vpc_id: Option<Ref>,
-    /// Tags.
     pub tags: Tags,
 }
 

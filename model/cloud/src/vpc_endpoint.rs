@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 pub struct VpcEndpoint {
     /// `s3.NAME`.
     pub name: String,
-    /// The VPC.
     pub vpc_id: Ref,
     /// `com.amazonaws.REGION.s3`.
     pub service_name: String,
@@ -19,7 +18,6 @@ pub struct VpcEndpoint {
     pub vpc_endpoint_type: String,
     /// Route tables, sorted.
     pub route_table_ids: Vec<Ref>,
-    /// Tags.
     pub tags: Tags,
 }
 

@@ -1,16 +1,16 @@
 //! Applies a plan: one task owns all state, calls run side by side, each step starts as soon as its last need is done.
 
-use super::decide::{Verdict, decide};
+use super::decide::{Verdict, decide_next};
 use super::diff;
 use super::event::Event;
 use super::failure::{Class, Failure};
-use super::options::{EngineContext, millis};
+use super::options::{EngineContext, whole_millis};
 use super::plan::{Action, Plan, PlanError, Reason};
 use super::queue::Queue;
 use super::resource::{Id, Resource};
-use super::settle::{patiently, shown};
+use super::settle::{retry_call, wait_until_shown};
 use super::snapshot::Snapshot;
-use super::work::{Answer, Work, call};
+use super::work::{Answer, Work, make_call};
 use super::world::{Clock, Journal, Refs, World};
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde::{Deserialize, Serialize};
@@ -51,33 +51,33 @@ pub async fn apply<R: Resource, W: World<R>, J: Journal, C: Clock>(
 ) -> Result<Report, PlanError> {
     plan.check()?;
     let mut run = Run::new(plan, snapshot, outside.clock.now(), events)?;
-    run.tell(Event::Planned {
+    run.emit_event(Event::Planned {
         steps: plan.steps.len(),
     });
-    if let Err(failure) = record(plan, outside).await {
+    if let Err(failure) = record_creations(plan, outside).await {
         run.give_up_journaled(&failure, outside.clock.now());
     }
-    run.steps(outside).await;
-    run.close(snapshot, outside).await;
+    run.run_steps(outside).await;
+    run.close_journal(snapshot, outside).await;
     Ok(run.report)
 }
 
 /// Notes what is about to be created, before the first of it.
-async fn record<R: Resource, W, J: Journal, C: Clock>(
+async fn record_creations<R: Resource, W, J: Journal, C: Clock>(
     plan: &Plan<R>,
     outside: &EngineContext<'_, W, J, C>,
 ) -> Result<(), Failure> {
-    let ids = journaled(plan);
+    let ids = creations_to_record(plan);
     if ids.is_empty() {
         return Ok(());
     }
-    patiently(outside.clock, &outside.options, || {
+    retry_call(outside.clock, &outside.options, || {
         outside.journal.record(&ids)
     })
     .await
 }
 
-fn journaled<R: Resource>(plan: &Plan<R>) -> Vec<Id> {
+fn creations_to_record<R: Resource>(plan: &Plan<R>) -> Vec<Id> {
     let creates = plan
         .steps
         .values()
@@ -109,18 +109,17 @@ struct Run<'a, R, E> {
 enum Turned<R> {
     /// It slept, and may be due.
     Awake(Work<R>),
-    /// Its call ended.
     Answered(Work<R>, Answer<R>),
 }
 
 /// Lets a step sleep, or makes its next call if there are `refs` to make it with.
-async fn turn<R: Resource, W: World<R>, J, C: Clock>(
+async fn run_turn<R: Resource, W: World<R>, J, C: Clock>(
     outside: &EngineContext<'_, W, J, C>,
     work: Work<R>,
     refs: Option<Rc<Refs>>,
 ) -> Turned<R> {
     if let Some(refs) = refs {
-        let answer = call(outside.world, &work, &refs).await;
+        let answer = make_call(outside.world, &work, &refs).await;
         return Turned::Answered(work, answer);
     }
     let left = work.due.saturating_sub(outside.clock.now());
@@ -143,8 +142,8 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
             .collect();
         Ok(Self {
             plan,
-            queue: Queue::new(&needs, &plan.order()?),
-            refs: Rc::new(references(plan, snapshot)),
+            queue: Queue::new(&needs, &plan.dependency_order()?),
+            refs: Rc::new(observed_references(plan, snapshot)),
             open: BTreeSet::new(),
             doubtful: BTreeSet::new(),
             made: Vec::new(),
@@ -155,18 +154,18 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
     }
 
     /// The loop: starts what is ready, hears what comes back, until nothing is left or it is told to stop.
-    async fn steps<W: World<R>, J, C: Clock>(&mut self, outside: &EngineContext<'_, W, J, C>) {
+    async fn run_steps<W: World<R>, J, C: Clock>(&mut self, outside: &EngineContext<'_, W, J, C>) {
         let mut turns = FuturesUnordered::new();
         let mut due: VecDeque<Work<R>> = VecDeque::new();
         let mut calls = 0;
         loop {
             while calls < outside.options.parallelism.max(1) && !(outside.stop)() {
-                let next = due.pop_front();
-                let Some(work) = next.or_else(|| self.start(outside.clock.now())) else {
+                let next_work = due.pop_front();
+                let Some(work) = next_work.or_else(|| self.start_next(outside.clock.now())) else {
                     break;
                 };
                 calls += 1;
-                turns.push(turn(outside, work, Some(Rc::clone(&self.refs))));
+                turns.push(run_turn(outside, work, Some(Rc::clone(&self.refs))));
             }
             if calls == 0 && (outside.stop)() {
                 break;
@@ -179,8 +178,8 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
                 Turned::Awake(work) => work,
                 Turned::Answered(mut work, answer) => {
                     calls -= 1;
-                    let verdict = decide(&mut work, answer, now, &outside.options);
-                    match self.follow(work, verdict, now) {
+                    let verdict = decide_next(&mut work, answer, now, &outside.options);
+                    match self.follow_verdict(work, verdict, now) {
                         Some(work) => work,
                         None => continue,
                     }
@@ -189,23 +188,23 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
             if work.due <= now {
                 due.push_back(work);
             } else {
-                turns.push(turn(outside, work, None));
+                turns.push(run_turn(outside, work, None));
             }
         }
-        self.leave();
+        self.skip_remaining();
     }
 
     /// The next step that has a call to make. Updates whose late values turn out as they were are done at once.
-    fn start(&mut self, now: Duration) -> Option<Work<R>> {
+    fn start_next(&mut self, now: Duration) -> Option<Work<R>> {
         loop {
-            let id = self.queue.next()?;
+            let id = self.queue.next_ready()?;
             let step = self.plan.steps.get(&id)?;
             let work = Work::start(step, &self.refs, now);
             self.open.insert(id.clone());
-            self.tell(Event::Started {
+            self.emit_event(Event::Started {
                 step: id,
                 action: step.action,
-                at_ms: millis(now.saturating_sub(self.began)),
+                at_ms: whole_millis(now.saturating_sub(self.began)),
             });
             let late = diff::late_sources(&work.want);
             let same = |want: &R| {
@@ -214,10 +213,10 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
                     .is_some_and(|have| have.resource == *want)
             };
             if !late.is_empty() {
-                let failure = unresolved(&late);
-                self.fail(&work, failure, now);
+                let failure = unresolved_failure(&late);
+                self.fail_work(&work, failure, now);
             } else if work.want.as_ref().is_some_and(same) {
-                self.done(work, now);
+                self.finish_step(work, now);
             } else {
                 return Some(work);
             }
@@ -225,18 +224,23 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
     }
 
     /// Ends the step, or gives it back to go on.
-    fn follow(&mut self, work: Work<R>, verdict: Verdict, now: Duration) -> Option<Work<R>> {
+    fn follow_verdict(
+        &mut self,
+        work: Work<R>,
+        verdict: Verdict,
+        now: Duration,
+    ) -> Option<Work<R>> {
         if work.doubt.is_some() && work.is_journaled() {
             self.doubtful.insert(work.id.clone());
         } else {
             self.doubtful.remove(&work.id);
         }
         match verdict {
-            Verdict::Done => self.done(work, now),
-            Verdict::Failed(failure) => self.fail(&work, failure, now),
+            Verdict::Done => self.finish_step(work, now),
+            Verdict::Failed(failure) => self.fail_work(&work, failure, now),
             Verdict::Again(event) => {
                 if let Some(event) = event {
-                    self.tell(event);
+                    self.emit_event(event);
                 }
                 return Some(work);
             }
@@ -244,28 +248,28 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
         None
     }
 
-    fn done(&mut self, work: Work<R>, now: Duration) {
+    fn finish_step(&mut self, work: Work<R>, now: Duration) {
         self.open.remove(&work.id);
-        self.queue.done(&work.id);
+        self.queue.finish(&work.id);
         self.report.done.push(work.id.clone());
-        self.tell(Event::Done {
+        self.emit_event(Event::Done {
             step: work.id.clone(),
             action: work.action,
             physical: work.physical.clone(),
-            took_ms: millis(now.saturating_sub(work.began)),
+            took_ms: whole_millis(now.saturating_sub(work.began)),
         });
-        let journaled = work.is_journaled();
+        let creates = work.is_journaled();
         if let Some(want) = work.want {
-            if journaled {
+            if creates {
                 self.made.push((want, now));
             }
             Rc::make_mut(&mut self.refs).insert(work.id, work.physical, work.attrs);
         }
     }
 
-    fn fail(&mut self, work: &Work<R>, failure: Failure, now: Duration) {
+    fn fail_work(&mut self, work: &Work<R>, failure: Failure, now: Duration) {
         self.open.remove(&work.id);
-        self.failed(
+        self.record_failure(
             &work.id,
             work.action,
             failure,
@@ -273,45 +277,45 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
         );
     }
 
-    fn failed(&mut self, id: &Id, action: Action, failure: Failure, took: Duration) {
+    fn record_failure(&mut self, id: &Id, action: Action, failure: Failure, took: Duration) {
         self.report.failed.push((id.clone(), failure.clone()));
-        self.tell(Event::Failed {
+        self.emit_event(Event::Failed {
             step: id.clone(),
             action,
             failure,
-            took_ms: millis(took),
+            took_ms: whole_millis(took),
         });
         for waiting in self.queue.fail(id) {
-            self.skip(waiting, Some(id.clone()));
+            self.skip_step(waiting, Some(id.clone()));
         }
     }
 
-    fn skip(&mut self, step: Id, because: Option<Id>) {
+    fn skip_step(&mut self, step: Id, because: Option<Id>) {
         self.report.skipped.push((step.clone(), because.clone()));
-        self.tell(Event::Skipped { step, because });
+        self.emit_event(Event::Skipped { step, because });
     }
 
     /// The journal cannot be written: nothing that needs it may begin.
     fn give_up_journaled(&mut self, failure: &Failure, now: Duration) {
-        for id in journaled(self.plan) {
+        for id in creations_to_record(self.plan) {
             if self.queue.remove(&id) {
                 let took = now.saturating_sub(self.began);
-                self.failed(&id, Action::Create, failure.clone(), took);
+                self.record_failure(&id, Action::Create, failure.clone(), took);
             }
         }
     }
 
     /// What is left after an interrupt.
-    fn leave(&mut self) {
+    fn skip_remaining(&mut self) {
         let begun = std::mem::take(&mut self.open);
-        for id in begun.into_iter().chain(self.queue.drain()) {
+        for id in begun.into_iter().chain(self.queue.take_unstarted()) {
             self.report.interrupted = true;
-            self.skip(id, None);
+            self.skip_step(id, None);
         }
     }
 
     /// Closes the journal once the outcome of all that it names is known, and reads show it.
-    async fn close<W: World<R>, J: Journal, C: Clock>(
+    async fn close_journal<W: World<R>, J: Journal, C: Clock>(
         &mut self,
         snapshot: &Snapshot<R>,
         outside: &EngineContext<'_, W, J, C>,
@@ -323,11 +327,11 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
             && if self.report.interrupted {
                 self.made.is_empty()
             } else {
-                shown(outside, &self.refs, &self.made).await
+                wait_until_shown(outside, &self.refs, &self.made).await
             };
         if known {
             let close = || outside.journal.close(&there);
-            let closed = patiently(outside.clock, &outside.options, close);
+            let closed = retry_call(outside.clock, &outside.options, close);
             self.report.journal = closed.await.err();
         }
     }
@@ -337,7 +341,7 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
         let seen = snapshot.items.iter().map(|item| &item.resource);
         let seen = seen.filter(|resource| resource.needs_journal());
         let mut there: BTreeSet<Id> = seen.map(Resource::id).collect();
-        let created = journaled(self.plan);
+        let created = creations_to_record(self.plan);
         for id in &self.report.done {
             // The removal of a duplicate has a name of its own, and the other stays.
             if self.plan.steps.get(id).map(|step| step.action) == Some(Action::Delete) {
@@ -349,13 +353,13 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
         there.into_iter().collect()
     }
 
-    fn tell(&mut self, event: Event) {
+    fn emit_event(&mut self, event: Event) {
         (self.events)(event);
     }
 }
 
 /// The physical ids of all that was observed, but for duplicates that go.
-fn references<R: Resource>(plan: &Plan<R>, snapshot: &Snapshot<R>) -> Refs {
+fn observed_references<R: Resource>(plan: &Plan<R>, snapshot: &Snapshot<R>) -> Refs {
     let extra: BTreeSet<&str> = plan
         .steps
         .values()
@@ -373,7 +377,7 @@ fn references<R: Resource>(plan: &Plan<R>, snapshot: &Snapshot<R>) -> Refs {
     refs
 }
 
-fn unresolved(late: &[Id]) -> Failure {
+fn unresolved_failure(late: &[Id]) -> Failure {
     let of: Vec<String> = late.iter().map(Id::to_string).collect();
     Failure {
         class: Class::Invalid,

@@ -15,29 +15,29 @@ impl<R: Resource> Plan<R> {
         let for_something = !self.kept.is_empty() || self.steps.values().any(makes);
         for (id, step) in &self.steps {
             if for_something && deletes_data(step) {
-                let broken =
+                let defect =
                     "it deletes data, and the plan is not the one in which everything goes";
-                return Err(PlanError::Broken(id.clone(), broken));
+                return Err(PlanError::Broken(id.clone(), defect));
             }
-            if let Some(broken) = broken(id, step) {
-                return Err(PlanError::Broken(id.clone(), broken));
+            if let Some(defect) = step_defect(id, step) {
+                return Err(PlanError::Broken(id.clone(), defect));
             }
             if step.needs.iter().any(|need| !self.steps.contains_key(need)) {
-                let broken = "it waits for a step that is not there";
-                return Err(PlanError::Broken(id.clone(), broken));
+                let defect = "it waits for a step that is not there";
+                return Err(PlanError::Broken(id.clone(), defect));
             }
         }
-        self.order().map(|_| ())
+        self.dependency_order().map(|_| ())
     }
 
     /// The ids of all steps, each after those it waits for.
-    pub fn order(&self) -> Result<Vec<Id>, PlanError> {
+    pub fn dependency_order(&self) -> Result<Vec<Id>, PlanError> {
         let needs = self
             .steps
             .iter()
             .map(|(id, step)| (id.clone(), step.needs.clone()))
             .collect();
-        order::sorted(&needs).map_err(PlanError::Cycle)
+        order::topological_order(&needs).map_err(PlanError::Cycle)
     }
 }
 
@@ -47,7 +47,7 @@ fn deletes_data<R: Resource>(step: &Step<R>) -> bool {
 }
 
 /// What is wrong with a step by itself.
-fn broken<R: Resource>(key: &Id, step: &Step<R>) -> Option<&'static str> {
+fn step_defect<R: Resource>(key: &Id, step: &Step<R>) -> Option<&'static str> {
     if *key != step.id {
         return Some("its key is another id");
     }

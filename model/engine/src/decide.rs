@@ -2,7 +2,7 @@
 
 use super::event::Event;
 use super::failure::{Class, Failure};
-use super::options::{Options, backoff, millis};
+use super::options::{Options, backoff_delay, whole_millis};
 use super::plan::Action;
 use super::resource::Resource;
 use super::snapshot::Observed;
@@ -19,7 +19,6 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 
 /// What to do with a step.
 pub(super) enum Verdict {
-    /// It is done.
     Done,
     /// It failed for good.
     Failed(Failure),
@@ -28,7 +27,7 @@ pub(super) enum Verdict {
 }
 
 /// Brings `work` to where it stands after `answer` came in at `now`.
-pub(super) fn decide<R: Resource>(
+pub(super) fn decide_next<R: Resource>(
     work: &mut Work<R>,
     answer: Answer<R>,
     now: Duration,
@@ -39,43 +38,48 @@ pub(super) fn decide<R: Resource>(
         work.throttled = 0;
     }
     match answer {
-        Answer::Put(put) => made(work, put, now, options),
-        Answer::Found(Some(found)) => adopt(work, found, now),
-        Answer::Found(None) => absent(work, now, options),
+        Answer::Put(put) => handle_put(work, put, now, options),
+        Answer::Found(Some(found)) => adopt_found(work, found, now),
+        Answer::Found(None) => handle_absent(work, now, options),
         Answer::Removed(Removed::Done) => Verdict::Done,
         Answer::Removed(Removed::Waiting(what)) => {
             if work.phase == Phase::Remove {
-                further(work, Phase::Gone, now);
+                enter_phase(work, Phase::Gone, now);
             }
-            wait(work, &what, now, options)
+            wait_and_look(work, &what, now, options)
         }
-        Answer::Failed(failure) => failed(work, failure, now, options),
+        Answer::Failed(failure) => handle_failure(work, failure, now, options),
     }
 }
 
 /// The step got further: its deadline starts anew.
-fn further<R>(work: &mut Work<R>, phase: Phase, now: Duration) {
+fn enter_phase<R>(work: &mut Work<R>, phase: Phase, now: Duration) {
     work.phase = phase;
     work.since = now;
     work.due = now;
     work.polls = 0;
 }
 
-fn made<R: Resource>(work: &mut Work<R>, put: Put, now: Duration, options: &Options) -> Verdict {
+fn handle_put<R: Resource>(
+    work: &mut Work<R>,
+    put: Put,
+    now: Duration,
+    options: &Options,
+) -> Verdict {
     work.doubt = None;
     work.physical = put.physical;
     work.attrs.extend(put.attrs);
     if work.phase == Phase::Put {
-        further(work, Phase::Ready, now);
+        enter_phase(work, Phase::Ready, now);
     }
     match put.waiting_for {
         None => Verdict::Done,
-        Some(what) => wait(work, &what, now, options),
+        Some(what) => wait_and_look(work, &what, now, options),
     }
 }
 
 /// It is there: as wanted, or to be changed.
-fn adopt<R: Resource>(work: &mut Work<R>, found: Observed<R>, now: Duration) -> Verdict {
+fn adopt_found<R: Resource>(work: &mut Work<R>, found: Observed<R>, now: Duration) -> Verdict {
     work.doubt = None;
     work.adopted = true;
     let Some(want) = &mut work.want else {
@@ -85,11 +89,11 @@ fn adopt<R: Resource>(work: &mut Work<R>, found: Observed<R>, now: Duration) -> 
     if *want == found.resource {
         work.physical = found.physical;
         work.attrs.extend(found.attrs);
-        further(work, Phase::Ready, now);
+        enter_phase(work, Phase::Ready, now);
         return Verdict::Again(None);
     }
     if let Some(why) = want.refuses(&found.resource) {
-        return Verdict::Failed(own(work, Class::Invalid, "adopting", &why));
+        return Verdict::Failed(local_failure(work, Class::Invalid, "adopting", &why));
     }
     work.attrs.clone_from(&found.attrs);
     work.have = Some(found);
@@ -99,20 +103,25 @@ fn adopt<R: Resource>(work: &mut Work<R>, found: Observed<R>, now: Duration) -> 
 }
 
 /// It is not there. Reads may only be late, so what could be made twice is looked for until reads have settled.
-fn absent<R: Resource>(work: &mut Work<R>, now: Duration, options: &Options) -> Verdict {
+fn handle_absent<R: Resource>(work: &mut Work<R>, now: Duration, options: &Options) -> Verdict {
     if work.action == Action::Update {
-        return Verdict::Failed(stale(own(work, Class::Gone, "changing", "it is not there")));
+        return Verdict::Failed(plan_is_stale(local_failure(
+            work,
+            Class::Gone,
+            "changing",
+            "it is not there",
+        )));
     }
     let journaled = work.is_journaled();
     let Some(doubt) = &work.doubt else {
         let taken = "its name is taken, yet it is not there";
         work.phase = Phase::Put;
-        let failure = own(work, Class::Exists, "creating", taken);
-        return poll(work, failure, now, options);
+        let failure = local_failure(work, Class::Exists, "creating", taken);
+        return poll_again(work, failure, now, options);
     };
     let failure = doubt.failure.clone();
     if journaled && now.saturating_sub(doubt.since) < options.settle {
-        return poll(work, failure, now, options);
+        return poll_again(work, failure, now, options);
     }
     if work.tries >= options.attempts {
         return Verdict::Failed(failure);
@@ -123,7 +132,7 @@ fn absent<R: Resource>(work: &mut Work<R>, now: Duration, options: &Options) -> 
     Verdict::Again(None)
 }
 
-fn failed<R: Resource>(
+fn handle_failure<R: Resource>(
     work: &mut Work<R>,
     failure: Failure,
     now: Duration,
@@ -131,28 +140,30 @@ fn failed<R: Resource>(
 ) -> Verdict {
     match (failure.class, work.phase) {
         (Class::Throttled, _) => {
-            let after = backoff(&work.id, THROTTLE.0, THROTTLE.1, work.throttled);
+            let after = backoff_delay(&work.id, THROTTLE.0, THROTTLE.1, work.throttled);
             work.throttled += 1;
-            again(work, failure, after, now, options)
+            repeat_phase(work, failure, after, now, options)
         }
         (Class::Gone, Phase::Remove | Phase::Gone) => Verdict::Done,
-        (Class::Gone | Class::NotYet, Phase::Find) => absent(work, now, options),
+        (Class::Gone | Class::NotYet, Phase::Find) => handle_absent(work, now, options),
         // With a code it is the world's word, which it also has for what does not exist at all.
         (Class::NotYet, Phase::Put) if !failure.code.is_empty() => {
-            unseen(work, failure, now, options)
+            handle_not_visible(work, failure, now, options)
         }
         (Class::NotYet | Class::Blocked, _)
         | (Class::Gone, Phase::Ready)
         | (Class::Unknown, Phase::Find | Phase::Ready | Phase::Gone) => {
-            poll(work, failure, now, options)
+            poll_again(work, failure, now, options)
         }
-        (Class::Gone, Phase::Put) if work.adopted => poll(work, failure, now, options),
-        (Class::Gone, Phase::Put) => Verdict::Failed(stale(failure)),
+        (Class::Gone, Phase::Put) if work.adopted => poll_again(work, failure, now, options),
+        (Class::Gone, Phase::Put) => Verdict::Failed(plan_is_stale(failure)),
         (Class::Exists, Phase::Put) => {
             work.phase = Phase::Find;
-            poll(work, failure, now, options)
+            poll_again(work, failure, now, options)
         }
-        (Class::Unknown, Phase::Put | Phase::Remove) => unknown(work, failure, now, options),
+        (Class::Unknown, Phase::Put | Phase::Remove) => {
+            handle_unknown_outcome(work, failure, now, options)
+        }
         (Class::Exists | Class::Denied | Class::Quota | Class::Invalid, _) => {
             Verdict::Failed(failure)
         }
@@ -160,13 +171,13 @@ fn failed<R: Resource>(
 }
 
 /// Nobody knows whether it happened: look before making it again; removing again does no harm.
-fn unknown<R: Resource>(
+fn handle_unknown_outcome<R: Resource>(
     work: &mut Work<R>,
     failure: Failure,
     now: Duration,
     options: &Options,
 ) -> Verdict {
-    let after = backoff(&work.id, RETRY.0, RETRY.1, work.tries);
+    let after = backoff_delay(&work.id, RETRY.0, RETRY.1, work.tries);
     work.tries += 1;
     if work.phase == Phase::Put {
         work.doubt = Some(Doubt {
@@ -177,14 +188,19 @@ fn unknown<R: Resource>(
     } else if work.tries >= options.attempts {
         return Verdict::Failed(failure);
     }
-    again(work, failure, after, now, options)
+    repeat_phase(work, failure, after, now, options)
 }
 
 /// What a change names is not visible: late for a while, then missing.
-fn unseen<R>(work: &mut Work<R>, failure: Failure, now: Duration, options: &Options) -> Verdict {
+fn handle_not_visible<R>(
+    work: &mut Work<R>,
+    failure: Failure,
+    now: Duration,
+    options: &Options,
+) -> Verdict {
     let late = now.saturating_sub(work.since);
     if late < options.unseen {
-        return poll(work, failure, now, options);
+        return poll_again(work, failure, now, options);
     }
     let hint = format!(
         "still so {} s after all that this step needs was made, so it is not merely late: correct what the message names, or \
@@ -198,14 +214,19 @@ fn unseen<R>(work: &mut Work<R>, failure: Failure, now: Duration, options: &Opti
     })
 }
 
-fn poll<R>(work: &mut Work<R>, failure: Failure, now: Duration, options: &Options) -> Verdict {
-    let after = backoff(&work.id, POLL.0, POLL.1, work.polls);
+fn poll_again<R>(
+    work: &mut Work<R>,
+    failure: Failure,
+    now: Duration,
+    options: &Options,
+) -> Verdict {
+    let after = backoff_delay(&work.id, POLL.0, POLL.1, work.polls);
     work.polls += 1;
-    again(work, failure, after, now, options)
+    repeat_phase(work, failure, after, now, options)
 }
 
 /// The same phase once more after a while, unless the deadline has passed.
-fn again<R>(
+fn repeat_phase<R>(
     work: &mut Work<R>,
     mut failure: Failure,
     after: Duration,
@@ -213,7 +234,7 @@ fn again<R>(
     options: &Options,
 ) -> Verdict {
     if now.saturating_sub(work.since) >= options.deadline {
-        let still = still(options);
+        let still = still_waiting_text(options);
         failure.hint = Some(match failure.hint {
             Some(hint) => format!("{still}; {hint}"),
             None => still,
@@ -221,23 +242,28 @@ fn again<R>(
         return Verdict::Failed(failure);
     }
     work.due = now + after;
-    let event = news(work, &failure.to_string()).then(|| Event::Retrying {
+    let event = is_new_message(work, &failure.to_string()).then(|| Event::Retrying {
         step: work.id.clone(),
         failure,
-        in_ms: millis(after),
+        in_ms: whole_millis(after),
     });
     Verdict::Again(event)
 }
 
 /// Looks again after a while, unless the deadline has passed.
-fn wait<R>(work: &mut Work<R>, what: &str, now: Duration, options: &Options) -> Verdict {
+fn wait_and_look<R>(work: &mut Work<R>, what: &str, now: Duration, options: &Options) -> Verdict {
     if now.saturating_sub(work.since) >= options.deadline {
         let doing = format!("waiting for {what}");
-        return Verdict::Failed(own(work, Class::NotYet, &doing, &still(options)));
+        return Verdict::Failed(local_failure(
+            work,
+            Class::NotYet,
+            &doing,
+            &still_waiting_text(options),
+        ));
     }
-    work.due = now + backoff(&work.id, POLL.0, POLL.1, work.polls);
+    work.due = now + backoff_delay(&work.id, POLL.0, POLL.1, work.polls);
     work.polls += 1;
-    let event = news(work, what).then(|| Event::Waiting {
+    let event = is_new_message(work, what).then(|| Event::Waiting {
         step: work.id.clone(),
         waiting_for: what.to_owned(),
     });
@@ -245,7 +271,7 @@ fn wait<R>(work: &mut Work<R>, what: &str, now: Duration, options: &Options) -> 
 }
 
 /// True if that was not the last thing told about the step.
-fn news<R>(work: &mut Work<R>, text: &str) -> bool {
+fn is_new_message<R>(work: &mut Work<R>, text: &str) -> bool {
     let news = work.told != text;
     if news {
         text.clone_into(&mut work.told);
@@ -253,12 +279,12 @@ fn news<R>(work: &mut Work<R>, text: &str) -> bool {
     news
 }
 
-fn still(options: &Options) -> String {
+fn still_waiting_text(options: &Options) -> String {
     format!("still so after {} s", options.deadline.as_secs())
 }
 
 /// The plan was made before somebody else removed the object.
-fn stale(mut failure: Failure) -> Failure {
+fn plan_is_stale(mut failure: Failure) -> Failure {
     failure.hint.get_or_insert_with(|| {
         "the world has changed since the plan was made: run the update again".to_owned()
     });
@@ -266,7 +292,7 @@ fn stale(mut failure: Failure) -> Failure {
 }
 
 /// A failure that no call reported.
-fn own<R>(work: &Work<R>, class: Class, doing: &str, message: &str) -> Failure {
+fn local_failure<R>(work: &Work<R>, class: Class, doing: &str, message: &str) -> Failure {
     Failure {
         class,
         call: format!("{doing} ({})", work.id),
@@ -347,7 +373,7 @@ mod tests {
     fn follows(work: &mut Work<Thing>, class: Class, at: u64) -> String {
         let now = Duration::from_secs(at);
         let before = work.phase;
-        match decide(work, failing(class), now, &Options::default()) {
+        match decide_next(work, failing(class), now, &Options::default()) {
             Verdict::Done => "done".to_owned(),
             Verdict::Failed(_) => "fails".to_owned(),
             Verdict::Again(_) if work.phase == before => "again".to_owned(),
@@ -415,7 +441,7 @@ mod tests {
         let mut at = |seconds| {
             let failed = Answer::Failed(failure.clone());
             let now = Duration::from_secs(seconds);
-            decide(&mut work, failed, now, &Options::default())
+            decide_next(&mut work, failed, now, &Options::default())
         };
         assert!(matches!(at(119), Verdict::Again(_)));
         let Verdict::Failed(missing) = at(120) else {
@@ -433,7 +459,7 @@ mod tests {
             attrs: super::super::Attrs::new(),
             waiting_for: Some("it".to_owned()),
         });
-        decide(
+        decide_next(
             &mut work,
             made,
             Duration::from_secs(500),
@@ -448,7 +474,7 @@ mod tests {
         let mut work = work(None, Some("a"));
         assert_eq!(follows(&mut work, Class::Exists, 1), "find");
         let now = Duration::from_secs(2);
-        decide(
+        decide_next(
             &mut work,
             Answer::Found(Some(seen(Thing("b")))),
             now,

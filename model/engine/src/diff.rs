@@ -13,13 +13,13 @@ const KEYS: [&str; 2] = ["key", "Sid"];
 pub fn changes<R: Serialize>(have: &R, want: &R) -> Vec<FieldChange> {
     let mut found = Vec::new();
     let json = |of: &R| serde_json::to_value(of).unwrap_or_default();
-    compare("", &json(have), &json(want), &mut found);
+    compare_values("", &json(have), &json(want), &mut found);
     found
 }
 
 /// True if nothing but late values keeps this field from being equal.
 pub(super) fn only_late(change: &FieldChange) -> bool {
-    let Some(text) = late(&change.after) else {
+    let Some(text) = late_text(&change.after) else {
         return false;
     };
     change
@@ -38,7 +38,7 @@ pub(super) fn late_sources<R: Serialize>(of: &R) -> Vec<Id> {
 }
 
 fn collect_late(value: &Value, found: &mut Vec<Id>) {
-    if let Some(text) = late(value) {
+    if let Some(text) = late_text(value) {
         found.extend(text.needs());
         return;
     }
@@ -50,22 +50,22 @@ fn collect_late(value: &Value, found: &mut Vec<Id>) {
 }
 
 /// The text in `value`, if it is one with late parts.
-fn late(value: &Value) -> Option<Text> {
+fn late_text(value: &Value) -> Option<Text> {
     let parts = value.as_array()?;
     let text: Text = serde_json::from_value(Value::Array(parts.clone())).ok()?;
     text.as_known().is_none().then_some(text)
 }
 
-fn compare(path: &str, have: &Value, want: &Value, found: &mut Vec<FieldChange>) {
+fn compare_values(path: &str, have: &Value, want: &Value, found: &mut Vec<FieldChange>) {
     if have == want {
         return;
     }
     match (have, want) {
         (Value::Object(have), Value::Object(want)) if !is_ref(have) && !is_ref(want) => {
-            objects(path, have, want, found);
+            compare_objects(path, have, want, found);
         }
         (Value::Array(have), Value::Array(want)) if is_nested(have) && is_nested(want) => {
-            lists(path, have, want, found);
+            compare_lists(path, have, want, found);
         }
         _ => found.push(FieldChange {
             field: path.to_owned(),
@@ -86,7 +86,7 @@ fn is_nested(list: &[Value]) -> bool {
         .all(|item| item.as_object().is_some_and(|map| !is_ref(map)))
 }
 
-fn objects(
+fn compare_objects(
     path: &str,
     have: &Map<String, Value>,
     want: &Map<String, Value>,
@@ -99,30 +99,37 @@ fn objects(
         } else {
             format!("{path}.{key}")
         };
-        compare(&field, at(have, key), at(want, key), found);
+        compare_values(&field, value_at(have, key), value_at(want, key), found);
     }
 }
 
-fn at<'a>(map: &'a Map<String, Value>, key: &str) -> &'a Value {
+fn value_at<'a>(map: &'a Map<String, Value>, key: &str) -> &'a Value {
     map.get(key).unwrap_or(&Value::Null)
 }
 
-fn lists(path: &str, have: &[Value], want: &[Value], found: &mut Vec<FieldChange>) {
+fn compare_lists(path: &str, have: &[Value], want: &[Value], found: &mut Vec<FieldChange>) {
     let keyed = KEYS
         .iter()
         .find_map(|key| Some((by_key(have, key)?, by_key(want, key)?)));
     if let Some((have, want)) = keyed {
-        let added = want.iter().filter(|(key, _)| find(&have, key).is_null());
+        let added = want
+            .iter()
+            .filter(|(key, _)| find_keyed(&have, key).is_null());
         for (key, _) in have.iter().chain(added) {
             let field = format!("{path}[{key}]");
-            compare(&field, find(&have, key), find(&want, key), found);
+            compare_values(
+                &field,
+                find_keyed(&have, key),
+                find_keyed(&want, key),
+                found,
+            );
         }
         return;
     }
     let null = Value::Null;
     for index in 0..have.len().max(want.len()) {
         let side = |list: &[Value]| list.get(index).unwrap_or(&null).clone();
-        compare(&format!("{path}[{index}]"), &side(have), &side(want), found);
+        compare_values(&format!("{path}[{index}]"), &side(have), &side(want), found);
     }
 }
 
@@ -142,7 +149,7 @@ fn by_key<'a>(list: &'a [Value], key: &str) -> Option<Keyed<'a>> {
     })
 }
 
-fn find<'a>(list: &Keyed<'a>, key: &str) -> &'a Value {
+fn find_keyed<'a>(list: &Keyed<'a>, key: &str) -> &'a Value {
     list.iter()
         .find(|(have, _)| *have == key)
         .map_or(&Value::Null, |(_, value)| value)
@@ -154,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn fields(have: &Value, want: &Value) -> Vec<String> {
+    fn key_fields(have: &Value, want: &Value) -> Vec<String> {
         let one = |change: FieldChange| {
             format!("{}: {} -> {}", change.field, change.before, change.after)
         };
@@ -170,7 +177,7 @@ mod tests {
             "tags.a: \"1\" -> null",
             "tags.b: null -> \"2\"",
         ];
-        assert_eq!(fields(&have, &want), changes);
+        assert_eq!(key_fields(&have, &want), changes);
     }
 
     #[test]
@@ -182,13 +189,13 @@ mod tests {
             r#"tags[b].value: "2" -> "3""#,
             r#"zones: ["a"] -> ["a","b"]"#,
         ];
-        assert_eq!(fields(&have, &want), changes);
+        assert_eq!(key_fields(&have, &want), changes);
     }
 
     #[test]
     fn a_reference_is_one_value() {
         let to = |name: &str| json!({"vpc": {"type": "vpc", "name": name}});
-        let changes = fields(&to("a"), &to("b"));
+        let changes = key_fields(&to("a"), &to("b"));
         assert_eq!(changes.len(), 1);
         assert!(changes[0].starts_with("vpc: "));
     }

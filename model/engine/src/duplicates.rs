@@ -18,7 +18,7 @@ pub(super) struct Sorted<'a, R> {
 /// the most on it, else the oldest, else the one with the smallest physical id. What hangs on the others goes
 /// with them: it would stand in the wrong place. Two that cannot be made again are for a person to sort out,
 /// unless they are not wanted: then both go; or they hold data: then none goes.
-pub(super) fn sort<R: Resource>(
+pub(super) fn sort_duplicates<R: Resource>(
     snapshot: &Snapshot<R>,
     wanted: impl Fn(&Id) -> bool,
 ) -> Result<Sorted<'_, R>, PlanError> {
@@ -27,7 +27,7 @@ pub(super) fn sort<R: Resource>(
         let group = groups.entry(item.resource.id()).or_default();
         group.insert(&item.physical, item);
     }
-    let users = users(snapshot);
+    let users = users_by_object(snapshot);
     let mut sorted = Sorted {
         kept: BTreeMap::new(),
         extra: Vec::new(),
@@ -38,7 +38,7 @@ pub(super) fn sort<R: Resource>(
         let group = groups.remove(&id).unwrap_or_default();
         let (out, left): (Vec<_>, Vec<_>) = group
             .into_values()
-            .partition(|item| gone.contains(&key(item)));
+            .partition(|item| gone.contains(&item_key(item)));
         sorted.extra.extend(out);
         let mut ranked: Vec<Candidate<'_, R>> = left
             .into_iter()
@@ -78,23 +78,22 @@ fn used_first<R: Resource>(groups: &BTreeMap<Id, BTreeMap<&str, &Observed<R>>>) 
             (id.clone(), needs.collect())
         })
         .collect();
-    order::sorted(&needs).unwrap_or_else(|_| needs.into_keys().collect())
+    order::topological_order(&needs).unwrap_or_else(|_| needs.into_keys().collect())
 }
 
 /// What tells any two objects apart.
 type Key<'a> = (Id, &'a str);
 
-fn key<R: Resource>(item: &Observed<R>) -> Key<'_> {
+fn item_key<R: Resource>(item: &Observed<R>) -> Key<'_> {
     (item.resource.id(), &item.physical)
 }
 
-/// Who uses what.
 type Users<'a, R> = BTreeMap<Key<'a>, Vec<&'a Observed<R>>>;
 
-fn users<R: Resource>(snapshot: &Snapshot<R>) -> Users<'_, R> {
+fn users_by_object<R: Resource>(snapshot: &Snapshot<R>) -> Users<'_, R> {
     let mut users: Users<'_, R> = BTreeMap::new();
     for item in &snapshot.items {
-        for used in item.used() {
+        for used in item.physical_ids() {
             users.entry(used).or_default().push(item);
         }
     }
@@ -115,8 +114,8 @@ impl<'a, R: Resource> Candidate<'a, R> {
         let mut firm = item.in_use;
         let mut open = vec![item];
         while let Some(used) = open.pop() {
-            for user in users.get(&key(used)).into_iter().flatten() {
-                if !gone.contains(&key(user)) && on_it.insert(key(user)) {
+            for user in users.get(&item_key(used)).into_iter().flatten() {
+                if !gone.contains(&item_key(user)) && on_it.insert(item_key(user)) {
                     firm |= user.in_use || !user.resource.can_be_remade();
                     open.push(user);
                 }

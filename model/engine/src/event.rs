@@ -11,46 +11,37 @@ pub enum Event {
     /// Before the look at the world that counts: an earlier run died while it created these, or had made them and a first look
     /// does not show them. Reads have to settle.
     Settling {
-        /// Which.
         ids: Vec<Id>,
         /// For how many milliseconds.
         for_ms: u64,
     },
-    /// The apply begins.
     Planned {
         /// How many steps there are.
         steps: usize,
     },
     /// A step's call goes out.
     Started {
-        /// The step.
         step: Id,
         /// `create`, `update` or `delete`.
         action: super::Action,
-        /// When.
         at_ms: u64,
     },
     /// A step waits for the world.
     Waiting {
-        /// The step.
         step: Id,
         /// For what, in words.
         waiting_for: String,
     },
     /// A step will be tried again.
     Retrying {
-        /// The step.
         step: Id,
-        /// What went wrong.
         failure: Failure,
         /// In how many milliseconds.
         in_ms: u64,
     },
     /// A step is done.
     Done {
-        /// The step.
         step: Id,
-        /// What it did.
         action: super::Action,
         /// The world's own id of the object.
         physical: String,
@@ -59,18 +50,14 @@ pub enum Event {
     },
     /// A step failed for good.
     Failed {
-        /// The step.
         step: Id,
-        /// What it tried.
         action: super::Action,
-        /// Why.
         failure: Failure,
         /// How long it took.
         took_ms: u64,
     },
     /// A step was not tried, or left waiting by an interrupt.
     Skipped {
-        /// The step.
         step: Id,
         /// The failed step it waited for, or `None` after an interrupt.
         because: Option<Id>,

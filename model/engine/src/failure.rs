@@ -27,7 +27,6 @@ pub enum Class {
     Unknown,
 }
 
-/// One failed call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// What the engine should make of it.
@@ -36,7 +35,6 @@ pub struct Failure {
     pub call: String,
     /// The world's error code: `InvalidSubnet.Conflict`; empty if there was none.
     pub code: String,
-    /// The world's message.
     pub message: String,
     /// What to do about it, if we know.
     pub hint: Option<String>,

@@ -9,7 +9,6 @@ pub struct EngineContext<'a, W, J, C> {
     pub world: &'a W,
     /// Where begun creations are noted.
     pub journal: &'a J,
-    /// The time.
     pub clock: &'a C,
     /// How patient it is.
     pub options: Options,
@@ -48,7 +47,7 @@ impl Default for Options {
 
 /// Doubles from `first` with each of `times` up to `most`, with a spread of a quarter either way that
 /// depends on the step, so that steps that were turned away together do not come back together.
-pub(super) fn backoff(id: &Id, first: Duration, most: Duration, times: u32) -> Duration {
+pub(super) fn backoff_delay(id: &Id, first: Duration, most: Duration, times: u32) -> Duration {
     let wait = first.saturating_mul(1 << times.min(16)).min(most);
     let spread = id
         .to_string()
@@ -62,6 +61,6 @@ pub(super) fn backoff(id: &Id, first: Duration, most: Duration, times: u32) -> D
 }
 
 /// Whole milliseconds, for events.
-pub(super) fn millis(of: Duration) -> u64 {
+pub(super) fn whole_millis(of: Duration) -> u64 {
     u64::try_from(of.as_millis()).unwrap_or(u64::MAX)
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) type Needs = BTreeMap<Id, BTreeSet<Id>>;
 
 /// All keys, each after what it needs, equal ones by id; or one cycle, each needing the next, the last the first.
-pub(super) fn sorted(needs: &Needs) -> Result<Vec<Id>, Vec<Id>> {
+pub(super) fn topological_order(needs: &Needs) -> Result<Vec<Id>, Vec<Id>> {
     let known = |of: &BTreeSet<Id>| of.iter().filter(|id| needs.contains_key(*id)).count();
     let mut missing: BTreeMap<&Id, usize> = BTreeMap::new();
     let mut wanted_by: BTreeMap<&Id, Vec<&Id>> = BTreeMap::new();
@@ -38,12 +38,12 @@ pub(super) fn sorted(needs: &Needs) -> Result<Vec<Id>, Vec<Id>> {
     if missing.is_empty() {
         Ok(order)
     } else {
-        Err(cycle(needs, &missing.into_keys().collect()))
+        Err(find_cycle(needs, &missing.into_keys().collect()))
     }
 }
 
 /// Walks along needs within `left` (each of which needs another of them) until it meets itself.
-fn cycle(needs: &Needs, left: &BTreeSet<&Id>) -> Vec<Id> {
+fn find_cycle(needs: &Needs, left: &BTreeSet<&Id>) -> Vec<Id> {
     let mut path: Vec<&Id> = Vec::new();
     let mut here = left.first().copied();
     while let Some(id) = here {

@@ -13,51 +13,48 @@ pub const FORMAT: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// Two wanted objects have one id: a mistake in what builds the desired state.
-    #[error("wanted twice: {}", list(.0))]
+    #[error("wanted twice: {}", join_ids(.0))]
     WantedTwice(Vec<Id>),
     /// A wanted object refers to one that is not wanted: `(who, to what)`.
-    #[error("refers to what is not there: {}", pairs(.0, " needs "))]
+    #[error("refers to what is not there: {}", join_pairs(.0, " needs "))]
     UnknownReference(Vec<(Id, Id)>),
     /// Each needs the next, the last the first.
-    #[error("needs go in a circle: {}", circle(.0))]
+    #[error("needs go in a circle: {}", join_cycle(.0))]
     Cycle(Vec<Id>),
     /// The world cannot make these changes in place; each with what to do instead.
-    #[error("cannot be changed in place: {}", pairs(.0, ": "))]
+    #[error("cannot be changed in place: {}", join_pairs(.0, ": "))]
     Refused(Vec<(Id, String)>),
     /// The world has several objects of one id, and on more than one of them is something that cannot be made
     /// again; with their physical ids.
-    #[error("exists more than once, and more than one is in use: {}; remove one of each by hand", groups(.0))]
+    #[error("exists more than once, and more than one is in use: {}; remove one of each by hand", join_groups(.0))]
     BothUsed(Vec<(Id, Vec<String>)>),
     /// The plan breaks a rule that every plan keeps: a step, and what is wrong with it.
     #[error("the plan is broken at {0}: {1}")]
     Broken(Id, &'static str),
     /// The plan was written by another version of kctl.
     #[error("the plan has format {found}, this version reads {FORMAT}: plan again")]
-    Format {
-        /// The plan's format.
-        found: u32,
-    },
+    Format { found: u32 },
 }
 
-fn list(ids: &[Id]) -> String {
-    joined(ids.iter().map(Id::to_string), ", ")
+fn join_ids(ids: &[Id]) -> String {
+    join_parts(ids.iter().map(Id::to_string), ", ")
 }
 
-fn pairs<T: fmt::Display>(pairs: &[(Id, T)], between: &str) -> String {
+fn join_pairs<T: fmt::Display>(pairs: &[(Id, T)], between: &str) -> String {
     let pair = |(id, other): &(Id, T)| format!("{id}{between}{other}");
-    joined(pairs.iter().map(pair), "; ")
+    join_parts(pairs.iter().map(pair), "; ")
 }
 
-fn groups(groups: &[(Id, Vec<String>)]) -> String {
+fn join_groups(groups: &[(Id, Vec<String>)]) -> String {
     let group = |(id, physical): &(Id, Vec<String>)| format!("{id} ({})", physical.join(", "));
-    joined(groups.iter().map(group), "; ")
+    join_parts(groups.iter().map(group), "; ")
 }
 
-fn circle(ids: &[Id]) -> String {
-    joined(ids.iter().chain(ids.first()).map(Id::to_string), " -> ")
+fn join_cycle(ids: &[Id]) -> String {
+    join_parts(ids.iter().chain(ids.first()).map(Id::to_string), " -> ")
 }
 
-fn joined(parts: impl Iterator<Item = String>, between: &str) -> String {
+fn join_parts(parts: impl Iterator<Item = String>, between: &str) -> String {
     parts.collect::<Vec<_>>().join(between)
 }
 
@@ -82,10 +79,7 @@ pub enum Reason {
     /// It differs from the spec.
     Differs,
     /// A value it holds comes from a resource that changes in this plan.
-    Follows {
-        /// Those resources.
-        of: Vec<Id>,
-    },
+    Follows { of: Vec<Id> },
     /// It is in the world and not in the spec.
     Unwanted,
     /// The world has it twice and this is the one to go, or it hangs on such a one.
@@ -100,12 +94,10 @@ pub enum Reason {
 /// An object that is not wanted, and that a plan leaves as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The resource.
     pub id: Id,
     /// The world's own id of it.
     #[serde(rename = "physical_id")]
     pub physical: String,
-    /// Why it stays.
     #[serde(flatten)]
     pub why: Why,
 }
@@ -127,10 +119,7 @@ pub enum Why {
         by: Vec<String>,
     },
     /// It is part of something that stays, or that rests on it.
-    Belongs {
-        /// What stays.
-        to: Id,
-    },
+    Belongs { to: Id },
 }
 
 /// One differing field: a JSON path, and the value on both sides (`null`: not there).
@@ -144,14 +133,11 @@ pub struct FieldChange {
     pub after: serde_json::Value,
 }
 
-/// One step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step<R> {
     /// The resource; for the removal of a duplicate its name carries `#` and the physical id.
     pub id: Id,
-    /// What is done.
     pub action: Action,
-    /// Why.
     pub reason: Reason,
     /// The object as observed, for updates and deletions.
     pub before: Option<Observed<R>>,
@@ -168,7 +154,6 @@ pub struct Step<R> {
 pub struct Plan<R> {
     /// Version of this form; readers refuse newer ones.
     pub format: u32,
-    /// The steps.
     pub steps: BTreeMap<Id, Step<R>>,
     /// What is not wanted and stays all the same. There is nothing to do about it, so that a plan may be empty beside it.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]

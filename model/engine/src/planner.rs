@@ -19,11 +19,11 @@ pub fn plan<R: Resource>(desired: &[R], observed: &Snapshot<R>) -> Result<Plan<R
         .iter()
         .map(|(id, want)| (id.clone(), want.needs().into_iter().collect()))
         .collect();
-    let wanted_order = order::sorted(&needs).map_err(PlanError::Cycle)?;
-    let sorted = duplicates::sort(observed, |id| wanted.contains_key(id))?;
+    let wanted_order = order::topological_order(&needs).map_err(PlanError::Cycle)?;
+    let sorted = duplicates::sort_duplicates(observed, |id| wanted.contains_key(id))?;
 
-    let mut steps = puts(&wanted, &wanted_order, &sorted.kept)?;
-    let mut deletes = deletes(&wanted, &sorted);
+    let mut steps = plan_puts(&wanted, &wanted_order, &sorted.kept)?;
+    let mut deletes = plan_deletes(&wanted, &sorted);
     let kept = if wanted.is_empty() {
         Vec::new()
     } else {
@@ -76,7 +76,7 @@ fn check_references<R: Resource>(wanted: &BTreeMap<Id, &R>) -> Result<(), PlanEr
 
 /// Creations and updates. Goes in dependency order, since whether a late value is known now depends on
 /// whether the resource it comes from has a step.
-fn puts<R: Resource>(
+fn plan_puts<R: Resource>(
     wanted: &BTreeMap<Id, &R>,
     order: &[Id],
     kept: &There<'_, R>,
@@ -85,9 +85,9 @@ fn puts<R: Resource>(
     let mut refused = Vec::new();
     for id in order {
         let Some(want) = wanted.get(id) else { continue };
-        let want = want.resolved(&|of, attribute| stays(&steps, kept, of, attribute));
+        let want = want.resolved(&|of, attribute| unchanged_attribute(&steps, kept, of, attribute));
         let Some(have) = kept.get(id) else {
-            steps.insert(id.clone(), create(want));
+            steps.insert(id.clone(), create_step(want));
             continue;
         };
         let want = want.accepting(&have.resource);
@@ -97,7 +97,7 @@ fn puts<R: Resource>(
         if let Some(why) = want.refuses(&have.resource) {
             refused.push((id.clone(), why));
         }
-        steps.insert(id.clone(), update(want, have));
+        steps.insert(id.clone(), update_step(want, have));
     }
     if refused.is_empty() {
         Ok(steps)
@@ -107,7 +107,7 @@ fn puts<R: Resource>(
 }
 
 /// The attribute as observed, if no step can change it.
-fn stays<R: Resource>(
+fn unchanged_attribute<R: Resource>(
     steps: &Steps<R>,
     kept: &There<'_, R>,
     of: &Id,
@@ -121,7 +121,7 @@ fn stays<R: Resource>(
     have.attrs.get(attribute).cloned()
 }
 
-fn create<R: Resource>(want: R) -> Step<R> {
+fn create_step<R: Resource>(want: R) -> Step<R> {
     Step {
         id: want.id(),
         action: Action::Create,
@@ -133,7 +133,7 @@ fn create<R: Resource>(want: R) -> Step<R> {
     }
 }
 
-fn update<R: Resource>(want: R, have: &Observed<R>) -> Step<R> {
+fn update_step<R: Resource>(want: R, have: &Observed<R>) -> Step<R> {
     let changes = diff::changes(&have.resource, &want);
     let reason = if changes.iter().all(diff::only_late) {
         Reason::Follows {
@@ -153,20 +153,23 @@ fn update<R: Resource>(want: R, have: &Observed<R>) -> Step<R> {
     }
 }
 
-fn deletes<R: Resource>(wanted: &BTreeMap<Id, &R>, sorted: &duplicates::Sorted<'_, R>) -> Steps<R> {
+fn plan_deletes<R: Resource>(
+    wanted: &BTreeMap<Id, &R>,
+    sorted: &duplicates::Sorted<'_, R>,
+) -> Steps<R> {
     let unwanted = sorted
         .kept
         .iter()
         .filter(|(id, _)| !wanted.contains_key(*id))
         .map(|(id, have)| {
-            let by = successor(&have.resource, wanted);
+            let by = find_successor(&have.resource, wanted);
             let reason = by.map_or(Reason::Unwanted, |by| Reason::Replaced { by });
-            delete(id.clone(), reason, have)
+            delete_step(id.clone(), reason, have)
         });
     let extra = sorted
         .extra
         .iter()
-        .map(|have| delete(duplicate_id(have), Reason::Duplicate, have));
+        .map(|have| delete_step(duplicate_id(have), Reason::Duplicate, have));
     unwanted
         .chain(extra)
         .map(|step| (step.id.clone(), step))
@@ -198,7 +201,7 @@ fn keep_data<R: Resource>(deletes: &mut Steps<R>, there: &There<'_, R>) -> Vec<K
     kept
 }
 
-fn delete<R: Resource>(id: Id, reason: Reason, have: &Observed<R>) -> Step<R> {
+fn delete_step<R: Resource>(id: Id, reason: Reason, have: &Observed<R>) -> Step<R> {
     Step {
         id,
         action: Action::Delete,
@@ -211,7 +214,7 @@ fn delete<R: Resource>(id: Id, reason: Reason, have: &Observed<R>) -> Step<R> {
 }
 
 /// The wanted object of the same kind that is later in its series, if there is one.
-fn successor<R: Resource>(have: &R, wanted: &BTreeMap<Id, &R>) -> Option<Id> {
+fn find_successor<R: Resource>(have: &R, wanted: &BTreeMap<Id, &R>) -> Option<Id> {
     let (series, place) = have.series()?;
     let kind = have.id();
     let follows = |(id, want): &(&Id, &&R)| {
@@ -249,7 +252,7 @@ fn delete_edges<R: Resource>(steps: &mut Steps<R>, observed: &Snapshot<R>) {
             for need in item.resource.needs() {
                 by_name.entry(need).or_default().insert(step.clone());
             }
-            for used in item.used() {
+            for used in item.physical_ids() {
                 by_physical.entry(used).or_default().insert(step.clone());
             }
         }
@@ -270,7 +273,7 @@ fn delete_edges<R: Resource>(steps: &mut Steps<R>, observed: &Snapshot<R>) {
             let physical = by_physical.get(&(id.clone(), have.physical.as_str()));
             let named = by_name.get(&id).filter(|_| whole(&id, steps));
             let users = physical.into_iter().chain(named).flatten().cloned();
-            let successor = replacing(step).filter(|by| steps.contains_key(by));
+            let successor = replaced_by(step).filter(|by| steps.contains_key(by));
             Some((step.id.clone(), users.chain(successor).collect()))
         })
         .collect();
@@ -281,7 +284,7 @@ fn delete_edges<R: Resource>(steps: &mut Steps<R>, observed: &Snapshot<R>) {
     }
 }
 
-fn replacing<R>(step: &Step<R>) -> Option<Id> {
+fn replaced_by<R>(step: &Step<R>) -> Option<Id> {
     match &step.reason {
         Reason::Replaced { by } => Some(by.clone()),
         _ => None,

@@ -42,13 +42,13 @@ impl Queue {
             queue.weight.insert(id.clone(), weight);
         }
         for id in order {
-            queue.release(id, 0);
+            queue.reduce_waits(id, 0);
         }
         queue
     }
 
     /// Takes `less` off what the step waits for, and makes it ready if that was the last.
-    fn release(&mut self, id: &Id, less: usize) {
+    fn reduce_waits(&mut self, id: &Id, less: usize) {
         let Some(missing) = self.missing.get_mut(id) else {
             return;
         };
@@ -61,14 +61,14 @@ impl Queue {
     }
 
     /// The next step to start.
-    pub(super) fn next(&mut self) -> Option<Id> {
+    pub(super) fn next_ready(&mut self) -> Option<Id> {
         self.ready.pop_first().map(|(_, id)| id)
     }
 
     /// The step is done: what waited for it alone is ready now.
-    pub(super) fn done(&mut self, id: &Id) {
+    pub(super) fn finish(&mut self, id: &Id) {
         for waiting in self.waiting.remove(id).unwrap_or_default() {
-            self.release(&waiting, 1);
+            self.reduce_waits(&waiting, 1);
         }
     }
 
@@ -95,7 +95,7 @@ impl Queue {
     }
 
     /// Takes out everything that never started, by id.
-    pub(super) fn drain(&mut self) -> BTreeSet<Id> {
+    pub(super) fn take_unstarted(&mut self) -> BTreeSet<Id> {
         let ready = std::mem::take(&mut self.ready).into_iter();
         let missing = std::mem::take(&mut self.missing).into_keys();
         ready.map(|(_, id)| id).chain(missing).collect()
@@ -120,11 +120,11 @@ mod tests {
         for (who, what) in pairs {
             needs.entry(id(who)).or_default().insert(id(what));
         }
-        Queue::new(&needs, &order::sorted(&needs).unwrap())
+        Queue::new(&needs, &order::topological_order(&needs).unwrap())
     }
 
     fn take_all(queue: &mut Queue) -> String {
-        let names = std::iter::from_fn(|| queue.next()).map(|id| id.name().to_owned());
+        let names = std::iter::from_fn(|| queue.next_ready()).map(|id| id.name().to_owned());
         names.collect::<Vec<_>>().join(" ")
     }
 
@@ -138,18 +138,18 @@ mod tests {
     fn a_step_is_ready_when_its_last_need_is_done_and_not_before() {
         let mut queue = queue("a b c", &[("c", "a"), ("c", "b")]);
         assert_eq!(take_all(&mut queue), "a b");
-        queue.done(&id("a"));
+        queue.finish(&id("a"));
         assert_eq!(take_all(&mut queue), "");
-        queue.done(&id("b"));
+        queue.finish(&id("b"));
         assert_eq!(take_all(&mut queue), "c");
-        assert!(queue.drain().is_empty());
+        assert!(queue.take_unstarted().is_empty());
     }
 
     #[test]
     fn a_failure_takes_all_that_waits_for_it_and_nothing_else() {
         let mut queue = queue("a b c d e", &[("b", "a"), ("c", "b"), ("e", "d")]);
-        assert_eq!(queue.next(), Some(id("a")));
+        assert_eq!(queue.next_ready(), Some(id("a")));
         assert_eq!(queue.fail(&id("a")), [id("b"), id("c")]);
-        assert_eq!(queue.drain(), BTreeSet::from([id("d"), id("e")]));
+        assert_eq!(queue.take_unstarted(), BTreeSet::from([id("d"), id("e")]));
     }
 }

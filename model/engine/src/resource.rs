@@ -66,7 +66,6 @@ pub enum Ref {
         /// The kind of the resource referred to.
         #[serde(rename = "type")]
         kind: String,
-        /// Its logical name.
         name: String,
     },
     /// Something the user gave by its AWS id (or name, or ARN); never written by kctl.
@@ -94,7 +93,6 @@ impl Ref {
 /// One object of some world, as plain data: the desired state and the observed state have the same type.
 /// Only fields that kctl owns exist in it, so that nothing else can show as a difference.
 pub trait Resource: Clone + fmt::Debug + PartialEq + Serialize {
-    /// Its id.
     fn id(&self) -> Id;
 
     /// Every resource of this cluster it refers to: those must exist before it and outlive it.

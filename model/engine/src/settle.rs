@@ -2,7 +2,7 @@
 
 use super::event::Event;
 use super::failure::{Class, Failure};
-use super::options::{EngineContext, Options, backoff, millis};
+use super::options::{EngineContext, Options, backoff_delay, whole_millis};
 use super::resource::{Id, Resource};
 use super::snapshot::Snapshot;
 use super::world::{Clock, Journal, Refs, World};
@@ -24,10 +24,10 @@ pub async fn observe_settled<R: Resource, W: World<R>, J: Journal, C: Clock>(
         options,
         ..
     } = outside;
-    let noted = patiently(*clock, options, || journal.open()).await?;
+    let noted = retry_call(*clock, options, || journal.open()).await?;
     let mut ids = noted.creating;
     if ids.is_empty() {
-        let seen: Snapshot<R> = patiently(*clock, options, || world.observe()).await?;
+        let seen: Snapshot<R> = retry_call(*clock, options, || world.observe()).await?;
         ids = noted.made;
         ids.retain(|id| seen.find(id).is_none());
         if ids.is_empty() {
@@ -36,14 +36,14 @@ pub async fn observe_settled<R: Resource, W: World<R>, J: Journal, C: Clock>(
     }
     events(Event::Settling {
         ids,
-        for_ms: millis(options.settle),
+        for_ms: whole_millis(options.settle),
     });
     clock.sleep(options.settle).await;
-    patiently(*clock, options, || world.observe()).await
+    retry_call(*clock, options, || world.observe()).await
 }
 
 /// Makes the call until it succeeds or fails for good; for calls that do no harm twice.
-pub(super) async fn patiently<T, C: Clock, F: Future<Output = Result<T, Failure>>>(
+pub(super) async fn retry_call<T, C: Clock, F: Future<Output = Result<T, Failure>>>(
     clock: &C,
     options: &Options,
     call: impl Fn() -> F,
@@ -63,7 +63,7 @@ pub(super) async fn patiently<T, C: Clock, F: Future<Output = Result<T, Failure>
         let whose = Id::new("call", failure.call.as_str());
         let most = Duration::from_secs(20);
         clock
-            .sleep(backoff(
+            .sleep(backoff_delay(
                 &whose,
                 Duration::from_millis(500),
                 most,
@@ -75,7 +75,7 @@ pub(super) async fn patiently<T, C: Clock, F: Future<Output = Result<T, Failure>
 
 /// Waits until reads show every one of `made` (what was made, and when), at longest until they must have
 /// settled. False if that could not be seen.
-pub(super) async fn shown<R: Resource, W: World<R>, J, C: Clock>(
+pub(super) async fn wait_until_shown<R: Resource, W: World<R>, J, C: Clock>(
     outside: &EngineContext<'_, W, J, C>,
     refs: &Refs,
     made: &[(R, Duration)],
@@ -94,7 +94,7 @@ pub(super) async fn shown<R: Resource, W: World<R>, J, C: Clock>(
                 let (first, most) = (Duration::from_millis(200), Duration::from_secs(2));
                 outside
                     .clock
-                    .sleep(backoff(&want.id(), first, most, polls))
+                    .sleep(backoff_delay(&want.id(), first, most, polls))
                     .await;
                 polls += 1;
             }

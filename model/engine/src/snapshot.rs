@@ -30,7 +30,7 @@ pub struct Observed<R> {
 impl<R: Resource> Observed<R> {
     /// Whatever it may refer to: ids with physical ids. Physical ids of different kinds may be the same
     /// (names), so that neither says enough alone.
-    pub(super) fn used(&self) -> impl Iterator<Item = (Id, &str)> {
+    pub(super) fn physical_ids(&self) -> impl Iterator<Item = (Id, &str)> {
         let needs = self.resource.needs();
         let pairs = self.uses.iter().map(move |used| {
             let with = |need: &Id| (need.clone(), used.as_str());

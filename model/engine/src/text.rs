@@ -8,14 +8,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Part {
-    /// Known text.
     Literal(String),
     /// An attribute of another resource, known after that exists.
     Late {
         /// The kind of that resource.
         #[serde(rename = "type")]
         kind: String,
-        /// Its logical name.
         name: String,
         /// The attribute, for example `dns_name`.
         attribute: String,
@@ -37,8 +35,8 @@ enum Wire {
 impl From<Wire> for Text {
     fn from(wire: Wire) -> Self {
         match wire {
-            Wire::Known(text) => Self::known(text),
-            Wire::Parts(parts) => Self::of(parts),
+            Wire::Known(text) => Self::literal(text),
+            Wire::Parts(parts) => Self::from_parts(parts),
         }
     }
 }
@@ -54,7 +52,7 @@ impl From<Text> for Wire {
 
 impl Text {
     /// Text that is known now.
-    pub fn known(text: impl Into<String>) -> Self {
+    pub fn literal(text: impl Into<String>) -> Self {
         Self(vec![Part::Literal(text.into())])
     }
 
@@ -68,7 +66,7 @@ impl Text {
     }
 
     /// Text from parts; neighbouring literals become one, so that equal texts are equal values.
-    pub fn of(parts: impl IntoIterator<Item = Part>) -> Self {
+    pub fn from_parts(parts: impl IntoIterator<Item = Part>) -> Self {
         let mut joined: Vec<Part> = Vec::new();
         for part in parts {
             match (joined.last_mut(), part) {
@@ -117,7 +115,6 @@ impl Text {
         anything || rest.is_empty()
     }
 
-    /// Its parts.
     pub fn parts(&self) -> &[Part] {
         &self.0
     }
@@ -134,7 +131,7 @@ impl Text {
     /// Itself with every late value that `attr` knows written in.
     #[must_use]
     pub fn resolved(&self, attr: &dyn Fn(&Id, &str) -> Option<String>) -> Self {
-        Self::of(self.0.iter().map(|part| {
+        Self::from_parts(self.0.iter().map(|part| {
             match part {
                 Part::Late {
                     kind,
@@ -169,7 +166,7 @@ mod tests {
             x in "[abc]{0,3}",
             y in "[abc]{0,3}",
         ) {
-            let text = Text::of(parts);
+            let text = Text::from_parts(parts);
             let value = |_: &Id, name: &str| Some(if name == "x" { &x } else { &y }.clone());
             let resolved = text.resolved(&value);
             prop_assert!(text.matches(resolved.as_known().unwrap()));
@@ -178,7 +175,7 @@ mod tests {
 
         #[test]
         fn a_known_text_matches_itself_alone(one in "[ab]{0,3}", other in "[ab]{0,3}") {
-            prop_assert_eq!(Text::known(&*one).matches(&other), one == other);
+            prop_assert_eq!(Text::literal(&*one).matches(&other), one == other);
         }
     }
 
@@ -186,7 +183,8 @@ mod tests {
     fn another_literal_does_not_match() {
         let late = Text::late(&Id::new("lb", "api"), "dns_name");
         let literal = |text: &str| vec![Part::Literal(text.to_owned())];
-        let text = Text::of([literal("api="), late.parts().to_vec(), literal("\n")].concat());
+        let text =
+            Text::from_parts([literal("api="), late.parts().to_vec(), literal("\n")].concat());
         assert!(text.matches("api=a.example.com\n"));
         assert!(!text.matches("boot=1\napi=a.example.com\n"));
         assert!(!text.matches("api=a.example.com"));

@@ -16,7 +16,6 @@ pub(super) enum Phase {
     Find,
     /// See whether it is usable.
     Ready,
-    /// Remove it.
     Remove,
     /// See whether it is gone.
     Gone,
@@ -27,7 +26,6 @@ pub(super) enum Phase {
 pub(super) struct Doubt {
     /// When it was made.
     pub since: Duration,
-    /// What came back.
     pub failure: Failure,
 }
 
@@ -112,7 +110,7 @@ pub(super) enum Answer<R> {
 }
 
 /// Makes the call that is next.
-pub(super) async fn call<R: Resource, W: World<R>>(
+pub(super) async fn make_call<R: Resource, W: World<R>>(
     world: &W,
     work: &Work<R>,
     refs: &Refs,

@@ -52,7 +52,6 @@ pub struct Put {
 /// What a removal came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removed {
-    /// It is gone.
     Done,
     /// It is going; what is being waited for, in words for the terminal. The engine then polls [`World::gone`].
     Waiting(String),
@@ -83,7 +82,6 @@ pub trait World<R: Resource> {
         refs: &Refs,
     ) -> impl Future<Output = Result<Put, Failure>>;
 
-    /// Removes it.
     fn remove(&self, have: &Observed<R>) -> impl Future<Output = Result<Removed, Failure>>;
 
     /// After a put that left something to wait for: `None` once usable (with its final attributes merged by
@@ -138,6 +136,5 @@ pub trait Clock {
     /// Time since some fixed point, for durations and deadlines.
     fn now(&self) -> Duration;
 
-    /// Waits.
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()>;
 }

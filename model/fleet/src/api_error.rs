@@ -27,7 +27,6 @@ pub enum ApiErrorReason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiError {
-    /// What is wrong.
     pub reason: ApiErrorReason,
     /// The same in words, with the cause.
     pub message: String,

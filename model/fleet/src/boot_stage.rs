@@ -23,7 +23,6 @@ pub enum BootSource {
     Report,
     /// What protokube wrote to the state store.
     Protokube,
-    /// The serial console.
     Console,
     /// EC2's state of the instance.
     Ec2,
@@ -73,12 +72,12 @@ impl BootStage {
     pub fn from_ec2_state(instance: &Instance, now: OffsetDateTime) -> Option<Self> {
         match instance.state.as_str() {
             "running" => None,
-            "pending" => Some(Self::noted(
+            "pending" => Some(Self::with_note(
                 "launch",
                 format!("EC2 starts it{}", launched_text(instance, now)),
                 BootSource::Ec2,
             )),
-            "" => Some(Self::noted(
+            "" => Some(Self::with_note(
                 "launch",
                 "Auto Scaling lists it, EC2 does not yet".to_owned(),
                 BootSource::Ec2,
@@ -86,16 +85,16 @@ impl BootStage {
             state => {
                 let reason = instance.state_reason.as_deref();
                 let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
-                let stage = Self::noted("launch", String::new(), BootSource::Ec2);
-                Some(stage.failed(format!("it is {state}{reason}")))
+                let stage = Self::with_note("launch", String::new(), BootSource::Ec2);
+                Some(stage.with_error(format!("it is {state}{reason}")))
             }
         }
     }
 
     /// The stage of an instance that runs and has not reported anything.
-    pub fn unknown(instance: &Instance, now: OffsetDateTime) -> Self {
+    pub fn without_report(instance: &Instance, now: OffsetDateTime) -> Self {
         let note = format!("nothing is known yet{}", launched_text(instance, now));
-        Self::noted("boot", note, BootSource::Nothing)
+        Self::with_note("boot", note, BootSource::Nothing)
     }
 
     /// The stage that a boot report tells: the last one that failed, else the one under way, else the last one.
@@ -113,14 +112,14 @@ impl BootStage {
             at: Some(report.started.clone()),
             changes: Some(report.changes),
             changed: report.changed.clone(),
-            ..Self::noted(
+            ..Self::with_note(
                 &format!("nodeup/{name}"),
                 "nodeup is done, kubelet has not registered the node".to_owned(),
                 BootSource::Report,
             )
         };
         match &report.error {
-            Some(error) => stage.failed(error.clone()),
+            Some(error) => stage.with_error(error.clone()),
             None if last.is_some_and(|last| last.status != Status::Finished) => Self {
                 note: Some("under way".to_owned()),
                 ..stage
@@ -137,10 +136,10 @@ impl BootStage {
         let stage = Self {
             status: Some(cause.status),
             at: Some(cause.since.clone()),
-            ..Self::noted(&cause.stage(), String::new(), BootSource::Protokube)
+            ..Self::with_note(&cause.stage(), String::new(), BootSource::Protokube)
         };
         if cause.status == Status::Failed {
-            return stage.failed(cause.text());
+            return stage.with_error(cause.text());
         }
         Self {
             note: Some(format!("waits: {}", cause.text())),
@@ -171,7 +170,7 @@ impl BootStage {
         }
     }
 
-    fn noted(stage: &str, note: String, known_from: BootSource) -> Self {
+    fn with_note(stage: &str, note: String, known_from: BootSource) -> Self {
         Self {
             stage: stage.to_owned(),
             status: None,
@@ -185,7 +184,7 @@ impl BootStage {
         }
     }
 
-    fn failed(mut self, error: String) -> Self {
+    fn with_error(mut self, error: String) -> Self {
         self.next = next_step(&self.stage, &error);
         self.error = Some(error);
         self.note = None;

@@ -5,7 +5,6 @@ use node::config::Role;
 /// An instance group of the spec. It can be made from the full spec or from the stored one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its name.
     pub name: String,
     /// Its role; `None` if kctl does not support the role that the spec names.
     pub role: Option<Role>,

@@ -12,7 +12,6 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GroupHealth {
-    /// Its name.
     pub name: String,
     /// Its role, `ControlPlane` for example.
     pub role: &'static str,
@@ -29,15 +28,12 @@ pub struct GroupHealth {
     pub ready: Option<usize>,
 }
 
-/// A problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// What kind of object has the problem.
     pub kind: FindingKind,
-    /// The object's name.
     pub name: String,
-    /// What is wrong.
     pub message: String,
     /// What to do about it, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,16 +44,11 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// The API.
     Api,
-    /// An instance group.
     InstanceGroup,
-    /// An instance.
     #[serde(rename = "machine")]
     Instance,
-    /// A Node.
     Node,
-    /// A pod.
     Pod,
 }
 

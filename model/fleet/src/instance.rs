@@ -33,7 +33,6 @@ pub struct Instance {
     pub lifecycle: Option<String>,
     /// When it was launched, in seconds since 1970.
     pub launched: Option<i64>,
-    /// Primary private address.
     pub private_ip: Option<String>,
     /// Public address, if it has one.
     pub public_ip: Option<String>,

@@ -17,7 +17,6 @@ pub(crate) struct InstanceJson {
     machine_type: String,
     /// EC2's state.
     state: String,
-    /// Auto Scaling's state.
     lifecycle: Option<String>,
     /// Seconds since 1970.
     launched: Option<i64>,

@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(into = "InstanceJson")]
 pub struct InstanceStatus {
-    /// What AWS says.
     pub instance: Instance,
     /// Its group's role; `None` if the spec has no such group.
     pub role: Option<Role>,
@@ -43,13 +42,13 @@ impl InstanceStatus {
     }
 
     /// True if its group can count on it: it is neither in a warm pool nor being terminated.
-    pub fn counts(&self) -> bool {
+    pub fn is_counted(&self) -> bool {
         !self.instance.is_in_warm_pool() && !self.instance.is_leaving()
     }
 
     /// True if the state store may have what its protokube waits for.
     pub fn has_waits(&self) -> bool {
-        self.is_control_plane() && self.instance.is_running() && self.counts()
+        self.is_control_plane() && self.instance.is_running() && self.is_counted()
     }
 
     /// True if nothing newer than its boot report has to be read: the report has an error; or it has none and the API

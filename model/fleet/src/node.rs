@@ -10,7 +10,6 @@ const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
 const ROLE_LABEL: &str = "node-role.kubernetes.io/";
 
-/// A Node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
@@ -30,7 +29,6 @@ pub struct Node {
     pub uninitialized: bool,
     /// True if it is cordoned.
     pub unschedulable: bool,
-    /// Its internal addresses.
     #[serde(skip)]
     pub addresses: Vec<String>,
 }

@@ -4,7 +4,6 @@ use crate::{ApiError, InstanceStatus, LaunchFailure, Node, ScalingGroup};
 use k8s_openapi::api::core::v1::Pod;
 use std::collections::BTreeMap;
 
-/// The observed fleet.
 #[derive(Clone, Debug)]
 pub struct Fleet {
     /// Auto Scaling groups by name.
@@ -32,7 +31,7 @@ impl Fleet {
     pub fn counted_instances(&self, instance_group: &str) -> Vec<&InstanceStatus> {
         let instances = self.instances.iter();
         instances
-            .filter(|one| one.group() == instance_group && one.counts())
+            .filter(|one| one.group() == instance_group && one.is_counted())
             .collect()
     }
 

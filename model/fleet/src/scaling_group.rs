@@ -37,7 +37,6 @@ impl ScalingGroup {
 /// A failed launch of an Auto Scaling group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchFailure {
-    /// AWS' reason.
     pub message: String,
     /// When it failed, in seconds since 1970.
     pub at: Option<i64>,

@@ -72,7 +72,7 @@ impl RoleWait {
     }
 
     /// All of it in one line: `protokube/etcd-main: member b: its log is gone (for 3m20s)`.
-    pub fn line(&self) -> String {
+    pub fn one_line(&self) -> String {
         let time = self
             .seconds
             .map(|seconds| format!(" (for {})", duration_text(seconds)));

@@ -30,6 +30,6 @@ pub fn queue_arn(full: &FullSpec) -> String {
         placement.partition,
         placement.region,
         placement.account,
-        names::queue(&full.name)
+        names::queue_name(&full.name)
     )
 }

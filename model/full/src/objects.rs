@@ -84,7 +84,7 @@ fn vpc_ref(full: &FullSpec) -> Ref {
 fn subnet_ref(full: &FullSpec, subnet: &Subnet) -> Ref {
     match &subnet.shared {
         Some(given) => Ref::Given(given.clone()),
-        None => own_ref::<cloud::Subnet>(node::names::subnet(&full.name, &subnet.name)),
+        None => own_ref::<cloud::Subnet>(node::names::subnet_name(&full.name, &subnet.name)),
     }
 }
 

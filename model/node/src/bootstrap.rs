@@ -159,7 +159,6 @@ pub struct JoinReply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RefusalReply {
-    /// Reason for operators.
     pub error: String,
     /// True if the same request may succeed later.
     pub retry: bool,

@@ -55,11 +55,11 @@ pub fn ownership_tag(cluster: &str) -> String {
 /// there is no tag `Name`.
 pub fn logical_name(tags: &Tags) -> Option<String> {
     let name = tags.get(NAME_TAG)?;
-    Some(series_name(name, revision(tags)))
+    Some(series_name(name, series_revision(tags)))
 }
 
 /// An object's position in its series, from its tags; 1 without the tag.
-pub fn revision(tags: &Tags) -> u32 {
+pub fn series_revision(tags: &Tags) -> u32 {
     tags.get(REVISION_TAG)
         .and_then(|revision| revision.parse().ok())
         .unwrap_or(1)
@@ -112,7 +112,7 @@ pub fn bastion_security_group(cluster: &str) -> String {
 }
 
 /// Name of a role's IAM role and instance profile.
-pub fn iam(cluster: &str, role: Role) -> String {
+pub fn iam_name(cluster: &str, role: Role) -> String {
     let prefix = match role {
         Role::ControlPlane => "masters",
         Role::Node => "nodes",
@@ -122,7 +122,7 @@ pub fn iam(cluster: &str, role: Role) -> String {
 }
 
 /// Name of a subnet.
-pub fn subnet(cluster: &str, subnet: &str) -> String {
+pub fn subnet_name(cluster: &str, subnet: &str) -> String {
     format!("{subnet}.{cluster}")
 }
 
@@ -178,7 +178,7 @@ pub fn target_group(cluster: &str, prefix: &str) -> String {
 }
 
 /// Name of the SQS queue with events of terminating instances.
-pub fn queue(cluster: &str) -> String {
+pub fn queue_name(cluster: &str) -> String {
     let suffix = "-nth";
     let whole = cluster.replace('.', "-");
     format!(
@@ -315,13 +315,13 @@ mod tests {
     #[test]
     fn long_names_are_cut_to_what_aws_takes() {
         let long = "this.is.truly.a.really.really.long.cluster-name.minimal.example.com";
-        assert_eq!(iam(long, Role::ControlPlane).len(), IAM_NAME);
+        assert_eq!(iam_name(long, Role::ControlPlane).len(), IAM_NAME);
         assert_eq!(
             event_rule(long, "ASGLifecycle").len(),
             RULE_PREFIX + "-ASGLifecycle".len()
         );
-        assert!(queue(long).len() <= QUEUE_NAME);
-        assert_eq!(iam("a.b", Role::Node), "nodes.a.b");
+        assert!(queue_name(long).len() <= QUEUE_NAME);
+        assert_eq!(iam_name("a.b", Role::Node), "nodes.a.b");
         assert_eq!(event_rule("a.b", "ASGLifecycle"), "a.b-ASGLifecycle");
     }
 

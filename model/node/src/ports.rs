@@ -13,7 +13,6 @@ pub const BOOTSTRAP: u16 = 3988;
 /// protokube's health endpoint for the API server of its instance, on loopback.
 pub const API_HEALTH: u16 = 3990;
 
-/// kubelet.
 pub const KUBELET: u16 = 10250;
 
 /// kube-controller-manager's health and metrics.

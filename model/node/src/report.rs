@@ -24,7 +24,6 @@ const NAME: usize = 120;
 pub enum Status {
     /// The stage began, or continues with a note.
     Started,
-    /// The stage succeeded.
     Finished,
     /// The stage or one of its attempts failed.
     Failed,
@@ -82,7 +81,6 @@ pub struct BootReport {
     pub cluster: String,
     /// Name of the instance group.
     pub group: String,
-    /// Version of nodeup.
     pub release: String,
     /// sha256 (hex) of the NodeConfig.
     pub node_config: String,

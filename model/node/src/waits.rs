@@ -29,7 +29,6 @@ pub struct Waits {
     pub format: u32,
     /// Instance id, `i-...`.
     pub instance: String,
-    /// Version of protokube.
     #[serde(default)]
     pub release: String,
     /// Time of writing by the instance's clock, RFC 3339.

@@ -35,7 +35,6 @@ struct File {
     sha256: String,
 }
 
-/// A downloadable file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Download {
     pub url: String,

@@ -101,7 +101,7 @@ impl ApiEndpoint {
         let public = spec.master_public_name.clone();
         let internal = spec.master_internal_name.clone();
         Self {
-            public_name: public.unwrap_or_else(|| dns::api(name)),
+            public_name: public.unwrap_or_else(|| dns::api_name(name)),
             internal_name: internal.unwrap_or_else(|| dns::api_internal(name)),
             port: if ends_tls {
                 ports::API_BESIDE_ACM_CERTIFICATE
@@ -121,10 +121,10 @@ impl ApiEndpoint {
 fn record_names(cluster: &Cluster) -> BTreeSet<String> {
     let (name, spec) = (cluster.name(), &cluster.spec);
     let mut all = BTreeSet::from([
-        dns::api(name),
+        dns::api_name(name),
         dns::api_internal(name),
-        dns::bootstrap(name),
-        dns::bastion(name),
+        dns::bootstrap_name(name),
+        dns::bastion_name(name),
     ]);
     let named = [&spec.master_public_name, &spec.master_internal_name];
     all.extend(named.into_iter().flatten().cloned());

@@ -33,10 +33,8 @@ use std::collections::BTreeMap;
 /// From where the API and SSH are reached when nobody says: everywhere.
 const EVERYWHERE: [&str; 2] = ["0.0.0.0/0", "::/0"];
 
-/// A new cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Created {
-    /// The cluster.
     pub cluster: Cluster,
     /// Its groups, sorted by name.
     pub groups: Vec<InstanceGroup>,
@@ -45,7 +43,7 @@ pub struct Created {
 }
 
 /// The spec of a new cluster. Fails with all problems at once, each under the flag that caused it.
-pub fn create(options: &CreateOptions, facts: &Facts) -> Result<Created, Vec<Problem>> {
+pub fn create_cluster(options: &CreateOptions, facts: &Facts) -> Result<Created, Vec<Problem>> {
     create_with(options, facts, |_| Ok(()))
 }
 
@@ -57,14 +55,14 @@ pub fn create_with(
     change: impl FnOnce(&mut Cluster) -> Result<(), Vec<Problem>>,
 ) -> Result<Created, Vec<Problem>> {
     let mut problems = Vec::new();
-    check(options, &mut problems);
+    check_options(options, &mut problems);
     zones_exist(options, facts, &mut problems);
-    let mut spec = basics(options, &mut problems);
-    let placed = network::vpc(options, facts, &mut spec, &mut problems);
-    networking::choose(options, &mut spec, &mut problems);
-    network::topology(options, facts, &mut spec, &mut problems);
-    api::choose(options, &mut spec);
-    let mut groups = groups::build(options, facts, &spec, &placed, &mut problems);
+    let mut spec = basic_spec(options, &mut problems);
+    let placed = network::plan_vpc(options, facts, &mut spec, &mut problems);
+    networking::choose_plugin(options, &mut spec, &mut problems);
+    network::set_topology(options, facts, &mut spec, &mut problems);
+    api::choose_api_access(options, &mut spec);
+    let mut groups = groups::build_groups(options, facts, &spec, &placed, &mut problems);
     let control_planes: Vec<&str> = groups::control_planes(&groups);
     spec.etcd_clusters = etcd_clusters(
         &options.etcd_clusters(),
@@ -74,13 +72,13 @@ pub fn create_with(
     );
     groups.sort_by(|a, b| a.name().cmp(b.name()));
     let mut cluster = Cluster {
-        metadata: Metadata::named(&options.name),
+        metadata: Metadata::with_name(&options.name),
         spec,
     };
     if let Err(mut found) = change(&mut cluster) {
         problems.append(&mut found);
     }
-    network::assign(&mut cluster.spec, facts, &mut problems);
+    network::assign_ranges(&mut cluster.spec, facts, &mut problems);
     if problems.iter().any(Problem::is_error) {
         return Err(problems);
     }
@@ -92,7 +90,7 @@ pub fn create_with(
 }
 
 /// What no later step notices.
-fn check(options: &CreateOptions, problems: &mut Vec<Problem>) {
+fn check_options(options: &CreateOptions, problems: &mut Vec<Problem>) {
     let mut error = |flag: &str, message: &str, hint: &str| {
         problems.push(Problem::error(flag, message).hint(hint));
     };
@@ -146,7 +144,7 @@ fn zones_exist(options: &CreateOptions, facts: &Facts, problems: &mut Vec<Proble
 }
 
 /// What does not depend on anything else.
-fn basics(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSpec {
+fn basic_spec(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSpec {
     let strings = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
     let admin_access: Vec<String> = match options.admin_access.as_slice() {
         [] => strings(&EVERYWHERE),
@@ -172,7 +170,7 @@ fn basics(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSpec {
         cloud_provider: Some("aws".to_owned()),
         config_base: Some(format!("{state_store}/{}", options.name)),
         kubernetes_version: Some(kubernetes_version(options, problems)),
-        authorization: Some(authorization(options.authorization)),
+        authorization: Some(authorization_spec(options.authorization)),
         iam: Some(IAMSpec {
             allow_container_registry: Some(true),
             legacy: Some(false),
@@ -209,7 +207,7 @@ fn kubernetes_version(options: &CreateOptions, problems: &mut Vec<Problem>) -> S
     said.to_owned()
 }
 
-fn authorization(mode: Authorization) -> AuthorizationSpec {
+fn authorization_spec(mode: Authorization) -> AuthorizationSpec {
     match mode {
         Authorization::Rbac => AuthorizationSpec {
             rbac: Some(RBACAuthorizationSpec {}),

@@ -12,14 +12,13 @@ pub const PAGE: &str = "docs/not-yet.md";
 pub struct NotYet {
     /// In a word; its heading on the page.
     pub topic: &'static str,
-    /// In a line.
     pub message: String,
 }
 
 /// What a cluster goes without; of a spec as written or as completed.
 pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
     let spec = &cluster.spec;
-    let mut all = vec![one(
+    let mut all = vec![not_yet_item(
         "backups",
         "nothing backs up etcd yet: backupStore, backupInterval and backupRetentionDays have no effect",
     )];
@@ -31,12 +30,12 @@ pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
         } else {
             "nothing drains nodes yet: what Auto Scaling ends waits for 300 s first, and Spot interruptions come unheard"
         };
-        all.push(one("draining", text));
+        all.push(not_yet_item("draining", text));
     }
     let cloud = spec.cloud_config.clone().unwrap_or_default();
     let driver = cloud.aws_ebscsi_driver.unwrap_or_default();
     if !off(driver.enabled) && !off(driver.managed) {
-        all.push(one(
+        all.push(not_yet_item(
             "volumes",
             "neither the EBS CSI driver nor a StorageClass is installed yet: PersistentVolumeClaims wait for yours",
         ));
@@ -45,7 +44,7 @@ pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
         .iter()
         .any(|group| group.spec.rolling_update.is_some());
     if spec.rolling_update.is_some() || of_groups {
-        all.push(one(
+        all.push(not_yet_item(
             "rolling-updates",
             "nothing replaces machines one by one yet: rollingUpdate has no effect",
         ));
@@ -56,7 +55,7 @@ pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
     let scaled: Vec<&str> = scaled.map(InstanceGroup::name).collect();
     if !scaled.is_empty() {
         let names = scaled.join(", ");
-        all.push(one(
+        all.push(not_yet_item(
             "autoscaling",
             &format!("nothing scales groups yet: autoscale of {names} has no effect"),
         ));
@@ -64,7 +63,7 @@ pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
     all
 }
 
-fn one(topic: &'static str, message: &str) -> NotYet {
+fn not_yet_item(topic: &'static str, message: &str) -> NotYet {
     NotYet {
         topic,
         message: message.to_owned(),

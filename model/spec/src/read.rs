@@ -15,21 +15,20 @@ use std::sync::Arc;
 
 pub use locations::{Locations, Source};
 
-pub use problem::{ObjectRef, Place, Problem, Severity, Snippet, render};
+pub use problem::{ObjectRef, Place, Problem, Severity, Snippet, render_problems};
 
 use crate::api::Object;
 
 pub(crate) use access::split_list;
 pub(crate) use document::{refusal_problem, unknown_problem};
-pub(crate) use node::{Content, Entry, Node, Scalar, Span, quoted};
+pub(crate) use node::{Content, Entry, Node, Scalar, Span, quote_text};
 pub(crate) use problem::{MOST, first_of};
-pub(crate) use typed::read as read_node;
+pub(crate) use typed::read_typed as read_node;
 pub(crate) use yaml::parse as parse_yaml;
 
 /// An object of a spec file.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// What it says.
     pub object: Object,
     /// Where each field stands.
     pub locations: Locations,
@@ -72,11 +71,12 @@ pub fn read_documents_with(
         text: text.to_owned(),
         shown: !text.contains("privateMaterial") && !text.contains("PRIVATE KEY"),
     });
-    let roots = yaml::parse(text).map_err(|error| vec![document::unparsed(&source, &error)])?;
+    let roots =
+        yaml::parse(text).map_err(|error| vec![document::syntax_problem(&source, &error)])?;
     let mut documents = Vec::new();
     let mut problems = Vec::new();
     for root in &roots {
-        match document::read(&source, root, options) {
+        match document::read_document(&source, root, options) {
             Ok(document) => documents.push(document),
             Err(found) => problems.extend(found),
         }

@@ -35,9 +35,7 @@ use crate::read::{Document, ObjectRef, Problem, first_of};
 /// The objects of one cluster, as the user wrote them.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterInput<'a> {
-    /// The cluster.
     pub cluster: &'a Cluster,
-    /// All its groups.
     pub instance_groups: &'a [InstanceGroup],
     /// Its public SSH keys.
     pub ssh_keys: &'a [SSHCredential],
@@ -48,19 +46,19 @@ pub struct ClusterInput<'a> {
 pub fn validate(input: &ClusterInput<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     check_cluster(input, &mut problems);
-    about(&mut problems, 0, input.cluster, 0);
+    attribute_problems(&mut problems, 0, input.cluster, 0);
     let mut before: BTreeMap<&str, usize> = BTreeMap::new();
     for group in input.instance_groups {
         let first = problems.len();
         check_group(group, input, &mut problems);
         let occurrence = before.entry(group.name()).or_default();
-        about(&mut problems, first, group, *occurrence);
+        attribute_problems(&mut problems, first, group, *occurrence);
         *occurrence += 1;
     }
     for key in input.ssh_keys {
         let first = problems.len();
         ssh_keys::check(key, &mut problems);
-        about(&mut problems, first, key, 0);
+        attribute_problems(&mut problems, first, key, 0);
     }
     problems
 }
@@ -102,7 +100,12 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
 }
 
 /// Says which object the findings from `first` on are about.
-fn about<S: Spec>(problems: &mut [Problem], first: usize, object: &Resource<S>, occurrence: usize) {
+fn attribute_problems<S: Spec>(
+    problems: &mut [Problem],
+    first: usize,
+    object: &Resource<S>,
+    occurrence: usize,
+) {
     for problem in problems.iter_mut().skip(first) {
         problem.object.get_or_insert_with(|| ObjectRef {
             kind: S::KIND.to_owned(),
@@ -142,7 +145,7 @@ pub fn validate_documents(documents: &[Document]) -> Vec<Problem> {
             ssh_keys: &keys,
         };
         let mut found = first_of(validate(&input));
-        locate(&mut found, &own);
+        locate_problems(&mut found, &own);
         problems.extend(found);
     }
     problems.sort_by_key(|problem| {
@@ -156,7 +159,7 @@ pub fn validate_documents(documents: &[Document]) -> Vec<Problem> {
 
 /// Gives findings their places in the documents that the objects were read from, which are those
 /// of one cluster.
-pub fn locate(problems: &mut [Problem], documents: &[&Document]) {
+pub fn locate_problems(problems: &mut [Problem], documents: &[&Document]) {
     for problem in problems {
         let Some(object) = &problem.object else {
             continue;

@@ -23,7 +23,6 @@ pub(super) struct FailedRequest {
 pub(super) enum LocalError {
     /// The disk is full; the number of missing bytes, if known.
     NoRoom(Option<u64>),
-    /// Another I/O error.
     Io(io::Error),
 }
 

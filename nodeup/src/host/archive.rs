@@ -3,7 +3,7 @@
 
 use anyhow::{Context, bail};
 use flate2::read::GzDecoder;
-use host::{Host, Staged};
+use host::{Host, StagedFile};
 use node::host::InstallTarget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -44,7 +44,7 @@ fn stage_members(
     host: &Host,
     archive: impl Read,
     place: &InstallTarget,
-    staged: &mut BTreeMap<String, Staged>,
+    staged: &mut BTreeMap<String, StagedFile>,
 ) -> anyhow::Result<()> {
     let mut archive = tar::Archive::new(GzDecoder::new(archive));
     let mut found = BTreeSet::new();

@@ -104,8 +104,8 @@ fn issue_or_take_joined(
 ) -> Result<IssuedCertificate, Failure> {
     let call = format!("issuing {}", want.path());
     if let Some(keyset) = context.signer.keysets.get(&want.signer) {
-        let mut keys = SystemKeys::at((context.clock)());
-        let issued = pki::issue_certificate(keyset, &want.leaf(), &mut keys);
+        let mut keys = SystemKeys::issuing_at((context.clock)());
+        let issued = pki::issue_certificate(keyset, &want.leaf_to_issue(), &mut keys);
         return issued.map_err(|error| permanent_failure(&call, &with_causes(&error)));
     }
     let asked = match want.common_name.as_str() {

@@ -12,7 +12,6 @@ use x509_parser::pem::Pem;
 
 /// The expectations of a certificate.
 pub(super) struct ExpectedCertificate<'a> {
-    /// Desired content.
     pub certificate: &'a Certificate,
     /// Trusted certificates of the authority, PEM.
     pub trusted: &'a str,

@@ -67,7 +67,7 @@ fn a_pair_that_does_not_fit_is_issued_anew() {
 #[test]
 fn what_another_authority_signed_is_not_believed() {
     let (machine, wanted) = issue_certificates();
-    let mut keys = SystemKeys::at(test_date());
+    let mut keys = SystemKeys::issuing_at(test_date());
     let impostor = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
     let HostObject::Certificate(api) = &wanted
         .iter()
@@ -77,7 +77,7 @@ fn what_another_authority_signed_is_not_believed() {
     else {
         panic!()
     };
-    let forged = issue_certificate(&impostor, &api.leaf(), &mut keys).unwrap();
+    let forged = issue_certificate(&impostor, &api.leaf_to_issue(), &mut keys).unwrap();
     for (path, text) in [
         (API, forged.certificate.as_str()),
         (
@@ -130,7 +130,7 @@ fn kubelets_own_file_is_a_link_and_whatever_kubelet_put_there_stays() {
 fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
     let mut machine = TestHost::new();
     let wanted = only_certificates(machine.desired_state(Role::Node, |_| ()));
-    let mut keys = SystemKeys::at(test_date());
+    let mut keys = SystemKeys::issuing_at(test_date());
     machine.signer = Arc::default();
     assert_eq!(machine.planned_changes(&wanted).len(), 2);
     let applied = machine.apply(&wanted);
@@ -151,7 +151,7 @@ fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
         };
         (
             which,
-            issue_certificate(authority, &certificate.leaf(), &mut keys).unwrap(),
+            issue_certificate(authority, &certificate.leaf_to_issue(), &mut keys).unwrap(),
         )
     });
     machine.signer = Arc::new(Signer {

@@ -3,7 +3,7 @@
 use engine::Resource;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use host::{LocalSystem, Mounted, Output, System};
+use host::{LocalSystem, MountEntry, Output, System};
 use node::config::{Asset, InstanceFacts, NodeConfig, Role};
 use node::host::{HostResource, desired_resources};
 use node::pki::{KeyAlgorithm, Keyset, SystemKeys, keyset_names, mint_keyset, trust_bundle};
@@ -63,7 +63,7 @@ struct Programs {
 pub fn minted_keysets() -> BTreeMap<String, Keyset> {
     static ALL: OnceLock<BTreeMap<String, Keyset>> = OnceLock::new();
     let all = ALL.get_or_init(|| {
-        let mut keys = SystemKeys::at(test_date());
+        let mut keys = SystemKeys::issuing_at(test_date());
         let names = keyset_names(["main", "events"]).into_iter();
         names
             .map(|name| {
@@ -487,7 +487,7 @@ impl System for Programs {
         })
     }
 
-    fn mounts(&self) -> io::Result<Vec<Mounted>> {
+    fn mounts(&self) -> io::Result<Vec<MountEntry>> {
         LocalSystem::with_root(&self.root).mounts()
     }
 

@@ -112,7 +112,7 @@ impl FakeEndpoint {
 
 /// A new authority of the cluster.
 pub fn mint_authority() -> Keyset {
-    let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+    let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
     mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
 }
 
@@ -124,7 +124,7 @@ fn tls_config(authority: &Keyset, name: &str) -> Arc<ServerConfig> {
         names: vec![name.into()],
         validity: Duration::days(1),
     };
-    let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+    let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
     let issued = issue_certificate(authority, &leaf, &mut keys).unwrap();
     let chain = CertificateDer::from_pem_slice(issued.certificate.as_bytes()).unwrap();
     let key = PrivateKeyDer::from_pem_slice(issued.key.reveal().as_bytes()).unwrap();

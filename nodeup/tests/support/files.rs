@@ -19,9 +19,7 @@ pub enum Behaviour {
     IgnoresRangeAndCuts(usize),
     /// Sends the range from zero as if it had been requested.
     OtherRange,
-    /// Sends other content.
     Other(Vec<u8>),
-    /// Announces this length.
     Claims(u64),
     Status(&'static str),
 }

@@ -45,7 +45,7 @@ impl TestInstance {
 
     /// A control plane whose state store is in the instance's folder.
     pub fn control_plane() -> Self {
-        let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
         let mut keysets: Vec<Keyset> = keyset_names(["main", "events"])
             .iter()
             .map(|name| mint_keyset(name, KeyAlgorithm::EcdsaP256, &mut keys).unwrap())

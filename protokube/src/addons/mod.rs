@@ -16,7 +16,6 @@ use round::AddonReconciler;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// Times between rounds.
 #[derive(Clone, Copy, Debug)]
 struct AddonPace {
     /// Pause after success, and longest pause after errors.

@@ -78,7 +78,7 @@ async fn ask_sts(
     let Ok(Ok(_permit)) = permit else {
         return Err(Rejection::from(Refusal::Busy));
     };
-    let caller = context.machine.identify(headers).await;
+    let caller = context.machine.identify_caller(headers).await;
     let caller = caller.map_err(|failure| match failure.class {
         Class::Throttled | Class::Unknown => Rejection::with_cause(
             Refusal::Unavailable { what: "STS" },

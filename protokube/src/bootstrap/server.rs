@@ -115,7 +115,7 @@ fn issue_identity(context: &EndpointContext) -> anyhow::Result<Identity> {
         common_name: "kops-controller".to_owned(),
         organization: None,
         usage: Usage::Server,
-        names: vec![dns::bootstrap(&context.cluster)],
+        names: vec![dns::bootstrap_name(&context.cluster)],
         validity: LEAF_VALIDITY,
     };
     Identity::issue_identity(&context.authority, &leaf, (context.clock)())

@@ -15,7 +15,6 @@ const STS_CALLS: usize = 8;
 /// The cause of a log line. Each cause is logged once every few seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum LineCause {
-    /// An instance joined.
     Joined(String),
     /// Refusals of one kind, of one instance if it is known.
     Refused(Discriminant<Refusal>, Option<String>),

@@ -20,7 +20,6 @@ pub struct MemberSettings {
     pub instance: String,
     /// Availability zone of this instance.
     pub zone: String,
-    /// Times between steps.
     pub pace: PollPace,
     /// Creates a new random token.
     pub token: fn() -> anyhow::Result<String>,

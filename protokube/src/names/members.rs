@@ -38,7 +38,6 @@ pub struct MemberNames<'a, E> {
     pub formations: BTreeMap<String, FormationStore>,
     /// Id of this instance.
     pub instance: &'a str,
-    /// Times between rounds.
     pub pace: PollPace,
 }
 

@@ -1,6 +1,6 @@
 //! Computes the DNS names that follow the control planes, and the changes that make them lead to ready API servers.
 
-use aws_client::dns::{Addresses, Found};
+use aws_client::dns::{AddressRecord, DnsRecord};
 use aws_client::machine::Instance;
 use node::config::NodeConfig;
 use node::names::dns;
@@ -33,7 +33,7 @@ pub struct FollowedName {
 }
 
 /// Current records of the zone by name.
-pub type PublishedRecords = BTreeMap<String, Found>;
+pub type PublishedRecords = BTreeMap<String, DnsRecord>;
 
 /// The names of a cluster with a hosted zone: those of the API server, unless a load balancer has them, and the bootstrap endpoint.
 pub fn followed_names(config: &NodeConfig) -> Vec<FollowedName> {
@@ -54,7 +54,7 @@ pub fn followed_names(config: &NodeConfig) -> Vec<FollowedName> {
         }
     }
     all.push(FollowedName {
-        name: dns::bootstrap(&config.cluster),
+        name: dns::bootstrap_name(&config.cluster),
         kind: AddressKind::Private,
     });
     all
@@ -70,18 +70,18 @@ pub fn needed_changes(
     ready: &BTreeSet<Ipv4Addr>,
     machines: &[Instance],
     published: &PublishedRecords,
-) -> Vec<Addresses> {
+) -> Vec<AddressRecord> {
     let change = |wanted: &FollowedName| {
         let addresses = match wanted.kind {
             AddressKind::Private => private_addresses(ready, machines, published.get(&wanted.name)),
             AddressKind::Public => public_addresses(ready, machines)?,
         };
         let settled = match published.get(&wanted.name) {
-            Some(Found::Alias) => true,
-            Some(Found::Addresses(found)) => found.addresses == addresses && found.ttl == TTL,
+            Some(DnsRecord::Alias) => true,
+            Some(DnsRecord::Addresses(found)) => found.addresses == addresses && found.ttl == TTL,
             None => false,
         };
-        (!addresses.is_empty() && !settled).then(|| Addresses {
+        (!addresses.is_empty() && !settled).then(|| AddressRecord {
             name: wanted.name.clone(),
             addresses,
             ttl: TTL,
@@ -101,10 +101,10 @@ pub(crate) fn instance_at(address: Ipv4Addr, machines: &[Instance]) -> Option<&I
 fn private_addresses(
     ready: &BTreeSet<Ipv4Addr>,
     machines: &[Instance],
-    found: Option<&Found>,
+    found: Option<&DnsRecord>,
 ) -> BTreeSet<Ipv4Addr> {
     let has = |address: &Ipv4Addr| match found {
-        Some(Found::Addresses(found)) => found.addresses.contains(address),
+        Some(DnsRecord::Addresses(found)) => found.addresses.contains(address),
         _ => false,
     };
     let good = |address: &&Ipv4Addr| instance_at(**address, machines).is_some() || has(address);
@@ -164,11 +164,11 @@ mod tests {
         .to_vec()
     }
 
-    fn any_found() -> impl Strategy<Value = Option<Found>> {
+    fn any_found() -> impl Strategy<Value = Option<DnsRecord>> {
         let addresses = proptest::collection::btree_set((0_u8..4).prop_map(private_address), 1..3);
         let addresses =
             (addresses, prop_oneof![Just(TTL), Just(10)]).prop_map(|(addresses, ttl)| {
-                Found::Addresses(Addresses {
+                DnsRecord::Addresses(AddressRecord {
                     name: "api.internal".into(),
                     addresses,
                     ttl,
@@ -176,7 +176,7 @@ mod tests {
             });
         prop_oneof![
             Just(None),
-            Just(Some(Found::Alias)),
+            Just(Some(DnsRecord::Alias)),
             addresses.prop_map(Some)
         ]
     }
@@ -196,13 +196,13 @@ mod tests {
                     let [.., number] = address.octets();
                     prop_assert!(ready.contains(&private_address(number)), "{address} is not ready");
                     let had = match published.get(&change.name) {
-                        Some(Found::Addresses(found)) => found.addresses.contains(address),
+                        Some(DnsRecord::Addresses(found)) => found.addresses.contains(address),
                         _ => false,
                     };
                     prop_assert!(had || change.name == "api" || known.contains_key(&number), "{address} is no machine's");
                 }
-                let before = published.insert(change.name.clone(), Found::Addresses(change));
-                prop_assert!(before != Some(Found::Alias), "a load balancer's name");
+                let before = published.insert(change.name.clone(), DnsRecord::Addresses(change));
+                prop_assert!(before != Some(DnsRecord::Alias), "a load balancer's name");
             }
             prop_assert_eq!(needed_changes(&sample_names(), &ready, &machines, &published), vec![]);
         }

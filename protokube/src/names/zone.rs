@@ -8,7 +8,7 @@ use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::{Context, bail};
 use aws_client::Clients;
-use aws_client::dns::{self, Addresses};
+use aws_client::dns::{self, AddressRecord};
 use aws_client::machine::Instance;
 use aws_client::store::Store;
 use engine::Failure;
@@ -42,7 +42,10 @@ pub trait ZoneRecords: Send + Sync + 'static {
     ) -> impl Future<Output = Result<PublishedRecords, Failure>> + Send;
 
     /// Writes addresses, all or none.
-    fn write_names(&self, names: &[Addresses]) -> impl Future<Output = Result<(), Failure>> + Send;
+    fn write_names(
+        &self,
+        names: &[AddressRecord],
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
 /// A hosted zone of Route 53.
@@ -55,11 +58,11 @@ pub struct Route53 {
 
 impl ZoneRecords for Route53 {
     async fn read_names(&self, names: &[String]) -> Result<PublishedRecords, Failure> {
-        dns::addresses(&self.clients, &self.zone, names).await
+        dns::read_addresses(&self.clients, &self.zone, names).await
     }
 
-    async fn write_names(&self, names: &[Addresses]) -> Result<(), Failure> {
-        dns::publish(&self.clients, &self.zone, names).await
+    async fn write_names(&self, names: &[AddressRecord]) -> Result<(), Failure> {
+        dns::publish_addresses(&self.clients, &self.zone, names).await
     }
 }
 

@@ -29,7 +29,7 @@ async fn api_server(authority: &Keyset, state: Arc<Mutex<(u16, &'static str)>>) 
     let issued = issue_certificate(
         authority,
         &leaf,
-        &mut SystemKeys::at(OffsetDateTime::now_utc()),
+        &mut SystemKeys::issuing_at(OffsetDateTime::now_utc()),
     )
     .unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -100,7 +100,7 @@ async fn get_url(url: &str) -> (u16, String) {
 }
 
 fn mint_authority() -> Keyset {
-    let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+    let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
     mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
 }
 

@@ -248,18 +248,20 @@ async fn another_cluster_or_another_authority() {
 #[tokio::test]
 async fn a_signature_for_another_sts() {
     let cluster = TestCluster::start().await;
-    let elsewhere = aws_client::Clients::reach(&aws_client::Access {
+    let elsewhere = aws_client::Clients::from_access(&aws_client::AccessOptions {
         region: Some("us-east-1".to_owned()),
-        keys: Some(aws_client::Keys {
+        keys: Some(aws_client::AccessKey {
             id: "AKIAWORKER".to_owned(),
             secret: "secret of AKIAWORKER".to_owned(),
             session: None,
         }),
-        ..aws_client::Access::default()
+        ..aws_client::AccessOptions::default()
     })
     .await;
-    let machine =
-        aws_client::machine::Machine::at(&elsewhere, "http://sts.us-east-1.amazonaws.com");
+    let machine = aws_client::machine::Ec2QueryClient::at_endpoint(
+        &elsewhere,
+        "http://sts.us-east-1.amazonaws.com",
+    );
     let worker = crate::fakes::FakeWorker::new(&cluster, machine.unwrap());
     let answer = worker.join().await;
     refused_at_once(&cluster, &answer, 403, "sts.us-east-1.amazonaws.com", false).await;

@@ -1,7 +1,7 @@
 //! Names follow instances: `/etc/hosts` is rewritten in place, the hosted zone only on changes.
 
 use crate::test_host::{FakeEc2, INSTANCE, TestHost, ZONE, node_config};
-use aws_client::dns::{Addresses, Found};
+use aws_client::dns::{AddressRecord, DnsRecord};
 use aws_client::machine::{Attachment, Instance};
 use engine::Failure;
 use node::config::NodeConfig;
@@ -201,7 +201,7 @@ async fn names_survive_a_boot_that_writes_the_file_anew_while_ec2_does_not_answe
 #[derive(Default)]
 pub struct FakeZone {
     published: Mutex<PublishedRecords>,
-    writes: Mutex<Vec<Vec<Addresses>>>,
+    writes: Mutex<Vec<Vec<AddressRecord>>>,
 }
 
 impl ZoneRecords for FakeZone {
@@ -213,11 +213,11 @@ impl ZoneRecords for FakeZone {
         Ok(matching.collect())
     }
 
-    async fn write_names(&self, names: &[Addresses]) -> Result<(), Failure> {
+    async fn write_names(&self, names: &[AddressRecord]) -> Result<(), Failure> {
         self.writes.lock().unwrap().push(names.to_vec());
         let found = names
             .iter()
-            .map(|one| (one.name.clone(), Found::Addresses(one.clone())));
+            .map(|one| (one.name.clone(), DnsRecord::Addresses(one.clone())));
         self.published.lock().unwrap().extend(found);
         Ok(())
     }
@@ -240,6 +240,16 @@ impl ApiServers for FakeApiServers {
     }
 }
 
+/// What kctl puts into the zone before an API server is ready.
+fn placeholder_record(name: &str) -> (String, DnsRecord) {
+    let addresses = AddressRecord {
+        name: name.into(),
+        addresses: ["203.0.113.123".parse().unwrap()].into(),
+        ttl: 10,
+    };
+    (name.to_owned(), DnsRecord::Addresses(addresses))
+}
+
 #[tokio::test]
 async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
     let machine = TestHost::new().await;
@@ -248,17 +258,9 @@ async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
         FakeZone::default(),
         FakeApiServers::default(),
     );
-    let placeholder = |name: &str| {
-        let addresses = Addresses {
-            name: name.into(),
-            addresses: ["203.0.113.123".parse().unwrap()].into(),
-            ttl: 10,
-        };
-        (name.to_owned(), Found::Addresses(addresses))
-    };
     let names = ["api", "api.internal", "kops-controller.internal"];
     let names = names.map(|name| format!("{name}.{}", config.cluster));
-    let placeholders = names.each_ref().map(|name| placeholder(name));
+    let placeholders = names.each_ref().map(|name| placeholder_record(name));
     zone.published.lock().unwrap().extend(placeholders);
     let writes = || zone.writes.lock().unwrap().len();
     let settles = async |count: usize| {
@@ -303,7 +305,7 @@ async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
     let written_addresses = |write: usize| {
         let mut written = zone.writes.lock().unwrap()[write].clone();
         written.sort_by(|one, other| one.name.cmp(&other.name));
-        let line = |one: &Addresses| format!("{} {:?} {}", one.name, one.addresses, one.ttl);
+        let line = |one: &AddressRecord| format!("{} {:?} {}", one.name, one.addresses, one.ttl);
         written.iter().map(line).collect::<Vec<String>>()
     };
     assert_eq!(
@@ -370,7 +372,7 @@ async fn protokubes_that_see_different_machines_do_not_write_in_turns() {
     );
     let published = zone.published.lock().unwrap();
     for (name, found) in published.iter() {
-        let Found::Addresses(found) = found else {
+        let DnsRecord::Addresses(found) = found else {
             panic!("{name}");
         };
         let wanted = if name.starts_with("api.a") { 1 } else { 3 };

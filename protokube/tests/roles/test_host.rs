@@ -5,7 +5,7 @@ use anyhow::{Context, bail};
 use aws_client::machine::{Attachment, Instance, Volume};
 use aws_client::store::Store;
 use engine::{Class, Failure};
-use host::{Host, LocalSystem, Mounted, Output, System};
+use host::{Host, LocalSystem, MountEntry, Output, System};
 use node::config::{EtcdMember, NodeConfig, Role};
 use node::etcd::{LogIdentity, log_identity};
 use node::manifests::{Pod, manifest_path};
@@ -241,12 +241,12 @@ impl System for HostWithLinks {
     }
 
     /// Writes fail once the kernel has put a file there that marks the file system as read-only.
-    fn mounts(&self) -> std::io::Result<Vec<Mounted>> {
+    fn mounts(&self) -> std::io::Result<Vec<MountEntry>> {
         let folders = fs::read_dir(self.root.join("mnt")).into_iter().flatten();
         let mounted = folders.filter_map(|folder| {
             let path = folder.unwrap().path();
             let disk = fs::read_link(&path).ok()?;
-            Some(Mounted {
+            Some(MountEntry {
                 source: self.root.join("dev").join(disk.file_name()?),
                 shared: false,
                 read_only: path.join("lost+found/read-only").exists(),

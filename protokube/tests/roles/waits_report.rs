@@ -123,7 +123,7 @@ impl WaitsFixture {
                 self.current_waits.set_wait(role, "", Status::Failed, &why);
             }
             Event::WaitCleared(role) => {
-                self.current_waits.clear_wait(ROLES[usize::from(*role)], "")
+                self.current_waits.clear_wait(ROLES[usize::from(*role)], "");
             }
             Event::StoreBroken => self.break_store(),
             Event::StoreRepaired => self.repair_store(),

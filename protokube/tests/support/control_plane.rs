@@ -62,7 +62,7 @@ impl ControlPlane {
     pub fn start() -> Self {
         let folder = TempDir::new().unwrap();
         let (etcd, peers, api) = (free_port(), free_port(), free_port());
-        let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
         let authority = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("ca.crt"), trust_bundle(&authority)).unwrap();
@@ -150,7 +150,7 @@ fn issue_pem_pair(
         names: vec!["127.0.0.1".to_owned()],
         validity: Duration::DAY,
     };
-    let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+    let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
     let issued = issue_certificate(authority, &leaf, &mut keys).unwrap();
     (issued.certificate, issued.key.reveal().to_owned())
 }

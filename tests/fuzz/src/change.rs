@@ -6,9 +6,9 @@ use super::same::same;
 use super::samples::SPECS;
 use spec::api::cluster::ClusterSpec;
 use spec::api::instance_group::InstanceGroupSpec;
-use spec::api::set::{set, unset};
+use spec::api::set::{set_field, unset_field};
 use spec::api::{Cluster, InstanceGroup, Object};
-use spec::read::{ReadOptions, read_documents_with, render};
+use spec::read::{ReadOptions, read_documents_with, render_problems};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use test_support::trace::{Leaf, type_leaves};
@@ -272,10 +272,10 @@ fn change(spec: &mut Spec, bytes: &mut impl Iterator<Item = u8>) -> Option<()> {
     let path = path(&leaves[field % leaves.len()].path, how);
     let remove = how >= 0xf0;
     let result = match index.checked_sub(1).and_then(|at| spec.groups.get_mut(at)) {
-        Some(group) if remove => unset(group, &path),
-        Some(group) => set(group, &path, &value),
-        None if remove => unset(&mut spec.cluster, &path),
-        None => set(&mut spec.cluster, &path, &value),
+        Some(group) if remove => unset_field(group, &path),
+        Some(group) => set_field(group, &path, &value),
+        None if remove => unset_field(&mut spec.cluster, &path),
+        None => set_field(&mut spec.cluster, &path, &value),
     };
     if let Err(problems) = result {
         fit_to_be_shown(&problems);
@@ -329,7 +329,7 @@ pub fn comes_back(spec: &Spec) {
         allow_unsupported: true,
     };
     let again = read_documents_with("written.yaml", &text, options)
-        .unwrap_or_else(|problems| panic!("{}\n{text}", render(&problems)));
+        .unwrap_or_else(|problems| panic!("{}\n{text}", render_problems(&problems)));
     let mut objects = vec![Object::Cluster(spec.cluster.clone())];
     objects.extend(spec.groups.iter().cloned().map(Object::InstanceGroup));
     let again: Vec<Object> = again.into_iter().map(|document| document.object).collect();

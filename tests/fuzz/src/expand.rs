@@ -13,7 +13,7 @@ use full::objects::{addon_objects, desired_objects};
 use node::config::{InstanceFacts, etcd_pods, read_node_config, to_stored};
 use node::host;
 use spec::expand::{Expanded, expand, wanted_facts};
-use spec::read::{Problem, render};
+use spec::read::{Problem, render_problems};
 use spec::validate::{ClusterInput, validate};
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ fn follow(spec: &Spec) {
         cluster: expanded.cluster.clone(),
         groups: expanded.groups.clone(),
     };
-    let twice = tried(&again).unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let twice = tried(&again).unwrap_or_else(|problems| panic!("{}", render_problems(&problems)));
     same(&twice.full, &expanded.full, "expanded again");
     same(&twice.cluster, &expanded.cluster, "expanded again");
     same(&twice.groups, &expanded.groups, "expanded again");

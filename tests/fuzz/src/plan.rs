@@ -15,6 +15,8 @@ pub fn law(data: &[u8]) {
     if let Err(error) = plan.check() {
         return said(&error);
     }
-    let order = plan.order().expect("a checked plan has an order");
+    let order = plan
+        .dependency_order()
+        .expect("a checked plan has an order");
     assert_eq!(order.len(), plan.steps.len());
 }

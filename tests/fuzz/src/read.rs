@@ -4,7 +4,7 @@ use super::problems::fit_to_be_shown;
 use super::same::same;
 use node::yaml::to_yaml_documents;
 use spec::api::Object;
-use spec::read::{ReadOptions, read_documents_with, render};
+use spec::read::{ReadOptions, read_documents_with, render_problems};
 use spec::validate::validate_documents;
 
 pub fn law(data: &[u8]) {
@@ -33,7 +33,8 @@ fn one(text: &str, options: ReadOptions) {
         .collect();
     let written = to_yaml_documents(&objects).expect("what was read has a YAML form");
     let again = read_documents_with("written.yaml", &written, options);
-    let again = again.unwrap_or_else(|problems| panic!("{}\n{written}", render(&problems)));
+    let again =
+        again.unwrap_or_else(|problems| panic!("{}\n{written}", render_problems(&problems)));
     let again: Vec<Object> = again.into_iter().map(|document| document.object).collect();
     same(&again, &objects, "a spec read back");
 }

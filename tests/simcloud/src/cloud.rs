@@ -13,7 +13,6 @@ type Effect = Box<dyn FnOnce(&mut State)>;
 
 /// A cloud with one cluster in it, and the state store.
 pub struct SimCloud {
-    /// Simulated time.
     pub clock: SimClock,
     /// The true state; reads may lag behind it.
     pub state: RefCell<State>,

@@ -24,7 +24,6 @@ pub struct Faults {
     pub latency: Duration,
     /// Longest time a NAT gateway or a load balancer takes to be usable, or a group or gateway to be gone.
     pub slow: Duration,
-    /// Calls turned away.
     pub throttled: u64,
     /// Calls whose outcome the caller does not learn; a third of them did nothing, a third happen seconds later.
     pub unknown: u64,

@@ -51,7 +51,7 @@ pub fn naming_rule(of: &Body) -> Naming {
         Cloud::Route(route) => taken(format!("{} {}", within("route_table"), route.destination)),
         Cloud::RouteTableAssociation(_) => taken(within("subnet")),
         Cloud::LbListener(listener) => taken(format!("{} {}", within("lb"), listener.port)),
-        Cloud::SecurityGroupRule(rule) => taken(format!("{:?} {:?}", rule.content(), of.refs)),
+        Cloud::SecurityGroupRule(rule) => taken(format!("{:?} {:?}", rule.rule_key(), of.refs)),
         Cloud::Route53Record(record) => taken(format!("{} {}", record.record_type, record.name)),
         Cloud::Lb(balancer) => taken(balancer.name.clone()),
         Cloud::AutoscalingGroup(_)

@@ -17,7 +17,6 @@ pub enum RunEnd {
     Killed,
     /// It ran to its end.
     Ran(Plan<Cloud>, Report),
-    /// The sweep failed.
     Blind(Failure),
     /// There is no plan.
     NoPlan(PlanError),
@@ -112,7 +111,6 @@ pub fn settle_reads(cloud: &SimCloud) {
 /// What it took until nothing was left to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvergeResult {
-    /// Number of runs.
     pub runs: usize,
     /// Number of runs that were killed.
     pub kills: usize,

@@ -424,7 +424,7 @@ impl ClusterShape {
             },
             tenancy: None,
             tags: self.object_tags(name),
-            user_data: Some(Text::of(boot)),
+            user_data: Some(Text::from_parts(boot)),
         }
         .into()
     }

@@ -6,7 +6,7 @@ use super::rules::{
     slow_start,
 };
 use super::state::{Body, Object, State};
-use cloud::held::ADDRESSES;
+use cloud::used_load_balancers::ADDRESSES;
 use cloud::{Cloud, Lb};
 use engine::{Attrs, Class, Failure, Observed, Put, Ref, Removed, Resource};
 use std::collections::BTreeSet;

@@ -68,7 +68,12 @@ impl ApiServer {
 /// An authority that is none of the cluster's.
 pub fn another_authority() -> Keyset {
     let now = OffsetDateTime::now_utc();
-    mint_keyset("other", KeyAlgorithm::EcdsaP256, &mut SystemKeys::at(now)).expect("a keyset")
+    mint_keyset(
+        "other",
+        KeyAlgorithm::EcdsaP256,
+        &mut SystemKeys::issuing_at(now),
+    )
+    .expect("a keyset")
 }
 
 fn tls_config(authority: &Keyset, name: &str) -> ServerConfig {
@@ -80,8 +85,8 @@ fn tls_config(authority: &Keyset, name: &str) -> ServerConfig {
         validity: Duration::days(1),
     };
     let now = OffsetDateTime::now_utc();
-    let issued =
-        issue_certificate(authority, &leaf, &mut SystemKeys::at(now)).expect("a certificate");
+    let issued = issue_certificate(authority, &leaf, &mut SystemKeys::issuing_at(now))
+        .expect("a certificate");
     let certificates = |pem: &str| -> Vec<CertificateDer<'static>> {
         let all = CertificateDer::pem_slice_iter(pem.as_bytes());
         all.collect::<Result<_, _>>().expect("certificates")

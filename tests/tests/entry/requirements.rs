@@ -7,7 +7,6 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 use test_support::write_script;
 
-/// Program, package, targets.
 fn listed_requirements() -> Vec<(String, String, Vec<String>)> {
     let text =
         std::fs::read_to_string(checkout_folder().join("tests/requirements")).expect("the list");

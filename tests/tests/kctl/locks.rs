@@ -179,7 +179,7 @@ fn a_lock_is_renewed_through_failures_and_lost_when_they_do_not_end() {
     }
     operator.simulator.set_faults(&json!([]));
     let again = operator.run_ok(&["update", "--yes"]);
-    let took = "took over a lock whose holder on this machine has ended";
+    let took = "took over a lock whose holder on this computer has ended";
     assert!(again.stderr.contains(took), "{}", again.stderr);
     operator.run_ok(&["update", "--exit-code"]);
 }

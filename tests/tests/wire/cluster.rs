@@ -36,7 +36,7 @@ impl InCluster {
     pub async fn new(simulator: &Simulator) -> Self {
         let clients = simulator.cloud_clients(REGION).await;
         simulator.run_python(REGION, BESIDE);
-        let store = Store::open("s3://state/clusters", clients.shared()).expect("a store");
+        let store = Store::open("s3://state/clusters", clients.shared_clients()).expect("a store");
         let facts = collect_facts(&clients, &wanted_facts())
             .await
             .expect("facts");
@@ -73,7 +73,7 @@ impl InCluster {
             hosted_zone: self.facts.hosted_zones.first().map(|zone| zone.id.clone()),
             record_names: records.map(|name| format!("{name}.{NAME}")).to_vec(),
             balancer_prefixes: balancers.map(prefix).to_vec(),
-            queue: names::queue(NAME),
+            queue: names::queue_name(NAME),
             event_rule_prefix: names::event_rule(NAME, ""),
             route_destinations: vec!["192.168.0.0/16".to_owned()],
             generation: self.generation.get().to_string(),

@@ -21,7 +21,7 @@ async fn no_write_and_no_repetition_of_one_begins_behind_a_fence() {
         .find(|one| one.id().kind() == "iam_role")
         .expect("a role");
     let world = cluster.aws_world(&wanted);
-    let elsewhere = cluster.clients.shared().in_region("eu-central-1");
+    let elsewhere = cluster.clients.shared_clients().in_region("eu-central-1");
     let call = "iam.CreateRole";
 
     // The SDK repeats a throttled call; after its first attempt the fence, which all clients share, is shut.
@@ -29,13 +29,13 @@ async fn no_write_and_no_repetition_of_one_begins_behind_a_fence() {
         &json!([{"operation": "CreateRole", "code": "Throttling", "status": 400, "times": 1000}]),
     );
     let refs = Refs::default();
-    let shut = async {
+    let closed = async {
         while simulator.calls_by_operation()["calls"].get(call).is_none() {
             tokio::task::yield_now().await;
         }
-        elsewhere.fence().shut();
+        elsewhere.fence().close();
     };
-    let (put, ()) = tokio::join!(world.put(role, None, &refs), shut);
+    let (put, ()) = tokio::join!(world.put(role, None, &refs), closed);
     let failure = put.expect_err("a failure");
     assert_eq!(failure.code, "LockLost", "{failure}");
     assert!(
@@ -65,7 +65,7 @@ async fn no_write_and_no_repetition_of_one_begins_behind_a_fence() {
         assert!(calls["calls"].get(write).is_none(), "{write}: {calls}");
     }
 
-    let keeper = cluster.store.unfenced();
+    let keeper = cluster.store.without_fence();
     keeper
         .put("key", vec![1], Expect::Absent)
         .await

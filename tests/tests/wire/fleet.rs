@@ -2,7 +2,7 @@
 
 use crate::simulator::Simulator;
 use aws_cloud::fleet::{last_launch_failure, observe_fleet};
-use aws_cloud::{CloudClients, console};
+use aws_cloud::{CloudClients, console_output};
 use fleet::up_to_date;
 use serde_json::json;
 
@@ -114,10 +114,13 @@ async fn every_instance_of_the_clusters_groups_is_found_with_what_it_was_launche
 async fn a_console_is_what_the_machine_wrote_and_nothing_before() {
     let made = made_fleet().await;
     let id = &made.ids[0];
-    assert_eq!(console(&made.clients, id).await.expect("an answer"), None);
+    assert_eq!(
+        console_output(&made.clients, id).await.expect("an answer"),
+        None
+    );
     let report = json!({"instances": {id: "running"}, "consoles": {id: "aGVsbG8K"}});
     made.simulator.report_hosts(&report);
-    let heard = console(&made.clients, id).await.expect("an answer");
+    let heard = console_output(&made.clients, id).await.expect("an answer");
     let heard = heard.expect("a console");
     assert_eq!(heard.text, "hello\n");
     assert!(heard.at.is_some());
@@ -125,7 +128,7 @@ async fn a_console_is_what_the_machine_wrote_and_nothing_before() {
     made.simulator.set_faults(&json!([
         {"service": "ec2", "operation": "GetConsoleOutput", "times": 1, "code": "UnsupportedOperation", "status": 400}
     ]));
-    let heard = console(&made.clients, id).await.expect("an answer");
+    let heard = console_output(&made.clients, id).await.expect("an answer");
     assert_eq!(heard.expect("a console").text, "hello\n");
 }
 

@@ -235,7 +235,10 @@ async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
     let group = Id::new("autoscaling_group", "nodes.prod.example.com");
     for number in 1..=16 {
         let digest = format!("{number:064x}");
-        let user_data = [("nodes".to_owned(), Text::known(format!("config={digest}")))];
+        let user_data = [(
+            "nodes".to_owned(),
+            Text::literal(format!("config={digest}")),
+        )];
         let configuration = S3Object {
             key: format!("igconfig/node/nodes/nodeupconfig-{digest}.yaml"),
             content: ObjectContent::Text("a configuration".to_owned()),

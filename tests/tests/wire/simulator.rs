@@ -1,6 +1,6 @@
 //! One AWS simulator for each test that wants one.
 
-use aws_client::{Access, Clients, Keys};
+use aws_client::{AccessKey, AccessOptions, Clients};
 use aws_cloud::CloudClients;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -125,16 +125,16 @@ impl Simulator {
     }
 
     pub async fn new_clients(&self, region: &str) -> Clients {
-        Clients::reach(&Access {
+        Clients::from_access(&AccessOptions {
             region: Some(region.to_owned()),
             profile: None,
             endpoint: Some(self.endpoint.clone()),
-            keys: Some(Keys {
+            keys: Some(AccessKey {
                 id: self.keys.0.clone(),
                 secret: self.keys.1.clone(),
                 session: None,
             }),
-            ..Access::default()
+            ..AccessOptions::default()
         })
         .await
     }

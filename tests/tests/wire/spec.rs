@@ -53,7 +53,8 @@ pub fn full_spec(facts: &Facts, edit: impl Fn(&mut String)) -> FullSpec {
     let catalog = Catalog::embedded().expect("a catalog");
     let keys = [KEY.to_owned()];
     let expanded = expand(&cluster, &groups, &keys, facts, &catalog);
-    let problems = |problems: Vec<spec::read::Problem>| panic!("{}", spec::read::render(&problems));
+    let problems =
+        |problems: Vec<spec::read::Problem>| panic!("{}", spec::read::render_problems(&problems));
     expanded.unwrap_or_else(problems).full
 }
 
@@ -64,7 +65,7 @@ pub fn desired_objects(full: &FullSpec, objects: Vec<S3Object>) -> Vec<Cloud> {
         let late = Text::late(&balancer, "dns_name");
         let parts = [Part::Literal(format!("#!/bin/sh\n# {}\nAPI=", group.name))];
         let parts = parts.into_iter().chain(late.parts().iter().cloned());
-        (group.name.clone(), Text::of(parts))
+        (group.name.clone(), Text::from_parts(parts))
     };
     let user_data: BTreeMap<String, Text> = full.groups.iter().map(user_data).collect();
     objects::desired_objects(full, &user_data, objects)

@@ -2,7 +2,7 @@
 
 use crate::simulator::Simulator;
 use aws_client::store::{Expect, Store, StoreError};
-use aws_client::{Access, Clients, Keys};
+use aws_client::{AccessKey, AccessOptions, Clients};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sha2::{Digest, Sha256};
@@ -18,13 +18,13 @@ fn new_runtime() -> tokio::runtime::Runtime {
 }
 
 async fn offline_clients() -> Clients {
-    Clients::reach(&Access {
-        keys: Some(Keys {
+    Clients::from_access(&AccessOptions {
+        keys: Some(AccessKey {
             id: "none".to_owned(),
             secret: "none".to_owned(),
             session: None,
         }),
-        ..Access::default()
+        ..AccessOptions::default()
     })
     .await
 }
@@ -361,15 +361,15 @@ fn addresses_of_stores_are_checked() {
 fn a_bucket_of_another_region_is_found() {
     let (endpoint, asked) = elsewhere::serve_regions("eu-north-1");
     new_runtime().block_on(async {
-        let clients = Clients::reach(&Access {
+        let clients = Clients::from_access(&AccessOptions {
             region: Some(REGION.to_owned()),
             endpoint: Some(endpoint),
-            keys: Some(Keys {
+            keys: Some(AccessKey {
                 id: "AKIAEXAMPLE".to_owned(),
                 secret: "secret".to_owned(),
                 session: None,
             }),
-            ..Access::default()
+            ..AccessOptions::default()
         })
         .await;
         let store = Store::open("s3://far-away", &clients).expect("a store");
@@ -440,16 +440,16 @@ fn a_file_gets_through_a_thin_line() {
     let file = dir.path().join("nodeup");
     std::fs::write(&file, &content).expect("a file");
     new_runtime().block_on(async {
-        let clients = Clients::reach(&Access {
+        let clients = Clients::from_access(&AccessOptions {
             region: Some(REGION.to_owned()),
             endpoint: Some(endpoint),
-            keys: Some(Keys {
+            keys: Some(AccessKey {
                 id: "AKIAEXAMPLE".to_owned(),
                 secret: "secret".to_owned(),
                 session: None,
             }),
             attempt_timeout: Some(Duration::from_millis(500)),
-            ..Access::default()
+            ..AccessOptions::default()
         })
         .await;
         let store = Store::open("s3://thin", &clients).expect("a store");

@@ -128,7 +128,7 @@ const NOT_YET: &[(&str, &str)] = &[
 ];
 
 /// The class of an error.
-pub(super) fn classify(code: &str, message: &str, status: u16) -> Class {
+pub(super) fn classify_error(code: &str, message: &str, status: u16) -> Class {
     let said = |(of, part): &(&str, &str)| code == *of && contains_ignoring_case(message, part);
     if THROTTLED.contains(&code) {
         Class::Throttled
@@ -175,7 +175,7 @@ fn is_not_found(code: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Class, classify};
+    use super::{Class, classify_error};
 
     #[expect(clippy::too_many_lines, reason = "a table of codes")]
     #[test]
@@ -269,7 +269,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                classify(code, message, status),
+                classify_error(code, message, status),
                 class,
                 "{code} {message} {status}"
             );

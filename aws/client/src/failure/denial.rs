@@ -27,8 +27,8 @@ const ENDS: [&str; 2] = [" because no ", " with an explicit deny"];
 
 impl<'a> Denial<'a> {
     /// Reads AWS' message; `None` if it says nothing of the kind.
-    pub fn read(message: &'a str) -> Option<Self> {
-        let message = before(message, ENCODED).trim_end_matches(['.', ' ']);
+    pub fn parse_message(message: &'a str) -> Option<Self> {
+        let message = text_before(message, ENCODED).trim_end_matches(['.', ' ']);
         let (_, rest) = message.split_once("User: ")?;
         let (who, rest) = rest.split_once(" is not authorized to perform: ")?;
         let end = ENDS.iter().filter_map(|end| rest.find(end)).min();
@@ -38,7 +38,7 @@ impl<'a> Denial<'a> {
             who,
             action: action.trim(),
             resource: resource.trim().trim_matches('"'),
-            policy: Policy::read(why),
+            policy: Policy::parse_cause(why),
         })
     }
 
@@ -96,7 +96,7 @@ impl<'a> Denial<'a> {
 
 impl<'a> Policy<'a> {
     /// Of `because no KIND allows the ACTION action` or `with an explicit deny in a KIND`, maybe with the policy's ARN.
-    fn read(why: &'a str) -> Option<Self> {
+    fn parse_cause(why: &'a str) -> Option<Self> {
         if let Some(rest) = why.trim_start().strip_prefix("because no ") {
             let (kind, _) = rest.split_once(" allows")?;
             return Some(Self {
@@ -110,7 +110,7 @@ impl<'a> Policy<'a> {
             .find_map(|article| kind.strip_prefix(article))
             .unwrap_or(kind);
         Some(Self {
-            kind: before(kind, ":").trim(),
+            kind: text_before(kind, ":").trim(),
             forbids: true,
         })
     }
@@ -119,33 +119,32 @@ impl<'a> Policy<'a> {
 const ENCODED: &str = "Encoded authorization failure message";
 
 /// A message without its encoded part: a kilobyte that only `sts:DecodeAuthorizationMessage` reads.
-pub(super) fn readable(message: &str) -> String {
-    before(message, ENCODED).trim_end().to_owned()
+pub(super) fn strip_encoded_part(message: &str) -> String {
+    text_before(message, ENCODED).trim_end().to_owned()
 }
 
-/// The encoded part.
-pub(super) fn encoded(message: &str) -> Option<&str> {
+pub(super) fn encoded_part(message: &str) -> Option<&str> {
     let (_, encoded) = message.split_once(ENCODED)?;
-    let encoded = encoded.trim_start_matches(':').trim();
-    Some(encoded).filter(|encoded| !encoded.is_empty())
+    let rest = encoded.trim_start_matches(':').trim();
+    Some(rest).filter(|encoded| !encoded.is_empty())
 }
 
-fn before<'a>(text: &'a str, end: &str) -> &'a str {
+fn text_before<'a>(text: &'a str, end: &str) -> &'a str {
     text.split(end).next().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Denial, Policy, encoded, readable};
+    use super::{Denial, Policy, encoded_part, strip_encoded_part};
 
     const WHO: &str = "arn:aws:sts::123456789012:assumed-role/deploy/jo";
 
-    fn hint(end: &str) -> String {
+    fn policy_hint(end: &str) -> String {
         let message = format!(
             "You are not authorized to perform this operation. User: {WHO} is not authorized to perform: \
              ec2:CreateVpc on resource: arn:aws:ec2:eu-west-1:123456789012:vpc/*{end}"
         );
-        Denial::read(&message).expect("a denial").hint()
+        Denial::parse_message(&message).expect("a denial").hint()
     }
 
     #[test]
@@ -163,8 +162,8 @@ mod tests {
                 forbids: false,
             }),
         };
-        assert_eq!(Denial::read(&message), Some(wanted));
-        assert_eq!(Denial::read("Access Denied"), None);
+        assert_eq!(Denial::parse_message(&message), Some(wanted));
+        assert_eq!(Denial::parse_message("Access Denied"), None);
     }
 
     #[test]
@@ -220,7 +219,7 @@ mod tests {
                 "allow ec2:CreateVpc on arn:aws:ec2:eu-west-1:123456789012:vpc/* to",
             ),
         ] {
-            let hint = hint(end);
+            let hint = policy_hint(end);
             assert!(hint.contains(said), "{end}: {hint}");
             assert!(
                 hint.contains("ec2:CreateVpc") && hint.contains(WHO),
@@ -232,8 +231,8 @@ mod tests {
     #[test]
     fn the_encoded_part_is_kept_apart() {
         let message = "You are not authorized. Encoded authorization failure message: AQ0xyz";
-        assert_eq!(readable(message), "You are not authorized.");
-        assert_eq!(encoded(message), Some("AQ0xyz"));
-        assert_eq!(encoded("Access Denied"), None);
+        assert_eq!(strip_encoded_part(message), "You are not authorized.");
+        assert_eq!(encoded_part(message), Some("AQ0xyz"));
+        assert_eq!(encoded_part("Access Denied"), None);
     }
 }

@@ -1,16 +1,16 @@
 //! The next step for every class of failure, in words that fit what the engine does by itself.
 
-use super::denial::{Denial, encoded};
+use super::denial::{Denial, encoded_part};
 use super::quota;
 use engine::Class;
 
 /// What to do about a failure; `message` is AWS' own, with its encoded part.
-pub(super) fn of(class: Class, call: &str, code: &str, message: &str) -> String {
+pub(super) fn failure_hint(class: Class, call: &str, code: &str, message: &str) -> String {
     match class {
-        Class::Denied => denied(call, code, message),
-        Class::Quota => quota::hint(code, message),
+        Class::Denied => denied_hint(call, code, message),
+        Class::Quota => quota::quota_hint(code, message),
         Class::Throttled => {
-            let service = service(call);
+            let service = service_name(call);
             format!(
                 "{service} takes no more calls of this account and region for now; kctl waits and tries again by itself. If it gave \
                  up, run it again later, or find out what else calls {service} that often"
@@ -26,7 +26,7 @@ pub(super) fn of(class: Class, call: &str, code: &str, message: &str) -> String 
         Class::Blocked => "something still uses it; kctl tries again by itself. If it gave up, remove what uses it, then run this \
                            again"
             .to_owned(),
-        Class::Invalid => invalid(code).to_owned(),
+        Class::Invalid => invalid_request_hint(code).to_owned(),
         Class::Unknown => "nobody knows whether the call took effect; kctl looks before it tries again. If it gave up, run it \
                            again: it finds what was made and makes nothing twice"
             .to_owned(),
@@ -34,11 +34,11 @@ pub(super) fn of(class: Class, call: &str, code: &str, message: &str) -> String 
 }
 
 /// `EC2` of `ec2:CreateVpc`.
-fn service(call: &str) -> String {
+fn service_name(call: &str) -> String {
     call.split(':').next().unwrap_or_default().to_uppercase()
 }
 
-fn denied(call: &str, code: &str, message: &str) -> String {
+fn denied_hint(call: &str, code: &str, message: &str) -> String {
     let known = match code {
         "ExpiredToken" | "ExpiredTokenException" | "RequestExpired" | "RequestTimeTooSkewed" => {
             "the credentials have expired, or this machine's clock is wrong: sign in again"
@@ -56,7 +56,7 @@ fn denied(call: &str, code: &str, message: &str) -> String {
         }
         "OptInRequired" => "this account has not opted in to the service or region",
         _ => {
-            return match (Denial::read(message), encoded(message)) {
+            return match (Denial::parse_message(message), encoded_part(message)) {
                 (Some(denial), _) => denial.hint(),
                 (None, None) => format!(
                     "allow the IAM action {call} to the user or role of these credentials, or choose others with AWS_PROFILE"
@@ -71,7 +71,7 @@ fn denied(call: &str, code: &str, message: &str) -> String {
     known.to_owned()
 }
 
-fn invalid(code: &str) -> &'static str {
+fn invalid_request_hint(code: &str) -> &'static str {
     match code {
         "InvalidAMIID.NotFound" => {
             "the image is not in this region or was withdrawn: set spec.image to one that exists"
@@ -90,7 +90,7 @@ fn invalid(code: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use super::failure_hint;
     use engine::Class;
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             ),
             (Class::Unknown, "InternalError", "makes nothing twice"),
         ] {
-            let hint = of(class, "ec2:CreateVpc", code, "");
+            let hint = failure_hint(class, "ec2:CreateVpc", code, "");
             assert!(hint.contains(said), "{class:?} {code}: {hint}");
         }
     }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn iam_names_its_quota_in_the_message() {
         let message = "Cannot exceed quota for RolesPerAccount: 1000";
-        let hint = of(Class::Quota, "iam:CreateRole", "LimitExceeded", message);
+        let hint = failure_hint(Class::Quota, "iam:CreateRole", "LimitExceeded", message);
         assert!(
             hint.contains("\"Roles per account\" (L-FE177D64)"),
             "{hint}"
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn an_encoded_denial_is_handed_on_where_nothing_else_is_known() {
         let message = "You are not authorized. Encoded authorization failure message: AQ0xyz";
-        let hint = of(
+        let hint = failure_hint(
             Class::Denied,
             "ec2:CreateVpc",
             "UnauthorizedOperation",

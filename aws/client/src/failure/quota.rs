@@ -3,13 +3,12 @@
 /// A quota in Service Quotas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Quota {
-    /// Its name there.
     pub name: &'static str,
     /// The service it is listed under, and its code: of the VPC and load balancing guides, which link to them.
     pub code: Option<(&'static str, &'static str)>,
 }
 
-const fn quota(name: &'static str, service: &'static str, code: &'static str) -> Quota {
+const fn listed_quota(name: &'static str, service: &'static str, code: &'static str) -> Quota {
     Quota {
         name,
         code: Some((service, code)),
@@ -17,64 +16,64 @@ const fn quota(name: &'static str, service: &'static str, code: &'static str) ->
 }
 
 /// The quota behind an error; IAM names its own in the message.
-pub(super) fn of(code: &str, message: &str) -> Option<Quota> {
+pub(super) fn quota_of_error(code: &str, message: &str) -> Option<Quota> {
     Some(match code {
-        "AddressLimitExceeded" => quota("EC2-VPC Elastic IPs", "ec2", "L-0263D0A3"),
+        "AddressLimitExceeded" => listed_quota("EC2-VPC Elastic IPs", "ec2", "L-0263D0A3"),
         "InternetGatewayLimitExceeded" => {
-            quota("Internet gateways per Region", "vpc", "L-A4707A72")
+            listed_quota("Internet gateways per Region", "vpc", "L-A4707A72")
         }
         "NatGatewayLimitExceeded" => {
-            quota("NAT gateways per Availability Zone", "vpc", "L-FE5A380F")
+            listed_quota("NAT gateways per Availability Zone", "vpc", "L-FE5A380F")
         }
-        "RouteLimitExceeded" => quota("Routes per route table", "vpc", "L-93826ACB"),
-        "RouteTableLimitExceeded" => quota("Route tables per VPC", "vpc", "L-589F43AA"),
-        "RulesPerSecurityGroupLimitExceeded" => quota(
+        "RouteLimitExceeded" => listed_quota("Routes per route table", "vpc", "L-93826ACB"),
+        "RouteTableLimitExceeded" => listed_quota("Route tables per VPC", "vpc", "L-589F43AA"),
+        "RulesPerSecurityGroupLimitExceeded" => listed_quota(
             "Inbound or outbound rules per security group",
             "vpc",
             "L-0EA8095F",
         ),
         "SecurityGroupLimitExceeded" => {
-            quota("VPC security groups per Region", "vpc", "L-E79EC296")
+            listed_quota("VPC security groups per Region", "vpc", "L-E79EC296")
         }
         "SecurityGroupsPerInterfaceLimitExceeded" => {
-            quota("Security groups per network interface", "vpc", "L-2AFB9258")
+            listed_quota("Security groups per network interface", "vpc", "L-2AFB9258")
         }
-        "SubnetLimitExceeded" => quota("Subnets per VPC", "vpc", "L-407747CB"),
-        "TooManyLoadBalancers" => quota(
+        "SubnetLimitExceeded" => listed_quota("Subnets per VPC", "vpc", "L-407747CB"),
+        "TooManyLoadBalancers" => listed_quota(
             "Network Load Balancers per Region",
             "elasticloadbalancing",
             "L-69A177A2",
         ),
-        "TooManyTargetGroups" => quota(
+        "TooManyTargetGroups" => listed_quota(
             "Target Groups per Region",
             "elasticloadbalancing",
             "L-B22855CB",
         ),
         "VpcEndpointLimitExceeded" => {
-            quota("Gateway VPC endpoints per Region", "vpc", "L-1B52E74A")
+            listed_quota("Gateway VPC endpoints per Region", "vpc", "L-1B52E74A")
         }
-        "VpcLimitExceeded" => quota("VPCs per Region", "vpc", "L-F678F1CE"),
-        "TooManyListeners" => unlisted("Listeners per Network Load Balancer"),
+        "VpcLimitExceeded" => listed_quota("VPCs per Region", "vpc", "L-F678F1CE"),
+        "TooManyListeners" => unlisted_quota("Listeners per Network Load Balancer"),
         // One for each type of volume.
-        "VolumeLimitExceeded" => unlisted("Storage for volumes of this type, in TiB"),
+        "VolumeLimitExceeded" => unlisted_quota("Storage for volumes of this type, in TiB"),
         "LimitExceeded" if message.contains("RolesPerAccount") => {
-            quota("Roles per account", "iam", "L-FE177D64")
+            listed_quota("Roles per account", "iam", "L-FE177D64")
         }
         "LimitExceeded" if message.contains("InstanceProfilesPerAccount") => {
-            unlisted("Instance profiles per account")
+            unlisted_quota("Instance profiles per account")
         }
         _ => return None,
     })
 }
 
-const fn unlisted(name: &'static str) -> Quota {
+const fn unlisted_quota(name: &'static str) -> Quota {
     Quota { name, code: None }
 }
 
 /// What to do about a quota that is used up.
-pub(super) fn hint(code: &str, message: &str) -> String {
+pub(super) fn quota_hint(code: &str, message: &str) -> String {
     let delete = "delete what is not needed";
-    match of(code, message) {
+    match quota_of_error(code, message) {
         Some(Quota {
             name,
             code: Some((service, number)),

@@ -48,7 +48,7 @@ impl Intercept for Fence {
         if call.is_some_and(|call| is_read(call.name())) {
             return Ok(());
         }
-        self.check()?;
+        self.check_open()?;
         context.request_mut().add_extension(self.clone());
         Ok(())
     }
@@ -56,7 +56,7 @@ impl Intercept for Fence {
 
 /// What the SDK sends its calls with, but that a write whose fence is shut by then is not written. Here and not in the
 /// interceptor, because what looks at a body after that takes another one than its own for a stream.
-pub(crate) fn client() -> SharedHttpClient {
+pub(crate) fn fenced_http_client() -> SharedHttpClient {
     let https = Builder::new().build_with_connector_fn(|settings, components| {
         let mut connector = ConnectorBuilder::default()
             .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
@@ -100,20 +100,20 @@ impl Body for Guarded {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = self.get_mut();
-        match this.fence.check() {
+        match this.fence.check_open() {
             Ok(()) => Pin::new(&mut this.inner).poll_frame(context),
             Err(fenced) => Poll::Ready(Some(Err(fenced.into()))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        Body::is_end_stream(&self.inner) && self.fence.check().is_ok()
+        Body::is_end_stream(&self.inner) && self.fence.check_open().is_ok()
     }
 
     /// Of a body without bytes a length would say that it need not be asked.
     fn size_hint(&self) -> SizeHint {
         let hint = Body::size_hint(&self.inner);
-        if hint.exact() == Some(0) && self.fence.check().is_err() {
+        if hint.exact() == Some(0) && self.fence.check_open().is_err() {
             return SizeHint::default();
         }
         hint

@@ -1,8 +1,8 @@
 //! A fence that shuts while a call connects, against a server that notes what came.
 
 use super::*;
-use crate::causes::causes;
-use crate::fence::Fenced;
+use crate::causes::error_causes;
+use crate::fence::LockLost;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -22,14 +22,14 @@ impl Intercept for LockLostMeanwhile {
         _components: &RuntimeComponents,
         _config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        self.0.shut();
+        self.0.close();
         Ok(())
     }
 }
 
 fn is_fenced(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut causes = causes(error).into_iter();
-    causes.any(<dyn std::error::Error>::is::<Fenced>)
+    let mut causes = error_causes(error).into_iter();
+    causes.any(<dyn std::error::Error>::is::<LockLost>)
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_write_whose_fence_is_shut_while_it_connects_sends_nothing() {
     let address = server.local_addr().unwrap().to_string();
     for with_body in [true, false] {
         let fence = Fence::default();
-        let config = crate::s3_test::at(&address).interceptor(fence.clone());
+        let config = crate::s3_test::client_builder(&address).interceptor(fence.clone());
         let s3 = aws_sdk_s3::Client::from_conf(config.build());
         let meanwhile = LockLostMeanwhile(fence);
         let write = async {

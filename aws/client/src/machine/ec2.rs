@@ -1,6 +1,6 @@
 //! EC2 as agents ask it: instances, volumes, attaching one.
 
-use super::{Machine, answer};
+use super::{Ec2QueryClient, answer};
 use engine::Failure;
 use roxmltree::Node;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,6 @@ const VERSION: &str = "2016-11-15";
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Query-Requests.html>).
 const PAGE: &str = "1000";
 
-/// An instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     /// `i-...`.
@@ -28,26 +27,21 @@ pub struct Instance {
     pub public_dns_name: String,
     /// Every address of every interface, private and public, IPv4 and IPv6.
     pub addresses: BTreeSet<String>,
-    /// Availability zone.
     pub zone: String,
     /// The name of its instance profile, if it has one.
     pub profile: Option<String>,
-    /// Tags.
     pub tags: BTreeMap<String, String>,
 }
 
-/// A volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
     /// `vol-...`.
     pub id: String,
     /// `creating`, `available`, `in-use`, `deleting`, `error`.
     pub state: String,
-    /// Availability zone.
     pub zone: String,
     /// GiB.
     pub size: u64,
-    /// Tags.
     pub tags: BTreeMap<String, String>,
     /// Where it is attached, if it is.
     pub attachment: Option<Attachment>,
@@ -56,7 +50,6 @@ pub struct Volume {
 /// An attachment of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// To which instance.
     pub instance: String,
     /// As which device was asked for: `/dev/xvdu`.
     pub device: String,
@@ -64,24 +57,30 @@ pub struct Attachment {
     pub state: String,
 }
 
-impl Machine {
+impl Ec2QueryClient {
     /// Instances that match every filter (`tag:KEY`, `instance-id`, `instance-state-name`, ...), each with the values
     /// that it may have. Terminated ones are among them for about an hour.
-    pub async fn instances(&self, filters: &[(&str, &[&str])]) -> Result<Vec<Instance>, Failure> {
-        self.pages("DescribeInstances", filters, |root| {
-            answer::items(root, "reservationSet")
-                .flat_map(|reservation| answer::items(reservation, "instancesSet"))
-                .filter_map(instance)
+    pub async fn describe_instances(
+        &self,
+        filters: &[(&str, &[&str])],
+    ) -> Result<Vec<Instance>, Failure> {
+        self.describe_pages("DescribeInstances", filters, |root| {
+            answer::list_items(root, "reservationSet")
+                .flat_map(|reservation| answer::list_items(reservation, "instancesSet"))
+                .filter_map(parse_instance)
                 .collect()
         })
         .await
     }
 
     /// Volumes that match every filter.
-    pub async fn volumes(&self, filters: &[(&str, &[&str])]) -> Result<Vec<Volume>, Failure> {
-        self.pages("DescribeVolumes", filters, |root| {
-            answer::items(root, "volumeSet")
-                .filter_map(volume)
+    pub async fn describe_volumes(
+        &self,
+        filters: &[(&str, &[&str])],
+    ) -> Result<Vec<Volume>, Failure> {
+        self.describe_pages("DescribeVolumes", filters, |root| {
+            answer::list_items(root, "volumeSet")
+                .filter_map(parse_volume)
                 .collect()
         })
         .await
@@ -89,7 +88,7 @@ impl Machine {
 
     /// The volume with that id; `None`: EC2 says that there is none. "InvalidVolume.NotFound: The volume does not exist"
     /// (<https://docs.aws.amazon.com/ec2/latest/devguide/errors-overview.html>); an answer to filters may lack what is there.
-    pub async fn volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
+    pub async fn describe_volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
         const ACTION: &str = "DescribeVolumes";
         let parameters = [("VolumeId.1".to_owned(), id.to_owned())];
         let text = match self.query("ec2", ACTION, VERSION, &parameters).await {
@@ -97,8 +96,8 @@ impl Machine {
             answer => answer?,
         };
         let call = format!("ec2:{ACTION}");
-        answer::read(&call, &text, |root| {
-            answer::items(root, "volumeSet").find_map(volume)
+        answer::parse_answer(&call, &text, |root| {
+            answer::list_items(root, "volumeSet").find_map(parse_volume)
         })
         .map(Some)
     }
@@ -121,7 +120,7 @@ impl Machine {
     }
 
     /// All pages of a look-up.
-    async fn pages<T>(
+    async fn describe_pages<T>(
         &self,
         action: &str,
         filters: &[(&str, &[&str])],
@@ -135,7 +134,7 @@ impl Machine {
             parameters.push(("MaxResults".to_owned(), PAGE.to_owned()));
             parameters.extend(token.map(|token| ("NextToken".to_owned(), token)));
             let text = self.query("ec2", action, VERSION, &parameters).await?;
-            let page = answer::read(&call, &text, |root| {
+            let page = answer::parse_answer(&call, &text, |root| {
                 Some((read(root), answer::child_value(root, "nextToken")))
             });
             let (found, next) = page?;
@@ -160,49 +159,49 @@ fn filter_parameters(filters: &[(&str, &[&str])]) -> Vec<(String, String)> {
     parameters
 }
 
-fn instance(of: Node<'_, '_>) -> Option<Instance> {
-    let state = answer::child(of, "instanceState")?;
-    let placement = answer::child(of, "placement")?;
+fn parse_instance(instance: Node<'_, '_>) -> Option<Instance> {
+    let state = answer::child_element(instance, "instanceState")?;
+    let placement = answer::child_element(instance, "placement")?;
     Some(Instance {
-        id: answer::child_value(of, "instanceId")?,
+        id: answer::child_value(instance, "instanceId")?,
         state: answer::child_value(state, "name")?,
-        private_dns_name: answer::child_value(of, "privateDnsName").unwrap_or_default(),
-        private_ip: answer::child_value(of, "privateIpAddress"),
-        public_ip: answer::child_value(of, "ipAddress"),
-        public_dns_name: answer::child_value(of, "dnsName").unwrap_or_default(),
-        addresses: addresses(of),
+        private_dns_name: answer::child_value(instance, "privateDnsName").unwrap_or_default(),
+        private_ip: answer::child_value(instance, "privateIpAddress"),
+        public_ip: answer::child_value(instance, "ipAddress"),
+        public_dns_name: answer::child_value(instance, "dnsName").unwrap_or_default(),
+        addresses: parse_addresses(instance),
         zone: answer::child_value(placement, "availabilityZone")?,
-        profile: profile(of),
-        tags: tags(of),
+        profile: instance_profile_name(instance),
+        tags: parse_tags(instance),
     })
 }
 
 /// `NAME` of `arn:aws:iam::123456789012:instance-profile/PATH/NAME`:
 /// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_IamInstanceProfile.html>.
-fn profile(of: Node<'_, '_>) -> Option<String> {
-    let arn = answer::child_value(answer::child(of, "iamInstanceProfile")?, "arn")?;
+fn instance_profile_name(of: Node<'_, '_>) -> Option<String> {
+    let arn = answer::child_value(answer::child_element(of, "iamInstanceProfile")?, "arn")?;
     arn.rsplit('/').next().map(str::to_owned)
 }
 
-fn addresses(of: Node<'_, '_>) -> BTreeSet<String> {
+fn parse_addresses(of: Node<'_, '_>) -> BTreeSet<String> {
     let own = ["privateIpAddress", "ipAddress", "ipv6Address"];
     let mut all: BTreeSet<String> = own
         .iter()
         .filter_map(|name| answer::child_value(of, name))
         .collect();
-    for interface in answer::items(of, "networkInterfaceSet") {
-        for private in answer::items(interface, "privateIpAddressesSet") {
-            let public = answer::child(private, "association");
+    for interface in answer::list_items(of, "networkInterfaceSet") {
+        for private in answer::list_items(interface, "privateIpAddressesSet") {
+            let public = answer::child_element(private, "association");
             all.extend(answer::child_value(private, "privateIpAddress"));
             all.extend(public.and_then(|public| answer::child_value(public, "publicIp")));
         }
-        let ipv6 = answer::items(interface, "ipv6AddressesSet");
+        let ipv6 = answer::list_items(interface, "ipv6AddressesSet");
         all.extend(ipv6.filter_map(|item| answer::child_value(item, "ipv6Address")));
     }
     all
 }
 
-fn volume(of: Node<'_, '_>) -> Option<Volume> {
+fn parse_volume(volume: Node<'_, '_>) -> Option<Volume> {
     let attachment = |item| {
         Some(Attachment {
             instance: answer::child_value(item, "instanceId")?,
@@ -210,23 +209,23 @@ fn volume(of: Node<'_, '_>) -> Option<Volume> {
             state: answer::child_value(item, "status").unwrap_or_default(),
         })
     };
-    let mut attachments = answer::items(of, "attachmentSet").filter_map(attachment);
+    let mut attachments = answer::list_items(volume, "attachmentSet").filter_map(attachment);
     Some(Volume {
-        id: answer::child_value(of, "volumeId")?,
-        state: answer::child_value(of, "status")?,
-        zone: answer::child_value(of, "availabilityZone")?,
-        size: answer::child_value(of, "size")?.parse().ok()?,
-        tags: tags(of),
+        id: answer::child_value(volume, "volumeId")?,
+        state: answer::child_value(volume, "status")?,
+        zone: answer::child_value(volume, "availabilityZone")?,
+        size: answer::child_value(volume, "size")?.parse().ok()?,
+        tags: parse_tags(volume),
         attachment: attachments.find(|attachment| attachment.state != "detached"),
     })
 }
 
-fn tags(of: Node<'_, '_>) -> BTreeMap<String, String> {
+fn parse_tags(of: Node<'_, '_>) -> BTreeMap<String, String> {
     let pair = |item| {
         let value = answer::child_value(item, "value").unwrap_or_default();
         Some((answer::child_value(item, "key")?, value))
     };
-    answer::items(of, "tagSet").filter_map(pair).collect()
+    answer::list_items(of, "tagSet").filter_map(pair).collect()
 }
 
 #[cfg(test)]
@@ -240,8 +239,8 @@ mod tests {
             <device>/dev/xvdu</device><status>attached</status></item></attachmentSet><tagSet><item><key>k</key><value/></item></tagSet>
             </item></volumeSet></R>"#;
         let document = roxmltree::Document::parse(text).unwrap();
-        let volumes: Vec<Volume> = answer::items(document.root_element(), "volumeSet")
-            .filter_map(volume)
+        let volumes: Vec<Volume> = answer::list_items(document.root_element(), "volumeSet")
+            .filter_map(parse_volume)
             .collect();
         assert_eq!(volumes.len(), 1);
         assert_eq!(volumes[0].attachment.as_ref().unwrap().instance, "i-1");

@@ -7,19 +7,15 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::SystemTime;
 
-/// A signed POST.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedCall {
-    /// Where it goes.
     pub url: String,
     /// Its headers by lower-case name, `authorization` among them.
     pub headers: BTreeMap<String, String>,
-    /// Its body.
     pub body: String,
 }
 
-/// What is signed.
-pub(super) struct Call<'a> {
+pub(super) struct UnsignedCall<'a> {
     pub service: &'a str,
     pub region: &'a str,
     pub url: String,
@@ -28,8 +24,8 @@ pub(super) struct Call<'a> {
 }
 
 /// The call with its headers, `authorization` among them.
-pub(super) fn signed(
-    call: &Call<'_>,
+pub(super) fn sign_call(
+    call: &UnsignedCall<'_>,
     credentials: Credentials,
     now: SystemTime,
 ) -> Result<SignedCall, Box<dyn Error + Send + Sync>> {

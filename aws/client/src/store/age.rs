@@ -14,18 +14,18 @@ use std::time::Duration;
 /// Both dates are whole seconds, cut off: their difference may be this much more than it was.
 const CUT_OFF: Duration = Duration::from_secs(1);
 
-/// When the service says that it answered.
+/// The `Date` header of the last response.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answered(Arc<Mutex<Option<DateTime>>>);
+pub(super) struct AnswerDate(Arc<Mutex<Option<DateTime>>>);
 
-impl Answered {
-    /// `None`: there was no answer, or it did not say.
-    pub(super) fn at(&self) -> Option<DateTime> {
+impl AnswerDate {
+    /// `None` if there was no response, or it has no valid `Date` header.
+    pub(super) fn answered_at(&self) -> Option<DateTime> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Intercept for Answered {
+impl Intercept for AnswerDate {
     fn name(&self) -> &'static str {
         "date of the answer"
     }
@@ -43,12 +43,15 @@ impl Intercept for Answered {
     }
 }
 
-/// How old an object was at least, when it was answered.
-pub(super) fn age(answered: Option<DateTime>, modified: Option<DateTime>) -> Option<Duration> {
+/// The minimum age of an object at the time of the response.
+pub(super) fn object_age(
+    answered: Option<DateTime>,
+    modified: Option<DateTime>,
+) -> Option<Duration> {
     let seconds = answered?.secs().saturating_sub(modified?.secs());
     // An object of the future was written now.
-    let age = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    Some(age.saturating_sub(CUT_OFF))
+    let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+    Some(seconds.saturating_sub(CUT_OFF))
 }
 
 #[cfg(test)]
@@ -61,11 +64,11 @@ mod tests {
         let cut = |time: f64| Some(DateTime::from_secs(at(time).secs()));
         for tenth in 0..50 {
             let (modified, after) = (100.9, f64::from(tenth) / 10.0);
-            let age = age(cut(modified + after), cut(modified)).unwrap();
+            let age = object_age(cut(modified + after), cut(modified)).unwrap();
             assert!(age.as_secs_f64() <= after, "{age:?} of {after}");
             assert!(age.as_secs_f64() + 2.0 > after, "{age:?} of {after}");
         }
-        assert_eq!(age(cut(5.0), cut(9.0)), Some(Duration::ZERO));
-        assert_eq!(age(None, cut(9.0)), None);
+        assert_eq!(object_age(cut(5.0), cut(9.0)), Some(Duration::ZERO));
+        assert_eq!(object_age(None, cut(9.0)), None);
     }
 }

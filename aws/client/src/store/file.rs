@@ -1,7 +1,9 @@
 //! A state store in a directory: files of mode 0600 in directories of mode 0700, written beside and
 //! renamed, every write under one lock so that conditions hold between processes.
 
-use super::{Entry, Expect, Object, StoreError, Version, digest_of, fenced_at, hex, sha256};
+use super::{
+    Entry, Expect, Object, StoreError, Version, fenced_error, sha256, sha256_of_reader, to_hex,
+};
 use crate::fence::Fence;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -24,7 +26,7 @@ impl FileStore {
         Self { dir, fence }
     }
 
-    pub(super) fn unfenced(&self) -> Self {
+    pub(super) fn without_fence(&self) -> Self {
         Self::new(self.dir.clone(), Fence::default())
     }
 
@@ -48,7 +50,7 @@ impl FileStore {
                 ),
             })),
             Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(failed(&path, error)),
+            Err(error) => Err(io_error(&path, error)),
         }
     }
 
@@ -63,7 +65,7 @@ impl FileStore {
         match read() {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(failed(&path, error)),
+            Err(error) => Err(io_error(&path, error)),
         }
     }
 
@@ -74,19 +76,19 @@ impl FileStore {
         expect: &Expect,
     ) -> Result<Version, StoreError> {
         let path = self.path(key)?;
-        let _lock = self.lock()?;
-        check(key, &path, expect)?;
+        let _lock = self.lock_directory()?;
+        check_expectation(key, &path, expect)?;
         let dir = path.parent().unwrap_or(&self.dir);
         make_dir(dir)?;
         let write = |file: &mut File| file.write_all(bytes);
-        replace(dir, &path, write, || self.allowed(key))?;
+        replace_file(dir, &path, write, || self.check_fence(key))?;
         Ok(sha256(bytes))
     }
 
     /// The content is read once: what was hashed is what is kept.
     pub(super) fn put_file(&self, key: &str, from: &Path, sha256: &[u8]) -> Result<(), StoreError> {
         let path = self.path(key)?;
-        let _lock = self.lock()?;
+        let _lock = self.lock_directory()?;
         if path.exists() {
             return Err(StoreError::Conflict {
                 key: key.to_owned(),
@@ -97,21 +99,21 @@ impl FileStore {
         let write = |file: &mut File| {
             io::copy(&mut File::open(from)?, file)?;
             file.rewind()?;
-            if digest_of(file)? == sha256 {
+            if sha256_of_reader(file)? == sha256 {
                 return Ok(());
             }
             let message = format!("{} has changed meanwhile", from.display());
             Err(io::Error::new(ErrorKind::InvalidData, message))
         };
-        replace(dir, &path, write, || self.allowed(key))
+        replace_file(dir, &path, write, || self.check_fence(key))
     }
 
     pub(super) fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path(key)?;
-        match File::open(&path).and_then(|mut file| digest_of(&mut file)) {
+        match File::open(&path).and_then(|mut file| sha256_of_reader(&mut file)) {
             Ok(digest) => Ok(Some(digest)),
             Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(failed(&path, error)),
+            Err(error) => Err(io_error(&path, error)),
         }
     }
 
@@ -120,15 +122,15 @@ impl FileStore {
         let mut from = match File::open(&path) {
             Ok(from) => from,
             Err(error) if is_absent(&error) => return Ok(None),
-            Err(error) => return Err(failed(&path, error)),
+            Err(error) => return Err(io_error(&path, error)),
         };
         let mut copy = || {
-            let mut file = super::emptied(to)?;
+            let mut file = super::create_empty_file(to)?;
             io::copy(&mut from, &mut file)?;
             file.rewind()?;
-            digest_of(&mut file)
+            sha256_of_reader(&mut file)
         };
-        copy().map(Some).map_err(|error| failed(to, error))
+        copy().map(Some).map_err(|error| io_error(to, error))
     }
 
     pub(super) fn delete(&self, key: &str, expect: &Expect) -> Result<(), StoreError> {
@@ -136,13 +138,13 @@ impl FileStore {
         if !self.dir.exists() && !matches!(expect, Expect::Version(_)) {
             return Ok(());
         }
-        let _lock = self.lock()?;
+        let _lock = self.lock_directory()?;
         if matches!(expect, Expect::Version(_)) {
-            check(key, &path, expect)?;
+            check_expectation(key, &path, expect)?;
         }
-        self.allowed(key)?;
+        self.check_fence(key)?;
         match fs::remove_file(&path) {
-            Err(error) if !is_absent(&error) => Err(failed(&path, error)),
+            Err(error) if !is_absent(&error) => Err(io_error(&path, error)),
             _ => {
                 self.remove_empty(path.parent());
                 Ok(())
@@ -158,33 +160,40 @@ impl FileStore {
         } else {
             self.path(within)?
         };
-        self.walk(&start, prefix, &mut entries)?;
+        self.collect_entries(&start, prefix, &mut entries)?;
         entries.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(entries)
     }
 
-    fn walk(&self, dir: &Path, prefix: &str, entries: &mut Vec<Entry>) -> Result<(), StoreError> {
+    fn collect_entries(
+        &self,
+        dir: &Path,
+        prefix: &str,
+        entries: &mut Vec<Entry>,
+    ) -> Result<(), StoreError> {
         let items = match fs::read_dir(dir) {
             Ok(items) => items,
             Err(error) if is_absent(&error) => return Ok(()),
-            Err(error) => return Err(failed(dir, error)),
+            Err(error) => return Err(io_error(dir, error)),
         };
         for item in items {
-            let item = item.map_err(|error| failed(dir, error))?;
+            let item = item.map_err(|error| io_error(dir, error))?;
             let path = item.path();
-            let kind = item.file_type().map_err(|error| failed(&path, error))?;
-            let Some(key) = self.key(&path) else { continue };
+            let kind = item.file_type().map_err(|error| io_error(&path, error))?;
+            let Some(key) = self.key_of_path(&path) else {
+                continue;
+            };
             if kind.is_dir() {
-                self.walk(&path, prefix, entries)?;
+                self.collect_entries(&path, prefix, entries)?;
             } else if kind.is_file() && key.starts_with(prefix) {
-                entries.extend(listed(key, &path)?);
+                entries.extend(read_entry(key, &path)?);
             }
         }
         Ok(())
     }
 
     /// The key of a file, unless it is one of ours or has a name that is no text.
-    fn key(&self, path: &Path) -> Option<String> {
+    fn key_of_path(&self, path: &Path) -> Option<String> {
         let ours = path.file_name()?.to_str()?.starts_with(OURS);
         let key = path.strip_prefix(&self.dir).ok()?.to_str()?;
         (!ours).then(|| key.to_owned())
@@ -204,12 +213,14 @@ impl FileStore {
     }
 
     /// Asked when the lock of the directory is held, which may take a while: right before something changes.
-    fn allowed(&self, key: &str) -> Result<(), StoreError> {
-        self.fence.check().map_err(|fenced| fenced_at(key, fenced))
+    fn check_fence(&self, key: &str) -> Result<(), StoreError> {
+        self.fence
+            .check_open()
+            .map_err(|fenced| fenced_error(key, fenced))
     }
 
     /// Holds until dropped; the kernel frees it if the process dies.
-    fn lock(&self) -> Result<File, StoreError> {
+    fn lock_directory(&self) -> Result<File, StoreError> {
         make_dir(&self.dir)?;
         let path = self.dir.join(format!("{OURS}lock"));
         let open = OpenOptions::new()
@@ -218,8 +229,8 @@ impl FileStore {
             .write(true)
             .mode(0o600)
             .open(&path);
-        let file = open.map_err(|error| failed(&path, error))?;
-        file.lock().map_err(|error| failed(&path, error))?;
+        let file = open.map_err(|error| io_error(&path, error))?;
+        file.lock().map_err(|error| io_error(&path, error))?;
         Ok(file)
     }
 
@@ -234,11 +245,13 @@ impl FileStore {
     }
 }
 
-fn check(key: &str, path: &Path, expect: &Expect) -> Result<(), StoreError> {
+fn check_expectation(key: &str, path: &Path, expect: &Expect) -> Result<(), StoreError> {
     let holds = match expect {
         Expect::Any => true,
-        Expect::Absent => read(path)?.is_none(),
-        Expect::Version(version) => read(path)?.is_some_and(|bytes| sha256(&bytes) == *version),
+        Expect::Absent => read_file(path)?.is_none(),
+        Expect::Version(version) => {
+            read_file(path)?.is_some_and(|bytes| sha256(&bytes) == *version)
+        }
     };
     if holds {
         Ok(())
@@ -250,27 +263,27 @@ fn check(key: &str, path: &Path, expect: &Expect) -> Result<(), StoreError> {
 }
 
 /// A file as an entry; `None`: it went meanwhile. Read piece by piece: it may be a binary.
-fn listed(key: String, path: &Path) -> Result<Option<Entry>, StoreError> {
+fn read_entry(key: String, path: &Path) -> Result<Option<Entry>, StoreError> {
     let open = || {
         let mut file = File::open(path)?;
-        Ok((digest_of(&mut file)?, file.metadata()?.len()))
+        Ok((sha256_of_reader(&mut file)?, file.metadata()?.len()))
     };
     match open() {
         Ok((digest, size)) => Ok(Some(Entry {
             key,
-            version: Version(hex(&digest)),
+            version: Version(to_hex(&digest)),
             size,
         })),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(failed(path, error)),
+        Err(error) => Err(io_error(path, error)),
     }
 }
 
-fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+fn read_file(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(failed(path, error)),
+        Err(error) => Err(io_error(path, error)),
     }
 }
 
@@ -284,7 +297,7 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// Writes beside, flushes, renames if that is `allowed`, flushes the directory: after a crash there is the old or the
 /// new content.
-fn replace(
+fn replace_file(
     dir: &Path,
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -301,15 +314,15 @@ fn replace(
         .mode(0o600)
         .open(&beside)
         .and_then(|mut file| write(&mut file).and_then(|()| file.sync_all()))
-        .map_err(|error| failed(path, error))
+        .map_err(|error| io_error(path, error))
         .and_then(|()| allowed())
-        .and_then(|()| fs::rename(&beside, path).map_err(|error| failed(path, error)));
+        .and_then(|()| fs::rename(&beside, path).map_err(|error| io_error(path, error)));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
     }
     written?;
     let flushed = File::open(dir).and_then(|dir| dir.sync_all());
-    flushed.map_err(|error| failed(path, error))
+    flushed.map_err(|error| io_error(path, error))
 }
 
 fn make_dir(dir: &Path) -> Result<(), StoreError> {
@@ -317,10 +330,10 @@ fn make_dir(dir: &Path) -> Result<(), StoreError> {
         .recursive(true)
         .mode(0o700)
         .create(dir)
-        .map_err(|error| failed(dir, error))
+        .map_err(|error| io_error(dir, error))
 }
 
-fn failed(path: &Path, source: io::Error) -> StoreError {
+fn io_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::File {
         path: path.display().to_string(),
         source,

@@ -9,7 +9,7 @@ mod url;
 pub use url::Location;
 
 use crate::Clients;
-use crate::fence::{Fence, Fenced};
+use crate::fence::{Fence, LockLost};
 use file::FileStore;
 use s3::S3Store;
 use sha2::{Digest, Sha256};
@@ -26,7 +26,6 @@ pub struct Version(pub String);
 /// An object as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Its content.
     pub bytes: Vec<u8>,
     /// Its version, for [`Expect::Version`].
     pub version: Version,
@@ -37,9 +36,7 @@ pub struct Object {
 /// An object as listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its key.
     pub key: String,
-    /// Its version.
     pub version: Version,
     /// Bytes.
     pub size: u64,
@@ -48,7 +45,6 @@ pub struct Entry {
 /// What must be true of an object for a write to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing.
     Any,
     /// It is not there.
     Absent,
@@ -59,7 +55,6 @@ pub enum Expect {
 /// Into whose bucket a store writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
-    /// Whoever has it.
     #[default]
     Anyone,
     /// The account of the credentials, which STS is asked for once, before the first write.
@@ -74,7 +69,6 @@ pub enum StoreError {
     /// The address is not one of a store.
     #[error("{url:?} is not a state store: {reason}")]
     Address {
-        /// What was given.
         url: String,
         /// What is wrong with it.
         reason: String,
@@ -84,44 +78,33 @@ pub enum StoreError {
     Key(String),
     /// The condition of a write does not hold: somebody else was there first.
     #[error("{key} has been changed by somebody else")]
-    Conflict {
-        /// The object.
-        key: String,
-    },
+    Conflict { key: String },
     /// It was to be written under a lock that was lost.
     #[error("{key} was not written")]
     Fenced {
-        /// The object.
         key: String,
-        /// Why.
         #[source]
-        source: Fenced,
+        source: LockLost,
     },
     /// There is no such bucket.
     #[error(
         "the bucket {bucket} does not exist: create it with `aws s3api create-bucket --bucket {bucket}` (outside us-east-1 with --create-bucket-configuration LocationConstraint=REGION), then turn on its versioning"
     )]
-    NoBucket {
-        /// The bucket.
-        bucket: String,
-    },
+    NoBucket { bucket: String },
     /// Who asks is known, and not allowed.
-    #[error("access to {} is denied: the credentials need {action}", place(.bucket, .key))]
+    #[error("access to {} is denied: the credentials need {action}", object_url(.bucket, .key))]
     Denied {
-        /// The bucket.
         bucket: String,
         /// The object or prefix.
         key: String,
-        /// The IAM action.
         action: &'static str,
         /// What S3 said.
         #[source]
         source: engine::Failure,
     },
     /// S3 failed otherwise.
-    #[error("{} cannot be reached", place(.bucket, .key))]
+    #[error("{} cannot be reached", object_url(.bucket, .key))]
     S3 {
-        /// The bucket.
         bucket: String,
         /// The object or prefix.
         key: String,
@@ -134,14 +117,13 @@ pub enum StoreError {
     File {
         /// The path.
         path: String,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
 }
 
 /// An object, or the whole bucket.
-fn place(bucket: &str, key: &str) -> String {
+fn object_url(bucket: &str, key: &str) -> String {
     if key.is_empty() {
         format!("the bucket {bucket}")
     } else {
@@ -198,7 +180,6 @@ impl Store {
         Self { backend, ..self }
     }
 
-    /// Where it is.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -211,10 +192,10 @@ impl Store {
     /// The same store, but that no fence stops it: for what keeps the lock that the fence belongs to. What it writes
     /// must be under a condition.
     #[must_use]
-    pub fn unfenced(&self) -> Self {
+    pub fn without_fence(&self) -> Self {
         let backend = match &self.backend {
-            Backend::S3(store) => Backend::S3(store.unfenced()),
-            Backend::File(store) => Backend::File(store.unfenced()),
+            Backend::S3(store) => Backend::S3(store.without_fence()),
+            Backend::File(store) => Backend::File(store.without_fence()),
         };
         Self {
             url: self.url.clone(),
@@ -226,7 +207,7 @@ impl Store {
 
     /// The object with that key.
     pub async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
-        checked(key)?;
+        check_key(key)?;
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.get(key).await,
@@ -236,7 +217,7 @@ impl Store {
 
     /// The first `most` bytes of the object with that key: for what others write, who may have written anything.
     pub async fn get_first(&self, key: &str, most: usize) -> Result<Option<Vec<u8>>, StoreError> {
-        checked(key)?;
+        check_key(key)?;
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.get_first(key, most).await,
@@ -251,7 +232,7 @@ impl Store {
         bytes: Vec<u8>,
         expect: Expect,
     ) -> Result<Version, StoreError> {
-        checked(key)?;
+        check_key(key)?;
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.put(key, bytes, &expect).await,
@@ -262,7 +243,7 @@ impl Store {
     /// Writes an object from a file, unless one is there: that is a [`StoreError::Conflict`]. The file is sent piece
     /// by piece; the store refuses it if its sha256 is not that one.
     pub async fn put_file(&self, key: &str, file: &Path, sha256: &[u8]) -> Result<(), StoreError> {
-        checked(key)?;
+        check_key(key)?;
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.put_file(key, file, sha256).await,
@@ -272,7 +253,7 @@ impl Store {
 
     /// The sha256 of an object's content, read piece by piece.
     pub async fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        checked(key)?;
+        check_key(key)?;
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.sha256(key).await,
@@ -283,7 +264,7 @@ impl Store {
     /// Writes an object's content into a file (made if need be, emptied, mode 0600) piece by piece; returns its sha256.
     /// `None`: there is no such object, and nothing was written.
     pub async fn get_file(&self, key: &str, to: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-        checked(key)?;
+        check_key(key)?;
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.get_file(key, to).await,
@@ -293,7 +274,7 @@ impl Store {
 
     /// Removes an object if `expect` holds. One that is not there is removed already, unless a version was expected.
     pub async fn delete(&self, key: &str, expect: Expect) -> Result<(), StoreError> {
-        checked(key)?;
+        check_key(key)?;
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.delete(key, &expect).await,
@@ -304,7 +285,7 @@ impl Store {
     /// Removes objects, whatever they hold.
     pub async fn delete_all(&self, keys: &[String]) -> Result<(), StoreError> {
         for key in keys {
-            checked(key)?;
+            check_key(key)?;
         }
         self.counts
             .writes
@@ -364,7 +345,7 @@ impl Store {
     /// also mean that it cannot be told: a bucket that encrypts with KMS keys has versions that say nothing.
     pub fn surely_holds(&self, entry: &Entry, bytes: &[u8]) -> bool {
         let version = match &self.backend {
-            Backend::S3(_) => s3::version_of(bytes),
+            Backend::S3(_) => s3::expected_version(bytes),
             Backend::File(_) => sha256(bytes),
         };
         entry.size == bytes.len() as u64 && entry.version == version
@@ -382,25 +363,26 @@ impl Store {
 }
 
 fn sha256(bytes: &[u8]) -> Version {
-    Version(hex(&Sha256::digest(bytes)))
+    Version(to_hex(&Sha256::digest(bytes)))
 }
 
 /// The sha256 of a file, read piece by piece on a thread that may block.
 pub async fn sha256_of_file(file: &Path) -> std::io::Result<Vec<u8>> {
     let file = file.to_owned();
-    let read = tokio::task::spawn_blocking(move || digest_of(&mut std::fs::File::open(file)?));
+    let read =
+        tokio::task::spawn_blocking(move || sha256_of_reader(&mut std::fs::File::open(file)?));
     read.await.map_err(std::io::Error::other)?
 }
 
-/// The sha256 of all that can be read.
-fn digest_of(from: &mut impl std::io::Read) -> std::io::Result<Vec<u8>> {
+/// The sha256 of everything that the reader returns.
+fn sha256_of_reader(from: &mut impl std::io::Read) -> std::io::Result<Vec<u8>> {
     let mut digest = Sha256::new();
     std::io::copy(from, &mut digest)?;
     Ok(digest.finalize().to_vec())
 }
 
-/// A file of ours alone, with nothing in it.
-fn emptied(path: &Path) -> std::io::Result<std::fs::File> {
+/// Opens a file with mode 0600 for reading and writing; creates or empties it.
+fn create_empty_file(path: &Path) -> std::io::Result<std::fs::File> {
     std::fs::OpenOptions::new()
         .create(true)
         .truncate(true)
@@ -411,7 +393,7 @@ fn emptied(path: &Path) -> std::io::Result<std::fs::File> {
 }
 
 /// Bytes as lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
+pub fn to_hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -419,15 +401,15 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn fenced_at(key: &str, source: Fenced) -> StoreError {
+fn fenced_error(key: &str, source: LockLost) -> StoreError {
     StoreError::Fenced {
         key: key.to_owned(),
         source,
     }
 }
 
-/// Both stores take the same keys, so that what works with one works with the other.
-fn checked(key: &str) -> Result<(), StoreError> {
+/// Both stores accept the same keys, so that a key valid in one is valid in the other.
+fn check_key(key: &str) -> Result<(), StoreError> {
     let good = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains('\0');
     if key.split('/').all(good) {
         Ok(())

@@ -1,9 +1,9 @@
-//! A state store in a bucket. Conditions are S3's own: If-None-Match and If-Match on the `ETag`.
+//! A state store in an S3 bucket. Conditional writes use S3's own headers: If-None-Match and If-Match on the `ETag`.
 
-use super::age::{Answered, age};
-use super::{Entry, Expect, Object, Owner, StoreError, Version, fenced_at, hex};
-use crate::fence::Fenced;
-use crate::identity::caller;
+use super::age::{AnswerDate, object_age};
+use super::{Entry, Expect, Object, Owner, StoreError, Version, fenced_error, to_hex};
+use crate::fence::LockLost;
+use crate::identity::caller_identity;
 use crate::{Clients, failure};
 use aws_sdk_s3::config::StalledStreamProtectionConfig;
 use aws_sdk_s3::config::retry::RetryConfig;
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Attempts of a conditional write whose outcome nobody knows.
+/// Attempts of a conditional write whose outcome is unknown.
 const ATTEMPTS: u32 = 6;
 
 const GET: &str = "s3:GetObject";
@@ -31,27 +31,28 @@ const GET: &str = "s3:GetObject";
 const DELETE: &str = "s3:DeleteObject";
 
 /// The most that DeleteObjects takes (its API reference).
-const MOST_DELETED: usize = 1000;
+const MAX_DELETED_KEYS: usize = 1000;
 
-/// The header in which S3 says where a bucket lies.
+/// The response header with the region of the bucket.
 const BUCKET_REGION: &str = "x-amz-bucket-region";
 
 #[derive(Clone, Debug)]
 pub(super) struct S3Store {
-    /// Replaced once, when S3 says that the bucket lies in another region.
+    /// Replaced once, when S3 reports that the bucket is in another region.
     clients: Arc<Mutex<Clients>>,
     bucket: String,
     prefix: String,
-    /// Files are sent one after the other: side by side they would share a thin line, and each take as long as all of them.
-    sending: Arc<tokio::sync::Mutex<()>>,
+    /// Held during an upload, so that files are sent one after the other. In parallel they would share a slow connection,
+    /// and each would take as long as all of them together.
+    upload_lock: Arc<tokio::sync::Mutex<()>>,
     owner: Owner,
     /// The caller's account, once asked for.
     account: Arc<tokio::sync::OnceCell<String>>,
 }
 
-/// What a call came to, when it was not an answer.
-enum Miss {
-    /// The bucket lies there.
+/// Why a call returned no result.
+enum FailedCall {
+    /// The bucket is in this region.
     Elsewhere(String),
     Failed(Failure),
 }
@@ -67,7 +68,7 @@ impl S3Store {
             clients: Arc::new(Mutex::new(clients)),
             bucket,
             prefix,
-            sending: Arc::default(),
+            upload_lock: Arc::default(),
             owner: Owner::Anyone,
             account: Arc::default(),
         }
@@ -79,25 +80,26 @@ impl S3Store {
 
     /// The account without whose bucket nothing is written: S3 then answers 403 (S3 User Guide, "Verifying bucket
     /// ownership with bucket owner condition"). A bucket that was deleted can be registered by anybody.
-    async fn account(&self) -> Result<Option<String>, Failure> {
+    async fn expected_owner(&self) -> Result<Option<String>, Failure> {
         match &self.owner {
             Owner::Anyone => Ok(None),
             Owner::Account(account) => Ok(Some(account.clone())),
             Owner::Caller => {
                 let clients = self.clients();
-                let asked = || async { caller(&clients).await.map(|caller| caller.account) };
+                let asked =
+                    || async { caller_identity(&clients).await.map(|caller| caller.account) };
                 self.account.get_or_try_init(asked).await.cloned().map(Some)
             }
         }
     }
 
     /// The same, but that no fence stops it.
-    pub(super) fn unfenced(&self) -> Self {
+    pub(super) fn without_fence(&self) -> Self {
         Self {
-            clients: Arc::new(Mutex::new(self.clients().unfenced())),
+            clients: Arc::new(Mutex::new(self.clients().without_fence())),
             bucket: self.bucket.clone(),
             prefix: self.prefix.clone(),
-            sending: Arc::clone(&self.sending),
+            upload_lock: Arc::clone(&self.upload_lock),
             owner: self.owner.clone(),
             account: Arc::clone(&self.account),
         }
@@ -105,23 +107,23 @@ impl S3Store {
 
     pub(super) async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
+            let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
             async move {
-                let answered = Answered::default();
+                let answered = AnswerDate::default();
                 let request = request.customize().interceptor(answered.clone());
                 let answer = request.send().await;
-                let answer = answer.map_err(|error| miss(GET, &error))?;
-                let age = age(answered.at(), answer.last_modified);
+                let answer = answer.map_err(|error| classify_miss(GET, &error))?;
+                let age = object_age(answered.answered_at(), answer.last_modified);
                 let etag = answer.e_tag;
                 let body = answer.body.collect().await;
-                let body = body.map_err(|error| cut(&error))?;
+                let body = body.map_err(|error| broken_body_error(&error))?;
                 Ok((body.into_bytes().to_vec(), etag, age))
             }
         };
         let found = self.unless_absent(key, self.in_region(call).await)?;
         let object = |(bytes, etag, age)| {
             Ok(Object {
-                version: self.version(key, etag)?,
+                version: self.parse_version(key, etag)?,
                 bytes,
                 age,
             })
@@ -136,15 +138,15 @@ impl S3Store {
         most: usize,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
+            let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
             async move {
                 let answer = request.send().await;
-                let mut body = answer.map_err(|error| miss(GET, &error))?.body;
+                let mut body = answer.map_err(|error| classify_miss(GET, &error))?.body;
                 let mut bytes = Vec::new();
                 while bytes.len() < most
                     && let Some(piece) = body.next().await
                 {
-                    bytes.extend_from_slice(&piece.map_err(|error| cut(&error))?);
+                    bytes.extend_from_slice(&piece.map_err(|error| broken_body_error(&error))?);
                 }
                 bytes.truncate(most);
                 Ok(bytes)
@@ -162,7 +164,7 @@ impl S3Store {
         match read {
             Ok(read) => Ok(Some(read)),
             Err(failure) if is_absent(&failure) => Ok(None),
-            Err(failure) => Err(self.error(key, GET, failure)),
+            Err(failure) => Err(self.store_error(key, GET, failure)),
         }
     }
 
@@ -176,7 +178,7 @@ impl S3Store {
         let mut unsure = false;
         for attempt in 1.. {
             let failure = match self.put_once(key, bytes.clone(), expect).await {
-                Ok(etag) => return self.version(key, etag),
+                Ok(etag) => return self.parse_version(key, etag),
                 Err(failure) => failure,
             };
             // A version was expected of what is not there.
@@ -184,16 +186,16 @@ impl S3Store {
                 let now = if unsure { self.get(key).await? } else { None };
                 return match now {
                     Some(now) if now.bytes == bytes => Ok(now.version),
-                    _ => Err(conflict(key)),
+                    _ => Err(conflict_error(key)),
                 };
             }
             unsure |= failure.class == Class::Unknown;
             if !is_passing(&failure) || attempt >= ATTEMPTS {
-                return Err(self.error(key, "s3:PutObject", failure));
+                return Err(self.store_error(key, "s3:PutObject", failure));
             }
-            pause(attempt).await;
+            wait_before_retry(attempt).await;
         }
-        Err(conflict(key))
+        Err(conflict_error(key))
     }
 
     async fn put_once(
@@ -202,12 +204,12 @@ impl S3Store {
         bytes: Vec<u8>,
         expect: &Expect,
     ) -> Result<Option<String>, Failure> {
-        let owner = self.account().await?;
+        let owner = self.expected_owner().await?;
         let call = |s3: aws_sdk_s3::Client| {
             let request = s3
                 .put_object()
                 .bucket(&self.bucket)
-                .key(self.full(key))
+                .key(self.full_key(key))
                 .set_expected_bucket_owner(owner.clone())
                 .body(ByteStream::from(bytes.clone()));
             let request = match expect {
@@ -215,10 +217,10 @@ impl S3Store {
                 Expect::Absent => request.if_none_match("*"),
                 Expect::Version(version) => request.if_match(&version.0),
             };
-            let request = request.customize().config_override(once());
+            let request = request.customize().config_override(without_retries());
             async move {
                 let answer = request.send().await;
-                let answer = answer.map_err(|error| miss("s3:PutObject", &error))?;
+                let answer = answer.map_err(|error| classify_miss("s3:PutObject", &error))?;
                 Ok(answer.e_tag)
             }
         };
@@ -233,29 +235,33 @@ impl S3Store {
         file: &Path,
         sha256: &[u8],
     ) -> Result<(), StoreError> {
-        let _one = self.sending.lock().await;
+        let _one = self.upload_lock.lock().await;
         for attempt in 1.. {
             let Err(failure) = self.put_file_once(key, file, sha256).await else {
                 return Ok(());
             };
             if is_conflict(&failure) {
-                return Err(conflict(key));
+                return Err(conflict_error(key));
             }
             if !is_passing(&failure) || attempt >= ATTEMPTS {
-                return Err(self.error(key, "s3:PutObject", failure));
+                return Err(self.store_error(key, "s3:PutObject", failure));
             }
-            pause(attempt).await;
+            wait_before_retry(attempt).await;
         }
-        Err(conflict(key))
+        Err(conflict_error(key))
     }
 
     async fn put_file_once(&self, key: &str, file: &Path, sha256: &[u8]) -> Result<(), Failure> {
         let unreadable = |error: &dyn std::fmt::Display| {
             let message = format!("{} cannot be read: {error}", file.display());
-            Miss::Failed(failure::own(Class::Invalid, "s3:PutObject", message))
+            FailedCall::Failed(failure::local_failure(
+                Class::Invalid,
+                "s3:PutObject",
+                message,
+            ))
         };
         let patience = self.clients().attempt_timeout();
-        let owner = &self.account().await?;
+        let owner = &self.expected_owner().await?;
         let call = |s3: aws_sdk_s3::Client| async move {
             let size = tokio::fs::metadata(file).await;
             let size = size.map_err(|error| unreadable(&error))?.len();
@@ -264,33 +270,41 @@ impl S3Store {
             let request = s3
                 .put_object()
                 .bucket(&self.bucket)
-                .key(self.full(key))
+                .key(self.full_key(key))
                 // Workers read programs, and have no right to the key of a bucket that encrypts with KMS.
                 .server_side_encryption(ServerSideEncryption::Aes256)
                 .checksum_sha256(STANDARD.encode(sha256))
                 .if_none_match("*")
                 .set_expected_bucket_owner(owner.clone())
                 .body(body);
-            let sending = once()
-                .timeout_config(sending(patience, size))
-                .stalled_stream_protection(stuck());
-            let answer = request.customize().config_override(sending).send().await;
+            let upload_config = without_retries()
+                .timeout_config(transfer_timeouts(patience, size))
+                .stalled_stream_protection(stall_protection());
+            let answer = request
+                .customize()
+                .config_override(upload_config)
+                .send()
+                .await;
             let done = answer.map(drop);
-            done.map_err(|error| miss("s3:PutObject", &error))
+            done.map_err(|error| classify_miss("s3:PutObject", &error))
         };
         self.in_region(call).await
     }
 
     pub(super) async fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
+            let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
             async move {
                 let answer = request.send().await;
-                let mut body = answer.map_err(|error| miss(GET, &error))?.body;
+                let mut body = answer.map_err(|error| classify_miss(GET, &error))?.body;
                 let mut digest = Sha256::new();
                 while let Some(piece) = body.next().await {
                     digest.update(piece.map_err(|error| {
-                        Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
+                        FailedCall::Failed(failure::local_failure(
+                            Class::Unknown,
+                            GET,
+                            error.to_string(),
+                        ))
                     })?);
                 }
                 Ok(digest.finalize().to_vec())
@@ -305,18 +319,18 @@ impl S3Store {
         to: &Path,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
+            let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
             async move {
                 let answer = request.send().await;
-                let mut body = answer.map_err(|error| miss(GET, &error))?.body;
+                let mut body = answer.map_err(|error| classify_miss(GET, &error))?.body;
                 let unwritable = |error: std::io::Error| {
                     let message = format!("could not write {}: {error}", to.display());
-                    Miss::Failed(failure::own(Class::Invalid, GET, message))
+                    FailedCall::Failed(failure::local_failure(Class::Invalid, GET, message))
                 };
-                let mut file = super::emptied(to).map_err(unwritable)?;
+                let mut file = super::create_empty_file(to).map_err(unwritable)?;
                 let mut digest = Sha256::new();
                 while let Some(piece) = body.next().await {
-                    let piece = piece.map_err(|error| cut(&error))?;
+                    let piece = piece.map_err(|error| broken_body_error(&error))?;
                     digest.update(&piece);
                     file.write_all(&piece).map_err(unwritable)?;
                 }
@@ -336,31 +350,38 @@ impl S3Store {
             if is_conflict(&failure) || is_absent(&failure) {
                 let done = !matches!(expect, Expect::Version(_))
                     || (unsure && self.get(key).await?.is_none());
-                return if done { Ok(()) } else { Err(conflict(key)) };
+                return if done {
+                    Ok(())
+                } else {
+                    Err(conflict_error(key))
+                };
             }
             unsure |= failure.class == Class::Unknown;
             if !is_passing(&failure) || attempt >= ATTEMPTS {
-                return Err(self.error(key, "s3:DeleteObject", failure));
+                return Err(self.store_error(key, "s3:DeleteObject", failure));
             }
-            pause(attempt).await;
+            wait_before_retry(attempt).await;
         }
         Ok(())
     }
 
     async fn delete_once(&self, key: &str, expect: &Expect) -> Result<(), Failure> {
-        let owner = self.account().await?;
+        let owner = self.expected_owner().await?;
         let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.delete_object().bucket(&self.bucket).key(self.full(key));
+            let request = s3
+                .delete_object()
+                .bucket(&self.bucket)
+                .key(self.full_key(key));
             let request = request.set_expected_bucket_owner(owner.clone());
             let request = match expect {
                 Expect::Version(version) => request.if_match(&version.0),
                 Expect::Any | Expect::Absent => request,
             };
-            let request = request.customize().config_override(once());
+            let request = request.customize().config_override(without_retries());
             async move {
                 let answer = request.send().await;
                 let done = answer.map(drop);
-                done.map_err(|error| miss("s3:DeleteObject", &error))
+                done.map_err(|error| classify_miss("s3:DeleteObject", &error))
             }
         };
         self.in_region(call).await
@@ -368,16 +389,16 @@ impl S3Store {
 
     /// Removes objects whatever they hold, a thousand a call.
     pub(super) async fn delete_all(&self, keys: &[String]) -> Result<(), StoreError> {
-        let owner = self.account().await;
-        let owner = owner.map_err(|failure| self.error("", DELETE, failure))?;
-        for some in keys.chunks(MOST_DELETED) {
+        let owner = self.expected_owner().await;
+        let owner = owner.map_err(|failure| self.store_error("", DELETE, failure))?;
+        for some in keys.chunks(MAX_DELETED_KEYS) {
             let objects: Result<Vec<_>, _> = some
                 .iter()
-                .map(|key| ObjectIdentifier::builder().key(self.full(key)).build())
+                .map(|key| ObjectIdentifier::builder().key(self.full_key(key)).build())
                 .collect();
             let unsent = |error: aws_sdk_s3::error::BuildError| {
-                let failure = failure::own(Class::Invalid, DELETE, error.to_string());
-                self.error("", DELETE, failure)
+                let failure = failure::local_failure(Class::Invalid, DELETE, error.to_string());
+                self.store_error("", DELETE, failure)
             };
             let these = Delete::builder().set_objects(Some(objects.map_err(unsent)?));
             let these = these.quiet(true).build().map_err(unsent)?;
@@ -387,18 +408,18 @@ impl S3Store {
                 let request = request.delete(these.clone());
                 async move {
                     let answer = request.send().await;
-                    answer.map_err(|error| miss(DELETE, &error))
+                    answer.map_err(|error| classify_miss(DELETE, &error))
                 }
             };
             let answer = self.in_region(call).await;
-            let answer = answer.map_err(|failure| self.error("", DELETE, failure))?;
+            let answer = answer.map_err(|failure| self.store_error("", DELETE, failure))?;
             // The call succeeds even where S3 keeps an object, and says so in the answer.
-            if let Some(kept) = answer.errors().first() {
-                let key = kept.key().unwrap_or_default();
+            if let Some(response_version) = answer.errors().first() {
+                let key = response_version.key().unwrap_or_default();
                 let key = key.strip_prefix(&self.prefix).unwrap_or(key);
-                let (code, message) = (kept.code(), kept.message());
-                let failure = failure::kept(DELETE, code.unwrap_or_default(), message);
-                return Err(self.error(key, DELETE, failure));
+                let (code, message) = (response_version.code(), response_version.message());
+                let failure = failure::item_failure(DELETE, code.unwrap_or_default(), message);
+                return Err(self.store_error(key, DELETE, failure));
             }
         }
         Ok(())
@@ -411,11 +432,11 @@ impl S3Store {
             let request = s3.get_bucket_versioning().bucket(&self.bucket);
             async move {
                 let answer = request.send().await;
-                answer.map_err(|error| miss(CALL, &error))
+                answer.map_err(|error| classify_miss(CALL, &error))
             }
         };
         let answer = self.in_region(call).await;
-        let answer = answer.map_err(|failure| self.error("", CALL, failure))?;
+        let answer = answer.map_err(|failure| self.store_error("", CALL, failure))?;
         // A bucket whose versioning was suspended still has the versions of before.
         Ok(answer.status.is_some())
     }
@@ -433,18 +454,23 @@ impl S3Store {
                 let request = s3
                     .list_objects_v2()
                     .bucket(&self.bucket)
-                    .prefix(self.full(prefix))
-                    .set_start_after(start_after.map(|after| self.full(after)))
+                    .prefix(self.full_key(prefix))
+                    .set_start_after(start_after.map(|after| self.full_key(after)))
                     .set_continuation_token(token.clone());
                 async move {
                     let answer = request.send().await;
-                    answer.map_err(|error| miss("s3:ListBucket", &error))
+                    answer.map_err(|error| classify_miss("s3:ListBucket", &error))
                 }
             };
             let answer = self.in_region(call).await;
-            let page = answer.map_err(|failure| self.error(prefix, "s3:ListBucket", failure))?;
+            let page =
+                answer.map_err(|failure| self.store_error(prefix, "s3:ListBucket", failure))?;
             pages += 1;
-            entries.extend(page.contents().iter().filter_map(|item| self.entry(item)));
+            entries.extend(
+                page.contents()
+                    .iter()
+                    .filter_map(|item| self.parse_entry(item)),
+            );
             token = page.next_continuation_token;
             let past = entries
                 .last()
@@ -455,7 +481,7 @@ impl S3Store {
         }
     }
 
-    fn entry(&self, item: &aws_sdk_s3::types::Object) -> Option<Entry> {
+    fn parse_entry(&self, item: &aws_sdk_s3::types::Object) -> Option<Entry> {
         Some(Entry {
             key: item.key()?.strip_prefix(&self.prefix)?.to_owned(),
             version: Version(item.e_tag()?.to_owned()),
@@ -463,26 +489,26 @@ impl S3Store {
         })
     }
 
-    /// Makes the call where the bucket lies. Who knows the bucket's region pays nothing for that.
-    async fn in_region<T, F: Future<Output = Result<T, Miss>>>(
+    /// Makes the call, and repeats it once in the region of the bucket if S3 redirects it.
+    async fn in_region<T, F: Future<Output = Result<T, FailedCall>>>(
         &self,
         call: impl Fn(aws_sdk_s3::Client) -> F,
     ) -> Result<T, Failure> {
         let clients = self.clients();
         let region = match call(clients.s3.clone()).await {
             Ok(answer) => return Ok(answer),
-            Err(Miss::Failed(failure)) => return Err(failure),
-            Err(Miss::Elsewhere(region)) => region,
+            Err(FailedCall::Failed(failure)) => return Err(failure),
+            Err(FailedCall::Elsewhere(region)) => region,
         };
         let there = clients.in_region(&region);
         *self.clients.lock().unwrap_or_else(PoisonError::into_inner) = there.clone();
         call(there.s3).await.map_err(|miss| match miss {
-            Miss::Failed(failure) => failure,
-            Miss::Elsewhere(other) => failure::own(
+            FailedCall::Failed(failure) => failure,
+            FailedCall::Elsewhere(other) => failure::local_failure(
                 Class::Invalid,
                 "s3",
                 format!(
-                    "the bucket {} is said to lie in {region} and in {other}",
+                    "requests for the bucket {} were redirected to {region} and then to {other}",
                     self.bucket
                 ),
             ),
@@ -496,22 +522,23 @@ impl S3Store {
             .clone()
     }
 
-    fn full(&self, key: &str) -> String {
+    fn full_key(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
 
-    fn version(&self, key: &str, etag: Option<String>) -> Result<Version, StoreError> {
+    fn parse_version(&self, key: &str, etag: Option<String>) -> Result<Version, StoreError> {
         etag.map(Version).ok_or_else(|| {
-            let failure = failure::own(Class::Unknown, "s3", "the answer carries no ETag");
-            self.error(key, GET, failure)
+            let failure =
+                failure::local_failure(Class::Unknown, "s3", "the answer carries no ETag");
+            self.store_error(key, GET, failure)
         })
     }
 
-    fn error(&self, key: &str, action: &'static str, source: Failure) -> StoreError {
-        let (bucket, key) = (self.bucket.clone(), self.full(key));
+    fn store_error(&self, key: &str, action: &'static str, source: Failure) -> StoreError {
+        let (bucket, key) = (self.bucket.clone(), self.full_key(key));
         match source.code.as_str() {
             "NoSuchBucket" => StoreError::NoBucket { bucket },
-            failure::FENCED => fenced_at(&key, Fenced),
+            failure::FENCED => fenced_error(&key, LockLost),
             "AccessDenied" => StoreError::Denied {
                 bucket,
                 key,
@@ -528,12 +555,12 @@ impl S3Store {
 }
 
 /// The version that S3 gives an object with this content: of what it encrypts with its own keys, the MD5.
-pub(super) fn version_of(bytes: &[u8]) -> Version {
-    Version(format!("\"{}\"", hex(&Md5::digest(bytes))))
+pub(super) fn expected_version(bytes: &[u8]) -> Version {
+    Version(format!("\"{}\"", to_hex(&Md5::digest(bytes))))
 }
 
-/// Our own loop looks at the object before it repeats a write; the SDK's would not.
-fn once() -> aws_sdk_s3::config::Builder {
+/// Disables the SDK's retries: the retry loop here reads the object before it repeats a write, the SDK does not.
+fn without_retries() -> aws_sdk_s3::config::Builder {
     aws_sdk_s3::Config::builder().retry_config(RetryConfig::disabled())
 }
 
@@ -546,40 +573,44 @@ const STUCK: Duration = Duration::from_secs(30);
 
 /// How long sending `bytes` may take. The SDK counts the body into an attempt (`aws-smithy-runtime`, `orchestrator.rs`:
 /// the timeout spans from signing to the answer's headers), so one bound for all calls would cut every large file.
-fn sending(patience: Duration, bytes: u64) -> TimeoutConfig {
+fn transfer_timeouts(patience: Duration, bytes: u64) -> TimeoutConfig {
     TimeoutConfig::builder()
         .operation_attempt_timeout(patience + Duration::from_secs(bytes / SLOWEST))
         .build()
 }
 
-fn stuck() -> StalledStreamProtectionConfig {
+fn stall_protection() -> StalledStreamProtectionConfig {
     StalledStreamProtectionConfig::enabled()
         .upload_enabled(true)
         .grace_period(STUCK)
         .build()
 }
 
-async fn pause(attempt: u32) {
+async fn wait_before_retry(attempt: u32) {
     tokio::time::sleep(Duration::from_millis(100) * 2_u32.pow(attempt)).await;
 }
 
-fn conflict(key: &str) -> StoreError {
+fn conflict_error(key: &str) -> StoreError {
     StoreError::Conflict {
         key: key.to_owned(),
     }
 }
 
-/// The body of an answer broke off.
-fn cut(error: &impl std::fmt::Display) -> Miss {
-    Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
+/// The connection broke while the response body was read.
+fn broken_body_error(error: &impl std::fmt::Display) -> FailedCall {
+    FailedCall::Failed(failure::local_failure(
+        Class::Unknown,
+        GET,
+        error.to_string(),
+    ))
 }
 
-/// The object is not there; a bucket that is not there is another matter.
+/// True if the object does not exist. A missing bucket is a different failure.
 fn is_absent(failure: &Failure) -> bool {
     failure.class == Class::Gone && failure.code != "NoSuchBucket"
 }
 
-/// S3 says 412 if the condition does not hold.
+/// True if the condition of the write did not hold (HTTP 412).
 fn is_conflict(failure: &Failure) -> bool {
     failure.code == "PreconditionFailed"
 }
@@ -591,11 +622,11 @@ fn is_passing(failure: &Failure) -> bool {
         || failure.code == "ConditionalRequestConflict"
 }
 
-fn miss<E>(call: &str, error: &SdkError<E, HttpResponse>) -> Miss
+fn classify_miss<E>(call: &str, error: &SdkError<E, HttpResponse>) -> FailedCall
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
-    let failure = failure::failure(call, error);
+    let failure = failure::classify_failure(call, error);
     let moved = matches!(
         failure.code.as_str(),
         "PermanentRedirect"
@@ -607,7 +638,7 @@ where
         .raw_response()
         .and_then(|response| response.headers().get(BUCKET_REGION));
     match region {
-        Some(region) if moved => Miss::Elsewhere(region.to_owned()),
-        _ => Miss::Failed(failure),
+        Some(region) if moved => FailedCall::Elsewhere(region.to_owned()),
+        _ => FailedCall::Failed(failure),
     }
 }

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 pub enum Location {
     /// `s3://BUCKET[/PREFIX]`.
     S3 {
-        /// The bucket.
         bucket: String,
         /// Keys begin with it and a slash; empty: none. No slash at either end.
         prefix: String,
@@ -21,7 +20,6 @@ pub enum Location {
 }
 
 impl Location {
-    /// Reads an address.
     pub fn parse(url: &str) -> Result<Self, StoreError> {
         if let Some(rest) = url.strip_prefix("s3://") {
             let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -33,23 +31,32 @@ impl Location {
                     prefix,
                 })
             } else {
-                Err(wrong(url, "expected s3://BUCKET or s3://BUCKET/PREFIX"))
+                Err(address_error(
+                    url,
+                    "expected s3://BUCKET or s3://BUCKET/PREFIX",
+                ))
             };
         }
         match url.strip_prefix("file://") {
             Some(path) if path.starts_with('/') && path.trim_matches('/').is_empty() => {
-                Err(wrong(url, "the root directory is no place for it"))
+                Err(address_error(url, "the root directory is no place for it"))
             }
             Some(path) if path.starts_with('/') => Ok(Self::File {
                 dir: PathBuf::from(path),
             }),
-            Some(_) => Err(wrong(url, "expected an absolute path after file://")),
-            None => Err(wrong(url, "expected s3://BUCKET or file:///DIRECTORY")),
+            Some(_) => Err(address_error(
+                url,
+                "expected an absolute path after file://",
+            )),
+            None => Err(address_error(
+                url,
+                "expected s3://BUCKET or file:///DIRECTORY",
+            )),
         }
     }
 }
 
-fn wrong(url: &str, reason: &str) -> StoreError {
+fn address_error(url: &str, reason: &str) -> StoreError {
     StoreError::Address {
         url: url.to_owned(),
         reason: reason.to_owned(),

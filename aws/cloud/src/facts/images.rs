@@ -2,7 +2,7 @@
 
 use super::any_of;
 use crate::CloudClients;
-use aws_client::failure::{Classify, own};
+use aws_client::failure::{Classify, local_failure};
 use aws_sdk_ec2::types::{self, ArchitectureValues, Filter};
 use cloud::facts::Image;
 use cloud::machine_image;
@@ -31,7 +31,7 @@ const OWNERS: [(&str, &str); 13] = [
 ];
 
 /// What a spec's name of an image says.
-enum Said<'a> {
+enum ImageName<'a> {
     Id(&'a str),
     /// The newest of that name, of that account; `self` is the caller's own.
     Named {
@@ -41,47 +41,47 @@ enum Said<'a> {
 }
 
 /// The images that exist. One call for ids and one for names, if there are any.
-pub(super) async fn collect(
+pub(super) async fn collect_images(
     clients: &CloudClients,
     wanted: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, Image>, Failure> {
     let mut said = BTreeMap::new();
     for name in wanted {
-        said.insert(name, read(name)?);
+        said.insert(name, parse_image_name(name)?);
     }
     let ids = said.values().filter_map(|one| match one {
-        Said::Id(id) => Some((*id).to_owned()),
-        Said::Named { .. } => None,
+        ImageName::Id(id) => Some((*id).to_owned()),
+        ImageName::Named { .. } => None,
     });
     let (mut owners, mut names) = (BTreeSet::new(), BTreeSet::new());
     for one in said.values() {
-        if let Said::Named { owner, name } = one {
+        if let ImageName::Named { owner, name } = one {
             owners.insert((*owner).to_owned());
             names.insert((*name).to_owned());
         }
     }
     let (ids, anybody): (BTreeSet<String>, BTreeSet<String>) = (ids.collect(), BTreeSet::new());
     let (by_id, by_name) = futures::try_join!(
-        describe(clients, any_of("image-id", &ids), &ids, &anybody),
-        describe(clients, any_of("name", &names), &names, &owners),
+        describe_images(clients, any_of("image-id", &ids), &ids, &anybody),
+        describe_images(clients, any_of("name", &names), &names, &owners),
     )?;
     let found = said.into_iter().filter_map(|(key, said)| {
         let raw = match said {
-            Said::Id(id) => by_id.iter().find(|raw| raw.image_id() == Some(id)),
-            Said::Named { owner, name } => newest(&by_name, owner, name),
+            ImageName::Id(id) => by_id.iter().find(|raw| raw.image_id() == Some(id)),
+            ImageName::Named { owner, name } => newest_image(&by_name, owner, name),
         };
-        Some((key.clone(), image(raw?)?))
+        Some((key.clone(), parse_image(raw?)?))
     });
     Ok(found.collect())
 }
 
-fn read(name: &str) -> Result<Said<'_>, Failure> {
+fn parse_image_name(name: &str) -> Result<ImageName<'_>, Failure> {
     if name.starts_with("ami-") {
-        return Ok(Said::Id(name));
+        return Ok(ImageName::Id(name));
     }
     if name.starts_with("ssm:") {
         let message = format!("{name}: images by SSM parameter are not supported yet");
-        let mut failure = own(Class::Invalid, CALL, message);
+        let mut failure = local_failure(Class::Invalid, CALL, message);
         failure.hint = Some(
             "look the parameter up with `aws ssm get-parameter` and set spec.image to the ami- id"
                 .to_owned(),
@@ -94,7 +94,7 @@ fn read(name: &str) -> Result<Said<'_>, Failure> {
     // One owner that is none fails the call for all images, with InvalidUserID.Malformed.
     if owner != "self" && (owner.len() != 12 || !owner.bytes().all(|byte| byte.is_ascii_digit())) {
         let message = format!("{name}: {owner} is no owner of images");
-        let mut failure = own(Class::Invalid, CALL, message);
+        let mut failure = local_failure(Class::Invalid, CALL, message);
         let aliases: Vec<&str> = OWNERS.iter().map(|(alias, _)| *alias).collect();
         failure.hint = Some(format!(
             "name the owner by the 12 digits of its account, or as one of {}",
@@ -102,13 +102,13 @@ fn read(name: &str) -> Result<Said<'_>, Failure> {
         ));
         return Err(failure);
     }
-    Ok(Said::Named {
+    Ok(ImageName::Named {
         owner,
         name: of_owner,
     })
 }
 
-async fn describe(
+async fn describe_images(
     clients: &CloudClients,
     by: Filter,
     values: &BTreeSet<String>,
@@ -123,14 +123,18 @@ async fn describe(
     // A name can be old: publishers let images deprecate after two years.
     let pages = call.include_deprecated(true).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    found.called(CALL)
+    found.classify_call(CALL)
 }
 
 /// The newest of that name; two owners may have the same.
-fn newest<'a>(found: &'a [types::Image], owner: &str, name: &str) -> Option<&'a types::Image> {
+fn newest_image<'a>(
+    found: &'a [types::Image],
+    owner: &str,
+    name: &str,
+) -> Option<&'a types::Image> {
     let of = |raw: &&types::Image| {
         let owned = owner == "self" || raw.owner_id() == Some(owner);
-        owned && raw.name().is_some_and(|raw| fits(raw, name))
+        owned && raw.name().is_some_and(|raw| matches_pattern(raw, name))
     };
     found
         .iter()
@@ -139,27 +143,29 @@ fn newest<'a>(found: &'a [types::Image], owner: &str, name: &str) -> Option<&'a 
 }
 
 /// Whether a name is what was asked for, as EC2's filters do: `*` stands for any characters, `?` for one.
-fn fits(name: &str, asked: &str) -> bool {
+fn matches_pattern(name: &str, asked: &str) -> bool {
     let mut chars = asked.chars();
     match chars.next() {
         None => name.is_empty(),
         Some('*') => {
             let rest = chars.as_str();
             let ends = name.char_indices().map(|(at, _)| at);
-            ends.chain([name.len()])
-                .any(|at| name.get(at..).is_some_and(|tail| fits(tail, rest)))
+            ends.chain([name.len()]).any(|at| {
+                name.get(at..)
+                    .is_some_and(|tail| matches_pattern(tail, rest))
+            })
         }
         Some(first) => {
             let mut of_name = name.chars();
             of_name
                 .next()
                 .is_some_and(|one| first == '?' || one == first)
-                && fits(of_name.as_str(), chars.as_str())
+                && matches_pattern(of_name.as_str(), chars.as_str())
         }
     }
 }
 
-fn image(raw: &types::Image) -> Option<Image> {
+fn parse_image(raw: &types::Image) -> Option<Image> {
     Some(Image {
         id: raw.image_id()?.to_owned(),
         root_device: raw.root_device_name()?.to_owned(),
@@ -168,7 +174,7 @@ fn image(raw: &types::Image) -> Option<Image> {
             ArchitectureValues::Arm64 => Arch::Arm64,
             _ => return None,
         },
-        unfit: machine_image::unfit(
+        unfit: machine_image::unsupported_system(
             raw.owner_id().unwrap_or_default(),
             raw.name().unwrap_or_default(),
             raw.platform_details().unwrap_or_default(),
@@ -178,7 +184,7 @@ fn image(raw: &types::Image) -> Option<Image> {
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::matches_pattern;
 
     #[test]
     fn stars_and_question_marks_fit_as_in_ec2s_filters() {
@@ -191,7 +197,7 @@ mod tests {
             ("debian-12-amd64-1", "debian-1?-arm64-*", false),
             ("debian-12-amd64-1", "*-amd64-", false),
         ] {
-            assert_eq!(fits(name, asked), fit, "{name} {asked}");
+            assert_eq!(matches_pattern(name, asked), fit, "{name} {asked}");
         }
     }
 }

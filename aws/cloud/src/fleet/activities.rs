@@ -19,7 +19,7 @@ pub async fn last_launch_failure(
         .auto_scaling_group_name(scaling_group)
         .max_records(RECENT);
     let answer = call.send().await;
-    let answer = answer.called("autoscaling:DescribeScalingActivities")?;
+    let answer = answer.classify_call("autoscaling:DescribeScalingActivities")?;
     Ok(newest_launch(&answer.activities.unwrap_or_default()))
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use aws_smithy_types::DateTime;
 
-    fn activity(what: &str, ended: bool, status: ScalingActivityStatusCode) -> Activity {
+    fn sample_activity(what: &str, ended: bool, status: ScalingActivityStatusCode) -> Activity {
         Activity::builder()
             .activity_id("1")
             .auto_scaling_group_name("g")
@@ -64,10 +64,10 @@ mod tests {
     #[test]
     fn the_newest_launch_that_ended_decides() {
         use ScalingActivityStatusCode::{Failed, InProgress, Successful};
-        let failed = activity("Launching a new", true, Failed);
-        let good = activity("Launching a new", true, Successful);
-        let begun = activity("Launching a new", false, InProgress);
-        let other = activity("Terminating", true, Successful);
+        let failed = sample_activity("Launching a new", true, Failed);
+        let good = sample_activity("Launching a new", true, Successful);
+        let begun = sample_activity("Launching a new", false, InProgress);
+        let other = sample_activity("Terminating", true, Successful);
         let why = |all: &[Activity]| newest_launch(all).map(|failure| failure.message);
         let begun_again = [begun, other, failed.clone(), good.clone()];
         assert_eq!(why(&begun_again).as_deref(), Some("no capacity"));

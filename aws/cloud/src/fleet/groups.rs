@@ -23,10 +23,10 @@ pub(super) async fn fetch(
     let call = clients.autoscaling.describe_auto_scaling_groups();
     let pages = call.filters(owned).into_paginator().page_size(PAGE);
     let found: Result<Vec<AutoScalingGroup>, _> = pages.items().send().collect().await;
-    found.called("autoscaling:DescribeAutoScalingGroups")
+    found.classify_call("autoscaling:DescribeAutoScalingGroups")
 }
 
-pub(super) fn read(raw: &AutoScalingGroup, newest: &Newest) -> Option<ScalingGroup> {
+pub(super) fn parse_group(raw: &AutoScalingGroup, newest: &Newest) -> Option<ScalingGroup> {
     if is_going(raw) {
         return None;
     }
@@ -44,7 +44,7 @@ pub(super) fn read(raw: &AutoScalingGroup, newest: &Newest) -> Option<ScalingGro
         min: raw.min_size()?,
         desired: raw.desired_capacity()?,
         max: raw.max_size()?,
-        template: templates::launched(raw).and_then(|of| newest.resolved(of)),
+        template: templates::launch_specification(raw).and_then(|of| newest.resolve_version(of)),
         suspended: suspended
             .filter_map(|one| one.process_name().map(ToOwned::to_owned))
             .collect(),
@@ -53,13 +53,18 @@ pub(super) fn read(raw: &AutoScalingGroup, newest: &Newest) -> Option<ScalingGro
 
 /// The members of all groups with what Auto Scaling says of each: what EC2 does not say, and enough to show a member that
 /// EC2 does not list yet.
-pub(super) fn members(described: &[AutoScalingGroup], groups: &[ScalingGroup]) -> Vec<Instance> {
+pub(super) fn group_members(
+    described: &[AutoScalingGroup],
+    groups: &[ScalingGroup],
+) -> Vec<Instance> {
     let mut all = Vec::new();
     for raw in described {
         let group = raw.auto_scaling_group_name();
         let known = groups.iter().find(|one| Some(one.name.as_str()) == group);
         for member in raw.instances() {
-            let template = member.launch_template().and_then(templates::exact);
+            let template = member
+                .launch_template()
+                .and_then(templates::numbered_version);
             all.push(Instance {
                 id: member.instance_id().unwrap_or_default().to_owned(),
                 scaling_group: group.map(ToOwned::to_owned),

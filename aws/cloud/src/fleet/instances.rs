@@ -31,12 +31,12 @@ pub(super) async fn fetch(clients: &CloudClients, owned: &str) -> Result<Vec<Ins
     let call = call.filters(owned.build()).filters(states.build());
     let pages = call.into_paginator().page_size(PAGE).items().send();
     let found: Result<Vec<ec2::Reservation>, _> = pages.collect().await;
-    let found = found.called("ec2:DescribeInstances")?;
+    let found = found.classify_call("ec2:DescribeInstances")?;
     let instances = found.iter().flat_map(ec2::Reservation::instances);
-    Ok(instances.filter_map(read).collect())
+    Ok(instances.filter_map(parse_instance).collect())
 }
 
-fn read(raw: &ec2::Instance) -> Option<Instance> {
+fn parse_instance(raw: &ec2::Instance) -> Option<Instance> {
     let text = |value: Option<&str>| value.filter(|text| !text.is_empty()).map(str::to_owned);
     let tags: BTreeMap<&str, &str> = raw
         .tags()

@@ -1,8 +1,12 @@
 //! An Auto Scaling group.
 
 use super::autoscaling::{is_going, read_tags, write_tags};
-use super::autoscaling_group_update::{processes_and_metrics, specification, update};
-use super::{Have, Verbs, after_effect, item, made, not_ours, physicals, time};
+use super::autoscaling_group_update::{
+    launch_template_specification, processes_and_metrics, update,
+};
+use super::{
+    Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical_ids, rfc3339_time,
+};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::Classify;
@@ -26,13 +30,13 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<asg::AutoScalingGroup>
     let call = world.clients.autoscaling.describe_auto_scaling_groups();
     let pages = call.filters(owned).into_paginator().page_size(PAGE);
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    found.called(DESCRIBE)
+    found.classify_call(DESCRIBE)
 }
 
 async fn fetch_one(world: &AwsWorld, name: &str) -> Result<Option<asg::AutoScalingGroup>, Failure> {
     let call = world.clients.autoscaling.describe_auto_scaling_groups();
     let answer = call.auto_scaling_group_names(name).send().await;
-    let groups = answer.called(DESCRIBE)?.auto_scaling_groups;
+    let groups = answer.classify_call(DESCRIBE)?.auto_scaling_groups;
     Ok(groups.and_then(|groups| groups.into_iter().next()))
 }
 
@@ -48,29 +52,29 @@ pub(crate) fn observe(raw: &asg::AutoScalingGroup, names: &Names) -> Option<Obse
     let group = AutoscalingGroup {
         auto_scaling_group_name: name.to_owned(),
         capacity_rebalance: raw.capacity_rebalance().unwrap_or_default(),
-        enabled_metrics: sorted(metrics),
-        launch_template: template(raw, names),
-        load_balancer_names: sorted(raw.load_balancer_names().iter().map(String::as_str)),
+        enabled_metrics: sorted_strings(metrics),
+        launch_template: launch_template_of(raw, names),
+        load_balancer_names: sorted_strings(raw.load_balancer_names().iter().map(String::as_str)),
         max_instance_lifetime: raw.max_instance_lifetime().unwrap_or_default(),
         max_size: raw.max_size()?,
         min_size: raw.min_size()?,
         new_instances_protected_from_scale_in: raw
             .new_instances_protected_from_scale_in()
             .unwrap_or_default(),
-        suspended_processes: sorted(suspended.filter_map(|one| one.process_name())),
+        suspended_processes: sorted_strings(suspended.filter_map(|one| one.process_name())),
         tags: read_tags(raw.tags()),
         target_group_arns: names.references::<LbTargetGroup>(of_group),
         vpc_zone_identifier: names
             .references::<Subnet>(subnets.map(str::trim).filter(|one| !one.is_empty())),
     };
     Some(Observed {
-        created: time(raw.created_time()),
-        ..item(group, name)
+        created: rfc3339_time(raw.created_time()),
+        ..observed_item(group, name)
     })
 }
 
 /// A group that mixes instance types carries its template inside the policy.
-fn template(raw: &asg::AutoScalingGroup, names: &Names) -> LaunchTemplateRef {
+fn launch_template_of(raw: &asg::AutoScalingGroup, names: &Names) -> LaunchTemplateRef {
     let mixed = raw.mixed_instances_policy();
     let mixed = mixed.and_then(|one| one.launch_template()?.launch_template_specification());
     let of = raw.launch_template().or(mixed);
@@ -80,11 +84,11 @@ fn template(raw: &asg::AutoScalingGroup, names: &Names) -> LaunchTemplateRef {
     let version = of.and_then(LaunchTemplateSpecification::version);
     LaunchTemplateRef {
         launch_template_id: names.reference::<LaunchTemplate>(id),
-        version: Text::known(version.unwrap_or_default()),
+        version: Text::literal(version.unwrap_or_default()),
     }
 }
 
-fn sorted<'a>(items: impl Iterator<Item = &'a str>) -> Vec<String> {
+fn sorted_strings<'a>(items: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut items: Vec<String> = items.map(ToOwned::to_owned).collect();
     items.sort();
     items
@@ -105,7 +109,7 @@ impl Verbs for AutoscalingGroup {
             let what = format!("the Auto Scaling group {}", want.auto_scaling_group_name);
             return Err(not_ours(world, DESCRIBE, &what));
         }
-        Ok(observe(&raw, &Names::around(&want.refs(), refs)))
+        Ok(observe(&raw, &Names::for_references(&want.refs(), refs)))
     }
 
     async fn put(
@@ -114,7 +118,7 @@ impl Verbs for AutoscalingGroup {
         have: Option<Have<'_, Self>>,
         refs: &Refs,
     ) -> Result<Put, Failure> {
-        let made = made(&want.auto_scaling_group_name);
+        let made = created_ready(&want.auto_scaling_group_name);
         if let Some(have) = have {
             update(world, have.resource, want, refs).await?;
             return Ok(made);
@@ -136,16 +140,16 @@ impl Verbs for AutoscalingGroup {
             .auto_scaling_group_name(have.physical)
             .force_delete(true);
         let done = call.send().await;
-        match done.called("autoscaling:DeleteAutoScalingGroup") {
+        match done.classify_call("autoscaling:DeleteAutoScalingGroup") {
             Err(failure) if is_absent(&failure) => Ok(Removed::Done),
             Err(failure) => Err(failure),
-            Ok(_) => Ok(going()),
+            Ok(_) => Ok(deletion_pending()),
         }
     }
 
     async fn gone(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         Ok(match fetch_one(world, have.physical).await? {
-            Some(_) => going(),
+            Some(_) => deletion_pending(),
             None => Removed::Done,
         })
     }
@@ -156,14 +160,14 @@ fn is_absent(failure: &Failure) -> bool {
     failure.code == "ValidationError" && failure.message.contains("not found")
 }
 
-fn going() -> Removed {
+fn deletion_pending() -> Removed {
     Removed::Waiting("its instances to end".to_owned())
 }
 
 async fn create(world: &AwsWorld, want: &AutoscalingGroup, refs: &Refs) -> Result<(), Failure> {
     const CALL: &str = "autoscaling:CreateAutoScalingGroup";
     let lifetime = Some(want.max_instance_lifetime).filter(|seconds| *seconds > 0);
-    let groups = physicals(refs, &want.target_group_arns, CALL)?;
+    let groups = physical_ids(refs, &want.target_group_arns, CALL)?;
     // The digest of the hooks follows the hooks.
     let tags = want.tags.iter().filter(|tag| tag.key != HOOKS_TAG);
     let call = world
@@ -172,18 +176,18 @@ async fn create(world: &AwsWorld, want: &AutoscalingGroup, refs: &Refs) -> Resul
         .create_auto_scaling_group()
         .auto_scaling_group_name(&want.auto_scaling_group_name)
         .capacity_rebalance(want.capacity_rebalance)
-        .launch_template(specification(want, refs, CALL)?)
-        .set_load_balancer_names(some(want.load_balancer_names.clone()))
+        .launch_template(launch_template_specification(want, refs, CALL)?)
+        .set_load_balancer_names(none_if_empty(want.load_balancer_names.clone()))
         .set_max_instance_lifetime(lifetime)
         .max_size(want.max_size)
         .min_size(want.min_size)
         .new_instances_protected_from_scale_in(want.new_instances_protected_from_scale_in)
         .set_tags(Some(write_tags(&want.auto_scaling_group_name, tags)))
-        .set_target_group_arns(some(groups))
-        .vpc_zone_identifier(physicals(refs, &want.vpc_zone_identifier, CALL)?.join(","));
-    call.send().await.creating(CALL).map(drop)
+        .set_target_group_arns(none_if_empty(groups))
+        .vpc_zone_identifier(physical_ids(refs, &want.vpc_zone_identifier, CALL)?.join(","));
+    call.send().await.classify_creation(CALL).map(drop)
 }
 
-fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
+fn none_if_empty<T>(items: Vec<T>) -> Option<Vec<T>> {
     Some(items).filter(|items| !items.is_empty())
 }

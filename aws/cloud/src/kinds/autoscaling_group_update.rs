@@ -1,9 +1,9 @@
 //! Changes of an Auto Scaling group: one call for each thing that differs.
 
 use super::autoscaling::write_tags;
-use super::{lifecycle_hook, physical, physicals};
+use super::{lifecycle_hook, physical, physical_ids};
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, own};
+use aws_client::failure::{Classify, local_failure};
 use aws_sdk_autoscaling::types::LaunchTemplateSpecification;
 use cloud::{AutoscalingGroup, GroupTag};
 use engine::{Class, Failure, Ref, Refs};
@@ -19,14 +19,14 @@ pub(super) async fn update(
     want: &AutoscalingGroup,
     refs: &Refs,
 ) -> Result<(), Failure> {
-    core(world, have, want, refs).await?;
+    update_properties(world, have, want, refs).await?;
     processes_and_metrics(world, have, want).await?;
-    balancers(world, have, want).await?;
+    update_classic_balancers(world, have, want).await?;
     target_groups(world, have, want, refs).await?;
-    tags(world, have, want).await
+    update_tags(world, have, want).await
 }
 
-async fn core(
+async fn update_properties(
     world: &AwsWorld,
     have: &AutoscalingGroup,
     want: &AutoscalingGroup,
@@ -51,13 +51,13 @@ async fn core(
         .update_auto_scaling_group()
         .auto_scaling_group_name(&want.auto_scaling_group_name)
         .capacity_rebalance(want.capacity_rebalance)
-        .launch_template(specification(want, refs, CALL)?)
+        .launch_template(launch_template_specification(want, refs, CALL)?)
         .set_max_instance_lifetime((lifetime != have.max_instance_lifetime).then_some(lifetime))
         .max_size(want.max_size)
         .min_size(want.min_size)
         .new_instances_protected_from_scale_in(want.new_instances_protected_from_scale_in)
-        .vpc_zone_identifier(physicals(refs, &want.vpc_zone_identifier, CALL)?.join(","));
-    call.send().await.creating(CALL).map(drop)
+        .vpc_zone_identifier(physical_ids(refs, &want.vpc_zone_identifier, CALL)?.join(","));
+    call.send().await.classify_creation(CALL).map(drop)
 }
 
 /// Suspended processes and enabled metrics.
@@ -67,53 +67,52 @@ pub(super) async fn processes_and_metrics(
     want: &AutoscalingGroup,
 ) -> Result<(), Failure> {
     let (client, name) = (&world.clients.autoscaling, &want.auto_scaling_group_name);
-    let suspend = without(&want.suspended_processes, &have.suspended_processes);
+    let suspend = missing_items(&want.suspended_processes, &have.suspended_processes);
     if !suspend.is_empty() {
         let call = client.suspend_processes().auto_scaling_group_name(name);
         let done = call.set_scaling_processes(Some(suspend)).send().await;
-        done.creating("autoscaling:SuspendProcesses")?;
+        done.classify_creation("autoscaling:SuspendProcesses")?;
     }
-    let resume = without(&have.suspended_processes, &want.suspended_processes);
+    let resume = missing_items(&have.suspended_processes, &want.suspended_processes);
     if !resume.is_empty() {
         let call = client.resume_processes().auto_scaling_group_name(name);
         let done = call.set_scaling_processes(Some(resume)).send().await;
-        done.creating("autoscaling:ResumeProcesses")?;
+        done.classify_creation("autoscaling:ResumeProcesses")?;
     }
-    let enable = without(&want.enabled_metrics, &have.enabled_metrics);
+    let enable = missing_items(&want.enabled_metrics, &have.enabled_metrics);
     if !enable.is_empty() {
         let call = client.enable_metrics_collection();
         let call = call.auto_scaling_group_name(name).granularity(GRANULARITY);
         let done = call.set_metrics(Some(enable)).send().await;
-        done.creating("autoscaling:EnableMetricsCollection")?;
+        done.classify_creation("autoscaling:EnableMetricsCollection")?;
     }
-    let disable = without(&have.enabled_metrics, &want.enabled_metrics);
+    let disable = missing_items(&have.enabled_metrics, &want.enabled_metrics);
     if !disable.is_empty() {
         let call = client.disable_metrics_collection();
         let call = call.auto_scaling_group_name(name);
         let done = call.set_metrics(Some(disable)).send().await;
-        done.creating("autoscaling:DisableMetricsCollection")?;
+        done.classify_creation("autoscaling:DisableMetricsCollection")?;
     }
     Ok(())
 }
 
-/// Classic load balancers.
-async fn balancers(
+async fn update_classic_balancers(
     world: &AwsWorld,
     have: &AutoscalingGroup,
     want: &AutoscalingGroup,
 ) -> Result<(), Failure> {
     let (client, name) = (&world.clients.autoscaling, &want.auto_scaling_group_name);
-    let attach = without(&want.load_balancer_names, &have.load_balancer_names);
+    let attach = missing_items(&want.load_balancer_names, &have.load_balancer_names);
     if !attach.is_empty() {
         let call = client.attach_load_balancers().auto_scaling_group_name(name);
         let done = call.set_load_balancer_names(Some(attach)).send().await;
-        done.creating("autoscaling:AttachLoadBalancers")?;
+        done.classify_creation("autoscaling:AttachLoadBalancers")?;
     }
-    let detach = without(&have.load_balancer_names, &want.load_balancer_names);
+    let detach = missing_items(&have.load_balancer_names, &want.load_balancer_names);
     if !detach.is_empty() {
         let call = client.detach_load_balancers().auto_scaling_group_name(name);
         let done = call.set_load_balancer_names(Some(detach)).send().await;
-        done.creating("autoscaling:DetachLoadBalancers")?;
+        done.classify_creation("autoscaling:DetachLoadBalancers")?;
     }
     Ok(())
 }
@@ -127,15 +126,15 @@ async fn target_groups(
     const ATTACH: &str = "autoscaling:AttachLoadBalancerTargetGroups";
     const DETACH: &str = "autoscaling:DetachLoadBalancerTargetGroups";
     let (client, name) = (&world.clients.autoscaling, &want.auto_scaling_group_name);
-    let attach = without(&want.target_group_arns, &have.target_group_arns);
+    let attach = missing_items(&want.target_group_arns, &have.target_group_arns);
     if !attach.is_empty() {
         let call = client.attach_load_balancer_target_groups();
         let call = call.auto_scaling_group_name(name);
-        let arns = physicals(refs, &attach, ATTACH)?;
+        let arns = physical_ids(refs, &attach, ATTACH)?;
         let done = call.set_target_group_arns(Some(arns)).send().await;
-        done.creating(ATTACH)?;
+        done.classify_creation(ATTACH)?;
     }
-    let detach = without(&have.target_group_arns, &want.target_group_arns);
+    let detach = missing_items(&have.target_group_arns, &want.target_group_arns);
     // One that is gone by now has taken its targets with it.
     let arns: Vec<String> = detach
         .iter()
@@ -145,13 +144,13 @@ async fn target_groups(
         let call = client.detach_load_balancer_target_groups();
         let call = call.auto_scaling_group_name(name);
         let done = call.set_target_group_arns(Some(arns)).send().await;
-        done.creating(DETACH)?;
+        done.classify_creation(DETACH)?;
     }
     Ok(())
 }
 
 /// Tags; the digest of the hooks is written only where the hooks are as it says.
-async fn tags(
+async fn update_tags(
     world: &AwsWorld,
     have: &AutoscalingGroup,
     want: &AutoscalingGroup,
@@ -164,23 +163,23 @@ async fn tags(
     if !set.is_empty() {
         let call = world.clients.autoscaling.create_or_update_tags();
         let done = call.set_tags(Some(write_tags(name, set))).send().await;
-        done.creating("autoscaling:CreateOrUpdateTags")?;
+        done.classify_creation("autoscaling:CreateOrUpdateTags")?;
     }
     let kept = |tag: &GroupTag| want.tags.iter().any(|want| want.key == tag.key);
     let unset: Vec<&GroupTag> = have.tags.iter().filter(|tag| !kept(tag)).collect();
     if !unset.is_empty() {
         let call = world.clients.autoscaling.delete_tags();
         let done = call.set_tags(Some(write_tags(name, unset))).send().await;
-        done.creating("autoscaling:DeleteTags")?;
+        done.classify_creation("autoscaling:DeleteTags")?;
     }
     if digest_differs {
-        lifecycle_hook::seal(world, name).await?;
+        lifecycle_hook::write_digest_if_settled(world, name).await?;
     }
     Ok(())
 }
 
 /// Those of the first that the second lacks.
-fn without<T: Clone + PartialEq>(of: &[T], those: &[T]) -> Vec<T> {
+fn missing_items<T: Clone + PartialEq>(of: &[T], those: &[T]) -> Vec<T> {
     of.iter()
         .filter(|one| !those.contains(one))
         .cloned()
@@ -188,7 +187,7 @@ fn without<T: Clone + PartialEq>(of: &[T], those: &[T]) -> Vec<T> {
 }
 
 /// The launch template as a group names it.
-pub(super) fn specification(
+pub(super) fn launch_template_specification(
     want: &AutoscalingGroup,
     refs: &Refs,
     call: &str,
@@ -196,7 +195,7 @@ pub(super) fn specification(
     let template = &want.launch_template;
     let version = template.version.as_known();
     let version = version.ok_or_else(|| {
-        own(
+        local_failure(
             Class::Invalid,
             call,
             "the launch template's version is not known",

@@ -7,7 +7,7 @@ use engine::{Class, Failure, Removed};
 
 /// The outcome of a deletion. After a few refusals the failure names the network interfaces that `inside`
 /// selects: most of what blocks goes away by itself, what stays is usually a machine or balancer of the user's.
-pub(crate) async fn blocked(
+pub(crate) async fn name_blockers(
     world: &AwsWorld,
     physical: &str,
     inside: Filter,
@@ -18,7 +18,7 @@ pub(crate) async fn blocked(
         Err(failure) => failure,
     };
     if failure.class == Class::Blocked && world.asks_who_blocks(physical) {
-        let found = interfaces(world, inside).await?;
+        let found = describe_interfaces(world, inside).await?;
         if !found.is_empty() {
             failure.message = format!("{} In the way: {}", failure.message, found.join(", "));
         }
@@ -26,15 +26,15 @@ pub(crate) async fn blocked(
     Err(failure)
 }
 
-async fn interfaces(world: &AwsWorld, inside: Filter) -> Result<Vec<String>, Failure> {
+async fn describe_interfaces(world: &AwsWorld, inside: Filter) -> Result<Vec<String>, Failure> {
     let call = world.clients.ec2.describe_network_interfaces();
     let pages = call.filters(inside).into_paginator().items().send();
     let found: Result<Vec<_>, _> = pages.collect().await;
-    let found = found.called("ec2:DescribeNetworkInterfaces")?;
-    Ok(found.iter().map(described).collect())
+    let found = found.classify_call("ec2:DescribeNetworkInterfaces")?;
+    Ok(found.iter().map(interface_text).collect())
 }
 
-fn described(interface: &NetworkInterface) -> String {
+fn interface_text(interface: &NetworkInterface) -> String {
     let id = interface
         .network_interface_id()
         .unwrap_or("a network interface");

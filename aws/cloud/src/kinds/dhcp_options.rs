@@ -1,11 +1,11 @@
 //! DHCP options, and which of them the VPC uses.
 
-use super::ec2::{named, once, owned, read_tags, retag, tagged};
+use super::ec2::{name_filter, owned_filter, read_tags, retag, tag_specification, without_retries};
 use super::vpc::{self, Raw};
-use super::{Have, Verbs, item, made, physical, same};
+use super::{Have, Verbs, created_ready, find_same, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered};
+use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, Filter, NewDhcpConfiguration, ResourceType};
 use cloud::{Cloud, Kind, Vpc, VpcDhcpOptions, VpcDhcpOptionsAssociation};
 use engine::{Failure, Observed, Put, Refs, Removed};
@@ -22,10 +22,10 @@ pub(crate) async fn fetch(
     more: Option<Filter>,
 ) -> Result<Vec<types::DhcpOptions>, Failure> {
     let call = world.clients.ec2.describe_dhcp_options();
-    let filters = more.into_iter().chain([owned(world)]).collect();
+    let filters = more.into_iter().chain([owned_filter(world)]).collect();
     let pages = call.set_filters(Some(filters)).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    found.called("ec2:DescribeDhcpOptions")
+    found.classify_call("ec2:DescribeDhcpOptions")
 }
 
 pub(crate) fn observe(raw: &types::DhcpOptions) -> Option<Observed<Cloud>> {
@@ -43,7 +43,7 @@ pub(crate) fn observe(raw: &types::DhcpOptions) -> Option<Observed<Cloud>> {
         domain_name_servers: values(RESOLVERS),
         tags,
     };
-    Some(item(options, raw.dhcp_options_id()?))
+    Some(observed_item(options, raw.dhcp_options_id()?))
 }
 
 /// The association, if the VPC uses options of the cluster's: what else it uses is what a VPC starts with.
@@ -62,7 +62,7 @@ pub(crate) fn observe_association(
         vpc_id: names.reference::<Vpc>(vpc),
         dhcp_options_id: names.reference::<VpcDhcpOptions>(used),
     };
-    Some(item(association, format!("{vpc}{OPTIONS}")))
+    Some(observed_item(association, format!("{vpc}{OPTIONS}")))
 }
 
 impl Verbs for VpcDhcpOptions {
@@ -72,8 +72,8 @@ impl Verbs for VpcDhcpOptions {
         _refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let name = want.tags.get(NAME_TAG).unwrap_or(&want.name);
-        let found = fetch(world, Some(named(name))).await?;
-        Ok(same(found.iter().filter_map(observe), &want.id()))
+        let found = fetch(world, Some(name_filter(name))).await?;
+        Ok(find_same(found.iter().filter_map(observe), &want.id()))
     }
 
     async fn put(
@@ -85,7 +85,7 @@ impl Verbs for VpcDhcpOptions {
         const CALL: &str = "ec2:CreateDhcpOptions";
         if let Some(have) = have {
             retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-            return Ok(made(have.physical));
+            return Ok(created_ready(have.physical));
         }
         let option = |key: &str, values: Vec<String>| {
             let option = NewDhcpConfiguration::builder().key(key);
@@ -97,16 +97,20 @@ impl Verbs for VpcDhcpOptions {
             .create_dhcp_options()
             .dhcp_configurations(option(DOMAIN, vec![want.domain_name.clone()]))
             .dhcp_configurations(option(RESOLVERS, want.domain_name_servers.clone()))
-            .tag_specifications(tagged(ResourceType::DhcpOptions, &want.tags));
-        let answer = call.customize().config_override(once()).send().await;
-        let options = answer.creating(CALL)?.dhcp_options;
-        answered(options.and_then(|one| one.dhcp_options_id), CALL).map(made)
+            .tag_specifications(tag_specification(ResourceType::DhcpOptions, &want.tags));
+        let answer = call
+            .customize()
+            .config_override(without_retries())
+            .send()
+            .await;
+        let options = answer.classify_creation(CALL)?.dhcp_options;
+        require_answer(options.and_then(|one| one.dhcp_options_id), CALL).map(created_ready)
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.delete_dhcp_options();
         let call = call.dhcp_options_id(have.physical).send();
-        call.await.called("ec2:DeleteDhcpOptions")?;
+        call.await.classify_call("ec2:DeleteDhcpOptions")?;
         Ok(Removed::Done)
     }
 }
@@ -117,13 +121,13 @@ impl Verbs for VpcDhcpOptionsAssociation {
         want: &Self,
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         let (found, options) =
             futures::try_join!(vpc::fetch(world, Vec::new()), fetch(world, None))?;
         let items = found
             .iter()
             .filter_map(|raw| observe_association(world, raw, &options, &names));
-        Ok(same(items, &want.id()))
+        Ok(find_same(items, &want.id()))
     }
 
     async fn put(
@@ -135,15 +139,17 @@ impl Verbs for VpcDhcpOptionsAssociation {
         const CALL: &str = "ec2:AssociateDhcpOptions";
         let vpc = physical(refs, &want.vpc_id, CALL)?;
         let options = physical(refs, &want.dhcp_options_id, CALL)?;
-        associate(world, &vpc, &options).await.creating(CALL)?;
-        Ok(made(format!("{vpc}{OPTIONS}")))
+        associate(world, &vpc, &options)
+            .await
+            .classify_creation(CALL)?;
+        Ok(created_ready(format!("{vpc}{OPTIONS}")))
     }
 
     /// A VPC always uses some options; without ours, AWS' own.
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let vpc = have.physical.trim_end_matches(OPTIONS);
         let done = associate(world, vpc, "default").await;
-        done.called("ec2:AssociateDhcpOptions")?;
+        done.classify_call("ec2:AssociateDhcpOptions")?;
         Ok(Removed::Done)
     }
 }

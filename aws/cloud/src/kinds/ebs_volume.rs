@@ -1,9 +1,12 @@
 //! An etcd volume. Volumes of pods carry the cluster's tag too; only etcd's are ours.
 
-use super::ec2::{named, owned, read_tags, retag, tagged};
-use super::{Have, Verbs, expected, item, made, same, time, token};
+use super::ec2::{name_filter, owned_filter, read_tags, retag, tag_specification};
+use super::{
+    Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item,
+    rfc3339_time,
+};
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered};
+use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, Filter, ResourceType, VolumeState, VolumeType};
 use cloud::{Cloud, EbsVolume, Kind};
 use engine::{Failure, Observed, Put, Refs, Removed};
@@ -19,13 +22,13 @@ pub(crate) async fn fetch(
     let call = world.clients.ec2.describe_volumes();
     // A tag that every etcd volume has keeps those of pods out of the answer.
     let filters = [
-        owned(world),
+        owned_filter(world),
         super::ec2::filter("tag-key", format!("{ETCD_TAG}*")),
     ];
     let filters = filters.into_iter().chain(more).collect();
     let pages = call.set_filters(Some(filters)).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    found.called("ec2:DescribeVolumes")
+    found.classify_call("ec2:DescribeVolumes")
 }
 
 pub(crate) fn observe(world: &AwsWorld, raw: &types::Volume) -> Option<Observed<Cloud>> {
@@ -51,15 +54,15 @@ pub(crate) fn observe(world: &AwsWorld, raw: &types::Volume) -> Option<Observed<
         tags,
     };
     Some(Observed {
-        created: time(raw.create_time()),
+        created: rfc3339_time(raw.create_time()),
         in_use: !raw.attachments().is_empty(),
-        ..item(volume, raw.volume_id()?)
+        ..observed_item(volume, raw.volume_id()?)
     })
 }
 
 /// AWS names a key for every encrypted volume. If the spec names none, it is the account's default.
 fn chosen_key(world: &AwsWorld, name: &str, key: Option<&str>) -> Option<String> {
-    let wanted = expected::<EbsVolume>(world).find(|one| one.name == name);
+    let wanted = desired_of_kind::<EbsVolume>(world).find(|one| one.name == name);
     match wanted.map(|one| one.kms_key_id.as_deref()) {
         Some(None) => None,
         // The spec may name it by its id, AWS by its ARN.
@@ -76,9 +79,9 @@ impl Verbs for EbsVolume {
         want: &Self,
         _refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let found = fetch(world, Some(named(&want.name))).await?;
+        let found = fetch(world, Some(name_filter(&want.name))).await?;
         let items = found.iter().filter_map(|raw| observe(world, raw));
-        Ok(same(items, &want.id()))
+        Ok(find_same(items, &want.id()))
     }
 
     async fn put(
@@ -91,13 +94,13 @@ impl Verbs for EbsVolume {
         if let Some(have) = have {
             modify(world, &have, want).await?;
             retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-            return Ok(made(have.physical));
+            return Ok(created_ready(have.physical));
         }
         let call = world
             .clients
             .ec2
             .create_volume()
-            .client_token(token(world, &want.id(), &[]))
+            .client_token(client_token(world, &want.id(), &[]))
             .availability_zone(&want.availability_zone)
             .size(want.size)
             .volume_type(VolumeType::from(want.volume_type.as_str()))
@@ -105,14 +108,14 @@ impl Verbs for EbsVolume {
             .set_throughput(want.throughput)
             .encrypted(want.encrypted)
             .set_kms_key_id(want.kms_key_id.clone())
-            .tag_specifications(tagged(ResourceType::Volume, &want.tags));
-        let volume = call.send().await.creating(CALL)?.volume_id;
-        answered(volume, CALL).map(made)
+            .tag_specifications(tag_specification(ResourceType::Volume, &want.tags));
+        let volume = call.send().await.classify_creation(CALL)?.volume_id;
+        require_answer(volume, CALL).map(created_ready)
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.delete_volume().volume_id(have.physical);
-        call.send().await.called("ec2:DeleteVolume")?;
+        call.send().await.classify_call("ec2:DeleteVolume")?;
         Ok(Removed::Done)
     }
 }
@@ -135,5 +138,8 @@ async fn modify(
         .volume_type(VolumeType::from(want.volume_type.as_str()))
         .set_iops(want.iops)
         .set_throughput(want.throughput);
-    call.send().await.called("ec2:ModifyVolume").map(drop)
+    call.send()
+        .await
+        .classify_call("ec2:ModifyVolume")
+        .map(drop)
 }

@@ -8,18 +8,17 @@ use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
 use cloud::Tags;
 use engine::Failure;
 
-/// A filter.
 pub(crate) fn filter(name: impl Into<String>, value: impl Into<String>) -> Filter {
     Filter::builder().name(name).values(value).build()
 }
 
 /// The filter for what the cluster owns.
-pub(crate) fn owned(world: &AwsWorld) -> Filter {
+pub(crate) fn owned_filter(world: &AwsWorld) -> Filter {
     filter(format!("tag:{}", world.scope.owned_tag()), "owned")
 }
 
 /// The filter for a `Name`.
-pub(crate) fn named(name: &str) -> Filter {
+pub(crate) fn name_filter(name: &str) -> Filter {
     filter("tag:Name", name)
 }
 
@@ -42,7 +41,7 @@ pub(crate) fn write_tags(of: &Tags) -> Vec<Tag> {
 }
 
 /// Tags for a creating call.
-pub(crate) fn tagged(what: ResourceType, with: &Tags) -> TagSpecification {
+pub(crate) fn tag_specification(what: ResourceType, with: &Tags) -> TagSpecification {
     TagSpecification::builder()
         .resource_type(what)
         .set_tags(Some(write_tags(with)))
@@ -56,11 +55,11 @@ pub(crate) async fn retag(
     have: &Tags,
     want: &Tags,
 ) -> Result<(), Failure> {
-    let changes = TagChanges::between(have, want);
+    let changes = TagChanges::tag_changes_between(have, want);
     if !changes.set.is_empty() {
         let call = world.clients.ec2.create_tags().resources(physical);
         let call = call.set_tags(Some(write_tags(&changes.set)));
-        call.send().await.creating("ec2:CreateTags")?;
+        call.send().await.classify_creation("ec2:CreateTags")?;
     }
     if !changes.unset.is_empty() {
         let keys = changes.unset.iter().map(|key| Tag::builder().key(key));
@@ -71,12 +70,12 @@ pub(crate) async fn retag(
         call.set_tags(Some(keys))
             .send()
             .await
-            .creating("ec2:DeleteTags")?;
+            .classify_creation("ec2:DeleteTags")?;
     }
     Ok(())
 }
 
 /// For creates that EC2 would make twice: only the engine, which looks first, may repeat them.
-pub(crate) fn once() -> aws_sdk_ec2::config::Builder {
+pub(crate) fn without_retries() -> aws_sdk_ec2::config::Builder {
     aws_sdk_ec2::Config::builder().retry_config(RetryConfig::disabled())
 }

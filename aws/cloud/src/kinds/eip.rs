@@ -1,9 +1,9 @@
 //! An elastic IP.
 
-use super::ec2::{named, once, owned, read_tags, retag, tagged};
-use super::{Have, Verbs, item, made, same};
+use super::ec2::{name_filter, owned_filter, read_tags, retag, tag_specification, without_retries};
+use super::{Have, Verbs, created_ready, find_same, observed_item};
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered};
+use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, DomainType, Filter, ResourceType};
 use cloud::{Cloud, Eip, Kind};
 use engine::{Failure, Observed, Put, Refs, Removed};
@@ -13,10 +13,10 @@ pub(crate) async fn fetch(
     world: &AwsWorld,
     more: Option<Filter>,
 ) -> Result<Vec<types::Address>, Failure> {
-    let filters = more.into_iter().chain([owned(world)]).collect();
+    let filters = more.into_iter().chain([owned_filter(world)]).collect();
     let call = world.clients.ec2.describe_addresses();
     let answer = call.set_filters(Some(filters)).send().await;
-    let found = answer.called("ec2:DescribeAddresses")?;
+    let found = answer.classify_call("ec2:DescribeAddresses")?;
     Ok(found.addresses.unwrap_or_default())
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn observe(raw: &types::Address) -> Option<Observed<Cloud>> {
         domain: raw.domain().map_or("vpc", DomainType::as_str).to_owned(),
         tags,
     };
-    let mut seen = item(address, raw.allocation_id()?);
+    let mut seen = observed_item(address, raw.allocation_id()?);
     seen.in_use = raw.association_id().is_some();
     let public = raw.public_ip().map(ToOwned::to_owned);
     seen.attrs
@@ -41,8 +41,8 @@ impl Verbs for Eip {
         want: &Self,
         _refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let found = fetch(world, Some(named(&want.name))).await?;
-        Ok(same(found.iter().filter_map(observe), &want.id()))
+        let found = fetch(world, Some(name_filter(&want.name))).await?;
+        Ok(find_same(found.iter().filter_map(observe), &want.id()))
     }
 
     async fn put(
@@ -54,17 +54,21 @@ impl Verbs for Eip {
         const CALL: &str = "ec2:AllocateAddress";
         if let Some(have) = have {
             retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-            return Ok(made(have.physical));
+            return Ok(created_ready(have.physical));
         }
         let call = world
             .clients
             .ec2
             .allocate_address()
             .domain(DomainType::from(want.domain.as_str()))
-            .tag_specifications(tagged(ResourceType::ElasticIp, &want.tags));
-        let answer = call.customize().config_override(once()).send().await;
-        let answer = answer.creating(CALL)?;
-        let mut put = made(answered(answer.allocation_id, CALL)?);
+            .tag_specifications(tag_specification(ResourceType::ElasticIp, &want.tags));
+        let answer = call
+            .customize()
+            .config_override(without_retries())
+            .send()
+            .await;
+        let answer = answer.classify_creation(CALL)?;
+        let mut put = created_ready(require_answer(answer.allocation_id, CALL)?);
         put.attrs
             .extend(answer.public_ip.map(|ip| ("public_ip".to_owned(), ip)));
         Ok(put)
@@ -73,7 +77,7 @@ impl Verbs for Eip {
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.release_address();
         let call = call.allocation_id(have.physical).send();
-        call.await.called("ec2:ReleaseAddress")?;
+        call.await.classify_call("ec2:ReleaseAddress")?;
         Ok(Removed::Done)
     }
 }

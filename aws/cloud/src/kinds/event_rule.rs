@@ -2,11 +2,11 @@
 //! is that of the wanted tags, they are not read.
 
 use super::ec2::is_owned;
-use super::{Have, Verbs, expected, item, made, not_ours};
+use super::{Have, Verbs, created_ready, desired_of_kind, not_ours, observed_item};
 use crate::names::{TagChanges, tags};
 use crate::world::AwsWorld;
 use aws_client::failure::Classify;
-use aws_client::store::hex;
+use aws_client::store::to_hex;
 use aws_sdk_eventbridge::types::{self, RuleState, Tag};
 use cloud::{Cloud, CloudwatchEventRule, Tags};
 use engine::{Failure, Observed, Put, Refs, Removed};
@@ -25,7 +25,6 @@ pub(crate) struct Raw {
     tags: Tags,
 }
 
-/// The cluster's rules.
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Raw>, Failure> {
     let found = list(world, &world.scope.event_rule_prefix).await?;
     let found = try_join_all(found.into_iter().map(|rule| with_tags(world, rule))).await?;
@@ -37,7 +36,11 @@ async fn list(world: &AwsWorld, prefix: &str) -> Result<Vec<types::Rule>, Failur
     let (mut found, mut token) = (Vec::new(), None);
     loop {
         let call = world.clients.events.list_rules().name_prefix(prefix);
-        let answer = call.set_next_token(token).send().await.called(LIST)?;
+        let answer = call
+            .set_next_token(token)
+            .send()
+            .await
+            .classify_call(LIST)?;
         found.extend(answer.rules.unwrap_or_default());
         token = answer.next_token;
         if token.is_none() {
@@ -47,18 +50,20 @@ async fn list(world: &AwsWorld, prefix: &str) -> Result<Vec<types::Rule>, Failur
 }
 
 async fn with_tags(world: &AwsWorld, rule: types::Rule) -> Result<Raw, Failure> {
-    let wanted = expected::<CloudwatchEventRule>(world).find(|one| rule.name() == Some(&one.name));
+    let wanted =
+        desired_of_kind::<CloudwatchEventRule>(world).find(|one| rule.name() == Some(&one.name));
     let said = rule
         .description()
         .and_then(|text| text.strip_prefix(DIGEST));
-    let vouched = wanted.filter(|one| !world.scope.refresh && said == Some(&digest(&one.tags)));
+    let vouched =
+        wanted.filter(|one| !world.scope.refresh && said == Some(&tags_digest(&one.tags)));
     if let Some(wanted) = vouched {
         let tags = wanted.tags.clone();
         return Ok(Raw { rule, tags });
     }
     let call = world.clients.events.list_tags_for_resource();
     let answer = call.set_resource_arn(rule.arn.clone()).send().await;
-    let found = answer.called("events:ListTagsForResource")?.tags;
+    let found = answer.classify_call("events:ListTagsForResource")?.tags;
     let tags = tags(
         found
             .unwrap_or_default()
@@ -69,9 +74,9 @@ async fn with_tags(world: &AwsWorld, rule: types::Rule) -> Result<Raw, Failure> 
 }
 
 /// 16 hex digits of the sha256 of the tags' JSON, whose keys are sorted.
-fn digest(tags: &Tags) -> String {
+fn tags_digest(tags: &Tags) -> String {
     let json = serde_json::to_string(tags).unwrap_or_default();
-    let mut digest = hex(&Sha256::digest(json));
+    let mut digest = to_hex(&Sha256::digest(json));
     digest.truncate(16);
     digest
 }
@@ -92,7 +97,7 @@ pub(crate) fn observe(raw: &Raw) -> Option<Observed<Cloud>> {
             .unwrap_or(Value::Null),
         tags: raw.tags.clone(),
     };
-    let mut seen = item(rule, name);
+    let mut seen = observed_item(rule, name);
     let arn = raw.rule.arn().map(ToOwned::to_owned);
     seen.attrs.extend(arn.map(|arn| (ARN.to_owned(), arn)));
     Some(seen)
@@ -139,28 +144,31 @@ impl Verbs for CloudwatchEventRule {
             .events
             .put_rule()
             .name(&want.name)
-            .description(format!("{DIGEST}{}", digest(&want.tags)))
+            .description(format!("{DIGEST}{}", tags_digest(&want.tags)))
             .event_pattern(want.event_pattern.to_string())
             .state(RuleState::Enabled)
             .set_tags(created);
-        call.send().await.creating("events:PutRule")?;
-        Ok(made(&want.name))
+        call.send().await.classify_creation("events:PutRule")?;
+        Ok(created_ready(&want.name))
     }
 
     /// A rule with targets cannot go, so whatever targets it still has go with it.
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let events = &world.clients.events;
         let call = events.list_targets_by_rule().rule(have.physical);
-        let answer = call.send().await.called("events:ListTargetsByRule")?;
+        let answer = call
+            .send()
+            .await
+            .classify_call("events:ListTargetsByRule")?;
         let targets = answer.targets.unwrap_or_default();
         let ids: Vec<String> = targets.into_iter().map(|target| target.id).collect();
         if !ids.is_empty() {
             let call = events.remove_targets().rule(have.physical);
             let done = call.set_ids(Some(ids)).send().await;
-            done.called("events:RemoveTargets")?;
+            done.classify_call("events:RemoveTargets")?;
         }
         let call = events.delete_rule().name(have.physical);
-        call.send().await.called("events:DeleteRule")?;
+        call.send().await.classify_call("events:DeleteRule")?;
         Ok(Removed::Done)
     }
 }
@@ -172,16 +180,16 @@ fn write_tags(of: &Tags) -> Vec<Tag> {
 
 async fn retag(world: &AwsWorld, arn: &str, have: &Tags, want: &Tags) -> Result<(), Failure> {
     let events = &world.clients.events;
-    let changes = TagChanges::between(have, want);
+    let changes = TagChanges::tag_changes_between(have, want);
     if !changes.set.is_empty() {
         let call = events.tag_resource().resource_arn(arn);
         let done = call.set_tags(Some(write_tags(&changes.set))).send().await;
-        done.called("events:TagResource")?;
+        done.classify_call("events:TagResource")?;
     }
     if !changes.unset.is_empty() {
         let call = events.untag_resource().resource_arn(arn);
         let done = call.set_tag_keys(Some(changes.unset)).send().await;
-        done.called("events:UntagResource")?;
+        done.classify_call("events:UntagResource")?;
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Where an EventBridge rule sends its events: the queue.
 
 use super::event_rule::Raw as RawRule;
-use super::{Have, Verbs, item, made, physical};
+use super::{Have, Verbs, created_ready, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, absent, own};
+use aws_client::failure::{Classify, local_failure, none_if_absent};
 use aws_sdk_eventbridge::types::Target;
 use cloud::{Cloud, CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
@@ -25,7 +25,10 @@ async fn rules_to(world: &AwsWorld, arn: &str) -> Result<Vec<String>, Failure> {
     loop {
         let call = world.clients.events.list_rule_names_by_target();
         let call = call.target_arn(arn).set_next_token(token);
-        let answer = call.send().await.called("events:ListRuleNamesByTarget")?;
+        let answer = call
+            .send()
+            .await
+            .classify_call("events:ListRuleNamesByTarget")?;
         found.extend(answer.rule_names.unwrap_or_default());
         token = answer.next_token;
         if token.is_none() {
@@ -50,7 +53,7 @@ pub(crate) fn observe(
                 rule: names.reference::<CloudwatchEventRule>(rule),
                 arn: queue.clone(),
             };
-            item(target, format!("{rule}{BETWEEN}{TARGET}"))
+            observed_item(target, format!("{rule}{BETWEEN}{TARGET}"))
         })
         .collect()
 }
@@ -64,9 +67,9 @@ impl Verbs for CloudwatchEventTarget {
         const CALL: &str = "events:ListRuleNamesByTarget";
         let rule = physical(refs, &want.rule, CALL)?;
         let arn = physical(refs, &want.arn, CALL)?;
-        let found = absent(rules_to(world, &arn).await)?.unwrap_or_default();
+        let found = none_if_absent(rules_to(world, &arn).await)?.unwrap_or_default();
         let there = found.contains(&rule);
-        Ok(there.then(|| item(want.clone(), format!("{rule}{BETWEEN}{TARGET}"))))
+        Ok(there.then(|| observed_item(want.clone(), format!("{rule}{BETWEEN}{TARGET}"))))
     }
 
     async fn put(
@@ -79,22 +82,23 @@ impl Verbs for CloudwatchEventTarget {
         let rule = physical(refs, &want.rule, CALL)?;
         let target = Target::builder().id(TARGET);
         let target = target.arn(physical(refs, &want.arn, CALL)?).build();
-        let target = target.map_err(|error| own(Class::Invalid, CALL, error.to_string()))?;
+        let target =
+            target.map_err(|error| local_failure(Class::Invalid, CALL, error.to_string()))?;
         let call = world.clients.events.put_targets().rule(&rule);
-        let answer = call.targets(target).send().await.creating(CALL)?;
+        let answer = call.targets(target).send().await.classify_creation(CALL)?;
         // A target that was refused is part of a successful answer.
         if let Some(refused) = answer.failed_entries().first() {
             let message = refused.error_message().unwrap_or("the target was refused");
-            return Err(own(Class::Invalid, CALL, message));
+            return Err(local_failure(Class::Invalid, CALL, message));
         }
-        Ok(made(format!("{rule}{BETWEEN}{TARGET}")))
+        Ok(created_ready(format!("{rule}{BETWEEN}{TARGET}")))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let parts = have.physical.rsplit_once(BETWEEN);
         let (rule, target) = parts.unwrap_or((have.physical, TARGET));
         let call = world.clients.events.remove_targets().rule(rule).ids(target);
-        call.send().await.called("events:RemoveTargets")?;
+        call.send().await.classify_call("events:RemoveTargets")?;
         Ok(Removed::Done)
     }
 }

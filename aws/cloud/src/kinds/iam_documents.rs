@@ -10,23 +10,23 @@ use serde_json::Value;
 pub(super) const POLICIES_TAG: &str = "kctl.dev/policies";
 
 /// A document as IAM gives it: JSON in percent encoding.
-pub(super) fn read(document: &str) -> Value {
+pub(super) fn parse_document(document: &str) -> Value {
     let text = percent_decoded(document);
-    serde_json::from_str(&text).map_or(Value::String(text), ordered)
+    serde_json::from_str(&text).map_or(Value::String(text), sort_document)
 }
 
 /// Lists of actions and resources in order: IAM does not mind it, and may not keep it.
-pub(super) fn ordered(document: Value) -> Value {
+pub(super) fn sort_document(document: Value) -> Value {
     match document {
         Value::Array(mut items) => {
             if items.iter().all(Value::is_string) {
                 items.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
             }
-            Value::Array(items.into_iter().map(ordered).collect())
+            Value::Array(items.into_iter().map(sort_document).collect())
         }
         Value::Object(fields) => fields
             .into_iter()
-            .map(|(key, value)| (key, ordered(value)))
+            .map(|(key, value)| (key, sort_document(value)))
             .collect(),
         other => other,
     }
@@ -35,7 +35,7 @@ pub(super) fn ordered(document: Value) -> Value {
 /// The observed document as it is wanted, if it says the same.
 pub(super) fn as_wanted(seen: Value, wanted: Option<&Value>) -> Value {
     match wanted {
-        Some(wanted) if ordered(wanted.clone()) == seen => wanted.clone(),
+        Some(wanted) if sort_document(wanted.clone()) == seen => wanted.clone(),
         _ => seen,
     }
 }
@@ -78,7 +78,7 @@ pub(super) fn write_tags(of: &Tags) -> Vec<Tag> {
 
 #[cfg(test)]
 mod tests {
-    use super::{as_wanted, percent_decoded, read};
+    use super::{as_wanted, parse_document, percent_decoded};
     use serde_json::json;
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(percent_decoded("%7B%22a%22%3A%201%7D"), "{\"a\": 1}");
         assert_eq!(percent_decoded("100% sure, 5%"), "100% sure, 5%");
         assert_eq!(
-            read("%7B%22Action%22%3A%5B%22b%22%2C%22a%22%5D%7D"),
+            parse_document("%7B%22Action%22%3A%5B%22b%22%2C%22a%22%5D%7D"),
             json!({"Action": ["a", "b"]})
         );
     }

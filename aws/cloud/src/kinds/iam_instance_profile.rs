@@ -2,10 +2,12 @@
 
 use super::ec2::is_owned;
 use super::iam_documents::{name_of, read_tags, write_tags};
-use super::{Have, Verbs, after_effect, item, made, not_ours, physical, time};
+use super::{
+    Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical, rfc3339_time,
+};
 use crate::names::{Names, TagChanges};
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, absent, answered};
+use aws_client::failure::{Classify, none_if_absent, require_answer};
 use aws_sdk_iam::types;
 use cloud::{Cloud, IamInstanceProfile, IamRole, Kind};
 use engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
@@ -33,7 +35,7 @@ async fn fetch_one(
 ) -> Result<Option<types::InstanceProfile>, Failure> {
     let call = world.clients.iam.get_instance_profile();
     let answer = call.instance_profile_name(name).send().await;
-    Ok(absent(answer.called(GET))?.and_then(|answer| answer.instance_profile))
+    Ok(none_if_absent(answer.classify_call(GET))?.and_then(|answer| answer.instance_profile))
 }
 
 pub(crate) fn observe(raw: &types::InstanceProfile, names: &Names) -> Observed<Cloud> {
@@ -44,10 +46,10 @@ pub(crate) fn observe(raw: &types::InstanceProfile, names: &Names) -> Observed<C
         role_name: role.map(|role| names.reference::<IamRole>(role)),
         tags: read_tags(raw.tags()),
     };
-    let mut seen = item(profile, raw.arn());
+    let mut seen = observed_item(profile, raw.arn());
     seen.attrs
         .extend(role.map(|role| (ROLE.to_owned(), role.to_owned())));
-    seen.created = time(Some(raw.create_date()));
+    seen.created = rfc3339_time(Some(raw.create_date()));
     seen
 }
 
@@ -60,7 +62,7 @@ impl Verbs for IamInstanceProfile {
         want: &Self,
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         match fetch_one(world, &want.instance_profile_name).await? {
             Some(raw) if !is_owned(world, &read_tags(raw.tags())) => {
                 let what = format!("the instance profile {}", want.instance_profile_name);
@@ -82,18 +84,18 @@ impl Verbs for IamInstanceProfile {
             let call = world.clients.iam.create_instance_profile();
             let call = call.instance_profile_name(name);
             let done = call.set_tags(Some(write_tags(&want.tags))).send().await;
-            let profile = answered(done.creating(CREATE)?.instance_profile, CREATE)?;
-            after_effect(add(world, name, role, refs).await)?;
-            return Ok(made(profile.arn));
+            let profile = require_answer(done.classify_creation(CREATE)?.instance_profile, CREATE)?;
+            after_effect(add_role(world, name, role, refs).await)?;
+            return Ok(created_ready(profile.arn));
         };
         if have.resource.role_name != want.role_name {
             if let Some(before) = have.attrs.get(ROLE) {
                 take_out(world, name, before).await?;
             }
-            after_effect(add(world, name, role, refs).await)?;
+            after_effect(add_role(world, name, role, refs).await)?;
         }
         retag(world, name, have.resource, want).await?;
-        Ok(made(have.physical))
+        Ok(created_ready(have.physical))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
@@ -103,12 +105,12 @@ impl Verbs for IamInstanceProfile {
         }
         let call = world.clients.iam.delete_instance_profile();
         let done = call.instance_profile_name(profile).send().await;
-        done.called("iam:DeleteInstanceProfile")?;
+        done.classify_call("iam:DeleteInstanceProfile")?;
         Ok(Removed::Done)
     }
 }
 
-async fn add(
+async fn add_role(
     world: &AwsWorld,
     profile: &str,
     role: Option<&Ref>,
@@ -122,7 +124,7 @@ async fn add(
     let call = call.instance_profile_name(profile);
     let role = physical(refs, role, CALL)?;
     let call = call.role_name(name_of(&role));
-    call.send().await.creating(CALL).map(drop)
+    call.send().await.classify_creation(CALL).map(drop)
 }
 
 /// A role that is not in it is out.
@@ -130,7 +132,7 @@ async fn take_out(world: &AwsWorld, profile: &str, role: &str) -> Result<(), Fai
     let call = world.clients.iam.remove_role_from_instance_profile();
     let call = call.instance_profile_name(profile).role_name(name_of(role));
     let done = call.send().await;
-    match done.called("iam:RemoveRoleFromInstanceProfile") {
+    match done.classify_call("iam:RemoveRoleFromInstanceProfile") {
         Err(failure) if failure.class != Class::Gone => Err(failure),
         _ => Ok(()),
     }
@@ -142,18 +144,18 @@ async fn retag(
     have: &IamInstanceProfile,
     want: &IamInstanceProfile,
 ) -> Result<(), Failure> {
-    let changes = TagChanges::between(&have.tags, &want.tags);
+    let changes = TagChanges::tag_changes_between(&have.tags, &want.tags);
     if !changes.set.is_empty() {
         let call = world.clients.iam.tag_instance_profile();
         let call = call.instance_profile_name(name);
         let done = call.set_tags(Some(write_tags(&changes.set))).send().await;
-        done.called("iam:TagInstanceProfile")?;
+        done.classify_call("iam:TagInstanceProfile")?;
     }
     if !changes.unset.is_empty() {
         let call = world.clients.iam.untag_instance_profile();
         let call = call.instance_profile_name(name);
         let done = call.set_tag_keys(Some(changes.unset)).send().await;
-        done.called("iam:UntagInstanceProfile")?;
+        done.classify_call("iam:UntagInstanceProfile")?;
     }
     Ok(())
 }

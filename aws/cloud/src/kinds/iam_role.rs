@@ -1,12 +1,14 @@
 //! An IAM role.
 
 use super::ec2::is_owned;
-use super::iam_documents::{POLICIES_TAG, as_wanted, name_of, read, read_tags, write_tags};
+use super::iam_documents::{
+    POLICIES_TAG, as_wanted, name_of, parse_document, read_tags, write_tags,
+};
 use super::iam_policy_names::names_of_policies;
-use super::{Have, Verbs, expected, item, made, not_ours, time};
+use super::{Have, Verbs, created_ready, desired_of_kind, not_ours, observed_item, rfc3339_time};
 use crate::names::TagChanges;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, absent, answered};
+use aws_client::failure::{Classify, none_if_absent, require_answer};
 use aws_sdk_iam::types;
 use cloud::{Cloud, IamRole, Tags};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
@@ -26,7 +28,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::Role>, Failure>
 
 async fn fetch_one(world: &AwsWorld, name: &str) -> Result<Option<types::Role>, Failure> {
     let answer = world.clients.iam.get_role().role_name(name).send().await;
-    Ok(absent(answer.called(GET))?.and_then(|answer| answer.role))
+    Ok(none_if_absent(answer.classify_call(GET))?.and_then(|answer| answer.role))
 }
 
 /// True if the role says that it has policies beside its own.
@@ -36,8 +38,8 @@ pub(crate) fn has_more_policies(raw: &types::Role) -> bool {
 
 pub(crate) fn observe(world: &AwsWorld, raw: &types::Role) -> Observed<Cloud> {
     let name = raw.role_name();
-    let wanted = expected::<IamRole>(world).find(|one| one.role_name == name);
-    let document = read(raw.assume_role_policy_document().unwrap_or_default());
+    let wanted = desired_of_kind::<IamRole>(world).find(|one| one.role_name == name);
+    let document = parse_document(raw.assume_role_policy_document().unwrap_or_default());
     let boundary = raw.permissions_boundary();
     let mut tags = read_tags(raw.tags());
     tags.remove(POLICIES_TAG);
@@ -52,8 +54,8 @@ pub(crate) fn observe(world: &AwsWorld, raw: &types::Role) -> Observed<Cloud> {
         tags,
     };
     Observed {
-        created: time(Some(raw.create_date())),
-        ..item(role, raw.arn())
+        created: rfc3339_time(Some(raw.create_date())),
+        ..observed_item(role, raw.arn())
     }
 }
 
@@ -81,7 +83,7 @@ impl Verbs for IamRole {
         match have {
             Some(have) => {
                 update(world, have.resource, want).await?;
-                Ok(made(have.physical))
+                Ok(created_ready(have.physical))
             }
             None => {
                 let call = world
@@ -92,8 +94,8 @@ impl Verbs for IamRole {
                     .assume_role_policy_document(want.assume_role_policy_document.to_string())
                     .set_permissions_boundary(want.permissions_boundary.clone())
                     .set_tags(Some(write_tags(&want.tags)));
-                let role = call.send().await.creating(CREATE)?.role;
-                answered(role, CREATE).map(|role| made(role.arn))
+                let role = call.send().await.classify_creation(CREATE)?.role;
+                require_answer(role, CREATE).map(|role| created_ready(role.arn))
             }
         }
     }
@@ -101,7 +103,7 @@ impl Verbs for IamRole {
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let role = name_of(have.physical);
         let call = world.clients.iam.delete_role().role_name(role);
-        match call.send().await.called("iam:DeleteRole") {
+        match call.send().await.classify_call("iam:DeleteRole") {
             Ok(_) => Ok(Removed::Done),
             Err(failure) => Err(with_policies(world, role, failure).await?),
         }
@@ -130,38 +132,47 @@ async fn update(world: &AwsWorld, have: &IamRole, want: &IamRole) -> Result<(), 
         let document = want.assume_role_policy_document.to_string();
         let call = iam.update_assume_role_policy().role_name(name);
         let done = call.policy_document(document).send().await;
-        done.called("iam:UpdateAssumeRolePolicy")?;
+        done.classify_call("iam:UpdateAssumeRolePolicy")?;
     }
     if have.permissions_boundary != want.permissions_boundary {
         if let Some(boundary) = &want.permissions_boundary {
             let call = iam.put_role_permissions_boundary().role_name(name);
             let done = call.permissions_boundary(boundary).send().await;
-            done.called("iam:PutRolePermissionsBoundary")?;
+            done.classify_call("iam:PutRolePermissionsBoundary")?;
         } else {
             let call = iam.delete_role_permissions_boundary().role_name(name);
             let done = call.send().await;
-            done.called("iam:DeleteRolePermissionsBoundary")?;
+            done.classify_call("iam:DeleteRolePermissionsBoundary")?;
         }
     }
-    retag(world, name, &TagChanges::between(&have.tags, &want.tags)).await
+    retag(
+        world,
+        name,
+        &TagChanges::tag_changes_between(&have.tags, &want.tags),
+    )
+    .await
 }
 
 async fn retag(world: &AwsWorld, role: &str, changes: &TagChanges) -> Result<(), Failure> {
     if !changes.set.is_empty() {
         let call = world.clients.iam.tag_role().role_name(role);
         let done = call.set_tags(Some(write_tags(&changes.set))).send().await;
-        done.called("iam:TagRole")?;
+        done.classify_call("iam:TagRole")?;
     }
     if !changes.unset.is_empty() {
         let call = world.clients.iam.untag_role().role_name(role);
         let done = call.set_tag_keys(Some(changes.unset.clone())).send().await;
-        done.called("iam:UntagRole")?;
+        done.classify_call("iam:UntagRole")?;
     }
     Ok(())
 }
 
 /// Says on the role whether it has policies beside its own.
-pub(super) async fn mark(world: &AwsWorld, role: &str, more: bool) -> Result<(), Failure> {
+pub(super) async fn set_policy_mark(
+    world: &AwsWorld,
+    role: &str,
+    more: bool,
+) -> Result<(), Failure> {
     let mut changes = TagChanges {
         set: Tags::new(),
         unset: Vec::new(),

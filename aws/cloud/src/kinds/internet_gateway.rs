@@ -1,10 +1,10 @@
 //! The internet gateway.
 
-use super::ec2::{named, once, owned, read_tags, retag, tagged};
-use super::{Have, Verbs, after_effect, item, made, physical, same};
+use super::ec2::{name_filter, owned_filter, read_tags, retag, tag_specification, without_retries};
+use super::{Have, Verbs, after_effect, created_ready, find_same, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered};
+use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, Filter, ResourceType};
 use cloud::{Cloud, InternetGateway, Kind, Vpc};
 use engine::{Failure, Observed, Put, Refs, Removed};
@@ -15,10 +15,10 @@ pub(crate) async fn fetch(
     more: Option<Filter>,
 ) -> Result<Vec<types::InternetGateway>, Failure> {
     let call = world.clients.ec2.describe_internet_gateways();
-    let filters = more.into_iter().chain([owned(world)]).collect();
+    let filters = more.into_iter().chain([owned_filter(world)]).collect();
     let pages = call.set_filters(Some(filters)).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    found.called("ec2:DescribeInternetGateways")
+    found.classify_call("ec2:DescribeInternetGateways")
 }
 
 pub(crate) fn observe(raw: &types::InternetGateway, names: &Names) -> Option<Observed<Cloud>> {
@@ -29,7 +29,7 @@ pub(crate) fn observe(raw: &types::InternetGateway, names: &Names) -> Option<Obs
         vpc_id: attached.map(|vpc| names.reference::<Vpc>(vpc)),
         tags,
     };
-    let mut seen = item(gateway, raw.internet_gateway_id()?);
+    let mut seen = observed_item(gateway, raw.internet_gateway_id()?);
     seen.attrs
         .extend(attached.map(|vpc| (VPC.to_owned(), vpc.to_owned())));
     Some(seen)
@@ -44,9 +44,9 @@ impl Verbs for InternetGateway {
         want: &Self,
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let names = Names::around(&want.refs(), refs);
-        let found = fetch(world, Some(named(&want.name))).await?;
-        Ok(same(
+        let names = Names::for_references(&want.refs(), refs);
+        let found = fetch(world, Some(name_filter(&want.name))).await?;
+        Ok(find_same(
             found.iter().filter_map(|raw| observe(raw, &names)),
             &want.id(),
         ))
@@ -63,7 +63,7 @@ impl Verbs for InternetGateway {
             let attached = after_effect(attach(world, &gateway, want, refs).await)?;
             return Ok(attached);
         };
-        let mut put = made(have.physical);
+        let mut put = created_ready(have.physical);
         if have.resource.vpc_id != want.vpc_id {
             if let Some(vpc) = have.attrs.get(VPC) {
                 detach(world, have.physical, vpc).await?;
@@ -80,7 +80,7 @@ impl Verbs for InternetGateway {
         }
         let call = world.clients.ec2.delete_internet_gateway();
         let call = call.internet_gateway_id(have.physical).send();
-        call.await.called("ec2:DeleteInternetGateway")?;
+        call.await.classify_call("ec2:DeleteInternetGateway")?;
         Ok(Removed::Done)
     }
 }
@@ -88,10 +88,15 @@ impl Verbs for InternetGateway {
 async fn create(world: &AwsWorld, want: &InternetGateway) -> Result<String, Failure> {
     const CALL: &str = "ec2:CreateInternetGateway";
     let call = world.clients.ec2.create_internet_gateway();
-    let call = call.tag_specifications(tagged(ResourceType::InternetGateway, &want.tags));
-    let answer = call.customize().config_override(once()).send().await;
-    let gateway = answer.creating(CALL)?.internet_gateway;
-    answered(gateway.and_then(|one| one.internet_gateway_id), CALL)
+    let call =
+        call.tag_specifications(tag_specification(ResourceType::InternetGateway, &want.tags));
+    let answer = call
+        .customize()
+        .config_override(without_retries())
+        .send()
+        .await;
+    let gateway = answer.classify_creation(CALL)?.internet_gateway;
+    require_answer(gateway.and_then(|one| one.internet_gateway_id), CALL)
 }
 
 /// Attaches it to its VPC, which becomes its attribute.
@@ -102,12 +107,12 @@ async fn attach(
     refs: &Refs,
 ) -> Result<Put, Failure> {
     const CALL: &str = "ec2:AttachInternetGateway";
-    let mut put = made(gateway);
+    let mut put = created_ready(gateway);
     if let Some(vpc) = &want.vpc_id {
         let vpc = physical(refs, vpc, CALL)?;
         let call = world.clients.ec2.attach_internet_gateway();
         let call = call.internet_gateway_id(gateway).vpc_id(&vpc);
-        call.send().await.creating(CALL)?;
+        call.send().await.classify_creation(CALL)?;
         put.attrs.insert(VPC.to_owned(), vpc);
     }
     Ok(put)
@@ -116,7 +121,7 @@ async fn attach(
 async fn detach(world: &AwsWorld, gateway: &str, vpc: &str) -> Result<(), Failure> {
     let call = world.clients.ec2.detach_internet_gateway();
     let call = call.internet_gateway_id(gateway).vpc_id(vpc).send();
-    match call.await.called("ec2:DetachInternetGateway") {
+    match call.await.classify_call("ec2:DetachInternetGateway") {
         Err(failure) if failure.code != "Gateway.NotAttached" => Err(failure),
         _ => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! The SSH key pair.
 
-use super::ec2::{filter, is_owned, owned, read_tags, retag, tagged};
-use super::{Have, Verbs, item, made, not_ours, time};
+use super::ec2::{filter, is_owned, owned_filter, read_tags, retag, tag_specification};
+use super::{Have, Verbs, created_ready, not_ours, observed_item, rfc3339_time};
 use crate::world::AwsWorld;
 use aws_client::failure::Classify;
 use aws_sdk_ec2::primitives::Blob;
@@ -12,13 +12,16 @@ use engine::{Failure, Observed, Put, Refs, Removed};
 const DESCRIBE: &str = "ec2:DescribeKeyPairs";
 
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::KeyPairInfo>, Failure> {
-    fetch_by(world, owned(world)).await
+    fetch_by(world, owned_filter(world)).await
 }
 
 async fn fetch_by(world: &AwsWorld, by: Filter) -> Result<Vec<types::KeyPairInfo>, Failure> {
     let call = world.clients.ec2.describe_key_pairs().filters(by);
     let answer = call.include_public_key(true).send().await;
-    Ok(answer.called(DESCRIBE)?.key_pairs.unwrap_or_default())
+    Ok(answer
+        .classify_call(DESCRIBE)?
+        .key_pairs
+        .unwrap_or_default())
 }
 
 pub(crate) fn observe(raw: &types::KeyPairInfo) -> Option<Observed<Cloud>> {
@@ -31,8 +34,8 @@ pub(crate) fn observe(raw: &types::KeyPairInfo) -> Option<Observed<Cloud>> {
         tags: read_tags(raw.tags()),
     };
     Some(Observed {
-        created: time(raw.create_time()),
-        ..item(key, raw.key_name()?)
+        created: rfc3339_time(raw.create_time()),
+        ..observed_item(key, raw.key_name()?)
     })
 }
 
@@ -68,7 +71,7 @@ impl Verbs for KeyPair {
                 {
                     retag(world, id, tags, &want.tags).await?;
                 }
-                return Ok(made(have.physical));
+                return Ok(created_ready(have.physical));
             }
             // Another key under the same name: only its removal lets the right one in.
             Some(have) => remove(world, have.physical).await?,
@@ -80,9 +83,9 @@ impl Verbs for KeyPair {
             .import_key_pair()
             .key_name(&want.key_name)
             .public_key_material(Blob::new(want.public_key.as_bytes()))
-            .tag_specifications(tagged(ResourceType::KeyPair, &want.tags));
-        call.send().await.creating("ec2:ImportKeyPair")?;
-        Ok(made(&want.key_name))
+            .tag_specifications(tag_specification(ResourceType::KeyPair, &want.tags));
+        call.send().await.classify_creation("ec2:ImportKeyPair")?;
+        Ok(created_ready(&want.key_name))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
@@ -93,5 +96,8 @@ impl Verbs for KeyPair {
 
 async fn remove(world: &AwsWorld, name: &str) -> Result<(), Failure> {
     let call = world.clients.ec2.delete_key_pair().key_name(name);
-    call.send().await.called("ec2:DeleteKeyPair").map(drop)
+    call.send()
+        .await
+        .classify_call("ec2:DeleteKeyPair")
+        .map(drop)
 }

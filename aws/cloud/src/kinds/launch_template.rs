@@ -1,12 +1,15 @@
 //! A launch template. A change is a new version; the Auto Scaling group names the version it launches.
 
-use super::ec2::{filter, is_owned, owned, read_tags, retag, tagged};
-use super::launch_template_data::{launched_tags, read, write};
-use super::launch_template_versions::prune;
-use super::{Have, Verbs, after_effect, expected, item, made, not_ours, time, token};
+use super::ec2::{filter, is_owned, owned_filter, read_tags, retag, tag_specification};
+use super::launch_template_data::{launched_tags, parse_template_data, template_data_request};
+use super::launch_template_versions::prune_versions;
+use super::{
+    Have, Verbs, after_effect, client_token, created_ready, desired_of_kind, not_ours,
+    observed_item, rfc3339_time,
+};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered};
+use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self as ec2, Filter, ResourceType};
 use cloud::{Cloud, Kind, LaunchTemplate, Tags};
 use engine::{Failure, Observed, Put, Refs, Removed};
@@ -32,8 +35,9 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Raw>, Failure> {
     let versions = versions.versions("$Latest").into_paginator();
     let versions = versions.page_size(PAGE).items().send();
     let versions = versions.collect::<Result<Vec<_>, _>>();
-    let (templates, versions) = futures::join!(templates(world, owned(world)), versions);
-    let versions = versions.called("ec2:DescribeLaunchTemplateVersions")?;
+    let (templates, versions) =
+        futures::join!(describe_templates(world, owned_filter(world)), versions);
+    let versions = versions.classify_call("ec2:DescribeLaunchTemplateVersions")?;
     let mut newest: BTreeMap<Option<String>, _> = versions
         .into_iter()
         .map(|version| (version.launch_template_id.clone(), version))
@@ -49,20 +53,27 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Raw>, Failure> {
     Ok(all)
 }
 
-async fn templates(world: &AwsWorld, by: Filter) -> Result<Vec<ec2::LaunchTemplate>, Failure> {
+async fn describe_templates(
+    world: &AwsWorld,
+    by: Filter,
+) -> Result<Vec<ec2::LaunchTemplate>, Failure> {
     let call = world.clients.ec2.describe_launch_templates().filters(by);
     let pages = call.into_paginator().page_size(PAGE).items().send();
     let found: Result<Vec<_>, _> = pages.collect().await;
-    found.called(DESCRIBE)
+    found.classify_call(DESCRIBE)
 }
 
 async fn with_newest(world: &AwsWorld, template: ec2::LaunchTemplate) -> Result<Raw, Failure> {
     const CALL: &str = "ec2:DescribeLaunchTemplateVersions";
     let call = world.clients.ec2.describe_launch_template_versions();
     let call = call.set_launch_template_id(template.launch_template_id.clone());
-    let answer = call.versions("$Latest").send().await.creating(CALL)?;
+    let answer = call
+        .versions("$Latest")
+        .send()
+        .await
+        .classify_creation(CALL)?;
     let versions = answer.launch_template_versions.unwrap_or_default();
-    let newest = answered(versions.into_iter().next(), CALL)?;
+    let newest = require_answer(versions.into_iter().next(), CALL)?;
     Ok(Raw { template, newest })
 }
 
@@ -70,12 +81,12 @@ pub(crate) fn observe(world: &AwsWorld, raw: &Raw, names: &Names) -> Option<Obse
     let name = raw.template.launch_template_name()?;
     let data = raw.newest.launch_template_data()?;
     let tags = telling_tags(world, name, own_tags(world, raw), &launched_tags(data));
-    let mut seen = item(
-        read(name, data, tags, names)?,
+    let mut seen = observed_item(
+        parse_template_data(name, data, tags, names)?,
         raw.template.launch_template_id()?,
     );
-    seen.attrs = latest(raw.newest.version_number()?);
-    seen.created = time(raw.template.create_time());
+    seen.attrs = latest_version_attr(raw.newest.version_number()?);
+    seen.created = rfc3339_time(raw.template.create_time());
     Some(seen)
 }
 
@@ -85,14 +96,15 @@ fn own_tags(world: &AwsWorld, raw: &Raw) -> Tags {
     scope.own_tags(LaunchTemplate::TYPE, read_tags(raw.template.tags()))
 }
 
-fn latest(version: i64) -> BTreeMap<String, String> {
+fn latest_version_attr(version: i64) -> BTreeMap<String, String> {
     BTreeMap::from([(LATEST.to_owned(), version.to_string())])
 }
 
 /// The template and all that it launches should have the same tags. If any of them has others than are wanted,
 /// those are the ones to tell about.
 fn telling_tags(world: &AwsWorld, name: &str, own: Tags, launched: &[Tags]) -> Tags {
-    let wanted = expected::<LaunchTemplate>(world).find(|one| one.launch_template_name == name);
+    let wanted =
+        desired_of_kind::<LaunchTemplate>(world).find(|one| one.launch_template_name == name);
     match wanted {
         Some(wanted) => {
             let mut all = std::iter::once(&own).chain(launched);
@@ -111,14 +123,14 @@ impl Verbs for LaunchTemplate {
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let name = &want.launch_template_name;
-        let Some(raw) = current(world, name).await? else {
+        let Some(raw) = current_template(world, name).await? else {
             return Ok(None);
         };
         if !is_owned(world, &read_tags(raw.template.tags())) {
             let what = format!("the launch template {name}");
             return Err(not_ours(world, DESCRIBE, &what));
         }
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         Ok(observe(world, &raw, &names))
     }
 
@@ -131,10 +143,10 @@ impl Verbs for LaunchTemplate {
         let Some(have) = have else {
             return create(world, want, refs).await;
         };
-        let raw = current(world, &want.launch_template_name).await?;
+        let raw = current_template(world, &want.launch_template_name).await?;
         let launches = raw
             .as_ref()
-            .and_then(|raw| launching(&have, raw, want, refs));
+            .and_then(|raw| matching_version(&have, raw, want, refs));
         let version = match launches {
             // Tags of the template itself are no reason for machines to be replaced.
             Some(version) => version,
@@ -143,24 +155,24 @@ impl Verbs for LaunchTemplate {
         let own = raw.map(|raw| own_tags(world, &raw)).unwrap_or_default();
         let done = retag(world, have.physical, &own, &want.tags).await;
         after_effect(done)?;
-        after_effect(prune(world, have.physical, want, version).await)?;
+        after_effect(prune_versions(world, have.physical, want, version).await)?;
         Ok(Put {
-            attrs: latest(version),
-            ..made(have.physical)
+            attrs: latest_version_attr(version),
+            ..created_ready(have.physical)
         })
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.delete_launch_template();
         let call = call.launch_template_id(have.physical).send();
-        call.await.called("ec2:DeleteLaunchTemplate")?;
+        call.await.classify_call("ec2:DeleteLaunchTemplate")?;
         Ok(Removed::Done)
     }
 }
 
 /// The template of that name with its newest version.
-async fn current(world: &AwsWorld, name: &str) -> Result<Option<Raw>, Failure> {
-    let found = templates(world, filter("launch-template-name", name)).await?;
+async fn current_template(world: &AwsWorld, name: &str) -> Result<Option<Raw>, Failure> {
+    let found = describe_templates(world, filter("launch-template-name", name)).await?;
     match found.into_iter().next() {
         Some(template) => Ok(Some(with_newest(world, template).await?)),
         None => Ok(None),
@@ -168,7 +180,7 @@ async fn current(world: &AwsWorld, name: &str) -> Result<Option<Raw>, Failure> {
 }
 
 /// The number of the newest version, if it launches what is wanted. One that is older than what was observed is a late read.
-fn launching(
+fn matching_version(
     have: &Have<'_, LaunchTemplate>,
     raw: &Raw,
     want: &LaunchTemplate,
@@ -177,10 +189,11 @@ fn launching(
     let version = raw.newest.version_number()?;
     let observed: i64 = have.attrs.get(LATEST)?.parse().ok()?;
     let data = raw.newest.launch_template_data()?;
-    let names = Names::around(&want.refs(), refs);
-    let launched = read(&want.launch_template_name, data, want.tags.clone(), &names)?;
-    let tagged = launched_tags(data).iter().all(|tags| *tags == want.tags);
-    (version >= observed && launched == *want && tagged).then_some(version)
+    let names = Names::for_references(&want.refs(), refs);
+    let launched =
+        parse_template_data(&want.launch_template_name, data, want.tags.clone(), &names)?;
+    let tags_match = launched_tags(data).iter().all(|tags| *tags == want.tags);
+    (version >= observed && launched == *want && tags_match).then_some(version)
 }
 
 async fn create(world: &AwsWorld, want: &LaunchTemplate, refs: &Refs) -> Result<Put, Failure> {
@@ -190,12 +203,15 @@ async fn create(world: &AwsWorld, want: &LaunchTemplate, refs: &Refs) -> Result<
         .ec2
         .create_launch_template()
         .launch_template_name(&want.launch_template_name)
-        .launch_template_data(write(want, refs, CALL)?)
-        .tag_specifications(tagged(ResourceType::LaunchTemplate, &want.tags));
-    let template = answered(call.send().await.creating(CALL)?.launch_template, CALL)?;
+        .launch_template_data(template_data_request(want, refs, CALL)?)
+        .tag_specifications(tag_specification(ResourceType::LaunchTemplate, &want.tags));
+    let template = require_answer(
+        call.send().await.classify_creation(CALL)?.launch_template,
+        CALL,
+    )?;
     Ok(Put {
-        attrs: latest(template.latest_version_number().unwrap_or(1)),
-        ..made(answered(template.launch_template_id, CALL)?)
+        attrs: latest_version_attr(template.latest_version_number().unwrap_or(1)),
+        ..created_ready(require_answer(template.launch_template_id, CALL)?)
     })
 }
 
@@ -212,9 +228,13 @@ async fn next_version(
         .clients
         .ec2
         .create_launch_template_version()
-        .client_token(token(world, &want.id(), &[have.physical, before]))
+        .client_token(client_token(world, &want.id(), &[have.physical, before]))
         .launch_template_id(have.physical)
-        .launch_template_data(write(want, refs, CALL)?);
-    let version = call.send().await.creating(CALL)?.launch_template_version;
-    answered(version.and_then(|one| one.version_number), CALL)
+        .launch_template_data(template_data_request(want, refs, CALL)?);
+    let version = call
+        .send()
+        .await
+        .classify_creation(CALL)?
+        .launch_template_version;
+    require_answer(version.and_then(|one| one.version_number), CALL)
 }

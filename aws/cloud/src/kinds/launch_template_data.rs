@@ -1,8 +1,8 @@
 //! What a launch template launches, between our form and EC2's.
 
-use super::ec2::{read_tags, tagged, write_tags};
+use super::ec2::{read_tags, tag_specification, write_tags};
 use super::iam_documents::name_of;
-use super::{physical, physicals};
+use super::{physical, physical_ids};
 use crate::names::Names;
 use aws_sdk_ec2::types as ec2;
 use base64::Engine as _;
@@ -31,7 +31,7 @@ pub(super) fn launched_tags(data: &ec2::ResponseLaunchTemplateData) -> Vec<Tags>
 }
 
 /// The template's newest version in our form. `None`: it lacks what every template of ours has.
-pub(super) fn read(
+pub(super) fn parse_template_data(
     name: &str,
     data: &ec2::ResponseLaunchTemplateData,
     tags: Tags,
@@ -61,12 +61,14 @@ pub(super) fn read(
             .and_then(|one| one.tenancy())
             .map(|one| one.as_str().to_owned()),
         tags,
-        user_data: data.user_data().map(|data| Text::known(decoded(data))),
+        user_data: data
+            .user_data()
+            .map(|data| Text::literal(decode_user_data(data))),
     })
 }
 
 /// User data as text.
-pub(crate) fn decoded(user_data: &str) -> String {
+pub(crate) fn decode_user_data(user_data: &str) -> String {
     let bytes = STANDARD.decode(user_data).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -78,7 +80,7 @@ fn read_profile(
 ) -> Ref {
     let name = raw.and_then(|one| one.name().or(one.arn()));
     let name = name.unwrap_or_default();
-    let known = names.find::<IamInstanceProfile>(|arn| name_of(arn) == name_of(name));
+    let known = names.find_id::<IamInstanceProfile>(|arn| name_of(arn) == name_of(name));
     known.map_or_else(|| Ref::Given(name.to_owned()), |id| Ref::own(&id))
 }
 
@@ -152,7 +154,7 @@ fn read_interface(
 }
 
 /// The request for a version that launches what is wanted.
-pub(super) fn write(
+pub(super) fn template_data_request(
     want: &LaunchTemplate,
     refs: &Refs,
     call: &str,
@@ -182,7 +184,7 @@ pub(super) fn write(
             .build()
     });
     let tags = TAGGED.map(|what| {
-        let tagged = tagged(what.clone(), &want.tags);
+        let tagged = tag_specification(what.clone(), &want.tags);
         ec2::LaunchTemplateTagSpecificationRequest::builder()
             .set_resource_type(tagged.resource_type)
             .set_tags(Some(write_tags(&want.tags)))
@@ -256,7 +258,7 @@ fn write_interface(
     refs: &Refs,
     call: &str,
 ) -> Result<ec2::LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, Failure> {
-    let groups = physicals(refs, &interface.groups, call)?;
+    let groups = physical_ids(refs, &interface.groups, call)?;
     // Types without IPv6 refuse the field at all, so none is no field.
     let addresses = Some(interface.ipv6_address_count).filter(|count| *count > 0);
     Ok(

@@ -2,7 +2,7 @@
 //! could still boot from them.
 
 use super::ec2::filter;
-use super::launch_template_data::decoded;
+use super::launch_template_data::decode_user_data;
 use crate::kinds::s3_object;
 use crate::world::AwsWorld;
 use aws_client::failure::Classify;
@@ -20,7 +20,7 @@ const EVERY: i64 = 5;
 
 /// Deletes the versions beyond the newest ten that neither the group nor any instance uses, then the node
 /// configurations that no version names any more. Now and then only: it costs four calls.
-pub(super) async fn prune(
+pub(super) async fn prune_versions(
     world: &AwsWorld,
     template: &str,
     want: &LaunchTemplate,
@@ -29,9 +29,9 @@ pub(super) async fn prune(
     if newest <= i64::try_from(KEPT).unwrap_or(i64::MAX) || newest % EVERY != 0 {
         return Ok(());
     }
-    let mut versions = versions(world, template).await?;
+    let mut versions = list_versions(world, template).await?;
     versions.sort_by_key(|version| std::cmp::Reverse(version.version_number));
-    let used = used(world, template, &want.launch_template_name).await?;
+    let used = used_versions(world, template, &want.launch_template_name).await?;
     let number = |version: &LaunchTemplateVersion| version.version_number.unwrap_or_default();
     let (kept, old): (Vec<_>, Vec<_>) = versions
         .into_iter()
@@ -41,10 +41,10 @@ pub(super) async fn prune(
     if old.is_empty() {
         return Ok(());
     }
-    delete(world, template, newest, &old).await?;
+    delete_versions(world, template, newest, &old).await?;
     let kept = kept.iter().filter_map(|(_, version)| {
         let data = version.launch_template_data()?.user_data()?;
-        Some(decoded(data))
+        Some(decode_user_data(data))
     });
     match want.tags.get(INSTANCE_GROUP_TAG) {
         Some(group) => {
@@ -54,18 +54,25 @@ pub(super) async fn prune(
     }
 }
 
-async fn versions(world: &AwsWorld, template: &str) -> Result<Vec<LaunchTemplateVersion>, Failure> {
+async fn list_versions(
+    world: &AwsWorld,
+    template: &str,
+) -> Result<Vec<LaunchTemplateVersion>, Failure> {
     let call = world.clients.ec2.describe_launch_template_versions();
     let pages = call.launch_template_id(template).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    found.called("ec2:DescribeLaunchTemplateVersions")
+    found.classify_call("ec2:DescribeLaunchTemplateVersions")
 }
 
 /// Versions that the group names or that an instance was launched from.
-async fn used(world: &AwsWorld, template: &str, group: &str) -> Result<BTreeSet<i64>, Failure> {
+async fn used_versions(
+    world: &AwsWorld,
+    template: &str,
+    group: &str,
+) -> Result<BTreeSet<i64>, Failure> {
     let call = world.clients.autoscaling.describe_auto_scaling_groups();
     let answer = call.auto_scaling_group_names(group).send().await;
-    let groups = answer.called("autoscaling:DescribeAutoScalingGroups")?;
+    let groups = answer.classify_call("autoscaling:DescribeAutoScalingGroups")?;
     let groups = groups.auto_scaling_groups.unwrap_or_default();
     let named = groups.iter().filter_map(|group| group.launch_template());
     let of_group = named.filter_map(|one| one.version());
@@ -75,7 +82,7 @@ async fn used(world: &AwsWorld, template: &str, group: &str) -> Result<BTreeSet<
     let call = call.filters(filter("tag:aws:ec2launchtemplate:id", template));
     let pages = call.into_paginator().items().send();
     let found: Result<Vec<_>, _> = pages.collect().await;
-    let reservations = found.called("ec2:DescribeInstances")?;
+    let reservations = found.classify_call("ec2:DescribeInstances")?;
     let instances = reservations
         .iter()
         .flat_map(aws_sdk_ec2::types::Reservation::instances);
@@ -91,15 +98,23 @@ async fn used(world: &AwsWorld, template: &str, group: &str) -> Result<BTreeSet<
 }
 
 /// The default version cannot be deleted; nothing of ours uses it, so it moves to the newest.
-async fn delete(world: &AwsWorld, template: &str, newest: i64, old: &[i64]) -> Result<(), Failure> {
+async fn delete_versions(
+    world: &AwsWorld,
+    template: &str,
+    newest: i64,
+    old: &[i64],
+) -> Result<(), Failure> {
     let call = world.clients.ec2.modify_launch_template();
     let call = call
         .launch_template_id(template)
         .default_version(newest.to_string());
-    call.send().await.called("ec2:ModifyLaunchTemplate")?;
+    call.send()
+        .await
+        .classify_call("ec2:ModifyLaunchTemplate")?;
     let versions = old.iter().map(ToString::to_string).collect();
     let call = world.clients.ec2.delete_launch_template_versions();
     let call = call.launch_template_id(template);
     let done = call.set_versions(Some(versions)).send().await;
-    done.called("ec2:DeleteLaunchTemplateVersions").map(drop)
+    done.classify_call("ec2:DeleteLaunchTemplateVersions")
+        .map(drop)
 }

@@ -4,11 +4,12 @@ use super::ec2::is_owned;
 use super::lb_tags::{self, retag, write_tags};
 use super::nat_gateway::needs_internet_gateway;
 use super::{
-    Have, Verbs, after_effect, item, lb_addresses, made, not_ours, physical, physicals, time,
+    Have, Verbs, after_effect, created_ready, lb_addresses, not_ours, observed_item, physical,
+    physical_ids, rfc3339_time,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, absent, answered};
+use aws_client::failure::{Classify, none_if_absent, require_answer};
 use aws_sdk_elasticloadbalancingv2::types::{
     self as elb, LoadBalancerAttribute, LoadBalancerSchemeEnum, LoadBalancerTypeEnum,
 };
@@ -43,7 +44,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<elb::LoadBalancer>, Fa
     let pages = call.into_paginator().items().send();
     let found: Result<Vec<elb::LoadBalancer>, _> = pages.collect().await;
     let prefixes = &world.scope.balancer_prefixes;
-    let mut found = found.called(DESCRIBE)?;
+    let mut found = found.classify_call(DESCRIBE)?;
     found.retain(|one| {
         let name = one.load_balancer_name().unwrap_or_default();
         prefixes.iter().any(|prefix| name.starts_with(prefix))
@@ -52,7 +53,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<elb::LoadBalancer>, Fa
 }
 
 /// Those that the cluster owns, with their attributes.
-pub(crate) async fn complete(
+pub(crate) async fn read_owned_attributes(
     world: &AwsWorld,
     found: Vec<elb::LoadBalancer>,
     tags: &BTreeMap<String, Tags>,
@@ -84,7 +85,7 @@ async fn with_attributes(
     let call = world.clients.elb.describe_load_balancer_attributes();
     let call = call.set_load_balancer_arn(balancer.load_balancer_arn.clone());
     let answer = call.send().await;
-    let answer = answer.called("elasticloadbalancing:DescribeLoadBalancerAttributes")?;
+    let answer = answer.classify_call("elasticloadbalancing:DescribeLoadBalancerAttributes")?;
     let attributes = answer.attributes.unwrap_or_default().into_iter();
     Ok(Raw {
         balancer,
@@ -108,7 +109,7 @@ pub(crate) fn observe(raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
         lb_type: balancer.r#type()?.as_str().to_owned(),
         scheme: balancer.scheme()?.as_str().to_owned(),
         security_groups: names.references::<SecurityGroup>(groups),
-        subnet_mappings: mappings(balancer, names),
+        subnet_mappings: subnet_mappings(balancer, names),
         cross_zone_enabled: on(CROSS_ZONE),
         access_logs: logs.map(|bucket| AccessLogs {
             bucket: bucket.clone(),
@@ -117,13 +118,13 @@ pub(crate) fn observe(raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
         tags: raw.tags.clone(),
     };
     Some(Observed {
-        attrs: attrs(balancer, &raw.addresses),
-        created: time(balancer.created_time()),
-        ..item(lb, balancer.load_balancer_arn()?)
+        attrs: observed_attrs(balancer, &raw.addresses),
+        created: rfc3339_time(balancer.created_time()),
+        ..observed_item(lb, balancer.load_balancer_arn()?)
     })
 }
 
-fn mappings(balancer: &elb::LoadBalancer, names: &Names) -> Vec<SubnetMapping> {
+fn subnet_mappings(balancer: &elb::LoadBalancer, names: &Names) -> Vec<SubnetMapping> {
     let one = |zone: &elb::AvailabilityZone| {
         let address = zone.load_balancer_addresses().first();
         let text = |value: Option<&str>| value.map(ToOwned::to_owned);
@@ -142,7 +143,7 @@ fn mappings(balancer: &elb::LoadBalancer, names: &Names) -> Vec<SubnetMapping> {
     all
 }
 
-fn attrs(balancer: &elb::LoadBalancer, addresses: &BTreeSet<String>) -> Attrs {
+fn observed_attrs(balancer: &elb::LoadBalancer, addresses: &BTreeSet<String>) -> Attrs {
     let joined = addresses.iter().map(String::as_str).collect::<Vec<_>>();
     let joined = Some(joined.join(",")).filter(|joined| !joined.is_empty());
     let known = [
@@ -152,7 +153,7 @@ fn attrs(balancer: &elb::LoadBalancer, addresses: &BTreeSet<String>) -> Attrs {
             balancer.canonical_hosted_zone_id(),
         ),
         ("dns_name", balancer.dns_name()),
-        (cloud::held::ADDRESSES, joined.as_deref()),
+        (cloud::used_load_balancers::ADDRESSES, joined.as_deref()),
     ];
     known
         .into_iter()
@@ -167,8 +168,8 @@ impl Verbs for Lb {
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let call = world.clients.elb.describe_load_balancers();
-        let answer = call.names(&want.name).send().await.called(DESCRIBE);
-        let found = absent(answer)?.and_then(|answer| answer.load_balancers);
+        let answer = call.names(&want.name).send().await.classify_call(DESCRIBE);
+        let found = none_if_absent(answer)?.and_then(|answer| answer.load_balancers);
         let found = found.unwrap_or_default();
         let arns: Vec<String> = found
             .iter()
@@ -176,8 +177,8 @@ impl Verbs for Lb {
             .collect();
         let tags = lb_tags::fetch(&world.clients, &arns).await?;
         let taken = !found.is_empty();
-        let raw = complete(world, found, &tags).await?;
-        let names = Names::around(&want.refs(), refs);
+        let raw = read_owned_attributes(world, found, &tags).await?;
+        let names = Names::for_references(&want.refs(), refs);
         match raw.first() {
             None if taken => {
                 let what = format!("the load balancer {}", want.name);
@@ -195,7 +196,7 @@ impl Verbs for Lb {
     ) -> Result<Put, Failure> {
         let Some(have) = have else {
             let balancer = create(world, want, refs).await?;
-            let arn = answered(balancer.load_balancer_arn.clone(), CREATE)?;
+            let arn = require_answer(balancer.load_balancer_arn.clone(), CREATE)?;
             // What AWS gives a new network load balancer.
             let fresh = Self {
                 cross_zone_enabled: false,
@@ -204,9 +205,9 @@ impl Verbs for Lb {
             };
             after_effect(change_attributes(world, &arn, &fresh, want).await)?;
             return Ok(Put {
-                attrs: attrs(&balancer, &BTreeSet::new()),
+                attrs: observed_attrs(&balancer, &BTreeSet::new()),
                 waiting_for: Some(WAITS_FOR_ADDRESSES.to_owned()),
-                ..made(arn)
+                ..created_ready(arn)
             });
         };
         change(world, &have, want, refs).await?;
@@ -215,7 +216,7 @@ impl Verbs for Lb {
         let moved = have.resource.subnet_mappings != want.subnet_mappings;
         Ok(Put {
             waiting_for: moved.then(|| WAITS_FOR_ADDRESSES.to_owned()),
-            ..made(have.physical)
+            ..created_ready(have.physical)
         })
     }
 
@@ -223,15 +224,20 @@ impl Verbs for Lb {
     async fn ready(world: &AwsWorld, want: &Self, physical: &str) -> Result<Put, Failure> {
         let call = world.clients.elb.describe_load_balancers();
         let answer = call.load_balancer_arns(physical).send().await;
-        let found = answer.called(DESCRIBE)?.load_balancers.unwrap_or_default();
+        let found = answer
+            .classify_call(DESCRIBE)?
+            .load_balancers
+            .unwrap_or_default();
         let mut addresses = lb_addresses::fetch(world, &found).await?;
         let addresses = addresses.remove(physical).unwrap_or_default();
         let all = addresses.len() == want.subnet_mappings.len();
-        let attrs = found.first().map(|balancer| attrs(balancer, &addresses));
+        let attrs = found
+            .first()
+            .map(|balancer| observed_attrs(balancer, &addresses));
         Ok(Put {
             attrs: attrs.unwrap_or_default(),
             waiting_for: (!all).then(|| WAITS_FOR_ADDRESSES.to_owned()),
-            ..made(physical)
+            ..created_ready(physical)
         })
     }
 
@@ -239,7 +245,7 @@ impl Verbs for Lb {
         let call = world.clients.elb.delete_load_balancer();
         let call = call.load_balancer_arn(have.physical).send();
         call.await
-            .called("elasticloadbalancing:DeleteLoadBalancer")?;
+            .classify_call("elasticloadbalancing:DeleteLoadBalancer")?;
         Ok(Removed::Done)
     }
 }
@@ -249,7 +255,7 @@ async fn create(world: &AwsWorld, want: &Lb, refs: &Refs) -> Result<elb::LoadBal
     if scheme == LoadBalancerSchemeEnum::InternetFacing {
         needs_internet_gateway(world, refs, CREATE)?;
     }
-    let groups = physicals(refs, &want.security_groups, CREATE)?;
+    let groups = physical_ids(refs, &want.security_groups, CREATE)?;
     let call = world
         .clients
         .elb
@@ -260,8 +266,8 @@ async fn create(world: &AwsWorld, want: &Lb, refs: &Refs) -> Result<elb::LoadBal
         .set_security_groups(Some(groups))
         .set_subnet_mappings(Some(write_mappings(want, refs)?))
         .set_tags(Some(write_tags(&want.tags)));
-    let made = call.send().await.creating(CREATE)?.load_balancers;
-    answered(made.and_then(|all| all.into_iter().next()), CREATE)
+    let made = call.send().await.classify_creation(CREATE)?.load_balancers;
+    require_answer(made.and_then(|all| all.into_iter().next()), CREATE)
 }
 
 fn write_mappings(want: &Lb, refs: &Refs) -> Result<Vec<elb::SubnetMapping>, Failure> {
@@ -283,11 +289,11 @@ async fn change(
 ) -> Result<(), Failure> {
     if have.resource.security_groups != want.security_groups {
         const CALL: &str = "elasticloadbalancing:SetSecurityGroups";
-        let groups = physicals(refs, &want.security_groups, CALL)?;
+        let groups = physical_ids(refs, &want.security_groups, CALL)?;
         let call = world.clients.elb.set_security_groups();
         let call = call.load_balancer_arn(have.physical);
         let done = call.set_security_groups(Some(groups)).send().await;
-        done.creating(CALL)?;
+        done.classify_creation(CALL)?;
     }
     if have.resource.subnet_mappings != want.subnet_mappings {
         const CALL: &str = "elasticloadbalancing:SetSubnets";
@@ -295,7 +301,7 @@ async fn change(
         let call = world.clients.elb.set_subnets();
         let call = call.load_balancer_arn(have.physical);
         let done = call.set_subnet_mappings(Some(mappings)).send().await;
-        done.creating(CALL)?;
+        done.classify_creation(CALL)?;
     }
     Ok(())
 }
@@ -306,7 +312,7 @@ async fn change_attributes(
     have: &Lb,
     want: &Lb,
 ) -> Result<(), Failure> {
-    let (before, after) = (attributes(have), attributes(want));
+    let (before, after) = (attribute_values(have), attribute_values(want));
     let changed = after.into_iter().filter(|one| !before.contains(one));
     let changed: Vec<LoadBalancerAttribute> = changed
         .map(|(key, value)| {
@@ -322,11 +328,11 @@ async fn change_attributes(
     let call = world.clients.elb.modify_load_balancer_attributes();
     let call = call.load_balancer_arn(arn);
     let done = call.set_attributes(Some(changed)).send().await;
-    done.creating("elasticloadbalancing:ModifyLoadBalancerAttributes")
+    done.classify_creation("elasticloadbalancing:ModifyLoadBalancerAttributes")
         .map(drop)
 }
 
-fn attributes(of: &Lb) -> Vec<(&'static str, String)> {
+fn attribute_values(of: &Lb) -> Vec<(&'static str, String)> {
     let mut all = vec![
         (CROSS_ZONE, of.cross_zone_enabled.to_string()),
         (LOGS, of.access_logs.is_some().to_string()),

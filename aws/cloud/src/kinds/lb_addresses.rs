@@ -17,7 +17,7 @@ pub(crate) async fn fetch(
 ) -> Result<BTreeMap<String, BTreeSet<String>>, Failure> {
     let arns = balancers.iter().filter_map(|one| one.load_balancer_arn());
     let described: BTreeMap<String, &str> = arns
-        .filter_map(|arn| Some((description(arn)?, arn)))
+        .filter_map(|arn| Some((interface_description(arn)?, arn)))
         .collect();
     if described.is_empty() {
         return Ok(BTreeMap::new());
@@ -28,7 +28,7 @@ pub(crate) async fn fetch(
     let pages = call.filters(by.build()).into_paginator().items().send();
     let found: Result<Vec<_>, _> = pages.collect().await;
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for interface in found.called(DESCRIBE)? {
+    for interface in found.classify_call(DESCRIBE)? {
         let arn = interface.description().and_then(|text| described.get(text));
         let address = interface.private_ip_address();
         if let (Some(arn), Some(address)) = (arn, address) {
@@ -40,18 +40,18 @@ pub(crate) async fn fetch(
 }
 
 /// How AWS describes the network interfaces of a balancer: `ELB net/NAME/ID`.
-fn description(arn: &str) -> Option<String> {
+fn interface_description(arn: &str) -> Option<String> {
     let (_, name) = arn.split_once(":loadbalancer/")?;
     Some(format!("ELB {name}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::description;
+    use super::interface_description;
 
     #[test]
     fn interfaces_are_described_by_the_end_of_the_arn() {
         let arn = "arn:aws:elasticloadbalancing:eu-west-1:1:loadbalancer/net/api-x/5cf9";
-        assert_eq!(description(arn).unwrap(), "ELB net/api-x/5cf9");
+        assert_eq!(interface_description(arn).unwrap(), "ELB net/api-x/5cf9");
     }
 }

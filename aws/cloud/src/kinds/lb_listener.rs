@@ -1,10 +1,10 @@
 //! A listener.
 
 use super::lb::Raw as RawBalancer;
-use super::{Have, Verbs, item, made, physical};
+use super::{Have, Verbs, created_ready, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered};
+use aws_client::failure::{Classify, require_answer};
 use aws_sdk_elasticloadbalancingv2::types::{
     self as elb, Action, ActionTypeEnum, Certificate, ProtocolEnum,
 };
@@ -28,7 +28,7 @@ async fn fetch_of(world: &AwsWorld, balancer: &str) -> Result<Vec<elb::Listener>
     let call = world.clients.elb.describe_listeners();
     let pages = call.load_balancer_arn(balancer).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    found.called("elasticloadbalancing:DescribeListeners")
+    found.classify_call("elasticloadbalancing:DescribeListeners")
 }
 
 pub(crate) fn observe(raw: &elb::Listener, names: &Names) -> Option<Observed<Cloud>> {
@@ -36,8 +36,8 @@ pub(crate) fn observe(raw: &elb::Listener, names: &Names) -> Option<Observed<Clo
     let balancer = names.reference::<Lb>(raw.load_balancer_arn()?);
     let (Ref::Own { name, .. } | Ref::Given(name)) = &balancer;
     let target = raw.default_actions().iter().find_map(|action| {
-        let forward = action.forward_config();
-        let weighted = forward.and_then(|one| one.target_groups().first());
+        let forwards = action.forward_config();
+        let weighted = forwards.and_then(|one| one.target_groups().first());
         action
             .target_group_arn()
             .or(weighted.and_then(|one| one.target_group_arn()))
@@ -55,7 +55,7 @@ pub(crate) fn observe(raw: &elb::Listener, names: &Names) -> Option<Observed<Clo
         target_group_arn: names.reference::<LbTargetGroup>(target?),
         load_balancer_arn: balancer,
     };
-    Some(item(listener, raw.listener_arn()?))
+    Some(observed_item(listener, raw.listener_arn()?))
 }
 
 impl Verbs for LbListener {
@@ -66,7 +66,7 @@ impl Verbs for LbListener {
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let balancer = physical(refs, &want.load_balancer_arn, CREATE)?;
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         let found = fetch_of(world, &balancer).await?;
         let same = found.iter().find(|one| one.port() == Some(want.port));
         Ok(same.and_then(|raw| observe(raw, &names)))
@@ -91,11 +91,11 @@ impl Verbs for LbListener {
                 .protocol(protocol)
                 .set_certificates(certificates)
                 .set_ssl_policy(want.ssl_policy.clone())
-                .default_actions(forward(want, refs)?);
+                .default_actions(forward_action(want, refs)?);
             call.send()
                 .await
-                .called("elasticloadbalancing:ModifyListener")?;
-            return Ok(made(have.physical));
+                .classify_call("elasticloadbalancing:ModifyListener")?;
+            return Ok(created_ready(have.physical));
         }
         let call = world
             .clients
@@ -106,21 +106,22 @@ impl Verbs for LbListener {
             .protocol(protocol)
             .set_certificates(certificates)
             .set_ssl_policy(want.ssl_policy.clone())
-            .default_actions(forward(want, refs)?);
-        let listeners = call.send().await.creating(CREATE)?.listeners;
+            .default_actions(forward_action(want, refs)?);
+        let listeners = call.send().await.classify_creation(CREATE)?.listeners;
         let listener = listeners.and_then(|all| all.into_iter().next());
-        answered(listener.and_then(|one| one.listener_arn), CREATE).map(made)
+        require_answer(listener.and_then(|one| one.listener_arn), CREATE).map(created_ready)
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.elb.delete_listener();
         let call = call.listener_arn(have.physical).send();
-        call.await.called("elasticloadbalancing:DeleteListener")?;
+        call.await
+            .classify_call("elasticloadbalancing:DeleteListener")?;
         Ok(Removed::Done)
     }
 }
 
-fn forward(want: &LbListener, refs: &Refs) -> Result<Action, Failure> {
+fn forward_action(want: &LbListener, refs: &Refs) -> Result<Action, Failure> {
     let target = physical(refs, &want.target_group_arn, CREATE)?;
     let action = Action::builder()
         .r#type(ActionTypeEnum::Forward)

@@ -21,7 +21,10 @@ pub(crate) async fn fetch(
     let ask = |arns: &[String]| {
         let call = clients.elb.describe_tags();
         let call = call.set_resource_arns(Some(arns.to_vec())).send();
-        async { call.await.called("elasticloadbalancing:DescribeTags") }
+        async {
+            call.await
+                .classify_call("elasticloadbalancing:DescribeTags")
+        }
     };
     let pages = try_join_all(arns.chunks(PAGE).map(ask)).await?;
     let all = pages
@@ -50,18 +53,20 @@ pub(super) async fn retag(
     have: &Tags,
     want: &Tags,
 ) -> Result<(), Failure> {
-    let changes = TagChanges::between(have, want);
+    let changes = TagChanges::tag_changes_between(have, want);
     if !changes.set.is_empty() {
         let call = world.clients.elb.add_tags().resource_arns(arn);
         let call = call.set_tags(Some(write_tags(&changes.set)));
-        call.send().await.called("elasticloadbalancing:AddTags")?;
+        call.send()
+            .await
+            .classify_call("elasticloadbalancing:AddTags")?;
     }
     if !changes.unset.is_empty() {
         let call = world.clients.elb.remove_tags().resource_arns(arn);
         let call = call.set_tag_keys(Some(changes.unset));
         call.send()
             .await
-            .called("elasticloadbalancing:RemoveTags")?;
+            .classify_call("elasticloadbalancing:RemoveTags")?;
     }
     Ok(())
 }

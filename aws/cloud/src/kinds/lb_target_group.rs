@@ -2,10 +2,10 @@
 
 use super::ec2::is_owned;
 use super::lb_tags::{self, retag, write_tags};
-use super::{Have, Verbs, after_effect, item, made, not_ours, physical};
+use super::{Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, absent, answered};
+use aws_client::failure::{Classify, none_if_absent, require_answer};
 use aws_sdk_elasticloadbalancingv2::types::{self as elb, ProtocolEnum, TargetGroupAttribute};
 use cloud::{Cloud, HealthCheck, Kind, LbTargetGroup, Tags, Vpc};
 use engine::{Failure, Observed, Put, Refs, Removed};
@@ -30,7 +30,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<elb::TargetGroup>, Fai
     let pages = call.into_paginator().items().send();
     let found: Result<Vec<elb::TargetGroup>, _> = pages.collect().await;
     let prefixes = &world.scope.balancer_prefixes;
-    let mut found = found.called(DESCRIBE)?;
+    let mut found = found.classify_call(DESCRIBE)?;
     found.retain(|one| {
         let name = one.target_group_name().unwrap_or_default();
         prefixes.iter().any(|prefix| name.starts_with(prefix))
@@ -39,7 +39,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<elb::TargetGroup>, Fai
 }
 
 /// Those that the cluster owns, with their attributes.
-pub(crate) async fn complete(
+pub(crate) async fn read_owned_attributes(
     world: &AwsWorld,
     found: Vec<elb::TargetGroup>,
     tags: &BTreeMap<String, Tags>,
@@ -59,7 +59,7 @@ async fn with_attributes(
     let call = world.clients.elb.describe_target_group_attributes();
     let call = call.set_target_group_arn(group.target_group_arn.clone());
     let answer = call.send().await;
-    let answer = answer.called("elasticloadbalancing:DescribeTargetGroupAttributes")?;
+    let answer = answer.classify_call("elasticloadbalancing:DescribeTargetGroupAttributes")?;
     let attributes = answer.attributes.unwrap_or_default().into_iter();
     Ok(Raw {
         group,
@@ -96,7 +96,7 @@ pub(crate) fn observe(raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
         },
         tags: raw.tags.clone(),
     };
-    Some(item(target_group, group.target_group_arn()?))
+    Some(observed_item(target_group, group.target_group_arn()?))
 }
 
 impl Verbs for LbTargetGroup {
@@ -106,8 +106,8 @@ impl Verbs for LbTargetGroup {
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let call = world.clients.elb.describe_target_groups();
-        let answer = call.names(&want.name).send().await.called(DESCRIBE);
-        let found = absent(answer)?.and_then(|answer| answer.target_groups);
+        let answer = call.names(&want.name).send().await.classify_call(DESCRIBE);
+        let found = none_if_absent(answer)?.and_then(|answer| answer.target_groups);
         let found = found.unwrap_or_default();
         let arns: Vec<String> = found
             .iter()
@@ -115,8 +115,8 @@ impl Verbs for LbTargetGroup {
             .collect();
         let tags = lb_tags::fetch(&world.clients, &arns).await?;
         let taken = !found.is_empty();
-        let raw = complete(world, found, &tags).await?;
-        let names = Names::around(&want.refs(), refs);
+        let raw = read_owned_attributes(world, found, &tags).await?;
+        let names = Names::for_references(&want.refs(), refs);
         match raw.first() {
             None if taken => {
                 let what = format!("the target group {}", want.name);
@@ -141,18 +141,18 @@ impl Verbs for LbTargetGroup {
                 ..want.clone()
             };
             after_effect(change(world, &arn, &fresh, want).await)?;
-            return Ok(made(arn));
+            return Ok(created_ready(arn));
         };
         change(world, have.physical, have.resource, want).await?;
         retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-        Ok(made(have.physical))
+        Ok(created_ready(have.physical))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.elb.delete_target_group();
         let call = call.target_group_arn(have.physical).send();
         call.await
-            .called("elasticloadbalancing:DeleteTargetGroup")?;
+            .classify_call("elasticloadbalancing:DeleteTargetGroup")?;
         Ok(Removed::Done)
     }
 }
@@ -176,9 +176,9 @@ async fn create(world: &AwsWorld, want: &LbTargetGroup, refs: &Refs) -> Result<S
         .health_check_protocol(ProtocolEnum::from(health.health_check_protocol.as_str()))
         .unhealthy_threshold_count(health.unhealthy_threshold_count)
         .set_tags(Some(write_tags(&want.tags)));
-    let groups = call.send().await.creating(CALL)?.target_groups;
+    let groups = call.send().await.classify_creation(CALL)?.target_groups;
     let group = groups.and_then(|all| all.into_iter().next());
-    answered(group.and_then(|one| one.target_group_arn), CALL)
+    require_answer(group.and_then(|one| one.target_group_arn), CALL)
 }
 
 async fn change(
@@ -203,10 +203,10 @@ async fn change(
             .unhealthy_threshold_count(health.unhealthy_threshold_count);
         call.send()
             .await
-            .called("elasticloadbalancing:ModifyTargetGroup")?;
+            .classify_call("elasticloadbalancing:ModifyTargetGroup")?;
     }
-    let before = attributes(have);
-    let changed = attributes(want)
+    let before = attribute_values(have);
+    let changed = attribute_values(want)
         .into_iter()
         .filter(|one| !before.contains(one));
     let changed: Vec<TargetGroupAttribute> = changed
@@ -221,7 +221,7 @@ async fn change(
         let call = world.clients.elb.modify_target_group_attributes();
         let call = call.target_group_arn(arn);
         let done = call.set_attributes(Some(changed)).send().await;
-        done.called("elasticloadbalancing:ModifyTargetGroupAttributes")?;
+        done.classify_call("elasticloadbalancing:ModifyTargetGroupAttributes")?;
     }
     Ok(())
 }
@@ -232,7 +232,7 @@ fn checked_port(health: &HealthCheck) -> String {
     port.map_or_else(|| "traffic-port".to_owned(), |port| port.to_string())
 }
 
-fn attributes(of: &LbTargetGroup) -> [(&'static str, String); 2] {
+fn attribute_values(of: &LbTargetGroup) -> [(&'static str, String); 2] {
     [
         (TERMINATION, of.connection_termination.to_string()),
         (DELAY, of.deregistration_delay_seconds.to_string()),

@@ -2,7 +2,9 @@
 //! written once the hooks are as it says: where it is the wanted one, the hooks are not read.
 
 use super::autoscaling::{is_going, write_tags};
-use super::{Have, Verbs, after_effect, expected, item, made, physical, same};
+use super::{
+    Have, Verbs, after_effect, created_ready, desired_of_kind, find_same, observed_item, physical,
+};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::Classify;
@@ -27,26 +29,26 @@ pub(crate) async fn fetch(
         let wanted = wanted_group(world, name)?;
         (!is_sealed(world, wanted, group)).then_some(name)
     });
-    let found = try_join_all(unsure.map(|name| describe(world, name))).await?;
+    let found = try_join_all(unsure.map(|name| describe_hooks(world, name))).await?;
     Ok(found.into_iter().flatten().collect())
 }
 
 /// True if the digest on the group is that of the wanted hooks, and is to be believed.
 fn is_sealed(world: &AwsWorld, wanted: &AutoscalingGroup, group: &asg::AutoScalingGroup) -> bool {
-    !world.scope.refresh && digest(wanted) == seen(group)
+    !world.scope.refresh && wanted_digest(wanted) == observed_digest(group)
 }
 
 fn wanted_group<'a>(world: &'a AwsWorld, name: &str) -> Option<&'a AutoscalingGroup> {
-    expected::<AutoscalingGroup>(world).find(|one| one.auto_scaling_group_name == name)
+    desired_of_kind::<AutoscalingGroup>(world).find(|one| one.auto_scaling_group_name == name)
 }
 
-fn digest(of: &AutoscalingGroup) -> Option<&str> {
+fn wanted_digest(of: &AutoscalingGroup) -> Option<&str> {
     let mut tags = of.tags.iter();
     let tag = tags.find(|tag| tag.key == HOOKS_TAG)?;
     Some(&tag.value)
 }
 
-fn seen(group: &asg::AutoScalingGroup) -> Option<&str> {
+fn observed_digest(group: &asg::AutoScalingGroup) -> Option<&str> {
     let mut tags = group.tags().iter();
     tags.find(|tag| tag.key() == Some(HOOKS_TAG))?.value()
 }
@@ -59,13 +61,13 @@ fn wanted_hooks<'a>(
     let of = move |hook: &&AutoscalingLifecycleHook| match &hook.auto_scaling_group_name {
         Ref::Own { name, .. } | Ref::Given(name) => name == group,
     };
-    expected::<AutoscalingLifecycleHook>(world).filter(of)
+    desired_of_kind::<AutoscalingLifecycleHook>(world).filter(of)
 }
 
-async fn describe(world: &AwsWorld, group: &str) -> Result<Vec<asg::LifecycleHook>, Failure> {
+async fn describe_hooks(world: &AwsWorld, group: &str) -> Result<Vec<asg::LifecycleHook>, Failure> {
     let call = world.clients.autoscaling.describe_lifecycle_hooks();
     let answer = call.auto_scaling_group_name(group).send().await;
-    let hooks = answer.called("autoscaling:DescribeLifecycleHooks")?;
+    let hooks = answer.classify_call("autoscaling:DescribeLifecycleHooks")?;
     Ok(hooks.lifecycle_hooks.unwrap_or_default())
 }
 
@@ -82,13 +84,14 @@ pub(crate) fn observe_sealed(
     });
     names
         .flat_map(|group| {
-            wanted_hooks(world, group)
-                .map(move |hook| item(hook.clone(), id(group, &hook.lifecycle_hook_name)))
+            wanted_hooks(world, group).map(move |hook| {
+                observed_item(hook.clone(), physical_id(group, &hook.lifecycle_hook_name))
+            })
         })
         .collect()
 }
 
-fn id(group: &str, hook: &str) -> String {
+fn physical_id(group: &str, hook: &str) -> String {
     format!("{group}{BETWEEN}{hook}")
 }
 
@@ -102,17 +105,17 @@ pub(crate) fn observe(raw: &asg::LifecycleHook, names: &Names) -> Option<Observe
         heartbeat_timeout: raw.heartbeat_timeout().unwrap_or_default(),
         lifecycle_transition: raw.lifecycle_transition().unwrap_or_default().to_owned(),
     };
-    Some(item(hook, id(group, name)))
+    Some(observed_item(hook, physical_id(group, name)))
 }
 
 /// Writes the digest on the group if all its wanted hooks, and no others, are there as wanted.
-pub(super) async fn seal(world: &AwsWorld, group: &str) -> Result<(), Failure> {
+pub(super) async fn write_digest_if_settled(world: &AwsWorld, group: &str) -> Result<(), Failure> {
     let Some(wanted) = wanted_group(world, group) else {
         return Ok(());
     };
     let mut names = Names::default();
     names.insert(wanted.id(), group);
-    let found = describe(world, group).await?;
+    let found = describe_hooks(world, group).await?;
     let mut found: Vec<Cloud> = found
         .iter()
         .filter_map(|raw| Some(observe(raw, &names)?.resource))
@@ -142,7 +145,8 @@ async fn write_digest(
     }
     let call = world.clients.autoscaling.create_or_update_tags();
     let done = call.set_tags(Some(write_tags(group, digest))).send().await;
-    done.creating("autoscaling:CreateOrUpdateTags").map(drop)
+    done.classify_creation("autoscaling:CreateOrUpdateTags")
+        .map(drop)
 }
 
 impl Verbs for AutoscalingLifecycleHook {
@@ -153,10 +157,10 @@ impl Verbs for AutoscalingLifecycleHook {
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         const CALL: &str = "autoscaling:DescribeLifecycleHooks";
         let group = physical(refs, &want.auto_scaling_group_name, CALL)?;
-        let names = Names::around(&want.refs(), refs);
-        let found = describe(world, &group).await?;
+        let names = Names::for_references(&want.refs(), refs);
+        let found = describe_hooks(world, &group).await?;
         let items = found.iter().filter_map(|raw| observe(raw, &names));
-        Ok(same(items, &want.id()))
+        Ok(find_same(items, &want.id()))
     }
 
     async fn put(
@@ -176,15 +180,18 @@ impl Verbs for AutoscalingLifecycleHook {
             .default_result(&want.default_result)
             .heartbeat_timeout(want.heartbeat_timeout)
             .lifecycle_transition(&want.lifecycle_transition);
-        call.send().await.creating(CALL)?;
+        call.send().await.classify_creation(CALL)?;
         // The only hook of a new group needs no look at the others.
         let only = wanted_hooks(world, &group).count() == 1 && have.is_none();
         let sealed = match wanted_group(world, &group).filter(|_| only) {
             Some(wanted) => write_digest(world, &group, wanted).await,
-            None => seal(world, &group).await,
+            None => write_digest_if_settled(world, &group).await,
         };
         after_effect(sealed)?;
-        Ok(made(id(&group, &want.lifecycle_hook_name)))
+        Ok(created_ready(physical_id(
+            &group,
+            &want.lifecycle_hook_name,
+        )))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
@@ -194,8 +201,8 @@ impl Verbs for AutoscalingLifecycleHook {
         let call = world.clients.autoscaling.delete_lifecycle_hook();
         let call = call.auto_scaling_group_name(group);
         let done = call.lifecycle_hook_name(hook).send().await;
-        done.called("autoscaling:DeleteLifecycleHook")?;
-        after_effect(seal(world, group).await)?;
+        done.classify_call("autoscaling:DeleteLifecycleHook")?;
+        after_effect(write_digest_if_settled(world, group).await)?;
         Ok(Removed::Done)
     }
 }

@@ -43,7 +43,7 @@ pub(crate) mod vpc_cidr;
 pub(crate) mod vpc_endpoint;
 
 use crate::world::AwsWorld;
-use aws_client::failure::own;
+use aws_client::failure::local_failure;
 use cloud::{Cloud, Kind, match_kind};
 use engine::{Attrs, Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Resource};
 use sha2::{Digest, Sha256};
@@ -74,7 +74,7 @@ pub(crate) trait Verbs: Kind {
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure>;
 
     async fn ready(_world: &AwsWorld, _want: &Self, physical: &str) -> Result<Put, Failure> {
-        Ok(made(physical))
+        Ok(created_ready(physical))
     }
 
     async fn gone(_world: &AwsWorld, _have: Have<'_, Self>) -> Result<Removed, Failure> {
@@ -83,7 +83,7 @@ pub(crate) trait Verbs: Kind {
 }
 
 impl<'a, K: Kind> Have<'a, K> {
-    fn of(observed: &'a Observed<Cloud>) -> Option<Self> {
+    fn from_observed(observed: &'a Observed<Cloud>) -> Option<Self> {
         Some(Self {
             resource: K::of(&observed.resource)?,
             physical: &observed.physical,
@@ -108,7 +108,7 @@ pub(crate) async fn put(
     have: Option<&Observed<Cloud>>,
     refs: &Refs,
 ) -> Result<Put, Failure> {
-    match_kind!(want, want => Box::pin(Verbs::put(world, want, have.and_then(Have::of), refs)).await)
+    match_kind!(want, want => Box::pin(Verbs::put(world, want, have.and_then(Have::from_observed), refs)).await)
 }
 
 pub(crate) async fn remove(world: &AwsWorld, have: &Observed<Cloud>) -> Result<Removed, Failure> {
@@ -140,12 +140,17 @@ pub(crate) async fn gone(world: &AwsWorld, have: &Observed<Cloud>) -> Result<Rem
 }
 
 /// What the spec wants of that kind.
-pub(crate) fn expected<'a, K: Kind + 'a>(world: &'a AwsWorld) -> impl Iterator<Item = &'a K> {
+pub(crate) fn desired_of_kind<'a, K: Kind + 'a>(
+    world: &'a AwsWorld,
+) -> impl Iterator<Item = &'a K> {
     world.scope.expect.iter().filter_map(K::of)
 }
 
 /// An object as observed, without attributes.
-pub(crate) fn item(resource: impl Into<Cloud>, physical: impl Into<String>) -> Observed<Cloud> {
+pub(crate) fn observed_item(
+    resource: impl Into<Cloud>,
+    physical: impl Into<String>,
+) -> Observed<Cloud> {
     Observed {
         resource: resource.into(),
         physical: physical.into(),
@@ -157,20 +162,19 @@ pub(crate) fn item(resource: impl Into<Cloud>, physical: impl Into<String>) -> O
 }
 
 /// When AWS made something, in RFC 3339.
-pub(crate) fn time(at: Option<&aws_smithy_types::DateTime>) -> Option<String> {
+pub(crate) fn rfc3339_time(at: Option<&aws_smithy_types::DateTime>) -> Option<String> {
     at.and_then(|at| at.fmt(aws_smithy_types::date_time::Format::DateTime).ok())
 }
 
 /// The one of these that `want` would be.
-pub(crate) fn same(
+pub(crate) fn find_same(
     items: impl IntoIterator<Item = Observed<Cloud>>,
     want: &Id,
 ) -> Option<Observed<Cloud>> {
     items.into_iter().find(|item| item.resource.id() == *want)
 }
 
-/// Made and usable.
-pub(crate) fn made(physical: impl Into<String>) -> Put {
+pub(crate) fn created_ready(physical: impl Into<String>) -> Put {
     Put {
         physical: physical.into(),
         attrs: Attrs::new(),
@@ -182,12 +186,12 @@ pub(crate) fn made(physical: impl Into<String>) -> Put {
 pub(crate) fn physical(refs: &Refs, of: &Ref, call: &str) -> Result<String, Failure> {
     refs.physical(of).ok_or_else(|| {
         let what = of.id().map_or_else(String::new, |id| id.to_string());
-        own(Class::Invalid, call, format!("{what} does not exist"))
+        local_failure(Class::Invalid, call, format!("{what} does not exist"))
     })
 }
 
 /// The physical ids behind several references.
-pub(crate) fn physicals<'a>(
+pub(crate) fn physical_ids<'a>(
     refs: &Refs,
     of: impl IntoIterator<Item = &'a Ref>,
     call: &str,
@@ -207,7 +211,7 @@ pub(crate) fn after_effect<T>(result: Result<T, Failure>) -> Result<T, Failure> 
 
 /// The name is taken by something that does not carry the cluster's tag.
 pub(crate) fn not_ours(world: &AwsWorld, call: &str, what: &str) -> Failure {
-    let mut failure = own(
+    let mut failure = local_failure(
         Class::Invalid,
         call,
         format!(
@@ -221,7 +225,7 @@ pub(crate) fn not_ours(world: &AwsWorld, call: &str, what: &str) -> Failure {
 }
 
 /// A client token: the same when an interrupted run is repeated, another once the object was made and removed.
-pub(crate) fn token(world: &AwsWorld, id: &Id, of: &[&str]) -> String {
+pub(crate) fn client_token(world: &AwsWorld, id: &Id, of: &[&str]) -> String {
     let scope = &world.scope;
     let parts = [
         scope.account.as_str(),
@@ -235,7 +239,7 @@ pub(crate) fn token(world: &AwsWorld, id: &Id, of: &[&str]) -> String {
         digest.update(part.as_bytes());
         digest.update([0]);
     }
-    let mut token = aws_client::store::hex(&digest.finalize());
+    let mut token = aws_client::store::to_hex(&digest.finalize());
     token.truncate(40);
     token
 }

@@ -1,11 +1,14 @@
 //! A NAT gateway: minutes to come, minutes to go.
 
-use super::ec2::{filter, named, owned, read_tags, retag, tagged};
+use super::ec2::{filter, name_filter, owned_filter, read_tags, retag, tag_specification};
 use super::internet_gateway::VPC;
-use super::{Have, Verbs, expected, item, made, physical, same, time, token};
+use super::{
+    Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item, physical,
+    rfc3339_time,
+};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, absent, answered, own};
+use aws_client::failure::{Classify, local_failure, none_if_absent, require_answer};
 use aws_sdk_ec2::types::{self, Filter, NatGatewayState, ResourceType};
 use cloud::{Cloud, Eip, InternetGateway, Kind, NatGateway, Subnet};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
@@ -20,14 +23,14 @@ pub(crate) async fn fetch(
     let call = world.clients.ec2.describe_nat_gateways();
     let call = more.into_iter().fold(call, aws_sdk_ec2::operation::describe_nat_gateways::builders::DescribeNatGatewaysFluentBuilder::filter);
     let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
-    found.called(DESCRIBE)
+    found.classify_call(DESCRIBE)
 }
 
 /// Those that are there or will be: a failed or deleted gateway is listed for another hour.
-pub(crate) fn alive(world: &AwsWorld) -> Vec<Filter> {
+pub(crate) fn alive_filter(world: &AwsWorld) -> Vec<Filter> {
     let states = Filter::builder().name("state");
     let states = states.values("pending").values("available").build();
-    vec![owned(world), states]
+    vec![owned_filter(world), states]
 }
 
 pub(crate) fn observe(raw: &types::NatGateway, names: &Names) -> Option<Observed<Cloud>> {
@@ -41,8 +44,8 @@ pub(crate) fn observe(raw: &types::NatGateway, names: &Names) -> Option<Observed
         tags,
     };
     Some(Observed {
-        created: time(raw.create_time()),
-        ..item(gateway, raw.nat_gateway_id()?)
+        created: rfc3339_time(raw.create_time()),
+        ..observed_item(gateway, raw.nat_gateway_id()?)
     })
 }
 
@@ -52,11 +55,11 @@ impl Verbs for NatGateway {
         want: &Self,
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let names = Names::around(&want.refs(), refs);
-        let mut by = alive(world);
-        by.push(named(&want.name));
+        let names = Names::for_references(&want.refs(), refs);
+        let mut by = alive_filter(world);
+        by.push(name_filter(&want.name));
         let found = fetch(world, by).await?;
-        Ok(same(
+        Ok(find_same(
             found.iter().filter_map(|raw| observe(raw, &names)),
             &want.id(),
         ))
@@ -71,7 +74,7 @@ impl Verbs for NatGateway {
         const CALL: &str = "ec2:CreateNatGateway";
         if let Some(have) = have {
             retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-            return Ok(made(have.physical));
+            return Ok(created_ready(have.physical));
         }
         needs_internet_gateway(world, refs, CALL)?;
         let subnet = physical(refs, &want.subnet_id, CALL)?;
@@ -80,55 +83,55 @@ impl Verbs for NatGateway {
             .clients
             .ec2
             .create_nat_gateway()
-            .client_token(token(world, &want.id(), &[&subnet, &address]))
+            .client_token(client_token(world, &want.id(), &[&subnet, &address]))
             .subnet_id(subnet)
             .allocation_id(address)
-            .tag_specifications(tagged(ResourceType::Natgateway, &want.tags));
-        let answer = call.send().await.creating(CALL)?;
-        let gateway = answered(answer.nat_gateway, CALL)?;
-        let id = answered(gateway.nat_gateway_id.clone(), CALL)?;
-        state(&gateway, &id)
+            .tag_specifications(tag_specification(ResourceType::Natgateway, &want.tags));
+        let answer = call.send().await.classify_creation(CALL)?;
+        let gateway = require_answer(answer.nat_gateway, CALL)?;
+        let id = require_answer(gateway.nat_gateway_id.clone(), CALL)?;
+        put_state(&gateway, &id)
     }
 
     async fn ready(world: &AwsWorld, _want: &Self, physical: &str) -> Result<Put, Failure> {
         let found = fetch(world, vec![filter("nat-gateway-id", physical)]).await?;
         match found.first() {
-            Some(gateway) => state(gateway, physical),
-            None => Err(own(Class::Gone, DESCRIBE, "it is not there")),
+            Some(gateway) => put_state(gateway, physical),
+            None => Err(local_failure(Class::Gone, DESCRIBE, "it is not there")),
         }
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.delete_nat_gateway();
         let call = call.nat_gateway_id(have.physical).send();
-        call.await.called("ec2:DeleteNatGateway")?;
-        Ok(going())
+        call.await.classify_call("ec2:DeleteNatGateway")?;
+        Ok(deletion_pending())
     }
 
     async fn gone(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let by = vec![filter("nat-gateway-id", have.physical)];
-        let found = absent(fetch(world, by).await)?.unwrap_or_default();
+        let found = none_if_absent(fetch(world, by).await)?.unwrap_or_default();
         let there = |one: &types::NatGateway| one.state() != Some(&NatGatewayState::Deleted);
         Ok(if found.iter().any(there) {
-            going()
+            deletion_pending()
         } else {
             Removed::Done
         })
     }
 }
 
-fn going() -> Removed {
+fn deletion_pending() -> Removed {
     Removed::Waiting("the NAT gateway to let go of its address".to_owned())
 }
 
-fn state(gateway: &types::NatGateway, id: &str) -> Result<Put, Failure> {
-    let mut put = made(id);
+fn put_state(gateway: &types::NatGateway, id: &str) -> Result<Put, Failure> {
+    let mut put = created_ready(id);
     match gateway.state() {
         Some(NatGatewayState::Available) => {}
         Some(NatGatewayState::Failed | NatGatewayState::Deleted | NatGatewayState::Deleting) => {
             let code = gateway.failure_code().unwrap_or_default().to_owned();
             let why = gateway.failure_message().unwrap_or("it is being deleted");
-            let mut failure = own(Class::Invalid, "ec2:CreateNatGateway", why);
+            let mut failure = local_failure(Class::Invalid, "ec2:CreateNatGateway", why);
             failure.code = code;
             return Err(failure);
         }
@@ -145,8 +148,8 @@ pub(crate) fn needs_internet_gateway(
     call: &str,
 ) -> Result<(), Failure> {
     let detached = |one: &&InternetGateway| refs.attr(&one.id(), VPC).is_none();
-    match expected::<InternetGateway>(world).find(detached) {
-        Some(_) => Err(own(
+    match desired_of_kind::<InternetGateway>(world).find(detached) {
+        Some(_) => Err(local_failure(
             Class::NotYet,
             call,
             "the internet gateway is not attached yet",

@@ -3,10 +3,10 @@
 
 use super::ec2::filter;
 use super::route_table::fetch;
-use super::{Have, Verbs, expected, item, made, physical};
+use super::{Have, Verbs, created_ready, desired_of_kind, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, own};
+use aws_client::failure::{Classify, local_failure};
 use aws_sdk_ec2::types;
 use cloud::{Cloud, InternetGateway, Kind, NatGateway, Route, RouteTable, RouteTarget};
 use engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
@@ -22,15 +22,15 @@ pub(crate) fn observe(
     names: &Names,
 ) -> Vec<Observed<Cloud>> {
     let one = |route: &types::Route| {
-        let destination = destination(route)?;
+        let destination = route_destination(route)?;
         let table = names.reference::<RouteTable>(raw.route_table_id()?);
-        let wanted = expected::<Route>(world)
+        let wanted = desired_of_kind::<Route>(world)
             .find(|want| want.route_table_id == table && want.destination == destination);
         let more = &world.scope.route_destinations;
         let ours = wanted.is_some()
             || DEFAULT.contains(&destination)
             || more.iter().any(|one| one == destination);
-        let target = target(route, names).filter(|_| ours)?;
+        let target = route_target(route, names).filter(|_| ours)?;
         let physical = format!("{}{BETWEEN}{destination}", raw.route_table_id()?);
         let route = Route {
             name: wanted.map_or_else(
@@ -41,7 +41,7 @@ pub(crate) fn observe(
             destination: destination.to_owned(),
             target,
         };
-        Some(item(route, physical))
+        Some(observed_item(route, physical))
     };
     raw.routes().iter().filter_map(one).collect()
 }
@@ -56,14 +56,14 @@ fn canonical_name(world: &AwsWorld, table: &Ref, destination: &str) -> String {
     }
 }
 
-fn destination(route: &types::Route) -> Option<&str> {
+fn route_destination(route: &types::Route) -> Option<&str> {
     route
         .destination_cidr_block()
         .or(route.destination_ipv6_cidr_block())
 }
 
 /// Where it leads; `None` for what every table has by itself.
-fn target(route: &types::Route, names: &Names) -> Option<RouteTarget> {
+fn route_target(route: &types::Route, names: &Names) -> Option<RouteTarget> {
     let given = |id: &str| Ref::Given(id.to_owned());
     Some(if let Some(id) = route.nat_gateway_id() {
         RouteTarget::NatGatewayId(names.reference::<NatGateway>(id))
@@ -89,7 +89,7 @@ impl Verbs for Route {
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let table = physical(refs, &want.route_table_id, "ec2:DescribeRouteTables")?;
         let found = fetch(world, vec![filter("route-table-id", table)]).await?;
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         let mut items = found.iter().flat_map(|raw| observe(world, raw, &names));
         Ok(items.find_map(|mut item| {
             let Cloud::Route(one) = &mut item.resource else {
@@ -107,7 +107,7 @@ impl Verbs for Route {
         refs: &Refs,
     ) -> Result<Put, Failure> {
         let table = physical(refs, &want.route_table_id, "ec2:CreateRoute")?;
-        let made = made(format!("{table}{BETWEEN}{}", want.destination));
+        let made = created_ready(format!("{table}{BETWEEN}{}", want.destination));
         if have.is_some() {
             replace(world, want, &table, refs).await?;
         } else {
@@ -119,7 +119,11 @@ impl Verbs for Route {
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         const CALL: &str = "ec2:DeleteRoute";
         let Some((table, destination)) = have.physical.split_once(BETWEEN) else {
-            return Err(own(Class::Invalid, CALL, "no table in the route's id"));
+            return Err(local_failure(
+                Class::Invalid,
+                CALL,
+                "no table in the route's id",
+            ));
         };
         let call = world.clients.ec2.delete_route().route_table_id(table);
         let call = if destination.contains(':') {
@@ -127,7 +131,7 @@ impl Verbs for Route {
         } else {
             call.destination_cidr_block(destination)
         };
-        call.send().await.called(CALL)?;
+        call.send().await.classify_call(CALL)?;
         Ok(Removed::Done)
     }
 }
@@ -149,7 +153,7 @@ async fn create(world: &AwsWorld, want: &Route, table: &str, refs: &Refs) -> Res
         RouteTarget::VpcPeeringConnectionId(_) => call.vpc_peering_connection_id(to),
         RouteTarget::EgressOnlyInternetGatewayId(_) => call.egress_only_internet_gateway_id(to),
     };
-    call.send().await.creating(CALL).map(drop)
+    call.send().await.classify_creation(CALL).map(drop)
 }
 
 async fn replace(world: &AwsWorld, want: &Route, table: &str, refs: &Refs) -> Result<(), Failure> {
@@ -169,5 +173,5 @@ async fn replace(world: &AwsWorld, want: &Route, table: &str, refs: &Refs) -> Re
         RouteTarget::VpcPeeringConnectionId(_) => call.vpc_peering_connection_id(to),
         RouteTarget::EgressOnlyInternetGatewayId(_) => call.egress_only_internet_gateway_id(to),
     };
-    call.send().await.creating(CALL).map(drop)
+    call.send().await.classify_creation(CALL).map(drop)
 }

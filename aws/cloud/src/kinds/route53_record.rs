@@ -1,8 +1,8 @@
 //! Route 53 records.
 
-use super::{Have, Verbs, expected, item, made, same};
+use super::{Have, Verbs, created_ready, desired_of_kind, find_same, observed_item};
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, own};
+use aws_client::failure::{Classify, local_failure};
 use aws_sdk_route53::operation::change_resource_record_sets::ChangeResourceRecordSetsError;
 use aws_sdk_route53::types::{self, Change, ChangeAction, ChangeBatch, ResourceRecord, RrType};
 use cloud::{AliasTarget, Cloud, Kind, Lb, Route53Record, Variant};
@@ -22,23 +22,23 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::ResourceRecordS
     let cluster = &world.scope.cluster;
     let suffix = format!(".{cluster}");
     let below = |name: &str| name == cluster || name.ends_with(&suffix);
-    let mut found = list(world, zone, cluster, below).await?;
+    let mut found = list_records(world, zone, cluster, below).await?;
     let elsewhere = world.scope.record_names.iter().filter(|name| !below(name));
     for name in elsewhere {
-        found.extend(list(world, zone, name, |one| one == name).await?);
+        found.extend(list_records(world, zone, name, |one| one == name).await?);
     }
     Ok(found)
 }
 
 /// The records from `first` on whose names are `among` what is asked for: Route 53 lists them by reversed name, so
 /// those below a name stand together.
-async fn list(
+async fn list_records(
     world: &AwsWorld,
     zone: &str,
     first: &str,
     among: impl Fn(&str) -> bool,
 ) -> Result<Vec<types::ResourceRecordSet>, Failure> {
-    let among = |one: &types::ResourceRecordSet| among(&plain(one.name()));
+    let among = |one: &types::ResourceRecordSet| among(&plain_name(one.name()));
     let (mut found, mut next) = (Vec::new(), Some((first.to_owned(), None, None)));
     while let Some((name, kind, set)) = next.take() {
         let call = world.clients.route53.list_resource_record_sets();
@@ -46,7 +46,10 @@ async fn list(
         let call = call
             .set_start_record_type(kind)
             .set_start_record_identifier(set);
-        let page = call.send().await.called("route53:ListResourceRecordSets")?;
+        let page = call
+            .send()
+            .await
+            .classify_call("route53:ListResourceRecordSets")?;
         let last = page.resource_record_sets().last();
         let past = last.is_some_and(|last| !among(last));
         found.extend(page.resource_record_sets.into_iter().filter(among));
@@ -59,7 +62,7 @@ async fn list(
 }
 
 /// A name as people write it: no dot at the end, no octal for the asterisk.
-fn plain(name: &str) -> String {
+fn plain_name(name: &str) -> String {
     name.trim_end_matches('.').replace("\\052", "*")
 }
 
@@ -68,7 +71,7 @@ pub(crate) fn observe(
     raw: &types::ResourceRecordSet,
     balancers: &Balancers,
 ) -> Option<Observed<Cloud>> {
-    let name = plain(raw.name());
+    let name = plain_name(raw.name());
     let ours = world.scope.record_names.contains(&name) && TYPES.contains(raw.r#type());
     // Weighted and located records are the user's.
     if !ours || raw.set_identifier().is_some() {
@@ -77,17 +80,17 @@ pub(crate) fn observe(
     let zone = world.scope.hosted_zone.clone()?;
     let record_type = raw.r#type().as_str().to_owned();
     let physical = format!("{zone}/{name}/{record_type}");
-    let wanted = expected::<Route53Record>(world)
+    let wanted = desired_of_kind::<Route53Record>(world)
         .find(|one| one.name == name && one.record_type == record_type);
     // What protokube publishes is not wanted here and yet stays, until the cluster goes.
-    if wanted.is_none() && raw.alias_target().is_none() && !world.scope.deleting() {
+    if wanted.is_none() && raw.alias_target().is_none() && !world.scope.is_deletion() {
         return None;
     }
     // Who else publishes the values changes them as it likes.
     let of_others =
         wanted.filter(|one| one.resource_records.is_none() && one.alias_target.is_none());
     if let Some(wanted) = of_others.filter(|_| raw.alias_target().is_none()) {
-        return Some(item(wanted.clone(), physical));
+        return Some(observed_item(wanted.clone(), physical));
     }
     let alias = raw.alias_target();
     let mut values: Vec<String> = raw
@@ -105,13 +108,13 @@ pub(crate) fn observe(
         initial: Vec::new(),
         ttl: raw.ttl(),
     };
-    Some(item(record, physical))
+    Some(observed_item(record, physical))
 }
 
 /// AWS names the balancer by its DNS name only, here with a dot behind, in lower case, and at times with
 /// `dualstack.` before.
 fn read_alias(alias: &types::AliasTarget, balancers: &Balancers) -> AliasTarget {
-    let name = plain(alias.dns_name());
+    let name = plain_name(alias.dns_name());
     let short = name.strip_prefix("dualstack.").unwrap_or(&name);
     let found = balancers.get(&short.to_lowercase());
     let (of, dns_name) = match found {
@@ -120,8 +123,8 @@ fn read_alias(alias: &types::AliasTarget, balancers: &Balancers) -> AliasTarget 
     };
     AliasTarget {
         of,
-        dns_name: Text::known(dns_name),
-        hosted_zone_id: Text::known(alias.hosted_zone_id()),
+        dns_name: Text::literal(dns_name),
+        hosted_zone_id: Text::literal(alias.hosted_zone_id()),
         evaluate_target_health: alias.evaluate_target_health(),
     }
 }
@@ -130,7 +133,7 @@ fn read_alias(alias: &types::AliasTarget, balancers: &Balancers) -> AliasTarget 
 pub(crate) type Balancers = BTreeMap<String, (Id, String)>;
 
 /// The balancers among these objects.
-pub(crate) fn balancers(of: &[Observed<Cloud>]) -> Balancers {
+pub(crate) fn balancers_by_name(of: &[Observed<Cloud>]) -> Balancers {
     let one = |item: &Observed<Cloud>| {
         let id = Lb::of(&item.resource)?.id();
         let name = item.attrs.get(DNS_NAME)?.clone();
@@ -158,7 +161,7 @@ impl Verbs for Route53Record {
         let items = found
             .iter()
             .filter_map(|raw| observe(world, raw, &balancers));
-        Ok(same(items, &want.id()))
+        Ok(find_same(items, &want.id()))
     }
 
     /// Values that others publish are written once, and only if nothing is there.
@@ -173,14 +176,14 @@ impl Verbs for Route53Record {
         } else {
             ChangeAction::Create
         };
-        let set = write(want)?;
+        let set = record_set_request(want)?;
         match change(world, &want.hosted_zone_id, action, set).await {
             Err(mut failure) if failure.message.contains("already exists") => {
                 failure.class = Class::Exists;
                 Err(failure)
             }
             done => done.map(|()| {
-                made(format!(
+                created_ready(format!(
                     "{}/{}/{}",
                     want.hosted_zone_id, want.name, want.record_type
                 ))
@@ -193,7 +196,7 @@ impl Verbs for Route53Record {
         let record = have.resource;
         let found = fetch(world).await?;
         let exact = found.into_iter().find(|one| {
-            plain(one.name()) == record.name
+            plain_name(one.name()) == record.name
                 && one.r#type().as_str() == record.record_type
                 && one.set_identifier().is_none()
         });
@@ -204,12 +207,15 @@ impl Verbs for Route53Record {
     }
 }
 
-fn write(want: &Route53Record) -> Result<types::ResourceRecordSet, Failure> {
-    let bug =
-        |error: aws_sdk_route53::error::BuildError| own(Class::Invalid, CHANGE, error.to_string());
+fn record_set_request(want: &Route53Record) -> Result<types::ResourceRecordSet, Failure> {
+    let bug = |error: aws_sdk_route53::error::BuildError| {
+        local_failure(Class::Invalid, CHANGE, error.to_string())
+    };
     let known = |text: &Text| {
         let text = text.as_known().map(ToOwned::to_owned);
-        text.ok_or_else(|| own(Class::Invalid, CHANGE, "the balancer's name is not known"))
+        text.ok_or_else(|| {
+            local_failure(Class::Invalid, CHANGE, "the balancer's name is not known")
+        })
     };
     let set = types::ResourceRecordSet::builder()
         .name(&want.name)
@@ -238,8 +244,9 @@ async fn change(
     action: ChangeAction,
     set: types::ResourceRecordSet,
 ) -> Result<(), Failure> {
-    let bug =
-        |error: aws_sdk_route53::error::BuildError| own(Class::Invalid, CHANGE, error.to_string());
+    let bug = |error: aws_sdk_route53::error::BuildError| {
+        local_failure(Class::Invalid, CHANGE, error.to_string())
+    };
     let change = Change::builder().action(action).resource_record_set(set);
     let batch = ChangeBatch::builder().changes(change.build().map_err(bug)?);
     let call = world.clients.route53.change_resource_record_sets();
@@ -253,7 +260,7 @@ async fn change(
         }
         _ => String::new(),
     };
-    done.called(CHANGE).map(drop).map_err(|mut failure| {
+    done.classify_call(CHANGE).map(drop).map_err(|mut failure| {
         if !failure.message.contains(&said) {
             failure.message = said;
         }

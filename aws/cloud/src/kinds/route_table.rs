@@ -1,10 +1,12 @@
 //! A route table, and which subnets use it.
 
-use super::ec2::{filter, named, owned, read_tags, retag, tagged};
-use super::{Have, Verbs, expected, item, made, physical, same, token};
+use super::ec2::{filter, name_filter, owned_filter, read_tags, retag, tag_specification};
+use super::{
+    Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item, physical,
+};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered};
+use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, Filter, ResourceType, RouteTableAssociationStateCode};
 use cloud::{Cloud, Kind, RouteTable, RouteTableAssociation, Subnet, Vpc};
 use engine::{Failure, Observed, Put, Ref, Refs, Removed};
@@ -17,7 +19,7 @@ pub(crate) async fn fetch(
     let call = world.clients.ec2.describe_route_tables();
     let pages = call.set_filters(Some(filters)).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    found.called("ec2:DescribeRouteTables")
+    found.classify_call("ec2:DescribeRouteTables")
 }
 
 pub(crate) fn observe(raw: &types::RouteTable, names: &Names) -> Option<Observed<Cloud>> {
@@ -27,7 +29,7 @@ pub(crate) fn observe(raw: &types::RouteTable, names: &Names) -> Option<Observed
         vpc_id: names.reference::<Vpc>(raw.vpc_id()?),
         tags,
     };
-    Some(item(table, raw.route_table_id()?))
+    Some(observed_item(table, raw.route_table_id()?))
 }
 
 pub(crate) fn observe_associations(
@@ -54,7 +56,10 @@ pub(crate) fn observe_associations(
             route_table_id: names.reference::<RouteTable>(raw.route_table_id()?),
             subnet_id,
         };
-        Some(item(association, one.route_table_association_id()?))
+        Some(observed_item(
+            association,
+            one.route_table_association_id()?,
+        ))
     })
     .collect()
 }
@@ -62,7 +67,8 @@ pub(crate) fn observe_associations(
 /// AWS keeps no names of associations: the subnet tells them apart, so one that is wanted has the name by
 /// which it is wanted.
 fn association_name(world: &AwsWorld, subnet: &Ref, private: bool) -> String {
-    let wanted = expected::<RouteTableAssociation>(world).find(|one| one.subnet_id == *subnet);
+    let wanted =
+        desired_of_kind::<RouteTableAssociation>(world).find(|one| one.subnet_id == *subnet);
     let prefix = if private { "private-" } else { "" };
     match (wanted, subnet) {
         (Some(wanted), _) => wanted.name.clone(),
@@ -76,9 +82,9 @@ impl Verbs for RouteTable {
         want: &Self,
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let names = Names::around(&want.refs(), refs);
-        let found = fetch(world, vec![owned(world), named(&want.name)]).await?;
-        Ok(same(
+        let names = Names::for_references(&want.refs(), refs);
+        let found = fetch(world, vec![owned_filter(world), name_filter(&want.name)]).await?;
+        Ok(find_same(
             found.iter().filter_map(|raw| observe(raw, &names)),
             &want.id(),
         ))
@@ -93,24 +99,24 @@ impl Verbs for RouteTable {
         const CALL: &str = "ec2:CreateRouteTable";
         if let Some(have) = have {
             retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-            return Ok(made(have.physical));
+            return Ok(created_ready(have.physical));
         }
         let vpc = physical(refs, &want.vpc_id, CALL)?;
         let call = world
             .clients
             .ec2
             .create_route_table()
-            .client_token(token(world, &want.id(), &[&vpc]))
+            .client_token(client_token(world, &want.id(), &[&vpc]))
             .vpc_id(vpc)
-            .tag_specifications(tagged(ResourceType::RouteTable, &want.tags));
-        let table = call.send().await.creating(CALL)?.route_table;
-        answered(table.and_then(|table| table.route_table_id), CALL).map(made)
+            .tag_specifications(tag_specification(ResourceType::RouteTable, &want.tags));
+        let table = call.send().await.classify_creation(CALL)?.route_table;
+        require_answer(table.and_then(|table| table.route_table_id), CALL).map(created_ready)
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.delete_route_table();
         let call = call.route_table_id(have.physical).send();
-        call.await.called("ec2:DeleteRouteTable")?;
+        call.await.classify_call("ec2:DeleteRouteTable")?;
         Ok(Removed::Done)
     }
 }
@@ -123,7 +129,7 @@ impl Verbs for RouteTableAssociation {
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let subnet = physical(refs, &want.subnet_id, "ec2:DescribeRouteTables")?;
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         let by = vec![filter("association.subnet-id", subnet)];
         let found = fetch(world, by).await?;
         let mut items = found
@@ -151,18 +157,19 @@ impl Verbs for RouteTableAssociation {
             let subnet = physical(refs, &want.subnet_id, CALL)?;
             let call = world.clients.ec2.associate_route_table();
             let call = call.route_table_id(table).subnet_id(subnet).send();
-            return answered(call.await.creating(CALL)?.association_id, CALL).map(made);
+            return require_answer(call.await.classify_creation(CALL)?.association_id, CALL)
+                .map(created_ready);
         };
         let call = world.clients.ec2.replace_route_table_association();
         let call = call.association_id(have.physical).route_table_id(table);
-        let answer = call.send().await.creating(REPLACE)?;
-        answered(answer.new_association_id, REPLACE).map(made)
+        let answer = call.send().await.classify_creation(REPLACE)?;
+        require_answer(answer.new_association_id, REPLACE).map(created_ready)
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.disassociate_route_table();
         let call = call.association_id(have.physical).send();
-        call.await.called("ec2:DisassociateRouteTable")?;
+        call.await.classify_call("ec2:DisassociateRouteTable")?;
         Ok(Removed::Done)
     }
 }

@@ -1,10 +1,10 @@
 //! Objects of the state store that machines read. What is named by its content is not read to be compared, nor
 //! is what has the version that the wanted content would have.
 
-use super::{Have, Verbs, expected, item, made};
+use super::{Have, Verbs, created_ready, desired_of_kind, observed_item};
 use crate::world::AwsWorld;
-use aws_client::failure::own;
-use aws_client::store::{Entry, Expect, Object, StoreError, hex, sha256_of_file};
+use aws_client::failure::local_failure;
+use aws_client::store::{Entry, Expect, Object, StoreError, sha256_of_file, to_hex};
 use cloud::{Cloud, ObjectContent, S3Object};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
@@ -27,7 +27,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Fail
         world.store.list_until(&prefix, None, Some(&until)),
         world.store.list_until(&prefix, Some(&after), Some(&last))
     )
-    .map_err(failed)?;
+    .map_err(store_failure)?;
     let ours = first.into_iter().chain(second).filter_map(|entry| {
         let key = entry.key.strip_prefix(&prefix)?.to_owned();
         let ours = OURS.iter().any(|one| key.starts_with(one));
@@ -44,20 +44,20 @@ async fn observe(
     key: String,
     entry: Entry,
 ) -> Result<Option<Observed<Cloud>>, Failure> {
-    let wanted = expected::<S3Object>(world).find(|one| one.key == key);
-    let content = match (wanted.map(|one| &one.content), digest(&key)) {
+    let wanted = desired_of_kind::<S3Object>(world).find(|one| one.key == key);
+    let content = match (wanted.map(|one| &one.content), digest_in_key(&key)) {
         (Some(ObjectContent::Sha256(wanted)), _) => ObjectContent::Sha256(wanted.clone()),
         (Some(ObjectContent::Text(wanted)), _)
             if world.store.surely_holds(&entry, wanted.as_bytes()) =>
         {
             ObjectContent::Text(wanted.clone())
         }
-        (None, Some(_)) if !world.scope.deleting() => return Ok(None),
+        (None, Some(_)) if !world.scope.is_deletion() => return Ok(None),
         (None, Some(digest)) => ObjectContent::Sha256(digest),
         // Nobody compares it.
         (None, None) => ObjectContent::Text(String::new()),
         (Some(ObjectContent::Text(_)), _) => {
-            match world.store.get(&entry.key).await.map_err(failed)? {
+            match world.store.get(&entry.key).await.map_err(store_failure)? {
                 Some(object) => {
                     ObjectContent::Text(String::from_utf8_lossy(&object.bytes).into_owned())
                 }
@@ -66,18 +66,18 @@ async fn observe(
         }
     };
     let physical = key.clone();
-    Ok(Some(item(S3Object { key, content }, physical)))
+    Ok(Some(observed_item(S3Object { key, content }, physical)))
 }
 
 /// The sha256 in a key, if its content is named by one.
-fn digest(key: &str) -> Option<String> {
+fn digest_in_key(key: &str) -> Option<String> {
     let mut words = key.split(|char: char| !char.is_ascii_hexdigit());
     words
         .find(|word| word.len() == DIGITS)
         .map(ToOwned::to_owned)
 }
 
-fn failed(error: StoreError) -> Failure {
+fn store_failure(error: StoreError) -> Failure {
     match error {
         StoreError::Denied { ref source, .. } | StoreError::S3 { ref source, .. } => Failure {
             message: format!("{error}: {}", source.message),
@@ -86,7 +86,7 @@ fn failed(error: StoreError) -> Failure {
         error => {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             let message = why.map_or_else(|| error.to_string(), |why| format!("{error}: {why}"));
-            own(Class::Invalid, "store", message)
+            local_failure(Class::Invalid, "store", message)
         }
     }
 }
@@ -100,19 +100,19 @@ async fn put_file(
 ) -> Result<(), Failure> {
     let unreadable = |error: std::io::Error| {
         let message = format!("{} cannot be read: {error}", want.key);
-        own(Class::Invalid, "assets", message)
+        local_failure(Class::Invalid, "assets", message)
     };
     let file = (world.scope.assets)(want).map_err(unreadable)?;
     let found = sha256_of_file(&file).await.map_err(unreadable)?;
-    if hex(&found) != digest {
+    if to_hex(&found) != digest {
         let message = format!("{} has not the sha256 of {}", file.display(), want.key);
-        let mut failure = own(Class::Invalid, "assets", message);
+        let mut failure = local_failure(Class::Invalid, "assets", message);
         failure.hint = Some("it was replaced meanwhile: run the update again".to_owned());
         return Err(failure);
     }
     match world.store.put_file(key, &file, &found).await {
         Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(store_failure(error)),
     }
 }
 
@@ -125,17 +125,17 @@ impl Verbs for S3Object {
         let key = format!("{}/{}", world.scope.base, want.key);
         let content = match &want.content {
             ObjectContent::Text(_) => {
-                let found = world.store.get(&key).await.map_err(failed)?;
+                let found = world.store.get(&key).await.map_err(store_failure)?;
                 let text = |object: Object| String::from_utf8_lossy(&object.bytes).into_owned();
                 found.map(|object| ObjectContent::Text(text(object)))
             }
             ObjectContent::Sha256(_) => {
-                let found = world.store.sha256(&key).await.map_err(failed)?;
-                found.map(|digest| ObjectContent::Sha256(hex(&digest)))
+                let found = world.store.sha256(&key).await.map_err(store_failure)?;
+                found.map(|digest| ObjectContent::Sha256(to_hex(&digest)))
             }
         };
         let key = want.key.clone();
-        Ok(content.map(|content| item(S3Object { key, content }, &want.key)))
+        Ok(content.map(|content| observed_item(S3Object { key, content }, &want.key)))
     }
 
     async fn put(
@@ -150,16 +150,16 @@ impl Verbs for S3Object {
             ObjectContent::Text(text) => {
                 let bytes = text.clone().into_bytes();
                 let done = world.store.put(&key, bytes, Expect::Any).await;
-                done.map_err(failed)?;
+                done.map_err(store_failure)?;
             }
         }
-        Ok(made(&want.key))
+        Ok(created_ready(&want.key))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let key = format!("{}/{}", world.scope.base, have.physical);
         let done = world.store.delete(&key, Expect::Any).await;
-        done.map_err(failed)?;
+        done.map_err(store_failure)?;
         Ok(Removed::Done)
     }
 }
@@ -172,19 +172,23 @@ pub(super) async fn forget_configurations(
     user_data: &[String],
 ) -> Result<(), Failure> {
     let prefix = format!("{}/igconfig/", world.scope.base);
-    let found = world.store.list(&prefix, None).await.map_err(failed)?;
+    let found = world
+        .store
+        .list(&prefix, None)
+        .await
+        .map_err(store_failure)?;
     let folder = format!("/{group}/");
     let of_group = found.into_iter().filter(|one| one.key.contains(&folder));
     let named = |digest: &String| user_data.iter().any(|text| text.contains(digest));
     let (kept, old): (Vec<_>, Vec<_>) = of_group
-        .filter_map(|entry| Some((digest(&entry.key)?, entry)))
+        .filter_map(|entry| Some((digest_in_key(&entry.key)?, entry)))
         .partition(|(digest, _)| named(digest));
     if kept.is_empty() {
         return Ok(());
     }
     for (_, entry) in old {
         let done = world.store.delete(&entry.key, Expect::Any).await;
-        done.map_err(failed)?;
+        done.map_err(store_failure)?;
     }
     Ok(())
 }

@@ -1,18 +1,18 @@
 //! A security group.
 
-use super::blockers::blocked;
-use super::ec2::{filter, is_owned, owned, read_tags, retag, tagged};
-use super::{Have, Verbs, item, made, not_ours, physical};
+use super::blockers::name_blockers;
+use super::ec2::{filter, is_owned, owned_filter, read_tags, retag, tag_specification};
+use super::{Have, Verbs, created_ready, not_ours, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered, own};
+use aws_client::failure::{Classify, local_failure, require_answer};
 use aws_sdk_ec2::types::{self, Filter, ResourceType};
 use cloud::{Cloud, Kind, SecurityGroup, Vpc};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use node::names::NAME_TAG;
 
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::SecurityGroup>, Failure> {
-    fetch_by(world, vec![owned(world)]).await
+    fetch_by(world, vec![owned_filter(world)]).await
 }
 
 async fn fetch_by(
@@ -22,7 +22,7 @@ async fn fetch_by(
     let call = world.clients.ec2.describe_security_groups();
     let pages = call.set_filters(Some(filters)).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    found.called("ec2:DescribeSecurityGroups")
+    found.classify_call("ec2:DescribeSecurityGroups")
 }
 
 /// The cloud controller tags the groups it makes as the cluster's too; those do not carry their own name as `Name`.
@@ -38,7 +38,7 @@ pub(crate) fn observe(raw: &types::SecurityGroup, names: &Names) -> Option<Obser
         vpc_id: names.reference::<Vpc>(raw.vpc_id()?),
         tags,
     };
-    Some(item(group, raw.group_id()?))
+    Some(observed_item(group, raw.group_id()?))
 }
 
 impl Verbs for SecurityGroup {
@@ -57,7 +57,7 @@ impl Verbs for SecurityGroup {
         let Some(raw) = found.first() else {
             return Ok(None);
         };
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         match observe(raw, &names) {
             Some(seen) if is_owned(world, &read_tags(raw.tags())) => Ok(Some(seen)),
             _ => {
@@ -81,10 +81,10 @@ impl Verbs for SecurityGroup {
                     "the description of {} cannot change from {:?}",
                     have.physical, have.resource.description
                 );
-                return Err(own(Class::Invalid, CALL, message));
+                return Err(local_failure(Class::Invalid, CALL, message));
             }
             retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-            return Ok(made(have.physical));
+            return Ok(created_ready(have.physical));
         }
         let call = world
             .clients
@@ -93,20 +93,23 @@ impl Verbs for SecurityGroup {
             .group_name(&want.group_name)
             .description(&want.description)
             .vpc_id(physical(refs, &want.vpc_id, CALL)?)
-            .tag_specifications(tagged(ResourceType::SecurityGroup, &want.tags));
-        let group = call.send().await.creating(CALL)?.group_id;
-        answered(group, CALL).map(made)
+            .tag_specifications(tag_specification(ResourceType::SecurityGroup, &want.tags));
+        let group = call.send().await.classify_creation(CALL)?.group_id;
+        require_answer(group, CALL).map(created_ready)
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.delete_security_group();
         let call = call.group_id(have.physical).send();
-        let done = call.await.called("ec2:DeleteSecurityGroup").map(drop);
+        let done = call
+            .await
+            .classify_call("ec2:DeleteSecurityGroup")
+            .map(drop);
         let done = match done {
             Err(failure) => Err(with_references(world, have.physical, failure).await?),
             done => done,
         };
-        blocked(
+        name_blockers(
             world,
             have.physical,
             filter("group-id", have.physical),

@@ -1,11 +1,11 @@
 //! A rule of a security group. Ours are those that carry the cluster's tag: the cloud controller and the user
 //! may add others to the same group.
 
-use super::ec2::{filter, tagged, write_tags};
-use super::{Have, Verbs, item, made, physical};
+use super::ec2::{filter, tag_specification, write_tags};
+use super::{Have, Verbs, created_ready, observed_item, physical};
 use crate::names::{Names, tags};
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered};
+use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{
     self, Filter, IpPermission, IpRange, Ipv6Range, PrefixListId, ResourceType, UserIdGroupPair,
 };
@@ -30,7 +30,7 @@ async fn fetch_by(world: &AwsWorld, by: Filter) -> Result<Vec<types::SecurityGro
     let call = world.clients.ec2.describe_security_group_rules();
     let pages = call.filters(by).into_paginator().page_size(PAGE);
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    found.called("ec2:DescribeSecurityGroupRules")
+    found.classify_call("ec2:DescribeSecurityGroupRules")
 }
 
 pub(crate) fn observe(raw: &types::SecurityGroupRule, names: &Names) -> Option<Observed<Cloud>> {
@@ -45,19 +45,19 @@ pub(crate) fn observe(raw: &types::SecurityGroupRule, names: &Names) -> Option<O
         from_port: port(raw.from_port()),
         to_port: port(raw.to_port()),
         ip_protocol: protocol,
-        source: source(raw, names)?,
+        source: rule_source(raw, names)?,
     };
     rule.name = canonical_name(&rule);
-    let mut seen = item(rule, raw.security_group_rule_id()?);
+    let mut seen = observed_item(rule, raw.security_group_rule_id()?);
     seen.attrs
         .insert(GROUP.to_owned(), raw.group_id()?.to_owned());
     Some(seen)
 }
 
-fn source(raw: &types::SecurityGroupRule, names: &Names) -> Option<RuleSource> {
+fn rule_source(raw: &types::SecurityGroupRule, names: &Names) -> Option<RuleSource> {
     let group = raw.referenced_group_info().and_then(|one| one.group_id());
     Some(if let Some(range) = raw.cidr_ipv4().or(raw.cidr_ipv6()) {
-        RuleSource::of(range)
+        RuleSource::parse_peer(range)
     } else if let Some(list) = raw.prefix_list_id() {
         RuleSource::PrefixListId(list.to_owned())
     } else {
@@ -96,7 +96,7 @@ impl Verbs for SecurityGroupRule {
         want: &Self,
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         let group = physical(refs, &want.group_id, "ec2:DescribeSecurityGroupRules")?;
         let found = fetch_by(world, filter("group-id", group)).await?;
         for raw in &found {
@@ -106,7 +106,7 @@ impl Verbs for SecurityGroupRule {
             let Cloud::SecurityGroupRule(rule) = &mut seen.resource else {
                 continue;
             };
-            if rule.content() == want.content() {
+            if rule.rule_key() == want.rule_key() {
                 rule.name.clone_from(&want.name);
                 adopt(world, raw, want).await?;
                 return Ok(Some(seen));
@@ -123,8 +123,8 @@ impl Verbs for SecurityGroupRule {
         refs: &Refs,
     ) -> Result<Put, Failure> {
         match have {
-            Some(have) => Ok(made(have.physical)),
-            None => authorize(world, want, refs).await.map(made),
+            Some(have) => Ok(created_ready(have.physical)),
+            None => authorize(world, want, refs).await.map(created_ready),
         }
     }
 
@@ -134,11 +134,11 @@ impl Verbs for SecurityGroupRule {
         if have.resource.is_egress {
             let call = ec2.revoke_security_group_egress().set_group_id(group);
             let done = call.security_group_rule_ids(rule).send().await;
-            done.called("ec2:RevokeSecurityGroupEgress")?;
+            done.classify_call("ec2:RevokeSecurityGroupEgress")?;
         } else {
             let call = ec2.revoke_security_group_ingress().set_group_id(group);
             let done = call.security_group_rule_ids(rule).send().await;
-            done.called("ec2:RevokeSecurityGroupIngress")?;
+            done.classify_call("ec2:RevokeSecurityGroupIngress")?;
         }
         Ok(Removed::Done)
     }
@@ -150,26 +150,29 @@ async fn authorize(
     refs: &Refs,
 ) -> Result<String, Failure> {
     let ec2 = &world.clients.ec2;
-    let what = permission(want, refs)?;
+    let what = ip_permission(want, refs)?;
     let group = physical(refs, &want.group_id, INGRESS)?;
-    let tags = tagged(ResourceType::SecurityGroupRule, &own_tags(world, want));
+    let tags = tag_specification(ResourceType::SecurityGroupRule, &own_tags(world, want));
     let rules = if want.is_egress {
         let call = ec2.authorize_security_group_egress().group_id(group);
         let call = call.ip_permissions(what).tag_specifications(tags);
         let answer = call.send().await;
         answer
-            .creating("ec2:AuthorizeSecurityGroupEgress")?
+            .classify_creation("ec2:AuthorizeSecurityGroupEgress")?
             .security_group_rules
     } else {
         let call = ec2.authorize_security_group_ingress().group_id(group);
         let call = call.ip_permissions(what).tag_specifications(tags);
-        call.send().await.creating(INGRESS)?.security_group_rules
+        call.send()
+            .await
+            .classify_creation(INGRESS)?
+            .security_group_rules
     };
     let rule = rules.and_then(|rules| rules.into_iter().next());
-    answered(rule.and_then(|rule| rule.security_group_rule_id), INGRESS)
+    require_answer(rule.and_then(|rule| rule.security_group_rule_id), INGRESS)
 }
 
-fn permission(want: &SecurityGroupRule, refs: &Refs) -> Result<IpPermission, Failure> {
+fn ip_permission(want: &SecurityGroupRule, refs: &Refs) -> Result<IpPermission, Failure> {
     let of = IpPermission::builder()
         .ip_protocol(&want.ip_protocol)
         .from_port(want.from_port)
@@ -218,6 +221,6 @@ async fn adopt(
     let call = call
         .set_resources(raw.security_group_rule_id().map(|id| vec![id.to_owned()]))
         .set_tags(Some(write_tags(&wanted)));
-    call.send().await.creating("ec2:CreateTags")?;
+    call.send().await.classify_creation("ec2:CreateTags")?;
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! The queue of the node termination handler.
 
 use super::ec2::is_owned;
-use super::iam_documents::{as_wanted, ordered};
-use super::{Have, Verbs, expected, item, made, not_ours};
+use super::iam_documents::{as_wanted, sort_document};
+use super::{Have, Verbs, created_ready, desired_of_kind, not_ours, observed_item};
 use crate::names::{TagChanges, tags};
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, absent, own};
+use aws_client::failure::{Classify, local_failure, none_if_absent};
 use aws_sdk_sqs::types::QueueAttributeName;
 use cloud::{Cloud, SqsQueue, Tags};
 use engine::{Attrs, Class, Failure, Observed, Put, Refs, Removed};
@@ -30,20 +30,20 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Option<Raw>, Failure> {
 async fn fetch_named(world: &AwsWorld, name: &str) -> Result<Option<Raw>, Failure> {
     let sqs = &world.clients.sqs;
     let answer = sqs.get_queue_url().queue_name(name).send().await;
-    let answer = absent(answer.called("sqs:GetQueueUrl"))?;
+    let answer = none_if_absent(answer.classify_call("sqs:GetQueueUrl"))?;
     let Some(url) = answer.and_then(|answer| answer.queue_url) else {
         return Ok(None);
     };
     let attributes = async {
         let call = sqs.get_queue_attributes().queue_url(&url);
         let call = call.attribute_names(QueueAttributeName::All);
-        call.send().await.called("sqs:GetQueueAttributes")
+        call.send().await.classify_call("sqs:GetQueueAttributes")
     };
     let tags_of = async {
         let call = sqs.list_queue_tags().queue_url(&url);
-        call.send().await.called("sqs:ListQueueTags")
+        call.send().await.classify_call("sqs:ListQueueTags")
     };
-    let both = absent(futures::try_join!(attributes, tags_of))?;
+    let both = none_if_absent(futures::try_join!(attributes, tags_of))?;
     Ok(both.map(|(attributes, tags_of)| Raw {
         url,
         attributes: attributes.attributes.unwrap_or_default(),
@@ -57,8 +57,8 @@ pub(crate) fn observe(world: &AwsWorld, raw: &Raw) -> Option<Observed<Cloud>> {
     let name = arn.rsplit(':').next()?;
     let policy = of(QueueAttributeName::Policy);
     let policy = policy.and_then(|text| serde_json::from_str(text).ok());
-    let wanted = expected::<SqsQueue>(world).find(|one| one.queue_name == name);
-    let policy = ordered(policy.unwrap_or(Value::Null));
+    let wanted = desired_of_kind::<SqsQueue>(world).find(|one| one.queue_name == name);
+    let policy = sort_document(policy.unwrap_or(Value::Null));
     let queue = SqsQueue {
         queue_name: name.to_owned(),
         message_retention_period: of(QueueAttributeName::MessageRetentionPeriod)
@@ -68,12 +68,12 @@ pub(crate) fn observe(world: &AwsWorld, raw: &Raw) -> Option<Observed<Cloud>> {
         tags: raw.tags.clone(),
     };
     Some(Observed {
-        attrs: attrs(&raw.url),
-        ..item(queue, arn)
+        attrs: observed_attrs(&raw.url),
+        ..observed_item(queue, arn)
     })
 }
 
-fn attrs(url: &str) -> Attrs {
+fn observed_attrs(url: &str) -> Attrs {
     Attrs::from([(URL.to_owned(), url.to_owned())])
 }
 
@@ -107,18 +107,18 @@ impl Verbs for SqsQueue {
             let changed = have.resource.policy != want.policy;
             return Ok(Put {
                 waiting_for: changed.then(|| POLICY.to_owned()),
-                ..made(have.physical)
+                ..created_ready(have.physical)
             });
         }
         let call = world.clients.sqs.create_queue();
         let call = call
             .queue_name(&want.queue_name)
-            .set_attributes(Some(attributes(want)))
+            .set_attributes(Some(attribute_values(want)))
             .set_tags(Some(want.tags.clone().into_iter().collect()));
-        let url = call.send().await.creating(CALL)?.queue_url;
+        let url = call.send().await.classify_creation(CALL)?.queue_url;
         Ok(Put {
-            attrs: attrs(&url.unwrap_or_default()),
-            ..made(arn(world, &want.queue_name))
+            attrs: observed_attrs(&url.unwrap_or_default()),
+            ..created_ready(queue_arn(world, &want.queue_name))
         })
     }
 
@@ -129,18 +129,18 @@ impl Verbs for SqsQueue {
         Ok(Put {
             waiting_for: (!seen.as_ref().is_some_and(same)).then(|| POLICY.to_owned()),
             attrs: seen.map(|seen| seen.attrs).unwrap_or_default(),
-            ..made(physical)
+            ..created_ready(physical)
         })
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.sqs.delete_queue().queue_url(url(&have)?);
-        call.send().await.called("sqs:DeleteQueue")?;
+        call.send().await.classify_call("sqs:DeleteQueue")?;
         Ok(Removed::Done)
     }
 }
 
-fn arn(world: &AwsWorld, name: &str) -> String {
+fn queue_arn(world: &AwsWorld, name: &str) -> String {
     let scope = &world.scope;
     format!(
         "arn:{}:sqs:{}:{}:{name}",
@@ -150,10 +150,10 @@ fn arn(world: &AwsWorld, name: &str) -> String {
 
 fn url<'a>(have: &Have<'a, SqsQueue>) -> Result<&'a str, Failure> {
     let url = have.attrs.get(URL).map(String::as_str);
-    url.ok_or_else(|| own(Class::Invalid, "sqs:SetQueueAttributes", "no URL is known"))
+    url.ok_or_else(|| local_failure(Class::Invalid, "sqs:SetQueueAttributes", "no URL is known"))
 }
 
-fn attributes(of: &SqsQueue) -> HashMap<QueueAttributeName, String> {
+fn attribute_values(of: &SqsQueue) -> HashMap<QueueAttributeName, String> {
     HashMap::from([
         (
             QueueAttributeName::MessageRetentionPeriod,
@@ -169,22 +169,25 @@ async fn update(
     want: &SqsQueue,
 ) -> Result<(), Failure> {
     let (sqs, url) = (&world.clients.sqs, url(have)?);
-    if attributes(have.resource) != attributes(want) {
+    if attribute_values(have.resource) != attribute_values(want) {
         let call = sqs.set_queue_attributes().queue_url(url);
-        let done = call.set_attributes(Some(attributes(want))).send().await;
-        done.called("sqs:SetQueueAttributes")?;
+        let done = call
+            .set_attributes(Some(attribute_values(want)))
+            .send()
+            .await;
+        done.classify_call("sqs:SetQueueAttributes")?;
     }
-    let changes = TagChanges::between(&have.resource.tags, &want.tags);
+    let changes = TagChanges::tag_changes_between(&have.resource.tags, &want.tags);
     if !changes.set.is_empty() {
         let call = sqs.tag_queue().queue_url(url);
         let tags = changes.set.into_iter().collect();
         let done = call.set_tags(Some(tags)).send().await;
-        done.called("sqs:TagQueue")?;
+        done.classify_call("sqs:TagQueue")?;
     }
     if !changes.unset.is_empty() {
         let call = sqs.untag_queue().queue_url(url);
         let done = call.set_tag_keys(Some(changes.unset)).send().await;
-        done.called("sqs:UntagQueue")?;
+        done.classify_call("sqs:UntagQueue")?;
     }
     Ok(())
 }

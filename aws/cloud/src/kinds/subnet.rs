@@ -1,11 +1,13 @@
 //! A subnet.
 
-use super::blockers::blocked;
-use super::ec2::{filter, is_owned, read_tags, retag, tagged};
-use super::{Have, Verbs, after_effect, expected, item, made, physical, same};
+use super::blockers::name_blockers;
+use super::ec2::{filter, is_owned, read_tags, retag, tag_specification};
+use super::{
+    Have, Verbs, after_effect, created_ready, desired_of_kind, find_same, observed_item, physical,
+};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered, not_yet, own};
+use aws_client::failure::{Classify, local_failure, not_yet, require_answer};
 use aws_sdk_ec2::types::{self, AttributeBooleanValue, Filter, HostnameType, ResourceType};
 use cloud::{Cloud, Kind, Subnet, Tags, Vpc, VpcIpv4CidrBlockAssociation};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
@@ -18,7 +20,7 @@ const LOAD_BALANCER_TAGS: [&str; 2] = ["kubernetes.io/role/elb", "kubernetes.io/
 pub(crate) async fn fetch(world: &AwsWorld, by: Filter) -> Result<Vec<types::Subnet>, Failure> {
     let call = world.clients.ec2.describe_subnets().filters(by);
     let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
-    found.called("ec2:DescribeSubnets")
+    found.classify_call("ec2:DescribeSubnets")
 }
 
 pub(crate) fn observe(
@@ -45,11 +47,11 @@ pub(crate) fn observe(
         enable_resource_name_dns_a_record_on_launch: records.unwrap_or_default(),
         tags,
     };
-    Some(item(subnet, raw.subnet_id()?))
+    Some(observed_item(subnet, raw.subnet_id()?))
 }
 
 fn drop_tags_of_the_user(world: &AwsWorld, name: &str, tags: &mut Tags) {
-    let wanted = expected::<Subnet>(world).find(|one| one.name == name);
+    let wanted = desired_of_kind::<Subnet>(world).find(|one| one.name == name);
     if let Some(wanted) = wanted {
         let ours = |key: &str| wanted.tags.contains_key(key) || !LOAD_BALANCER_TAGS.contains(&key);
         tags.retain(|key, _| ours(key));
@@ -62,13 +64,13 @@ impl Verbs for Subnet {
         want: &Self,
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         let vpc = physical(refs, &want.vpc_id, "ec2:DescribeSubnets")?;
         let found = fetch(world, filter("vpc-id", vpc)).await?;
         let ours = found
             .iter()
             .filter(|raw| is_owned(world, &read_tags(raw.tags())));
-        Ok(same(
+        Ok(find_same(
             ours.filter_map(|raw| observe(world, raw, &names)),
             &want.id(),
         ))
@@ -89,17 +91,21 @@ impl Verbs for Subnet {
                 ..want.clone()
             };
             after_effect(change(world, &subnet, &fresh, want).await)?;
-            return Ok(made(subnet));
+            return Ok(created_ready(subnet));
         };
         change(world, have.physical, have.resource, want).await?;
         retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-        Ok(made(have.physical))
+        Ok(created_ready(have.physical))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.delete_subnet().subnet_id(have.physical);
-        let done = call.send().await.called("ec2:DeleteSubnet").map(drop);
-        blocked(
+        let done = call
+            .send()
+            .await
+            .classify_call("ec2:DeleteSubnet")
+            .map(drop);
+        name_blockers(
             world,
             have.physical,
             filter("subnet-id", have.physical),
@@ -119,11 +125,11 @@ async fn create(world: &AwsWorld, want: &Subnet, refs: &Refs) -> Result<String, 
         .vpc_id(&vpc)
         .availability_zone(&want.availability_zone)
         .cidr_block(&want.cidr_block)
-        .tag_specifications(tagged(ResourceType::Subnet, &want.tags));
-    match call.send().await.creating(CALL) {
-        Ok(answer) => answered(answer.subnet.and_then(|one| one.subnet_id), CALL),
+        .tag_specifications(tag_specification(ResourceType::Subnet, &want.tags));
+    match call.send().await.classify_creation(CALL) {
+        Ok(answer) => require_answer(answer.subnet.and_then(|one| one.subnet_id), CALL),
         Err(failure) if failure.class == Class::Exists => {
-            Err(conflict(world, want, &vpc, failure).await?)
+            Err(explain_conflict(world, want, &vpc, failure).await?)
         }
         Err(mut failure) => {
             if failure.code == "InvalidSubnet.Range" && in_more_ranges(world, want) {
@@ -137,7 +143,7 @@ async fn create(world: &AwsWorld, want: &Subnet, refs: &Refs) -> Result<String, 
 /// True if the subnet lies in one of the VPC's further ranges: those come to it side by side with subnets.
 fn in_more_ranges(world: &AwsWorld, want: &Subnet) -> bool {
     let range: Option<Ipv4Net> = want.cidr_block.parse().ok();
-    expected::<VpcIpv4CidrBlockAssociation>(world).any(|one| {
+    desired_of_kind::<VpcIpv4CidrBlockAssociation>(world).any(|one| {
         let more = one.cidr_block.parse().ok();
         range
             .zip(more)
@@ -147,7 +153,7 @@ fn in_more_ranges(world: &AwsWorld, want: &Subnet) -> bool {
 
 /// Whose subnet takes the range: the wanted one itself is adopted, another of ours may be about to go,
 /// somebody else's stays.
-async fn conflict(
+async fn explain_conflict(
     world: &AwsWorld,
     want: &Subnet,
     vpc: &str,
@@ -180,7 +186,7 @@ async fn conflict(
     Ok(Failure {
         code: failure.code,
         request_id: failure.request_id,
-        ..own(class, &failure.call, message)
+        ..local_failure(class, &failure.call, message)
     })
 }
 
@@ -203,13 +209,13 @@ async fn change(
     if have.private_dns_hostname_type_on_launch != *hostnames {
         let kind = HostnameType::from(hostnames.as_str());
         let call = modify().private_dns_hostname_type_on_launch(kind);
-        call.send().await.creating(CALL)?;
+        call.send().await.classify_creation(CALL)?;
     }
     let records = want.enable_resource_name_dns_a_record_on_launch;
     if have.enable_resource_name_dns_a_record_on_launch != records {
         let value = AttributeBooleanValue::builder().value(records).build();
         let call = modify().enable_resource_name_dns_a_record_on_launch(value);
-        call.send().await.creating(CALL)?;
+        call.send().await.classify_creation(CALL)?;
     }
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! The VPC.
 
-use super::blockers::blocked;
-use super::ec2::{filter, named, once, owned, read_tags, retag, tagged};
-use super::{Have, Verbs, after_effect, item, made, same};
+use super::blockers::name_blockers;
+use super::ec2::{
+    filter, name_filter, owned_filter, read_tags, retag, tag_specification, without_retries,
+};
+use super::{Have, Verbs, after_effect, created_ready, find_same, observed_item};
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered};
+use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, AttributeBooleanValue, ResourceType, VpcAttributeName};
 use cloud::{Cloud, Kind, Vpc};
 use engine::{Failure, Observed, Put, Refs, Removed};
@@ -19,14 +21,18 @@ pub(crate) struct Raw {
 }
 
 pub(crate) async fn fetch(world: &AwsWorld, more: Vec<types::Filter>) -> Result<Vec<Raw>, Failure> {
-    let call = world.clients.ec2.describe_vpcs().filters(owned(world));
+    let call = world
+        .clients
+        .ec2
+        .describe_vpcs()
+        .filters(owned_filter(world));
     let call = more.into_iter().fold(
         call,
         aws_sdk_ec2::operation::describe_vpcs::builders::DescribeVpcsFluentBuilder::filters,
     );
     let vpcs: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
     try_join_all(
-        vpcs.called("ec2:DescribeVpcs")?
+        vpcs.classify_call("ec2:DescribeVpcs")?
             .into_iter()
             .map(|vpc| with_attributes(world, vpc)),
     )
@@ -40,7 +46,7 @@ async fn with_attributes(world: &AwsWorld, vpc: types::Vpc) -> Result<Raw, Failu
             .set_vpc_id(vpc.vpc_id.clone())
             .attribute(attribute)
             .send();
-        call.await.called("ec2:DescribeVpcAttribute")
+        call.await.classify_call("ec2:DescribeVpcAttribute")
     };
     let (hostnames, support) = futures::try_join!(
         ask(VpcAttributeName::EnableDnsHostnames),
@@ -65,7 +71,7 @@ pub(crate) fn observe(raw: &Raw) -> Option<Observed<Cloud>> {
         enable_dns_support: raw.dns_support,
         tags,
     };
-    Some(item(vpc, raw.vpc.vpc_id()?))
+    Some(observed_item(vpc, raw.vpc.vpc_id()?))
 }
 
 fn is_associated(range: &types::VpcIpv6CidrBlockAssociation) -> bool {
@@ -84,8 +90,8 @@ impl Verbs for Vpc {
         want: &Self,
         _refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let found = fetch(world, vec![named(&want.name)]).await?;
-        Ok(same(found.iter().filter_map(observe), &want.id()))
+        let found = fetch(world, vec![name_filter(&want.name)]).await?;
+        Ok(find_same(found.iter().filter_map(observe), &want.id()))
     }
 
     async fn put(
@@ -103,17 +109,17 @@ impl Verbs for Vpc {
                 ..want.clone()
             };
             after_effect(change(world, &vpc, &fresh, want).await)?;
-            return Ok(made(vpc));
+            return Ok(created_ready(vpc));
         };
         change(world, have.physical, have.resource, want).await?;
         retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-        Ok(made(have.physical))
+        Ok(created_ready(have.physical))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.delete_vpc().vpc_id(have.physical);
-        let done = call.send().await.called("ec2:DeleteVpc");
-        blocked(
+        let done = call.send().await.classify_call("ec2:DeleteVpc");
+        name_blockers(
             world,
             have.physical,
             filter("vpc-id", have.physical),
@@ -131,10 +137,14 @@ async fn create(world: &AwsWorld, want: &Vpc) -> Result<String, Failure> {
         .create_vpc()
         .cidr_block(&want.cidr_block)
         .amazon_provided_ipv6_cidr_block(want.amazon_provided_ipv6_cidr_block)
-        .tag_specifications(tagged(ResourceType::Vpc, &want.tags));
-    let answer = call.customize().config_override(once()).send().await;
-    let vpc = answer.creating(CALL)?.vpc;
-    answered(vpc.and_then(|vpc| vpc.vpc_id), CALL)
+        .tag_specifications(tag_specification(ResourceType::Vpc, &want.tags));
+    let answer = call
+        .customize()
+        .config_override(without_retries())
+        .send()
+        .await;
+    let vpc = answer.classify_creation(CALL)?.vpc;
+    require_answer(vpc.and_then(|vpc| vpc.vpc_id), CALL)
 }
 
 async fn change(world: &AwsWorld, vpc: &str, have: &Vpc, want: &Vpc) -> Result<(), Failure> {
@@ -143,18 +153,22 @@ async fn change(world: &AwsWorld, vpc: &str, have: &Vpc, want: &Vpc) -> Result<(
     // Names need the resolver: it is turned on before them.
     if have.enable_dns_support != want.enable_dns_support {
         let call = modify().enable_dns_support(set(want.enable_dns_support));
-        call.send().await.creating("ec2:ModifyVpcAttribute")?;
+        call.send()
+            .await
+            .classify_creation("ec2:ModifyVpcAttribute")?;
     }
     if have.enable_dns_hostnames != want.enable_dns_hostnames {
         let call = modify().enable_dns_hostnames(set(want.enable_dns_hostnames));
-        call.send().await.creating("ec2:ModifyVpcAttribute")?;
+        call.send()
+            .await
+            .classify_creation("ec2:ModifyVpcAttribute")?;
     }
     if want.amazon_provided_ipv6_cidr_block && !have.amazon_provided_ipv6_cidr_block {
         let call = world.clients.ec2.associate_vpc_cidr_block().vpc_id(vpc);
         call.amazon_provided_ipv6_cidr_block(true)
             .send()
             .await
-            .creating("ec2:AssociateVpcCidrBlock")?;
+            .classify_creation("ec2:AssociateVpcCidrBlock")?;
     }
     Ok(())
 }

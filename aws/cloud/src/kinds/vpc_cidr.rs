@@ -1,11 +1,11 @@
 //! More IPv4 ranges of the VPC.
 
-use super::ec2::once;
+use super::ec2::without_retries;
 use super::vpc::{self, Raw};
-use super::{Have, Verbs, item, made, physical, same};
+use super::{Have, Verbs, created_ready, find_same, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered};
+use aws_client::failure::{Classify, require_answer};
 use cloud::{Cloud, Kind, Vpc, VpcIpv4CidrBlockAssociation};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
 
@@ -24,13 +24,13 @@ pub(crate) fn observe(raw: &Raw, names: &Names) -> Vec<Observed<Cloud>> {
             vpc_id: names.reference::<Vpc>(vpc),
             cidr_block: range.cidr_block()?.to_owned(),
         };
-        Some(item(association, range.association_id()?))
+        Some(observed_item(association, range.association_id()?))
     })
     .collect()
 }
 
 /// EC2 has no code of its own for a range that the VPC has already.
-async fn taken(
+async fn explain_taken_range(
     world: &AwsWorld,
     want: &VpcIpv4CidrBlockAssociation,
     refs: &Refs,
@@ -47,10 +47,10 @@ impl Verbs for VpcIpv4CidrBlockAssociation {
         want: &Self,
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         let found = vpc::fetch(world, Vec::new()).await?;
         let items = found.iter().flat_map(|raw| observe(raw, &names));
-        Ok(same(items, &want.id()))
+        Ok(find_same(items, &want.id()))
     }
 
     async fn put(
@@ -63,18 +63,18 @@ impl Verbs for VpcIpv4CidrBlockAssociation {
         let vpc = physical(refs, &want.vpc_id, CALL)?;
         let call = world.clients.ec2.associate_vpc_cidr_block().vpc_id(vpc);
         let call = call.cidr_block(&want.cidr_block).customize();
-        let answer = call.config_override(once()).send().await;
-        let range = match answer.creating(CALL) {
+        let answer = call.config_override(without_retries()).send().await;
+        let range = match answer.classify_creation(CALL) {
             Ok(answer) => answer.cidr_block_association,
-            Err(failure) => return Err(taken(world, want, refs, failure).await?),
+            Err(failure) => return Err(explain_taken_range(world, want, refs, failure).await?),
         };
-        answered(range.and_then(|range| range.association_id), CALL).map(made)
+        require_answer(range.and_then(|range| range.association_id), CALL).map(created_ready)
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let call = world.clients.ec2.disassociate_vpc_cidr_block();
         let call = call.association_id(have.physical).send();
-        call.await.called("ec2:DisassociateVpcCidrBlock")?;
+        call.await.classify_call("ec2:DisassociateVpcCidrBlock")?;
         Ok(Removed::Done)
     }
 }

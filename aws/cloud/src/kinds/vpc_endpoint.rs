@@ -1,10 +1,13 @@
 //! A gateway endpoint for S3.
 
-use super::ec2::{filter, is_owned, read_tags, retag, tagged};
-use super::{Have, Verbs, expected, item, made, physical, physicals, same, time, token};
+use super::ec2::{filter, is_owned, read_tags, retag, tag_specification};
+use super::{
+    Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item, physical,
+    physical_ids, rfc3339_time,
+};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, answered, kept};
+use aws_client::failure::{Classify, item_failure, require_answer};
 use aws_sdk_ec2::types::{self, ResourceType, State, VpcEndpointType};
 use cloud::{Cloud, Kind, RouteTable, Vpc, VpcEndpoint};
 use engine::{Failure, Observed, Put, Ref, Refs, Removed};
@@ -15,7 +18,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::VpcEndpoint>, F
     let call = world.clients.ec2.describe_vpc_endpoints();
     let call = call.filters(filter("vpc-endpoint-type", VpcEndpoint::GATEWAY));
     let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
-    found.called("ec2:DescribeVpcEndpoints")
+    found.classify_call("ec2:DescribeVpcEndpoints")
 }
 
 /// The cluster's own endpoint. If it has none, one that the user attached to a route table of the cluster stands for the
@@ -27,20 +30,20 @@ pub(crate) fn observe(
     names: &Names,
 ) -> Vec<Observed<Cloud>> {
     let name = format!("s3.{}", world.scope.cluster);
-    let seen = all.iter().filter_map(|raw| read(raw, names));
+    let seen = all.iter().filter_map(|raw| parse_endpoint(raw, names));
     let (own, others): (Vec<Seen>, Vec<Seen>) =
         seen.partition(|one| one.endpoint.name == name && is_owned(world, &one.endpoint.tags));
     if own.is_empty() {
         let stands_for = |one: &Seen| {
-            let mut wanted = expected::<VpcEndpoint>(world);
-            let wanted = wanted.find(|want| serves(&one.endpoint, want))?;
-            Some(item(wanted.clone(), one.id.as_str()))
+            let mut wanted = desired_of_kind::<VpcEndpoint>(world);
+            let wanted = wanted.find(|want| can_serve(&one.endpoint, want))?;
+            Some(observed_item(wanted.clone(), one.id.as_str()))
         };
         return others.iter().find_map(stands_for).into_iter().collect();
     }
     let observed = own.into_iter().map(|one| Observed {
         created: one.created,
-        ..item(one.endpoint, one.id)
+        ..observed_item(one.endpoint, one.id)
     });
     observed.collect()
 }
@@ -53,14 +56,14 @@ struct Seen {
 }
 
 /// True if it is for the same service and in a route table of the desired one.
-fn serves(endpoint: &VpcEndpoint, want: &VpcEndpoint) -> bool {
+fn can_serve(endpoint: &VpcEndpoint, want: &VpcEndpoint) -> bool {
     let mut tables = endpoint.route_table_ids.iter();
     want.service_name == endpoint.service_name
         && tables.any(|table| want.route_table_ids.contains(table))
 }
 
 /// Reads an endpoint; `None`: it is being deleted, or never came to be.
-fn read(raw: &types::VpcEndpoint, names: &Names) -> Option<Seen> {
+fn parse_endpoint(raw: &types::VpcEndpoint, names: &Names) -> Option<Seen> {
     let gone = matches!(
         raw.state(),
         Some(State::Deleting | State::Deleted | State::Failed | State::Rejected | State::Expired)
@@ -80,7 +83,7 @@ fn read(raw: &types::VpcEndpoint, names: &Names) -> Option<Seen> {
             tags,
         },
         id: raw.vpc_endpoint_id()?.to_owned(),
-        created: time(raw.creation_timestamp()),
+        created: rfc3339_time(raw.creation_timestamp()),
     })
 }
 
@@ -90,9 +93,9 @@ impl Verbs for VpcEndpoint {
         want: &Self,
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
-        let names = Names::around(&want.refs(), refs);
+        let names = Names::for_references(&want.refs(), refs);
         let found = fetch(world).await?;
-        Ok(same(observe(world, &found, &names), &want.id()))
+        Ok(find_same(observe(world, &found, &names), &want.id()))
     }
 
     async fn put(
@@ -105,24 +108,24 @@ impl Verbs for VpcEndpoint {
         if let Some(have) = have {
             attach(world, &have, want, refs).await?;
             retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-            return Ok(made(have.physical));
+            return Ok(created_ready(have.physical));
         }
         let vpc = physical(refs, &want.vpc_id, CALL)?;
-        let tables = physicals(refs, &want.route_table_ids, CALL)?;
+        let tables = physical_ids(refs, &want.route_table_ids, CALL)?;
         let mut of = vec![vpc.as_str()];
         of.extend(tables.iter().map(String::as_str));
         let call = world
             .clients
             .ec2
             .create_vpc_endpoint()
-            .client_token(token(world, &want.id(), &of))
+            .client_token(client_token(world, &want.id(), &of))
             .vpc_endpoint_type(VpcEndpointType::Gateway)
             .service_name(&want.service_name)
             .vpc_id(&vpc)
             .set_route_table_ids(Some(tables.clone()))
-            .tag_specifications(tagged(ResourceType::VpcEndpoint, &want.tags));
-        let endpoint = call.send().await.creating(CALL)?.vpc_endpoint;
-        answered(endpoint.and_then(|one| one.vpc_endpoint_id), CALL).map(made)
+            .tag_specifications(tag_specification(ResourceType::VpcEndpoint, &want.tags));
+        let endpoint = call.send().await.classify_creation(CALL)?.vpc_endpoint;
+        require_answer(endpoint.and_then(|one| one.vpc_endpoint_id), CALL).map(created_ready)
     }
 
     /// AWS answers a deletion that it did not do with success, and says so in the answer (API reference of EC2,
@@ -131,13 +134,13 @@ impl Verbs for VpcEndpoint {
         const CALL: &str = "ec2:DeleteVpcEndpoints";
         let call = world.clients.ec2.delete_vpc_endpoints();
         let call = call.vpc_endpoint_ids(have.physical).send();
-        let answer = call.await.called(CALL)?;
+        let answer = call.await.classify_call(CALL)?;
         let mut errors = answer.unsuccessful().iter().filter_map(|one| one.error());
         let Some(error) = errors.next() else {
             return Ok(Removed::Done);
         };
         let code = error.code().unwrap_or_default();
-        Err(kept(CALL, code, error.message()))
+        Err(item_failure(CALL, code, error.message()))
     }
 }
 
@@ -158,7 +161,7 @@ async fn attach(
     let call = world.clients.ec2.modify_vpc_endpoint();
     let call = call
         .vpc_endpoint_id(have.physical)
-        .set_add_route_table_ids(Some(physicals(refs, added, CALL)?))
-        .set_remove_route_table_ids(Some(physicals(refs, removed, CALL)?));
-    call.send().await.called(CALL).map(drop)
+        .set_add_route_table_ids(Some(physical_ids(refs, added, CALL)?))
+        .set_remove_route_table_ids(Some(physical_ids(refs, removed, CALL)?));
+    call.send().await.classify_call(CALL).map(drop)
 }

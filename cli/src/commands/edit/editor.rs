@@ -2,7 +2,7 @@
 
 use crate::env;
 use crate::error::{CommandError, ErrorContext};
-use spec::read::{Problem, render};
+use spec::read::{Problem, render_problems};
 use std::fs;
 use std::io::Write;
 use std::process::Command;
@@ -102,7 +102,7 @@ impl Editor {
     /// Writes the problems above the user's text, for the next run of the editor.
     pub fn show_problems(&mut self, text: &str, problems: &[Problem]) -> Result<(), CommandError> {
         self.rejected = true;
-        let findings = render(problems);
+        let findings = render_problems(problems);
         let comments: String = findings
             .lines()
             .map(|line| format!("{MARK}{line}").trim_end().to_owned() + "\n")

@@ -2,8 +2,8 @@
 
 use crate::commands::observe::{ObservedCluster, aws_error};
 use crate::error::CommandError;
-use aws_cloud::fleet::{observe_fleet, told, told_next};
-use cloud::held::Leaving;
+use aws_cloud::fleet::{observe_fleet, user_data_of_groups, user_data_of_instances};
+use cloud::used_load_balancers::Leaving;
 use engine::Id;
 use std::collections::BTreeMap;
 
@@ -20,8 +20,13 @@ pub async fn find_balancer_users(
     }
     let (clients, cluster) = (&observed.clients, &observed.target.cluster);
     let fleet = observe_fleet(clients, cluster).await.map_err(aws_error)?;
-    let mut user_data = told(clients, &fleet).await.map_err(aws_error)?;
-    for mut next in told_next(clients, &fleet).await.map_err(aws_error)? {
+    let mut user_data = user_data_of_instances(clients, &fleet)
+        .await
+        .map_err(aws_error)?;
+    for mut next in user_data_of_groups(clients, &fleet)
+        .await
+        .map_err(aws_error)?
+    {
         next.name = format!("group {}", next.name);
         user_data.push(next);
     }

@@ -40,10 +40,10 @@ pub async fn read_own_tags(
     session: &Session<'_>,
 ) -> Result<OwnTagHistory, CommandError> {
     let mut wanted = OwnTags::default();
-    wanted.add(&assembled.desired);
+    wanted.add_tags_of(&assembled.desired);
     let stored = stored_own_tags(&wanted, observed, session).await?;
     let mut own = stored.clone().unwrap_or_default();
-    own.add(&assembled.desired);
+    own.add_tags_of(&assembled.desired);
     if stored.is_none()
         && let Some(last) = read_completed_spec(&observed.state, session).await?
     {
@@ -69,10 +69,10 @@ async fn stored_own_tags(
         return Ok(Some(wanted.clone()));
     }
     let object = session.store.get(&key).await.map_err(store_error)?;
-    let read = object
-        .map(|object| OwnTags::read(&object.bytes))
+    let stored_bytes = object
+        .map(|object| OwnTags::parse_stored(&object.bytes))
         .transpose();
-    read.map_err(|error| {
+    stored_bytes.map_err(|error| {
         let error = anyhow::Error::new(error).context(format!("{key} in the store cannot be used"));
         let hint = "use the kctl that wrote it, or restore it from the bucket's versions; without it kctl forgets \
                     which tags of former labels are its own, and leaves them";

@@ -88,7 +88,6 @@ impl LockHolder {
         (self.process, &self.since, &self.place) == (other.process, &other.since, &other.place)
     }
 
-    /// The lease.
     pub fn life(&self) -> Duration {
         Duration::from_millis(self.life_ms)
     }

@@ -185,9 +185,9 @@ async fn a_renewal_makes_it_young_and_one_that_others_were_ahead_of_loses_it() {
     let foreign = place.put_foreign().await;
     assert!(matches!(lock.renew_once().await, Err(LockLoss::Taken)));
     // It is said by `keep`, which renews when that is due: at once, if the last one is long ago.
-    lock.sent.replace(fence::now());
+    lock.sent.replace(fence::boot_clock_now());
     assert!(!lock.is_lost());
-    store.fence().shut();
+    store.fence().close();
     assert!(lock.is_lost());
     lock.release().await;
     let still = store
@@ -210,7 +210,7 @@ async fn after_its_time_nothing_is_written_and_no_renewal_comes_back_from_that()
     let file = place.dir.path().join("before");
     let sha256 = store.sha256("before").await.unwrap().expect("an object");
     // As after a stop that was longer than its life.
-    store.fence().raise(fence::now());
+    store.fence().allow_until(fence::boot_clock_now());
     for written in [
         write("after").await.map(drop),
         store.delete("before", Expect::Any).await,
@@ -243,5 +243,5 @@ async fn it_is_given_back_even_if_a_renewal_was_cut_off() {
     lock.held.replace(before);
     lock.release().await;
     assert!(store.get(&place.keys.lock()).await.unwrap().is_none());
-    assert_eq!(store.fence().left(), None);
+    assert_eq!(store.fence().remaining(), None);
 }

@@ -54,7 +54,6 @@ impl ObservedLock {
         }))
     }
 
-    /// The lease.
     pub fn life(&self) -> Duration {
         self.holder
             .as_ref()

@@ -40,7 +40,7 @@ pub(super) fn read_console(instance: &Instance, console: &str, now: OffsetDateTi
             failure.source == PROTOKUBE && other_role
         });
         let failure = cause.unwrap_or(failure);
-        return stage_of_line(failure).failed(failure.detail.clone());
+        return stage_of_line(failure).with_error(failure.detail.clone());
     }
     if let Some(cause) = cause.filter(|_| last.source == PROTOKUBE) {
         return BootStage {
@@ -67,7 +67,7 @@ fn stage_of_line(line: &StageLine) -> BootStage {
     BootStage {
         status: Some(line.status),
         at: Some(line.time.clone()),
-        ..BootStage::noted(&stage, String::new(), BootSource::Console)
+        ..BootStage::with_note(&stage, String::new(), BootSource::Console)
     }
 }
 
@@ -102,17 +102,17 @@ fn lasting_failure(lines: &[StageLine]) -> Option<&StageLine> {
 
 /// A console without stage lines: the instance still boots, or its image never gets to user data.
 fn read_kernel_console(instance: &Instance, console: &str, now: OffsetDateTime) -> BootStage {
-    let stage = BootStage::noted("boot", String::new(), BootSource::Console);
+    let stage = BootStage::with_note("boot", String::new(), BootSource::Console);
     let is_fatal = |line: &&str| FATAL.iter().any(|sign| line.contains(sign));
     if let Some(line) = console.lines().find(is_fatal) {
-        return stage.failed(line.trim().to_owned());
+        return stage.with_error(line.trim().to_owned());
     }
     let end = last_line(console);
     let age = instance
         .launched
         .map(|launched| now.unix_timestamp() - launched);
     if let Some(age) = age.filter(|age| *age > BOOT_SECONDS) {
-        return stage.failed(format!(
+        return stage.with_error(format!(
             "user data has not started {} after the launch; the console ends with \"{end}\"",
             duration_text(age)
         ));

@@ -8,7 +8,11 @@ pub(super) fn wait_findings(status: &InstanceStatus) -> impl Iterator<Item = Fin
     unhealthy_waits(&status.waits).map(|wait| Finding {
         kind: FindingKind::Instance,
         name: status.instance.id.clone(),
-        message: format!("the control plane of {}: {}", status.group(), wait.line()),
+        message: format!(
+            "the control plane of {}: {}",
+            status.group(),
+            wait.one_line()
+        ),
         next: wait.next.clone(),
     })
 }

@@ -156,7 +156,7 @@ fn dns_statements(full: &FullSpec) -> Vec<Statement> {
     let published = [
         full.dns.api_public_name.clone(),
         full.dns.api_internal_name.clone(),
-        names::dns::bootstrap(&full.name),
+        names::dns::bootstrap_name(&full.name),
     ];
     let published: BTreeSet<String> = published
         .iter()

@@ -88,7 +88,6 @@ impl Statement {
         }
     }
 
-    /// Adds a condition.
     pub(super) fn when(
         mut self,
         operator: &'static str,

@@ -73,7 +73,7 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
     Ok(Some(with_late(
         &text,
         late,
-        &Text::late(&load_balancer, cloud::held::ADDRESSES),
+        &Text::late(&load_balancer, cloud::used_load_balancers::ADDRESSES),
     )))
 }
 
@@ -116,7 +116,7 @@ fn boot_script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
 fn boot_config(of: &UserData<'_>, group: &Group) -> Result<BootConfig, Error> {
     let full = of.full;
     let worker = group.role != Role::ControlPlane;
-    let server = names::dns::bootstrap(&full.name);
+    let server = names::dns::bootstrap_name(&full.name);
     let server = format!("https://{server}:{}", ports::BOOTSTRAP);
     Ok(BootConfig {
         format: BOOT_FORMAT,
@@ -156,7 +156,7 @@ fn with_late(text: &str, places: usize, late: &Text) -> Text {
             parts.push(Part::Literal(literal.to_owned()));
         }
     }
-    Text::of(parts)
+    Text::from_parts(parts)
 }
 
 /// The architecture as `uname -m` prints it.

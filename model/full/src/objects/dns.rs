@@ -16,7 +16,7 @@ pub(super) fn build_dns(full: &FullSpec) -> Vec<Cloud> {
     };
     let public = &full.dns.api_public_name;
     let internal = &full.dns.api_internal_name;
-    let bootstrap = &names::dns::bootstrap(&full.name);
+    let bootstrap = &names::dns::bootstrap_name(&full.name);
     let (aliases, placeholders) = match &full.api.load_balancer {
         None => (vec![], vec![public, internal, bootstrap]),
         Some(one) if one.use_for_internal_api => (vec![public, internal], vec![bootstrap]),

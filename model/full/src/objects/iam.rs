@@ -18,7 +18,7 @@ pub(super) fn build_iam(full: &FullSpec) -> Vec<Cloud> {
 }
 
 fn build_role(full: &FullSpec, role: Role) -> Vec<Cloud> {
-    let name = names::iam(&full.name, role);
+    let name = names::iam_name(&full.name, role);
     let reference = super::own_ref::<IamRole>(&name);
     let tags = cluster_tags(full, &name);
     let mut all: Vec<Cloud> = vec![

@@ -63,7 +63,7 @@ fn key_pair_ref(key: &SshKey) -> Ref {
 fn instance_profile_ref(full: &FullSpec, group: &Group) -> Ref {
     match &group.iam_profile {
         Some(name) => Ref::Given(name.clone()),
-        None => super::own_ref::<IamInstanceProfile>(names::iam(&full.name, group.role)),
+        None => super::own_ref::<IamInstanceProfile>(names::iam_name(&full.name, group.role)),
     }
 }
 

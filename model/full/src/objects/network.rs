@@ -75,7 +75,7 @@ fn internet_gateway(full: &FullSpec) -> InternetGateway {
 }
 
 fn own_subnet(full: &FullSpec, subnet: &crate::Subnet) -> Subnet {
-    let name = names::subnet(&full.name, &subnet.name);
+    let name = names::subnet_name(&full.name, &subnet.name);
     Subnet {
         vpc_id: super::vpc_ref(full),
         availability_zone: subnet.zone.clone(),

@@ -20,7 +20,7 @@ pub(super) fn build_node_termination(full: &FullSpec) -> Vec<Cloud> {
 }
 
 fn sqs_queue(full: &FullSpec) -> SqsQueue {
-    let queue_name = names::queue(&full.name);
+    let queue_name = names::queue_name(&full.name);
     SqsQueue {
         message_retention_period: RETENTION,
         policy: json!({
@@ -77,7 +77,7 @@ fn event_rule(full: &FullSpec, event: &str, event_pattern: Value) -> [Cloud; 2] 
     let target = CloudwatchEventTarget {
         name: format!("{name}-Target"),
         rule: super::own_ref::<CloudwatchEventRule>(&name),
-        arn: super::own_ref::<SqsQueue>(names::queue(&full.name)),
+        arn: super::own_ref::<SqsQueue>(names::queue_name(&full.name)),
     };
     let rule = CloudwatchEventRule {
         event_pattern,

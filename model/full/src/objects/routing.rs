@@ -85,7 +85,7 @@ fn public_routing(full: &FullSpec) -> Vec<Cloud> {
     });
     let associations = routed_subnets(full)
         .filter(|one| one.kind != SubnetType::Private)
-        .map(|one| table_association(names::subnet(&full.name, &one.name), full, one, &to));
+        .map(|one| table_association(names::subnet_name(&full.name, &one.name), full, one, &to));
     std::iter::once(table)
         .chain(routes)
         .chain(associations)
@@ -109,7 +109,7 @@ fn private_routing(full: &FullSpec, zone: &str, subnets: &[&Subnet]) -> Vec<Clou
     let default = format!("route-private-{zone}-{EVERYWHERE}");
     all.push(make_route(default, &to, EVERYWHERE, default_target));
     for subnet in subnets {
-        let name = format!("private-{}", names::subnet(&full.name, &subnet.name));
+        let name = format!("private-{}", names::subnet_name(&full.name, &subnet.name));
         all.push(table_association(name, full, subnet, &to));
         all.extend(subnet.additional_routes.iter().map(|(cidr, via)| {
             let name = format!("route-{}-{cidr}", subnet.name);

@@ -63,7 +63,7 @@ pub(super) fn egress_rules(of: &Peer) -> Vec<SecurityGroupRule> {
         .map(|to| SecurityGroupRule {
             name: format!("from-{}-egress-{}-{to}", of.name, traffic_name(ALL)),
             is_egress: true,
-            ..ingress_rule(String::new(), of, RuleSource::of(to), ALL)
+            ..ingress_rule(String::new(), of, RuleSource::parse_peer(to), ALL)
         })
         .into()
 }
@@ -71,7 +71,7 @@ pub(super) fn egress_rules(of: &Peer) -> Vec<SecurityGroupRule> {
 /// An ingress rule from a range or prefix list, with a derived name.
 pub(super) fn range_rule(text: &str, traffic: Traffic, to: &Peer) -> SecurityGroupRule {
     let name = format!("from-{text}-ingress-{}-{}", traffic_name(traffic), to.name);
-    ingress_rule(name, to, RuleSource::of(text), traffic)
+    ingress_rule(name, to, RuleSource::parse_peer(text), traffic)
 }
 
 /// An ingress rule from another security group, with a derived name.
@@ -100,13 +100,13 @@ pub(super) fn named_group_rule(
 pub(super) fn path_mtu_rules(what: &str, text: &str, to: &Peer) -> Vec<SecurityGroupRule> {
     let v4 = || {
         let name = format!("icmp-pmtu-{what}-{text}");
-        ingress_rule(name, to, RuleSource::of(text), PATH_MTU)
+        ingress_rule(name, to, RuleSource::parse_peer(text), PATH_MTU)
     };
     let v6 = || {
         let name = format!("icmpv6-pmtu-{what}-{text}");
-        ingress_rule(name, to, RuleSource::of(text), PATH_MTU_V6)
+        ingress_rule(name, to, RuleSource::parse_peer(text), PATH_MTU_V6)
     };
-    match RuleSource::of(text) {
+    match RuleSource::parse_peer(text) {
         RuleSource::CidrIpv6(_) => vec![v6()],
         RuleSource::PrefixListId(_) => vec![v4(), v6()],
         RuleSource::CidrIpv4(_) | RuleSource::ReferencedGroupId(_) => vec![v4()],
@@ -137,7 +137,7 @@ pub(super) fn distinct_rules(rules: Vec<SecurityGroupRule>) -> Vec<Cloud> {
     let mut rules = rules;
     rules.sort_by(|a, b| a.name.cmp(&b.name));
     for rule in rules {
-        by_content.entry(rule.content()).or_insert(rule);
+        by_content.entry(rule.rule_key()).or_insert(rule);
     }
     by_content.into_values().map(Cloud::from).collect()
 }

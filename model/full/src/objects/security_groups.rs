@@ -178,7 +178,7 @@ fn node_port_rules(full: &FullSpec, nodes: &[Peer]) -> Vec<SecurityGroupRule> {
                 all.push(rules::ingress_rule(
                     name,
                     to,
-                    cloud::RuleSource::of(from),
+                    cloud::RuleSource::parse_peer(from),
                     traffic,
                 ));
             }

@@ -49,7 +49,6 @@ pub struct CoreDns {
     pub pod_annotations: BTreeMap<String, String>,
 }
 
-/// CoreDNS' configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Corefile {
     /// The whole text, from the spec.

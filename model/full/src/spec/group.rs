@@ -26,7 +26,6 @@ pub struct Group {
     /// Instances get public addresses.
     pub associate_public_ip: bool,
     pub root_volume: Volume,
-    /// Additional volumes.
     pub volumes: Vec<Volume>,
     /// Tags on the group and its instances, besides those of every object.
     pub cloud_labels: BTreeMap<String, String>,

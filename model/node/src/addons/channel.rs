@@ -14,7 +14,6 @@ pub struct Channel {
     pub kind: String,
     /// Name of the list.
     pub metadata: ChannelMetadata,
-    /// The addons themselves.
     pub spec: ChannelSpec,
 }
 

@@ -18,7 +18,6 @@ pub struct ExpectedBinding<'a> {
     pub authorities: &'a BTreeSet<String>,
     /// Host of this region's STS endpoint, with the port unless it is the default.
     pub sts_host: &'a str,
-    /// Current time.
     pub now: OffsetDateTime,
 }
 

@@ -41,7 +41,7 @@ pub fn identify_caller(account: &str, arn: &str, own: &str) -> Result<Caller, Re
 /// Checks that a role is that of the cluster's nodes, or `own`: the role in the group's own instance profile, which `kctl update`
 /// reads from IAM (as kOps does, `GetRolesInInstanceProfile` in `template_functions.go`).
 pub fn check_role(role: &str, cluster: &str, own: Option<&str>) -> Result<(), Refusal> {
-    if names::iam(cluster, Role::Node) == role || own == Some(role) {
+    if names::iam_name(cluster, Role::Node) == role || own == Some(role) {
         return Ok(());
     }
     Err(Refusal::OtherRole {

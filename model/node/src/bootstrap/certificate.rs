@@ -13,7 +13,6 @@ pub type KeyDigests = BTreeMap<CertificateKind, String>;
 /// A signing request that passed all checks. Exactly this request is signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedRequest {
-    /// The parsed request.
     pub request: SigningRequest,
     /// sha256 (hex) of the request's public key.
     pub key: String,
@@ -106,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_instance_gets_certificates_in_its_own_name_only() {
-        let mut keys = SystemKeys::at(OffsetDateTime::UNIX_EPOCH);
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::UNIX_EPOCH);
         let own = certificate_leaf(CertificateKind::Kubelet, "i-1", Duration::DAY);
         let (pem, key) = create_request(&own, &mut keys).unwrap();
         let keys_of = |pem: &str| {
@@ -142,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_damaged_or_none_is_said_so() {
-        let mut keys = SystemKeys::at(OffsetDateTime::UNIX_EPOCH);
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::UNIX_EPOCH);
         let own = certificate_leaf(CertificateKind::Kubelet, "i-1", Duration::DAY);
         let (pem, _) = create_request(&own, &mut keys).unwrap();
         let (_, parsed) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();

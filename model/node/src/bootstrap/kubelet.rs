@@ -23,7 +23,6 @@ pub struct KubeletRequest<'a> {
     pub user: &'a str,
     /// Groups of the user.
     pub groups: &'a [String],
-    /// Requested key usages.
     pub usages: &'a [String],
     /// The request itself, PEM.
     pub request: &'a [u8],
@@ -338,7 +337,7 @@ mod tests {
             names: Vec::new(),
             validity: time::Duration::DAY,
         };
-        let mut keys = SystemKeys::at(time::OffsetDateTime::UNIX_EPOCH);
+        let mut keys = SystemKeys::issuing_at(time::OffsetDateTime::UNIX_EPOCH);
         let (request, _) = crate::pki::create_request(&leaf, &mut keys).unwrap();
         assert!(check_serving_request(&user, SERVING, request.as_bytes()).is_err());
     }

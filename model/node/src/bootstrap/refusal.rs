@@ -88,10 +88,7 @@ pub enum Refusal {
     },
     /// EC2 does not know the instance.
     #[error("EC2 does not know the instance {instance}")]
-    UnknownInstance {
-        /// Instance id.
-        instance: String,
-    },
+    UnknownInstance { instance: String },
     /// The instance does not run.
     #[error("the instance is {state}, not running")]
     NotRunning {
@@ -130,10 +127,7 @@ pub enum Refusal {
     },
     /// The request names another subject.
     #[error("the instance may only request a certificate for {wanted}")]
-    OtherName {
-        /// The allowed subject.
-        wanted: String,
-    },
+    OtherName { wanted: String },
     /// The key differs from the one that the Node joined with.
     #[error(
         "the Node {node} joined with another key: if this instance has lost its disk, run kubectl delete node {node}"

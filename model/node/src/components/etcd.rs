@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 /// The ports of an etcd cluster, as in kOps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EtcdPorts {
-    /// Port for clients.
     pub client: u16,
     /// Port for other members.
     pub peer: u16,
@@ -59,7 +58,7 @@ impl EtcdMemberNames {
                 format!("etcd-{etcd}")
             },
             members: members.into_iter().cloned().collect(),
-            domain: dns::internal(cluster),
+            domain: dns::internal_domain(cluster),
         }
     }
 

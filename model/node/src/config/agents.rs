@@ -18,7 +18,6 @@ pub struct Agents {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Agent {
-    /// Processor architecture.
     pub arch: Arch,
     /// sha256 of the binary, hex.
     pub sha256: String,

@@ -54,7 +54,6 @@ pub struct UnitFile {
 }
 
 impl UnitFile {
-    /// An enabled unit.
     pub fn new(name: impl Into<String>, content: impl Into<String>) -> Self {
         Self {
             name: name.into(),

@@ -5,7 +5,6 @@
 pub struct InstanceFacts {
     /// Instance id, `i-...`; also the name of the Node.
     pub instance_id: String,
-    /// Availability zone.
     pub zone: String,
     /// Private addresses of the control planes, for workers of clusters without DNS.
     pub control_plane_addresses: Vec<String>,

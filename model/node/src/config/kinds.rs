@@ -14,7 +14,6 @@ pub enum Role {
     Bastion,
 }
 
-/// A processor architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arch {
@@ -53,7 +52,6 @@ pub enum Networking {
 pub struct Asset {
     /// `kubelet`, `kubectl`, `containerd`, `runc`, `cni-plugins`, `crictl`, `ecr-credential-provider`, ...
     pub name: String,
-    /// Processor architecture.
     pub arch: Arch,
     /// Sources in the order in which they are tried.
     pub urls: Vec<String>,

@@ -39,14 +39,11 @@ pub struct NodeConfig {
     pub api_server: String,
     /// Certificates of `kubernetes-ca`, PEM.
     pub ca_certificates: String,
-    /// Settings of kubelet.
     pub kubelet: Kubelet,
     /// kube-proxy; `None` if another component replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_proxy: Option<Component>,
-    /// Settings of containerd.
     pub containerd: Containerd,
-    /// The network plugin.
     pub networking: Networking,
     /// Settings of control planes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +67,6 @@ pub struct NodeConfig {
     pub docker_config: bool,
 }
 
-/// Settings of kubelet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Kubelet {
@@ -101,7 +97,6 @@ pub struct EtcdCluster {
     pub name: String,
     /// etcd version without `v`.
     pub version: String,
-    /// Image of etcd.
     pub image: String,
     /// All members, of all instance groups.
     pub members: Vec<EtcdMember>,
@@ -132,13 +127,11 @@ pub struct VolumeMount {
     pub device: String,
     /// File system type: `ext4`, `xfs` or another that mkfs supports.
     pub filesystem: String,
-    /// Options for mkfs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub format_options: Vec<String>,
     /// Options for mount(8).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mount_options: Vec<String>,
-    /// Mount point.
     pub path: String,
 }
 

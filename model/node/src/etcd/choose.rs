@@ -19,7 +19,6 @@ const DEVICES: [&str; 6] = [
 pub struct SeenVolume {
     /// Volume id, `vol-...`.
     pub id: String,
-    /// Availability zone.
     pub zone: String,
     /// State: `creating`, `available`, `in-use`, `deleting`, `error`.
     pub state: String,
@@ -62,7 +61,6 @@ pub struct VolumeRequest<'a> {
 pub enum Choice<'a> {
     /// The volume is attached to this instance.
     Held {
-        /// The volume.
         volume: &'a SeenVolume,
         /// Member of the volume.
         member: String,
@@ -71,7 +69,6 @@ pub enum Choice<'a> {
     },
     /// The volume is free and should be attached.
     Attach {
-        /// The volume.
         volume: &'a SeenVolume,
         /// Member of the volume.
         member: String,

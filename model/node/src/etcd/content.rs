@@ -71,11 +71,9 @@ pub enum VolumeContent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a look")]
 pub enum FileSystemContent {
-    /// No files.
     Nothing,
     /// Data of a member, with its marker.
     Marked {
-        /// The marker.
         marker: Marker,
         /// State of etcd's log.
         log: EtcdLog,

@@ -47,7 +47,6 @@ pub enum FormationStep {
     Format,
     /// Write the marker, and create the data folder if the member starts for the first time.
     Mark {
-        /// The new marker.
         marker: Marker,
         /// True if the data folder must be created.
         new: bool,

@@ -15,7 +15,6 @@ pub struct Certificate {
     pub common_name: String,
     /// Organization of the subject.
     pub organization: Option<String>,
-    /// Allowed uses.
     #[serde(serialize_with = "serialize_usage")]
     pub usage: Usage,
     /// Alternative names: DNS names and addresses, sorted.
@@ -30,7 +29,6 @@ pub struct Certificate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CertificateStorage {
-    /// Two files.
     Pair {
         /// Path of the certificate, PEM, mode 0644.
         certificate: String,
@@ -77,7 +75,7 @@ impl Certificate {
     }
 
     /// The content to issue.
-    pub fn leaf(&self) -> Leaf {
+    pub fn leaf_to_issue(&self) -> Leaf {
         Leaf {
             common_name: self.common_name.clone(),
             organization: self.organization.clone(),

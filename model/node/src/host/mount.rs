@@ -7,11 +7,9 @@ use serde::Serialize;
 pub struct Mount {
     /// Device in the spec: the name under which AWS attaches a volume (`/dev/xvdf`), or `/dev/nvme1n1` for an instance store.
     pub device: String,
-    /// Mount point.
     pub path: String,
     /// File system type: `ext4`, `xfs`, ...
     pub filesystem: String,
-    /// Options for mkfs.
     pub format_options: Vec<String>,
     /// Options for mount(8).
     pub mount_options: Vec<String>,

@@ -11,7 +11,6 @@ use serde::Serialize;
 /// An object on an instance and its dependencies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HostResource {
-    /// The object itself.
     #[serde(flatten)]
     pub thing: HostObject,
     /// Ids of the objects that must exist before it, sorted.
@@ -32,11 +31,9 @@ pub enum HostObject {
     File(File),
     /// Lines in `/etc/hosts`.
     HostsBlock(HostsBlock),
-    /// A kernel module.
     KernelModule(KernelModule),
     /// A file with a part of a keyset.
     KeysetFile(KeysetFile),
-    /// A symbolic link.
     Link(Link),
     /// A file system on a volume.
     Mount(Mount),
@@ -48,7 +45,6 @@ pub enum HostObject {
     Sysctl(Sysctl),
     /// A folder of tools.
     Tools(Tools),
-    /// A systemd unit.
     Unit(Unit),
 }
 

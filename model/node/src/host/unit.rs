@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-/// A systemd unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unit {
     /// Name with its suffix: `kubelet.service`.

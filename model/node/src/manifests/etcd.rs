@@ -9,7 +9,6 @@ use crate::config::EtcdCluster;
 /// Inputs of a member's pod.
 #[derive(Clone, Copy, Debug)]
 pub struct EtcdPod<'a> {
-    /// The etcd cluster.
     pub etcd: &'a EtcdCluster,
     /// Names of the cluster's members.
     pub names: &'a EtcdMemberNames,

@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A Pod object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pod {
@@ -58,10 +57,8 @@ pub struct Container {
     pub args: Vec<String>,
     /// Command with fixed arguments.
     pub command: Vec<String>,
-    /// Environment variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVar>,
-    /// Container image.
     pub image: String,
     /// Probe whose failure restarts the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,17 +79,14 @@ pub struct Container {
     /// Probe that must succeed before the liveness probe begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup_probe: Option<Probe>,
-    /// Mounts of volumes.
     pub volume_mounts: Vec<VolumeMount>,
 }
 
-/// An environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EnvVar {
     /// Name of the variable.
     pub name: String,
-    /// Literal value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Source of the value, as in the spec.
@@ -106,11 +100,9 @@ pub struct EnvVar {
 pub struct Probe {
     /// Consecutive failures after which the probe fails.
     pub failure_threshold: i32,
-    /// The HTTP request.
     pub http_get: HttpGet,
     /// Delay before the first request.
     pub initial_delay_seconds: i32,
-    /// Time between requests.
     pub period_seconds: i32,
     /// Timeout of a request.
     pub timeout_seconds: i32,
@@ -122,7 +114,6 @@ pub struct Probe {
 pub struct HttpGet {
     /// Address to connect to.
     pub host: String,
-    /// Path with query.
     pub path: String,
     /// Port to connect to.
     pub port: u16,
@@ -146,10 +137,8 @@ pub struct Port {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Resources {
-    /// Upper limits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
-    /// Requests.
     pub requests: BTreeMap<String, String>,
 }
 

@@ -1,28 +1,28 @@
 //! DNS names of a cluster's services, the same as in kOps.
 
 /// Public name of the API, unless the spec sets `masterPublicName`.
-pub fn api(cluster: &str) -> String {
+pub fn api_name(cluster: &str) -> String {
     format!("api.{cluster}")
 }
 
 /// Internal name of the API, unless the spec sets `masterInternalName`.
 pub fn api_internal(cluster: &str) -> String {
-    format!("api.{}", internal(cluster))
+    format!("api.{}", internal_domain(cluster))
 }
 
 /// Name of the bootstrap endpoint, which is that of kOps' controller. The endpoint's certificate has it, whatever address workers
 /// connect to.
-pub fn bootstrap(cluster: &str) -> String {
-    format!("kops-controller.{}", internal(cluster))
+pub fn bootstrap_name(cluster: &str) -> String {
+    format!("kops-controller.{}", internal_domain(cluster))
 }
 
 /// Name of the bastions, unless the spec sets another.
-pub fn bastion(cluster: &str) -> String {
+pub fn bastion_name(cluster: &str) -> String {
     format!("bastion.{cluster}")
 }
 
 /// Domain of all names that only instances use.
-pub fn internal(cluster: &str) -> String {
+pub fn internal_domain(cluster: &str) -> String {
     format!("internal.{cluster}")
 }
 
@@ -32,7 +32,8 @@ mod tests {
 
     #[test]
     fn names_are_kops() {
-        let names = [api, api_internal, bootstrap, bastion].map(|name| name("a.example.com"));
+        let names = [api_name, api_internal, bootstrap_name, bastion_name]
+            .map(|name| name("a.example.com"));
         assert_eq!(
             names,
             [

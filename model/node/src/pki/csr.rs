@@ -49,7 +49,6 @@ impl SigningRequest {
         &self.0
     }
 
-    /// The parsed request.
     pub fn to_x509(&self) -> Result<X509CertificationRequest<'_>, Malformed> {
         parse_der(&self.0)
     }

@@ -39,10 +39,7 @@ pub enum Error {
     },
     /// A request names another subject.
     #[error("the request is not for a certificate of {wanted}")]
-    OtherSubject {
-        /// The expected subject.
-        wanted: String,
-    },
+    OtherSubject { wanted: String },
     /// A name is not valid in a certificate.
     #[error("{0:?} is not a valid name in a certificate")]
     BadName(String),

@@ -12,7 +12,6 @@ const API_VERSION: &str = "kops.k8s.io/v1alpha2";
 const OLD_API_VERSION: &str = "kops/v1alpha2";
 const KIND: &str = "Keyset";
 
-/// The stored object.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Wire {
@@ -108,7 +107,7 @@ pub fn read_keyset(name: &str, yaml: &str) -> Result<Keyset, Error> {
         primary: String::new(),
         items,
     };
-    keyset.sort();
+    keyset.sort_items();
     let newest = keyset
         .items
         .iter()

@@ -16,9 +16,7 @@ pub const LEAF_VALIDITY: Duration = Duration::days(455);
 /// What a certificate may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// TLS client authentication.
     Client,
-    /// TLS server authentication.
     Server,
     /// Both, for etcd peers.
     ClientServer,
@@ -31,7 +29,6 @@ pub struct Leaf {
     pub common_name: String,
     /// Organization: the group in Kubernetes.
     pub organization: Option<String>,
-    /// Allowed uses.
     pub usage: Usage,
     /// Alternative names: DNS names and IP addresses.
     pub names: Vec<String>,

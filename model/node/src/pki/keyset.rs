@@ -35,7 +35,7 @@ impl Keyset {
     }
 
     /// Sorts items by id, which is by age because ids begin with the time of creation.
-    pub(super) fn sort(&mut self) {
+    pub(super) fn sort_items(&mut self) {
         self.items
             .sort_by_key(|item| (item.id.len(), item.id.clone()));
     }

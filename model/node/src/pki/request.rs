@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_certificate_is_for_the_requests_key_and_for_no_other_name() {
         let now = OffsetDateTime::UNIX_EPOCH + Duration::days(20_000);
-        let mut keys = SystemKeys::at(now);
+        let mut keys = SystemKeys::issuing_at(now);
         let authority = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
         let (request, key) = create_request(&node_leaf("i-1"), &mut keys).unwrap();
         let request = SigningRequest::from_pem(request.as_bytes()).unwrap();

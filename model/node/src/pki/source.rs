@@ -16,7 +16,6 @@ pub enum KeyAlgorithm {
 
 /// Creates keys and provides the time of certificates.
 pub trait KeySource {
-    /// Time of issue.
     fn now(&self) -> OffsetDateTime;
     /// Creates a key pair.
     fn generate(&mut self, algorithm: KeyAlgorithm) -> Result<KeyPair, Error>;
@@ -31,7 +30,7 @@ pub struct SystemKeys {
 
 impl SystemKeys {
     /// A source whose certificates are issued at `now`.
-    pub fn at(now: OffsetDateTime) -> Self {
+    pub fn issuing_at(now: OffsetDateTime) -> Self {
         Self { now }
     }
 }

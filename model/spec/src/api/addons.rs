@@ -21,7 +21,6 @@ spec! {
         pub enable_rebalance_draining: Option<bool>,
         /// Taints machines that are gone.
         pub enable_out_of_service_taint: Option<bool>,
-        /// Serves metrics.
         pub prometheus_enable: Option<bool>,
         /// Listens to a queue; default true.
         #[serde(rename = "enableSQSTerminationDraining")]
@@ -41,7 +40,6 @@ spec! {
         pub memory_request: Option<Quantity>,
         /// CPU a pod asks for.
         pub cpu_request: Option<Quantity>,
-        /// Its version.
         pub version: Option<String>,
         /// Body posted at events.
         pub webhook_template: Option<String>,
@@ -50,11 +48,9 @@ spec! {
         pub webhook_url: Option<String>,
     }
 
-    /// metrics-server.
     pub struct MetricsServerConfig {
         /// Whether it is wanted.
         pub enabled: Option<bool>,
-        /// Its image.
         pub image: Option<String>,
         /// True: does not verify kubelets' certificates.
         pub insecure: Option<bool>,

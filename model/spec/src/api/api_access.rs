@@ -27,7 +27,6 @@ spec! {
         pub idle_timeout_seconds: Option<i32>,
         /// An existing security group instead of our own.
         pub security_group_override: Option<String>,
-        /// Further security groups.
         pub additional_security_groups: Vec<String>,
         /// True: machines use it too.
         pub use_for_internal_api: Option<bool>,

@@ -3,7 +3,6 @@
 use super::fields::spec;
 
 spec! {
-    /// Registries and mirrors.
     pub struct AssetsSpec {
         /// Registry that holds copies of all images.
         pub container_registry: Option<String>,

@@ -71,7 +71,6 @@ spec! {
         pub enabled: Option<bool>,
         /// False: the user installs it.
         pub managed: Option<bool>,
-        /// Its version.
         pub version: Option<String>,
         /// Queries per second to the API.
         #[serde(rename = "kubeAPIQPS")]

@@ -62,7 +62,6 @@ spec! {
         /// An existing VPC to use, `vpc-...`; kctl then never creates or deletes it.
         #[serde(rename = "networkID")]
         pub network_id: Option<String>,
-        /// Bastion and DNS.
         pub topology: Option<TopologySpec>,
         /// Where secrets are kept; default `configBase` + `/secrets`.
         pub secret_store: Option<String>,
@@ -112,21 +111,15 @@ spec! {
         pub etcd_clusters: Vec<EtcdClusterSpec>,
         /// Docker as container runtime; removed from kOps.
         pub docker: Option<Value>,
-        /// The container runtime.
         pub containerd: Option<ContainerdConfig>,
-        /// CoreDNS.
         #[serde(rename = "kubeDNS")]
         pub kube_dns: Option<KubeDNSConfig>,
-        /// kube-apiserver.
         #[serde(rename = "kubeAPIServer")]
         pub kube_api_server: Option<KubeAPIServerConfig>,
-        /// kube-controller-manager.
         pub kube_controller_manager: Option<KubeControllerManagerConfig>,
         /// The AWS cloud controller manager.
         pub cloud_controller_manager: Option<CloudControllerManagerConfig>,
-        /// kube-scheduler.
         pub kube_scheduler: Option<KubeSchedulerConfig>,
-        /// kube-proxy.
         pub kube_proxy: Option<KubeProxyConfig>,
         /// kubelet of every machine.
         pub kubelet: Option<KubeletConfigSpec>,
@@ -136,17 +129,13 @@ spec! {
         pub cloud_config: Option<CloudConfiguration>,
         /// external-dns, or the publication of names for ingresses.
         pub external_dns: Option<ExternalDNSConfig>,
-        /// Time synchronisation.
         pub ntp: Option<NTPConfig>,
         /// System packages installed on every machine.
         pub packages: Vec<String>,
         /// Drains machines that AWS is about to stop.
         pub node_termination_handler: Option<NodeTerminationHandlerSpec>,
-        /// node-problem-detector addon.
         pub node_problem_detector: Option<Value>,
-        /// metrics-server addon.
         pub metrics_server: Option<MetricsServerConfig>,
-        /// cert-manager addon.
         pub cert_manager: Option<Value>,
         /// AWS load balancer controller addon.
         pub aws_load_balancer_controller: Option<Value>,
@@ -173,7 +162,6 @@ spec! {
         /// True: shared subnets get no tags.
         #[serde(rename = "DisableSubnetTags")]
         pub disable_subnet_tags: Option<bool>,
-        /// Terraform output settings.
         pub target: Option<Value>,
         /// True: containers see the host's CA certificates.
         pub use_host_certificates: Option<bool>,
@@ -181,7 +169,6 @@ spec! {
         pub sysctl_parameters: Vec<String>,
         /// Defaults of rolling updates.
         pub rolling_update: Option<RollingUpdate>,
-        /// cluster-autoscaler addon.
         pub cluster_autoscaler: Option<Value>,
         /// Defaults of warm pools.
         pub warm_pool: Option<WarmPoolSpec>,
@@ -189,7 +176,6 @@ spec! {
         pub service_account_issuer_discovery: Option<Value>,
         /// Volume snapshot controller addon.
         pub snapshot_controller: Option<Value>,
-        /// Karpenter.
         pub karpenter: Option<Value>,
         /// Webhook that gives pods IAM roles.
         pub pod_identity_webhook: Option<Value>,

@@ -28,14 +28,11 @@ spec! {
         pub skip_install: Option<bool>,
         /// `--state`: data that does not outlive a boot.
         pub state: Option<String>,
-        /// Its version.
         pub version: Option<String>,
         /// NVIDIA driver and container toolkit.
         #[serde(rename = "nvidiaGPU")]
         pub nvidia_gpu: Option<Value>,
-        /// gVisor runtime.
         pub gvisor: Option<Value>,
-        /// runc.
         pub runc: Option<Runc>,
         /// Labels containers for SELinux.
         pub selinux_enabled: Option<bool>,
@@ -48,7 +45,6 @@ spec! {
         pub install_cri_ctl: Option<bool>,
         /// True: nerdctl is installed.
         pub install_nerd_ctl: Option<bool>,
-        /// The pause image.
         pub sandbox_image: Option<String>,
     }
 
@@ -64,9 +60,7 @@ spec! {
         pub url_arm64: Option<String>,
     }
 
-    /// The low-level runtime.
     pub struct Runc {
-        /// Its version.
         pub version: Option<String>,
         /// Binaries instead of the catalog's.
         pub packages: Option<PackagesConfig>,

@@ -18,7 +18,6 @@ spec! {
         pub tolerations: Vec<Value>,
         /// Affinity of its pods, as in Kubernetes.
         pub affinity: Option<Value>,
-        /// Image of CoreDNS.
         #[serde(rename = "coreDNSImage")]
         pub core_dns_image: Option<String>,
         /// Image of the proportional autoscaler.
@@ -61,7 +60,6 @@ spec! {
         pub external_core_file: Option<String>,
         /// Added to its Corefile.
         pub additional_config: Option<String>,
-        /// Its image.
         pub image: Option<String>,
         /// Address it listens on; default 169.254.20.10.
         #[serde(rename = "localIP")]
@@ -83,7 +81,6 @@ spec! {
         pub disable: Option<bool>,
         /// True: names of ingresses are published too.
         pub watch_ingress: Option<bool>,
-        /// Only this namespace.
         pub watch_namespace: Option<String>,
         /// `dns-controller`, `external-dns` or `none`.
         pub provider: Option<String>,

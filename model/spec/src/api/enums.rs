@@ -9,11 +9,9 @@ pub enum InstanceGroupRole {
     /// Runs etcd and the control plane; v1alpha2 writes `Master`.
     #[serde(rename = "Master", alias = "ControlPlane", alias = "control-plane")]
     ControlPlane,
-    /// Runs pods.
     Node,
     /// Lets operators in by SSH.
     Bastion,
-    /// Runs kube-apiserver alone.
     #[serde(rename = "APIServer")]
     ApiServer,
 }
@@ -36,23 +34,19 @@ pub enum SubnetType {
 pub enum LoadBalancerClass {
     /// ELB; kctl refuses it.
     Classic,
-    /// NLB.
     Network,
 }
 
 /// Who reaches a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoadBalancerType {
-    /// The internet.
     Public,
-    /// The VPC.
     Internal,
 }
 
 /// Which DNS zone holds the cluster's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DnsType {
-    /// A public zone.
     Public,
     /// A private zone, tied to the VPC.
     Private,

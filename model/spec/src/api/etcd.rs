@@ -6,7 +6,6 @@ use super::fields::spec;
 use super::scalars::{Duration, Quantity};
 
 spec! {
-    /// One etcd cluster.
     pub struct EtcdClusterSpec {
         /// `main` or `events`.
         pub name: String,
@@ -28,7 +27,6 @@ spec! {
         pub heartbeat_interval: Option<Duration>,
         /// Image instead of the default one.
         pub image: Option<String>,
-        /// Where snapshots go.
         pub backups: Option<EtcdBackupSpec>,
         /// How snapshots are taken.
         pub manager: Option<EtcdManagerSpec>,
@@ -58,7 +56,6 @@ spec! {
         pub encrypted_volume: Option<bool>,
     }
 
-    /// Where snapshots go.
     pub struct EtcdBackupSpec {
         /// `s3://bucket/path`.
         pub backup_store: Option<String>,
@@ -84,15 +81,11 @@ spec! {
         /// `--listen-client-http-urls`.
         #[serde(rename = "listenClientHTTPURLs")]
         pub listen_client_http_urls: Vec<String>,
-        /// Verbosity.
         pub log_level: Option<i32>,
     }
 
-    /// An environment variable.
     pub struct EnvVar {
-        /// Its name.
         pub name: String,
-        /// Its value.
         pub value: Option<String>,
         /// Where the value comes from, as in Kubernetes.
         pub value_from: Option<Value>,

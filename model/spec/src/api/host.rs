@@ -15,7 +15,6 @@ spec! {
         pub disabled: Option<bool>,
         /// Only on machines of these roles.
         pub roles: Vec<InstanceGroupRole>,
-        /// Units it requires.
         pub requires: Vec<String>,
         /// Units it comes before.
         pub before: Vec<String>,
@@ -29,23 +28,19 @@ spec! {
 
     /// A container run once.
     pub struct ExecContainerAction {
-        /// Its image.
         pub image: Option<String>,
         /// Its command.
         pub command: Vec<String>,
-        /// Its environment.
         pub environment: BTreeMap<String, String>,
     }
 
     /// A file written on machines.
     pub struct FileAssetSpec {
-        /// Its name.
         pub name: String,
         /// Where it goes; default `/srv/kubernetes/assets/NAME`.
         pub path: Option<String>,
         /// Only on machines of these roles.
         pub roles: Vec<InstanceGroupRole>,
-        /// Its content.
         pub content: String,
         /// True: `content` is base64.
         pub is_base64: Option<bool>,
@@ -55,7 +50,6 @@ spec! {
 
     /// HTTP proxy through which machines reach the internet.
     pub struct EgressProxySpec {
-        /// The proxy.
         pub http_proxy: Option<HTTPProxy>,
         /// Names and ranges reached directly, separated by commas.
         pub excludes: Option<String>,
@@ -63,13 +57,10 @@ spec! {
 
     /// Address of a proxy.
     pub struct HTTPProxy {
-        /// Name or address.
         pub host: String,
-        /// Port.
         pub port: Option<i32>,
     }
 
-    /// Time synchronisation.
     pub struct NTPConfig {
         /// False: the image takes care of it.
         pub managed: Option<bool>,

@@ -33,7 +33,6 @@ spec! {
         pub autoscale: Option<bool>,
         /// Priority for cluster-autoscaler's priority expander.
         pub autoscale_priority: Option<i32>,
-        /// Instance type.
         pub machine_type: Option<String>,
         /// GiB.
         pub root_volume_size: Option<i32>,
@@ -51,7 +50,6 @@ spec! {
         pub root_volume_encryption: Option<bool>,
         /// KMS key of the volume.
         pub root_volume_encryption_key: Option<String>,
-        /// Further volumes.
         pub volumes: Vec<VolumeSpec>,
         /// File systems made and mounted on further volumes.
         pub volume_mounts: Vec<VolumeMountSpec>,
@@ -69,7 +67,6 @@ spec! {
         pub cpu_credits: Option<String>,
         /// Whether machines get public addresses.
         pub associate_public_ip: Option<bool>,
-        /// Further security groups.
         pub additional_security_groups: Vec<String>,
         /// Tags put on the group, its machines and volumes.
         pub cloud_labels: BTreeMap<String, String>,
@@ -95,7 +92,6 @@ spec! {
         pub external_load_balancers: Vec<LoadBalancerSpec>,
         /// True: metrics every minute.
         pub detailed_instance_monitoring: Option<bool>,
-        /// Its role.
         pub iam: Option<IAMProfileSpec>,
         /// An existing security group instead of our own.
         pub security_group_override: Option<String>,
@@ -109,7 +105,6 @@ spec! {
         pub instance_interruption_behavior: Option<String>,
         /// True: user data is gzipped.
         pub compress_user_data: Option<bool>,
-        /// IMDS.
         pub instance_metadata: Option<InstanceMetadataOptions>,
         /// `automatic` or `external`; wins over the cluster's.
         pub update_policy: Option<String>,

@@ -38,7 +38,6 @@ spec! {
         pub pod_manifest_path: Option<String>,
         /// `--hostname-override`.
         pub hostname_override: Option<String>,
-        /// The pause image.
         pub pod_infra_container_image: Option<String>,
         /// `seccompDefault` of KubeletConfiguration.
         pub seccomp_default: Option<bool>,

@@ -31,9 +31,7 @@ spec! {
         pub device: String,
         /// `ext4` or `xfs` or another that mkfs knows.
         pub filesystem: String,
-        /// Options of mkfs.
         pub format_options: Vec<String>,
-        /// Options of mount.
         pub mount_options: Vec<String>,
         /// Where it is mounted.
         pub path: String,
@@ -46,7 +44,6 @@ spec! {
         /// MIME type of the part.
         #[serde(rename = "type")]
         pub type_: String,
-        /// The part.
         pub content: String,
     }
 
@@ -68,7 +65,6 @@ spec! {
 
     /// Several instance types, on demand and spot.
     pub struct MixedInstancesPolicySpec {
-        /// Instance types.
         pub instances: Vec<String>,
         /// Attributes instead of types.
         pub instance_requirements: Option<InstanceRequirementsSpec>,
@@ -86,11 +82,8 @@ spec! {
 
     /// Attributes an instance type must have.
     pub struct InstanceRequirementsSpec {
-        /// vCPUs.
         pub cpu: Option<MinMaxSpec>,
-        /// Memory.
         pub memory: Option<MinMaxSpec>,
-        /// Types never used.
         pub excluded_instance_types: Vec<String>,
     }
 

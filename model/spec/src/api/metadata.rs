@@ -17,7 +17,6 @@ pub struct Metadata {
     /// Labels; `kops.k8s.io/cluster` names the cluster of an object.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// When it was first stored, RFC 3339.
@@ -33,7 +32,7 @@ pub const CLUSTER_LABEL: &str = "kops.k8s.io/cluster";
 
 impl Metadata {
     /// Metadata with a name and nothing else.
-    pub fn named(name: impl Into<String>) -> Self {
+    pub fn with_name(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             ..Self::default()

@@ -15,29 +15,19 @@ spec! {
         pub external: Option<ExternalNetworkingSpec>,
         /// The user installs the CNI.
         pub cni: Option<CNINetworkingSpec>,
-        /// Kopeio.
         pub kopeio: Option<Value>,
-        /// Weave.
         pub weave: Option<Value>,
-        /// Flannel.
         pub flannel: Option<FlannelNetworkingSpec>,
-        /// Calico.
         pub calico: Option<Value>,
-        /// Canal.
         pub canal: Option<Value>,
-        /// kube-router.
         pub kuberouter: Option<Value>,
-        /// Romana.
         pub romana: Option<Value>,
         /// The Amazon VPC CNI.
         pub amazonvpc: Option<Value>,
-        /// Cilium.
         pub cilium: Option<Value>,
-        /// Lyft's VPC CNI.
         pub lyftvpc: Option<Value>,
         /// Google Cloud only.
         pub gce: Option<Value>,
-        /// kindnet.
         pub kindnet: Option<Value>,
     }
 
@@ -56,7 +46,6 @@ spec! {
         pub uses_secondary_ip: Option<bool>,
     }
 
-    /// Flannel.
     pub struct FlannelNetworkingSpec {
         /// `vxlan` or `udp`.
         pub backend: Option<String>,

@@ -44,7 +44,6 @@ pub struct Resource<S> {
     pub spec: S,
 }
 
-/// A cluster.
 pub type Cluster = Resource<ClusterSpec>;
 /// A group of machines of a cluster.
 pub type InstanceGroup = Resource<InstanceGroupSpec>;
@@ -54,7 +53,6 @@ pub type SSHCredential = Resource<SSHCredentialSpec>;
 pub type Keyset = Resource<KeysetSpec>;
 
 impl<S> Resource<S> {
-    /// The object's name.
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
@@ -109,7 +107,6 @@ impl<'de, S: Spec + Default> Deserialize<'de> for Resource<S> {
 #[serde(untagged)]
 #[allow(clippy::large_enum_variant)] // A few per run; a box would be in every match.
 pub enum Object {
-    /// A cluster.
     Cluster(Cluster),
     /// A group of machines.
     InstanceGroup(InstanceGroup),
@@ -130,7 +127,6 @@ impl Object {
         }
     }
 
-    /// The object's metadata.
     pub fn metadata(&self) -> &Metadata {
         match self {
             Self::Cluster(object) => &object.metadata,

@@ -4,7 +4,7 @@
 
 use crate::read::path::{self, Step};
 use crate::read::{
-    Content, Entry, Node, Problem, Scalar, parse_yaml, quoted, read_node, refusal_problem,
+    Content, Entry, Node, Problem, Scalar, parse_yaml, quote_text, read_node, refusal_problem,
     split_list, unknown_problem,
 };
 use node::yaml::MAX_DEPTH;
@@ -22,7 +22,7 @@ use super::{set_names, unsupported};
 /// are understood.
 ///
 /// On failure the object is unchanged.
-pub fn set<S: Spec + Default>(
+pub fn set_field<S: Spec + Default>(
     object: &mut Resource<S>,
     path: &str,
     text: &str,
@@ -49,9 +49,10 @@ fn place_text<S: Spec + Default>(
     path: &str,
     text: &str,
 ) -> Result<(), Vec<Problem>> {
-    let steps = steps(S::KIND, path)?;
-    let assigned = Node::scalar(Scalar::Assigned(text.to_owned()));
-    let placed = |value: &Node| changed(object, path, |root| place(root, &steps, value));
+    let steps = parse_steps(S::KIND, path)?;
+    let assigned = Node::from_scalar(Scalar::Assigned(text.to_owned()));
+    let placed =
+        |value: &Node| change_object(object, path, |root| place_value(root, &steps, value));
     *object = if text.starts_with(['{', '['])
         && let Ok(nodes) = parse_yaml(text)
         && let [structured] = nodes.as_slice()
@@ -65,23 +66,26 @@ fn place_text<S: Spec + Default>(
 }
 
 /// Removes a field, a map's entry or a list's element; what is not set stays so.
-pub fn unset<S: Spec + Default>(object: &mut Resource<S>, path: &str) -> Result<(), Vec<Problem>> {
-    let steps = steps(S::KIND, path)?;
+pub fn unset_field<S: Spec + Default>(
+    object: &mut Resource<S>,
+    path: &str,
+) -> Result<(), Vec<Problem>> {
+    let steps = parse_steps(S::KIND, path)?;
     // A null in its place shows the reader whether there is such a name. It cannot stay there: in a map it is an entry.
     let name = |step: &Step| matches!(step, Step::Field(_));
     let names = steps.iter().rposition(name).map_or(0, |last| last + 1);
     let (names, _) = steps.split_at(names);
-    let null = Node::scalar(Scalar::Null);
-    changed(object, path, |root| place(root, names, &null))?;
-    *object = changed(object, path, |root| remove(root, &steps))?;
+    let null = Node::from_scalar(Scalar::Null);
+    change_object(object, path, |root| place_value(root, names, &null))?;
+    *object = change_object(object, path, |root| remove_value(root, &steps))?;
     Ok(())
 }
 
 /// The steps of a path, without the name of the object that kOps allows in front.
-fn steps(kind: &str, path: &str) -> Result<Vec<Step>, Vec<Problem>> {
+fn parse_steps(kind: &str, path: &str) -> Result<Vec<Step>, Vec<Problem>> {
     let mut steps = path::parse(path).map_err(|error| {
         let hint = "a path looks like spec.subnets[0].cidr";
-        let message = format!("{} is not a field path: {error}", quoted(path));
+        let message = format!("{} is not a field path: {error}", quote_text(path));
         vec![Problem::error("", message).hint(hint)]
     })?;
     if steps.len() > MAX_DEPTH {
@@ -98,7 +102,7 @@ fn steps(kind: &str, path: &str) -> Result<Vec<Step>, Vec<Problem>> {
 }
 
 /// The object with that change of its written form, as the reader reads it.
-fn changed<S: Spec + Default>(
+fn change_object<S: Spec + Default>(
     object: &Resource<S>,
     path: &str,
     change: impl FnOnce(&mut Node) -> Result<(), String>,
@@ -113,7 +117,7 @@ fn changed<S: Spec + Default>(
         let hint = "look at the object with `kctl get -o yaml`, and name a field or the next element of a list";
         vec![Problem::error(path, message).hint(hint)]
     })?;
-    let used_before = unsupported::present(S::KIND, &before);
+    let used_before = unsupported::find_unsupported(S::KIND, &before);
     let reading = read_node::<Resource<S>>(&root);
     let mut problems: Vec<Problem> = reading
         .unknown
@@ -121,7 +125,7 @@ fn changed<S: Spec + Default>(
         .filter_map(|unknown| unknown_problem(S::KIND, unknown))
         .collect();
     problems.extend(reading.refusals.into_iter().map(refusal_problem));
-    for found in unsupported::present(S::KIND, &root) {
+    for found in unsupported::find_unsupported(S::KIND, &root) {
         if !used_before.iter().any(|before| before.path == found.path) {
             problems.push(Problem::error(found.path, found.entry.message()).hint("leave it out"));
         }
@@ -133,39 +137,39 @@ fn changed<S: Spec + Default>(
 }
 
 /// Puts a value at the end of the steps, making what is missing on the way.
-fn place(node: &mut Node, steps: &[Step], value: &Node) -> Result<(), String> {
+fn place_value(node: &mut Node, steps: &[Step], value: &Node) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else {
-        assign(node, value);
+        assign_value(node, value);
         return Ok(());
     };
     match step {
-        Step::Field(name) => place(field(node, name)?, rest, value),
+        Step::Field(name) => place_value(field_entry(node, name)?, rest, value),
         Step::Element(index) => {
-            let elements = list(node)?;
+            let elements = list_elements(node)?;
             let length = elements.len();
             if *index == length {
-                elements.push(Node::scalar(Scalar::Null));
+                elements.push(Node::from_scalar(Scalar::Null));
             }
             let element = elements.get_mut(*index);
-            place(
+            place_value(
                 element.ok_or_else(|| no_element(*index, length))?,
                 rest,
                 value,
             )
         }
-        Step::Each => list(node)?
+        Step::Each => list_elements(node)?
             .iter_mut()
-            .try_for_each(|element| place(element, rest, value)),
+            .try_for_each(|element| place_value(element, rest, value)),
     }
 }
 
-fn assign(node: &mut Node, value: &Node) {
+fn assign_value(node: &mut Node, value: &Node) {
     match (&mut node.content, &value.content) {
         (Content::List(elements), Content::Scalar(Scalar::Assigned(text))) => {
             for part in split_list(text) {
                 let there = |element: &Node| matches!(&element.content, Content::Scalar(scalar) if scalar.text() == part);
                 if !elements.iter().any(there) {
-                    elements.push(Node::scalar(Scalar::Assigned(part.to_owned())));
+                    elements.push(Node::from_scalar(Scalar::Assigned(part.to_owned())));
                 }
             }
         }
@@ -175,26 +179,26 @@ fn assign(node: &mut Node, value: &Node) {
 }
 
 /// Removes what stands at the end of the steps, if it is there.
-fn remove(node: &mut Node, steps: &[Step]) -> Result<(), String> {
+fn remove_value(node: &mut Node, steps: &[Step]) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else {
         return Ok(());
     };
     match step {
-        Step::Field(_) if node.is_null() => remove(node, rest),
+        Step::Field(_) if node.is_null() => remove_value(node, rest),
         Step::Field(name) => {
-            let entries = map(node, name)?;
+            let entries = map_entries(node, name)?;
             if rest.is_empty() {
                 entries.retain(|entry| entry.key != *name);
                 return Ok(());
             }
             let mut entries = entries.iter_mut();
             match entries.find(|entry| entry.key == *name) {
-                Some(entry) => remove(&mut entry.value, rest),
-                None => remove(&mut Node::scalar(Scalar::Null), rest),
+                Some(entry) => remove_value(&mut entry.value, rest),
+                None => remove_value(&mut Node::from_scalar(Scalar::Null), rest),
             }
         }
         Step::Element(index) => {
-            let elements = list(node)?;
+            let elements = list_elements(node)?;
             let length = elements.len();
             let element = elements.get_mut(*index);
             let element = element.ok_or_else(|| no_element(*index, length))?;
@@ -202,15 +206,15 @@ fn remove(node: &mut Node, steps: &[Step]) -> Result<(), String> {
                 elements.remove(*index);
                 return Ok(());
             }
-            remove(element, rest)
+            remove_value(element, rest)
         }
         Step::Each if rest.is_empty() => {
-            list(node)?.clear();
+            list_elements(node)?.clear();
             Ok(())
         }
-        Step::Each => list(node)?
+        Step::Each => list_elements(node)?
             .iter_mut()
-            .try_for_each(|element| remove(element, rest)),
+            .try_for_each(|element| remove_value(element, rest)),
     }
 }
 
@@ -218,17 +222,17 @@ fn no_element(index: usize, length: usize) -> String {
     format!("the list has {length} elements, there is no [{index}]")
 }
 
-fn field<'a>(node: &'a mut Node, name: &str) -> Result<&'a mut Node, String> {
+fn field_entry<'a>(node: &'a mut Node, name: &str) -> Result<&'a mut Node, String> {
     if node.is_null() {
         node.content = Content::Map(Vec::new());
     }
-    let entries = map(node, name)?;
+    let entries = map_entries(node, name)?;
     let index = entries
         .iter()
         .position(|entry| entry.key == name)
         .unwrap_or(entries.len());
     if index == entries.len() {
-        let value = Node::scalar(Scalar::Null);
+        let value = Node::from_scalar(Scalar::Null);
         entries.push(Entry {
             key: name.to_owned(),
             key_span: crate::read::Span::default(),
@@ -242,19 +246,19 @@ fn field<'a>(node: &'a mut Node, name: &str) -> Result<&'a mut Node, String> {
 }
 
 /// The entries of a map, of which one is called so.
-fn map<'a>(node: &'a mut Node, name: &str) -> Result<&'a mut Vec<Entry>, String> {
-    let what = node.what();
+fn map_entries<'a>(node: &'a mut Node, name: &str) -> Result<&'a mut Vec<Entry>, String> {
+    let what = node.kind_text();
     match &mut node.content {
         Content::Map(entries) => Ok(entries),
         _ => Err(format!("{what} has no field \"{name}\"")),
     }
 }
 
-fn list(node: &mut Node) -> Result<&mut Vec<Node>, String> {
+fn list_elements(node: &mut Node) -> Result<&mut Vec<Node>, String> {
     if node.is_null() {
         node.content = Content::List(Vec::new());
     }
-    let what = node.what();
+    let what = node.kind_text();
     match &mut node.content {
         Content::List(elements) => Ok(elements),
         _ => Err(format!("{what} is not a list")),
@@ -263,21 +267,21 @@ fn list(node: &mut Node) -> Result<&mut Vec<Node>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{set, unset};
+    use super::{set_field, unset_field};
     use crate::api::{Cluster, InstanceGroup};
     use node::yaml::to_yaml;
 
     fn spec_after(assignments: &[(&str, &str)]) -> String {
         let mut cluster = Cluster::default();
         for (path, text) in assignments {
-            set(&mut cluster, path, text).unwrap();
+            set_field(&mut cluster, path, text).unwrap();
         }
         to_yaml(&cluster.spec).unwrap()
     }
 
     fn error(path: &str, text: &str) -> String {
-        let problems = set(&mut Cluster::default(), path, text).unwrap_err();
-        crate::read::render(&problems)
+        let problems = set_field(&mut Cluster::default(), path, text).unwrap_err();
+        crate::read::render_problems(&problems)
     }
 
     #[test]
@@ -355,22 +359,22 @@ mod tests {
     fn unset_takes_a_value_back_and_knows_names() {
         let mut group = InstanceGroup::default();
         let empty = group.clone();
-        set(&mut group, "spec.kubelet.maxPods", "30").unwrap();
-        set(&mut group, "spec.taints", "a=b:NoSchedule").unwrap();
-        unset(&mut group, "spec.kubelet").unwrap();
-        unset(&mut group, "spec.taints[0]").unwrap();
-        unset(&mut group, "spec.maxSize").unwrap();
+        set_field(&mut group, "spec.kubelet.maxPods", "30").unwrap();
+        set_field(&mut group, "spec.taints", "a=b:NoSchedule").unwrap();
+        unset_field(&mut group, "spec.kubelet").unwrap();
+        unset_field(&mut group, "spec.taints[0]").unwrap();
+        unset_field(&mut group, "spec.maxSize").unwrap();
         assert_eq!(group, empty);
         for nothing in [
             "spec.kubelet.maxPods",
             "spec.nodeLabels.team",
             "spec.rollingUpdate",
         ] {
-            unset(&mut group, nothing).unwrap();
+            unset_field(&mut group, nothing).unwrap();
             assert_eq!(group, empty, "{nothing} was not set");
         }
         for wrong in ["spec.maxsize", "spec.kubelt.maxPods", "spec.taints[0]"] {
-            assert!(unset(&mut group, wrong).is_err(), "{wrong}");
+            assert!(unset_field(&mut group, wrong).is_err(), "{wrong}");
             assert_eq!(group, empty, "{wrong}");
         }
     }
@@ -383,10 +387,10 @@ mod tests {
             "spec.cloudLabels.Owner",
             "spec.kubelet.featureGates.Foo",
         ] {
-            set(&mut cluster, path, "true").unwrap();
+            set_field(&mut cluster, path, "true").unwrap();
         }
-        unset(&mut cluster, "spec.cloudLabels.Team").unwrap();
-        unset(&mut cluster, "spec.kubelet.featureGates.Foo").unwrap();
+        unset_field(&mut cluster, "spec.cloudLabels.Team").unwrap();
+        unset_field(&mut cluster, "spec.kubelet.featureGates.Foo").unwrap();
         let left = to_yaml(&cluster.spec).unwrap();
         assert!(left.contains("cloudLabels:\n  Owner: \"true\"\n"), "{left}");
         assert!(!left.contains("Team") && !left.contains("Foo"), "{left}");

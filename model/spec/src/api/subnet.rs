@@ -8,7 +8,6 @@ spec! {
     pub struct ClusterSubnetSpec {
         /// Name, unique in the cluster; groups refer to it.
         pub name: String,
-        /// Availability zone.
         pub zone: String,
         /// Region; derived from the zone.
         pub region: Option<String>,
@@ -34,7 +33,6 @@ spec! {
 
     /// One more route of a subnet.
     pub struct RouteSpec {
-        /// Destination.
         pub cidr: String,
         /// `pcx-...`, `i-...`, `nat-...`, `tgw-...`, `igw-...` or `eigw-...`.
         pub target: String,

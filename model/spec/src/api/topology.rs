@@ -10,7 +10,6 @@ spec! {
         pub masters: Option<String>,
         /// `public` or `private`; kOps follows the subnets instead.
         pub nodes: Option<String>,
-        /// The SSH bastion.
         pub bastion: Option<BastionSpec>,
         /// Which DNS zone is used.
         pub dns: Option<DNSSpec>,
@@ -22,13 +21,11 @@ spec! {
         pub bastion_public_name: Option<String>,
         /// Seconds before an idle connection closes; Classic only.
         pub idle_timeout_seconds: Option<i32>,
-        /// Its load balancer.
         pub load_balancer: Option<BastionLoadBalancerSpec>,
     }
 
     /// The bastion's load balancer.
     pub struct BastionLoadBalancerSpec {
-        /// Further security groups.
         pub additional_security_groups: Vec<String>,
         /// Reachable from the internet or from the VPC only.
         #[serde(rename = "type")]

@@ -39,7 +39,11 @@ enum When {
 const CLUSTER: &str = ClusterSpec::KIND;
 const GROUP: &str = InstanceGroupSpec::KIND;
 
-const fn cluster(when: When, reason: &'static str, paths: &'static [&'static str]) -> Unsupported {
+const fn unsupported_in_cluster(
+    when: When,
+    reason: &'static str,
+    paths: &'static [&'static str],
+) -> Unsupported {
     Unsupported {
         kind: CLUSTER,
         paths,
@@ -49,7 +53,11 @@ const fn cluster(when: When, reason: &'static str, paths: &'static [&'static str
     }
 }
 
-const fn group(when: When, reason: &'static str, paths: &'static [&'static str]) -> Unsupported {
+const fn unsupported_in_group(
+    when: When,
+    reason: &'static str,
+    paths: &'static [&'static str],
+) -> Unsupported {
     Unsupported {
         kind: GROUP,
         paths,
@@ -59,7 +67,11 @@ const fn group(when: When, reason: &'static str, paths: &'static [&'static str])
     }
 }
 
-const fn removed(when: When, reason: &'static str, paths: &'static [&'static str]) -> Unsupported {
+const fn removed_field(
+    when: When,
+    reason: &'static str,
+    paths: &'static [&'static str],
+) -> Unsupported {
     Unsupported {
         kind: CLUSTER,
         paths,
@@ -69,50 +81,49 @@ const fn removed(when: When, reason: &'static str, paths: &'static [&'static str
     }
 }
 
-/// The list.
 pub const UNSUPPORTED: &[Unsupported] = &[
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "manifests applied with the cluster; apply them with kubectl",
         &["spec.addons"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "webhook authentication",
         &["spec.authentication"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "the AWS load balancer controller addon",
         &["spec.awsLoadBalancerController"],
     ),
-    cluster(When::Set, "the cert-manager addon", &["spec.certManager"]),
-    cluster(
+    unsupported_in_cluster(When::Set, "the cert-manager addon", &["spec.certManager"]),
+    unsupported_in_cluster(
         When::Set,
         "the cluster-autoscaler addon",
         &["spec.clusterAutoscaler"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "the EBS CSI driver addon; install it with its own chart",
         &["spec.cloudConfig.awsEBSCSIDriver"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "storage classes, which need the EBS CSI driver addon",
         &["spec.cloudConfig.manageStorageClasses"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "the metrics-server addon",
         &["spec.metricsServer"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "the node-local DNS cache addon",
         &["spec.kubeDNS.nodeLocalDNS"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "DNS records of Services and Ingresses; protokube publishes the cluster's own names only",
         &[
@@ -122,49 +133,49 @@ pub const UNSUPPORTED: &[Unsupported] = &[
             "spec.externalDns.watchNamespace",
         ],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "the host's certificates in addons",
         &["spec.useHostCertificates"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "idle timeouts, which network load balancers do not have",
         &["spec.topology.bastion.idleTimeoutSeconds"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "pods with addresses of the VPC",
         &["spec.networking.cni.usesSecondaryIP"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "what kernels before 5.7 needed for VXLAN; no image that kctl supports has one",
         &["spec.networking.flannel.disableTxChecksumOffloading"],
     ),
-    cluster(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
-    cluster(
+    unsupported_in_cluster(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
+    unsupported_in_cluster(
         When::Set,
         "values of etcd's environment from elsewhere; write the value",
         &["spec.etcdClusters[].manager.env[].valueFrom"],
     ),
-    cluster(When::Set, "Karpenter", &["spec.karpenter"]),
-    cluster(
+    unsupported_in_cluster(When::Set, "Karpenter", &["spec.karpenter"]),
+    unsupported_in_cluster(
         When::Set,
         "the node-problem-detector addon",
         &["spec.nodeProblemDetector"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "the snapshot controller addon",
         &["spec.snapshotController"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Is("external-dns"),
         "the external-dns addon",
         &["spec.externalDns.provider"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "AWS permissions of service accounts",
         &[
@@ -174,12 +185,12 @@ pub const UNSUPPORTED: &[Unsupported] = &[
             "spec.serviceAccountIssuerDiscovery",
         ],
     ),
-    cluster(When::Set, "Terraform output", &["spec.target"]),
-    cluster(When::Set, "warm pools", &["spec.warmPool"]),
-    cluster(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
-    cluster(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
-    cluster(When::Set, "NRI plugins", &["spec.containerd.nri"]),
-    cluster(
+    unsupported_in_cluster(When::Set, "Terraform output", &["spec.target"]),
+    unsupported_in_cluster(When::Set, "warm pools", &["spec.warmPool"]),
+    unsupported_in_cluster(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
+    unsupported_in_cluster(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
+    unsupported_in_cluster(When::Set, "NRI plugins", &["spec.containerd.nri"]),
+    unsupported_in_cluster(
         When::Present,
         "this network plugin; use cni: {} and install it with its own chart, or flannel or kubenet",
         &[
@@ -191,35 +202,35 @@ pub const UNSUPPORTED: &[Unsupported] = &[
             "spec.networking.kuberouter",
         ],
     ),
-    cluster(When::Set, "IPv6", &["spec.subnets[].ipv6CIDR"]),
-    cluster(When::Is("DualStack"), "IPv6", &["spec.subnets[].type"]),
-    cluster(When::Is("::/0"), "IPv6", &["spec.nonMasqueradeCIDR"]),
-    cluster(
+    unsupported_in_cluster(When::Set, "IPv6", &["spec.subnets[].ipv6CIDR"]),
+    unsupported_in_cluster(When::Is("DualStack"), "IPv6", &["spec.subnets[].type"]),
+    unsupported_in_cluster(When::Is("::/0"), "IPv6", &["spec.nonMasqueradeCIDR"]),
+    unsupported_in_cluster(
         When::Is("ipv6"),
         "IPv6",
         &["spec.cloudConfig.nodeIPFamilies[]"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Is("cilium"),
         "an etcd cluster for Cilium",
         &["spec.etcdClusters[].name"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Is("leases"),
         "an etcd cluster for leases alone; they are in main",
         &["spec.etcdClusters[].name"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "etcd-manager, whose part protokube takes; it has no image",
         &["spec.etcdClusters[].manager.image"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "Nodes named after their addresses; a Node has its instance's id as its name",
         &["spec.cloudConfig.useIPBasedNodeNames"],
     ),
-    cluster(
+    unsupported_in_cluster(
         When::Set,
         "clouds other than AWS",
         &[
@@ -246,7 +257,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
             "spec.networking.gce",
         ],
     ),
-    removed(
+    removed_field(
         When::Present,
         "its makers gave this network plugin up",
         &[
@@ -257,57 +268,57 @@ pub const UNSUPPORTED: &[Unsupported] = &[
             "spec.networking.weave",
         ],
     ),
-    removed(
+    removed_field(
         When::Set,
         "containerd is the one container runtime",
         &["spec.docker"],
     ),
-    removed(
+    removed_field(
         When::Set,
         "kube-scheduler has no policies any more",
         &["spec.kubeScheduler.usePolicyConfigMap"],
     ),
-    removed(
+    removed_field(
         When::Is("docker"),
         "containerd is the one container runtime",
         &["spec.containerRuntime"],
     ),
-    removed(
+    removed_field(
         When::Set,
         "clusters have DNS names or a load balancer",
         &["spec.gossipConfig", "spec.dnsControllerGossipConfig"],
     ),
-    removed(
+    removed_field(
         When::Set,
         "control-plane machines have security groups of their own",
         &["spec.isolateMasters"],
     ),
-    removed(
+    removed_field(
         When::Set,
         "Nodes are authorized by Kubernetes",
         &["spec.nodeAuthorization"],
     ),
-    removed(
+    removed_field(
         When::Set,
         "use serviceAccountIssuerDiscovery",
         &["spec.serviceOIDCProvider"],
     ),
-    removed(
+    removed_field(
         When::Set,
         "use sshAccess and kubernetesApiAccess",
         &["spec.adminAccess"],
     ),
-    removed(
+    removed_field(
         When::Is("true"),
         "roles have only the permissions they need",
         &["spec.iam.legacy"],
     ),
-    removed(
+    removed_field(
         When::Is("Legacy"),
         "etcd runs under protokube",
         &["spec.etcdClusters[].provider"],
     ),
-    removed(
+    removed_field(
         When::Is("false"),
         "etcd always uses TLS",
         &[
@@ -315,42 +326,42 @@ pub const UNSUPPORTED: &[Unsupported] = &[
             "spec.etcdClusters[].enableTLSAuth",
         ],
     ),
-    removed(
+    removed_field(
         When::Set,
         "no image takes snapshots; kctl takes none itself yet",
         &["spec.etcdClusters[].backups.image"],
     ),
-    removed(
+    removed_field(
         When::Is("KubeDNS"),
         "CoreDNS is the one DNS server",
         &["spec.kubeDNS.provider"],
     ),
-    group(
+    unsupported_in_group(
         When::Set,
         "several instance types in a group",
         &["spec.mixedInstancesPolicy"],
     ),
-    group(When::Set, "warm pools", &["spec.warmPool"]),
-    group(
+    unsupported_in_group(When::Set, "warm pools", &["spec.warmPool"]),
+    unsupported_in_group(
         When::Is("APIServer"),
         "groups that run kube-apiserver alone",
         &["spec.role"],
     ),
-    group(
+    unsupported_in_group(
         When::Set,
         "the cluster-autoscaler addon",
         &["spec.autoscalePriority"],
     ),
-    group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
-    group(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
-    group(When::Set, "NRI plugins", &["spec.containerd.nri"]),
-    group(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
-    group(
+    unsupported_in_group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
+    unsupported_in_group(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
+    unsupported_in_group(When::Set, "NRI plugins", &["spec.containerd.nri"]),
+    unsupported_in_group(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
+    unsupported_in_group(
         When::Set,
         "Spot blocks, which AWS has ended",
         &["spec.spotDurationInMinutes"],
     ),
-    group(
+    unsupported_in_group(
         When::Set,
         "clouds other than AWS",
         &["spec.guestAccelerators", "spec.gcpProvisioningModel"],
@@ -375,12 +386,12 @@ impl Unsupported {
 }
 
 /// Every use in an object.
-pub(crate) fn present(kind: &str, root: &Node) -> Vec<Found> {
+pub(crate) fn find_unsupported(kind: &str, root: &Node) -> Vec<Found> {
     let mut found = Vec::new();
     for entry in UNSUPPORTED.iter().filter(|entry| entry.kind == kind) {
         for pattern in entry.paths {
-            find(root, String::new(), pattern, &mut |path, node| {
-                if entry.when.applies(node) {
+            find_pattern(root, String::new(), pattern, &mut |path, node| {
+                if entry.when.applies_to(node) {
                     found.push(Found { path, entry });
                 }
             });
@@ -396,11 +407,11 @@ pub(crate) fn is_listed(kind: &str, path: &str) -> bool {
         .any(|entry| entry.kind == kind && entry.paths.contains(&path))
 }
 
-fn find(node: &Node, at: String, pattern: &str, found: &mut impl FnMut(String, &Node)) {
+fn find_pattern(node: &Node, at: String, pattern: &str, found: &mut impl FnMut(String, &Node)) {
     if let Some(rest) = pattern.strip_prefix("[]") {
         if let Content::List(elements) = &node.content {
             for (index, element) in elements.iter().enumerate() {
-                find(element, path::element(&at, index), rest, found);
+                find_pattern(element, path::element_path(&at, index), rest, found);
             }
         }
         return;
@@ -411,15 +422,15 @@ fn find(node: &Node, at: String, pattern: &str, found: &mut impl FnMut(String, &
     }
     let (name, rest) = pattern.split_at(pattern.find(['.', '[']).unwrap_or(pattern.len()));
     if let Some(value) = node.get(name) {
-        find(value, path::field(&at, name), rest, found);
+        find_pattern(value, path::field_path(&at, name), rest, found);
     }
 }
 
 impl When {
-    fn applies(self, node: &Node) -> bool {
+    fn applies_to(self, node: &Node) -> bool {
         match self {
             Self::Present => !node.is_null(),
-            Self::Set => asks(node),
+            Self::Set => is_enabled(node),
             Self::Is(value) => match &node.content {
                 Content::Scalar(scalar) => scalar.text().eq_ignore_ascii_case(value),
                 _ => false,
@@ -429,7 +440,7 @@ impl When {
 }
 
 /// True unless a value is false, empty or switched off.
-fn asks(node: &Node) -> bool {
+fn is_enabled(node: &Node) -> bool {
     match &node.content {
         Content::Scalar(Scalar::Bool(value, _)) => *value,
         Content::Scalar(scalar) => !scalar.text().is_empty(),

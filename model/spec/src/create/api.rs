@@ -13,7 +13,7 @@ const SSL_POLICY: &str = "ELBSecurityPolicy-TLS13-1-2-2021-06";
 
 /// A load balancer where machines are private, where there are no names, and where one was asked
 /// for; names otherwise.
-pub(super) fn choose(options: &CreateOptions, spec: &mut ClusterSpec) {
+pub(super) fn choose_api_access(options: &CreateOptions, spec: &mut ClusterSpec) {
     let dns = spec
         .topology
         .as_ref()
@@ -41,5 +41,5 @@ pub(super) fn choose(options: &CreateOptions, spec: &mut ClusterSpec) {
     spec.master_public_name = options
         .api_public_name
         .clone()
-        .or_else(|| has_names.then(|| dns::api(&options.name)));
+        .or_else(|| has_names.then(|| dns::api_name(&options.name)));
 }

@@ -8,11 +8,11 @@ pub(super) fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut labels = BTreeMap::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let (key, after) = field(rest, &['=', ','])?;
+        let (key, after) = parse_field(rest, &['=', ','])?;
         let Some(value) = after.strip_prefix('=') else {
             return Err(format!("{key:?} has no value"));
         };
-        let (value, after) = field(value.trim_start(), &['=', ','])?;
+        let (value, after) = parse_field(value.trim_start(), &['=', ','])?;
         if after.starts_with('=') {
             return Err(format!("the value of {key:?} holds a bare ="));
         }
@@ -26,7 +26,7 @@ pub(super) fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
 }
 
 /// A quoted or bare field at the start of a text, and what comes after it.
-fn field<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> {
+fn parse_field<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> {
     let Some(mut quoted) = text.strip_prefix('"') else {
         let end = text.find(ends).unwrap_or(text.len());
         let (bare, after) = text.split_at(end);
@@ -51,7 +51,7 @@ fn field<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> 
 mod tests {
     use super::parse;
 
-    fn parsed(text: &str) -> String {
+    fn parsed_text(text: &str) -> String {
         let labels = parse(text).unwrap();
         let pairs: Vec<String> = labels.iter().map(|(k, v)| format!("{k}→{v}")).collect();
         pairs.join("|")
@@ -59,17 +59,17 @@ mod tests {
 
     #[test]
     fn labels_are_pairs_with_optional_quotes() {
-        assert_eq!(parsed(""), "");
+        assert_eq!(parsed_text(""), "");
         assert_eq!(
-            parsed("Owner=John Doe, foo/bar=fib+baz"),
+            parsed_text("Owner=John Doe, foo/bar=fib+baz"),
             "Owner→John Doe|foo/bar→fib+baz"
         );
         assert_eq!(
-            parsed(r#"dn="cn=John: dc=x, dc=y",a=b"#),
+            parsed_text(r#"dn="cn=John: dc=x, dc=y",a=b"#),
             "a→b|dn→cn=John: dc=x, dc=y"
         );
-        assert_eq!(parsed(r#""a=b"="say ""hi""""#), r#"a=b→say "hi""#);
-        assert_eq!(parsed("empty=,x=y,"), "empty→|x→y");
+        assert_eq!(parsed_text(r#""a=b"="say ""hi""""#), r#"a=b→say "hi""#);
+        assert_eq!(parsed_text("empty=,x=y,"), "empty→|x→y");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use cloud::facts::Facts;
 const GROUP_LABEL: &str = "kops.k8s.io/instancegroup";
 
 /// Control planes, workers and bastions.
-pub(super) fn build(
+pub(super) fn build_groups(
     options: &CreateOptions,
     facts: &Facts,
     spec: &ClusterSpec,
@@ -37,7 +37,7 @@ pub(super) fn build(
         problems.push(problem.hint("name as many zones as there are control planes"));
     }
     for group in &mut groups {
-        machines(group, options, facts, spec, problems);
+        set_image_and_type(group, options, facts, spec, problems);
         group.spec.associate_public_ip = options.associate_public_ip;
     }
     groups
@@ -51,8 +51,8 @@ pub(super) fn control_planes(groups: &[InstanceGroup]) -> Vec<&str> {
     control_planes.map(InstanceGroup::name).collect()
 }
 
-fn group(name: String, options: &CreateOptions, spec: InstanceGroupSpec) -> InstanceGroup {
-    let mut metadata = Metadata::named(&name);
+fn new_group(name: String, options: &CreateOptions, spec: InstanceGroupSpec) -> InstanceGroup {
+    let mut metadata = Metadata::with_name(&name);
     let label = (CLUSTER_LABEL.to_owned(), options.name.clone());
     metadata.labels.extend([label]);
     let mut spec = spec;
@@ -75,7 +75,7 @@ fn control_plane_groups(options: &CreateOptions, placed: &Placed) -> Vec<Instanc
                 format!("control-plane-{zone}")
             };
             let main = placed.get(zone).and_then(|subnets| subnets.first());
-            group(
+            new_group(
                 name,
                 options,
                 InstanceGroupSpec {
@@ -88,7 +88,7 @@ fn control_plane_groups(options: &CreateOptions, placed: &Placed) -> Vec<Instanc
                     root_volume_type: options.control_plane_volume_type.clone(),
                     tenancy: options.control_plane_tenancy.clone(),
                     additional_security_groups: options.control_plane_security_groups.clone(),
-                    ..sized(&options.control_plane_sizes)
+                    ..group_of_sizes(&options.control_plane_sizes)
                 },
             )
         })
@@ -107,7 +107,7 @@ fn node_groups(options: &CreateOptions, placed: &Placed) -> Vec<InstanceGroup> {
         .map(|(index, zone)| {
             let size = each + usize::from(index < left_over);
             let size = i32::try_from(size).unwrap_or(i32::MAX);
-            group(
+            new_group(
                 format!("nodes-{zone}"),
                 options,
                 InstanceGroupSpec {
@@ -120,7 +120,7 @@ fn node_groups(options: &CreateOptions, placed: &Placed) -> Vec<InstanceGroup> {
                     root_volume_type: options.node_volume_type.clone(),
                     tenancy: options.node_tenancy.clone(),
                     additional_security_groups: options.node_security_groups.clone(),
-                    ..sized(&options.node_sizes)
+                    ..group_of_sizes(&options.node_sizes)
                 },
             )
         })
@@ -148,11 +148,11 @@ fn bastion_group(options: &CreateOptions, spec: &ClusterSpec) -> InstanceGroup {
         image: options.bastion_image.clone(),
         ..InstanceGroupSpec::default()
     };
-    group("bastions".to_owned(), options, said)
+    new_group("bastions".to_owned(), options, said)
 }
 
 /// The first machine type, and all of them where there are several.
-fn sized(sizes: &[String]) -> InstanceGroupSpec {
+fn group_of_sizes(sizes: &[String]) -> InstanceGroupSpec {
     InstanceGroupSpec {
         machine_type: sizes.first().cloned(),
         mixed_instances_policy: (sizes.len() > 1).then(|| MixedInstancesPolicySpec {
@@ -165,7 +165,7 @@ fn sized(sizes: &[String]) -> InstanceGroupSpec {
 
 /// Image and machine type: the image fits the machine type that was said, then the machine type
 /// fits the image.
-fn machines(
+fn set_image_and_type(
     group: &mut InstanceGroup,
     options: &CreateOptions,
     facts: &Facts,

@@ -16,7 +16,7 @@ pub(super) type Placed = BTreeMap<String, Vec<String>>;
 
 /// VPC and subnets: one per zone, named as the zone, and one per further range of the VPC, named
 /// `ZONE-N`, going round the zones.
-pub(super) fn vpc(
+pub(super) fn plan_vpc(
     options: &CreateOptions,
     facts: &Facts,
     spec: &mut ClusterSpec,
@@ -32,7 +32,7 @@ pub(super) fn vpc(
     } else {
         spec.network_cidr = Some(default_range(spec.network_id.as_deref(), facts, problems));
     }
-    let shared = shared(
+    let shared = shared_subnets(
         &options.subnets,
         "--subnets",
         options,
@@ -85,7 +85,7 @@ fn default_range(vpc: Option<&str>, facts: &Facts, problems: &mut Vec<Problem>) 
 }
 
 /// The user's subnets by zone. Those that nobody could look up take the zones in order.
-fn shared(
+fn shared_subnets(
     ids: &[String],
     flag: &str,
     options: &CreateOptions,
@@ -121,7 +121,7 @@ fn shared(
 }
 
 /// Types of the subnets, utility subnets, DNS and the bastion's name.
-pub(super) fn topology(
+pub(super) fn set_topology(
     options: &CreateOptions,
     facts: &Facts,
     spec: &mut ClusterSpec,
@@ -135,7 +135,7 @@ pub(super) fn topology(
     spec.topology = Some(TopologySpec {
         dns: Some(DNSSpec { type_: Some(dns) }),
         bastion: (private && options.bastion && dns != DnsType::None).then(|| BastionSpec {
-            bastion_public_name: Some(dns::bastion(&options.name)),
+            bastion_public_name: Some(dns::bastion_name(&options.name)),
             ..BastionSpec::default()
         }),
         ..TopologySpec::default()
@@ -152,7 +152,7 @@ pub(super) fn topology(
         return;
     }
     let ids = &options.utility_subnets;
-    let shared = shared(ids, "--utility-subnets", options, facts, spec, problems);
+    let shared = shared_subnets(ids, "--utility-subnets", options, facts, spec, problems);
     let utility = |subnet: &ClusterSubnetSpec| ClusterSubnetSpec {
         name: format!("utility-{}", subnet.name),
         zone: subnet.zone.clone(),
@@ -165,7 +165,7 @@ pub(super) fn topology(
 }
 
 /// Ranges: of the user's subnets as AWS says, of the others by kOps' arithmetic.
-pub(super) fn assign(spec: &mut ClusterSpec, facts: &Facts, problems: &mut Vec<Problem>) {
+pub(super) fn assign_ranges(spec: &mut ClusterSpec, facts: &Facts, problems: &mut Vec<Problem>) {
     for subnet in &mut spec.subnets {
         let known = subnet.id.as_ref().and_then(|id| facts.subnets.get(id));
         if let Some(known) = known {

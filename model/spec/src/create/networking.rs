@@ -12,16 +12,19 @@ const FLAG: &str = "--networking";
 const CHOICES: &str = "choose flannel, flannel-udp, kubenet, cni or external; with cni you install \
                        a network plugin of your own";
 
-/// The CNI.
-pub(super) fn choose(options: &CreateOptions, spec: &mut ClusterSpec, problems: &mut Vec<Problem>) {
+pub(super) fn choose_plugin(
+    options: &CreateOptions,
+    spec: &mut ClusterSpec,
+    problems: &mut Vec<Problem>,
+) {
     let name = options.networking.as_deref().unwrap_or("flannel");
     let mut networking = NetworkingSpec::default();
     match name {
-        "flannel" | "flannel-vxlan" => networking.flannel = Some(flannel("vxlan")),
+        "flannel" | "flannel-vxlan" => networking.flannel = Some(flannel_spec("vxlan")),
         "flannel-udp" => {
             let message = "flannel's UDP backend is slow; prefer flannel";
             problems.push(Problem::warning(FLAG, message).hint("pass --networking flannel"));
-            networking.flannel = Some(flannel("udp"));
+            networking.flannel = Some(flannel_spec("udp"));
         }
         "cni" => networking.cni = Some(CNINetworkingSpec::default()),
         "external" => networking.external = Some(ExternalNetworkingSpec {}),
@@ -32,19 +35,19 @@ pub(super) fn choose(options: &CreateOptions, spec: &mut ClusterSpec, problems: 
             }
             networking.kubenet = Some(KubenetNetworkingSpec {});
         }
-        other => problems.push(Problem::error(FLAG, refusal(other)).hint(CHOICES)),
+        other => problems.push(Problem::error(FLAG, refusal_text(other)).hint(CHOICES)),
     }
     spec.networking = Some(networking);
 }
 
-fn flannel(backend: &str) -> FlannelNetworkingSpec {
+fn flannel_spec(backend: &str) -> FlannelNetworkingSpec {
     FlannelNetworkingSpec {
         backend: Some(backend.to_owned()),
         ..FlannelNetworkingSpec::default()
     }
 }
 
-fn refusal(name: &str) -> String {
+fn refusal_text(name: &str) -> String {
     match name {
         "amazonvpc"
         | "amazon-vpc-routed-eni"

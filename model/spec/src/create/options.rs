@@ -40,7 +40,6 @@ pub struct CreateOptions {
     pub node_volume_type: Option<String>,
     /// Tenancy of control planes.
     pub control_plane_tenancy: Option<String>,
-    /// Tenancy of workers.
     pub node_tenancy: Option<String>,
     /// Further security groups of control planes.
     pub control_plane_security_groups: Vec<String>,
@@ -50,7 +49,6 @@ pub struct CreateOptions {
     pub associate_public_ip: Option<bool>,
     /// A group of bastions; private topology only.
     pub bastion: bool,
-    /// Where machines are.
     pub topology: Topology,
     /// Where names are published; default nowhere, or a public zone with `dns_zone`.
     pub dns: Option<DnsType>,
@@ -75,7 +73,6 @@ pub struct CreateOptions {
     pub kubernetes_version: Option<String>,
     /// Feature gates of all components: `+Gate`, `Gate` or `-Gate`.
     pub kubernetes_feature_gates: Vec<String>,
-    /// Channel.
     pub channel: Option<String>,
     /// Who reaches the API: CIDRs and prefix lists; default everybody.
     pub admin_access: Vec<String>,
@@ -99,10 +96,8 @@ pub struct CreateOptions {
     pub cloud_labels: String,
 }
 
-/// Where machines are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Topology {
-    /// In public subnets.
     #[default]
     Public,
     /// In private subnets, behind NAT gateways in utility subnets.

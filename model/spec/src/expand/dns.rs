@@ -14,7 +14,7 @@ pub const STAND_IN_ZONE: &str = "Z00000000000000000000";
 /// Fills in the names of the API and the hosted zone.
 pub(super) fn complete_dns(spec: &mut ClusterSpec, context: &Context, findings: &mut Findings) {
     let name = &context.name;
-    fill(&mut spec.master_public_name, dns::api(name));
+    fill(&mut spec.master_public_name, dns::api_name(name));
     fill(&mut spec.master_internal_name, dns::api_internal(name));
     let topology = spec.topology.get_or_insert_default();
     let dns = topology.dns.get_or_insert_default();

@@ -211,7 +211,7 @@ fn merge_kubelet(
     match overlay_fields(&cluster_kubelet, &group_kubelet) {
         Ok(merged) => group.spec.kubelet = Some(merged),
         Err(error) => {
-            findings.add_group_error(group, "spec.kubelet", error.to_string(), "correct it")
+            findings.add_group_error(group, "spec.kubelet", error.to_string(), "correct it");
         }
     }
 }

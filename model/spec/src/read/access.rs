@@ -23,7 +23,7 @@ enum Source<'a> {
 }
 
 impl<'a> Elements<'a> {
-    pub fn of(elements: &'a [Node], path: String, pass: &'a Pass) -> Self {
+    pub fn from_nodes(elements: &'a [Node], path: String, pass: &'a Pass) -> Self {
         Self {
             source: Source::Nodes(elements),
             index: 0,
@@ -33,9 +33,9 @@ impl<'a> Elements<'a> {
     }
 
     /// The parts of a comma list; no text is the empty list.
-    pub fn assigned(text: &str, path: String, pass: &'a Pass) -> Self {
+    pub fn from_comma_list(text: &str, path: String, pass: &'a Pass) -> Self {
         let nodes = split_list(text)
-            .map(|part| Node::scalar(Scalar::Assigned(part.to_owned())))
+            .map(|part| Node::from_scalar(Scalar::Assigned(part.to_owned())))
             .collect();
         Self {
             source: Source::Parts(nodes),
@@ -54,7 +54,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
         seed: T,
     ) -> Result<Option<T::Value>, Refusal> {
         loop {
-            let path = path::element(&self.path, self.index);
+            let path = path::element_path(&self.path, self.index);
             let node = match &self.source {
                 Source::Nodes(nodes) => nodes.get(self.index),
                 Source::Parts(nodes) => nodes.get(self.index),
@@ -77,7 +77,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
                 path: path.clone(),
                 pass: self.pass,
             });
-            return value.map(Some).map_err(|refusal| refusal.at(&path));
+            return value.map(Some).map_err(|refusal| refusal.at_path(&path));
         }
     }
 }
@@ -101,7 +101,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub fn of(
+    pub fn from_entries(
         entries: &'a [Entry],
         path: String,
         pass: &'a Pass,
@@ -119,9 +119,9 @@ impl<'a> Fields<'a> {
 
     /// The next entry that is read: the first of its name, known, not refused before, and for
     /// structs not null, which means "not set".
-    fn advance(&mut self) -> Option<&'a str> {
+    fn next_key(&mut self) -> Option<&'a str> {
         for entry in self.entries.by_ref() {
-            let path = path::field(&self.path, &entry.key);
+            let path = path::field_path(&self.path, &entry.key);
             if !self.seen.insert(&entry.key) || self.pass.skipped.contains(&path) {
                 continue;
             }
@@ -152,7 +152,7 @@ impl<'de> MapAccess<'de> for Fields<'_> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, Refusal> {
-        match self.advance() {
+        match self.next_key() {
             Some(key) => seed.deserialize(key.into_deserializer()).map(Some),
             None => Ok(None),
         }
@@ -167,6 +167,6 @@ impl<'de> MapAccess<'de> for Fields<'_> {
             path: path.clone(),
             pass: self.pass,
         });
-        value.map_err(|refusal| refusal.at(&path))
+        value.map_err(|refusal| refusal.at_path(&path))
     }
 }

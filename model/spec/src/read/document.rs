@@ -9,8 +9,8 @@ use crate::api::keyset::KeysetSpec;
 use crate::api::ssh_credential::SSHCredentialSpec;
 use crate::api::{API_VERSION, Object, Resource, Spec, unsupported};
 
-use super::locations::{Locations, Source, place};
-use super::node::{Content, Node, Span, quoted};
+use super::locations::{Locations, Source, place_of_span};
+use super::node::{Content, Node, Span, quote_text};
 use super::problem::{self, MOST, ObjectRef, Problem};
 use super::typed::{self, Refusal, Unknown};
 use super::yaml::Unparsed;
@@ -24,17 +24,17 @@ const KINDS: [&str; 4] = [
 ];
 
 /// Reads one document; `Err` holds at least one error, and the warnings too.
-pub(crate) fn read(
+pub(crate) fn read_document(
     source: &Arc<Source>,
     root: &Node,
     options: ReadOptions,
 ) -> Result<Document, Vec<Problem>> {
-    let locations = Locations::of(Arc::clone(source), root);
+    let locations = Locations::index_document(Arc::clone(source), root);
     let mut problems = Vec::new();
-    let object = match envelope(root) {
+    let object = match read_envelope(root) {
         Ok(kind) => {
-            duplicates(root, "", &locations, &mut problems);
-            body(kind, root, options, &locations, &mut problems)
+            find_duplicate_keys(root, "", &locations, &mut problems);
+            read_body(kind, root, options, &locations, &mut problems)
         }
         Err(problem) => {
             problems.push(*problem);
@@ -66,10 +66,13 @@ pub(crate) fn read(
 }
 
 /// The kind of a document whose envelope is in order.
-fn envelope(root: &Node) -> Result<&'static str, Box<Problem>> {
+fn read_envelope(root: &Node) -> Result<&'static str, Box<Problem>> {
     let Content::Map(_) = root.content else {
-        let message = format!("a document must be an object, this one is {}", root.what());
-        return refused(
+        let message = format!(
+            "a document must be an object, this one is {}",
+            root.kind_text()
+        );
+        return refuse_document(
             "",
             message,
             "begin with apiVersion, kind, metadata and spec",
@@ -80,20 +83,20 @@ fn envelope(root: &Node) -> Result<&'static str, Box<Problem>> {
     let known = KINDS.into_iter().find(|known| *known == kind);
     match (known, version) {
         (Some(known), API_VERSION | "kops/v1alpha2") => Ok(known),
-        (Some(_), "") => refused(
+        (Some(_), "") => refuse_document(
             "apiVersion",
             "apiVersion is missing".to_owned(),
             &format!("add a line \"apiVersion: {API_VERSION}\""),
         ),
-        (Some(_), "kops.k8s.io/v1alpha3") => refused(
+        (Some(_), "kops.k8s.io/v1alpha3") => refuse_document(
             "apiVersion",
             "kctl does not read this version of the spec yet, whose fields have other names"
                 .to_owned(),
             &format!("take it as {API_VERSION}, which `kops get all -o yaml` writes"),
         ),
         (Some(_), _) => {
-            let message = format!("{} is not a version that kctl reads", quoted(version));
-            refused(
+            let message = format!("{} is not a version that kctl reads", quote_text(version));
+            refuse_document(
                 "apiVersion",
                 message,
                 &format!("write the object as {API_VERSION}"),
@@ -104,17 +107,20 @@ fn envelope(root: &Node) -> Result<&'static str, Box<Problem>> {
                 "add a line \"kind: Cluster\" (known kinds: {})",
                 KINDS.join(", ")
             );
-            refused("kind", "kind is missing".to_owned(), &hint)
+            refuse_document("kind", "kind is missing".to_owned(), &hint)
         }
         (None, _) => {
-            let message = format!("{} is not a kind of object that kctl reads", quoted(kind));
-            refused("kind", message, &kind_hint(kind, version))
+            let message = format!(
+                "{} is not a kind of object that kctl reads",
+                quote_text(kind)
+            );
+            refuse_document("kind", message, &kind_hint(kind, version))
         }
     }
 }
 
 #[track_caller]
-fn refused<T>(path: &str, message: String, hint: &str) -> Result<T, Box<Problem>> {
+fn refuse_document<T>(path: &str, message: String, hint: &str) -> Result<T, Box<Problem>> {
     Err(Box::new(Problem::error(path, message).hint(hint)))
 }
 
@@ -129,7 +135,7 @@ fn kind_hint(kind: &str, version: &str) -> String {
         .to_owned()
 }
 
-fn body(
+fn read_body(
     kind: &str,
     root: &Node,
     options: ReadOptions,
@@ -148,7 +154,7 @@ fn body(
             _ => typed_body::<KeysetSpec>(root, locations, problems).map(Object::Keyset),
         };
     problems.extend(
-        unsupported::present(kind, root)
+        unsupported::find_unsupported(kind, root)
             .into_iter()
             .map(|found| unsupported_problem(&found, options)),
     );
@@ -171,7 +177,7 @@ fn typed_body<S: Spec + Default>(
     locations: &Locations,
     problems: &mut Vec<Problem>,
 ) -> Option<Resource<S>> {
-    let reading = typed::read::<Resource<S>>(root);
+    let reading = typed::read_typed::<Resource<S>>(root);
     for unknown in reading.unknown.iter().take(MOST + 1) {
         if let Some(mut problem) = unknown_problem(S::KIND, unknown) {
             locations.locate_key(&mut problem);
@@ -190,7 +196,7 @@ pub(crate) fn unknown_problem(kind: &str, unknown: &Unknown) -> Option<Problem> 
     }
     let problem = Problem::error(
         &unknown.path,
-        format!("unknown field {}", quoted(&unknown.name)),
+        format!("unknown field {}", quote_text(&unknown.name)),
     );
     Some(problem.hint(nearest::hint(&unknown.name, unknown.known)))
 }
@@ -215,7 +221,7 @@ fn unsupported_problem(found: &unsupported::Found, options: ReadOptions) -> Prob
 }
 
 /// Every key that is given twice in one mapping.
-fn duplicates(node: &Node, at: &str, locations: &Locations, problems: &mut Vec<Problem>) {
+fn find_duplicate_keys(node: &Node, at: &str, locations: &Locations, problems: &mut Vec<Problem>) {
     if problems.len() > MOST {
         return;
     }
@@ -223,15 +229,15 @@ fn duplicates(node: &Node, at: &str, locations: &Locations, problems: &mut Vec<P
         Content::Scalar(_) => {}
         Content::List(elements) => {
             for (index, element) in elements.iter().enumerate() {
-                duplicates(element, &path::element(at, index), locations, problems);
+                find_duplicate_keys(element, &path::element_path(at, index), locations, problems);
             }
         }
         Content::Map(entries) => {
             let mut before: BTreeMap<&str, Span> = BTreeMap::new();
             for entry in entries {
-                let field = path::field(at, &entry.key);
+                let field = path::field_path(at, &entry.key);
                 if let Some(first) = before.get(entry.key.as_str()) {
-                    let message = format!("{} is given twice", quoted(&entry.key));
+                    let message = format!("{} is given twice", quote_text(&entry.key));
                     let mut problem = Problem::error(&field, message).hint(format!(
                         "it is on line {} already; remove one of them",
                         first.line
@@ -241,21 +247,21 @@ fn duplicates(node: &Node, at: &str, locations: &Locations, problems: &mut Vec<P
                 } else {
                     before.insert(&entry.key, entry.key_span);
                 }
-                duplicates(&entry.value, &field, locations, problems);
+                find_duplicate_keys(&entry.value, &field, locations, problems);
             }
         }
     }
 }
 
 /// The finding for text that is no YAML at all, or no spec's.
-pub(crate) fn unparsed(source: &Source, error: &Unparsed) -> Problem {
+pub(crate) fn syntax_problem(source: &Source, error: &Unparsed) -> Problem {
     let error = match error {
         Unparsed::Syntax(error) => error,
         Unparsed::Paths => {
             let message = "the file's keys are longer than those of any spec, and have many values below them";
             let mut problem = Problem::error("", message)
                 .hint("look for a long text that is followed by a colon");
-            problem.place = Some(place(
+            problem.place = Some(place_of_span(
                 source,
                 Span {
                     line: 1,
@@ -266,9 +272,9 @@ pub(crate) fn unparsed(source: &Source, error: &Unparsed) -> Problem {
             return problem;
         }
     };
-    let mut problem = super::syntax::explain(error);
+    let mut problem = super::syntax::explain_error(error);
     problem.place = error
         .location()
-        .map(|location| place(source, super::yaml::span(&location)));
+        .map(|location| place_of_span(source, super::yaml::span_of(&location)));
     problem
 }

@@ -13,7 +13,6 @@ use super::problem::{Place, Problem, Snippet};
 pub struct Source {
     /// Name of the file as the user gave it.
     pub file: String,
-    /// The whole text.
     pub text: String,
     /// False where lines may hold secrets and are never shown.
     pub shown: bool,
@@ -33,10 +32,9 @@ struct Spans {
 }
 
 impl Locations {
-    /// Indexes a document.
-    pub(crate) fn of(source: Arc<Source>, root: &Node) -> Self {
+    pub(crate) fn index_document(source: Arc<Source>, root: &Node) -> Self {
         let mut places = BTreeMap::new();
-        collect(root, None, "", &mut places);
+        collect_spans(root, None, "", &mut places);
         Self { source, places }
     }
 
@@ -48,32 +46,32 @@ impl Locations {
     /// Gives a finding its place: that of its field, or of the nearest thing around it.
     pub fn locate(&self, problem: &mut Problem) {
         if problem.place.is_none() {
-            problem.place = self.place(&problem.path);
+            problem.place = self.place_of_field(&problem.path);
         }
     }
 
     /// Gives a finding the place of its field's name.
     pub(crate) fn locate_key(&self, problem: &mut Problem) {
         let key = self.places.get(&problem.path).and_then(|spans| spans.key);
-        problem.place = key.map(|span| place(&self.source, span));
+        problem.place = key.map(|span| place_of_span(&self.source, span));
     }
 
-    fn place(&self, path: &str) -> Option<Place> {
-        let spans = ancestors(path).find_map(|path| self.places.get(path))?;
+    fn place_of_field(&self, path: &str) -> Option<Place> {
+        let spans = ancestor_paths(path).find_map(|path| self.places.get(path))?;
         let value = Some(spans.value).filter(|span| span.width > 0);
-        Some(place(
+        Some(place_of_span(
             &self.source,
             value.or(spans.key).unwrap_or(spans.value),
         ))
     }
 
     pub(crate) fn span_place(&self, span: Span) -> Place {
-        place(&self.source, span)
+        place_of_span(&self.source, span)
     }
 }
 
 /// The place of a span in its text.
-pub(crate) fn place(source: &Source, span: Span) -> Place {
+pub(crate) fn place_of_span(source: &Source, span: Span) -> Place {
     let line = source
         .text
         .lines()
@@ -84,11 +82,11 @@ pub(crate) fn place(source: &Source, span: Span) -> Place {
         line: span.line,
         column: span.column,
         width: span.width.max(1),
-        snippet: source.shown.then(|| Snippet::of(line, span.column)),
+        snippet: source.shown.then(|| Snippet::excerpt_of(line, span.column)),
     }
 }
 
-fn collect(node: &Node, key: Option<Span>, at: &str, places: &mut BTreeMap<String, Spans>) {
+fn collect_spans(node: &Node, key: Option<Span>, at: &str, places: &mut BTreeMap<String, Spans>) {
     let value = match &node.content {
         // A block collection begins at its first key: its own key says more.
         Content::Map(_) | Content::List(_) if key.is_some() => Span {
@@ -102,15 +100,15 @@ fn collect(node: &Node, key: Option<Span>, at: &str, places: &mut BTreeMap<Strin
         Content::Scalar(_) => {}
         Content::List(elements) => {
             for (index, element) in elements.iter().enumerate() {
-                collect(element, None, &path::element(at, index), places);
+                collect_spans(element, None, &path::element_path(at, index), places);
             }
         }
         Content::Map(entries) => {
             for entry in entries {
-                collect(
+                collect_spans(
                     &entry.value,
                     Some(entry.key_span),
-                    &path::field(at, &entry.key),
+                    &path::field_path(at, &entry.key),
                     places,
                 );
             }
@@ -119,7 +117,7 @@ fn collect(node: &Node, key: Option<Span>, at: &str, places: &mut BTreeMap<Strin
 }
 
 /// A path, then everything around it, up to the empty path.
-fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+fn ancestor_paths(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| {
         let end = path.rfind(['.', '[']);
         if path.is_empty() {

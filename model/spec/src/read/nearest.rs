@@ -1,7 +1,7 @@
 //! "Did you mean": the known name nearest to a misspelt one.
 
 /// The known name that was probably meant, if one is near enough.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Comparing takes the product of both lengths; no known name is nearly as long.
     const LONGEST: usize = 100;
     let wanted = name.to_lowercase();
@@ -10,14 +10,14 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     }
     known
         .into_iter()
-        .map(|candidate| (score(&wanted, &candidate.to_lowercase()), candidate))
+        .map(|candidate| (likeness(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|(score, _)| *score > 0.0)
         .max_by(|left, right| left.0.total_cmp(&right.0))
         .map(|(_, candidate)| candidate)
 }
 
 /// 0 for names too far apart, otherwise more for nearer ones.
-fn score(wanted: &str, candidate: &str) -> f64 {
+fn likeness(wanted: &str, candidate: &str) -> f64 {
     let length = wanted.chars().count().max(candidate.chars().count());
     // Half of a short word or a third of a long one may be wrong.
     let allowed = if length <= 4 {
@@ -43,7 +43,7 @@ fn score(wanted: &str, candidate: &str) -> f64 {
 /// The hint for a name that is not known: the nearest one, or all there are.
 pub fn hint<'a>(name: &str, known: &[&'a str]) -> String {
     const LISTED: usize = 16;
-    if let Some(near) = nearest(name, known.iter().copied()) {
+    if let Some(near) = nearest_name(name, known.iter().copied()) {
         return format!("did you mean \"{near}\"?");
     }
     if known.is_empty() {
@@ -67,7 +67,7 @@ pub fn hint<'a>(name: &str, known: &[&'a str]) -> String {
 
 /// The hint for a value that is not one of a few, which the message has named.
 pub fn choice_hint(value: &str, choices: &[&str]) -> String {
-    nearest(value, choices.iter().copied()).map_or_else(
+    nearest_name(value, choices.iter().copied()).map_or_else(
         || "write one of them".to_owned(),
         |near| format!("did you mean \"{near}\"?"),
     )
@@ -75,7 +75,7 @@ pub fn choice_hint(value: &str, choices: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{hint, nearest};
+    use super::{hint, nearest_name};
 
     const KNOWN: [&str; 5] = [
         "cidr",
@@ -93,13 +93,13 @@ mod tests {
             ("networkId", "networkID"),
             ("zones", "zone"),
         ] {
-            assert_eq!(nearest(typo, KNOWN), Some(meant));
+            assert_eq!(nearest_name(typo, KNOWN), Some(meant));
         }
     }
 
     #[test]
     fn a_name_that_resembles_nothing_gets_the_list() {
-        assert_eq!(nearest("banana", KNOWN), None);
+        assert_eq!(nearest_name("banana", KNOWN), None);
         assert_eq!(hint("banana", &["b", "a"]), "known here: a, b");
     }
 }

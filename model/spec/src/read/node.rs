@@ -63,7 +63,7 @@ impl Scalar {
 
 impl Node {
     /// A scalar that comes from no text.
-    pub fn scalar(scalar: Scalar) -> Self {
+    pub fn from_scalar(scalar: Scalar) -> Self {
         Self {
             content: Content::Scalar(scalar),
             span: Span::default(),
@@ -95,10 +95,10 @@ impl Node {
     }
 
     /// What this is, for messages.
-    pub fn what(&self) -> String {
+    pub fn kind_text(&self) -> String {
         match &self.content {
             Content::Scalar(Scalar::Null) => "nothing".to_owned(),
-            Content::Scalar(Scalar::Text(text)) => quoted(text),
+            Content::Scalar(Scalar::Text(text)) => quote_text(text),
             Content::Scalar(scalar) => scalar.text().to_owned(),
             Content::List(_) => "a list".to_owned(),
             Content::Map(_) => "a mapping".to_owned(),
@@ -107,7 +107,7 @@ impl Node {
 }
 
 /// Text in quotes, cut if long.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn quote_text(text: &str) -> String {
     const LONGEST: usize = 60;
     if text.chars().count() <= LONGEST {
         return format!("\"{text}\"");

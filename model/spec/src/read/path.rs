@@ -2,7 +2,7 @@
 
 /// The path of a field of the thing at `parent`. Names that hold more than letters, digits, `_`,
 /// `-` and `/` are put in brackets and quotes.
-pub fn field(parent: &str, name: &str) -> String {
+pub fn field_path(parent: &str, name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/');
     if name.is_empty() || !name.chars().all(plain) {
         return format!(
@@ -18,7 +18,7 @@ pub fn field(parent: &str, name: &str) -> String {
 }
 
 /// The path of an element of the list at `parent`.
-pub fn element(parent: &str, index: usize) -> String {
+pub fn element_path(parent: &str, index: usize) -> String {
     format!("{parent}[{index}]")
 }
 
@@ -59,16 +59,16 @@ pub fn parse(path: &str) -> Result<Vec<Step>, PathError> {
         match rest.peek() {
             Some('[') => {
                 rest.next();
-                steps.push(bracket(&mut rest)?);
+                steps.push(parse_bracket(&mut rest)?);
                 after_bracket = true;
             }
             Some('.') if !steps.is_empty() => {
                 rest.next();
-                steps.push(Step::Field(name(&mut rest)?));
+                steps.push(Step::Field(parse_name(&mut rest)?));
                 after_bracket = false;
             }
             Some(_) if after_bracket => return Err(PathError::AfterBracket),
-            Some(_) if steps.is_empty() => steps.push(Step::Field(name(&mut rest)?)),
+            Some(_) if steps.is_empty() => steps.push(Step::Field(parse_name(&mut rest)?)),
             Some(_) => return Err(PathError::EmptyName),
             None if steps.is_empty() => return Err(PathError::EmptyName),
             None => return Ok(steps),
@@ -78,7 +78,7 @@ pub fn parse(path: &str) -> Result<Vec<Step>, PathError> {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-fn name(rest: &mut Chars<'_>) -> Result<String, PathError> {
+fn parse_name(rest: &mut Chars<'_>) -> Result<String, PathError> {
     let mut name = String::new();
     while let Some(c) = rest.next_if(|c| !matches!(c, '.' | '[')) {
         name.push(if c == '\\' {
@@ -94,7 +94,7 @@ fn name(rest: &mut Chars<'_>) -> Result<String, PathError> {
     }
 }
 
-fn bracket(rest: &mut Chars<'_>) -> Result<Step, PathError> {
+fn parse_bracket(rest: &mut Chars<'_>) -> Result<Step, PathError> {
     if rest.next_if_eq(&'"').is_some() {
         let mut key = String::new();
         loop {
@@ -127,7 +127,7 @@ fn bracket(rest: &mut Chars<'_>) -> Result<Step, PathError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PathError, Step, element, field, parse};
+    use super::{PathError, Step, element_path, field_path, parse};
     use proptest::prelude::*;
 
     fn step() -> impl Strategy<Value = Step> {
@@ -143,8 +143,8 @@ mod tests {
             let mut steps = vec![Step::Field(first)];
             steps.extend(rest);
             let path = steps.iter().fold(String::new(), |path, step| match step {
-                Step::Field(name) => field(&path, name),
-                Step::Element(index) => element(&path, *index),
+                Step::Field(name) => field_path(&path, name),
+                Step::Element(index) => element_path(&path, *index),
                 Step::Each => path,
             });
             prop_assert_eq!(parse(&path), Ok(steps));

@@ -137,18 +137,18 @@ impl Problem {
             .filter(|object| object.kind != "Cluster")
         {
             let heading = format!("{} {}", object.kind, object.name);
-            let _ = write!(text, "{}: ", printable(&heading));
+            let _ = write!(text, "{}: ", without_control_characters(&heading));
         }
         if !self.path.is_empty() {
-            let _ = write!(text, "{}: ", printable(&self.path));
+            let _ = write!(text, "{}: ", without_control_characters(&self.path));
         }
-        text.push_str(&printable(&self.message));
+        text.push_str(&without_control_characters(&self.message));
         text.push('\n');
         if let Some(place) = &self.place {
             place.render(&mut text);
         }
         if let Some(hint) = &self.hint {
-            let _ = writeln!(text, "hint: {}", printable(hint));
+            let _ = writeln!(text, "hint: {}", without_control_characters(hint));
         }
         text
     }
@@ -181,7 +181,7 @@ impl Place {
 
 impl Snippet {
     /// Of a line, around a column (from 1).
-    pub(crate) fn of(line: &str, column: usize) -> Self {
+    pub(crate) fn excerpt_of(line: &str, column: usize) -> Self {
         let length = line.chars().count();
         let start = column.saturating_sub(1).min(length);
         let skipped = if length <= SHOWN_COLUMNS {
@@ -191,7 +191,7 @@ impl Snippet {
         };
         let shown: String = line.chars().skip(skipped).take(SHOWN_COLUMNS).collect();
         Self {
-            text: printable(&shown),
+            text: without_control_characters(&shown),
             indent: start - skipped,
         }
     }
@@ -199,7 +199,7 @@ impl Snippet {
 
 /// Text without control characters, which could move a terminal's cursor; every one becomes a
 /// space, so that columns stay.
-fn printable(text: &str) -> String {
+fn without_control_characters(text: &str) -> String {
     text.chars()
         .map(|c| {
             if c.is_control() || is_terminal_control(c) {
@@ -212,7 +212,7 @@ fn printable(text: &str) -> String {
 }
 
 /// All findings as text for people, a blank line between them.
-pub fn render(problems: &[Problem]) -> String {
+pub fn render_problems(problems: &[Problem]) -> String {
     problems
         .iter()
         .map(Problem::render)

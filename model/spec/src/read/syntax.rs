@@ -6,9 +6,9 @@ use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 use super::problem::Problem;
 
 /// The finding, without its place.
-pub(crate) fn explain(error: &Error) -> Problem {
+pub(crate) fn explain_error(error: &Error) -> Problem {
     match error.without_snippet() {
-        Error::AliasError { error, .. } => explain(error),
+        Error::AliasError { error, .. } => explain_error(error),
         Error::Budget {
             breach: BudgetBreach::Depth { .. },
             ..
@@ -40,7 +40,7 @@ pub(crate) fn explain(error: &Error) -> Problem {
             if text.contains("recursion limit") {
                 return too_deep();
             }
-            Problem::error("", format!("not valid YAML: {text}")).hint(hint(&text))
+            Problem::error("", format!("not valid YAML: {text}")).hint(syntax_hint(&text))
         }
     }
 }
@@ -50,7 +50,7 @@ fn too_deep() -> Problem {
         .hint("look for brackets that are not closed")
 }
 
-fn hint(text: &str) -> &'static str {
+fn syntax_hint(text: &str) -> &'static str {
     if text.contains("tab") {
         return "indent with spaces, not with tabs";
     }

@@ -10,7 +10,7 @@ use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor}
 
 use super::access::{Elements, Fields};
 use super::nearest;
-use super::node::{Content, Node, Scalar, quoted};
+use super::node::{Content, Node, Scalar, quote_text};
 use super::problem::MOST;
 
 /// A field that does not exist.
@@ -39,7 +39,7 @@ impl Refusal {
         }
     }
 
-    pub(crate) fn at(mut self, path: &str) -> Self {
+    pub(crate) fn at_path(mut self, path: &str) -> Self {
         self.path.get_or_insert_with(|| path.to_owned());
         self
     }
@@ -82,7 +82,7 @@ pub(crate) struct Pass {
 const MAX_REFUSALS: usize = MOST + 1;
 
 /// Reads a tree as `T`.
-pub(crate) fn read<T: DeserializeOwned>(root: &Node) -> Reading<T> {
+pub(crate) fn read_typed<T: DeserializeOwned>(root: &Node) -> Reading<T> {
     let mut pass = Pass {
         skipped: BTreeSet::new(),
         unknown: RefCell::default(),
@@ -132,7 +132,7 @@ impl<'a> Typed<'a> {
     fn refuse(&self, wanted: &str, hint: &str) -> Refusal {
         Refusal::new(
             &self.path,
-            format!("{} is not {wanted}", self.node.what()),
+            format!("{} is not {wanted}", self.node.kind_text()),
             hint,
         )
     }
@@ -185,10 +185,10 @@ impl<'a> Typed<'a> {
 
     fn elements(self) -> Result<Elements<'a>, Refusal> {
         match &self.node.content {
-            Content::List(elements) => Ok(Elements::of(elements, self.path, self.pass)),
-            Content::Scalar(Scalar::Null) => Ok(Elements::of(&[], self.path, self.pass)),
+            Content::List(elements) => Ok(Elements::from_nodes(elements, self.path, self.pass)),
+            Content::Scalar(Scalar::Null) => Ok(Elements::from_nodes(&[], self.path, self.pass)),
             Content::Scalar(Scalar::Assigned(text)) => {
-                Ok(Elements::assigned(text, self.path, self.pass))
+                Ok(Elements::from_comma_list(text, self.path, self.pass))
             }
             _ => Err(self.refuse(
                 "a list",
@@ -199,10 +199,12 @@ impl<'a> Typed<'a> {
 
     fn fields(self, known: Option<&'static [&'static str]>) -> Result<Fields<'a>, Refusal> {
         match &self.node.content {
-            Content::Map(entries) => Ok(Fields::of(entries, self.path, self.pass, known)),
-            Content::Scalar(Scalar::Null) => Ok(Fields::of(&[], self.path, self.pass, known)),
+            Content::Map(entries) => Ok(Fields::from_entries(entries, self.path, self.pass, known)),
+            Content::Scalar(Scalar::Null) => {
+                Ok(Fields::from_entries(&[], self.path, self.pass, known))
+            }
             Content::Scalar(Scalar::Assigned(text)) if text.is_empty() => {
-                Ok(Fields::of(&[], self.path, self.pass, known))
+                Ok(Fields::from_entries(&[], self.path, self.pass, known))
             }
             _ => Err(self.refuse(
                 "a mapping",
@@ -254,7 +256,7 @@ impl<'de> Deserializer<'de> for Typed<'_> {
             Scalar::Text(text) => visitor.visit_str(text),
             Scalar::Assigned(text) => visit_inferred(text, visitor),
         };
-        result.map_err(|refusal: Refusal| refusal.at(&path))
+        result.map_err(|refusal: Refusal| refusal.at_path(&path))
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
@@ -294,7 +296,7 @@ impl<'de> Deserializer<'de> for Typed<'_> {
         let path = self.path.clone();
         let result =
             MapAccessDeserializer::new(self.fields(Some(fields))?).deserialize_any(visitor);
-        result.map_err(|refusal| refusal.at(&path))
+        result.map_err(|refusal| refusal.at_path(&path))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -311,7 +313,7 @@ impl<'de> Deserializer<'de> for Typed<'_> {
             .unwrap_or(text);
         let variant: StrDeserializer<'_, Refusal> = name.into_deserializer();
         visitor.visit_enum(variant).map_err(|_| {
-            let message = format!("{} is not one of {}", quoted(text), variants.join(", "));
+            let message = format!("{} is not one of {}", quote_text(text), variants.join(", "));
             Refusal::new(&self.path, message, &nearest::choice_hint(text, variants))
         })
     }

@@ -22,7 +22,8 @@ pub(crate) enum Unparsed {
 
 /// The documents of a text; empty ones are left out.
 pub(crate) fn parse(text: &str) -> Result<Vec<Node>, Unparsed> {
-    let documents: Result<Vec<Raw>, _> = serde_saphyr::from_multiple_with_options(text, options());
+    let documents: Result<Vec<Raw>, _> =
+        serde_saphyr::from_multiple_with_options(text, reader_options());
     let nodes: Vec<Node> = documents
         .map_err(Unparsed::Syntax)?
         .into_iter()
@@ -54,7 +55,7 @@ fn path_bytes(node: &Node, own: usize) -> usize {
     }
 }
 
-fn options() -> Options {
+fn reader_options() -> Options {
     serde_saphyr::options! {
         budget: read_limits(),
         alias_limits: alias_limits(),
@@ -86,8 +87,8 @@ enum RawContent {
 
 impl Raw {
     fn into_node(self, source: &str) -> Node {
-        let written = || slice(source, &self.defined).to_owned();
-        let mut span = span(&self.location);
+        let written = || source_slice(source, &self.defined).to_owned();
+        let mut span = span_of(&self.location);
         let content = match self.content {
             RawContent::Null => Content::Scalar(Scalar::Null),
             RawContent::Bool(value) => Content::Scalar(Scalar::Bool(value, written())),
@@ -108,7 +109,7 @@ impl Raw {
                 Content::Map(
                     entries
                         .into_iter()
-                        .map(|(key, value)| entry(key, value, source))
+                        .map(|(key, value)| to_entry(key, value, source))
                         .collect(),
                 )
             }
@@ -117,16 +118,16 @@ impl Raw {
     }
 }
 
-fn entry(key: Spanned<String>, value: Raw, source: &str) -> Entry {
+fn to_entry(key: Spanned<String>, value: Raw, source: &str) -> Entry {
     Entry {
-        key_span: span(&key.referenced),
+        key_span: span_of(&key.referenced),
         key: key.value,
         value: value.into_node(source),
     }
 }
 
 /// Our span of a location.
-pub(crate) fn span(location: &Location) -> Span {
+pub(crate) fn span_of(location: &Location) -> Span {
     let number = |value: u64| usize::try_from(value).unwrap_or(0);
     Span {
         line: number(location.line()),
@@ -135,7 +136,7 @@ pub(crate) fn span(location: &Location) -> Span {
     }
 }
 
-fn slice<'a>(source: &'a str, location: &Location) -> &'a str {
+fn source_slice<'a>(source: &'a str, location: &Location) -> &'a str {
     let bytes = location.span();
     let range = bytes
         .byte_offset()

@@ -15,7 +15,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         );
     }
     if let Some(url) = assets.file_repository.as_deref() {
-        repository(url, problems);
+        check_repository(url, problems);
     }
     let hash = assets.catalog_sha256.as_deref();
     if let Some(hash) = hash.filter(|hash| !is_sha256(hash)) {
@@ -30,13 +30,13 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             let problem = Problem::error("spec.assets.catalogSHA256", "a hash without a catalog");
             problems.push(problem.hint("add catalog, or remove the hash"));
         }
-        Some(catalog) => location(catalog, hash, problems),
+        Some(catalog) => check_location(catalog, hash, problems),
         None => {}
     }
 }
 
 /// Machines fetch files by HTTP. kOps reads buckets too, since 1.37.
-fn repository(url: &str, problems: &mut Vec<Problem>) {
+fn check_repository(url: &str, problems: &mut Vec<Problem>) {
     let path = "spec.assets.fileRepository";
     if url.starts_with("s3://") {
         let message = "kctl does not do this yet: files from a bucket by its own name";
@@ -48,7 +48,7 @@ fn repository(url: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-fn location(catalog: &str, hash: Option<&str>, problems: &mut Vec<Problem>) {
+fn check_location(catalog: &str, hash: Option<&str>, problems: &mut Vec<Problem>) {
     let path = "spec.assets.catalog";
     if catalog.starts_with("https://") {
         if hash.is_none() {

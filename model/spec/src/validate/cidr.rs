@@ -5,7 +5,7 @@ use ipnet::Ipv4Net;
 use crate::read::Problem;
 
 /// The range at a path, or a finding about it.
-pub fn range(path: &str, text: &str, problems: &mut Vec<Problem>) -> Option<Ipv4Net> {
+pub fn parse_range(path: &str, text: &str, problems: &mut Vec<Problem>) -> Option<Ipv4Net> {
     let Ok(net) = text.parse::<Ipv4Net>() else {
         let problem = Problem::error(path, format!("\"{text}\" is not an IPv4 CIDR"));
         problems.push(
@@ -27,7 +27,7 @@ pub fn range(path: &str, text: &str, problems: &mut Vec<Problem>) -> Option<Ipv4
 
 /// The range of a VPC or subnet: what AWS takes, /16 to /28.
 pub fn vpc_range(path: &str, text: &str, problems: &mut Vec<Problem>) -> Option<Ipv4Net> {
-    let net = range(path, text, problems)?;
+    let net = parse_range(path, text, problems)?;
     if !(16..=28).contains(&net.prefix_len()) {
         let problem = Problem::error(path, format!("{text} is of a size that AWS does not take"));
         problems.push(problem.hint("use a prefix length of 16 to 28"));
@@ -36,7 +36,7 @@ pub fn vpc_range(path: &str, text: &str, problems: &mut Vec<Problem>) -> Option<
 }
 
 /// True if two ranges share an address.
-pub fn overlap(left: Ipv4Net, right: Ipv4Net) -> bool {
+pub fn ranges_overlap(left: Ipv4Net, right: Ipv4Net) -> bool {
     left.contains(&right) || right.contains(&left)
 }
 
@@ -51,7 +51,7 @@ pub fn next_free(homes: &[Ipv4Net], taken: &[Ipv4Net], prefix_len: u8) -> Option
     // A /16 has 4096 parts of /28: more are never looked through.
     parts
         .take(8192)
-        .find(|part| !taken.iter().any(|other| overlap(*part, *other)))
+        .find(|part| !taken.iter().any(|other| ranges_overlap(*part, *other)))
 }
 
 /// A next step that names a free range, where there is one.
@@ -69,7 +69,7 @@ pub fn free_hint(homes: &[Ipv4Net], taken: &[Ipv4Net], prefix_len: u8) -> String
 
 #[cfg(test)]
 mod tests {
-    use super::{next_free, overlap};
+    use super::{next_free, ranges_overlap};
     use ipnet::Ipv4Net;
     use proptest::prelude::*;
 
@@ -88,10 +88,10 @@ mod tests {
             match next_free(&[home], &taken, len) {
                 Some(free) => {
                     prop_assert!(home.contains(&free) && free.prefix_len() == len);
-                    prop_assert!(!taken.iter().any(|other| overlap(free, *other)));
+                    prop_assert!(!taken.iter().any(|other| ranges_overlap(free, *other)));
                 }
                 None => {
-                    prop_assert!(home.subnets(len).unwrap().all(|part| taken.iter().any(|other| overlap(part, *other))));
+                    prop_assert!(home.subnets(len).unwrap().all(|part| taken.iter().any(|other| ranges_overlap(part, *other))));
                 }
             }
         }

@@ -13,9 +13,9 @@ use node::duration::parse_seconds;
 const SIGNING: (f64, f64) = (600.0, 315_360_000.0);
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
-    apiserver(spec, problems);
-    proxy(spec, problems);
-    dns(spec, problems);
+    check_apiserver(spec, problems);
+    check_proxy(spec, problems);
+    check_dns(spec, problems);
     let controller_manager = spec.kube_controller_manager.as_ref();
     if let Some(size) = controller_manager
         .and_then(|config| config.node_cidr_mask_size)
@@ -73,7 +73,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 }
 
 /// Files that flags name are mounted by their paths.
-fn files(path: &str, config: &KubeAPIServerConfig, problems: &mut Vec<Problem>) {
+fn check_files(path: &str, config: &KubeAPIServerConfig, problems: &mut Vec<Problem>) {
     // Flags that cannot be made are told where machines are made of them.
     let flags = expand::api_server_flags(config, false).unwrap_or_default();
     for (flag, file) in flags.files() {
@@ -85,12 +85,12 @@ fn files(path: &str, config: &KubeAPIServerConfig, problems: &mut Vec<Problem>) 
     }
 }
 
-fn apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(config) = &spec.kube_api_server else {
         return;
     };
     let path = "spec.kubeAPIServer";
-    files(path, config, problems);
+    check_files(path, config, problems);
     if !config.admission_control.is_empty() && !config.enable_admission_plugins.is_empty() {
         let problem = Problem::error(
             format!("{path}.admissionControl"),
@@ -160,7 +160,7 @@ fn is_port_range(text: &str) -> bool {
     ports.is_some_and(|(first, last)| first > 0 && first <= last)
 }
 
-fn proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(mode) = spec
         .kube_proxy
         .as_ref()
@@ -176,7 +176,7 @@ fn proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     );
 }
 
-fn dns(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_dns(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(config) = &spec.kube_dns else { return };
     if let Some(provider) = &config.provider {
         // kOps' removed KubeDNS is in the list of what is not done.
@@ -192,7 +192,7 @@ fn dns(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             (
                 format!(
                     "{}[{index}]",
-                    crate::read::path::field("spec.kubeDNS.stubDomains", domain)
+                    crate::read::path::field_path("spec.kubeDNS.stubDomains", domain)
                 ),
                 server,
             )

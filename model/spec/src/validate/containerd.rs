@@ -35,33 +35,33 @@ pub fn check(at: &str, config: Option<&ContainerdConfig>, problems: &mut Vec<Pro
         problems.push(problem.hint("put the mirrors into configOverride, or remove it"));
     }
     for (registry, mirrors) in &config.registry_mirrors {
-        let at = path::field(&format!("{at}.registryMirrors"), registry);
+        let at = path::field_path(&format!("{at}.registryMirrors"), registry);
         for (index, mirror) in mirrors
             .iter()
             .enumerate()
             .filter(|(_, mirror)| !is_url(mirror))
         {
             let problem = Problem::error(
-                path::element(&at, index),
+                path::element_path(&at, index),
                 format!("\"{mirror}\" is not a URL"),
             );
             problems.push(problem.hint("write https://HOST"));
         }
     }
     let runc = config.runc.as_ref().and_then(|runc| runc.packages.as_ref());
-    packages(
+    check_packages(
         &format!("{at}.packages"),
         config.packages.as_ref(),
         problems,
     );
-    packages(&format!("{at}.runc.packages"), runc, problems);
+    check_packages(&format!("{at}.runc.packages"), runc, problems);
 }
 
 fn is_url(text: &str) -> bool {
     text.starts_with("https://") || text.starts_with("http://")
 }
 
-fn packages(at: &str, packages: Option<&PackagesConfig>, problems: &mut Vec<Problem>) {
+fn check_packages(at: &str, packages: Option<&PackagesConfig>, problems: &mut Vec<Problem>) {
     let Some(packages) = packages else { return };
     for (arch, url, hash) in [
         ("Amd64", &packages.url_amd64, &packages.hash_amd64),

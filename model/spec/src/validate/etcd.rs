@@ -6,7 +6,7 @@ use crate::read::{Problem, nearest};
 use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
 
 use super::ClusterInput;
-use super::text::{is_dns_label, unique};
+use super::text::{check_unique, is_dns_label};
 use super::volumes::{self, Volume};
 
 /// The etcd clusters that Kubernetes uses.
@@ -26,7 +26,7 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         }
     }
     let at = |index: usize| format!("spec.etcdClusters[{index}]");
-    unique(
+    check_unique(
         clusters
             .iter()
             .enumerate()
@@ -45,13 +45,13 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
                 Problem::error(format!("{}.name", at(index)), message).hint("use main or events"),
             );
         }
-        members(&at(index), cluster, input, problems);
-        backups(&at(index), cluster, problems);
-        settings(&at(index), cluster, problems);
+        check_members(&at(index), cluster, input, problems);
+        check_backups(&at(index), cluster, problems);
+        check_settings(&at(index), cluster, problems);
     }
 }
 
-fn members(
+fn check_members(
     at: &str,
     cluster: &EtcdClusterSpec,
     input: &ClusterInput<'_>,
@@ -77,7 +77,7 @@ fn members(
     }
     let at = |index: usize| format!("{at}.etcdMembers[{index}]");
     let named = cluster.etcd_members.iter().enumerate();
-    unique(
+    check_unique(
         named.map(|(index, member)| (format!("{}.name", at(index)), member.name.as_str())),
         problems,
     );
@@ -141,15 +141,15 @@ fn one_member(
 }
 
 /// Settings of etcd's own: those that tune it are taken, and no others.
-fn settings(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
+fn check_settings(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
     let variables = cluster.manager.iter().flat_map(|manager| &manager.env);
     for (index, variable) in variables.enumerate() {
         let path = format!("{at}.manager.env[{index}].name");
-        problems.extend(setting(&path, variable));
+        problems.extend(setting_problem(&path, variable));
     }
 }
 
-fn setting(path: &str, EnvVar { name, .. }: &EnvVar) -> Option<Problem> {
+fn setting_problem(path: &str, EnvVar { name, .. }: &EnvVar) -> Option<Problem> {
     if name.starts_with("ETCD_MANAGER_") || !name.starts_with("ETCD_") {
         let message = format!("{name} is a setting of etcd-manager, which kctl does not run");
         return Some(Problem::warning(path, message).hint("remove it: it does nothing"));
@@ -169,7 +169,7 @@ fn setting(path: &str, EnvVar { name, .. }: &EnvVar) -> Option<Problem> {
     }
 }
 
-fn backups(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
+fn check_backups(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
     if let Some(store) = cluster
         .backups
         .as_ref()

@@ -8,7 +8,7 @@ use crate::api::host::{FileAssetSpec, HookSpec, RollingUpdate};
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::{Problem, path};
 
-use super::text::{one_of, unique};
+use super::text::{check_unique, one_of};
 
 /// Settings that a cluster and a group share.
 struct Shared<'a> {
@@ -30,7 +30,7 @@ pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         rolling_update: spec.rolling_update.as_ref(),
     };
     check(&shared, problems);
-    proxy(spec, problems);
+    check_proxy(spec, problems);
 }
 
 pub fn check_group(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
@@ -47,13 +47,13 @@ pub fn check_group(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
 
 fn check(shared: &Shared<'_>, problems: &mut Vec<Problem>) {
     for (index, one) in shared.hooks.iter().enumerate() {
-        hook(&path::element("spec.hooks", index), one, problems);
+        check_hook(&path::element_path("spec.hooks", index), one, problems);
     }
     for (index, one) in shared.files.iter().enumerate() {
-        file(&path::element("spec.fileAssets", index), one, problems);
+        check_file(&path::element_path("spec.fileAssets", index), one, problems);
     }
     let named = shared.files.iter().enumerate();
-    unique(
+    check_unique(
         named.map(|(index, file)| (format!("spec.fileAssets[{index}].name"), file.name.as_str())),
         problems,
     );
@@ -63,7 +63,7 @@ fn check(shared: &Shared<'_>, problems: &mut Vec<Problem>) {
             .is_some_and(|(name, value)| !name.trim().is_empty() && !value.trim().is_empty());
         if !setting && !line.trim_start().starts_with('#') && !line.trim().is_empty() {
             let problem = Problem::error(
-                path::element("spec.sysctlParameters", index),
+                path::element_path("spec.sysctlParameters", index),
                 format!("\"{line}\" is not a kernel parameter"),
             );
             problems.push(problem.hint("write NAME=VALUE, such as net.ipv4.ip_forward=1"));
@@ -72,7 +72,7 @@ fn check(shared: &Shared<'_>, problems: &mut Vec<Problem>) {
     for (index, package) in shared.packages.iter().enumerate() {
         if package.is_empty() || package.contains(char::is_whitespace) {
             let problem = Problem::error(
-                path::element("spec.packages", index),
+                path::element_path("spec.packages", index),
                 format!("\"{package}\" is not the name of a package"),
             );
             problems.push(problem.hint("write one name per line"));
@@ -91,7 +91,7 @@ fn check(shared: &Shared<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-fn hook(at: &str, hook: &HookSpec, problems: &mut Vec<Problem>) {
+fn check_hook(at: &str, hook: &HookSpec, problems: &mut Vec<Problem>) {
     if hook.disabled == Some(true) {
         return;
     }
@@ -134,7 +134,7 @@ fn hook(at: &str, hook: &HookSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn file(at: &str, file: &FileAssetSpec, problems: &mut Vec<Problem>) {
+fn check_file(at: &str, file: &FileAssetSpec, problems: &mut Vec<Problem>) {
     if file.name.is_empty() {
         problems.push(
             Problem::error(format!("{at}.name"), "the file has no name").hint("add \"name: ...\""),
@@ -210,7 +210,7 @@ fn rolling_update(update: &RollingUpdate, problems: &mut Vec<Problem>) {
     }
 }
 
-fn proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(egress) = &spec.egress_proxy else {
         return;
     };

@@ -20,20 +20,20 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         problems.push(not_a_policy("spec.iam.permissionsBoundary".to_owned(), arn));
     }
     for (role, arns) in &spec.external_policies {
-        let at = path::field("spec.externalPolicies", role);
+        let at = path::field_path("spec.externalPolicies", role);
         one_of(&at, role, ROLES, problems);
         for (index, arn) in arns
             .iter()
             .enumerate()
             .filter(|(_, arn)| !is_arn("iam", arn))
         {
-            problems.push(not_a_policy(path::element(&at, index), arn));
+            problems.push(not_a_policy(path::element_path(&at, index), arn));
         }
     }
     for (role, text) in &spec.additional_policies {
-        let at = path::field("spec.additionalPolicies", role);
+        let at = path::field_path("spec.additionalPolicies", role);
         one_of(&at, role, ROLES, problems);
-        statements(&at, text, problems);
+        check_statements(&at, text, problems);
     }
 }
 
@@ -43,7 +43,7 @@ fn not_a_policy(path: String, arn: &str) -> Problem {
 }
 
 /// A JSON list of statements, as kOps takes it.
-fn statements(path: &str, text: &str, problems: &mut Vec<Problem>) {
+fn check_statements(path: &str, text: &str, problems: &mut Vec<Problem>) {
     let hint = "write a JSON list of statements: [{\"Effect\": \"Allow\", \"Action\": [...], \"Resource\": [...]}]";
     let statements = match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(statements)) => statements,

@@ -7,7 +7,7 @@ use crate::api::{InstanceGroup, InstanceGroupRole, IntOrString, Spec, SubnetType
 use crate::read::{ObjectRef, Problem, nearest};
 
 use super::ClusterInput;
-use super::text::{is_id, unique};
+use super::text::{check_unique, is_id};
 
 /// What only the whole set of groups shows.
 pub fn check_set(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
@@ -51,19 +51,18 @@ pub fn check_set(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// One group.
 pub fn check(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
-    role(group, problems);
-    manager(group, problems);
-    sizes(group, problems);
-    subnets(group, input, problems);
-    image(group, problems);
+    check_role(group, problems);
+    check_manager(group, problems);
+    check_sizes(group, problems);
+    check_subnets(group, input, problems);
+    check_image(group, problems);
     if group.spec.role == Some(InstanceGroupRole::ControlPlane) {
         control_plane(group, input, problems);
     }
 }
 
-fn role(group: &InstanceGroup, problems: &mut Vec<Problem>) {
+fn check_role(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     if group.spec.role.is_none() {
         let problem = Problem::error("spec.role", "the group has no role");
         problems.push(problem.hint("add \"role: Node\", Master or Bastion"));
@@ -71,7 +70,7 @@ fn role(group: &InstanceGroup, problems: &mut Vec<Problem>) {
 }
 
 /// Also where what kctl does not do is allowed: an Auto Scaling group in its place would launch machines that nobody asked for.
-fn manager(group: &InstanceGroup, problems: &mut Vec<Problem>) {
+fn check_manager(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     let manager = group.spec.manager.as_deref();
     if let Some(other) = manager.filter(|manager| *manager != "CloudGroup") {
         let message = format!("kctl does not do this yet: groups of {other}");
@@ -80,7 +79,7 @@ fn manager(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     }
 }
 
-fn sizes(group: &InstanceGroup, problems: &mut Vec<Problem>) {
+fn check_sizes(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     let (min, max) = (group.spec.min_size, group.spec.max_size);
     for (path, size) in [("spec.minSize", min), ("spec.maxSize", max)] {
         if let Some(size) = size.filter(|size| *size < 0) {
@@ -101,7 +100,7 @@ fn sizes(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     }
 }
 
-fn subnets(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+fn check_subnets(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &group.spec;
     let known = &input.cluster.spec.subnets;
     if spec.subnets.is_empty() && spec.zones.is_empty() {
@@ -121,7 +120,7 @@ fn subnets(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<P
         );
         problems.push(problem.hint(nearest::hint(name, &names)));
     }
-    unique(
+    check_unique(
         spec.subnets
             .iter()
             .enumerate()
@@ -143,7 +142,7 @@ fn subnets(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<P
     }
 }
 
-fn image(group: &InstanceGroup, problems: &mut Vec<Problem>) {
+fn check_image(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     if group
         .spec
         .machine_type

@@ -32,13 +32,13 @@ const USER_DATA_TYPES: &[&str] = &[
 ];
 
 pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
-    choices(spec, problems);
-    spot(spec, problems);
-    metadata(spec, problems);
+    check_instance_types(spec, problems);
+    check_spot(spec, problems);
+    check_metadata(spec, problems);
     security_groups(spec, problems);
     user_data(spec, problems);
     load_balancers(spec, problems);
-    lifetime(spec, problems);
+    check_lifetime(spec, problems);
     if let Some(arn) = spec
         .iam
         .as_ref()
@@ -53,7 +53,7 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn choices(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+fn check_instance_types(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     let fields: [(&str, &Option<String>, &[&str]); 4] = [
         (
             "spec.tenancy",
@@ -87,7 +87,7 @@ fn choices(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn spot(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+fn check_spot(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     if let Some(price) = &spec.max_price
         && !price
             .parse::<f64>()
@@ -120,7 +120,7 @@ fn spot(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn metadata(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+fn check_metadata(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     let Some(options) = &spec.instance_metadata else {
         return;
     };
@@ -233,7 +233,7 @@ fn load_balancers(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn lifetime(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+fn check_lifetime(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     const DAY: f64 = 86_400.0;
     let Some(text) = &spec.max_instance_lifetime else {
         return;

@@ -9,7 +9,7 @@ use node::duration::parse_seconds;
 
 pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Problem>) {
     let Some(config) = config else { return };
-    labels::taints(&format!("{at}.taints"), &config.taints, problems);
+    labels::check_taints(&format!("{at}.taints"), &config.taints, problems);
     let choices: [(&str, &Option<String>, &[&str]); 5] = [
         (
             "cpuManagerPolicy",
@@ -47,8 +47,8 @@ pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Pr
             .hint("use 1 or more"),
         );
     }
-    images(at, config, problems);
-    shutdown(at, config, problems);
+    check_image_collection(at, config, problems);
+    check_shutdown(at, config, problems);
     if config.anonymous_auth == Some(true) {
         let problem = Problem::error(
             format!("{at}.anonymousAuth"),
@@ -58,7 +58,7 @@ pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Pr
     }
 }
 
-fn images(at: &str, config: &KubeletConfigSpec, problems: &mut Vec<Problem>) {
+fn check_image_collection(at: &str, config: &KubeletConfigSpec, problems: &mut Vec<Problem>) {
     let (high, low) = (
         config.image_gc_high_threshold_percent,
         config.image_gc_low_threshold_percent,
@@ -89,7 +89,7 @@ fn images(at: &str, config: &KubeletConfigSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn shutdown(at: &str, config: &KubeletConfigSpec, problems: &mut Vec<Problem>) {
+fn check_shutdown(at: &str, config: &KubeletConfigSpec, problems: &mut Vec<Problem>) {
     let value = |text: &Option<String>| text.as_deref().and_then(parse_seconds);
     if let (Some(all), Some(critical)) = (
         value(&config.shutdown_grace_period),

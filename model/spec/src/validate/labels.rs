@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::{Problem, path};
 
-use super::text::{is_label_value, is_qualified_name, one_of, unique};
+use super::text::{check_unique, is_label_value, is_qualified_name, one_of};
 
 /// Tags by which kctl finds what is its own, exactly or by prefix.
 const OWN_TAGS: &[&str] = &[
@@ -19,7 +19,7 @@ const OWN_TAGS: &[&str] = &[
 pub fn check_group(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     check_cloud_labels("spec.cloudLabels", &spec.cloud_labels, problems);
     for (name, value) in &spec.node_labels {
-        let path = path::field("spec.nodeLabels", name);
+        let path = path::field_path("spec.nodeLabels", name);
         if !is_qualified_name(name) {
             let problem = Problem::error(&path, format!("\"{name}\" is not a name of a label"));
             problems.push(
@@ -35,7 +35,7 @@ pub fn check_group(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             );
         }
     }
-    taints("spec.taints", &spec.taints, problems);
+    check_taints("spec.taints", &spec.taints, problems);
 }
 
 /// AWS' rules of tags.
@@ -45,7 +45,7 @@ pub fn check_cloud_labels(
     problems: &mut Vec<Problem>,
 ) {
     for (key, value) in labels {
-        let path = path::field(at, key);
+        let path = path::field_path(at, key);
         if key.is_empty() || key.chars().count() > 128 {
             let problem = Problem::error(
                 &path,
@@ -72,7 +72,7 @@ pub fn check_cloud_labels(
             );
             problems.push(problem.hint("AWS takes values of up to 256 characters"));
         }
-        if !key.chars().chain(value.chars()).all(taggable) {
+        if !key.chars().chain(value.chars()).all(is_taggable) {
             let problem = Problem::error(
                 &path,
                 "the tag has characters that some services of AWS refuse",
@@ -93,16 +93,16 @@ pub fn check_cloud_labels(
     }
 }
 
-fn taggable(c: char) -> bool {
+fn is_taggable(c: char) -> bool {
     c.is_alphanumeric()
         || c.is_whitespace() && c != '\n'
         || matches!(c, '_' | '.' | ':' | '/' | '=' | '+' | '-' | '@')
 }
 
 /// `key=value:effect` or `key:effect`.
-pub fn taints(at: &str, taints: &[String], problems: &mut Vec<Problem>) {
+pub fn check_taints(at: &str, taints: &[String], problems: &mut Vec<Problem>) {
     for (index, taint) in taints.iter().enumerate() {
-        let path = path::element(at, index);
+        let path = path::element_path(at, index);
         let Some((label, effect)) = taint.rsplit_once(':') else {
             let problem = Problem::error(path, format!("\"{taint}\" is not a taint"));
             problems.push(problem.hint("write KEY=VALUE:EFFECT, such as dedicated=gpu:NoSchedule"));
@@ -126,10 +126,10 @@ pub fn taints(at: &str, taints: &[String], problems: &mut Vec<Problem>) {
     let keyed = taints.iter().enumerate().filter_map(|(index, taint)| {
         let (label, effect) = taint.rsplit_once(':')?;
         let key = label.split_once('=').map_or(label, |(key, _)| key);
-        Some((path::element(at, index), format!("{key}:{effect}")))
+        Some((path::element_path(at, index), format!("{key}:{effect}")))
     });
     let keyed: Vec<(String, String)> = keyed.collect();
-    unique(
+    check_unique(
         keyed
             .iter()
             .map(|(path, taint)| (path.clone(), taint.as_str())),

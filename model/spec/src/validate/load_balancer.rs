@@ -8,7 +8,7 @@ use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::{DnsType, LoadBalancerClass, LoadBalancerType, SubnetType};
 use crate::read::Problem;
 
-use super::text::{is_arn, is_id, unique};
+use super::text::{check_unique, is_arn, is_id};
 
 const PATH: &str = "spec.api.loadBalancer";
 
@@ -31,10 +31,10 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         problems.push(problem.hint("use \"loadBalancer: {class: Network, type: Public}\" instead"));
     }
     if let Some(balancer) = &api.load_balancer {
-        class(balancer, problems);
-        certificate(balancer, problems);
+        check_class(balancer, problems);
+        check_certificate(balancer, problems);
         security_groups(balancer, problems);
-        placement(balancer, spec, problems);
+        check_placement(balancer, spec, problems);
         internal_api(balancer, dns_type, problems);
         if balancer
             .access_log
@@ -52,7 +52,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn class(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem>) {
+fn check_class(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem>) {
     match balancer.class {
         Some(LoadBalancerClass::Network) => {}
         Some(LoadBalancerClass::Classic) => {
@@ -86,7 +86,7 @@ fn internal_api(
     }
 }
 
-fn certificate(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem>) {
+fn check_certificate(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem>) {
     let certificate = balancer
         .ssl_certificate
         .as_deref()
@@ -119,10 +119,14 @@ fn security_groups(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem
     }
 }
 
-fn placement(balancer: &LoadBalancerAccessSpec, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_placement(
+    balancer: &LoadBalancerAccessSpec,
+    spec: &ClusterSpec,
+    problems: &mut Vec<Problem>,
+) {
     let at = |index: usize| format!("{PATH}.subnets[{index}]");
     let named = balancer.subnets.iter().enumerate();
-    unique(
+    check_unique(
         named.map(|(index, subnet)| (format!("{}.name", at(index)), subnet.name.as_str())),
         problems,
     );
@@ -156,11 +160,11 @@ fn placement(balancer: &LoadBalancerAccessSpec, spec: &ClusterSpec, problems: &m
             }
             None => zones.push((&subnet.zone, &subnet.name)),
         }
-        addresses(&at(index), wanted, subnet, balancer, problems);
+        check_addresses(&at(index), wanted, subnet, balancer, problems);
     }
 }
 
-fn addresses(
+fn check_addresses(
     path: &str,
     wanted: &LoadBalancerSubnetSpec,
     subnet: &ClusterSubnetSpec,

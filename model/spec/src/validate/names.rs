@@ -115,7 +115,7 @@ fn cluster_name(name: &str, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 /// Names that are made of the cluster's, against the limits of those that are not cut with a hash
 /// ([`node::names`]): roles, balancers and queues are, as in kOps.
 fn cloud_names(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
-    let made = dns::bootstrap(input.cluster.name());
+    let made = dns::bootstrap_name(input.cluster.name());
     too_long("metadata.name", "the DNS name", &made, DNS_NAME, problems);
 }
 

@@ -7,19 +7,19 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::networking::NetworkingSpec;
 use crate::read::Problem;
 
-use super::cidr::{overlap, range, vpc_range};
+use super::cidr::{parse_range, ranges_overlap, vpc_range};
 use super::text::is_id;
 
 /// The range of a VPC whose spec names none.
 const USUAL: &str = "172.20.0.0/16";
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
-    vpc(spec, problems);
+    check_vpc(spec, problems);
     cluster_ranges(spec, problems);
-    plugin(spec, problems);
+    check_plugin(spec, problems);
 }
 
-fn vpc(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_vpc(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let mut ranges: Vec<Ipv4Net> = Vec::new();
     let said = spec.network_cidr.as_deref().unwrap_or(USUAL);
     // What an existing VPC has, it has.
@@ -34,14 +34,14 @@ fn vpc(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     for (path, text) in first.into_iter().chain(more) {
         // An existing VPC has the size it has.
         let read = if spec.network_id.is_some() {
-            range
+            parse_range
         } else {
             vpc_range
         };
         let Some(net) = read(&path, text, problems) else {
             continue;
         };
-        if let Some(other) = ranges.iter().find(|other| overlap(**other, net)) {
+        if let Some(other) = ranges.iter().find(|other| ranges_overlap(**other, net)) {
             let problem = Problem::error(
                 &path,
                 format!("{net} overlaps {other}, another range of the VPC"),
@@ -132,13 +132,14 @@ fn cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         .non_masquerade_cidr
         .as_deref()
         .filter(|text| !text.contains(':'));
-    let home = non_masquerade.and_then(|text| range("spec.nonMasqueradeCIDR", text, problems));
+    let home =
+        non_masquerade.and_then(|text| parse_range("spec.nonMasqueradeCIDR", text, problems));
     let vpc = spec
         .network_cidr
         .as_deref()
         .and_then(|text| text.parse::<Ipv4Net>().ok());
     if let (Some(home), Some(vpc)) = (home, vpc)
-        && overlap(home, vpc)
+        && ranges_overlap(home, vpc)
         && uses_vpc_addresses != Some(true)
     {
         let problem = Problem::error(
@@ -154,7 +155,7 @@ fn cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         let net = text
             .as_deref()
             .filter(|text| !text.contains(':'))
-            .and_then(|text| range(path, text, problems))?;
+            .and_then(|text| parse_range(path, text, problems))?;
         if let Some(home) = home.filter(|home| !home.contains(&net)) {
             let problem = Problem::error(
                 path,
@@ -167,7 +168,7 @@ fn cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let services = inside("spec.serviceClusterIPRange", &spec.service_cluster_ip_range);
     let pods = inside("spec.podCIDR", &spec.pod_cidr);
     if let (Some(services), Some(pods)) = (services, pods)
-        && overlap(services, pods)
+        && ranges_overlap(services, pods)
     {
         let problem = Problem::error(
             "spec.podCIDR",
@@ -193,7 +194,7 @@ fn cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 }
 
 /// Names of the plugins that are set.
-fn plugins(networking: &NetworkingSpec) -> Vec<&'static str> {
+fn plugin_names(networking: &NetworkingSpec) -> Vec<&'static str> {
     let all = [
         ("amazonvpc", networking.amazonvpc.is_some()),
         ("calico", networking.calico.is_some()),
@@ -218,7 +219,7 @@ fn plugins(networking: &NetworkingSpec) -> Vec<&'static str> {
         .collect()
 }
 
-fn plugin(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_plugin(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let path = "spec.networking";
     let Some(networking) = &spec.networking else {
         let problem = Problem::error(path, "no network plugin is chosen");
@@ -227,7 +228,7 @@ fn plugin(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
                 "add \"networking: {flannel: {}}\", or kubenet, or cni to install your own",
             ));
     };
-    match plugins(networking).as_slice() {
+    match plugin_names(networking).as_slice() {
         [] => problems.push(
             Problem::error(path, "no network plugin is chosen")
                 .hint("add \"flannel: {}\", \"kubenet: {}\" or \"cni: {}\" below it"),

@@ -75,37 +75,37 @@ const DURATIONS: &[&str] = &[
 pub fn check<T: Serialize>(spec: &T, problems: &mut Vec<Problem>) {
     // A spec that has no JSON form does not exist: its keys are all text.
     if let Ok(value) = serde_json::to_value(spec) {
-        walk("spec", &value, problems);
+        check_values("spec", &value, problems);
     }
 }
 
-fn walk(at: &str, value: &Value, problems: &mut Vec<Problem>) {
+fn check_values(at: &str, value: &Value, problems: &mut Vec<Problem>) {
     match value {
         Value::Array(elements) => {
             for (index, element) in elements.iter().enumerate() {
-                walk(&path::element(at, index), element, problems);
+                check_values(&path::element_path(at, index), element, problems);
             }
         }
         Value::Object(fields) => {
             for (name, value) in fields {
-                let path = path::field(at, name);
+                let path = path::field_path(at, name);
                 match value {
                     Value::String(text) if QUANTITIES.contains(&name.as_str()) => {
-                        quantity(&path, text, problems);
+                        check_quantity(&path, text, problems);
                     }
                     Value::String(text) if DURATIONS.contains(&name.as_str()) => {
-                        duration(&path, text, problems);
+                        check_duration(&path, text, problems);
                     }
                     Value::Object(values) if QUANTITY_MAPS.contains(&name.as_str()) => {
                         for (name, value) in values {
-                            quantity(
-                                &path::field(&path, name),
+                            check_quantity(
+                                &path::field_path(&path, name),
                                 value.as_str().unwrap_or_default(),
                                 problems,
                             );
                         }
                     }
-                    _ => walk(&path, value, problems),
+                    _ => check_values(&path, value, problems),
                 }
             }
         }
@@ -113,14 +113,14 @@ fn walk(at: &str, value: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-fn quantity(path: &str, text: &str, problems: &mut Vec<Problem>) {
+fn check_quantity(path: &str, text: &str, problems: &mut Vec<Problem>) {
     if !is_quantity(text) {
         let problem = Problem::error(path, format!("\"{text}\" is not a quantity"));
         problems.push(problem.hint("write a number and a unit, such as 100m, 0.5, 170Mi or 2G"));
     }
 }
 
-fn duration(path: &str, text: &str, problems: &mut Vec<Problem>) {
+fn check_duration(path: &str, text: &str, problems: &mut Vec<Problem>) {
     if parse_seconds(text).is_none() {
         let problem = Problem::error(path, format!("\"{text}\" is not a duration"));
         problems.push(problem.hint("write numbers with units, such as 30s, 15m or 1h30m"));

@@ -7,15 +7,15 @@ use crate::api::SubnetType;
 use crate::api::cluster::ClusterSpec;
 use crate::read::{MOST, Problem};
 
-use super::cidr::{free_hint, overlap, range, vpc_range};
+use super::cidr::{free_hint, parse_range, ranges_overlap, vpc_range};
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
-    ranges(spec, problems);
-    utility(spec, problems);
+    check_ranges(spec, problems);
+    check_utility_subnets(spec, problems);
     one_way_out_per_zone(spec, problems);
 }
 
-fn ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let homes: Vec<Ipv4Net> = spec
         .network_cidr
         .iter()
@@ -32,7 +32,7 @@ fn ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         let path = format!("spec.subnets[{index}].cidr");
         // An existing subnet has the size it has.
         let read = if subnet.id.is_some() {
-            range
+            parse_range
         } else {
             vpc_range
         };
@@ -64,7 +64,9 @@ fn ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
                 Problem::error(&path, format!("{net} is not inside the VPC's {names}"))
                     .hint(hint()),
             );
-        } else if let Some((other, taken)) = before.iter().find(|(_, taken)| overlap(*taken, net)) {
+        } else if let Some((other, taken)) =
+            before.iter().find(|(_, taken)| ranges_overlap(*taken, net))
+        {
             let name = spec
                 .subnets
                 .get(*other)
@@ -80,7 +82,7 @@ fn ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 
 /// A private subnet of ours reaches the internet through a NAT gateway, which stands in a utility
 /// subnet of the same zone.
-fn utility(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_utility_subnets(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     for (index, subnet) in spec.subnets.iter().enumerate() {
         let private = matches!(
             subnet.subnet_type(),

@@ -5,8 +5,8 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::read::Problem;
 
-use super::cidr::range;
-use super::text::{is_dns_label, is_id, unique};
+use super::cidr::parse_range;
+use super::text::{check_unique, is_dns_label, is_id};
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     if spec.subnets.is_empty() {
@@ -16,20 +16,20 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     for (index, subnet) in spec.subnets.iter().enumerate() {
         let path = format!("spec.subnets[{index}]");
         named(&path, subnet, problems);
-        existing(&path, subnet, spec, problems);
-        egress(&path, subnet, problems);
-        routes(&path, subnet, problems);
+        check_existing(&path, subnet, spec, problems);
+        check_egress(&path, subnet, problems);
+        check_routes(&path, subnet, problems);
     }
     let named = spec
         .subnets
         .iter()
         .enumerate()
         .filter(|(_, subnet)| !subnet.name.is_empty());
-    unique(
+    check_unique(
         named.map(|(index, subnet)| (format!("spec.subnets[{index}].name"), subnet.name.as_str())),
         problems,
     );
-    regions(spec, problems);
+    check_regions(spec, problems);
 }
 
 fn named(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
@@ -77,7 +77,7 @@ pub fn region_of(zone: &str) -> Option<&str> {
     None
 }
 
-fn regions(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_regions(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let mut first: Option<(&str, &str)> = None;
     for (index, subnet) in spec.subnets.iter().enumerate() {
         let Some(region) = region_of(&subnet.zone) else {
@@ -98,7 +98,7 @@ fn regions(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn existing(
+fn check_existing(
     path: &str,
     subnet: &ClusterSubnetSpec,
     spec: &ClusterSpec,
@@ -125,7 +125,7 @@ fn existing(
     }
 }
 
-fn egress(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
+fn check_egress(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
     let private = matches!(
         subnet.subnet_type(),
         SubnetType::Private | SubnetType::DualStack
@@ -170,10 +170,10 @@ fn egress(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn routes(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
+fn check_routes(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
     for (index, route) in subnet.additional_routes.iter().enumerate() {
         let path = format!("{path}.additionalRoutes[{index}]");
-        range(&format!("{path}.cidr"), &route.cidr, problems);
+        parse_range(&format!("{path}.cidr"), &route.cidr, problems);
         let targets = ["pcx", "i", "nat", "tgw", "igw", "eigw"];
         if !targets.iter().any(|prefix| is_id(prefix, &route.target)) {
             let problem = Problem::error(

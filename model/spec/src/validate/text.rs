@@ -67,7 +67,7 @@ pub fn one_of(path: impl Into<String>, text: &str, values: &[&str], problems: &m
 }
 
 /// An error for every element that came before.
-pub fn unique<'a>(
+pub fn check_unique<'a>(
     values: impl IntoIterator<Item = (String, &'a str)>,
     problems: &mut Vec<Problem>,
 ) {

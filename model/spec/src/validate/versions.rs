@@ -65,11 +65,11 @@ pub const SUPPORTED_MINORS: u32 = 4;
 
 pub(super) fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     if let Some(text) = &spec.kubernetes_version {
-        kubernetes(text, problems);
+        check_kubernetes(text, problems);
     }
     for (index, cluster) in spec.etcd_clusters.iter().enumerate() {
         if let Some(text) = &cluster.version {
-            etcd(
+            check_etcd(
                 &format!("spec.etcdClusters[{index}].version"),
                 text,
                 problems,
@@ -78,7 +78,7 @@ pub(super) fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn kubernetes(text: &str, problems: &mut Vec<Problem>) {
+fn check_kubernetes(text: &str, problems: &mut Vec<Problem>) {
     let path = "spec.kubernetesVersion";
     let newest = format!("1.{NEWEST_MINOR}");
     let Some(version) = Version::parse(text) else {
@@ -113,7 +113,7 @@ fn kubernetes(text: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-fn etcd(path: &str, text: &str, problems: &mut Vec<Problem>) {
+fn check_etcd(path: &str, text: &str, problems: &mut Vec<Problem>) {
     match Version::parse(text) {
         None => {
             let message = format!("\"{text}\" is not a version");

@@ -4,7 +4,7 @@ use crate::api::InstanceGroupRole;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::Problem;
 
-use super::text::{one_of, unique};
+use super::text::{check_unique, one_of};
 
 /// What EBS takes for a type: sizes in GiB, IOPS, IOPS per GiB, MiB/s.
 struct Limits {
@@ -70,7 +70,7 @@ pub struct Volume<'a> {
 }
 
 impl Volume<'_> {
-    fn at(&self, field: &str) -> String {
+    fn field_path(&self, field: &str) -> String {
         format!("{}.{field}", self.path)
     }
 }
@@ -88,7 +88,7 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     );
     for (index, volume) in spec.volumes.iter().enumerate() {
         let path = format!("spec.volumes[{index}]");
-        device(&format!("{path}.device"), &volume.device, problems);
+        check_device(&format!("{path}.device"), &volume.device, problems);
         if volume.size.is_none() {
             problems.push(
                 Problem::error(format!("{path}.size"), "the volume has no size")
@@ -107,7 +107,7 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
         );
     }
     let devices = spec.volumes.iter().enumerate();
-    unique(
+    check_unique(
         devices.map(|(index, volume)| {
             (
                 format!("spec.volumes[{index}].device"),
@@ -116,7 +116,7 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
         }),
         problems,
     );
-    mounts(spec, problems);
+    check_mounts(spec, problems);
 }
 
 /// Checks the numbers of one volume against its type; without a type against gp3, the default.
@@ -124,11 +124,11 @@ pub fn check_one(volume: &Volume<'_>, problems: &mut Vec<Problem>) {
     let kind = volume.kind.1.unwrap_or("gp3");
     let Some(limits) = TYPES.iter().find(|limits| limits.name == kind) else {
         let names: Vec<&str> = TYPES.iter().map(|limits| limits.name).collect();
-        return one_of(volume.at(volume.kind.0), kind, &names, problems);
+        return one_of(volume.field_path(volume.kind.0), kind, &names, problems);
     };
     if let Some(size) = volume.size.1 {
-        within(
-            volume.at(volume.size.0),
+        check_bounds(
+            volume.field_path(volume.size.0),
             size,
             "GiB",
             kind,
@@ -142,10 +142,10 @@ pub fn check_one(volume: &Volume<'_>, problems: &mut Vec<Problem>) {
 
 fn check_iops(volume: &Volume<'_>, limits: &Limits, problems: &mut Vec<Problem>) {
     let kind = limits.name;
-    let path = volume.at(volume.iops.0);
+    let path = volume.field_path(volume.iops.0);
     match (volume.iops.1, limits.iops) {
         (Some(iops), Some((low, high, per_gib))) => {
-            within(path.clone(), iops, "IOPS", kind, (low, high), problems);
+            check_bounds(path.clone(), iops, "IOPS", kind, (low, high), problems);
             if let Some(size) = volume.size.1
                 && i64::from(iops) > i64::from(low).max(i64::from(size) * i64::from(per_gib))
             {
@@ -161,8 +161,10 @@ fn check_iops(volume: &Volume<'_>, limits: &Limits, problems: &mut Vec<Problem>)
             problems.push(problem.hint("remove it, or use gp3, io1 or io2"));
         }
         (None, _) if matches!(kind, "io1" | "io2") => {
-            let problem =
-                Problem::error(volume.at(volume.kind.0), format!("{kind} needs its IOPS"));
+            let problem = Problem::error(
+                volume.field_path(volume.kind.0),
+                format!("{kind} needs its IOPS"),
+            );
             problems.push(problem.hint(format!("add {}, or use gp3", volume.iops.0)));
         }
         (None, _) => {}
@@ -170,10 +172,10 @@ fn check_iops(volume: &Volume<'_>, limits: &Limits, problems: &mut Vec<Problem>)
 }
 
 fn check_throughput(volume: &Volume<'_>, limits: &Limits, problems: &mut Vec<Problem>) {
-    let path = volume.at(volume.throughput.0);
+    let path = volume.field_path(volume.throughput.0);
     match (volume.throughput.1, limits.throughput) {
         (Some(throughput), Some(range)) => {
-            within(
+            check_bounds(
                 path.clone(),
                 throughput,
                 "MiB/s",
@@ -199,7 +201,7 @@ fn check_throughput(volume: &Volume<'_>, limits: &Limits, problems: &mut Vec<Pro
     }
 }
 
-fn within(
+fn check_bounds(
     path: String,
     value: i32,
     unit: &str,
@@ -216,7 +218,7 @@ fn within(
     }
 }
 
-fn device(path: &str, device: &str, problems: &mut Vec<Problem>) {
+fn check_device(path: &str, device: &str, problems: &mut Vec<Problem>) {
     let known = ["/dev/sd", "/dev/xvd"].iter().any(|prefix| {
         device.strip_prefix(prefix).is_some_and(|rest| {
             !rest.is_empty()
@@ -234,7 +236,7 @@ fn device(path: &str, device: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-fn mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+fn check_mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     let control_plane = spec.role == Some(InstanceGroupRole::ControlPlane);
     for (index, mount) in spec.volume_mounts.iter().enumerate() {
         let path = format!("spec.volumeMounts[{index}]");
@@ -280,7 +282,7 @@ fn mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
         );
     }
     let mounts = spec.volume_mounts.iter().enumerate();
-    unique(
+    check_unique(
         mounts.map(|(index, mount)| {
             (
                 format!("spec.volumeMounts[{index}].path"),

@@ -1,5 +1,5 @@
 //! Specs that look wrong but that kOps accepts.
-use spec::read::{Problem, read_documents, render};
+use spec::read::{Problem, read_documents, render_problems};
 use spec::validate::validate_documents;
 
 const SPEC: &str = test_support::CLUSTER;
@@ -8,7 +8,7 @@ fn error_text(spec: &str) -> String {
     let documents = read_documents("cluster.yaml", spec);
     let found = documents.map_or_else(|refused| refused, |read| validate_documents(&read));
     let errors: Vec<Problem> = found.into_iter().filter(Problem::is_error).collect();
-    render(&errors)
+    render_problems(&errors)
 }
 
 #[test]

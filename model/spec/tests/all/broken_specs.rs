@@ -10,9 +10,9 @@ use spec::catalog::Catalog;
 use spec::expand::expand;
 
 use spec::read::{
-    Document, Problem, ReadOptions, Severity, read_documents, read_documents_with, render,
+    Document, Problem, ReadOptions, Severity, read_documents, read_documents_with, render_problems,
 };
-use spec::validate::{locate, validate_documents};
+use spec::validate::{locate_problems, validate_documents};
 
 fn spec_files() -> Vec<PathBuf> {
     let folder = Path::new("tests/broken_specs");
@@ -69,7 +69,7 @@ fn expansion_findings(documents: &[Document], facts: &Facts) -> Vec<Problem> {
         Ok(expanded) => expanded.warnings,
         Err(problems) => problems,
     };
-    locate(&mut problems, &documents.iter().collect::<Vec<_>>());
+    locate_problems(&mut problems, &documents.iter().collect::<Vec<_>>());
     problems
 }
 
@@ -268,7 +268,7 @@ fn the_findings_are_those_reviewed() {
     assert!(files.len() >= 20, "{} specs", files.len());
     let mut changed = Vec::new();
     for path in files {
-        let text = render(&findings_of_file(&path));
+        let text = render_problems(&findings_of_file(&path));
         let golden = path.with_extension("txt");
         if update {
             std::fs::write(&golden, &text).unwrap();
@@ -299,7 +299,7 @@ fn every_finding_says_where_why_and_what_next() {
 #[test]
 fn no_finding_sends_control_characters_to_the_terminal() {
     for path in spec_files() {
-        let text = render(&findings_of_file(&path));
+        let text = render_problems(&findings_of_file(&path));
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
     }
 }
@@ -349,5 +349,5 @@ fn a_cluster_name_too_long_for_a_role_is_no_mistake_since_the_role_is_cut_as_in_
     let documents = read_documents("spec.yaml", &text).unwrap();
     let name = "a-cluster-name-that-leaves-no-room-in-a-launch-template.example.com";
     assert!(text.contains(name) && format!("masters.{name}").len() > 64);
-    assert_eq!(render(&validate_documents(&documents)), "");
+    assert_eq!(render_problems(&validate_documents(&documents)), "");
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use spec::api::cluster::AddonSpec;
 use spec::api::{Cluster, DnsType, InstanceGroup, LoadBalancerType, SubnetType, set};
 use spec::catalog::Catalog;
-use spec::create::{Authorization, CreateOptions, Created, Topology, create, create_with};
+use spec::create::{Authorization, CreateOptions, Created, Topology, create_cluster, create_with};
 use spec::expand::expand;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -70,7 +70,8 @@ fn create_offline(options: &CreateOptions) -> Created {
         stand_in: true,
         ..Facts::default()
     };
-    create(options, &facts).unwrap_or_else(|problems| panic!("{}", spec::read::render(&problems)))
+    create_cluster(options, &facts)
+        .unwrap_or_else(|problems| panic!("{}", spec::read::render_problems(&problems)))
 }
 
 /// All objects as they are printed.
@@ -148,7 +149,7 @@ fn subnets_of_the_users_are_taken_by_their_zones() {
         topology: Topology::Private,
         ..zone_options(&["us-test-1a", "us-test-1b"])
     };
-    let created = create(&options, &old_region()).unwrap();
+    let created = create_cluster(&options, &old_region()).unwrap();
     let spec = &created.cluster.spec;
     assert_eq!(spec.network_id.as_deref(), Some("vpc-12345678"));
     assert_eq!(spec.network_cidr.as_deref(), Some("10.0.0.0/12"));
@@ -173,16 +174,21 @@ fn subnets_of_the_users_are_taken_by_their_zones() {
         topology: Topology::Public,
         ..options
     };
-    let problems = create(&twice, &old_region()).unwrap_err();
-    assert_eq!(problems.len(), 2, "{}", spec::read::render(&problems));
+    let problems = create_cluster(&twice, &old_region()).unwrap_err();
+    assert_eq!(
+        problems.len(),
+        2,
+        "{}",
+        spec::read::render_problems(&problems)
+    );
 }
 
 #[test]
 fn what_is_set_on_the_way_counts_for_the_ranges() {
     let options = zone_options(&["eu-west-1a", "eu-west-1b"]);
     let created = create_with(&options, &old_region(), |cluster| {
-        set::set(cluster, "spec.networkCIDR", "10.9.0.0/16")?;
-        set::set(cluster, "spec.subnets[0].cidr", "10.9.0.0/20")
+        set::set_field(cluster, "spec.networkCIDR", "10.9.0.0/16")?;
+        set::set_field(cluster, "spec.subnets[0].cidr", "10.9.0.0/20")
     });
     let created = created.unwrap();
     let subnets = created.cluster.spec.subnets.iter();
@@ -191,7 +197,7 @@ fn what_is_set_on_the_way_counts_for_the_ranges() {
         .collect();
     assert_eq!(ranges, ["10.9.0.0/20", "10.9.128.0/17"]);
     let refused = create_with(&options, &old_region(), |cluster| {
-        set::set(cluster, "spec.netwrkCIDR", "10.9.0.0/16")
+        set::set_field(cluster, "spec.netwrkCIDR", "10.9.0.0/16")
     });
     assert_eq!(refused.unwrap_err().len(), 1);
 }
@@ -228,7 +234,8 @@ fn tls_policies(created: &Created) -> Vec<String> {
     };
     let catalog = Catalog::embedded().unwrap();
     let expanded = expand(&created.cluster, &created.groups, &[], &facts, &catalog);
-    let expanded = expanded.unwrap_or_else(|problems| panic!("{}", spec::read::render(&problems)));
+    let expanded =
+        expanded.unwrap_or_else(|problems| panic!("{}", spec::read::render_problems(&problems)));
     let all = objects::desired_objects(&expanded.full, &BTreeMap::new(), Vec::new());
     let policy = |one: Cloud| match one {
         Cloud::LbListener(listener) if listener.protocol == "TLS" => listener.ssl_policy,
@@ -249,7 +256,7 @@ fn a_new_cluster_with_a_certificate_takes_tls_1_2_and_1_3_alone_and_one_of_kops_
         tls_policies(&created),
         ["ELBSecurityPolicy-TLS13-1-2-2021-06"]
     );
-    set::unset(&mut created.cluster, "spec.api.loadBalancer.sslPolicy").unwrap();
+    set::unset_field(&mut created.cluster, "spec.api.loadBalancer.sslPolicy").unwrap();
     assert_eq!(tls_policies(&created), ["ELBSecurityPolicy-2016-08"]);
 }
 
@@ -259,7 +266,7 @@ fn machine_types_and_images_fit_each_other() {
         node_sizes: owned_strings(&["m6g.xlarge"]),
         ..zone_options(&["us-test-1a"])
     };
-    let created = create(&arm, &old_region()).unwrap();
+    let created = create_cluster(&arm, &old_region()).unwrap();
     let of = |name| {
         let spec = &find_group(&created, name).spec;
         let image = spec.image.as_deref().unwrap();
@@ -272,7 +279,7 @@ fn machine_types_and_images_fit_each_other() {
         image: Some("own/arm64-image".into()),
         ..zone_options(&["us-test-1a"])
     };
-    let problems = create(&none, &old_region()).unwrap_err();
+    let problems = create_cluster(&none, &old_region()).unwrap_err();
     assert!(problems[0].message.contains("arm64"), "{problems:?}");
 }
 
@@ -291,7 +298,7 @@ fn every_problem_is_said_at_once_under_its_flag() {
         authorization: Authorization::AlwaysAllow,
         ..CreateOptions::default()
     };
-    let problems = create(&wrong, &Facts::default()).unwrap_err();
+    let problems = create_cluster(&wrong, &Facts::default()).unwrap_err();
     let flags: Vec<&str> = problems
         .iter()
         .map(|problem| problem.path.as_str())
@@ -320,9 +327,9 @@ fn a_zone_that_the_account_does_not_have_is_named_with_those_that_it_has() {
         stand_in: true,
         ..Facts::default()
     };
-    let of = |zones: &[&str]| create(&zone_options(zones), &facts).map(|_| ());
+    let of = |zones: &[&str]| create_cluster(&zone_options(zones), &facts).map(|_| ());
     assert!(of(&["us-east-1a"]).is_ok());
-    let said = spec::read::render(&of(&["us-east-1a", "us-east-1z"]).unwrap_err());
+    let said = spec::read::render_problems(&of(&["us-east-1a", "us-east-1z"]).unwrap_err());
     assert!(said.contains("--zones: us-east-1z is no zone"), "{said}");
     assert!(said.contains("there are us-east-1a, us-east-1b"), "{said}");
 }
@@ -347,7 +354,11 @@ fn what_is_created_is_valid() {
                 ssh_keys: &[],
             };
             let problems = spec::validate::validate(&input);
-            assert!(problems.is_empty(), "{}", spec::read::render(&problems));
+            assert!(
+                problems.is_empty(),
+                "{}",
+                spec::read::render_problems(&problems)
+            );
             let kinds = created
                 .cluster
                 .spec
@@ -380,7 +391,7 @@ fn kops_expectations_hold() {
         let change = |cluster: &mut Cluster| {
             let mut sets = sets.iter();
             sets.try_for_each(|(path, value)| {
-                let set = set::set(cluster, path, value);
+                let set = set::set_field(cluster, path, value);
                 if !path.contains(".addons[") {
                     return set;
                 }

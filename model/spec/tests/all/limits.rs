@@ -5,11 +5,11 @@ use engine::{Snapshot, plan};
 use full::objects::desired_objects;
 use node::config::{NODE_FORMAT, read_node_config, sha256_hex};
 use node::yaml::MAX_BYTES;
-use spec::api::set::set;
+use spec::api::set::set_field;
 use spec::api::{Cluster, InstanceGroup, InstanceGroupRole};
 use spec::catalog::Catalog;
 use spec::expand::expand;
-use spec::read::{Problem, read_documents, render};
+use spec::read::{Problem, read_documents, render_problems};
 use spec::validate::{ClusterInput, validate, validate_documents};
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ fn each_limit_is_told_with_a_next_step() {
     ];
     for (case, text, said) in cases {
         let problems = refused_problems(&text);
-        let shown = render(&problems);
+        let shown = render_problems(&problems);
         assert!(
             shown.contains(said),
             "{case}: {}",
@@ -127,7 +127,7 @@ fn of_very_many_findings_the_first_are_told() {
     ];
     for (case, text) in cases {
         let problems = refused_problems(&text);
-        let shown = render(&problems);
+        let shown = render_problems(&problems);
         assert_eq!(problems.len(), 101, "{case}");
         assert!(shown.len() < 100_000, "{case}: {} bytes", shown.len());
         assert!(shown.contains("there are more findings"), "{case}");
@@ -137,7 +137,7 @@ fn of_very_many_findings_the_first_are_told() {
 #[test]
 fn a_path_of_a_thousand_steps_is_no_field() {
     let path = format!("spec{}", ".a".repeat(100_000));
-    let problems = set(&mut Cluster::default(), &path, "1").unwrap_err();
+    let problems = set_field(&mut Cluster::default(), &path, "1").unwrap_err();
     assert!(problems[0].message.contains("100001 steps"), "{problems:?}");
     assert!(problems[0].hint.is_some());
 }
@@ -188,7 +188,7 @@ fn planning_cost(count: usize, catalog: &Catalog) -> u64 {
     assert!(
         !problems.iter().any(Problem::is_error),
         "{}",
-        render(&problems)
+        render_problems(&problems)
     );
     let expanded = expand(&sample.cluster, &groups, &[], &facts, catalog).unwrap();
     let wanted = desired_objects(&expanded.full, &BTreeMap::new(), Vec::new());

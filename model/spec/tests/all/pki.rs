@@ -11,7 +11,7 @@ use x509_parser::prelude::X509Certificate;
 const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
 
 fn key_algorithms() -> SystemKeys {
-    SystemKeys::at(NOW)
+    SystemKeys::issuing_at(NOW)
 }
 
 fn issue_administrator(validity: Duration) -> Leaf {
@@ -194,7 +194,7 @@ fn openssl_trusts_a_server_certificate_under_every_name_it_was_issued_for() {
     let keyset = mint_keyset(
         KUBERNETES_CA,
         KeyAlgorithm::EcdsaP256,
-        &mut SystemKeys::at(OffsetDateTime::now_utc()),
+        &mut SystemKeys::issuing_at(OffsetDateTime::now_utc()),
     )
     .unwrap();
     let leaf = Leaf {
@@ -211,7 +211,7 @@ fn openssl_trusts_a_server_certificate_under_every_name_it_was_issued_for() {
     let issued = issue_certificate(
         &keyset,
         &leaf,
-        &mut SystemKeys::at(OffsetDateTime::now_utc()),
+        &mut SystemKeys::issuing_at(OffsetDateTime::now_utc()),
     )
     .unwrap();
     let folder = std::env::temp_dir().join(format!("pki-{}", std::process::id()));
@@ -265,7 +265,7 @@ fn distrusted_certificates_are_not_in_the_bundle_and_the_newest_trusted_key_sign
             mint_keyset(
                 KUBERNETES_CA,
                 KeyAlgorithm::EcdsaP256,
-                &mut SystemKeys::at(time),
+                &mut SystemKeys::issuing_at(time),
             )
             .unwrap()
         })

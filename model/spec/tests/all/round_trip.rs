@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use node::yaml::{to_yaml, to_yaml_documents};
 use proptest::prelude::*;
 use serde_json::Value;
-use spec::read::{ReadOptions, Severity, read_documents, read_documents_with, render};
+use spec::read::{ReadOptions, Severity, read_documents, read_documents_with, render_problems};
 use spec::validate::validate_documents;
 
 fn yaml_files(folder: &Path) -> Vec<PathBuf> {
@@ -49,8 +49,8 @@ fn what_is_written_as_kops_writes_it_comes_back_letter_by_letter() {
     let samples = sample_files();
     assert!(samples.len() >= 4);
     for (name, text) in samples {
-        let documents =
-            read_documents(&name, &text).unwrap_or_else(|problems| panic!("{}", render(&problems)));
+        let documents = read_documents(&name, &text)
+            .unwrap_or_else(|problems| panic!("{}", render_problems(&problems)));
         let objects: Vec<_> = documents
             .into_iter()
             .map(|document| document.object)
@@ -62,24 +62,24 @@ fn what_is_written_as_kops_writes_it_comes_back_letter_by_letter() {
 #[test]
 fn the_samples_are_valid() {
     for (name, text) in sample_files() {
-        let documents =
-            read_documents(&name, &text).unwrap_or_else(|problems| panic!("{}", render(&problems)));
+        let documents = read_documents(&name, &text)
+            .unwrap_or_else(|problems| panic!("{}", render_problems(&problems)));
         let problems = validate_documents(&documents);
-        assert!(problems.is_empty(), "{}", render(&problems));
+        assert!(problems.is_empty(), "{}", render_problems(&problems));
     }
 }
 
 #[test]
 fn json_is_read_like_yaml() {
     for (name, text) in sample_files() {
-        let documents =
-            read_documents(&name, &text).unwrap_or_else(|problems| panic!("{}", render(&problems)));
+        let documents = read_documents(&name, &text)
+            .unwrap_or_else(|problems| panic!("{}", render_problems(&problems)));
         for document in documents {
             let json = serde_json::to_string_pretty(&document.object).unwrap();
             let tabs: Vec<String> = json.lines().map(tab_indented).collect();
             for text in [json, tabs.join("\n")] {
                 let again = read_documents("spec.json", &text)
-                    .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+                    .unwrap_or_else(|problems| panic!("{}", render_problems(&problems)));
                 assert_eq!(again.len(), 1);
                 assert_eq!(again[0].object, document.object);
             }
@@ -109,20 +109,25 @@ fn kops_fixtures_keep_their_meaning() {
             allow_unsupported: true,
         };
         let documents = read_documents_with(&name, &text, options)
-            .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+            .unwrap_or_else(|problems| panic!("{}", render_problems(&problems)));
         let warned: usize = documents
             .iter()
             .map(|document| document.warnings.len())
             .sum();
         match read_documents(&name, &text) {
             Ok(_) => assert_eq!(warned, 0, "{name}"),
-            Err(problems) => assert_eq!(problems.len(), warned, "{name}: {}", render(&problems)),
+            Err(problems) => assert_eq!(
+                problems.len(),
+                warned,
+                "{name}: {}",
+                render_problems(&problems)
+            ),
         }
         let errors: Vec<_> = validate_documents(&documents)
             .into_iter()
             .filter(|problem| problem.severity == Severity::Error)
             .collect();
-        assert!(errors.is_empty(), "{}", render(&errors));
+        assert!(errors.is_empty(), "{}", render_problems(&errors));
 
         // What kOps wrote itself comes back letter by letter.
         if path.ends_with("expected.yaml") {
@@ -217,7 +222,7 @@ proptest! {
         for document in documents {
             let written = to_yaml(&document.object).unwrap();
             let again = read_documents("written.yaml", &written);
-            let again = again.map_err(|problems| TestCaseError::fail(format!("{}\n{written}", render(&problems))))?;
+            let again = again.map_err(|problems| TestCaseError::fail(format!("{}\n{written}", render_problems(&problems))))?;
             prop_assert_eq!(again.len(), 1);
             prop_assert_eq!(&again[0].object, &document.object, "{}", written);
         }

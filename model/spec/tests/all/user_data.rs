@@ -545,7 +545,8 @@ fn a_machine_behind_a_proxy_uses_it_and_so_does_what_follows() {
 
 #[test]
 fn the_largest_user_data_is_under_8_kb() {
-    let source = &mut node::pki::SystemKeys::at(time::macros::datetime!(2026-11-21 12:00 UTC));
+    let source =
+        &mut node::pki::SystemKeys::issuing_at(time::macros::datetime!(2026-11-21 12:00 UTC));
     let mut mint = || {
         node::pki::mint_keyset("kubernetes-ca", node::pki::KeyAlgorithm::Rsa2048, source).unwrap()
     };

@@ -3,9 +3,9 @@
 use super::aws::{ACCOUNT, FakeAws, FakeInstance};
 use super::{FakeWorker, LogLines};
 use crate::store::store_in;
-use aws_client::machine::Machine;
+use aws_client::machine::Ec2QueryClient;
 use aws_client::store::{Expect, Store};
-use aws_client::{Access, Clients, Keys};
+use aws_client::{AccessKey, AccessOptions, Clients};
 use full::nodes::node_config;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -71,7 +71,7 @@ impl TestCluster {
         let aws_url = aws.start().await;
         let folder = TempDir::new().unwrap();
         let now = OffsetDateTime::now_utc();
-        let keys = &mut SystemKeys::at(now);
+        let keys = &mut SystemKeys::issuing_at(now);
         let authority = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, keys).unwrap();
         let trusted = trust_bundle(&authority);
         let config = node_config(&expanded_spec().full, GROUP, &trusted, &made_up_agents());
@@ -170,7 +170,7 @@ pub fn running_instance(id: &str) -> FakeInstance {
 }
 
 /// Clients with the credentials of protokube's own instance.
-pub async fn control_plane(aws: &FakeAws, url: &str) -> Machine {
+pub async fn control_plane(aws: &FakeAws, url: &str) -> Ec2QueryClient {
     let role = "masters.a.example.com";
     machine_clients(aws, url, "AKIAPROTOKUBE", role, "i-0fedcba9876543210").await
 }
@@ -182,20 +182,20 @@ async fn machine_clients(
     key: &str,
     role: &str,
     session: &str,
-) -> Machine {
+) -> Ec2QueryClient {
     let arn = format!("arn:aws:sts::{ACCOUNT}:assumed-role/{role}/{session}");
     let secret = format!("secret of {key}");
     let known = (secret.clone(), arn);
     aws.lock_state().keys.insert(key.to_owned(), known);
-    let clients = Clients::reach(&Access {
+    let clients = Clients::from_access(&AccessOptions {
         region: Some("eu-west-1".to_owned()),
-        keys: Some(Keys {
+        keys: Some(AccessKey {
             id: key.to_owned(),
             secret,
             session: Some(format!("token of {key}")),
         }),
-        ..Access::default()
+        ..AccessOptions::default()
     })
     .await;
-    Machine::at(&clients, url).unwrap()
+    Ec2QueryClient::at_endpoint(&clients, url).unwrap()
 }

@@ -1,7 +1,7 @@
 //! A fake worker that joins according to the protocol; tests change single parts of its requests.
 
 use super::{GROUP, INSTANCE, NAME, TestCluster};
-use aws_client::machine::Machine;
+use aws_client::machine::Ec2QueryClient;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use node::bootstrap::{
@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use time::{Duration, OffsetDateTime};
 
 pub struct FakeWorker {
-    machine: Machine,
+    machine: Ec2QueryClient,
     http: reqwest::Client,
     port: u16,
     pub trusted: String,
@@ -47,7 +47,7 @@ impl EndpointReply {
 }
 
 impl FakeWorker {
-    pub fn new(cluster: &TestCluster, machine: Machine) -> Self {
+    pub fn new(cluster: &TestCluster, machine: Ec2QueryClient) -> Self {
         let trusted = trust_bundle(&cluster.authority);
         let roots = reqwest::Certificate::from_pem_bundle(trusted.as_bytes()).unwrap();
         let http = reqwest::Client::builder()
@@ -152,7 +152,7 @@ impl FakeWorker {
 
 /// A private key of the type that kubelet uses.
 pub fn new_key() -> Secret {
-    let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+    let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
     let leaf = certificate_leaf(CertificateKind::Kubelet, INSTANCE, Duration::DAY);
     create_request(&leaf, &mut keys).unwrap().1
 }

@@ -52,7 +52,7 @@ fn vpc_id() -> Id {
 /// Everything that waits for `of`, at any distance.
 fn waiting_for(plan: &Plan<Cloud>, of: &Id) -> BTreeSet<Id> {
     let mut waiting = BTreeSet::new();
-    for id in plan.order().unwrap() {
+    for id in plan.dependency_order().unwrap() {
         let needs = &plan.steps[&id].needs;
         if needs.contains(of) || !needs.is_disjoint(&waiting) {
             waiting.insert(id);

@@ -3,7 +3,8 @@
 use crate::strategies::{any_desired, any_shape, calm_with, run, sweep_cloud};
 use cloud::{Cloud, Vpc};
 use engine::{
-    Action, Id, Moved, Observed, PlanError, Reason, Resource, Snapshot, Why, moved, plan,
+    Action, Id, Observed, PlanDifference, PlanError, Reason, Resource, Snapshot, Why, plan,
+    plan_differences,
 };
 use proptest::prelude::*;
 use simcloud::{ClusterShape, RunEnd, StateDifference, judge_state};
@@ -97,10 +98,10 @@ proptest! {
     ) {
         let seen = sweep_cloud(&calm_with(&before));
         let (first, second) = (plan(&after, &seen).unwrap(), plan(&other, &seen).unwrap());
-        prop_assert_eq!(moved(&first, &first), Vec::<Moved>::new());
-        prop_assert_eq!(moved(&first, &second).is_empty(), first == second);
-        let told: Vec<Id> = moved(&first, &second).iter().map(|one| one.id().clone()).collect();
-        let back: Vec<Id> = moved(&second, &first).iter().map(|one| one.id().clone()).collect();
+        prop_assert_eq!(plan_differences(&first, &first), Vec::<PlanDifference>::new());
+        prop_assert_eq!(plan_differences(&first, &second).is_empty(), first == second);
+        let told: Vec<Id> = plan_differences(&first, &second).iter().map(|one| one.id().clone()).collect();
+        let back: Vec<Id> = plan_differences(&second, &first).iter().map(|one| one.id().clone()).collect();
         prop_assert_eq!(told, back);
     }
 
@@ -113,9 +114,9 @@ proptest! {
         let item = pick.index(touched.items.len());
         touched.items[item].physical.push_str("-another");
         touched.items[item].in_use ^= true;
-        let told = moved(&plan(&[], &seen).unwrap(), &plan(&[], &touched).unwrap());
-        let fields = |one: &Moved| match one {
-            Moved::Differs { fields, .. } => fields.iter().map(|change| change.field.clone()).collect(),
+        let told = plan_differences(&plan(&[], &seen).unwrap(), &plan(&[], &touched).unwrap());
+        let fields = |one: &PlanDifference| match one {
+            PlanDifference::Differs { fields, .. } => fields.iter().map(|change| change.field.clone()).collect(),
             _ => Vec::new(),
         };
         let told: Vec<(Id, Vec<String>)> = told.iter().map(|one| (one.id().clone(), fields(one))).collect();
@@ -313,7 +314,7 @@ fn the_twin_with_machines_stays_and_what_the_other_alone_had_is_made_again() {
     let Cloud::AutoscalingGroup(of) = &mut group.resource else {
         panic!()
     };
-    of.launch_template.version = engine::Text::known("1");
+    of.launch_template.version = engine::Text::literal("1");
     let desired: Vec<Cloud> = ClusterShape::default().all_objects();
     let items = vec![
         observed_on_vpcs("vpc", "vpc-1", &[]),
@@ -365,7 +366,7 @@ fn the_twin_with_machines_stays_and_what_the_other_alone_had_is_made_again() {
 fn what_cannot_change_in_place_is_refused_all_at_once() {
     let wanted = ClusterShape::default().all_objects();
     let seen = sweep_cloud(&calm_with(&wanted));
-    let moved: Vec<Cloud> = wanted
+    let differences: Vec<Cloud> = wanted
         .into_iter()
         .map(|object| match object {
             Cloud::Vpc(vpc) => Vpc {
@@ -380,7 +381,7 @@ fn what_cannot_change_in_place_is_refused_all_at_once() {
             other => other,
         })
         .collect();
-    let Err(PlanError::Refused(refused)) = plan(&moved, &seen) else {
+    let Err(PlanError::Refused(refused)) = plan(&differences, &seen) else {
         panic!("it should be refused");
     };
     let kinds: Vec<&str> = refused.iter().map(|(id, _)| id.kind()).collect();

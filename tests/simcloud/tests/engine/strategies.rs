@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use simcloud::{ClusterShape, Faults, ReadScope, RunEnd, SimCloud, State, run_update};
 use std::time::Duration;
 
-/// Any cluster.
 pub fn any_shape() -> impl Strategy<Value = ClusterShape> {
     let groups = prop::sample::subsequence(vec!["nodes", "spot", "gpu"], 0..=3);
     let members = prop::sample::subsequence(vec!["a", "b", "c", "1"], 1..=3);

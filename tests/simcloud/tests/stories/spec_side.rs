@@ -2,7 +2,7 @@
 //! out: their names are hashes of their content, and would change with every release.
 
 use cloud::facts::{Facts, FactsWanted, Image, InstanceType};
-use cloud::{Cloud, claim};
+use cloud::{Cloud, ownership};
 use full::FullSpec;
 use full::nodes::{UserData, node_config, user_data};
 use node::config::{Arch, to_stored};
@@ -10,7 +10,7 @@ use node::yaml::to_yaml_documents;
 use spec::api::{Cluster, InstanceGroup, Object};
 use spec::catalog::Catalog;
 use spec::expand::{expand, wanted_facts};
-use spec::read::{Problem, read_documents, render};
+use spec::read::{Problem, read_documents, render_problems};
 use spec::validate::{ClusterInput, validate};
 use std::sync::LazyLock;
 use test_support::made_up_agents;
@@ -67,7 +67,7 @@ impl StorySpec {
 
     /// The full spec and the AWS objects that it wants, or what `kctl update` would say is wrong.
     pub fn desired_objects(&self) -> Result<(FullSpec, Vec<Cloud>), String> {
-        let told = |problems: Vec<Problem>| render(&problems);
+        let told = |problems: Vec<Problem>| render_problems(&problems);
         let (mut clusters, mut groups) = (Vec::new(), Vec::new());
         for document in read_documents("spec.yaml", &self.to_yaml()).map_err(told)? {
             match document.object {
@@ -110,6 +110,6 @@ fn build_objects(full: &FullSpec) -> Vec<Cloud> {
         Some((group.name.clone(), text.unwrap()?))
     });
     let mut desired = full::objects::desired_objects(full, &user_data.collect(), Vec::new());
-    claim::mark(&mut desired, &full.state.config_base, "1");
+    ownership::set_ownership_tags(&mut desired, &full.state.config_base, "1");
     desired
 }

@@ -4,15 +4,15 @@ use super::instances::Instances;
 use super::output;
 use super::spec_side::{StorySpec, made_up_facts};
 use cloud::settle::settle;
-use cloud::{Cloud, held};
+use cloud::{Cloud, used_load_balancers};
 use engine::{Event, Id, Options, Plan, Snapshot};
 use full::FullSpec;
 use node::etcd::FormationRecord;
 use simcloud::{Faults, Kill, SimCloud, State, carry_out, judge_state, observe_cloud};
 use spec::api::{InstanceGroup, Resource as Envelope, Spec as Kind, set};
-use spec::create::{CreateOptions, create, wanted_facts};
+use spec::create::{CreateOptions, create_cluster, wanted_facts};
 use spec::etcd::{FormedMembers, check_members};
-use spec::read::{Problem, render};
+use spec::read::{Problem, render_problems};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -50,8 +50,8 @@ pub type StoryOutput = Result<String, String>;
 fn edit_object<S: Kind + Default>(object: &mut Envelope<S>, edits: &[(&str, &str)]) -> StoryOutput {
     for (flag, value) in edits {
         let done = match (*flag, value.split_once('=')) {
-            ("--set", Some((path, value))) => set::set(object, path, value),
-            ("--unset", _) => set::unset(object, value),
+            ("--set", Some((path, value))) => set::set_field(object, path, value),
+            ("--unset", _) => set::unset_field(object, value),
             _ => {
                 return Err(format!(
                     "write --set PATH=VALUE or --unset PATH, not {flag} {value}"
@@ -59,7 +59,7 @@ fn edit_object<S: Kind + Default>(object: &mut Envelope<S>, edits: &[(&str, &str
             }
         };
         if let Err(problems) = done {
-            return Ok(render(&problems));
+            return Ok(render_problems(&problems));
         }
     }
     Ok(String::new())
@@ -72,9 +72,9 @@ impl Story {
     }
 
     pub fn create_cluster(&mut self, options: &CreateOptions) -> String {
-        let created = match create(options, &made_up_facts(&wanted_facts(options))) {
+        let created = match create_cluster(options, &made_up_facts(&wanted_facts(options))) {
             Ok(created) => created,
-            Err(problems) => return render(&problems),
+            Err(problems) => return render_problems(&problems),
         };
         let (cluster, groups) = (created.cluster, created.groups);
         let line = |group: &InstanceGroup| format!("instance group {}\n", group.name());
@@ -173,8 +173,8 @@ impl Story {
         };
         let (desired, seen) = settle(wanted, seen);
         self.check_members(&full, &seen)?;
-        held::check(&desired, &seen).map_err(|error| error.to_string())?;
-        let (desired, kept) = held::hold(
+        used_load_balancers::check_zones(&desired, &seen).map_err(|error| error.to_string())?;
+        let (desired, kept) = used_load_balancers::keep_used_load_balancers(
             desired.clone(),
             &seen,
             &self.find_address_users(&desired, &seen),
@@ -197,7 +197,7 @@ impl Story {
         if problems.is_empty() {
             Ok(())
         } else {
-            Err(render(&problems))
+            Err(render_problems(&problems))
         }
     }
 
@@ -219,7 +219,7 @@ impl Story {
             }
         }
         let mut named: BTreeMap<Id, Vec<String>> = BTreeMap::new();
-        for balancer in held::leaving(desired, seen) {
+        for balancer in used_load_balancers::unwanted_load_balancers(desired, seen) {
             let by = told.iter().filter(|(_, text)| balancer.is_named_in(text));
             let by: Vec<String> = by.map(|(name, _)| name.clone()).collect();
             if !by.is_empty() {

@@ -4,8 +4,10 @@ use super::settle::{any_spec, snapshot_of};
 use crate::objects::desired_objects;
 use crate::objects::tests::spec;
 use crate::{DnsKind, FullSpec};
-use cloud::held::{ADDRESSES, Leaving, check, hold, leaving};
 use cloud::settle::settle;
+use cloud::used_load_balancers::{
+    ADDRESSES, Leaving, check_zones, keep_used_load_balancers, unwanted_load_balancers,
+};
 use cloud::{Cloud, Lb};
 use engine::{Action, Id, Observed, PlanError, Ref, Resource, Snapshot, Text, Why, plan};
 use node::names;
@@ -19,7 +21,7 @@ fn desired_with_addresses(full: &FullSpec) -> Vec<Cloud> {
     let text = if gets_addresses {
         Text::late(&balancer, ADDRESSES)
     } else {
-        Text::known("")
+        Text::literal("")
     };
     let groups = full.groups.iter();
     desired_objects(
@@ -93,8 +95,8 @@ proptest! {
         let (want, seen) = settle(desired_with_addresses(&after), observed_with_addresses(&before));
         prop_assume!(plan(&want, &seen).is_ok());
         let named: BTreeMap<Id, Vec<String>> =
-            leaving(&want, &seen).into_iter().map(|one| (one.id, vec!["i-1".to_owned()])).collect();
-        let (held, kept) = hold(want.clone(), &seen, &named);
+            unwanted_load_balancers(&want, &seen).into_iter().map(|one| (one.id, vec!["i-1".to_owned()])).collect();
+        let (held, kept) = keep_used_load_balancers(want.clone(), &seen, &named);
         let does = planned_actions(&held, &seen);
         for id in named.keys() {
             prop_assert_eq!(does.get(id), None);
@@ -130,7 +132,7 @@ proptest! {
         prop_assert_eq!(ids.len(), held.len());
         prop_assert!(kept.iter().all(|one| ids.contains(&one.id)));
         // Nobody names it.
-        let (free, none) = hold(want.clone(), &seen, &BTreeMap::new());
+        let (free, none) = keep_used_load_balancers(want.clone(), &seen, &BTreeMap::new());
         prop_assert_eq!(&free, &want);
         prop_assert!(none.is_empty());
         let does = planned_actions(&free, &seen);
@@ -147,7 +149,7 @@ proptest! {
         let mut after = before.clone();
         after.api.load_balancer.as_mut().expect("a balancer").subnets.truncate(zones);
         let (want, seen) = settle(desired_with_addresses(&after), observed_with_addresses(&desired_with_addresses(&before)));
-        let checked = check(&want, &seen);
+        let checked = check_zones(&want, &seen);
         if zones == 3 {
             prop_assert!(checked.is_ok() && planned_actions(&want, &seen).is_empty());
         } else if fixed {
@@ -155,7 +157,7 @@ proptest! {
             prop_assert!(refused[0].1.contains("keep the zone"));
         } else {
             prop_assert!(checked.is_ok());
-            prop_assert_eq!(leaving(&want, &seen).len(), 1, "it gets a successor");
+            prop_assert_eq!(unwanted_load_balancers(&want, &seen).len(), 1, "it gets a successor");
         }
     }
 }
@@ -171,8 +173,8 @@ fn where_names_are_published_a_balancer_loses_a_zone_in_place() {
         desired_with_addresses(&after),
         observed_with_addresses(&desired_with_addresses(&before)),
     );
-    check(&want, &seen).expect("nothing to refuse");
-    assert_eq!(leaving(&want, &seen), []);
+    check_zones(&want, &seen).expect("nothing to refuse");
+    assert_eq!(unwanted_load_balancers(&want, &seen), []);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Properties of the builders for every spec.
 
-mod claim;
 mod held_load_balancers;
 mod own_tags;
+mod ownership;
 mod settle;
 pub mod spec;
 
@@ -61,7 +61,7 @@ fn aws_sees_no_security_group_rule_twice() {
     let rules: Vec<_> = desired_of(&full)
         .into_iter()
         .filter_map(|one| match one {
-            Cloud::SecurityGroupRule(rule) => Some(rule.content()),
+            Cloud::SecurityGroupRule(rule) => Some(rule.rule_key()),
             _ => None,
         })
         .collect();

@@ -27,8 +27,8 @@ fn with_tag(one: &Cloud, key: &str) -> Option<Cloud> {
 fn tags_of_others_are_not_seen_and_those_that_were_ever_set_are() {
     let all = desired_of(&spec::private_spec());
     let mut own = OwnTags::default();
-    own.add(&all);
-    let mut before = OwnTags::read(own.to_json().as_bytes()).expect("the stored form");
+    own.add_tags_of(&all);
+    let mut before = OwnTags::parse_stored(own.to_json().as_bytes()).expect("the stored form");
     assert_eq!(before, own);
     before.add_everywhere(["Team".to_owned()].iter());
     let mut kinds = BTreeSet::new();
@@ -54,8 +54,11 @@ fn tags_of_others_are_not_seen_and_those_that_were_ever_set_are() {
 fn what_a_later_release_wrote_is_refused() {
     let later = OwnTags::default().to_json().replace(": 1", ": 2");
     assert!(matches!(
-        OwnTags::read(later.as_bytes()),
+        OwnTags::parse_stored(later.as_bytes()),
         Err(Error::Format(2))
     ));
-    assert!(matches!(OwnTags::read(b"[]"), Err(Error::Unreadable(_))));
+    assert!(matches!(
+        OwnTags::parse_stored(b"[]"),
+        Err(Error::Unreadable(_))
+    ));
 }

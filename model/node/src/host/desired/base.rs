@@ -122,10 +122,13 @@ fn api_hosts_block(config: &NodeConfig, host: &InstanceFacts) -> Option<HostsBlo
     let line = |address: &str, names: [String; 2]| format!("{address} {}", names.join(" "));
     let lines: Vec<String> = match &config.control_plane {
         Some(of) if publishes_names(of) => Vec::new(),
-        Some(_) => vec![line("127.0.0.1", [dns::api(name), dns::api_internal(name)])],
+        Some(_) => vec![line(
+            "127.0.0.1",
+            [dns::api_name(name), dns::api_internal(name)],
+        )],
         None => {
             let addresses = host.control_plane_addresses.iter();
-            let names = [dns::api_internal(name), dns::bootstrap(name)];
+            let names = [dns::api_internal(name), dns::bootstrap_name(name)];
             addresses
                 .map(|address| line(address, names.clone()))
                 .collect()

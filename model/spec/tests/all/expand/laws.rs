@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use spec::api::{Cluster, DnsType, InstanceGroup};
 use spec::create::{CreateOptions, Topology};
-use spec::read::render;
+use spec::read::render_problems;
 
 /// Every value in `said` is in `completed` at the same place. Maps may have grown, lists not.
 fn assert_kept(said: &Value, completed: &Value, path: &str) {
@@ -40,7 +40,7 @@ fn assert_kept(said: &Value, completed: &Value, path: &str) {
 pub fn assert_laws(cluster: &Cluster, groups: &[InstanceGroup], facts: &Facts) {
     let once = match try_expand(cluster, groups, facts) {
         Ok(expanded) => expanded,
-        Err(problems) => panic!("{}", render(&problems)),
+        Err(problems) => panic!("{}", render_problems(&problems)),
     };
     let mut shuffled = groups.to_vec();
     shuffled.reverse();

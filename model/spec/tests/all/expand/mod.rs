@@ -10,9 +10,9 @@ use full::{FullSpec, Group};
 use node::yaml::to_yaml_documents;
 use spec::api::{Cluster, InstanceGroup, Object};
 use spec::catalog::Catalog;
-use spec::create::{CreateOptions, Topology, create};
+use spec::create::{CreateOptions, Topology, create_cluster};
 use spec::expand::{Expanded, expand};
-use spec::read::{Problem, ReadOptions, read_documents_with, render};
+use spec::read::{Problem, ReadOptions, read_documents_with, render_problems};
 
 const CUSTOM: &str = include_str!("samples/custom.yaml");
 const KEY: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAQQC7VJTUt9Us8cKj jo@example.com";
@@ -23,7 +23,7 @@ fn read_objects(text: &str) -> (Cluster, Vec<InstanceGroup>) {
         allow_unsupported: true,
     };
     let documents = read_documents_with("in.yaml", text, options)
-        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+        .unwrap_or_else(|problems| panic!("{}", render_problems(&problems)));
     let mut cluster = None;
     let mut groups = Vec::new();
     for document in documents {
@@ -46,7 +46,8 @@ fn offline_facts() -> Facts {
 
 fn expand_text(text: &str, facts: &Facts) -> Expanded {
     let (cluster, groups) = read_objects(text);
-    try_expand(&cluster, &groups, facts).unwrap_or_else(|problems| panic!("{}", render(&problems)))
+    try_expand(&cluster, &groups, facts)
+        .unwrap_or_else(|problems| panic!("{}", render_problems(&problems)))
 }
 
 fn try_expand(
@@ -64,8 +65,8 @@ fn new_cluster(options: CreateOptions) -> (Cluster, Vec<InstanceGroup>) {
         state_store: "s3://state".into(),
         ..options
     };
-    let created = create(&options, &offline_facts())
-        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let created = create_cluster(&options, &offline_facts())
+        .unwrap_or_else(|problems| panic!("{}", render_problems(&problems)));
     (created.cluster, created.groups)
 }
 

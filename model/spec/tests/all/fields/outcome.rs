@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use spec::api::{Cluster, InstanceGroup};
 use spec::catalog::Catalog;
 use spec::expand::expand;
-use spec::read::render;
+use spec::read::render_problems;
 use std::collections::BTreeMap;
 use test_support::made_up_agents;
 
@@ -29,7 +29,7 @@ pub fn render_outcome(
 ) -> Result<Value, String> {
     let keys = [KEY.to_owned()];
     let expanded = expand(cluster, groups, &keys, facts, catalog);
-    let expanded = expanded.map_err(|problems| render(&problems))?;
+    let expanded = expanded.map_err(|problems| render_problems(&problems))?;
     let mut machines = serde_json::Map::new();
     let mut texts = BTreeMap::new();
     for group in &expanded.full.groups {

@@ -127,10 +127,10 @@ fn route_rules(routes: &[(ipnet::Ipv4Net, RouteVia<'_>)]) -> Vec<String> {
             RouteVia::Local | RouteVia::Instance(_) => rules.push(format!("{to}accept")),
             RouteVia::Blackhole => rules.push(format!("{to}drop")),
             RouteVia::InternetGateway => {
-                rules.extend(gateway_rules(&to, "ip saddr map @public_of"))
+                rules.extend(gateway_rules(&to, "ip saddr map @public_of"));
             }
             RouteVia::NatGateway(public) => {
-                rules.extend(gateway_rules(&to, &connection_mark(*public)))
+                rules.extend(gateway_rules(&to, &connection_mark(*public)));
             }
         }
     }

@@ -11,32 +11,28 @@ use std::collections::BTreeSet;
 /// One step that is not the same in both plans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "moved", rename_all = "snake_case")]
-pub enum Moved {
+pub enum PlanDifference {
     /// Only the later plan has it.
     Appeared {
-        /// The step.
         id: Id,
         /// What it would do.
         action: Action,
     },
     /// Only the earlier plan has it.
     Vanished {
-        /// The step.
         id: Id,
         /// What it would have done.
         action: Action,
     },
     /// Both have it, and it is another one.
     Differs {
-        /// The step.
         id: Id,
         /// What differs. Fields of the object as it is begin with `before.`, of the object as wanted with `after.`.
         fields: Vec<FieldChange>,
     },
 }
 
-impl Moved {
-    /// The step.
+impl PlanDifference {
     pub fn id(&self) -> &Id {
         match self {
             Self::Appeared { id, .. } | Self::Vanished { id, .. } | Self::Differs { id, .. } => id,
@@ -47,20 +43,23 @@ impl Moved {
 /// Every difference between what an earlier plan would do and what a later one would; empty if both do the same to
 /// the same objects. When an object was made and who uses it are no part of what is done: where they matter they
 /// have led to another step.
-pub fn moved<R: Resource>(earlier: &Plan<R>, later: &Plan<R>) -> Vec<Moved> {
+pub fn plan_differences<R: Resource>(earlier: &Plan<R>, later: &Plan<R>) -> Vec<PlanDifference> {
     let ids: BTreeSet<&Id> = earlier.steps.keys().chain(later.steps.keys()).collect();
     let difference = |id: &Id| match (earlier.steps.get(id), later.steps.get(id)) {
-        (None, Some(step)) => Some(Moved::Appeared {
+        (None, Some(step)) => Some(PlanDifference::Appeared {
             id: id.clone(),
             action: step.action,
         }),
-        (Some(step), None) => Some(Moved::Vanished {
+        (Some(step), None) => Some(PlanDifference::Vanished {
             id: id.clone(),
             action: step.action,
         }),
         (Some(before), Some(after)) => {
-            let fields = diff::changes(&Essence::of(before), &Essence::of(after));
-            (!fields.is_empty()).then(|| Moved::Differs {
+            let fields = diff::changes(
+                &Essence::step_outcome(before),
+                &Essence::step_outcome(after),
+            );
+            (!fields.is_empty()).then(|| PlanDifference::Differs {
                 id: id.clone(),
                 fields,
             })
@@ -90,7 +89,7 @@ struct Seen<'a, R> {
 }
 
 impl<'a, R> Essence<'a, R> {
-    fn of(step: &'a Step<R>) -> Self {
+    fn step_outcome(step: &'a Step<R>) -> Self {
         Self {
             action: step.action,
             reason: &step.reason,

@@ -2,8 +2,8 @@
 //! templates. One paged call for each template.
 
 use crate::CloudClients;
-use crate::kinds::launch_template_data::decoded;
-use aws_client::failure::{Classify, absent};
+use crate::kinds::launch_template_data::decode_user_data;
+use aws_client::failure::{Classify, none_if_absent};
 use engine::Failure;
 use fleet::{AwsFleet, Instance, TemplateVersion};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -14,7 +14,7 @@ const AT_ONCE: usize = 8;
 
 /// What an instance was told at its launch, or what an Auto Scaling group tells the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct UsedUserData {
     /// `i-...`, or the name of the Auto Scaling group.
     pub name: String,
     /// The user data; `None`: what it comes from is not known, or is gone.
@@ -22,14 +22,20 @@ pub struct Told {
 }
 
 /// The user data of every instance that is not on its way out.
-pub async fn told(clients: &CloudClients, fleet: &AwsFleet) -> Result<Vec<Told>, Failure> {
+pub async fn user_data_of_instances(
+    clients: &CloudClients,
+    fleet: &AwsFleet,
+) -> Result<Vec<UsedUserData>, Failure> {
     let stays = |one: &&Instance| one.state != "shutting-down";
     let instances = fleet.instances.iter().filter(stays);
     user_data(clients, instances.map(|one| (&one.id, &one.template))).await
 }
 
 /// The user data of the instance that each group would launch now.
-pub async fn told_next(clients: &CloudClients, fleet: &AwsFleet) -> Result<Vec<Told>, Failure> {
+pub async fn user_data_of_groups(
+    clients: &CloudClients,
+    fleet: &AwsFleet,
+) -> Result<Vec<UsedUserData>, Failure> {
     let groups = fleet.scaling_groups.iter();
     user_data(clients, groups.map(|one| (&one.name, &one.template))).await
 }
@@ -37,39 +43,39 @@ pub async fn told_next(clients: &CloudClients, fleet: &AwsFleet) -> Result<Vec<T
 async fn user_data<'a>(
     clients: &CloudClients,
     launched: impl Iterator<Item = (&'a String, &'a Option<TemplateVersion>)> + Clone,
-) -> Result<Vec<Told>, Failure> {
+) -> Result<Vec<UsedUserData>, Failure> {
     let from = launched.clone().filter_map(|(_, from)| from.as_ref());
     let templates: BTreeSet<&str> = from.map(|template| template.id.as_str()).collect();
-    let versions: BTreeMap<&str, BTreeMap<String, String>> = stream::iter(templates)
-        .map(async |id| Ok::<_, Failure>((id, versions(clients, id).await?)))
+    let template_versions: BTreeMap<&str, BTreeMap<String, String>> = stream::iter(templates)
+        .map(async |id| Ok::<_, Failure>((id, user_data_by_version(clients, id).await?)))
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await?;
-    let told = launched.map(|(name, from)| Told {
+    let told = launched.map(|(name, from)| UsedUserData {
         name: name.clone(),
         user_data: from.as_ref().and_then(|from| {
-            let versions = versions.get(from.id.as_str())?;
-            versions.get(&from.version).cloned()
+            let template_versions = template_versions.get(from.id.as_str())?;
+            template_versions.get(&from.version).cloned()
         }),
     });
     Ok(told.collect())
 }
 
 /// User data by version; a version without any has the empty one.
-async fn versions(
+async fn user_data_by_version(
     clients: &CloudClients,
     template: &str,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let call = clients.ec2.describe_launch_template_versions();
     let pages = call.launch_template_id(template).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    let found = absent(found.called("ec2:DescribeLaunchTemplateVersions"))?;
+    let found = none_if_absent(found.classify_call("ec2:DescribeLaunchTemplateVersions"))?;
     let read = |version: aws_sdk_ec2::types::LaunchTemplateVersion| {
         let number = version.version_number()?.to_string();
         let data = version
             .launch_template_data()
             .and_then(|data| data.user_data());
-        Some((number, decoded(data.unwrap_or_default())))
+        Some((number, decode_user_data(data.unwrap_or_default())))
     };
     Ok(found
         .unwrap_or_default()

@@ -13,7 +13,6 @@ pub const ADDRESSES: &str = "private_addresses";
 /// A balancer that is there and not wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaving {
-    /// The balancer.
     pub id: Id,
     /// The addresses by which machines may know it.
     pub addresses: Vec<String>,
@@ -28,7 +27,7 @@ impl Leaving {
 }
 
 /// Every balancer that is there and not wanted. Whoever asks next is who runs with user data that names it.
-pub fn leaving(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Vec<Leaving> {
+pub fn unwanted_load_balancers(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Vec<Leaving> {
     let wanted: BTreeSet<Id> = desired.iter().map(Resource::id).collect();
     let balancers = observed.items.iter().filter(|item| {
         matches!(item.resource, Cloud::Lb(_)) && !wanted.contains(&item.resource.id())
@@ -45,7 +44,7 @@ pub fn leaving(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Vec<Leaving> {
 
 /// The desired state with the balancers that machines name, by their ids, and with everything that those need or that makes
 /// them work, as it is. Also what that is and why: it stays, though nobody wants it.
-pub fn hold(
+pub fn keep_used_load_balancers(
     mut desired: Vec<Cloud>,
     observed: &Snapshot<Cloud>,
     named: &BTreeMap<Id, Vec<String>>,
@@ -135,7 +134,7 @@ pub(crate) fn is_told_to_machines(balancer: &Id, desired: &[Cloud]) -> bool {
 
 /// Fails if a balancer would lose a zone of which machines know the address, and no successor can stand beside it, because
 /// it has addresses of its own that are wanted (`cloud::settle` gives every other one a successor).
-pub fn check(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Result<(), PlanError> {
+pub fn check_zones(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Result<(), PlanError> {
     let refused = desired.iter().filter_map(|one| {
         let Cloud::Lb(want) = one else { return None };
         let id = one.id();

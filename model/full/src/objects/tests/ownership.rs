@@ -1,9 +1,9 @@
-//! Laws of `cloud::claim` on what the builders make.
+//! Laws of `cloud::ownership` on what the builders make.
 
 use super::settle::{desired_of, snapshot_of};
 use super::spec;
 use cloud::Cloud;
-use cloud::claim::{OwnershipClaim, TAG_VALUE, mark};
+use cloud::ownership::{OwnershipClaim, TAG_VALUE, set_ownership_tags};
 
 /// Of every claim: what it marked is its own, whatever else it has; what another marked never is; what nobody marked is
 /// its own if it has acted.
@@ -25,13 +25,13 @@ fn a_volume_is_of_the_incarnation_that_marked_it() {
         ] {
             let mut all = bare.clone();
             if let Some(by) = by {
-                mark(&mut all, "s3://a/NAME", by);
+                set_ownership_tags(&mut all, "s3://a/NAME", by);
             }
             let claim = OwnershipClaim {
                 incarnations: incarnations.iter().map(|&id| id.to_owned()).collect(),
                 has_acted,
             };
-            let strangers = claim.strangers(&snapshot_of(&all));
+            let strangers = claim.foreign_volumes(&snapshot_of(&all));
             assert_eq!(
                 strangers.len(),
                 if strange { volumes } else { 0 },
@@ -48,8 +48,8 @@ fn a_volume_is_of_the_incarnation_that_marked_it() {
 #[test]
 fn a_place_that_is_longer_than_a_tag_is_left_out() {
     let mut all = desired_of(&spec::private_spec());
-    mark(&mut all, &"x".repeat(TAG_VALUE + 1), "1");
-    let strangers = OwnershipClaim::default().strangers(&snapshot_of(&all));
+    set_ownership_tags(&mut all, &"x".repeat(TAG_VALUE + 1), "1");
+    let strangers = OwnershipClaim::default().foreign_volumes(&snapshot_of(&all));
     assert!(!strangers.is_empty());
     assert!(strangers.iter().all(|one| one.base.is_none()));
 }

@@ -21,9 +21,7 @@ pub struct OwnershipClaim {
 /// A volume of etcd of a cluster of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignVolume {
-    /// Its id.
     pub volume: String,
-    /// Its name.
     pub name: String,
     /// `s3://BUCKET/PREFIX/NAME`, where the state of its cluster lay when it was tagged.
     pub base: Option<String>,
@@ -32,7 +30,7 @@ pub struct ForeignVolume {
 }
 
 /// Puts on etcd's volumes whose they are.
-pub fn mark(desired: &mut [Cloud], base: &str, incarnation: &str) {
+pub fn set_ownership_tags(desired: &mut [Cloud], base: &str, incarnation: &str) {
     for one in desired {
         let Cloud::EbsVolume(EbsVolume { tags, .. }) = one else {
             continue;
@@ -46,12 +44,15 @@ pub fn mark(desired: &mut [Cloud], base: &str, incarnation: &str) {
 
 impl OwnershipClaim {
     /// The volumes of etcd that are not this cluster's.
-    pub fn strangers(&self, seen: &Snapshot<Cloud>) -> Vec<ForeignVolume> {
-        let strangers = seen.items.iter().filter_map(|item| self.stranger(item));
+    pub fn foreign_volumes(&self, seen: &Snapshot<Cloud>) -> Vec<ForeignVolume> {
+        let strangers = seen
+            .items
+            .iter()
+            .filter_map(|item| self.foreign_volume(item));
         strangers.collect()
     }
 
-    fn stranger(&self, item: &Observed<Cloud>) -> Option<ForeignVolume> {
+    fn foreign_volume(&self, item: &Observed<Cloud>) -> Option<ForeignVolume> {
         let Cloud::EbsVolume(volume) = &item.resource else {
             return None;
         };
