@@ -1,0 +1,262 @@
+//! Which pods leave a node that is drained, and what would keep them there. The rules are those of `kubectl drain`.
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use std::collections::BTreeMap;
+
+/// What a drain does with a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drain {
+    /// It stays: a static pod, or one of a DaemonSet, which would come back at once.
+    Stays,
+    /// It is evicted.
+    Evict,
+    /// It is on its way out already.
+    Leaving,
+}
+
+/// What a drain does with a pod.
+pub fn drain_of(pod: &Pod) -> Drain {
+    let annotations = pod.metadata.annotations.as_ref();
+    if annotations.is_some_and(|all| all.contains_key("kubernetes.io/config.mirror")) {
+        return Drain::Stays;
+    }
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Drain::Leaving;
+    }
+    match controller_kind(pod) {
+        Some("DaemonSet") if !is_finished(pod) => Drain::Stays,
+        _ => Drain::Evict,
+    }
+}
+
+/// What an eviction of a pod would lose for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// No controller makes another one.
+    Pod,
+    /// Its emptyDir volumes.
+    LocalData,
+}
+
+/// What an eviction of that pod would lose for good, if anything.
+pub fn loss_of(pod: &Pod) -> Option<Loss> {
+    if drain_of(pod) != Drain::Evict || is_finished(pod) {
+        return None;
+    }
+    if controller_kind(pod).is_none() {
+        return Some(Loss::Pod);
+    }
+    let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref());
+    let mut volumes = volumes.into_iter().flatten();
+    volumes
+        .any(|volume| volume.empty_dir.is_some())
+        .then_some(Loss::LocalData)
+}
+
+/// Why no eviction of a pod can ever succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NeverEvicted {
+    /// The budget allows no disruption, even if all its pods are healthy.
+    BudgetOfZero(String),
+    /// More than one budget selects the pod: the eviction API refuses that.
+    SeveralBudgets(Vec<String>),
+}
+
+/// Why no eviction of that pod can ever succeed, if so. `budgets` are those of its namespace and others.
+pub fn never_evicted(pod: &Pod, budgets: &[PodDisruptionBudget]) -> Option<NeverEvicted> {
+    if drain_of(pod) != Drain::Evict || is_finished(pod) {
+        return None;
+    }
+    let selecting: Vec<&PodDisruptionBudget> = budgets
+        .iter()
+        .filter(|budget| selects(budget, pod))
+        .collect();
+    let name = |budget: &PodDisruptionBudget| {
+        let metadata = &budget.metadata;
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        format!(
+            "{namespace}/{}",
+            metadata.name.as_deref().unwrap_or_default()
+        )
+    };
+    match selecting.as_slice() {
+        [] => None,
+        [budget] => allows_none(budget).then(|| NeverEvicted::BudgetOfZero(name(budget))),
+        several => Some(NeverEvicted::SeveralBudgets(
+            several.iter().map(|budget| name(budget)).collect(),
+        )),
+    }
+}
+
+/// True if the budget wants all its pods healthy.
+fn allows_none(budget: &PodDisruptionBudget) -> bool {
+    let Some(status) = &budget.status else {
+        return false;
+    };
+    let expected = status.expected_pods.unwrap_or_default();
+    expected > 0 && status.desired_healthy.unwrap_or_default() >= expected
+}
+
+fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    budget.metadata.namespace == pod.metadata.namespace
+        && selector.is_some_and(|selector| matches_labels(selector, pod.metadata.labels.as_ref()))
+}
+
+/// Whether labels match a selector; one without terms matches everything.
+fn matches_labels(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
+    let value = |key: &str| labels.and_then(|labels| labels.get(key));
+    let equal = selector.match_labels.iter().flatten();
+    let terms = selector.match_expressions.iter().flatten();
+    equal
+        .into_iter()
+        .all(|(key, wanted)| value(key) == Some(wanted))
+        && terms
+            .into_iter()
+            .all(|term| matches_term(term, value(&term.key)))
+}
+
+fn matches_term(term: &LabelSelectorRequirement, value: Option<&String>) -> bool {
+    let is_listed = || {
+        let mut values = term.values.iter().flatten();
+        values.any(|listed| Some(listed) == value)
+    };
+    match term.operator.as_str() {
+        "In" => is_listed(),
+        "NotIn" => !is_listed(),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        _ => false,
+    }
+}
+
+fn controller_kind(pod: &Pod) -> Option<&str> {
+    let owners = pod.metadata.owner_references.as_ref()?;
+    let controller = owners.iter().find(|owner| owner.controller == Some(true))?;
+    Some(&controller.kind)
+}
+
+fn is_finished(pod: &Pod) -> bool {
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn pod(extra: Value) -> Pod {
+        let mut pod = json!({"metadata": {"name": "a", "namespace": "n", "labels": {"app": "web"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": true}]}});
+        merge(&mut pod, extra);
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn merge(into: &mut Value, from: Value) {
+        match (into, from) {
+            (Value::Object(into), Value::Object(from)) => {
+                for (key, value) in from {
+                    merge(into.entry(key).or_insert(Value::Null), value);
+                }
+            }
+            (into, from) => *into = from,
+        }
+    }
+
+    fn owner(kind: &str) -> Value {
+        json!({"metadata": {"ownerReferences": [
+            {"apiVersion": "v1", "kind": kind, "name": "r", "uid": "1", "controller": true}]}})
+    }
+
+    #[test]
+    fn a_drain_leaves_static_pods_and_daemon_sets() {
+        for (extra, drain, loss) in [
+            (json!({}), Drain::Evict, None),
+            (owner("DaemonSet"), Drain::Stays, None),
+            (
+                json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}}),
+                Drain::Stays,
+                None,
+            ),
+            (
+                json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
+                Drain::Leaving,
+                None,
+            ),
+            (
+                json!({"metadata": {"ownerReferences": null}}),
+                Drain::Evict,
+                Some(Loss::Pod),
+            ),
+            (
+                json!({"spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}}),
+                Drain::Evict,
+                Some(Loss::LocalData),
+            ),
+            (
+                json!({"metadata": {"ownerReferences": null}, "status": {"phase": "Succeeded"}}),
+                Drain::Evict,
+                None,
+            ),
+        ] {
+            let pod = pod(extra.clone());
+            assert_eq!((drain_of(&pod), loss_of(&pod)), (drain, loss), "{extra}");
+        }
+    }
+
+    fn budget(name: &str, selector: &Value, wanted: i32, expected: i32) -> PodDisruptionBudget {
+        serde_json::from_value(json!({"metadata": {"name": name, "namespace": "n"}, "spec": {"selector": selector},
+            "status": {"currentHealthy": expected, "desiredHealthy": wanted, "disruptionsAllowed": 0, "expectedPods": expected}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_budget_that_wants_all_its_pods_and_two_of_one_pod_can_never_be_met() {
+        let web = || json!({"matchLabels": {"app": "web"}});
+        let zero = NeverEvicted::BudgetOfZero("n/b".to_owned());
+        for (budgets, expected) in [
+            (vec![], None),
+            (vec![budget("b", &web(), 2, 3)], None),
+            (vec![budget("b", &web(), 3, 3)], Some(zero.clone())),
+            (vec![budget("b", &json!({}), 3, 3)], Some(zero.clone())),
+            (vec![budget("b", &Value::Null, 3, 3)], None),
+            (
+                vec![budget(
+                    "b",
+                    &json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}),
+                    3,
+                    3,
+                )],
+                None,
+            ),
+            (
+                vec![budget(
+                    "b",
+                    &json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]}),
+                    3,
+                    3,
+                )],
+                Some(zero),
+            ),
+            (
+                vec![budget("b", &web(), 1, 3), budget("c", &json!({}), 1, 3)],
+                Some(NeverEvicted::SeveralBudgets(vec![
+                    "n/b".to_owned(),
+                    "n/c".to_owned(),
+                ])),
+            ),
+        ] {
+            assert_eq!(never_evicted(&pod(json!({})), &budgets), expected);
+        }
+        assert_eq!(
+            never_evicted(&pod(owner("DaemonSet")), &[budget("b", &web(), 3, 3)]),
+            None
+        );
+    }
+}

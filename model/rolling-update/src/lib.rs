@@ -1,0 +1,21 @@
+//! The rules of a rolling update: which instances are replaced, in which order and how many at a time, what each waits
+//! for, and what stops it. Plain data and pure functions: [`decide`] is asked again after every observation, so a
+//! rolling update that was interrupted goes on with the next one.
+
+mod decide;
+mod eviction;
+mod observed;
+mod quorum;
+mod record;
+mod settings;
+mod stop;
+
+pub use decide::{Action, Decision, Progress, State, decide};
+pub use eviction::{Drain, Loss, NeverEvicted, drain_of, loss_of, never_evicted};
+pub use observed::{
+    Condition, Mark, Observed, RollingGroup, RollingInstance, RollingNode, Traffic,
+};
+pub use quorum::{EtcdCluster, EtcdMember, Refusal, Survival, would_survive};
+pub use record::Record;
+pub use settings::{OnDrainTimeout, Settings, resolve_surge, resolve_unavailable};
+pub use stop::Stop;
