@@ -10,7 +10,6 @@ mod binding;
 mod caller;
 mod certificate;
 mod date;
-mod echo;
 mod header;
 mod instance;
 mod kubelet;
@@ -20,6 +19,7 @@ mod refusal;
 mod report;
 mod signature;
 mod subject;
+mod untrusted_text;
 
 pub use authority::trusted_bundle_digests;
 pub use binding::{ExpectedBinding, check_binding};
@@ -27,7 +27,6 @@ pub use caller::{Caller, check_role, identify_caller, is_instance};
 pub use certificate::{
     CheckedRequest, KeyDigests, certificate_leaf, check_requests, requested_keys,
 };
-pub use echo::untrusted_excerpt;
 pub use header::{HEADER_LIMIT, parse_identity};
 pub use instance::{SeenInstance, check_instance};
 pub use kubelet::{KubeletRequest, check_client, check_serving};
@@ -35,6 +34,7 @@ pub use labels::{LabelSource, foreign_labels, node_labels};
 pub use record::{KeyRecord, key_record_key};
 pub use refusal::Refusal;
 pub use report::{REPORT_LIMIT, check_report};
+pub use untrusted_text::untrusted_excerpt;
 
 use crate::secret::{Secret, serialize_revealed};
 use serde::{Deserialize, Serialize};

@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 const EVERYWHERE: [&str; 2] = ["0.0.0.0/0", "::/0"];
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Created {
+pub struct NewCluster {
     pub cluster: Cluster,
     /// Its groups, sorted by name.
     pub groups: Vec<InstanceGroup>,
@@ -43,20 +43,20 @@ pub struct Created {
 }
 
 /// The spec of a new cluster. Fails with all problems at once, each under the flag that caused it.
-pub fn create_cluster(options: &CreateOptions, facts: &Facts) -> Result<Created, Vec<Problem>> {
-    create_with(options, facts, |_| Ok(()))
+pub fn create_cluster(options: &CreateOptions, facts: &Facts) -> Result<NewCluster, Vec<Problem>> {
+    create_cluster_with(options, facts, |_| Ok(()))
 }
 
 /// The same with a change of the cluster on the way (`--set`, `--unset`): after all that options
 /// decide, before subnets get the ranges they lack.
-pub fn create_with(
+pub fn create_cluster_with(
     options: &CreateOptions,
     facts: &Facts,
     change: impl FnOnce(&mut Cluster) -> Result<(), Vec<Problem>>,
-) -> Result<Created, Vec<Problem>> {
+) -> Result<NewCluster, Vec<Problem>> {
     let mut problems = Vec::new();
     check_options(options, &mut problems);
-    zones_exist(options, facts, &mut problems);
+    check_zones(options, facts, &mut problems);
     let mut spec = basic_spec(options, &mut problems);
     let placed = network::plan_vpc(options, facts, &mut spec, &mut problems);
     networking::choose_plugin(options, &mut spec, &mut problems);
@@ -82,7 +82,7 @@ pub fn create_with(
     if problems.iter().any(Problem::is_error) {
         return Err(problems);
     }
-    Ok(Created {
+    Ok(NewCluster {
         cluster,
         groups,
         warnings: problems,
@@ -123,7 +123,7 @@ fn check_options(options: &CreateOptions, problems: &mut Vec<Problem>) {
 }
 
 /// Zones are named by hand, and each account has others.
-fn zones_exist(options: &CreateOptions, facts: &Facts, problems: &mut Vec<Problem>) {
+fn check_zones(options: &CreateOptions, facts: &Facts, problems: &mut Vec<Problem>) {
     if facts.zones.is_empty() {
         return;
     }
@@ -188,7 +188,7 @@ fn basic_spec(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSp
         disable_subnet_tags: options.disable_subnet_tags.then_some(true),
         ..ClusterSpec::default()
     };
-    feature_gates(&options.kubernetes_feature_gates, &mut spec);
+    set_feature_gates(&options.kubernetes_feature_gates, &mut spec);
     spec
 }
 
@@ -221,7 +221,7 @@ fn authorization_spec(mode: Authorization) -> AuthorizationSpec {
 }
 
 /// `+Gate`, `Gate` and `-Gate` for every component.
-fn feature_gates(said: &[String], spec: &mut ClusterSpec) {
+fn set_feature_gates(said: &[String], spec: &mut ClusterSpec) {
     if said.is_empty() {
         return;
     }

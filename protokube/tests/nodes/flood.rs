@@ -3,6 +3,7 @@
 use crate::fakes::{FakeWorker, TestCluster, running_instance};
 use node::bootstrap::{CLUSTER_HEADER, JOIN_PATH, SignedIdentity};
 use protokube::identity::system_clock;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -81,6 +82,7 @@ async fn ec2_is_asked_once_in_a_pause_however_many_instances_ask() {
             .push(running_instance(&id));
         let mut worker = cluster.worker_of("nodes.a.example.com", &id).await;
         worker.node = id;
+        worker.connect_from(Ipv4Addr::new(127, 0, 1, number).into());
         workers.push(worker);
     }
     let begun = std::time::Instant::now();

@@ -1,8 +1,8 @@
 //! Checks that a signed identity is meant for this request: the binding headers must be signed and have the expected values.
 
 use super::date::check_date;
-use super::echo::untrusted_excerpt;
 use super::signature::signed_headers;
+use super::untrusted_text::untrusted_excerpt;
 use super::{AUTHORITY_HEADER, BODY_HEADER, Binding, CLUSTER_HEADER, Refusal, SignedIdentity};
 use std::collections::BTreeSet;
 use time::OffsetDateTime;

@@ -1,7 +1,7 @@
 //! Identifies a caller from the reply of STS: an instance calls with its role, in a session named after its instance id.
 
 use super::Refusal;
-use super::echo::untrusted_excerpt;
+use super::untrusted_text::untrusted_excerpt;
 use crate::config::Role;
 use crate::names;
 

@@ -1,7 +1,7 @@
 //! Checks the age of a signature. STS accepts up to fifteen minutes; kctl accepts five.
 
 use super::Refusal;
-use super::echo::untrusted_excerpt;
+use super::untrusted_text::untrusted_excerpt;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime, PrimitiveDateTime};

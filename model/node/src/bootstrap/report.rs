@@ -1,7 +1,7 @@
 //! Checks boot reports of workers. Reports are shown on operators' terminals later.
 
 use super::Refusal;
-use super::echo::untrusted_excerpt;
+use super::untrusted_text::untrusted_excerpt;
 use crate::report::{BootReport, REPORT_FORMAT};
 use crate::terminal::is_terminal_control;
 

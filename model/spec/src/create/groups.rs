@@ -1,6 +1,6 @@
 //! The instance groups of a new cluster.
 
-use super::network::Placed;
+use super::network::SubnetsByZone;
 use super::options::CreateOptions;
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
@@ -20,7 +20,7 @@ pub(super) fn build_groups(
     options: &CreateOptions,
     facts: &Facts,
     spec: &ClusterSpec,
-    placed: &Placed,
+    placed: &SubnetsByZone,
     problems: &mut Vec<Problem>,
 ) -> Vec<InstanceGroup> {
     let mut groups = control_plane_groups(options, placed);
@@ -62,7 +62,7 @@ fn new_group(name: String, options: &CreateOptions, spec: InstanceGroupSpec) -> 
 
 /// One group of one machine for each control plane, going round the zones; a number tells those
 /// that share a zone apart.
-fn control_plane_groups(options: &CreateOptions, placed: &Placed) -> Vec<InstanceGroup> {
+fn control_plane_groups(options: &CreateOptions, placed: &SubnetsByZone) -> Vec<InstanceGroup> {
     let zones = options.control_plane_zones();
     let shared = options.control_planes() > zones.len();
     let all = zones.iter().cycle().take(options.control_planes());
@@ -96,7 +96,7 @@ fn control_plane_groups(options: &CreateOptions, placed: &Placed) -> Vec<Instanc
 }
 
 /// One group per zone; workers are shared out evenly, the first zones get what is left over.
-fn node_groups(options: &CreateOptions, placed: &Placed) -> Vec<InstanceGroup> {
+fn node_groups(options: &CreateOptions, placed: &SubnetsByZone) -> Vec<InstanceGroup> {
     let zones = &options.zones;
     let count = options.node_count.unwrap_or(zones.len());
     let each = count / zones.len().max(1);
@@ -129,7 +129,7 @@ fn node_groups(options: &CreateOptions, placed: &Placed) -> Vec<InstanceGroup> {
 
 /// The zone's subnets of further ranges if it has any: its main one is smaller, and the control
 /// plane's.
-fn node_subnets(zone: &str, placed: &Placed) -> Vec<String> {
+fn node_subnets(zone: &str, placed: &SubnetsByZone) -> Vec<String> {
     match placed.get(zone).map(Vec::as_slice) {
         Some([_, further @ ..]) if !further.is_empty() => further.to_vec(),
         Some(only) => only.to_vec(),

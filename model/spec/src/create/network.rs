@@ -12,7 +12,7 @@ use node::names::dns;
 use std::collections::BTreeMap;
 
 /// Names of the subnets of each zone, the zone's main one first.
-pub(super) type Placed = BTreeMap<String, Vec<String>>;
+pub(super) type SubnetsByZone = BTreeMap<String, Vec<String>>;
 
 /// VPC and subnets: one per zone, named as the zone, and one per further range of the VPC, named
 /// `ZONE-N`, going round the zones.
@@ -21,7 +21,7 @@ pub(super) fn plan_vpc(
     facts: &Facts,
     spec: &mut ClusterSpec,
     problems: &mut Vec<Problem>,
-) -> Placed {
+) -> SubnetsByZone {
     spec.network_id = options.network_id.clone().or_else(|| {
         let first = facts.subnets.get(options.subnets.first()?)?;
         Some(first.vpc.clone())
@@ -40,7 +40,7 @@ pub(super) fn plan_vpc(
         spec,
         problems,
     );
-    let mut placed = Placed::new();
+    let mut placed = SubnetsByZone::new();
     let mut add = |name: String, zone: &str, cidr: Option<String>, id: Option<String>| {
         placed
             .entry(zone.to_owned())

@@ -49,7 +49,7 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         .iter()
         .flat_map(|balancer| balancer.additional_security_groups.iter().enumerate());
     for (index, id) in groups {
-        super::instances::security_group(
+        super::instances::check_security_group(
             format!("{path}.loadBalancer.additionalSecurityGroups[{index}]"),
             id,
             problems,

@@ -5,7 +5,7 @@ use crate::api::kube_apiserver::KubeAPIServerConfig;
 use crate::expand;
 use crate::read::Problem;
 
-use super::text::one_of;
+use super::text::check_one_of;
 use node::duration::parse_seconds;
 
 /// Lives of kubelets' certificates, seconds: Kubernetes signs none for less than ten minutes, and none outlives its authority,
@@ -55,7 +55,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         ),
     ] {
         if let Some(format) = format {
-            one_of(path, format, &["text", "json"], problems);
+            check_one_of(path, format, &["text", "json"], problems);
         }
     }
     if let Some(provider) = spec
@@ -63,7 +63,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         .as_ref()
         .and_then(|dns| dns.provider.as_deref())
     {
-        one_of(
+        check_one_of(
             "spec.externalDns.provider",
             provider,
             &["dns-controller", "external-dns", "none"],
@@ -128,7 +128,7 @@ fn check_apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         "Webhook",
     ];
     for mode in &modes {
-        one_of(format!("{path}.authorizationMode"), mode, &known, problems);
+        check_one_of(format!("{path}.authorizationMode"), mode, &known, problems);
     }
     if modes.contains(&"RBAC") && !modes.contains(&"Node") {
         let problem = Problem::error(
@@ -168,7 +168,7 @@ fn check_proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     else {
         return;
     };
-    one_of(
+    check_one_of(
         "spec.kubeProxy.proxyMode",
         mode,
         &["iptables", "ipvs", "nftables"],
@@ -180,7 +180,7 @@ fn check_dns(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(config) = &spec.kube_dns else { return };
     if let Some(provider) = &config.provider {
         // kOps' removed KubeDNS is in the list of what is not done.
-        one_of(
+        check_one_of(
             "spec.kubeDNS.provider",
             provider,
             &["CoreDNS", "KubeDNS", "None"],

@@ -4,7 +4,7 @@ use crate::api::containerd::{ContainerdConfig, PackagesConfig};
 use crate::read::{Problem, path};
 
 use super::assets::is_sha256;
-use super::text::one_of;
+use super::text::check_one_of;
 use super::versions::Version;
 
 pub fn check(at: &str, config: Option<&ContainerdConfig>, problems: &mut Vec<Problem>) {
@@ -20,7 +20,7 @@ pub fn check(at: &str, config: Option<&ContainerdConfig>, problems: &mut Vec<Pro
         }
     }
     if let Some(level) = &config.log_level {
-        one_of(
+        check_one_of(
             format!("{at}.logLevel"),
             level,
             &["trace", "debug", "info", "warn", "error", "fatal", "panic"],

@@ -7,7 +7,7 @@ use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
 
 use super::ClusterInput;
 use super::text::{check_unique, is_dns_label};
-use super::volumes::{self, Volume};
+use super::volumes::{self, VolumeSettings};
 
 /// The etcd clusters that Kubernetes uses.
 pub const NAMES: [&str; 2] = ["main", "events"];
@@ -82,11 +82,11 @@ fn check_members(
         problems,
     );
     for (index, member) in cluster.etcd_members.iter().enumerate() {
-        one_member(&at(index), member, input, problems);
+        check_one_member(&at(index), member, input, problems);
     }
 }
 
-fn one_member(
+fn check_one_member(
     path: &str,
     member: &EtcdMemberSpec,
     input: &ClusterInput<'_>,
@@ -100,7 +100,7 @@ fn one_member(
         problems.push(problem.hint("use lowercase letters, digits and dashes, for example a"));
     }
     volumes::check_one(
-        &Volume {
+        &VolumeSettings {
             kind: ("volumeType", member.volume_type.as_deref()),
             size: ("volumeSize", member.volume_size),
             iops: ("volumeIops", member.volume_iops),

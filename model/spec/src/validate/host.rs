@@ -8,10 +8,10 @@ use crate::api::host::{FileAssetSpec, HookSpec, RollingUpdate};
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::{Problem, path};
 
-use super::text::{check_unique, one_of};
+use super::text::{check_one_of, check_unique};
 
 /// Settings that a cluster and a group share.
-struct Shared<'a> {
+struct HostSettings<'a> {
     hooks: &'a [HookSpec],
     files: &'a [FileAssetSpec],
     sysctls: &'a [String],
@@ -21,7 +21,7 @@ struct Shared<'a> {
 }
 
 pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
-    let shared = Shared {
+    let shared = HostSettings {
         hooks: &spec.hooks,
         files: &spec.file_assets,
         sysctls: &spec.sysctl_parameters,
@@ -34,7 +34,7 @@ pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 }
 
 pub fn check_group(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
-    let shared = Shared {
+    let shared = HostSettings {
         hooks: &spec.hooks,
         files: &spec.file_assets,
         sysctls: &spec.sysctl_parameters,
@@ -45,7 +45,7 @@ pub fn check_group(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     check(&shared, problems);
 }
 
-fn check(shared: &Shared<'_>, problems: &mut Vec<Problem>) {
+fn check(shared: &HostSettings<'_>, problems: &mut Vec<Problem>) {
     for (index, one) in shared.hooks.iter().enumerate() {
         check_hook(&path::element_path("spec.hooks", index), one, problems);
     }
@@ -79,7 +79,7 @@ fn check(shared: &Shared<'_>, problems: &mut Vec<Problem>) {
         }
     }
     if let Some(policy) = shared.update_policy {
-        one_of(
+        check_one_of(
             "spec.updatePolicy",
             policy,
             &["automatic", "external"],
@@ -87,7 +87,7 @@ fn check(shared: &Shared<'_>, problems: &mut Vec<Problem>) {
         );
     }
     if let Some(update) = shared.rolling_update {
-        rolling_update(update, problems);
+        check_rolling_update(update, problems);
     }
 }
 
@@ -174,7 +174,7 @@ fn check_file(at: &str, file: &FileAssetSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn rolling_update(update: &RollingUpdate, problems: &mut Vec<Problem>) {
+fn check_rolling_update(update: &RollingUpdate, problems: &mut Vec<Problem>) {
     let number = |path: &str, value: Option<&IntOrString>, problems: &mut Vec<Problem>| {
         let text = value?.to_string();
         let digits = text.strip_suffix('%').unwrap_or(&text);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::api::cluster::ClusterSpec;
 use crate::read::{Problem, path};
 
-use super::text::{is_arn, one_of};
+use super::text::{check_one_of, is_arn};
 
 /// Roles as the policy fields name them; the newer name of `master` too.
 const ROLES: &[&str] = &["master", "node", "bastion", "control-plane", "apiserver"];
@@ -21,7 +21,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
     for (role, arns) in &spec.external_policies {
         let at = path::field_path("spec.externalPolicies", role);
-        one_of(&at, role, ROLES, problems);
+        check_one_of(&at, role, ROLES, problems);
         for (index, arn) in arns
             .iter()
             .enumerate()
@@ -32,7 +32,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
     for (role, text) in &spec.additional_policies {
         let at = path::field_path("spec.additionalPolicies", role);
-        one_of(&at, role, ROLES, problems);
+        check_one_of(&at, role, ROLES, problems);
         check_statements(&at, text, problems);
     }
 }

@@ -58,7 +58,7 @@ pub fn check(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec
     check_subnets(group, input, problems);
     check_image(group, problems);
     if group.spec.role == Some(InstanceGroupRole::ControlPlane) {
-        control_plane(group, input, problems);
+        check_control_plane(group, input, problems);
     }
 }
 
@@ -177,7 +177,7 @@ fn check_image(group: &InstanceGroup, problems: &mut Vec<Problem>) {
 
 /// As kOps (`MasterVolumeBuilder`: "must specify a unique zone for instancegroup"): a volume of EBS is attached to machines of its own
 /// zone only, and an Auto Scaling group launches in whichever of its zones it likes.
-fn one_zone(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+fn check_one_zone(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &group.spec;
     let subnets = input.cluster.spec.subnets.iter();
     let subnets = subnets.filter(|subnet| spec.subnets.contains(&subnet.name));
@@ -200,7 +200,11 @@ fn one_zone(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<
     }
 }
 
-fn control_plane(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+fn check_control_plane(
+    group: &InstanceGroup,
+    input: &ClusterInput<'_>,
+    problems: &mut Vec<Problem>,
+) {
     let clusters = input.cluster.spec.etcd_clusters.iter();
     let members = clusters
         .filter(|cluster| super::etcd::NAMES.contains(&cluster.name.as_str()))
@@ -218,7 +222,7 @@ fn control_plane(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut
         .map(|(_, name)| *name)
         .collect();
     if members.iter().any(|(count, _)| *count > 0) {
-        one_zone(group, input, problems);
+        check_one_zone(group, input, problems);
     }
     let fewest = members.iter().min();
     if !without.is_empty() {

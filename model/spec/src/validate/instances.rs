@@ -3,7 +3,7 @@
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::Problem;
 
-use super::text::{is_arn, is_id, one_of};
+use super::text::{check_one_of, is_arn, is_id};
 use node::duration::parse_seconds;
 
 /// Names of Auto Scaling processes.
@@ -35,9 +35,9 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     check_instance_types(spec, problems);
     check_spot(spec, problems);
     check_metadata(spec, problems);
-    security_groups(spec, problems);
-    user_data(spec, problems);
-    load_balancers(spec, problems);
+    check_security_groups(spec, problems);
+    check_user_data(spec, problems);
+    check_load_balancers(spec, problems);
     check_lifetime(spec, problems);
     if let Some(arn) = spec
         .iam
@@ -74,11 +74,11 @@ fn check_instance_types(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     ];
     for (path, value, values) in fields {
         if let Some(value) = value {
-            one_of(path, value, values, problems);
+            check_one_of(path, value, values, problems);
         }
     }
     for (index, process) in spec.suspend_processes.iter().enumerate() {
-        one_of(
+        check_one_of(
             format!("spec.suspendProcesses[{index}]"),
             process,
             PROCESSES,
@@ -125,7 +125,7 @@ fn check_metadata(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
         return;
     };
     if let Some(tokens) = &options.http_tokens {
-        one_of(
+        check_one_of(
             "spec.instanceMetadata.httpTokens",
             tokens,
             &["required", "optional"],
@@ -144,12 +144,12 @@ fn check_metadata(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn security_groups(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+fn check_security_groups(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     if let Some(id) = &spec.security_group_override {
-        security_group("spec.securityGroupOverride".to_owned(), id, problems);
+        check_security_group("spec.securityGroupOverride".to_owned(), id, problems);
     }
     for (index, id) in spec.additional_security_groups.iter().enumerate() {
-        security_group(
+        check_security_group(
             format!("spec.additionalSecurityGroups[{index}]"),
             id,
             problems,
@@ -158,14 +158,14 @@ fn security_groups(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
 }
 
 /// An error unless the text is an id of a security group.
-pub fn security_group(path: String, id: &str, problems: &mut Vec<Problem>) {
+pub fn check_security_group(path: String, id: &str, problems: &mut Vec<Problem>) {
     if !is_id("sg", id) {
         let problem = Problem::error(path, format!("\"{id}\" is not the id of a security group"));
         problems.push(problem.hint("write an id such as sg-0123456789abcdef0"));
     }
 }
 
-fn user_data(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+fn check_user_data(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     for (index, part) in spec.additional_user_data.iter().enumerate() {
         let path = format!("spec.additionalUserData[{index}]");
         if part.name.is_empty() || part.name.contains(['/', '"', '\n']) {
@@ -179,7 +179,7 @@ fn user_data(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             let problem = Problem::error(format!("{path}.content"), "the part is empty");
             problems.push(problem.hint("add its text below \"content: |\", or remove the part"));
         }
-        one_of(
+        check_one_of(
             format!("{path}.type"),
             &part.type_,
             USER_DATA_TYPES,
@@ -188,7 +188,7 @@ fn user_data(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn load_balancers(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+fn check_load_balancers(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     for (index, balancer) in spec.external_load_balancers.iter().enumerate() {
         let path = format!("spec.externalLoadBalancers[{index}]");
         match (&balancer.load_balancer_name, &balancer.target_group_arn) {

@@ -4,7 +4,7 @@ use crate::api::kubelet::KubeletConfigSpec;
 use crate::read::Problem;
 
 use super::labels;
-use super::text::one_of;
+use super::text::check_one_of;
 use node::duration::parse_seconds;
 
 pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Problem>) {
@@ -35,7 +35,7 @@ pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Pr
     ];
     for (name, value, values) in choices {
         if let Some(value) = value {
-            one_of(format!("{at}.{name}"), value, values, problems);
+            check_one_of(format!("{at}.{name}"), value, values, problems);
         }
     }
     if let Some(pods) = config.max_pods.filter(|pods| *pods < 1) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::{Problem, path};
 
-use super::text::{check_unique, is_label_value, is_qualified_name, one_of};
+use super::text::{check_one_of, check_unique, is_label_value, is_qualified_name};
 
 /// Tags by which kctl finds what is its own, exactly or by prefix.
 const OWN_TAGS: &[&str] = &[
@@ -108,7 +108,7 @@ pub fn check_taints(at: &str, taints: &[String], problems: &mut Vec<Problem>) {
             problems.push(problem.hint("write KEY=VALUE:EFFECT, such as dedicated=gpu:NoSchedule"));
             continue;
         };
-        one_of(
+        check_one_of(
             &path,
             effect,
             &["NoSchedule", "PreferNoSchedule", "NoExecute"],

@@ -33,9 +33,9 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     if let Some(balancer) = &api.load_balancer {
         check_class(balancer, problems);
         check_certificate(balancer, problems);
-        security_groups(balancer, problems);
+        check_security_groups(balancer, problems);
         check_placement(balancer, spec, problems);
-        internal_api(balancer, dns_type, problems);
+        check_internal_api(balancer, dns_type, problems);
         if balancer
             .access_log
             .as_ref()
@@ -71,7 +71,7 @@ fn check_class(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem>) {
 
 /// Nodes would arrive at a public balancer from public addresses, theirs or their NAT gateway's: no rule that names their
 /// security group lets those in. Without DNS they use its private addresses anyway.
-fn internal_api(
+fn check_internal_api(
     balancer: &LoadBalancerAccessSpec,
     dns_type: Option<DnsType>,
     problems: &mut Vec<Problem>,
@@ -107,7 +107,7 @@ fn check_certificate(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Probl
     }
 }
 
-fn security_groups(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem>) {
+fn check_security_groups(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem>) {
     let own = balancer
         .security_group_override
         .iter()
@@ -115,7 +115,7 @@ fn security_groups(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem
     let more = balancer.additional_security_groups.iter().enumerate();
     let more = more.map(|(index, id)| (format!("{PATH}.additionalSecurityGroups[{index}]"), id));
     for (path, id) in own.chain(more) {
-        super::instances::security_group(path, id, problems);
+        super::instances::check_security_group(path, id, problems);
     }
 }
 

@@ -17,10 +17,10 @@ const DNS_NAME: usize = 253;
 
 pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &input.cluster.spec;
-    cluster_name(input.cluster.name(), spec, problems);
-    internal_name(input, problems);
-    cloud_names(input, problems);
-    store_places(spec, problems);
+    check_cluster_name(input.cluster.name(), spec, problems);
+    check_internal_name(input, problems);
+    check_cloud_names(input, problems);
+    check_store_locations(spec, problems);
     if let Some(cloud) = spec
         .cloud_provider
         .as_deref()
@@ -45,7 +45,7 @@ pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
 }
 
 /// Without DNS machines find the API by their own list of hosts, which has the usual name.
-fn internal_name(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+fn check_internal_name(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &input.cluster.spec;
     let usual = dns::api_internal(input.cluster.name());
     let other = spec.master_internal_name.as_ref();
@@ -64,7 +64,7 @@ fn without_dns(spec: &ClusterSpec) -> bool {
 }
 
 /// Keys and secrets have one place in the state store, kOps' usual one.
-fn store_places(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_store_locations(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(base) = spec.config_base.as_deref() else {
         return;
     };
@@ -90,7 +90,7 @@ fn store_places(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn cluster_name(name: &str, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_cluster_name(name: &str, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let path = "metadata.name";
     if !is_dns_name(name) {
         let message = format!("\"{name}\" is not a DNS name");
@@ -114,12 +114,12 @@ fn cluster_name(name: &str, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 
 /// Names that are made of the cluster's, against the limits of those that are not cut with a hash
 /// ([`node::names`]): roles, balancers and queues are, as in kOps.
-fn cloud_names(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+fn check_cloud_names(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let made = dns::bootstrap_name(input.cluster.name());
-    too_long("metadata.name", "the DNS name", &made, DNS_NAME, problems);
+    check_length("metadata.name", "the DNS name", &made, DNS_NAME, problems);
 }
 
-fn too_long(path: &str, what: &str, name: &str, limit: usize, problems: &mut Vec<Problem>) {
+fn check_length(path: &str, what: &str, name: &str, limit: usize, problems: &mut Vec<Problem>) {
     let length = name.chars().count();
     if length > limit {
         let message = format!("{what} {name} would have {length} characters, AWS takes {limit}");
@@ -143,14 +143,14 @@ pub fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &m
         Some(InstanceGroupRole::ApiServer) => format!("{name}.apiservers.{cluster}"),
         _ => format!("{name}.{cluster}"),
     };
-    too_long(
+    check_length(
         "metadata.name",
         "the launch template",
         &made,
         LAUNCH_TEMPLATE_NAME,
         problems,
     );
-    too_long(
+    check_length(
         "metadata.name",
         "the Auto Scaling group",
         &made,

@@ -15,7 +15,7 @@ const USUAL: &str = "172.20.0.0/16";
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_vpc(spec, problems);
-    cluster_ranges(spec, problems);
+    check_cluster_ranges(spec, problems);
     check_plugin(spec, problems);
 }
 
@@ -122,7 +122,7 @@ fn is_private(net: Ipv4Net) -> bool {
 }
 
 /// Pods and services: inside `nonMasqueradeCIDR`, apart from each other and from the VPC.
-fn cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+fn check_cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let uses_vpc_addresses = spec
         .networking
         .as_ref()
@@ -244,7 +244,7 @@ fn check_plugin(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         .as_ref()
         .and_then(|flannel| flannel.backend.as_deref())
     {
-        super::text::one_of(
+        super::text::check_one_of(
             "spec.networking.flannel.backend",
             backend,
             &["vxlan", "udp"],

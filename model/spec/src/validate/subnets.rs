@@ -15,24 +15,25 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
     for (index, subnet) in spec.subnets.iter().enumerate() {
         let path = format!("spec.subnets[{index}]");
-        named(&path, subnet, problems);
+        check_name_and_ids(&path, subnet, problems);
         check_existing(&path, subnet, spec, problems);
         check_egress(&path, subnet, problems);
         check_routes(&path, subnet, problems);
     }
-    let named = spec
+    let checks_name = spec
         .subnets
         .iter()
         .enumerate()
         .filter(|(_, subnet)| !subnet.name.is_empty());
     check_unique(
-        named.map(|(index, subnet)| (format!("spec.subnets[{index}].name"), subnet.name.as_str())),
+        checks_name
+            .map(|(index, subnet)| (format!("spec.subnets[{index}].name"), subnet.name.as_str())),
         problems,
     );
     check_regions(spec, problems);
 }
 
-fn named(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
+fn check_name_and_ids(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
     if subnet.name.is_empty() {
         problems.push(
             Problem::error(format!("{path}.name"), "the subnet has no name")

@@ -57,7 +57,12 @@ pub fn is_arn(service: &str, text: &str) -> bool {
 }
 
 /// An error unless the text is one of the values.
-pub fn one_of(path: impl Into<String>, text: &str, values: &[&str], problems: &mut Vec<Problem>) {
+pub fn check_one_of(
+    path: impl Into<String>,
+    text: &str,
+    values: &[&str],
+    problems: &mut Vec<Problem>,
+) {
     if values.contains(&text) {
         return;
     }

@@ -4,7 +4,7 @@ use crate::api::InstanceGroupRole;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::Problem;
 
-use super::text::{check_unique, one_of};
+use super::text::{check_one_of, check_unique};
 
 /// What EBS takes for a type: sizes in GiB, IOPS, IOPS per GiB, MiB/s.
 struct Limits {
@@ -61,7 +61,7 @@ const TYPES: &[Limits] = &[
 ];
 
 /// A volume, each field with its name in the spec.
-pub struct Volume<'a> {
+pub struct VolumeSettings<'a> {
     pub path: &'a str,
     pub kind: (&'a str, Option<&'a str>),
     pub size: (&'a str, Option<i32>),
@@ -69,7 +69,7 @@ pub struct Volume<'a> {
     pub throughput: (&'a str, Option<i32>),
 }
 
-impl Volume<'_> {
+impl VolumeSettings<'_> {
     fn field_path(&self, field: &str) -> String {
         format!("{}.{field}", self.path)
     }
@@ -77,7 +77,7 @@ impl Volume<'_> {
 
 pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     check_one(
-        &Volume {
+        &VolumeSettings {
             path: "spec",
             kind: ("rootVolumeType", spec.root_volume_type.as_deref()),
             size: ("rootVolumeSize", spec.root_volume_size),
@@ -96,7 +96,7 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             );
         }
         check_one(
-            &Volume {
+            &VolumeSettings {
                 path: &path,
                 kind: ("type", volume.type_.as_deref()),
                 size: ("size", volume.size),
@@ -120,11 +120,11 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
 }
 
 /// Checks the numbers of one volume against its type; without a type against gp3, the default.
-pub fn check_one(volume: &Volume<'_>, problems: &mut Vec<Problem>) {
+pub fn check_one(volume: &VolumeSettings<'_>, problems: &mut Vec<Problem>) {
     let kind = volume.kind.1.unwrap_or("gp3");
     let Some(limits) = TYPES.iter().find(|limits| limits.name == kind) else {
         let names: Vec<&str> = TYPES.iter().map(|limits| limits.name).collect();
-        return one_of(volume.field_path(volume.kind.0), kind, &names, problems);
+        return check_one_of(volume.field_path(volume.kind.0), kind, &names, problems);
     };
     if let Some(size) = volume.size.1 {
         check_bounds(
@@ -140,7 +140,7 @@ pub fn check_one(volume: &Volume<'_>, problems: &mut Vec<Problem>) {
     check_throughput(volume, limits, problems);
 }
 
-fn check_iops(volume: &Volume<'_>, limits: &Limits, problems: &mut Vec<Problem>) {
+fn check_iops(volume: &VolumeSettings<'_>, limits: &Limits, problems: &mut Vec<Problem>) {
     let kind = limits.name;
     let path = volume.field_path(volume.iops.0);
     match (volume.iops.1, limits.iops) {
@@ -171,7 +171,7 @@ fn check_iops(volume: &Volume<'_>, limits: &Limits, problems: &mut Vec<Problem>)
     }
 }
 
-fn check_throughput(volume: &Volume<'_>, limits: &Limits, problems: &mut Vec<Problem>) {
+fn check_throughput(volume: &VolumeSettings<'_>, limits: &Limits, problems: &mut Vec<Problem>) {
     let path = volume.field_path(volume.throughput.0);
     match (volume.throughput.1, limits.throughput) {
         (Some(throughput), Some(range)) => {
@@ -274,7 +274,7 @@ fn check_mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             );
             problems.push(problem.hint("write where it is mounted, such as /var/lib/data"));
         }
-        one_of(
+        check_one_of(
             format!("{path}.filesystem"),
             &mount.filesystem,
             &["ext4", "xfs", "ext3", "btrfs"],

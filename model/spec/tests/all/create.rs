@@ -9,7 +9,9 @@ use serde_json::Value;
 use spec::api::cluster::AddonSpec;
 use spec::api::{Cluster, DnsType, InstanceGroup, LoadBalancerType, SubnetType, set};
 use spec::catalog::Catalog;
-use spec::create::{Authorization, CreateOptions, Created, Topology, create_cluster, create_with};
+use spec::create::{
+    Authorization, CreateOptions, NewCluster, Topology, create_cluster, create_cluster_with,
+};
 use spec::expand::expand;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,7 +67,7 @@ fn owned_strings(values: &[&str]) -> Vec<String> {
     values.iter().map(|value| (*value).to_owned()).collect()
 }
 
-fn create_offline(options: &CreateOptions) -> Created {
+fn create_offline(options: &CreateOptions) -> NewCluster {
     let facts = Facts {
         stand_in: true,
         ..Facts::default()
@@ -75,7 +77,7 @@ fn create_offline(options: &CreateOptions) -> Created {
 }
 
 /// All objects as they are printed.
-fn printed_objects(created: &Created) -> String {
+fn printed_objects(created: &NewCluster) -> String {
     let mut documents = vec![serde_json::to_value(&created.cluster).unwrap()];
     let groups = created.groups.iter();
     documents.extend(groups.map(|group| serde_json::to_value(group).unwrap()));
@@ -136,7 +138,7 @@ fn further_ranges_hold_the_workers() {
     assert_eq!(*of("nodes-eu-west-1b"), ["eu-west-1b-2"]);
 }
 
-fn find_group<'a>(created: &'a Created, name: &str) -> &'a InstanceGroup {
+fn find_group<'a>(created: &'a NewCluster, name: &str) -> &'a InstanceGroup {
     let group = created.groups.iter().find(|group| group.name() == name);
     group.unwrap_or_else(|| panic!("no group {name}"))
 }
@@ -186,7 +188,7 @@ fn subnets_of_the_users_are_taken_by_their_zones() {
 #[test]
 fn what_is_set_on_the_way_counts_for_the_ranges() {
     let options = zone_options(&["eu-west-1a", "eu-west-1b"]);
-    let created = create_with(&options, &old_region(), |cluster| {
+    let created = create_cluster_with(&options, &old_region(), |cluster| {
         set::set_field(cluster, "spec.networkCIDR", "10.9.0.0/16")?;
         set::set_field(cluster, "spec.subnets[0].cidr", "10.9.0.0/20")
     });
@@ -196,7 +198,7 @@ fn what_is_set_on_the_way_counts_for_the_ranges() {
         .map(|subnet| subnet.cidr.as_deref().unwrap())
         .collect();
     assert_eq!(ranges, ["10.9.0.0/20", "10.9.128.0/17"]);
-    let refused = create_with(&options, &old_region(), |cluster| {
+    let refused = create_cluster_with(&options, &old_region(), |cluster| {
         set::set_field(cluster, "spec.netwrkCIDR", "10.9.0.0/16")
     });
     assert_eq!(refused.unwrap_err().len(), 1);
@@ -227,7 +229,7 @@ fn the_api_has_a_load_balancer_unless_names_lead_to_public_machines() {
 }
 
 /// The policies of the listeners that end TLS.
-fn tls_policies(created: &Created) -> Vec<String> {
+fn tls_policies(created: &NewCluster) -> Vec<String> {
     let facts = Facts {
         stand_in: true,
         ..Facts::default()
@@ -407,7 +409,7 @@ fn kops_expectations_hold() {
                 Ok(())
             })
         };
-        let created = create_with(&options, &old_region(), change).unwrap();
+        let created = create_cluster_with(&options, &old_region(), change).unwrap();
         let actual = without_creation_time(parse_documents(&printed_objects(&created)));
         let expected = without_creation_time(parse_documents(&read("expected.yaml")));
         let show = |documents: &[Value]| serde_json::to_string_pretty(documents).unwrap();

@@ -10,6 +10,7 @@ use node::bootstrap::{
 };
 use node::pki::{SystemKeys, create_request, request_for_key, trust_bundle};
 use node::secret::Secret;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::SystemTime;
 use time::{Duration, OffsetDateTime};
 
@@ -46,17 +47,20 @@ impl EndpointReply {
     }
 }
 
+fn http_client(trusted: &str, endpoint: SocketAddr) -> reqwest::ClientBuilder {
+    let roots = reqwest::Certificate::from_pem_bundle(trusted.as_bytes()).unwrap();
+    reqwest::Client::builder()
+        .tls_certs_only(roots)
+        .resolve("kops-controller.internal.a.example.com", endpoint)
+        .no_proxy()
+}
+
 impl FakeWorker {
     pub fn new(cluster: &TestCluster, machine: Ec2QueryClient) -> Self {
         let trusted = trust_bundle(&cluster.authority);
-        let roots = reqwest::Certificate::from_pem_bundle(trusted.as_bytes()).unwrap();
-        let http = reqwest::Client::builder()
-            .tls_certs_only(roots)
-            .resolve("kops-controller.internal.a.example.com", cluster.address)
-            .no_proxy();
         Self {
             machine,
-            http: http.build().unwrap(),
+            http: http_client(&trusted, cluster.address).build().unwrap(),
             port: cluster.address.port(),
             trusted,
             cluster: NAME.to_owned(),
@@ -66,6 +70,13 @@ impl FakeWorker {
             node: INSTANCE.to_owned(),
             key: new_key(),
         }
+    }
+
+    /// Connects from that address from now on: the endpoint limits the connections of each address.
+    pub fn connect_from(&mut self, address: IpAddr) {
+        let endpoint = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let http = http_client(&self.trusted, endpoint).local_address(address);
+        self.http = http.build().unwrap();
     }
 
     /// Status of an unauthenticated GET, as from a load balancer.
