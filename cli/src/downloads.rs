@@ -46,7 +46,7 @@ async fn published_hash(
 /// Fetches a file and checks its SHA-256.
 pub async fn fetch_verified(url: &str, sha256: &str) -> Result<String, CommandError> {
     let text = fetch_text(&https_client()?, url).await?;
-    let found = node::config::sha256_hex(&text);
+    let found = node::digest::sha256_hex(&text);
     if found.eq_ignore_ascii_case(sha256) {
         return Ok(text);
     }

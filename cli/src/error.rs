@@ -204,14 +204,3 @@ impl<T, E: Into<anyhow::Error>> ErrorContext<T> for Result<T, E> {
         })
     }
 }
-
-/// The text of an error with those of its sources: `ERROR: CAUSE: CAUSE`.
-pub fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
-        next = cause.source();
-    }
-    text
-}

@@ -3,11 +3,10 @@
 //! only if that does not explain it, its console.
 
 use crate::api::ApiObjects;
-use crate::error::error_chain;
 use aws_client::store::Store;
 use aws_cloud::fleet::{last_launch_failure, observe_fleet};
 use aws_cloud::{CloudClients, console_output};
-use engine::Failure;
+use engine::{Failure, error_chain};
 use fleet::{
     ApiError, AwsFleet, BootStage, Fleet, Group, InstanceStatus, LaunchFailure, Node, RoleWait,
     append_holders, instance_statuses, latest_boot_stage, role_waits,

@@ -11,7 +11,7 @@ use crate::error::{CommandError, ErrorContext};
 use crate::state::ClusterState;
 use cloud::Cloud;
 use engine::{Id, Plan, Resource, Snapshot};
-use node::config::sha256_hex;
+use node::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! Computes sha256 of streams and files.
 
 use aws_lc_rs::digest::{Context, SHA256};
+use node::digest::to_hex;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -42,22 +43,9 @@ impl Sha256 {
     }
 }
 
-/// Formats bytes as lower-case hex.
-pub fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// sha256 of a file, hex. Blocks.
 pub fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut digest = Sha256::default();
     digest.update_from(&mut std::fs::File::open(path)?)?;
     Ok(digest.hex())
-}
-
-/// True for 64 lower-case hex digits, which are safe as a file name.
-pub fn is_sha256(text: &str) -> bool {
-    text.len() == 64
-        && text
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

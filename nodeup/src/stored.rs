@@ -1,13 +1,13 @@
 //! Reads NodeConfig, keysets, secrets and agents from the state store. Waits without limit while the store is unavailable; a
 //! missing object is an error.
 
-use crate::digest::to_hex;
 use crate::download::Downloads;
 use crate::retry::{AttemptError, AttemptLog, repeat_until_final, unlimited_backoff};
 use anyhow::{Context, Error, anyhow};
 use aws_client::store::{Object, Store, StoreError};
 use futures::future::try_join_all;
 use node::config::{Agent, Asset, BootConfig, agent_key, node_config_key};
+use node::digest::to_hex;
 use node::pki::{Keyset, keyset_path, read_keyset};
 use node::secret::{Secret, read_stored, stored_path};
 use std::collections::BTreeMap;

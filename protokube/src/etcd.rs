@@ -31,5 +31,5 @@ pub type SettledClusters = watch::Sender<BTreeMap<String, bool>>;
 pub fn new_token() -> anyhow::Result<String> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).context("could not get random numbers from the kernel")?;
-    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(node::digest::to_hex(&bits))
 }

@@ -13,7 +13,7 @@ pub use sts::CallerIdentity;
 use crate::failure::local_failure;
 use crate::{Clients, Imds};
 use aws_credential_types::provider::ProvideCredentials;
-use engine::{Class, Failure};
+use engine::{Class, Failure, error_chain};
 use std::time::{Duration, SystemTime};
 
 /// Timeout of one call.
@@ -135,13 +135,4 @@ fn encode_form(parameters: &[&(String, String)]) -> String {
         text.append_pair(name, value);
     }
     text.finish()
-}
-
-/// An error with its causes, in one line.
-fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
 }

@@ -2,7 +2,7 @@
 
 use super::{FORMAT, KIND, SavedPlan};
 use crate::error::{CommandError, ErrorContext, ErrorKind};
-use node::config::sha256_hex;
+use node::digest::sha256_hex;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Write};

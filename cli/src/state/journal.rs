@@ -5,7 +5,7 @@
 use super::{StoreKeys, store_error};
 use crate::error::CommandError;
 use aws_client::store::{Entry, Expect, Store, StoreError, Version};
-use engine::{Class, Failure, Id, Journal, Noted};
+use engine::{Class, Failure, Id, Journal, Noted, error_chain};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
@@ -110,7 +110,7 @@ fn store_failure(error: StoreError) -> Failure {
             hint: Some("wait until it is done, and repeat the command".to_owned()),
             ..journal_failure(Class::Invalid, "another kctl works on this cluster")
         },
-        other => journal_failure(Class::Invalid, &other.to_string()),
+        other => journal_failure(Class::Invalid, &error_chain(&other)),
     }
 }
 

@@ -2,7 +2,7 @@
 //! values.
 
 use engine::{Action, changes};
-use node::config::sha256_hex;
+use node::digest::sha256_hex;
 use node::yaml;
 use serde::{Deserialize, Serialize};
 use spec::api::{Resource, Spec};

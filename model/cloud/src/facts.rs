@@ -91,6 +91,7 @@ pub struct HostedZone {
     pub id: String,
     /// Without the trailing dot.
     pub name: String,
+    /// True: only VPCs that it is associated with resolve its names.
     #[serde(default)]
     pub private: bool,
 }

@@ -75,6 +75,7 @@ pub struct SecurityGroupRule {
     pub name: String,
     /// The group it belongs to.
     pub group_id: Ref,
+    /// True for outgoing traffic, false for incoming.
     pub is_egress: bool,
     /// `tcp`, `udp`, `icmp`, `icmpv6`, a protocol number, or `-1` for all.
     pub ip_protocol: String,

@@ -35,6 +35,7 @@ pub struct Failure {
     pub call: String,
     /// The world's error code: `InvalidSubnet.Conflict`; empty if there was none.
     pub code: String,
+    /// What went wrong: the world's message, or an error's text with its causes ([`error_chain`]).
     pub message: String,
     /// What to do about it, if we know.
     pub hint: Option<String>,
@@ -56,3 +57,15 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// The text of an error with those of its causes: `ERROR: CAUSE: CAUSE`. A [`Failure`] keeps the causes of an error in
+/// this form, because it is stored, sent and compared.
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
+}

@@ -24,7 +24,7 @@ mod world;
 pub use apply::{Report, apply};
 pub use diff::changes;
 pub use event::Event;
-pub use failure::{Class, Failure};
+pub use failure::{Class, Failure, error_chain};
 pub use options::{EngineContext, Options};
 pub use plan::{Action, FORMAT, FieldChange, Kept, Plan, PlanError, Reason, Step, Why};
 pub use plan_differences::{PlanDifference, plan_differences};

@@ -36,9 +36,9 @@ pub use refusal::Refusal;
 pub use report::{REPORT_LIMIT, check_report};
 pub use untrusted_text::untrusted_excerpt;
 
+use crate::digest::sha256_hex;
 use crate::secret::{Secret, serialize_revealed};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// Format number of requests and replies.
@@ -92,9 +92,9 @@ impl Binding {
     /// The binding of a request with this body; `trusted` is the PEM bundle that the caller trusts.
     pub fn for_request(body: &[u8], cluster: &str, trusted: &str) -> Self {
         Self {
-            body: format!("{:x}", Sha256::digest(body)),
+            body: sha256_hex(body),
             cluster: cluster.to_owned(),
-            authority: format!("{:x}", Sha256::digest(trusted)),
+            authority: sha256_hex(trusted),
         }
     }
 

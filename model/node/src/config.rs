@@ -26,7 +26,7 @@ pub use kinds::{Arch, Asset, Networking, Role};
 pub use node_config::{
     ControlPlane, EtcdCluster, EtcdMember, Kubelet, NODE_FORMAT, NodeConfig, StoredNodeConfig,
     VolumeMount, etcd_versions_of, kubernetes_version_of, newest_node_config_key, node_config_key,
-    read_newest_node_config, read_node_config, sha256_hex, to_stored,
+    read_newest_node_config, read_node_config, to_stored,
 };
 pub use packages::all_packages;
 pub(crate) use packages::{needed_packages, upkeep_packages};

@@ -5,6 +5,7 @@ pub mod addons;
 pub mod bootstrap;
 pub mod components;
 pub mod config;
+pub mod digest;
 pub mod duration;
 pub mod etcd;
 pub mod host;

@@ -132,7 +132,7 @@ impl Downloads {
     /// The path for a sha256 in the cache, whether the file exists or not. Creates the cache folder.
     pub fn cache_path(&self, sha256: &str) -> anyhow::Result<PathBuf> {
         // The hash becomes a file name.
-        if !digest::is_sha256(sha256) {
+        if !node::digest::is_sha256(sha256) {
             bail!("{sha256:?} is not a sha256");
         }
         DirBuilder::new()

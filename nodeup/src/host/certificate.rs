@@ -2,7 +2,7 @@
 
 use super::HostContext;
 use super::certificate_state::{ExpectedCertificate, judge_certificate};
-use super::failure::{file_failure, permanent_failure, with_causes};
+use super::failure::{file_failure, permanent_failure};
 use engine::Failure;
 use host::{Error, Host};
 use node::bootstrap;
@@ -106,7 +106,7 @@ fn issue_or_take_joined(
     if let Some(keyset) = context.signer.keysets.get(&want.signer) {
         let mut keys = SystemKeys::issuing_at((context.clock)());
         let issued = pki::issue_certificate(keyset, &want.leaf_to_issue(), &mut keys);
-        return issued.map_err(|error| permanent_failure(&call, &with_causes(&error)));
+        return issued.map_err(|error| permanent_failure(&call, &engine::error_chain(&error)));
     }
     let asked = match want.common_name.as_str() {
         "system:kube-proxy" => bootstrap::CertificateKind::KubeProxy,

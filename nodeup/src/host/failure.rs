@@ -1,6 +1,6 @@
 //! Converts errors of the crate `host` into failures of the engine.
 
-use engine::{Class, Failure};
+use engine::{Class, Failure, error_chain};
 use host::Error;
 
 /// Converts an error of an operation on a file, naming the file once.
@@ -26,7 +26,7 @@ pub(super) fn call_failure(call: impl Into<String>) -> impl Fn(Error) -> Failure
     move |error| {
         let message = match &error {
             Error::Start { source, .. } => source.to_string(),
-            error => with_causes(error),
+            error => error_chain(error),
         };
         permanent_failure(&call, &message)
     }
@@ -42,15 +42,4 @@ pub(super) fn permanent_failure(call: &str, message: &str) -> Failure {
         hint: None,
         request_id: None,
     }
-}
-
-/// The text of an error with its causes.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

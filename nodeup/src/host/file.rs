@@ -5,7 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use engine::Failure;
 use host::Host;
-use node::config::{File, sha256_hex};
+use node::config::File;
+use node::digest::sha256_hex;
 use node::host::{Directory, Link};
 
 /// The observed file. Different content is represented by its hash only, because it may be a secret.
@@ -26,8 +27,7 @@ pub(super) fn observe_file(host: &Host, want: &File) -> Result<Option<File>, Fai
         .map_err(&failed)?
         .unwrap_or_default();
     if bytes != bytes_of(want)? {
-        let text = String::from_utf8_lossy(&bytes);
-        have.content = format!("(other content with sha256 {})", sha256_hex(&text));
+        have.content = format!("(other content with sha256 {})", sha256_hex(&bytes));
     }
     Ok(Some(have))
 }

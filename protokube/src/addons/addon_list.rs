@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use aws_client::store::Store;
 use node::addons::{CHANNEL_KEY, ChannelAddon, read_channel, read_manifest};
-use node::config::sha256_hex;
+use node::digest::sha256_hex;
 use serde_json::Value;
 
 /// Reads the list of addons.

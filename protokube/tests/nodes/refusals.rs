@@ -5,7 +5,7 @@ use node::bootstrap::{
     AUTHORITY_HEADER, BODY_HEADER, Binding, CLUSTER_HEADER, JOIN_LIMIT, JOIN_PATH, REPORT_PATH,
     key_record_key,
 };
-use node::config::sha256_hex;
+use node::digest::sha256_hex;
 use std::time::Duration;
 
 /// Asserts status, reason and retry flag of a refusal, one log line without secrets, and that no key was recorded.

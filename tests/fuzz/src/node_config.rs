@@ -3,7 +3,8 @@
 use super::expand::said;
 use super::same::same;
 use engine::{Snapshot, plan};
-use node::config::{InstanceFacts, etcd_pods, read_boot_config, read_node_config, sha256_hex};
+use node::config::{InstanceFacts, etcd_pods, read_boot_config, read_node_config};
+use node::digest::sha256_hex;
 use node::host;
 
 pub fn law(data: &[u8]) {
@@ -11,7 +12,7 @@ pub fn law(data: &[u8]) {
     if let Ok(boot) = read_boot_config(&text) {
         let _ = boot.addresses();
     }
-    let config = match read_node_config(&text, &sha256_hex(&text)) {
+    let config = match read_node_config(&text, &sha256_hex(text.as_bytes())) {
         Ok(config) => config,
         Err(error) => return said(&error),
     };

@@ -10,7 +10,7 @@ pub(super) fn response_text(
     sent: reqwest::Result<(u16, String)>,
 ) -> Result<String, Failure> {
     let (status, text) =
-        sent.map_err(|error| local_failure(Class::Unknown, call, super::error_chain(&error)))?;
+        sent.map_err(|error| local_failure(Class::Unknown, call, engine::error_chain(&error)))?;
     if (200..300).contains(&status) {
         return Ok(text);
     }

@@ -1,10 +1,9 @@
 //! A state store in a directory: files of mode 0600 in directories of mode 0700, written beside and
 //! renamed, every write under one lock so that conditions hold between processes.
 
-use super::{
-    Entry, Expect, Object, StoreError, Version, fenced_error, sha256, sha256_of_reader, to_hex,
-};
+use super::{Entry, Expect, Object, StoreError, Version, fenced_error, sha256, sha256_of_reader};
 use crate::fence::Fence;
+use node::digest::to_hex;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

@@ -11,6 +11,7 @@ pub use url::Location;
 use crate::Clients;
 use crate::fence::{Fence, LockLost};
 use file::FileStore;
+use node::digest::to_hex;
 use s3::S3Store;
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::OpenOptionsExt;
@@ -390,15 +391,6 @@ fn create_empty_file(path: &Path) -> std::io::Result<std::fs::File> {
         .write(true)
         .mode(0o600)
         .open(path)
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub fn to_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn fenced_error(key: &str, source: LockLost) -> StoreError {

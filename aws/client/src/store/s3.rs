@@ -1,7 +1,7 @@
 //! A state store in an S3 bucket. Conditional writes use S3's own headers: If-None-Match and If-Match on the `ETag`.
 
 use super::age::{AnswerDate, object_age};
-use super::{Entry, Expect, Object, Owner, StoreError, Version, fenced_error, to_hex};
+use super::{Entry, Expect, Object, Owner, StoreError, Version, fenced_error};
 use crate::fence::LockLost;
 use crate::identity::caller_identity;
 use crate::{Clients, failure};
@@ -17,6 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use engine::{Class, Failure};
 use md5::{Digest, Md5};
+use node::digest::to_hex;
 use sha2::Sha256;
 use std::io::Write;
 use std::path::Path;

@@ -6,11 +6,11 @@ use super::{Have, Verbs, created_ready, desired_of_kind, not_ours, observed_item
 use crate::names::{TagChanges, tags};
 use crate::world::AwsWorld;
 use aws_client::failure::Classify;
-use aws_client::store::to_hex;
 use aws_sdk_eventbridge::types::{self, RuleState, Tag};
 use cloud::{Cloud, CloudwatchEventRule, Tags};
 use engine::{Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
+use node::digest::to_hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

@@ -239,7 +239,7 @@ pub(crate) fn client_token(world: &AwsWorld, id: &Id, of: &[&str]) -> String {
         digest.update(part.as_bytes());
         digest.update([0]);
     }
-    let mut token = aws_client::store::to_hex(&digest.finalize());
+    let mut token = node::digest::to_hex(&digest.finalize());
     token.truncate(40);
     token
 }

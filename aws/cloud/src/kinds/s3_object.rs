@@ -4,10 +4,11 @@
 use super::{Have, Verbs, created_ready, desired_of_kind, observed_item};
 use crate::world::AwsWorld;
 use aws_client::failure::local_failure;
-use aws_client::store::{Entry, Expect, Object, StoreError, sha256_of_file, to_hex};
+use aws_client::store::{Entry, Expect, Object, StoreError, sha256_of_file};
 use cloud::{Cloud, ObjectContent, S3Object};
-use engine::{Class, Failure, Observed, Put, Refs, Removed};
+use engine::{Class, Failure, Observed, Put, Refs, Removed, error_chain};
 use futures::future::try_join_all;
+use node::digest::to_hex;
 
 /// Folders and keys below the cluster's base that hold such objects. All else there is other people's: the
 /// spec, secrets, backups, the journal.
@@ -83,11 +84,7 @@ fn store_failure(error: StoreError) -> Failure {
             message: format!("{error}: {}", source.message),
             ..source.clone()
         },
-        error => {
-            let why = std::error::Error::source(&error).map(ToString::to_string);
-            let message = why.map_or_else(|| error.to_string(), |why| format!("{error}: {why}"));
-            local_failure(Class::Invalid, "store", message)
-        }
+        error => local_failure(Class::Invalid, "store", error_chain(&error)),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::addons::manifest::AddonName;
 use crate::addons::{Addon, Error};
-use node::config::sha256_hex;
+use node::digest::sha256_hex;
 use templates::addons::{CloudConfig, CloudControllerManager, CloudSetting};
 
 /// Folder of the configuration file in the pod.

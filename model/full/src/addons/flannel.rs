@@ -3,7 +3,7 @@
 use crate::FullSpec;
 use crate::addons::manifest::AddonName;
 use crate::addons::{Addon, Error};
-use node::config::sha256_hex;
+use node::digest::sha256_hex;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use templates::addons::Flannel;
@@ -27,7 +27,7 @@ pub(super) fn flannel_addon(full: &FullSpec, flannel: &crate::Flannel) -> Result
     let context = Flannel {
         image: flannel.image.clone(),
         plugin_image: flannel.plugin_image.clone(),
-        config_sha256: sha256_hex(&format!("{cni_config}{network_config}")),
+        config_sha256: sha256_hex(format!("{cni_config}{network_config}")),
         cni_config,
         network_config,
         api_host: full.dns.api_internal_name.clone(),

@@ -2,7 +2,7 @@
 
 use super::{Addon, Error};
 use node::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER, read_manifest};
-use node::config::sha256_hex;
+use node::digest::sha256_hex;
 use node::yaml::to_yaml_documents;
 use serde_json::{Map, Value};
 use templates::{Template, render};

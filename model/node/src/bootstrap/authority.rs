@@ -1,14 +1,14 @@
 //! The trust bundles that a worker may have. While keys are rotated, the bundle in a worker's user data may be older or newer than
 //! the control plane's.
 
+use crate::digest::sha256_hex;
 use crate::pki::{Keyset, KeysetItem};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
 /// sha256 (hex) of every accepted bundle: `own`, and every run of consecutive keys that are not distrusted. A rotation appends
 /// keys at the end and distrusts them from the front, so all its bundles are included.
 pub fn trusted_bundle_digests(own: &str, keyset: &Keyset) -> BTreeSet<String> {
-    let digest = |bundle: &str| format!("{:x}", Sha256::digest(bundle));
+    let digest = |bundle: &str| sha256_hex(bundle);
     let mut all = BTreeSet::from([digest(own)]);
     let trusted: Vec<&KeysetItem> = keyset
         .items
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_worker_of_any_step_of_a_rotation_is_known_unless_it_trusts_what_is_distrusted() {
-        let of = |keyset: &Keyset| format!("{:x}", Sha256::digest(trust_bundle(keyset)));
+        let of = |keyset: &Keyset| sha256_hex(trust_bundle(keyset));
         let before = sample_keyset(&[("1", false)]);
         let during = sample_keyset(&[("1", false), ("2", false)]);
         let after = sample_keyset(&[("1", true), ("2", false)]);

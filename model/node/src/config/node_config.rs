@@ -4,11 +4,11 @@
 use super::{Agents, Containerd, Error, File, UnitFile};
 use crate::components::{Component, Flags};
 use crate::config::{Asset, Networking, Role};
+use crate::digest::sha256_hex;
 use crate::manifests::Pod;
 use crate::yaml::{MAX_BYTES, read_as, to_yaml};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// Format that this release writes. Readers accept this one and the one before.
@@ -269,9 +269,4 @@ pub(super) fn read_formatted<T: serde::de::DeserializeOwned>(
         });
     }
     read_as(text).map_err(unreadable)
-}
-
-/// sha256 of a text, hex.
-pub fn sha256_hex(text: &str) -> String {
-    format!("{:x}", Sha256::digest(text))
 }

@@ -81,6 +81,7 @@ spec! {
         pub disable: Option<bool>,
         /// True: names of ingresses are published too.
         pub watch_ingress: Option<bool>,
+        /// Publishes names of Services and Ingresses of this namespace only.
         pub watch_namespace: Option<String>,
         /// `dns-controller`, `external-dns` or `none`.
         pub provider: Option<String>,

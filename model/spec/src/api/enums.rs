@@ -12,6 +12,7 @@ pub enum InstanceGroupRole {
     Node,
     /// Lets operators in by SSH.
     Bastion,
+    /// Runs kube-apiserver without etcd.
     #[serde(rename = "APIServer")]
     ApiServer,
 }

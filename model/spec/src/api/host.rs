@@ -15,6 +15,7 @@ spec! {
         pub disabled: Option<bool>,
         /// Only on machines of these roles.
         pub roles: Vec<InstanceGroupRole>,
+        /// Units that its unit requires.
         pub requires: Vec<String>,
         /// Units it comes before.
         pub before: Vec<String>,

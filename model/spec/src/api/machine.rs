@@ -84,6 +84,7 @@ spec! {
     pub struct InstanceRequirementsSpec {
         pub cpu: Option<MinMaxSpec>,
         pub memory: Option<MinMaxSpec>,
+        /// Instance types that are never chosen.
         pub excluded_instance_types: Vec<String>,
     }
 

@@ -131,13 +131,14 @@ fn version_and_packages(
     }
 }
 
-/// URL and hash of the package that the spec sets for an architecture.
+/// URL and hash, in lower case, of the package that the spec sets for an architecture.
 fn user_package(packages: &PackagesConfig, arch: Arch) -> Option<(String, Option<String>)> {
     let (url, hash) = match arch {
         Arch::Amd64 => (&packages.url_amd64, &packages.hash_amd64),
         Arch::Arm64 => (&packages.url_arm64, &packages.hash_arm64),
     };
-    Some((url.clone()?, hash.clone()))
+    let hash = hash.as_ref().map(|hash| hash.to_ascii_lowercase());
+    Some((url.clone()?, hash))
 }
 
 /// The URL of a download in the file repository: the repository's URL with the path of the original URL.
@@ -149,8 +150,22 @@ fn mirrored_url(url: &str, repository: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{mirrored_url, remapped_image};
+    use super::{mirrored_url, remapped_image, user_package};
     use crate::api::assets::AssetsSpec;
+    use crate::api::containerd::PackagesConfig;
+    use node::config::Arch;
+    use node::digest::{is_sha256, sha256_hex};
+
+    #[test]
+    fn a_hash_in_upper_case_is_one_that_nodeup_takes() {
+        let packages = PackagesConfig {
+            url_amd64: Some("https://files.example.com/containerd.tar.gz".into()),
+            hash_amd64: Some(sha256_hex("x").to_ascii_uppercase()),
+            ..PackagesConfig::default()
+        };
+        let (_, hash) = user_package(&packages, Arch::Amd64).unwrap();
+        assert!(is_sha256(&hash.unwrap()));
+    }
 
     #[test]
     fn images_come_from_where_the_spec_wants_them() {

@@ -81,7 +81,7 @@ pub(crate) fn first_of(mut problems: Vec<Problem>) -> Vec<Problem> {
     let mut rest = Problem::error("", "there are more findings than are worth telling at once");
     rest.object = more.first().and_then(|problem| problem.object.clone());
     rest.place = untold.and_then(|problem| problem.place.clone());
-    problems.push(rest.hint("mend those that are told first, then look again"));
+    problems.push(rest.hint("correct these first, then repeat the command"));
     problems
 }
 

@@ -5,7 +5,7 @@ use full::objects::addon_objects;
 use node::addons::{
     ADDON_LABEL, CHANNEL_KEY, MANAGED_BY_LABEL, MANAGER, read_channel, read_manifest,
 };
-use node::config::sha256_hex;
+use node::digest::sha256_hex;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use test_support::expanded_with_fields;

@@ -3,7 +3,8 @@
 use cloud::facts::Facts;
 use engine::{Snapshot, plan};
 use full::objects::desired_objects;
-use node::config::{NODE_FORMAT, read_node_config, sha256_hex};
+use node::config::{NODE_FORMAT, read_node_config};
+use node::digest::sha256_hex;
 use node::yaml::MAX_BYTES;
 use spec::api::set::set_field;
 use spec::api::{Cluster, InstanceGroup, InstanceGroupRole};

@@ -104,7 +104,7 @@ fn formats_of_other_releases_are_refused_by_number() {
         .text;
     let newer = text.replace("\nformat: 1\n", "\nformat: 3\nfromTheFuture: true\n");
     assert_ne!(newer, text);
-    let hash = node::config::sha256_hex(&newer);
+    let hash = node::digest::sha256_hex(&newer);
     let error = read_node_config(&newer, &hash).unwrap_err();
     assert!(
         matches!(

@@ -5,7 +5,7 @@ use super::store::store_in;
 use crate::addons::round::AddonReconciler;
 use crate::log::{Log, RoleLog};
 use aws_client::store::{Expect, Store};
-use node::config::sha256_hex;
+use node::digest::sha256_hex;
 use node::report::{StageLine, Status};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};

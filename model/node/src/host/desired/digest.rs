@@ -1,6 +1,6 @@
 //! Digests of what units read at start.
 
-use crate::config::sha256_hex;
+use crate::digest::sha256_hex;
 use crate::host::{Error, HostObject, HostResource};
 use engine::Id;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(super) fn with_digests(all: Vec<HostResource>) -> Result<Vec<HostResource>, 
             let own = unit.content.clone().unwrap_or_default();
             let text: Vec<&str> = needed.map(String::as_str).chain([own.as_str()]).collect();
             unit.starts_with = if unit.enabled {
-                sha256_hex(&text.join("\n"))
+                sha256_hex(text.join("\n"))
             } else {
                 String::new()
             };

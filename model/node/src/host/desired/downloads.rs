@@ -1,6 +1,7 @@
 //! Desired downloads with their target paths, and the folder of tools.
 
-use crate::config::{Asset, DIRECTORY, NodeConfig, sha256_hex};
+use crate::config::{Asset, DIRECTORY, NodeConfig};
+use crate::digest::sha256_hex;
 use crate::host::{Download, Error, HostObject, InstallTarget, Link, Tools};
 use std::collections::BTreeMap;
 
