@@ -161,11 +161,11 @@ fn sha256_of(file: &Path) -> io::Result<String> {
 
 /// Architectures of all groups whose instances run nodeup: all but bastions.
 fn node_architectures(full: &FullSpec) -> Vec<Arch> {
-    let machines = full
+    let instances = full
         .groups
         .iter()
         .filter(|group| group.role != Role::Bastion);
-    let mut all: Vec<Arch> = machines.map(|group| group.arch).collect();
+    let mut all: Vec<Arch> = instances.map(|group| group.arch).collect();
     all.sort();
     all.dedup();
     all

@@ -241,11 +241,11 @@ mod tests {
             (b"xfs\0", Formattable::HalfMade),
             (b"\0\0\0\0", Formattable::HalfMade),
         ] {
-            let machine = TestHost::new(content, Some(0));
-            let error = machine.make_xfs(on).unwrap_err().to_string();
+            let host = TestHost::new(content, Some(0));
+            let error = host.make_xfs(on).unwrap_err().to_string();
             assert!(error.contains("no file system is made on"), "{error}");
-            assert!(!machine.ran_mkfs() && !machine.has_begun(), "{error}");
-            assert_eq!(fs::read(&machine.device).unwrap(), content);
+            assert!(!host.ran_mkfs() && !host.has_begun(), "{error}");
+            assert_eq!(fs::read(&host.device).unwrap(), content);
         }
     }
 
@@ -271,8 +271,8 @@ mod tests {
 
     #[test]
     fn a_name_that_leads_to_another_disk_by_now_is_not_formatted() {
-        let machine = TestHost::new(&[0; 4096], Some(0));
-        let other = machine.device.with_file_name("xvdg");
+        let host = TestHost::new(&[0; 4096], Some(0));
+        let other = host.device.with_file_name("xvdg");
         let new = NewFileSystem {
             disk: "vol-0a",
             kind: "xfs",
@@ -282,9 +282,9 @@ mod tests {
         };
         for now in [None, Some(other)] {
             let find = || Ok(now.clone());
-            let made = machine.host.make_file_system(&machine.device, find, &new);
+            let made = host.host.make_file_system(&host.device, find, &new);
             assert!(matches!(made, Err(Error::OtherDisk { .. })), "{made:?}");
         }
-        assert!(!machine.ran_mkfs());
+        assert!(!host.ran_mkfs());
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::retry::AttemptError;
 use anyhow::{Context, Error, anyhow};
-use aws_client::machine::Ec2QueryClient;
+use aws_client::ec2_query::Ec2QueryClient;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use node::bootstrap::{Binding, IDENTITY_HEADER, RefusalReply, SignedIdentity};
@@ -25,7 +25,7 @@ pub(crate) struct BootstrapClient<'a> {
     /// BootConfig from user data.
     pub boot: &'a BootConfig,
     /// Signs with the instance's role.
-    pub machine: &'a Ec2QueryClient,
+    pub ec2: &'a Ec2QueryClient,
     pub clock: fn() -> SystemTime,
 }
 
@@ -127,7 +127,7 @@ impl BootstrapClient<'_> {
         let trusted = self.boot.ca_certificates.as_deref().unwrap_or_default();
         let binding = Binding::for_request(body, &self.boot.cluster, trusted);
         let signed = self
-            .machine
+            .ec2
             .sign_identity(&binding.headers(), (self.clock)())
             .await
             .context("could not sign with the role of the instance")?;

@@ -102,7 +102,7 @@ async fn fetch_by_joining(
 ) -> anyhow::Result<FetchResult> {
     let endpoint = BootstrapClient {
         boot: &run.boot,
-        machine: &run.identified.machine,
+        ec2: &run.identified.ec2,
         clock: run.clock,
     };
     let attempt_log = stages.attempt_logger();

@@ -2,7 +2,7 @@
 
 use crate::facts;
 use anyhow::Context;
-use aws_client::machine::Ec2QueryClient;
+use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::{Clients, Imds};
 use node::config::{BootConfig, InstanceFacts};
 use std::fs;
@@ -16,7 +16,7 @@ pub struct InstanceIdentity {
     /// AWS clients with the credentials of the instance's role.
     pub clients: Clients,
     /// Signs requests with the instance's role.
-    pub machine: Ec2QueryClient,
+    pub ec2: Ec2QueryClient,
 }
 
 pub async fn identify_instance(boot: &BootConfig) -> anyhow::Result<InstanceIdentity> {
@@ -28,7 +28,7 @@ pub async fn identify_instance(boot: &BootConfig) -> anyhow::Result<InstanceIden
     let zone = imds.get("meta-data/placement/availability-zone").await?;
     let region = imds.region().await?;
     let clients = Clients::load(region.as_deref(), None).await;
-    let machine = Ec2QueryClient::new(&clients, &imds).await?;
+    let ec2 = Ec2QueryClient::new(&clients, &imds).await?;
     let os_release = read_file("/etc/os-release").context("could not read /etc/os-release")?;
     let status = read_file("/proc/self/status").unwrap_or_default();
     let host = InstanceFacts {
@@ -41,11 +41,7 @@ pub async fn identify_instance(boot: &BootConfig) -> anyhow::Result<InstanceIden
         restrict_oom_score_adj: !facts::may_lower_oom_score(&status),
         conntrack_max_fixed: conntrack_max_is_fixed(),
     };
-    Ok(InstanceIdentity {
-        host,
-        clients,
-        machine,
-    })
+    Ok(InstanceIdentity { host, clients, ec2 })
 }
 
 fn read_file(path: &str) -> std::io::Result<String> {

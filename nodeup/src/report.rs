@@ -57,7 +57,7 @@ pub async fn send_report(
     let Some(base) = &boot.config_base else {
         let endpoint = BootstrapClient {
             boot,
-            machine: &identified.machine,
+            ec2: &identified.ec2,
             clock: run.clock,
         };
         let post = || async { endpoint.post_body(REPORT_PATH, &body).await.map(drop) };

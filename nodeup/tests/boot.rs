@@ -23,19 +23,19 @@ fn start_worker_fixture(script: Vec<ScriptedAnswer>) -> (TestInstance, FakeEndpo
 
 fn worker_with(script: Vec<ScriptedAnswer>, name: Option<&str>) -> (TestInstance, FakeEndpoint) {
     let authority = mint_authority();
-    let mut machine = TestInstance::new_worker(&authority, &[]);
-    let endpoint = FakeEndpoint::start(authority, &machine.stored.text, script, name);
+    let mut instance = TestInstance::new_worker(&authority, &[]);
+    let endpoint = FakeEndpoint::start(authority, &instance.stored.text, script, name);
     // The name differs from the one in the certificate, as with a load balancer.
     let server = format!("https://localhost:{}", endpoint.address.port());
-    machine.boot.bootstrap_servers = vec![server];
-    machine.write_boot();
-    (machine, endpoint)
+    instance.boot.bootstrap_servers = vec![server];
+    instance.write_boot();
+    (instance, endpoint)
 }
 
 #[test]
 fn a_worker_joins_becomes_a_node_and_says_so() {
-    let (machine, endpoint) = start_worker_fixture(Vec::new());
-    let ran = machine.run(&[]);
+    let (instance, endpoint) = start_worker_fixture(Vec::new());
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
     let outline = STAGES
         .iter()
@@ -45,19 +45,19 @@ fn a_worker_joins_becomes_a_node_and_says_so() {
 
     let joins = endpoint.join_requests();
     assert_eq!(joins.len(), 1);
-    assert_eq!(joins[0].node_config, machine.stored.sha256);
-    let kept = fs::read_to_string(machine.host_path("opt/kctl/node-config.yaml")).unwrap();
-    assert_eq!(kept, machine.stored.text);
+    assert_eq!(joins[0].node_config, instance.stored.sha256);
+    let kept = fs::read_to_string(instance.host_path("opt/kctl/node-config.yaml")).unwrap();
+    assert_eq!(kept, instance.stored.text);
     assert_eq!(
-        fs::read(machine.host_path("usr/local/bin/kubelet")).unwrap(),
+        fs::read(instance.host_path("usr/local/bin/kubelet")).unwrap(),
         b"kubelet"
     );
     assert_eq!(
-        fs::read(machine.host_path("usr/bin/ctr")).unwrap(),
+        fs::read(instance.host_path("usr/bin/ctr")).unwrap(),
         b"bin/ctr"
     );
     let pem =
-        fs::read_to_string(machine.host_path("var/lib/kubelet/pki/kubelet-client-current.pem"));
+        fs::read_to_string(instance.host_path("var/lib/kubelet/pki/kubelet-client-current.pem"));
     assert!(pem.unwrap().contains("PRIVATE KEY"));
 
     let reports = endpoint.boot_reports();
@@ -77,24 +77,24 @@ fn a_worker_joins_becomes_a_node_and_says_so() {
 
 #[test]
 fn a_node_that_starts_again_asks_nobody_and_changes_nothing() {
-    let (mut machine, endpoint) = start_worker_fixture(Vec::new());
-    assert_eq!(machine.run(&[]).exit_code, Some(0));
-    let before = machine.file_tree();
-    let ran = machine.run(&[]);
+    let (mut instance, endpoint) = start_worker_fixture(Vec::new());
+    assert_eq!(instance.run(&[]).exit_code, Some(0));
+    let before = instance.file_tree();
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
     assert_eq!(endpoint.join_requests().len(), 1);
     assert_eq!(endpoint.boot_reports()[1].changes, 0);
-    assert_eq!(machine.file_tree(), before);
+    assert_eq!(instance.file_tree(), before);
 
     // The same without any control plane, mirror or package server.
-    machine.boot.bootstrap_servers = vec!["https://127.0.0.1:1".into()];
-    machine.write_boot();
-    let ran = machine.run(&[]);
+    instance.boot.bootstrap_servers = vec!["https://127.0.0.1:1".into()];
+    instance.write_boot();
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
     // No file here contains the name of the control plane, so another name changes nothing.
-    assert_eq!(machine.file_tree(), before);
+    assert_eq!(instance.file_tree(), before);
     assert!(
-        machine
+        instance
             .downloads
             .iter()
             .all(|server| server.request_count() == 1)
@@ -114,8 +114,8 @@ fn what_may_be_otherwise_later_is_asked_again_and_each_cause_is_told_once() {
         ScriptedAnswer::Proxy("502 Bad Gateway"),
         ready,
     ];
-    let (machine, endpoint) = start_worker_fixture(script);
-    let ran = machine.run(&[]);
+    let (instance, endpoint) = start_worker_fixture(script);
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
     let causes = ran.failure_causes("fetch");
     assert_eq!(causes.len(), 3, "{causes:#?}");
@@ -128,8 +128,8 @@ fn what_may_be_otherwise_later_is_asked_again_and_each_cause_is_told_once() {
 #[test]
 fn a_refusal_for_good_is_told_on_the_console_and_in_the_report() {
     let refusal = ScriptedAnswer::Refusal("403 Forbidden", "i-0abc is of group other", false);
-    let (machine, endpoint) = start_worker_fixture(vec![refusal]);
-    let ran = machine.run(&[]);
+    let (instance, endpoint) = start_worker_fixture(vec![refusal]);
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(1));
     assert!(ran.failure_causes("fetch")[0].contains("i-0abc is of group other"));
     let report = &endpoint.boot_reports()[0];
@@ -140,24 +140,24 @@ fn a_refusal_for_good_is_told_on_the_console_and_in_the_report() {
 #[test]
 fn a_configuration_with_another_hash_is_refused_whoever_sends_it() {
     let authority = mint_authority();
-    let mut machine = TestInstance::new_worker(&authority, &[]);
-    let other = machine.stored.text.clone() + "\n";
+    let mut instance = TestInstance::new_worker(&authority, &[]);
+    let other = instance.stored.text.clone() + "\n";
     let endpoint = FakeEndpoint::start(authority, &other, Vec::new(), None);
-    machine.boot.bootstrap_servers = vec![endpoint.url()];
-    machine.write_boot();
-    let ran = machine.run(&[]);
+    instance.boot.bootstrap_servers = vec![endpoint.url()];
+    instance.write_boot();
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(1));
     assert!(
         ran.failure_causes("verify")[0].contains("user data names"),
         "{ran:#?}"
     );
-    assert!(!machine.host_path("opt/kctl/node-config.yaml").exists());
+    assert!(!instance.host_path("opt/kctl/node-config.yaml").exists());
     assert!(endpoint.boot_reports()[0].error.is_some());
 }
 
 /// Runs nodeup until it logs the given cause.
-fn first_cause(machine: &TestInstance) -> String {
-    let mut nodeup = machine.start_nodeup(&[]);
+fn first_cause(instance: &TestInstance) -> String {
+    let mut nodeup = instance.start_nodeup(&[]);
     let lines = BufReader::new(nodeup.stderr.take().unwrap()).lines();
     let cause = lines
         .map_while(Result::ok)
@@ -170,65 +170,65 @@ fn first_cause(machine: &TestInstance) -> String {
 #[test]
 fn an_endpoint_that_is_not_the_clusters_is_told_nothing() {
     // First another name under the same authority, then the same name under another authority.
-    let (machine, endpoint) = worker_with(Vec::new(), Some("kubernetes"));
-    let cause = first_cause(&machine);
+    let (instance, endpoint) = worker_with(Vec::new(), Some("kubernetes"));
+    let cause = first_cause(&instance);
     assert!(cause.contains("certificate"), "{cause}");
     assert_eq!(endpoint.join_requests().len(), 0);
 
-    let (mut machine, endpoint) = start_worker_fixture(Vec::new());
-    machine.boot.ca_certificates = Some(node::pki::trust_bundle(&mint_authority()));
-    machine.write_boot();
-    let cause = first_cause(&machine);
+    let (mut instance, endpoint) = start_worker_fixture(Vec::new());
+    instance.boot.ca_certificates = Some(node::pki::trust_bundle(&mint_authority()));
+    instance.write_boot();
+    let cause = first_cause(&instance);
     assert!(cause.contains("certificate"), "{cause}");
     assert_eq!(endpoint.join_requests().len(), 0);
 }
 
 #[test]
-fn a_machine_that_dies_while_joining_asks_for_the_same_keys_again() {
+fn an_instance_that_dies_while_joining_asks_for_the_same_keys_again() {
     let busy = ScriptedAnswer::Refusal("503 Service Unavailable", "busy", true);
-    let (machine, _endpoint) = start_worker_fixture(vec![busy]);
-    first_cause(&machine);
-    let keys = |machine: &TestInstance| {
+    let (instance, _endpoint) = start_worker_fixture(vec![busy]);
+    first_cause(&instance);
+    let keys = |instance: &TestInstance| {
         ["kubelet", "kube-proxy"]
-            .map(|of| fs::read(machine.host_path(&format!("opt/kctl/keys/{of}.key"))).unwrap())
+            .map(|of| fs::read(instance.host_path(&format!("opt/kctl/keys/{of}.key"))).unwrap())
     };
-    let before = keys(&machine);
-    assert_eq!(machine.run(&[]).exit_code, Some(0));
-    assert_eq!(keys(&machine), before);
+    let before = keys(&instance);
+    assert_eq!(instance.run(&[]).exit_code, Some(0));
+    assert_eq!(keys(&instance), before);
 }
 
 #[test]
 fn killed_anywhere_it_ends_as_the_same_node() {
-    let (machine, endpoint) = start_worker_fixture(Vec::new());
+    let (instance, endpoint) = start_worker_fixture(Vec::new());
     for pause in [5, 30, 80, 150, 250, 400, 700, 1000] {
-        let mut nodeup = machine.start_nodeup(&[]);
+        let mut nodeup = instance.start_nodeup(&[]);
         sleep(Duration::from_millis(pause));
         nodeup.kill().unwrap();
         nodeup.wait().unwrap();
     }
-    let ran = machine.run(&[]);
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
-    let again = machine.run(&[]);
+    let again = instance.run(&[]);
     assert_eq!(again.exit_code, Some(0), "{again:#?}");
     assert_eq!(endpoint.boot_reports().last().unwrap().changes, 0);
 }
 
 #[test]
 fn a_control_plane_takes_everything_from_its_store() {
-    let machine = TestInstance::control_plane();
+    let instance = TestInstance::control_plane();
     for changes in [true, false] {
-        let ran = machine.run(&[]);
+        let ran = instance.run(&[]);
         assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
-        let report = fs::read(machine.store_path(&report_key("i-0abc"))).unwrap();
+        let report = fs::read(instance.store_path(&report_key("i-0abc"))).unwrap();
         let report: BootReport = serde_json::from_slice(&report).unwrap();
         assert_eq!(finished_stages(&report.stages), STAGES);
         assert_eq!(report.changes > 0, changes, "{report:#?}");
     }
     assert_eq!(
-        fs::read(machine.host_path("opt/kctl/protokube")).unwrap(),
+        fs::read(instance.host_path("opt/kctl/protokube")).unwrap(),
         b"protokube"
     );
-    let server = machine.host_path("srv/kubernetes/kube-apiserver/server.crt");
+    let server = instance.host_path("srv/kubernetes/kube-apiserver/server.crt");
     assert!(
         fs::read_to_string(server)
             .unwrap()
@@ -239,8 +239,8 @@ fn a_control_plane_takes_everything_from_its_store() {
 /// Paths where kubelet and other programs look for passwords of image registries.
 const DOCKER_CONFIGS: [&str; 2] = ["var/lib/kubelet/config.json", "root/.docker/config.json"];
 
-fn file_mode(machine: &TestInstance, path: &str) -> u32 {
-    fs::metadata(machine.host_path(path))
+fn file_mode(instance: &TestInstance, path: &str) -> u32 {
+    fs::metadata(instance.host_path(path))
         .unwrap()
         .permissions()
         .mode()
@@ -250,7 +250,7 @@ fn file_mode(machine: &TestInstance, path: &str) -> u32 {
 #[test]
 fn a_control_plane_takes_the_users_secrets_from_its_store_and_shows_them_nowhere() {
     const ENCRYPTION: &str = "srv/kubernetes/kube-apiserver/encryptionconfig.yaml";
-    let machine = TestInstance::control_plane().with_config(|config| {
+    let instance = TestInstance::control_plane().with_config(|config| {
         config.docker_config = true;
         let control_plane = config.control_plane.as_mut().unwrap();
         let api_server = control_plane.static_pods.get_mut("kube-apiserver").unwrap();
@@ -259,10 +259,10 @@ fn a_control_plane_takes_the_users_secrets_from_its_store_and_shows_them_nowhere
     });
     let put = |name: &str, text: &str| {
         let object = write_stored(&Secret::new(text));
-        machine.put_object(&stored_path(name), object.reveal().as_bytes());
+        instance.put_object(&stored_path(name), object.reveal().as_bytes());
     };
     put("dockerconfig", PASSWORDS);
-    let ran = machine.run(&[]);
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(1));
     let cause = ran.failure_causes("build")[0];
     assert!(
@@ -271,22 +271,22 @@ fn a_control_plane_takes_the_users_secrets_from_its_store_and_shows_them_nowhere
     );
 
     put("encryptionconfig", "keys: c3dvcmRmaXNo");
-    let dry = machine.run(&["--dry-run"]);
+    let dry = instance.run(&["--dry-run"]);
     assert!(dry.stdout.contains(ENCRYPTION), "{}", dry.stdout);
-    let ran = machine.run(&[]);
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
-    let kept = |path: &str| fs::read_to_string(machine.host_path(path)).unwrap();
+    let kept = |path: &str| fs::read_to_string(instance.host_path(path)).unwrap();
     assert_eq!(
-        (kept(ENCRYPTION).as_str(), file_mode(&machine, ENCRYPTION)),
+        (kept(ENCRYPTION).as_str(), file_mode(&instance, ENCRYPTION)),
         ("keys: c3dvcmRmaXNo", 0o400)
     );
     for path in DOCKER_CONFIGS {
         assert_eq!(
-            (kept(path).as_str(), file_mode(&machine, path)),
+            (kept(path).as_str(), file_mode(&instance, path)),
             (PASSWORDS, 0o400)
         );
     }
-    let report = fs::read_to_string(machine.store_path(&report_key("i-0abc"))).unwrap();
+    let report = fs::read_to_string(instance.store_path(&report_key("i-0abc"))).unwrap();
     assert!(
         ![report, dry.stdout, format!("{ran:?}")]
             .concat()
@@ -294,7 +294,7 @@ fn a_control_plane_takes_the_users_secrets_from_its_store_and_shows_them_nowhere
     );
     // A replaced secret arrives with the next run.
     put("encryptionconfig", "keys: others");
-    assert_eq!(machine.run(&[]).exit_code, Some(0));
+    assert_eq!(instance.run(&[]).exit_code, Some(0));
     assert_eq!(kept(ENCRYPTION), "keys: others");
 }
 
@@ -302,22 +302,22 @@ fn a_control_plane_takes_the_users_secrets_from_its_store_and_shows_them_nowhere
 fn a_worker_gets_passwords_of_registries_with_its_certificates_and_asks_again_only_if_they_are_gone()
  {
     let authority = mint_authority();
-    let mut machine =
+    let mut instance =
         TestInstance::new_worker(&authority, &[]).with_config(|config| config.docker_config = true);
-    let endpoint = FakeEndpoint::start(authority, &machine.stored.text, Vec::new(), None);
-    machine.boot.bootstrap_servers = vec![endpoint.url()];
-    machine.write_boot();
-    let ran = machine.run(&[]);
+    let endpoint = FakeEndpoint::start(authority, &instance.stored.text, Vec::new(), None);
+    instance.boot.bootstrap_servers = vec![endpoint.url()];
+    instance.write_boot();
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
     assert!(!format!("{ran:?}{:?}", endpoint.boot_reports()).contains("c3dvcmRmaXNo"));
     for path in DOCKER_CONFIGS {
-        let kept = fs::read_to_string(machine.host_path(path)).unwrap();
+        let kept = fs::read_to_string(instance.host_path(path)).unwrap();
         assert_eq!(
-            (kept.as_str(), file_mode(&machine, path)),
+            (kept.as_str(), file_mode(&instance, path)),
             (PASSWORDS, 0o400)
         );
     }
-    assert_eq!(machine.run(&[]).exit_code, Some(0));
+    assert_eq!(instance.run(&[]).exit_code, Some(0));
     assert_eq!(
         (
             endpoint.join_requests().len(),
@@ -325,23 +325,23 @@ fn a_worker_gets_passwords_of_registries_with_its_certificates_and_asks_again_on
         ),
         (1, 0)
     );
-    fs::remove_file(machine.host_path(DOCKER_CONFIGS[0])).unwrap();
-    assert_eq!(machine.run(&[]).exit_code, Some(0));
+    fs::remove_file(instance.host_path(DOCKER_CONFIGS[0])).unwrap();
+    assert_eq!(instance.run(&[]).exit_code, Some(0));
     assert_eq!(endpoint.join_requests().len(), 2);
-    let kept = fs::read_to_string(machine.host_path(DOCKER_CONFIGS[0])).unwrap();
+    let kept = fs::read_to_string(instance.host_path(DOCKER_CONFIGS[0])).unwrap();
     assert_eq!(kept, PASSWORDS);
 }
 
 #[test]
 fn a_binary_with_another_hash_in_the_store_does_not_run() {
-    let machine = TestInstance::control_plane();
-    let key = node::config::agent_key("protokube", &machine.config.agents.protokube[0]);
-    machine.put_object(&key, b"malice");
-    let ran = machine.run(&[]);
+    let instance = TestInstance::control_plane();
+    let key = node::config::agent_key("protokube", &instance.config.agents.protokube[0]);
+    instance.put_object(&key, b"malice");
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(1));
     assert!(ran.failure_causes("apply")[0].contains(&key), "{ran:#?}");
-    assert!(!machine.host_path("opt/kctl/protokube").exists());
-    let report = fs::read_to_string(machine.store_path(&report_key("i-0abc"))).unwrap();
+    assert!(!instance.host_path("opt/kctl/protokube").exists());
+    let report = fs::read_to_string(instance.store_path(&report_key("i-0abc"))).unwrap();
     assert!(report.contains(&key));
     // Objects that do not depend on it were applied anyway and are listed.
     assert!(report.contains("certificate//"), "{report}");
@@ -349,9 +349,9 @@ fn a_binary_with_another_hash_in_the_store_does_not_run() {
 
 #[test]
 fn a_dry_run_shows_the_plan_and_changes_nothing() {
-    let machine = TestInstance::control_plane();
-    let before = machine.file_tree();
-    let ran = machine.run(&["--dry-run"]);
+    let instance = TestInstance::control_plane();
+    let before = instance.file_tree();
+    let ran = instance.run(&["--dry-run"]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
     let plan: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(
@@ -359,31 +359,31 @@ fn a_dry_run_shows_the_plan_and_changes_nothing() {
         "{plan:#}"
     );
     assert!(!ran.stdout.contains("PRIVATE KEY"));
-    assert_eq!(machine.file_tree(), before);
-    assert!(!machine.store_path(&report_key("i-0abc")).exists());
+    assert_eq!(instance.file_tree(), before);
+    assert!(!instance.store_path(&report_key("i-0abc")).exists());
 
     // A worker gets its NodeConfig by joining, which is a change.
-    let (machine, endpoint) = start_worker_fixture(Vec::new());
-    let before = machine.file_tree();
-    let ran = machine.run(&["--dry-run"]);
+    let (instance, endpoint) = start_worker_fixture(Vec::new());
+    let before = instance.file_tree();
+    let ran = instance.run(&["--dry-run"]);
     assert_eq!(ran.exit_code, Some(1));
     assert!(ran.last_line().1.contains("has not joined"), "{ran:#?}");
     assert_eq!(
-        (machine.file_tree(), endpoint.join_requests().len()),
+        (instance.file_tree(), endpoint.join_requests().len()),
         (before, 0)
     );
-    assert_eq!(machine.run(&[]).exit_code, Some(0));
-    let ran = machine.run(&["--dry-run"]);
+    assert_eq!(instance.run(&[]).exit_code, Some(0));
+    let ran = instance.run(&["--dry-run"]);
     let plan: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(plan["steps"].as_object().unwrap().is_empty(), "{plan:#}");
 }
 
 #[test]
 fn what_user_data_names_and_the_store_does_not_have_is_named() {
-    let mut machine = TestInstance::control_plane();
-    machine.boot.node_config = "0".repeat(64);
-    machine.write_boot();
-    let ran = machine.run(&[]);
+    let mut instance = TestInstance::control_plane();
+    instance.boot.node_config = "0".repeat(64);
+    instance.write_boot();
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(1));
     assert!(
         ran.failure_causes("fetch")[0].contains("nodeupconfig-000"),
@@ -393,10 +393,10 @@ fn what_user_data_names_and_the_store_does_not_have_is_named() {
 
 #[test]
 fn a_configuration_of_another_group_is_refused() {
-    let mut machine = TestInstance::control_plane();
-    machine.boot.cluster = "b.example.com".into();
-    machine.write_boot();
-    let ran = machine.run(&["--dry-run"]);
+    let mut instance = TestInstance::control_plane();
+    instance.boot.cluster = "b.example.com".into();
+    instance.write_boot();
+    let ran = instance.run(&["--dry-run"]);
     let (last, detail) = ran.last_line();
     assert_eq!(last, "verify failed");
     assert!(detail.contains("of a.example.com, not to"), "{detail}");
@@ -404,70 +404,71 @@ fn a_configuration_of_another_group_is_refused() {
 
 #[test]
 fn user_data_of_a_newer_release_is_refused_by_number() {
-    let mut machine = TestInstance::control_plane();
-    machine.boot.format = 7;
-    machine.write_boot();
-    let ran = machine.run(&[]);
+    let mut instance = TestInstance::control_plane();
+    instance.boot.format = 7;
+    instance.write_boot();
+    let ran = instance.run(&[]);
     assert_eq!(ran.outline(), ["identify started"]);
     assert!(ran.last_line().1.contains("format 7"), "{ran:#?}");
 }
 
 #[test]
 fn a_bucket_that_does_not_let_us_yet_is_waited_for() {
-    let mut machine = TestInstance::control_plane();
-    let bucket = support::s3::start_s3(&machine.store_path(""), 2);
-    machine.boot.config_base = Some("s3://store".into());
-    machine.write_boot();
-    machine.environment.push(("AWS_ENDPOINT_URL_S3", bucket));
-    let ran = machine.run(&[]);
+    let mut instance = TestInstance::control_plane();
+    let bucket = support::s3::start_s3(&instance.store_path(""), 2);
+    instance.boot.config_base = Some("s3://store".into());
+    instance.write_boot();
+    instance.environment.push(("AWS_ENDPOINT_URL_S3", bucket));
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
     let causes = ran.failure_causes("fetch");
     assert_eq!(causes.len(), 1, "{causes:#?}");
     assert!(causes[0].contains("denied") && causes[0].contains("s3:GetObject"));
     assert_eq!(
-        fs::read(machine.host_path("opt/kctl/protokube")).unwrap(),
+        fs::read(instance.host_path("opt/kctl/protokube")).unwrap(),
         b"protokube"
     );
-    assert!(machine.store_path(&report_key("i-0abc")).exists());
+    assert!(instance.store_path(&report_key("i-0abc")).exists());
 }
 
 #[test]
 fn one_download_that_is_nowhere_keeps_nothing_else_back() {
-    let (machine, endpoint) = start_worker_fixture(Vec::new());
-    let crictl = machine
+    let (instance, endpoint) = start_worker_fixture(Vec::new());
+    let crictl = instance
         .config
         .assets
         .iter()
         .position(|asset| asset.name == "crictl");
-    machine.downloads[crictl.unwrap()].set_next_behaviour(Behaviour::Status("404 Not Found"), 1);
-    let ran = machine.run(&[]);
+    instance.downloads[crictl.unwrap()].set_next_behaviour(Behaviour::Status("404 Not Found"), 1);
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(1));
     let report = endpoint.boot_reports().remove(0);
     let error = report.error.unwrap();
     assert!(error.contains("crictl") && error.contains("404"), "{error}");
-    let started = fs::read_to_string(machine.folder.path().join("programs/started")).unwrap();
+    let started = fs::read_to_string(instance.folder.path().join("programs/started")).unwrap();
     assert!(started.contains("kubelet.service"), "{started}");
-    assert_eq!(machine.run(&[]).exit_code, Some(0));
+    assert_eq!(instance.run(&[]).exit_code, Some(0));
 }
 
 #[test]
 fn what_ends_soon_is_renewed_with_the_same_key_and_is_no_reason_to_wait() {
-    let (mut machine, endpoint) = start_worker_fixture(Vec::new());
-    assert_eq!(machine.run(&[]).exit_code, Some(0));
-    let client = |machine: &TestInstance, unit: &str| {
-        fs::read_to_string(machine.host_path(&format!("var/lib/kube-proxy/client.{unit}"))).unwrap()
+    let (mut instance, endpoint) = start_worker_fixture(Vec::new());
+    assert_eq!(instance.run(&[]).exit_code, Some(0));
+    let client = |instance: &TestInstance, unit: &str| {
+        fs::read_to_string(instance.host_path(&format!("var/lib/kube-proxy/client.{unit}")))
+            .unwrap()
     };
-    let (key, good) = (client(&machine, "key"), client(&machine, "crt"));
+    let (key, good) = (client(&instance, "key"), client(&instance, "crt"));
     let soon = endpoint.certificate_of_hours("system:kube-proxy", &key, 10);
-    machine.write_file("var/lib/kube-proxy/client.crt", &soon);
+    instance.write_file("var/lib/kube-proxy/client.crt", &soon);
 
     // Nothing can renew the certificate: nodeup does not wait, restarts nothing and logs the cause.
-    let servers = std::mem::take(&mut machine.boot.bootstrap_servers);
-    machine.boot.bootstrap_servers = vec!["https://127.0.0.1:1".into()];
-    machine.write_boot();
-    let started = machine.folder.path().join("programs/started");
+    let servers = std::mem::take(&mut instance.boot.bootstrap_servers);
+    instance.boot.bootstrap_servers = vec!["https://127.0.0.1:1".into()];
+    instance.write_boot();
+    let started = instance.folder.path().join("programs/started");
     let before = fs::read(&started).unwrap();
-    let ran = machine.run(&[]);
+    let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(1));
     assert!(
         ran.failure_causes("fetch")
@@ -480,18 +481,18 @@ fn what_ends_soon_is_renewed_with_the_same_key_and_is_no_reason_to_wait() {
         ran.failure_causes("apply")[0].contains("kube-proxy"),
         "{ran:#?}"
     );
-    assert_eq!(client(&machine, "crt"), soon);
+    assert_eq!(client(&instance, "crt"), soon);
     assert_eq!(fs::read(&started).unwrap(), before);
 
     // On a running instance only the certificate is renewed; other differences stay.
-    machine.boot.bootstrap_servers = servers;
-    machine.write_boot();
-    machine.write_file("etc/containerd/config.toml", "another's");
-    assert_eq!(machine.run(&["--certificates"]).exit_code, Some(0));
-    assert_eq!(client(&machine, "key"), key);
-    assert!(![good, soon].contains(&client(&machine, "crt")));
+    instance.boot.bootstrap_servers = servers;
+    instance.write_boot();
+    instance.write_file("etc/containerd/config.toml", "another's");
+    assert_eq!(instance.run(&["--certificates"]).exit_code, Some(0));
+    assert_eq!(client(&instance, "key"), key);
+    assert!(![good, soon].contains(&client(&instance, "crt")));
     assert_eq!(endpoint.boot_reports().last().unwrap().changes, 1);
-    let other = fs::read_to_string(machine.host_path("etc/containerd/config.toml")).unwrap();
+    let other = fs::read_to_string(instance.host_path("etc/containerd/config.toml")).unwrap();
     assert_eq!(other, "another's");
     assert_eq!(fs::read(&started).unwrap(), before);
 }

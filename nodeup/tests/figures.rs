@@ -18,17 +18,17 @@ const PROGRAM: usize = 40 << 20;
 #[ignore = "a measurement"]
 fn measure_boot() {
     let authority = mint_authority();
-    let mut machine = TestInstance::worker_with(&authority, &[], PROGRAM);
-    let endpoint = FakeEndpoint::start(authority, &machine.stored.text, Vec::new(), None);
-    machine.boot.bootstrap_servers = vec![endpoint.url()];
-    machine.write_boot();
+    let mut instance = TestInstance::worker_with(&authority, &[], PROGRAM);
+    let endpoint = FakeEndpoint::start(authority, &instance.stored.text, Vec::new(), None);
+    instance.boot.bootstrap_servers = vec![endpoint.url()];
+    instance.write_boot();
 
     let start = cpu_of_children();
-    let first = peak_memory_kb(machine.start_nodeup(&[]));
+    let first = peak_memory_kb(instance.start_nodeup(&[]));
     let after_first = cpu_of_children();
-    let second = peak_memory_kb(machine.start_nodeup(&[]));
+    let second = peak_memory_kb(instance.start_nodeup(&[]));
     let after_second = cpu_of_children();
-    install_with_tools(&machine);
+    install_with_tools(&instance);
     let after_hand = cpu_of_children();
     println!(
         "first boot {:.2} s CPU, {first} kB at most; second {:.2} s CPU, {second} kB; by hand {:.2} s CPU",
@@ -67,10 +67,10 @@ fn cpu_of_children() -> f64 {
 }
 
 /// Does the same downloads, checksums and unpacking with standard tools.
-fn install_with_tools(machine: &TestInstance) {
-    let folder = machine.folder.path().join("by-hand");
+fn install_with_tools(instance: &TestInstance) {
+    let folder = instance.folder.path().join("by-hand");
     fs::create_dir(&folder).unwrap();
-    for asset in &machine.config.assets {
+    for asset in &instance.config.assets {
         let (name, url) = (&asset.name, &asset.urls[0]);
         let archive = matches!(name.as_str(), "containerd" | "cni-plugins" | "crictl");
         let unpack = if archive { "tar -xzf" } else { "install" };

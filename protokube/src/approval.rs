@@ -5,7 +5,7 @@ use crate::limited_log::LimitedLog;
 use crate::log::Log;
 use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
-use aws_client::machine::{Ec2QueryClient, Instance};
+use aws_client::ec2_query::{Ec2QueryClient, Instance};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest as Request;
 use kube::api::{ListParams, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -40,7 +40,7 @@ type ApprovalLog = LimitedLog<(String, bool)>;
 /// that one Node does not block others.
 pub async fn approve_requests(
     client: Client,
-    machine: Ec2QueryClient,
+    ec2: Ec2QueryClient,
     cluster: &str,
     log: &Log,
 ) -> anyhow::Result<()> {
@@ -59,8 +59,7 @@ pub async fn approve_requests(
             since.is_none_or(|since| since.elapsed() >= AGAIN)
         });
         let due: Vec<&Request> = due.collect();
-        for (request, why) in approve_due(&requests, &machine, cluster, &due, &decision_log).await?
-        {
+        for (request, why) in approve_due(&requests, &ec2, cluster, &due, &decision_log).await? {
             let known = left_alone.insert(request.name_any(), Instant::now());
             if known.is_none() {
                 log_decision(
@@ -85,7 +84,7 @@ pub async fn approve_requests(
 /// Approves the requests that EC2 confirms. Returns the others with the reasons.
 async fn approve_due<'a>(
     requests: &Api<Request>,
-    machine: &Ec2QueryClient,
+    ec2: &Ec2QueryClient,
     cluster: &str,
     due: &[&'a Request],
     decision_log: &ApprovalLog,
@@ -94,7 +93,7 @@ async fn approve_due<'a>(
         .iter()
         .filter_map(|request| to_kubelet_request(request).instance().ok());
     let ids: BTreeSet<&str> = ids.collect();
-    let answer = describe_instances(machine, &ids.into_iter().collect::<Vec<_>>()).await?;
+    let answer = describe_instances(ec2, &ids.into_iter().collect::<Vec<_>>()).await?;
     let mut left = Vec::new();
     for request in due {
         match check_request(request, &answer, cluster) {
@@ -109,12 +108,12 @@ async fn approve_due<'a>(
 }
 
 async fn describe_instances(
-    machine: &Ec2QueryClient,
+    ec2: &Ec2QueryClient,
     ids: &[&str],
 ) -> anyhow::Result<BTreeMap<String, Instance>> {
     let mut found = BTreeMap::new();
     for ids in ids.chunks(BATCH_SIZE) {
-        let instances = machine.describe_instances(&[("instance-id", ids)]).await?;
+        let instances = ec2.describe_instances(&[("instance-id", ids)]).await?;
         found.extend(instances.into_iter().map(|one| (one.id.clone(), one)));
     }
     Ok(found)

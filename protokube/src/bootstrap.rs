@@ -18,7 +18,7 @@ pub use nodes::{ApiNodes, NodeLookup};
 use crate::identity::Clock;
 use crate::log::Log;
 use anyhow::Context as _;
-use aws_client::machine::Ec2QueryClient;
+use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::store::Store;
 use node::pki::Keyset;
 use std::net::SocketAddr;
@@ -50,7 +50,7 @@ pub struct EndpointContext {
     /// The keyset `kubernetes-ca`, which signs.
     pub authority: Arc<Keyset>,
     /// Client of STS and EC2.
-    pub machine: Ec2QueryClient,
+    pub ec2: Ec2QueryClient,
     /// State store at the cluster's base.
     pub store: Store,
     /// Looks Nodes up in the API.
@@ -84,7 +84,7 @@ pub async fn serve_endpoint_on(
 }
 
 /// The account of this instance according to STS.
-pub async fn read_account(machine: &Ec2QueryClient) -> anyhow::Result<String> {
-    let signed = machine.sign_identity(&[], SystemTime::now()).await?;
-    Ok(machine.identify_caller(&signed.headers).await?.account)
+pub async fn read_account(ec2: &Ec2QueryClient) -> anyhow::Result<String> {
+    let signed = ec2.sign_identity(&[], SystemTime::now()).await?;
+    Ok(ec2.identify_caller(&signed.headers).await?.account)
 }

@@ -7,7 +7,7 @@ use crate::probe::Probe;
 use crate::readiness::ApiReadiness;
 use anyhow::{Context, bail};
 use aws_client::Clients;
-use aws_client::machine::Ec2QueryClient;
+use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::store::Store;
 use host::{Host, LocalSystem};
 use node::config::{BootConfig, NodeConfig, read_boot_config, read_node_config};
@@ -30,7 +30,7 @@ pub struct DaemonState {
     pub address: IpAddr,
     pub clients: Clients,
     /// Client of EC2 and STS.
-    pub machine: Arc<Ec2QueryClient>,
+    pub ec2: Arc<Ec2QueryClient>,
     /// State store at the cluster's base.
     pub store: Store,
     /// Access to the instance.
@@ -94,7 +94,7 @@ pub(crate) async fn identify_instance(
             .trim()
             .parse()
             .with_context(|| format!("{address} is not a valid IP address"))?,
-        machine: Arc::new(Ec2QueryClient::new(&clients, &imds).await?),
+        ec2: Arc::new(Ec2QueryClient::new(&clients, &imds).await?),
         store: Store::open(base, &clients)?,
         clients,
         host: Host::new("/", Arc::new(LocalSystem::with_programs(PROGRAMS))),

@@ -1,6 +1,6 @@
 //! Calls of EC2, as a trait that tests replace.
 
-use aws_client::machine::{Ec2QueryClient, Instance, Volume};
+use aws_client::ec2_query::{Ec2QueryClient, Instance, Volume};
 use engine::Failure;
 use node::etcd::{Holder, SeenVolume, volume_tag};
 use std::future::Future;

@@ -4,7 +4,7 @@
 use crate::log::Log;
 use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
-use aws_client::machine::{Ec2QueryClient, Instance};
+use aws_client::ec2_query::{Ec2QueryClient, Instance};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -35,12 +35,12 @@ struct DesiredLabels {
 /// Labels Nodes until a call of the API or EC2 fails.
 pub async fn label_nodes(
     client: Client,
-    machine: Ec2QueryClient,
+    ec2: Ec2QueryClient,
     cluster: &str,
     log: &Log,
 ) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(client);
-    let mut wanted = read_desired_labels(&machine, cluster).await?;
+    let mut wanted = read_desired_labels(&ec2, cluster).await?;
     // Last error of each Node that the API refused to label; logged once.
     let mut logged_refusals: BTreeMap<String, String> = BTreeMap::new();
     loop {
@@ -49,7 +49,7 @@ pub async fn label_nodes(
         let version = listed.metadata.resource_version.unwrap_or_default();
         let age = wanted.requested_at.elapsed();
         if age >= REFRESH_INTERVAL || (age >= UNKNOWN && is_unknown(&listed.items, &wanted)) {
-            wanted = read_desired_labels(&machine, cluster).await?;
+            wanted = read_desired_labels(&ec2, cluster).await?;
         }
         for node in &listed.items {
             label_node(
@@ -86,12 +86,9 @@ fn is_unknown(nodes: &[PartialObjectMeta<Node>], wanted: &DesiredLabels) -> bool
 }
 
 /// Reads the desired labels of all instances of the cluster, with one call per page.
-async fn read_desired_labels(
-    machine: &Ec2QueryClient,
-    cluster: &str,
-) -> anyhow::Result<DesiredLabels> {
+async fn read_desired_labels(ec2: &Ec2QueryClient, cluster: &str) -> anyhow::Result<DesiredLabels> {
     let tag = format!("tag:{CLUSTER_TAG}");
-    let instances = machine.describe_instances(&[(&tag, &[cluster])]).await?;
+    let instances = ec2.describe_instances(&[(&tag, &[cluster])]).await?;
     Ok(DesiredLabels {
         requested_at: Instant::now(),
         labels_by_node: instances

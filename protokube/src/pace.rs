@@ -46,9 +46,9 @@ pub struct PollTimer {
 
 impl PollTimer {
     /// The timer of an instance (`i-...`).
-    pub fn new(pace: PollPace, machine: &str) -> Self {
+    pub fn new(pace: PollPace, instance: &str) -> Self {
         let mut hasher = DefaultHasher::new();
-        machine.hash(&mut hasher);
+        instance.hash(&mut hasher);
         let spread = u32::try_from(hasher.finish() % 21).unwrap_or_default();
         Self {
             pace,
@@ -113,9 +113,9 @@ mod tests {
         #[test]
         fn a_change_is_followed_at_once_and_rest_and_waiting_slow_down(
             before in proptest::collection::vec(any_result(), 0..20),
-            machine in "i-[0-9a-f]{8}",
+            instance in "i-[0-9a-f]{8}",
         ) {
-            let mut timer = PollTimer::new(PACE, &machine);
+            let mut timer = PollTimer::new(PACE, &instance);
             for seen in before {
                 timer.next_pause(seen);
             }

@@ -4,7 +4,7 @@
 
 use crate::log::Log;
 use anyhow::Context;
-use aws_client::machine::Ec2QueryClient;
+use aws_client::ec2_query::Ec2QueryClient;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
@@ -40,7 +40,7 @@ impl Default for RemovalPace {
 /// instance: an answer of EC2 without it is not trusted.
 pub async fn remove_stale_nodes(
     client: Client,
-    machine: Ec2QueryClient,
+    ec2: Ec2QueryClient,
     own: &str,
     pace: RemovalPace,
     log: &Log,
@@ -55,7 +55,7 @@ pub async fn remove_stale_nodes(
         named.retain(|node| is_instance(&node.name_any()) && node.name_any() != own);
         for some in named.chunks(BATCH_SIZE) {
             let names: Vec<String> = some.iter().map(|node| node.name_any()).collect();
-            let Some(existing) = find_existing(&machine, own, &names).await? else {
+            let Some(existing) = find_existing(&ec2, own, &names).await? else {
                 log.write_stage(
                     STAGE,
                     Status::Failed,
@@ -85,13 +85,13 @@ pub async fn remove_stale_nodes(
 /// id, so that a removed tag does not remove a Node. EC2 shows terminated instances for about an
 /// hour, so their state is checked.
 async fn find_existing(
-    machine: &Ec2QueryClient,
+    ec2: &Ec2QueryClient,
     own: &str,
     names: &[String],
 ) -> anyhow::Result<Option<BTreeSet<String>>> {
     let ids = names.iter().map(String::as_str).chain([own]);
     let ids: Vec<&str> = ids.collect();
-    let instances = machine.describe_instances(&[("instance-id", &ids)]).await?;
+    let instances = ec2.describe_instances(&[("instance-id", &ids)]).await?;
     let alive = instances
         .into_iter()
         .filter(|one| one.state != "terminated");

@@ -12,7 +12,7 @@ use crate::pace::{PollPace, sleep_for};
 use crate::supervise::{Backoff, run_for, supervise_role};
 use crate::thread::run_on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal};
-use aws_client::machine::Ec2QueryClient;
+use aws_client::ec2_query::Ec2QueryClient;
 use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
 use node::config::{EtcdCluster, etcd_members};
 use node::host::signing_duration;
@@ -157,7 +157,7 @@ fn build_member(
     };
     Some(EtcdMember::new(
         settings,
-        Arc::clone(&daemon.machine),
+        Arc::clone(&daemon.ec2),
         daemon.host.clone(),
         FormationStore::new(&daemon.store, &etcd.name),
         running,
@@ -191,7 +191,7 @@ async fn name_members(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         });
     let members = names::MemberNames {
         host: &daemon.host,
-        ec2: &*daemon.machine,
+        ec2: &*daemon.ec2,
         config: &daemon.config,
         formations: formations.collect(),
         instance: &daemon.instance,
@@ -214,7 +214,7 @@ async fn publish_names(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         ready: daemon.ready.subscribe(),
     };
     let zone = names::ZonePublisher {
-        ec2: &*daemon.machine,
+        ec2: &*daemon.ec2,
         records: &records,
         servers: &servers,
         config: &daemon.config,
@@ -248,10 +248,10 @@ async fn serve_workers(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let context = bootstrap::EndpointContext {
         listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, ports::BOOTSTRAP)),
         cluster: daemon.config.cluster.clone(),
-        account: bootstrap::read_account(&daemon.machine).await?,
+        account: bootstrap::read_account(&daemon.ec2).await?,
         trust_bundle: daemon.config.ca_certificates.clone(),
         authority: read_authority(&daemon).await?,
-        machine: Ec2QueryClient::clone(&daemon.machine),
+        ec2: Ec2QueryClient::clone(&daemon.ec2),
         store: daemon.store.clone(),
         nodes: Arc::new(ApiNodes::new(api_client(&daemon).await?)),
         clock: system_clock(),
@@ -269,10 +269,10 @@ async fn serve_workers(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
 }
 
 async fn approve_requests(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
-    let (machine, log) = (Ec2QueryClient::clone(&daemon.machine), Log::stderr());
+    let (ec2, log) = (Ec2QueryClient::clone(&daemon.ec2), Log::stderr());
     let role = approval::approve_requests(
         api_client(&daemon).await?,
-        machine,
+        ec2,
         &daemon.config.cluster,
         &log,
     );
@@ -280,10 +280,10 @@ async fn approve_requests(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
 }
 
 async fn label_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
-    let (machine, log) = (Ec2QueryClient::clone(&daemon.machine), Log::stderr());
+    let (ec2, log) = (Ec2QueryClient::clone(&daemon.ec2), Log::stderr());
     let role = labels::label_nodes(
         api_client(&daemon).await?,
-        machine,
+        ec2,
         &daemon.config.cluster,
         &log,
     );
@@ -291,10 +291,10 @@ async fn label_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
 }
 
 async fn remove_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
-    let (machine, log) = (Ec2QueryClient::clone(&daemon.machine), Log::stderr());
+    let (ec2, log) = (Ec2QueryClient::clone(&daemon.ec2), Log::stderr());
     let role = removal::remove_stale_nodes(
         api_client(&daemon).await?,
-        machine,
+        ec2,
         &daemon.instance,
         removal::RemovalPace::default(),
         &log,

@@ -6,7 +6,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
-#[cfg(feature = "machine")]
+#[cfg(feature = "ec2-query")]
 use aws_credential_types::provider::SharedCredentialsProvider;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -188,7 +188,7 @@ impl Clients {
             .unwrap_or(ATTEMPT_TIMEOUT)
     }
 
-    #[cfg(feature = "machine")]
+    #[cfg(feature = "ec2-query")]
     pub(crate) fn credentials(&self) -> Option<SharedCredentialsProvider> {
         self.config.credentials_provider()
     }

@@ -40,7 +40,7 @@ pub async fn caller_identity(clients: &Clients) -> Result<Identity, Failure> {
     })
 }
 
-/// The instance metadata service (version 2) of the machine this runs on.
+/// The instance metadata service (version 2) of the instance this runs on.
 #[derive(Clone, Debug)]
 pub struct Imds(imds::Client);
 

@@ -6,11 +6,11 @@ mod causes;
 mod clients;
 #[cfg(feature = "route53")]
 pub mod dns;
+#[cfg(feature = "ec2-query")]
+pub mod ec2_query;
 pub mod failure;
 pub mod fence;
 mod identity;
-#[cfg(feature = "machine")]
-pub mod machine;
 #[cfg(test)]
 mod s3_test;
 pub mod store;

@@ -1,4 +1,4 @@
-//! What a machine wrote to its serial console: the only word of one that nothing else can hear.
+//! What an instance wrote to its serial console: the only word of one that nothing else can hear.
 
 use crate::CloudClients;
 use aws_client::failure::{Classify, local_failure};
@@ -14,7 +14,7 @@ const NO_NEWEST: &str = "UnsupportedOperation";
 /// The end of a console, at most 64 KiB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Console {
-    /// Text, whatever the machine wrote.
+    /// Text, whatever the instance wrote.
     pub text: String,
     /// When EC2 took it, in seconds since 1970.
     pub at: Option<i64>,

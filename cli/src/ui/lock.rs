@@ -35,7 +35,7 @@ pub fn lock_table(cluster: &str, lock: Option<&ObservedLock>, now: OffsetDateTim
             "age",
             &format!("{} by the store's clock", duration_words(age)),
         ),
-        None => line("age", "not told by the store"),
+        None => line("age", "unknown"),
     }
     line("state", &state_text(lock));
     text
@@ -47,7 +47,7 @@ fn state_text(seen: &ObservedLock) -> String {
             "alive: expires in {}, unless it is renewed",
             duration_words(left + Duration::from_secs(1))
         ),
-        LockState::Alive(None) => "alive, as far as can be told".to_owned(),
+        LockState::Alive(None) => "alive, as far as kctl can tell".to_owned(),
         LockState::Expired => format!(
             "expired: not renewed for longer than {}; the next command takes it over",
             duration_words(seen.life())

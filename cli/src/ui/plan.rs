@@ -3,7 +3,7 @@
 
 use super::hashes::short_hashes;
 use super::{Paint, Tone, diff};
-use cloud::{Cloud, Place, Section};
+use cloud::{Cloud, ListingPosition, Section};
 use engine::{Action, FieldChange, Id, Kept, Plan, Reason, Step, Why};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,19 +149,19 @@ impl<'a> PlanTree<'a> {
             counted: BTreeMap::new(),
             tagged,
         };
-        let mut roots: BTreeSet<(Place, Id)> = BTreeSet::new();
+        let mut roots: BTreeSet<(ListingPosition, Id)> = BTreeSet::new();
         for step in tree.steps.values() {
             let Some(object) = step_object(step) else {
                 continue;
             };
-            let place = object.place();
+            let position = object.listing_position();
             let Some(part) = object.part_of() else {
-                roots.insert((place, step.id.clone()));
+                roots.insert((position, step.id.clone()));
                 continue;
             };
             let above = tree.steps.get(&part.id);
             if above.is_none() {
-                roots.insert((Place(place.0, 0), part.id.clone()));
+                roots.insert((ListingPosition(position.0, 0), part.id.clone()));
             }
             let whole = step.action != Action::Update
                 && above.is_some_and(|above| above.action == step.action);
@@ -176,7 +176,7 @@ impl<'a> PlanTree<'a> {
                 tree.parts.entry(part.id).or_default().push(step);
             }
         }
-        for (Place(section, _), id) in roots {
+        for (ListingPosition(section, _), id) in roots {
             match tree.sections.last_mut() {
                 Some((last, ids)) if *last == section => ids.push(id),
                 _ => tree.sections.push((section, vec![id])),

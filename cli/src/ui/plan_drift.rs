@@ -97,17 +97,17 @@ fn step_reason(one: &PlanDifference) -> String {
                 let (was, is) = (word(&change.before), word(&change.after));
                 return format!("{id}: was to be {was}, and would be {is} now");
             }
-            let told = fields.iter().take(FIELDS);
-            let told = told.filter_map(|change| {
+            let changes = fields.iter().take(FIELDS);
+            let changes = changes.filter_map(|change| {
                 change_lines(change, false, Paint::default())
                     .into_iter()
                     .next()
             });
-            let mut told: Vec<String> = told.map(|line| short_hashes(&line)).collect();
+            let mut changes: Vec<String> = changes.map(|line| short_hashes(&line)).collect();
             if fields.len() > FIELDS {
-                told.push(format!("and {} more fields", fields.len() - FIELDS));
+                changes.push(format!("and {} more fields", fields.len() - FIELDS));
             }
-            format!("{id}: {}", told.join("; "))
+            format!("{id}: {}", changes.join("; "))
         }
     }
 }

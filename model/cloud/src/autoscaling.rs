@@ -1,6 +1,6 @@
 //! Auto Scaling groups and their termination hooks.
 
-use super::listing::{PartOf, Place, Section, count_words};
+use super::listing::{ListingPosition, PartOf, Section, count_words};
 use super::{Kind, Tags};
 use engine::{Ref, Text};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ pub struct LaunchTemplateRef {
 
 impl Kind for AutoscalingGroup {
     const TYPE: &'static str = "autoscaling_group";
-    const PLACE: Place = Place(Section::Instances, 2);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Instances, 2);
     const CAN_BE_REMADE: bool = false;
 
     fn name(&self) -> String {
@@ -81,13 +81,13 @@ impl Kind for AutoscalingGroup {
     }
 
     fn describe(&self) -> String {
-        let machines = match (self.min_size, self.max_size) {
-            (1, 1) => "1 machine".to_owned(),
-            (min, max) if min == max => format!("{min} machines"),
-            (min, max) => format!("{min} to {max} machines"),
+        let instances = match (self.min_size, self.max_size) {
+            (1, 1) => "1 instance".to_owned(),
+            (min, max) if min == max => format!("{min} instances"),
+            (min, max) => format!("{min} to {max} instances"),
         };
         let subnets = count_words(self.vpc_zone_identifier.len(), "subnet");
-        format!("{machines} in {subnets}")
+        format!("{instances} in {subnets}")
     }
 }
 
@@ -107,7 +107,7 @@ pub struct AutoscalingLifecycleHook {
 
 impl Kind for AutoscalingLifecycleHook {
     const TYPE: &'static str = "autoscaling_lifecycle_hook";
-    const PLACE: Place = Place(Section::Instances, 3);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Instances, 3);
 
     fn name(&self) -> String {
         self.lifecycle_hook_name.clone()

@@ -1,6 +1,6 @@
 //! Route 53 records that kctl makes before anything can look them up, and who can look up a private zone.
 
-use super::listing::{Place, Section, reference_words};
+use super::listing::{ListingPosition, Section, reference_words};
 use super::{Kind, Tags};
 use engine::{Ref, Text};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct AliasTarget {
 
 impl Kind for Route53Record {
     const TYPE: &'static str = "route53_record";
-    const PLACE: Place = Place(Section::Api, 4);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Api, 4);
 
     fn name(&self) -> String {
         if self.record_type == "A" {
@@ -86,7 +86,7 @@ pub struct Route53ZoneAssociation {
 
 impl Kind for Route53ZoneAssociation {
     const TYPE: &'static str = "route53_zone_association";
-    const PLACE: Place = Place(Section::Api, 3);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Api, 3);
 
     fn name(&self) -> String {
         self.name.clone()

@@ -1,6 +1,6 @@
 //! EBS volumes: where etcd's data lives.
 
-use super::listing::{Place, Section};
+use super::listing::{ListingPosition, Section};
 use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct EbsVolume {
 
 impl Kind for EbsVolume {
     const TYPE: &'static str = "ebs_volume";
-    const PLACE: Place = Place(Section::EtcdVolumes, 0);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::EtcdVolumes, 0);
     const CAN_BE_REMADE: bool = false;
     const HOLDS_DATA: bool = true;
 

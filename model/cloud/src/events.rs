@@ -1,6 +1,6 @@
 //! The queue and the EventBridge rules by which the node termination handler hears of ending instances.
 
-use super::listing::{PartOf, Place, Section};
+use super::listing::{ListingPosition, PartOf, Section};
 use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct SqsQueue {
 
 impl Kind for SqsQueue {
     const TYPE: &'static str = "sqs_queue";
-    const PLACE: Place = Place(Section::TerminationEvents, 0);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::TerminationEvents, 0);
     const CAN_BE_REMADE: bool = false;
 
     fn name(&self) -> String {
@@ -46,7 +46,7 @@ pub struct CloudwatchEventRule {
 
 impl Kind for CloudwatchEventRule {
     const TYPE: &'static str = "cloudwatch_event_rule";
-    const PLACE: Place = Place(Section::TerminationEvents, 1);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::TerminationEvents, 1);
 
     fn name(&self) -> String {
         self.name.clone()
@@ -72,7 +72,7 @@ pub struct CloudwatchEventTarget {
 
 impl Kind for CloudwatchEventTarget {
     const TYPE: &'static str = "cloudwatch_event_target";
-    const PLACE: Place = Place(Section::TerminationEvents, 2);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::TerminationEvents, 2);
 
     fn name(&self) -> String {
         self.name.clone()

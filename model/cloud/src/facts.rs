@@ -1,4 +1,4 @@
-//! What expansion must know of the world, collected before it runs: account, zones, images, machine
+//! What expansion must know of the world, collected before it runs: account, zones, images, instance
 //! types, hosted zones, shared networks, Elastic IPs. `kctl render --facts FILE` reads this as YAML; without AWS,
 //! stand-ins take its place.
 
@@ -14,9 +14,9 @@ pub struct FactsWanted {
     pub region: Option<String>,
     /// Images as the spec names them: `ami-ID`, `OWNER/NAME`, or the `NAME` of one of the account's own.
     pub images: BTreeSet<String>,
-    /// Machine types; those that the region does not offer are left out of the facts.
+    /// Instance types; those that the region does not offer are left out of the facts.
     pub machine_types: BTreeSet<String>,
-    /// Zones whose existence and machine types are asked for; empty: not asked.
+    /// Zones whose existence and instance types are asked for; empty: not asked.
     pub offered_in: BTreeSet<String>,
     /// The user's VPC, by id.
     pub vpc: Option<String>,
@@ -42,7 +42,7 @@ pub struct Facts {
     pub zones: Vec<String>,
     /// Images by the name the spec gives them.
     pub images: BTreeMap<String, Image>,
-    /// Machine types by name.
+    /// Instance types by name.
     pub instance_types: BTreeMap<String, InstanceType>,
     /// Hosted zones of the account.
     pub hosted_zones: Vec<HostedZone>,

@@ -1,6 +1,6 @@
 //! IAM: what instances may do.
 
-use super::listing::{PartOf, Place, Section};
+use super::listing::{ListingPosition, PartOf, Section};
 use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub struct IamRole {
 
 impl Kind for IamRole {
     const TYPE: &'static str = "iam_role";
-    const PLACE: Place = Place(Section::Permissions, 0);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Permissions, 0);
 
     fn name(&self) -> String {
         self.role_name.clone()
@@ -47,7 +47,7 @@ pub struct IamRolePolicy {
 
 impl Kind for IamRolePolicy {
     const TYPE: &'static str = "iam_role_policy";
-    const PLACE: Place = Place(Section::Permissions, 1);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Permissions, 1);
 
     fn name(&self) -> String {
         self.policy_name.clone()
@@ -76,7 +76,7 @@ pub struct IamRolePolicyAttachment {
 
 impl Kind for IamRolePolicyAttachment {
     const TYPE: &'static str = "iam_role_policy_attachment";
-    const PLACE: Place = Place(Section::Permissions, 2);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Permissions, 2);
 
     fn name(&self) -> String {
         let role = self
@@ -111,7 +111,7 @@ pub struct IamInstanceProfile {
 
 impl Kind for IamInstanceProfile {
     const TYPE: &'static str = "iam_instance_profile";
-    const PLACE: Place = Place(Section::Permissions, 3);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Permissions, 3);
 
     fn name(&self) -> String {
         self.instance_profile_name.clone()

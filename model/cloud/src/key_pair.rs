@@ -1,6 +1,6 @@
 //! The SSH key pair that instances are launched with.
 
-use super::listing::{Place, Section};
+use super::listing::{ListingPosition, Section};
 use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct KeyPair {
 
 impl Kind for KeyPair {
     const TYPE: &'static str = "key_pair";
-    const PLACE: Place = Place(Section::Instances, 0);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Instances, 0);
 
     fn name(&self) -> String {
         self.key_name.clone()

@@ -1,6 +1,6 @@
 //! What every kind of AWS object says about itself.
 
-use super::listing::{PartOf, Place};
+use super::listing::{ListingPosition, PartOf};
 use super::{Cloud, Tags};
 use engine::{Id, Part, Ref, Text};
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub trait Kind: Variant + Clone + std::fmt::Debug + PartialEq + Serialize {
     const TYPE: &'static str;
 
     /// Where its objects stand in a listing.
-    const PLACE: Place;
+    const LISTING_POSITION: ListingPosition;
 
     /// A create of it that dies half-way could be duplicated (see [`engine::Resource::needs_journal`]).
     const JOURNALED: bool = false;

@@ -2,7 +2,7 @@
 //! kind, and the dispatch to the kind that an object is of.
 
 use super::kind::{AttrLookup, Kind, Rename};
-use super::listing::{PartOf, Place};
+use super::listing::{ListingPosition, PartOf};
 use super::{Cloud, Tags, settle};
 use engine::{Id, Ref, Resource};
 
@@ -74,11 +74,11 @@ impl Cloud {
     }
 
     /// Where it stands in a listing.
-    pub fn place(&self) -> Place {
-        fn place<K: Kind>(_: &K) -> Place {
-            K::PLACE
+    pub fn listing_position(&self) -> ListingPosition {
+        fn listing_position<K: Kind>(_: &K) -> ListingPosition {
+            K::LISTING_POSITION
         }
-        match_kind!(self, one => place(one))
+        match_kind!(self, one => listing_position(one))
     }
 
     /// The object that it is listed as a part of.

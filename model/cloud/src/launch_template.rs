@@ -1,6 +1,6 @@
-//! Launch templates: what an instance group's machines are launched as. A change is a new version.
+//! Launch templates: what an instance group's instances are launched as. A change is a new version.
 
-use super::listing::{Place, Section};
+use super::listing::{ListingPosition, Section};
 use super::{Kind, Tags};
 use engine::{Ref, Text};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct LaunchTemplate {
     pub credit_specification: Option<String>,
     pub iam_instance_profile: Ref,
     pub image_id: String,
-    /// The first machine type of the group.
+    /// The first instance type of the group.
     pub instance_type: String,
     pub instance_market_options: Option<MarketOptions>,
     /// The SSH key pair.
@@ -105,7 +105,7 @@ pub struct NetworkInterface {
 
 impl Kind for LaunchTemplate {
     const TYPE: &'static str = "launch_template";
-    const PLACE: Place = Place(Section::Instances, 1);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Instances, 1);
 
     fn name(&self) -> String {
         self.launch_template_name.clone()

@@ -16,7 +16,6 @@ mod kinds;
 mod launch_template;
 mod listing;
 mod load_balancer;
-pub mod machine_image;
 mod nat;
 pub mod own_tags;
 pub mod render;
@@ -25,6 +24,7 @@ mod s3_object;
 mod security_group;
 pub mod settle;
 mod subnet;
+pub mod supported_image;
 mod vpc;
 mod vpc_endpoint;
 
@@ -38,7 +38,7 @@ pub use kind::{AttrLookup, Kind, Rename, Variant};
 pub use launch_template::{
     BlockDevice, Ebs, LaunchTemplate, MarketOptions, MetadataOptions, NetworkInterface,
 };
-pub use listing::{PartOf, Place, Section};
+pub use listing::{ListingPosition, PartOf, Section};
 pub use load_balancer::{AccessLogs, HealthCheck, Lb, LbListener, LbTargetGroup, SubnetMapping};
 pub use nat::{Eip, NatGateway};
 pub use own_tags::OwnTags;

@@ -31,7 +31,7 @@ impl Section {
             Self::Api => "API and names",
             Self::EtcdVolumes => "etcd volumes",
             Self::StateStore => "State store",
-            Self::Instances => "Machines",
+            Self::Instances => "Instances",
             Self::TerminationEvents => "Termination events",
         }
     }
@@ -39,7 +39,7 @@ impl Section {
 
 /// A kind's section, and its rank there: what others depend on has a lower one. Kinds may share a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(pub Section, pub u8);
+pub struct ListingPosition(pub Section, pub u8);
 
 /// The object that another one is listed as a part of.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Network load balancers, their target groups and listeners.
 
-use super::listing::{PartOf, Place, Section, count_words};
+use super::listing::{ListingPosition, PartOf, Section, count_words};
 use super::used_load_balancers::ADDRESSES;
 use super::{Kind, Tags};
 use engine::Ref;
@@ -95,7 +95,7 @@ impl Lb {
 
 impl Kind for Lb {
     const TYPE: &'static str = "lb";
-    const PLACE: Place = Place(Section::Api, 0);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Api, 0);
     const HAS_SUCCESSORS: bool = true;
 
     fn name(&self) -> String {
@@ -192,7 +192,7 @@ pub struct HealthCheck {
 
 impl Kind for LbTargetGroup {
     const TYPE: &'static str = "lb_target_group";
-    const PLACE: Place = Place(Section::Api, 1);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Api, 1);
     const HAS_SUCCESSORS: bool = true;
 
     fn name(&self) -> String {
@@ -240,7 +240,7 @@ pub struct LbListener {
 
 impl Kind for LbListener {
     const TYPE: &'static str = "lb_listener";
-    const PLACE: Place = Place(Section::Api, 2);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Api, 2);
 
     fn name(&self) -> String {
         self.name.clone()

@@ -1,6 +1,6 @@
 //! Elastic IPs and NAT gateways.
 
-use super::listing::{Place, Section, reference_words};
+use super::listing::{ListingPosition, Section, reference_words};
 use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Eip {
 
 impl Kind for Eip {
     const TYPE: &'static str = "eip";
-    const PLACE: Place = Place(Section::Network, 6);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 6);
     const JOURNALED: bool = true;
 
     fn name(&self) -> String {
@@ -46,7 +46,7 @@ pub struct NatGateway {
 
 impl Kind for NatGateway {
     const TYPE: &'static str = "nat_gateway";
-    const PLACE: Place = Place(Section::Network, 7);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 7);
 
     fn name(&self) -> String {
         self.name.clone()

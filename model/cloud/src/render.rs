@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// A list of `{type, name, tags, properties}`, sorted by type and name. Properties have AWS' names in snake_case;
 /// objects of the cluster appear in them as `{type, name}`, values known only later as `{type, name, attribute}`,
 /// or as a list of such and of text where they are part of a text. Tags that an Auto Scaling group does not hand on
-/// to its machines are named under `tags_not_propagated`.
+/// to its instances are named under `tags_not_propagated`.
 pub fn cloud_json(all: &[Cloud]) -> Value {
     let mut all: Vec<&Cloud> = all.iter().collect();
     all.sort_by_key(|one| one.id());

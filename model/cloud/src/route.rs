@@ -1,6 +1,6 @@
 //! Route tables, their routes, and which subnet uses which.
 
-use super::listing::{PartOf, Place, Section, reference_words};
+use super::listing::{ListingPosition, PartOf, Section, reference_words};
 use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct RouteTable {
 
 impl Kind for RouteTable {
     const TYPE: &'static str = "route_table";
-    const PLACE: Place = Place(Section::Network, 8);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 8);
 
     fn name(&self) -> String {
         self.name.clone()
@@ -84,7 +84,7 @@ pub struct Route {
 
 impl Kind for Route {
     const TYPE: &'static str = "route";
-    const PLACE: Place = Place(Section::Network, 9);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 9);
 
     fn name(&self) -> String {
         self.name.clone()
@@ -122,7 +122,7 @@ pub struct RouteTableAssociation {
 
 impl Kind for RouteTableAssociation {
     const TYPE: &'static str = "route_table_association";
-    const PLACE: Place = Place(Section::Network, 10);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 10);
 
     fn name(&self) -> String {
         self.name.clone()

@@ -1,6 +1,6 @@
-//! Objects of the state store that machines read: completed spec, node configurations, binaries.
+//! Objects of the state store that instances read: completed spec, node configurations, binaries.
 
-use super::listing::{PartOf, Place, Section};
+use super::listing::{ListingPosition, PartOf, Section};
 use super::{Kind, Tags};
 use engine::{Id, Ref};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct S3Object {
     pub content: ObjectContent,
 }
 
-/// What an object holds, and how equality is told without reading it.
+/// The content of an object, and how it is compared without reading it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectContent {
@@ -25,7 +25,7 @@ pub enum ObjectContent {
 
 impl Kind for S3Object {
     const TYPE: &'static str = "s3_object";
-    const PLACE: Place = Place(Section::StateStore, 0);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::StateStore, 0);
     const CAN_BE_REMADE: bool = false;
 
     fn name(&self) -> String {

@@ -1,6 +1,6 @@
 //! Security groups and their rules, one resource a rule.
 
-use super::listing::{PartOf, Place, Section, reference_words};
+use super::listing::{ListingPosition, PartOf, Section, reference_words};
 use super::{Kind, Tags};
 use engine::Ref;
 use ipnet::IpNet;
@@ -20,7 +20,7 @@ pub struct SecurityGroup {
 
 impl Kind for SecurityGroup {
     const TYPE: &'static str = "security_group";
-    const PLACE: Place = Place(Section::SecurityGroups, 0);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::SecurityGroups, 0);
 
     fn name(&self) -> String {
         self.group_name.clone()
@@ -103,7 +103,7 @@ impl SecurityGroupRule {
 
 impl Kind for SecurityGroupRule {
     const TYPE: &'static str = "security_group_rule";
-    const PLACE: Place = Place(Section::SecurityGroups, 1);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::SecurityGroups, 1);
 
     fn name(&self) -> String {
         self.name.clone()

@@ -1,7 +1,7 @@
 //! What must be settled between desired and observed state before they can be compared by id: names that AWS does
 //! not keep, successors of what cannot change in place, and values that others write. Pure, before every plan.
 
-use super::used_load_balancers::is_told_to_machines;
+use super::used_load_balancers::is_known_to_instances;
 use super::{Cloud, Kind, Lb, LbListener, Route53Record, SecurityGroupRule, Variant};
 use engine::{Id, Observed, Ref, Resource, Snapshot};
 use node::names;
@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// - An observed security group rule takes the name of the desired rule with the same content: AWS keeps no names.
 /// - A desired load balancer, target group or set of DHCP options that an observed one cannot be changed into takes
-///   the next name of its series, or that of a successor that is there already; all references follow. A balancer whose
-///   addresses machines are told cannot be changed into one without a zone that it has: they would lose an address.
+///   the next name of its series, or that of a successor that is there already; all references follow. A load balancer whose
+///   addresses are in user data cannot be changed into one without one of its zones: instances would lose an address.
 /// - A record whose values protokube writes is equal once it is there.
 ///
 /// Settling what is settled changes nothing; a desired state equal to the observed one stays so; desired ids stay
@@ -35,12 +35,12 @@ fn assign_successors(
     of: impl Fn(&Cloud) -> bool,
 ) -> Vec<Cloud> {
     let users = Users::from_states(&desired, observed);
-    let told =
-        |want: &&Cloud| matches!(want, Cloud::Lb(_)) && is_told_to_machines(&want.id(), &desired);
-    let told: BTreeSet<Id> = desired.iter().filter(told).map(Resource::id).collect();
+    let known =
+        |want: &&Cloud| matches!(want, Cloud::Lb(_)) && is_known_to_instances(&want.id(), &desired);
+    let known: BTreeSet<Id> = desired.iter().filter(known).map(Resource::id).collect();
     let mut moved: BTreeMap<Id, Id> = BTreeMap::new();
     for want in desired.iter_mut().filter(|want| of(want)) {
-        let keeps_zones = told.contains(&want.id());
+        let keeps_zones = known.contains(&want.id());
         let placed = place_in_series(want, observed, &users, keeps_zones);
         if placed.id() != want.id() {
             moved.insert(want.id(), placed.id());
@@ -183,8 +183,8 @@ fn users_by_object<'a>(all: impl Iterator<Item = &'a Cloud>) -> BTreeMap<Id, BTr
     users
 }
 
-/// Observed rules under the names of desired rules of the same content. A rule that nobody wants keeps the name it
-/// came with, told apart by its AWS id where that name is a desired rule's.
+/// Observed rules under the names of desired rules of the same content. A rule that is not desired keeps the name it
+/// came with, with its AWS id added where a desired rule has that name.
 fn with_rule_names(desired: &[Cloud], observed: Snapshot<Cloud>) -> Snapshot<Cloud> {
     let rules = desired.iter().filter_map(SecurityGroupRule::of);
     let by_content: BTreeMap<_, &SecurityGroupRule> =

@@ -1,6 +1,6 @@
 //! A subnet: one zone's slice of the VPC.
 
-use super::listing::{Place, Section};
+use super::listing::{ListingPosition, Section};
 use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Subnet {
 
 impl Kind for Subnet {
     const TYPE: &'static str = "subnet";
-    const PLACE: Place = Place(Section::Network, 5);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 5);
 
     fn name(&self) -> String {
         self.name.clone()

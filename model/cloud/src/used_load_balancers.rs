@@ -1,6 +1,6 @@
-//! Load balancers that nobody wants any more and that machines still know the API by. Where names are published nowhere, a
-//! worker is told the balancer's addresses at its launch and never again: without them it is lost. So such a balancer stays,
-//! with all that makes it work, until no machine that runs was told of it. (kOps leaves them to `--prune`, after a rolling
+//! Load balancers that are no longer desired but whose addresses are in the user data of running instances. In a cluster without
+//! DNS a worker gets the load balancer's addresses only at its launch: without them it cannot reach the API. So such a load
+//! balancer stays, with everything that makes it work, until no running instance names it. (kOps leaves them to `--prune`, after a rolling
 //! update: `DeferDeletion` of its NLB, target group, attachment and rule tasks.) Pure, between settling and planning.
 
 use super::{AutoscalingGroup, Cloud, Kind, LaunchTemplate, RuleSource, Variant};
@@ -10,31 +10,34 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Attribute of a load balancer: its private addresses, sorted, separated by commas.
 pub const ADDRESSES: &str = "private_addresses";
 
-/// A balancer that is there and not wanted.
+/// A load balancer that exists and is not desired.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leaving {
+pub struct UnwantedLoadBalancer {
     pub id: Id,
-    /// The addresses by which machines may know it.
+    /// Its addresses, which user data may name.
     pub addresses: Vec<String>,
 }
 
-impl Leaving {
-    /// True if a machine that was launched with this user data knows the API by the balancer.
+impl UnwantedLoadBalancer {
+    /// True if this user data names one of the addresses.
     pub fn is_named_in(&self, user_data: &str) -> bool {
         let mut words = user_data.split(|c: char| !c.is_ascii_digit() && c != '.');
         words.any(|word| self.addresses.iter().any(|address| address == word))
     }
 }
 
-/// Every balancer that is there and not wanted. Whoever asks next is who runs with user data that names it.
-pub fn unwanted_load_balancers(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Vec<Leaving> {
+/// Every load balancer that exists and is not desired. The caller then looks for instances whose user data names it.
+pub fn unwanted_load_balancers(
+    desired: &[Cloud],
+    observed: &Snapshot<Cloud>,
+) -> Vec<UnwantedLoadBalancer> {
     let wanted: BTreeSet<Id> = desired.iter().map(Resource::id).collect();
     let balancers = observed.items.iter().filter(|item| {
         matches!(item.resource, Cloud::Lb(_)) && !wanted.contains(&item.resource.id())
     });
     let leaving = balancers.filter_map(|item| {
         let addresses = item.attrs.get(ADDRESSES)?.split(',');
-        Some(Leaving {
+        Some(UnwantedLoadBalancer {
             id: item.resource.id(),
             addresses: addresses.map(ToOwned::to_owned).collect(),
         })
@@ -42,8 +45,8 @@ pub fn unwanted_load_balancers(desired: &[Cloud], observed: &Snapshot<Cloud>) ->
     leaving.collect()
 }
 
-/// The desired state with the balancers that machines name, by their ids, and with everything that those need or that makes
-/// them work, as it is. Also what that is and why: it stays, though nobody wants it.
+/// The desired state, and in it as they are: the load balancers that instances name, and everything that those need or that makes
+/// them work. Also a list of these, with the reason.
 pub fn keep_used_load_balancers(
     mut desired: Vec<Cloud>,
     observed: &Snapshot<Cloud>,
@@ -55,8 +58,8 @@ pub fn keep_used_load_balancers(
         there.entry(item.resource.id()).or_insert(item);
     }
     let mut held: BTreeMap<Id, Why> = BTreeMap::new();
-    for (balancer, machines) in named {
-        let by = machines.clone();
+    for (balancer, instances) in named {
+        let by = instances.clone();
         let mut open = vec![(balancer.clone(), Why::Named { by })];
         while let Some((id, why)) = open.pop() {
             let Some(item) = there.get(&id).filter(|_| !wanted.contains(&id)) else {
@@ -91,7 +94,7 @@ pub fn keep_used_load_balancers(
 }
 
 /// True if the one is a part of the other, without which that does not work: listeners of a balancer, and rules between its
-/// groups and machines' (access lists follow the spec), all rules of and for a group, what routes from a subnet.
+/// groups and instances' (access lists follow the spec), all rules of and for a group, what routes from a subnet.
 fn works_for(part: &Cloud, of: &Cloud) -> bool {
     if let (Cloud::SecurityGroupRule(rule), Cloud::Lb(balancer)) = (part, of) {
         let mut sides = rule.refs().into_iter();
@@ -108,7 +111,7 @@ fn works_for(part: &Cloud, of: &Cloud) -> bool {
     is_part && part.needs().contains(&of.id())
 }
 
-/// Its machines stay targets of the target groups that stay.
+/// Its instances stay targets of the target groups that stay.
 fn stay_attached(
     group: &mut AutoscalingGroup,
     there: &BTreeMap<Id, &Observed<Cloud>>,
@@ -125,15 +128,15 @@ fn stay_attached(
     group.target_group_arns.dedup();
 }
 
-/// True if machines are told the addresses of that balancer.
-pub(crate) fn is_told_to_machines(balancer: &Id, desired: &[Cloud]) -> bool {
+/// True if a launch template's user data has the addresses of that load balancer.
+pub(crate) fn is_known_to_instances(balancer: &Id, desired: &[Cloud]) -> bool {
     let templates = desired.iter().filter_map(LaunchTemplate::of);
     let mut user_data = templates.flat_map(|template| &template.user_data);
     user_data.any(|text| text.waits_for(balancer, ADDRESSES))
 }
 
-/// Fails if a balancer would lose a zone of which machines know the address, and no successor can stand beside it, because
-/// it has addresses of its own that are wanted (`cloud::settle` gives every other one a successor).
+/// Fails if a load balancer would lose a zone whose address instances use, and no successor can exist beside it, because both
+/// would have the same fixed addresses (`cloud::settle` gives every other one a successor).
 pub fn check_zones(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Result<(), PlanError> {
     let refused = desired.iter().filter_map(|one| {
         let Cloud::Lb(want) = one else { return None };
@@ -141,9 +144,9 @@ pub fn check_zones(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Result<(), 
         let Cloud::Lb(have) = &observed.find(&id)?.resource else {
             return None;
         };
-        let cut_off = have.has_more_subnets_than(want) && is_told_to_machines(&id, desired);
+        let cut_off = have.has_more_subnets_than(want) && is_known_to_instances(&id, desired);
         cut_off.then(|| {
-            let why = "machines that run know the API by the address in the zone that it would lose, and its \
+            let why = "running instances use its address in the zone that it would lose, and its \
                        successor cannot have allocationId and privateIPv4Address as long as it does: leave those \
                        out of every spec.api.loadBalancer.subnets entry, or keep the zone";
             (id, why.to_owned())

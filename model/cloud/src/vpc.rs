@@ -1,6 +1,6 @@
 //! The VPC and what hangs on it: extra address ranges, DHCP options, the internet gateway.
 
-use super::listing::{PartOf, Place, Section};
+use super::listing::{ListingPosition, PartOf, Section};
 use super::{Kind, Tags};
 use engine::Ref;
 use node::names;
@@ -23,7 +23,7 @@ pub struct Vpc {
 
 impl Kind for Vpc {
     const TYPE: &'static str = "vpc";
-    const PLACE: Place = Place(Section::Network, 0);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 0);
     const JOURNALED: bool = true;
 
     fn name(&self) -> String {
@@ -62,7 +62,7 @@ pub struct VpcIpv4CidrBlockAssociation {
 
 impl Kind for VpcIpv4CidrBlockAssociation {
     const TYPE: &'static str = "vpc_ipv4_cidr_block_association";
-    const PLACE: Place = Place(Section::Network, 1);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 1);
 
     fn name(&self) -> String {
         self.cidr_block.clone()
@@ -94,7 +94,7 @@ pub struct VpcDhcpOptions {
 
 impl Kind for VpcDhcpOptions {
     const TYPE: &'static str = "vpc_dhcp_options";
-    const PLACE: Place = Place(Section::Network, 2);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 2);
     const HAS_SUCCESSORS: bool = true;
     const JOURNALED: bool = true;
 
@@ -133,7 +133,7 @@ pub struct VpcDhcpOptionsAssociation {
 
 impl Kind for VpcDhcpOptionsAssociation {
     const TYPE: &'static str = "vpc_dhcp_options_association";
-    const PLACE: Place = Place(Section::Network, 3);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 3);
 
     fn name(&self) -> String {
         self.name.clone()
@@ -163,7 +163,7 @@ pub struct InternetGateway {
 
 impl Kind for InternetGateway {
     const TYPE: &'static str = "internet_gateway";
-    const PLACE: Place = Place(Section::Network, 4);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 4);
     const JOURNALED: bool = true;
 
     fn name(&self) -> String {

@@ -1,6 +1,6 @@
 //! Gateway endpoints: a way from route tables to S3 that needs no NAT gateway.
 
-use super::listing::{Place, Section, count_words};
+use super::listing::{ListingPosition, Section, count_words};
 use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ impl VpcEndpoint {
 
 impl Kind for VpcEndpoint {
     const TYPE: &'static str = "vpc_endpoint";
-    const PLACE: Place = Place(Section::Network, 11);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Network, 11);
 
     fn name(&self) -> String {
         self.name.clone()

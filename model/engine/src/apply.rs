@@ -28,7 +28,7 @@ pub struct Report {
     /// Steps that were not tried, or not seen to their end, and the failed step that they waited for;
     /// `None` after an interrupt.
     pub skipped: Vec<(Id, Option<Id>)>,
-    /// True if it was told to stop before everything was done.
+    /// True if it was interrupted before everything was done.
     pub interrupted: bool,
     /// Why the journal could not be cleared. Only the next run is slower for it.
     pub journal: Option<Failure>,
@@ -153,7 +153,7 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
         })
     }
 
-    /// The loop: starts what is ready, hears what comes back, until nothing is left or it is told to stop.
+    /// The loop: starts ready steps and takes their results, until none is left or it is interrupted.
     async fn run_steps<W: World<R>, J, C: Clock>(&mut self, outside: &EngineContext<'_, W, J, C>) {
         let mut turns = FuturesUnordered::new();
         let mut due: VecDeque<Work<R>> = VecDeque::new();

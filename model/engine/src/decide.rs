@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Waits between looks at something that takes its time.
 const POLL: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
-/// Waits after being told to slow down.
+/// Waits after AWS asked for fewer calls.
 const THROTTLE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(20));
 /// Waits after an outcome nobody knows.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
@@ -270,11 +270,11 @@ fn wait_and_look<R>(work: &mut Work<R>, what: &str, now: Duration, options: &Opt
     Verdict::Again(event)
 }
 
-/// True if that was not the last thing told about the step.
+/// True if that was not the last message about the step.
 fn is_new_message<R>(work: &mut Work<R>, text: &str) -> bool {
-    let news = work.told != text;
+    let news = work.last_message != text;
     if news {
-        text.clone_into(&mut work.told);
+        text.clone_into(&mut work.last_message);
     }
     news
 }

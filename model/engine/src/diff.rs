@@ -6,7 +6,7 @@ use super::text::Text;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Fields by which the elements of a list are told apart, where they have one.
+/// Fields that identify the elements of a list, where they have one.
 const KEYS: [&str; 2] = ["key", "Sid"];
 
 /// Every field in which `want` differs from `have`, in the order of the JSON form.

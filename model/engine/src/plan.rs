@@ -113,9 +113,9 @@ pub enum Why {
         /// The world's own id of the one that counts.
         other: String,
     },
-    /// Machines that run, or that may be launched while the plan is carried out, know their way only by it.
+    /// Instances that run, or that may be launched while the plan is carried out, know their way only by it.
     Named {
-        /// What the world calls those machines, or what launches them.
+        /// What the world calls those instances, or what launches them.
         by: Vec<String>,
     },
     /// It is part of something that stays, or that rests on it.

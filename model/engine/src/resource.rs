@@ -121,7 +121,7 @@ pub trait Resource: Clone + fmt::Debug + PartialEq + Serialize {
         false
     }
 
-    /// True if removing it and making it again loses nothing that matters: no content, no machines. Decides
+    /// True if removing it and making it again loses nothing that matters: no content, no instances. Decides
     /// whether what hangs on the wrong one of two duplicates may be made again on the right one.
     fn can_be_remade(&self) -> bool {
         false

@@ -57,8 +57,8 @@ pub(super) struct Work<R> {
     pub physical: String,
     /// Attributes, as far as known.
     pub attrs: Attrs,
-    /// The last thing told about it, so that it is told once.
-    pub told: String,
+    /// The last message about it, so that it is sent once.
+    pub last_message: String,
 }
 
 impl<R: Resource> Work<R> {
@@ -91,7 +91,7 @@ impl<R: Resource> Work<R> {
                 .map(|have| have.attrs.clone())
                 .unwrap_or_default(),
             have,
-            told: String::new(),
+            last_message: String::new(),
         }
     }
 

@@ -12,7 +12,7 @@ mod public;
 mod request;
 mod source;
 
-pub use csr::{Malformed, SigningRequest};
+pub use csr::{Malformed, SigningRequest, alternative_name_text};
 pub use error::Error;
 pub use file::{read_keyset, write_keyset};
 pub use issue::{IssuedCertificate, LEAF_VALIDITY, Leaf, Usage, issue_certificate};

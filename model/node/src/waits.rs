@@ -105,11 +105,11 @@ pub fn read_waits(bytes: &[u8], instance: &str) -> Result<Waits, String> {
     if bytes.len() > WAITS_LIMIT {
         return Err(format!("the report has more than {WAITS_LIMIT} bytes"));
     }
-    let said: Waits = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if said.instance != instance {
+    let stored: Waits = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if stored.instance != instance {
         return Err("the report belongs to another instance".to_owned());
     }
-    let waits = said.waits.iter().map(|wait| {
+    let waits = stored.waits.iter().map(|wait| {
         let status = if wait.failed {
             Status::Failed
         } else {
@@ -121,20 +121,20 @@ pub fn read_waits(bytes: &[u8], instance: &str) -> Result<Waits, String> {
         }
     });
     Ok(Waits {
-        format: said.format,
+        format: stored.format,
         ..Waits::new(
-            &said.instance,
-            &said.release,
-            &said.written,
+            &stored.instance,
+            &stored.release,
+            &stored.written,
             waits.collect(),
         )
     })
 }
 
 /// The first characters of a text, with terminal control characters replaced by blanks.
-fn bounded_text(said: &str, most: usize) -> String {
+fn bounded_text(text: &str, most: usize) -> String {
     let plain = |one: char| if is_terminal_control(one) { ' ' } else { one };
-    said.chars().take(most).map(plain).collect()
+    text.chars().take(most).map(plain).collect()
 }
 
 #[cfg(test)]
@@ -145,14 +145,14 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_roles_say_is_read_back_and_is_no_larger_than_what_is_read(
-            said in proptest::collection::vec((".{0,4}", ".{0,200}", any::<bool>(), ".{0,4}"), 0..40),
+            waits in proptest::collection::vec((".{0,4}", ".{0,200}", any::<bool>(), ".{0,4}"), 0..40),
             times in 1..600_usize,
         ) {
             let wait = |(role, about, failed, message): &(String, String, bool, String)| {
                 let status = if *failed { Status::Failed } else { Status::Started };
                 Wait::new(role, about, status, &message.repeat(times))
             };
-            let waits = Waits::new("i-1", "0.1.0", "2030-01-01T00:00:00Z", said.iter().map(wait).collect());
+            let waits = Waits::new("i-1", "0.1.0", "2030-01-01T00:00:00Z", waits.iter().map(wait).collect());
             let bytes = serde_json::to_vec_pretty(&waits).unwrap();
             prop_assert!(bytes.len() <= WAITS_LIMIT, "{}", bytes.len());
             prop_assert_eq!(read_waits(&bytes, "i-1"), Ok(waits));
@@ -171,12 +171,12 @@ mod tests {
     #[test]
     fn what_another_hand_wrote_is_bounded_and_steers_no_terminal() {
         let text = r#"{"format":2,"instance":"i-1","new":{},"waits":[{"role":"etcd-main","message":"no\u001b[2Jlog","new":1}]}"#;
-        let said = read_waits(text.as_bytes(), "i-1").unwrap();
-        assert_eq!(said.waits[0].message, "no [2Jlog");
+        let waits = read_waits(text.as_bytes(), "i-1").unwrap();
+        assert_eq!(waits.waits[0].message, "no [2Jlog");
         assert!(read_waits(text.as_bytes(), "i-2").is_err());
         let long = text.replace("log", &"log".repeat(WAITS_LIMIT / 4));
-        let said = read_waits(long.as_bytes(), "i-1").unwrap();
-        assert_eq!(said.waits[0].message.chars().count(), MESSAGE);
+        let waits = read_waits(long.as_bytes(), "i-1").unwrap();
+        assert_eq!(waits.waits[0].message.chars().count(), MESSAGE);
         let longer = text.replace("log", &"log".repeat(WAITS_LIMIT));
         assert!(read_waits(longer.as_bytes(), "i-1").is_err());
     }

@@ -95,7 +95,7 @@ fn check_options(options: &CreateOptions, problems: &mut Vec<Problem>) {
         problems.push(Problem::error(flag, message).hint(hint));
     };
     if options.name.is_empty() {
-        let hint = "name it by the DNS name its machines will have: dev.example.com";
+        let hint = "name it by the DNS name its instances will have: dev.example.com";
         error("NAME", "a cluster needs a name", hint);
     }
     if options.zones.is_empty() {
@@ -148,11 +148,11 @@ fn basic_spec(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSp
     let strings = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
     let admin_access: Vec<String> = match options.admin_access.as_slice() {
         [] => strings(&EVERYWHERE),
-        said => said.to_vec(),
+        types => types.to_vec(),
     };
     let ssh_access = match options.ssh_access.as_slice() {
         [] => admin_access.clone(),
-        said => said.to_vec(),
+        types => types.to_vec(),
     };
     let state_store = options.state_store.trim_end_matches('/');
     let cloud_labels = cloud_labels::parse(&options.cloud_labels).unwrap_or_else(|message| {
@@ -192,19 +192,19 @@ fn basic_spec(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSp
     spec
 }
 
-/// The version as it was said, or the newest minor's recommended patch.
+/// The version as given, or the newest minor's recommended patch.
 fn kubernetes_version(options: &CreateOptions, problems: &mut Vec<Problem>) -> String {
     let newest = recommended_patch(NEWEST_MINOR).unwrap_or_default();
-    let said = options.kubernetes_version.as_deref().unwrap_or(newest);
+    let given = options.kubernetes_version.as_deref().unwrap_or(newest);
     let known = |version: &Version| {
         version.major == 1 && (OLDEST_MINOR..=NEWEST_MINOR).contains(&version.minor)
     };
-    if !Version::parse(said).is_some_and(|version| known(&version)) {
-        let message = format!("{said:?} is not a Kubernetes version that kctl knows");
+    if !Version::parse(given).is_some_and(|version| known(&version)) {
+        let message = format!("{given:?} is not a Kubernetes version that kctl knows");
         let hint = format!("use 1.{OLDEST_MINOR}.0 to {newest}");
         problems.push(Problem::error("--kubernetes-version", message).hint(hint));
     }
-    said.to_owned()
+    given.to_owned()
 }
 
 fn authorization_spec(mode: Authorization) -> AuthorizationSpec {
@@ -221,11 +221,11 @@ fn authorization_spec(mode: Authorization) -> AuthorizationSpec {
 }
 
 /// `+Gate`, `Gate` and `-Gate` for every component.
-fn set_feature_gates(said: &[String], spec: &mut ClusterSpec) {
-    if said.is_empty() {
+fn set_feature_gates(given: &[String], spec: &mut ClusterSpec) {
+    if given.is_empty() {
         return;
     }
-    let gates: BTreeMap<String, String> = said
+    let gates: BTreeMap<String, String> = given
         .iter()
         .map(|gate| match gate.strip_prefix('-') {
             Some(off) => (off.to_owned(), "false".to_owned()),

@@ -1,4 +1,4 @@
-//! What a spec asks for, or kOps does unasked, and nobody does yet. It is told wherever a cluster is looked at, so that
+//! What a spec asks for, or kOps does by default, and kctl does not do yet. Every command that looks at a cluster warns of it, so that
 //! nobody relies on it. An entry leaves this file in the change that makes something act.
 
 use crate::api::{Cluster, InstanceGroup};
@@ -20,15 +20,15 @@ pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
     let spec = &cluster.spec;
     let mut all = vec![not_yet_item(
         "backups",
-        "nothing backs up etcd yet: backupStore, backupInterval and backupRetentionDays have no effect",
+        "etcd is not backed up yet: backupStore, backupInterval and backupRetentionDays have no effect",
     )];
     let handler = spec.node_termination_handler.clone().unwrap_or_default();
     let off = |switch: Option<bool>| switch == Some(false);
     if !off(handler.enabled) {
         let text = if off(handler.enable_sqs_termination_draining) {
-            "nothing drains nodes yet: the node termination handler is not installed"
+            "nodes are not drained yet: the node termination handler is not installed"
         } else {
-            "nothing drains nodes yet: what Auto Scaling ends waits for 300 s first, and Spot interruptions come unheard"
+            "nodes are not drained yet: Auto Scaling terminates after 300 s, and spot interruptions are not handled"
         };
         all.push(not_yet_item("draining", text));
     }
@@ -37,7 +37,7 @@ pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
     if !off(driver.enabled) && !off(driver.managed) {
         all.push(not_yet_item(
             "volumes",
-            "neither the EBS CSI driver nor a StorageClass is installed yet: PersistentVolumeClaims wait for yours",
+            "the EBS CSI driver and a StorageClass are not installed yet: install your own, or PersistentVolumeClaims stay Pending",
         ));
     }
     let of_groups = groups
@@ -46,7 +46,7 @@ pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
     if spec.rolling_update.is_some() || of_groups {
         all.push(not_yet_item(
             "rolling-updates",
-            "nothing replaces machines one by one yet: rollingUpdate has no effect",
+            "kctl has no rolling update yet: rollingUpdate has no effect",
         ));
     }
     let scaled = groups
@@ -57,7 +57,9 @@ pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
         let names = scaled.join(", ");
         all.push(not_yet_item(
             "autoscaling",
-            &format!("nothing scales groups yet: autoscale of {names} has no effect"),
+            &format!(
+                "the cluster autoscaler is not installed yet: autoscale of {names} has no effect"
+            ),
         ));
     }
     all

@@ -1,10 +1,9 @@
 //! Compares a certificate and its key with the desired ones. Pure.
 
 use node::host::{Certificate, CertificateState};
-use node::pki::{Usage, public_key};
+use node::pki::{Usage, alternative_name_text, public_key};
 use node::secret::Secret;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use time::OffsetDateTime;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
@@ -96,20 +95,9 @@ fn alternative_names(parsed: &X509Certificate<'_>) -> BTreeSet<String> {
     let names = extension
         .map(|extension| extension.value.general_names.as_slice())
         .unwrap_or_default();
-    let name = |name: &GeneralName<'_>| match name {
-        GeneralName::DNSName(name) => (*name).to_owned(),
-        GeneralName::IPAddress(bytes) => {
-            parse_address(bytes).map_or_else(|| format!("{bytes:?}"), |address| address.to_string())
-        }
-        other => format!("{other:?}"),
-    };
-    names.iter().map(name).collect()
-}
-
-fn parse_address(bytes: &[u8]) -> Option<IpAddr> {
-    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
-    let sixteen = || <[u8; 16]>::try_from(bytes).map(IpAddr::from);
-    four.or_else(|_| sixteen()).ok()
+    let text =
+        |name: &GeneralName<'_>| alternative_name_text(name).unwrap_or_else(|| format!("{name:?}"));
+    names.iter().map(text).collect()
 }
 
 fn allows_usage(parsed: &X509Certificate<'_>, usage: Usage) -> bool {

@@ -34,18 +34,18 @@ fn pack_members(members: &[(Header, Vec<u8>)]) -> Vec<u8> {
 }
 
 fn install_archive(
-    machine: &TestHost,
+    host: &TestHost,
     bytes: &[u8],
     place: InstallTarget,
 ) -> nodeup::host::ApplyResult {
     let sha256 = sha256_hex(bytes);
-    std::fs::write(machine.cache_folder().join(&sha256), bytes).unwrap();
+    std::fs::write(host.cache_folder().join(&sha256), bytes).unwrap();
     let download = Download {
         name: "plugins".into(),
         sha256,
         place,
     };
-    machine.apply(&[HostResource::new(HostObject::Download(download))])
+    host.apply(&[HostResource::new(HostObject::Download(download))])
 }
 
 fn any_bad_member() -> impl Strategy<Value = (Header, Vec<u8>)> {
@@ -82,53 +82,53 @@ proptest! {
 
     #[test]
     fn an_archive_that_reaches_out_of_itself_leaves_nothing_behind(bad in any_bad_member(), place in any_target(), first: bool) {
-        let machine = TestHost::new();
-        std::fs::create_dir_all(machine.host_path("/opt/cni/bin")).unwrap();
-        std::fs::create_dir_all(machine.host_path("/usr/bin")).unwrap();
-        let before = machine.file_tree();
+        let host = TestHost::new();
+        std::fs::create_dir_all(host.host_path("/opt/cni/bin")).unwrap();
+        std::fs::create_dir_all(host.host_path("/usr/bin")).unwrap();
+        let before = host.file_tree();
         let good = make_member("bridge", EntryType::Regular, "");
         let members = if first { [bad, good] } else { [good, bad] };
-        let applied = install_archive(&machine, &pack_members(&members), place);
+        let applied = install_archive(&host, &pack_members(&members), place);
         prop_assert_eq!(applied.failed.len(), 1);
-        prop_assert_eq!(machine.file_tree(), before);
+        prop_assert_eq!(host.file_tree(), before);
     }
 
     #[test]
     fn an_archive_that_was_cut_leaves_nothing_behind(part in 0.0..0.99_f64, place in any_target()) {
-        let machine = TestHost::new();
-        std::fs::create_dir_all(machine.host_path("/opt/cni/bin")).unwrap();
-        std::fs::create_dir_all(machine.host_path("/usr/bin")).unwrap();
-        let before = machine.file_tree();
+        let host = TestHost::new();
+        std::fs::create_dir_all(host.host_path("/opt/cni/bin")).unwrap();
+        std::fs::create_dir_all(host.host_path("/usr/bin")).unwrap();
+        let before = host.file_tree();
         let whole = pack_members(&[make_member("bridge", EntryType::Regular, ""), make_member("portmap", EntryType::Regular, "")]);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place in between")]
         let cut = (part * whole.len() as f64) as usize;
-        let applied = install_archive(&machine, &whole[..cut], place);
+        let applied = install_archive(&host, &whole[..cut], place);
         prop_assert_eq!(applied.failed.len(), 1);
-        prop_assert_eq!(machine.file_tree(), before);
+        prop_assert_eq!(host.file_tree(), before);
     }
 }
 
 #[test]
 fn links_within_an_archive_are_no_reason_to_refuse_it() {
-    let machine = TestHost::new();
+    let host = TestHost::new();
     let members = [
         make_member("bridge", EntryType::Regular, ""),
         make_member("docs/latest", EntryType::Symlink, "../bridge"),
         make_member("same", EntryType::Link, "bridge"),
     ];
     let applied = install_archive(
-        &machine,
+        &host,
         &pack_members(&members),
         InstallTarget::Programs("/opt/cni/bin".into()),
     );
     assert!(applied.is_complete(), "{applied:?}");
-    assert_eq!(machine.read_text("/opt/cni/bin/bridge"), "bridge");
-    assert!(!machine.host_path("/opt/cni/bin/same").exists());
+    assert_eq!(host.read_text("/opt/cni/bin/bridge"), "bridge");
+    assert!(!host.host_path("/opt/cni/bin/same").exists());
 }
 
 #[test]
 fn an_archive_without_what_is_wanted_is_refused_by_name() {
-    let machine = TestHost::new();
+    let host = TestHost::new();
     let bytes = pack_members(&[make_member("bin/ctr", EntryType::Regular, "")]);
     let place = InstallTarget::Members(
         [(
@@ -137,27 +137,25 @@ fn an_archive_without_what_is_wanted_is_refused_by_name() {
         )]
         .into(),
     );
-    let error = install_archive(&machine, &bytes, place)
-        .error_text()
-        .unwrap();
+    let error = install_archive(&host, &bytes, place).error_text().unwrap();
     assert!(error.contains("lacks bin/containerd"), "{error}");
 }
 
 #[test]
 fn a_download_with_another_hash_is_not_installed() {
-    let machine = TestHost::new();
+    let host = TestHost::new();
     let sha256 = sha256_hex(b"kubelet");
-    std::fs::write(machine.cache_folder().join(&sha256), b"something else").unwrap();
-    let before = machine.file_tree();
+    std::fs::write(host.cache_folder().join(&sha256), b"something else").unwrap();
+    let before = host.file_tree();
     let download = Download {
         name: "kubelet".into(),
         sha256,
         place: InstallTarget::Program("/kubelet".into()),
     };
-    let applied = machine.apply(&[HostResource::new(HostObject::Download(download))]);
+    let applied = host.apply(&[HostResource::new(HostObject::Download(download))]);
     assert!(
         applied.error_text().unwrap().contains("has sha256"),
         "{applied:?}"
     );
-    assert_eq!(machine.file_tree(), before);
+    assert_eq!(host.file_tree(), before);
 }

@@ -22,51 +22,51 @@ fn only_certificates(all: Vec<HostResource>) -> Vec<HostResource> {
 }
 
 fn issue_certificates() -> (TestHost, Vec<HostResource>) {
-    let machine = TestHost::new();
-    let wanted = only_certificates(machine.desired_state(Role::ControlPlane, |_| ()));
-    let applied = machine.apply(&wanted);
+    let host = TestHost::new();
+    let wanted = only_certificates(host.desired_state(Role::ControlPlane, |_| ()));
+    let applied = host.apply(&wanted);
     assert!(applied.is_complete(), "{applied:?}");
-    (machine, wanted)
+    (host, wanted)
 }
 
 #[test]
 fn a_certificate_is_renewed_when_a_third_of_its_life_is_left_and_kubelets_is_kubelets() {
-    let (mut machine, wanted) = issue_certificates();
-    let days = |machine: &mut TestHost, days| {
-        machine.now = test_date() + Duration::days(days);
-        machine.planned_changes(&wanted)
+    let (mut host, wanted) = issue_certificates();
+    let days = |host: &mut TestHost, days| {
+        host.now = test_date() + Duration::days(days);
+        host.planned_changes(&wanted)
     };
-    assert!(days(&mut machine, 290).is_empty());
-    let due = days(&mut machine, 310);
+    assert!(days(&mut host, 290).is_empty());
+    let due = days(&mut host, 310);
     assert_eq!(due.len(), wanted.len() - 1, "{due:?}");
     assert!(!due.contains(&format!("certificate/{KUBELET}")));
-    assert!(machine.plan_text(&wanted).contains("expiring"));
-    assert_eq!(days(&mut machine, 456).len(), wanted.len());
-    let text = machine.plan_text(&wanted);
+    assert!(host.plan_text(&wanted).contains("expiring"));
+    assert_eq!(days(&mut host, 456).len(), wanted.len());
+    let text = host.plan_text(&wanted);
     assert!(text.contains("ended") && !text.contains("expiring"));
-    assert!(machine.apply(&wanted).is_complete());
-    assert!(machine.planned_changes(&wanted).is_empty());
+    assert!(host.apply(&wanted).is_complete());
+    assert!(host.planned_changes(&wanted).is_empty());
 }
 
 #[test]
 fn a_pair_that_does_not_fit_is_issued_anew() {
-    let (machine, wanted) = issue_certificates();
-    let other = machine.read_text("/srv/kubernetes/kube-apiserver/kubelet-api.key");
-    let key = machine.host_path("/srv/kubernetes/kube-apiserver/server.key");
+    let (host, wanted) = issue_certificates();
+    let other = host.read_text("/srv/kubernetes/kube-apiserver/kubelet-api.key");
+    let key = host.host_path("/srv/kubernetes/kube-apiserver/server.key");
     std::fs::remove_file(&key).unwrap();
     std::fs::write(&key, other).unwrap();
     assert_eq!(
-        machine.planned_changes(&wanted),
+        host.planned_changes(&wanted),
         [format!("certificate/{API}")]
     );
-    assert!(machine.plan_text(&wanted).contains("other_key"));
-    assert!(machine.apply(&wanted).is_complete());
-    assert!(machine.planned_changes(&wanted).is_empty());
+    assert!(host.plan_text(&wanted).contains("other_key"));
+    assert!(host.apply(&wanted).is_complete());
+    assert!(host.planned_changes(&wanted).is_empty());
 }
 
 #[test]
 fn what_another_authority_signed_is_not_believed() {
-    let (machine, wanted) = issue_certificates();
+    let (host, wanted) = issue_certificates();
     let mut keys = SystemKeys::issuing_at(test_date());
     let impostor = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
     let HostObject::Certificate(api) = &wanted
@@ -85,55 +85,55 @@ fn what_another_authority_signed_is_not_believed() {
             forged.key.reveal(),
         ),
     ] {
-        std::fs::remove_file(machine.host_path(path)).unwrap();
-        std::fs::write(machine.host_path(path), text).unwrap();
+        std::fs::remove_file(host.host_path(path)).unwrap();
+        std::fs::write(host.host_path(path), text).unwrap();
     }
-    assert!(machine.plan_text(&wanted).contains("other_authority"));
-    assert!(machine.apply(&wanted).is_complete());
-    assert!(machine.planned_changes(&wanted).is_empty());
+    assert!(host.plan_text(&wanted).contains("other_authority"));
+    assert!(host.apply(&wanted).is_complete());
+    assert!(host.planned_changes(&wanted).is_empty());
 }
 
 #[test]
 fn other_names_make_another_certificate() {
-    let (machine, _) = issue_certificates();
-    let wanted = machine.desired_state(Role::ControlPlane, |config| {
+    let (host, _) = issue_certificates();
+    let wanted = host.desired_state(Role::ControlPlane, |config| {
         let control_plane = config.control_plane.as_mut().unwrap();
         control_plane.api_names.push("api.example.org".into());
     });
     assert_eq!(
-        machine.planned_changes(&only_certificates(wanted)),
+        host.planned_changes(&only_certificates(wanted)),
         [format!("certificate/{API}")]
     );
 }
 
 #[test]
 fn kubelets_own_file_is_a_link_and_whatever_kubelet_put_there_stays() {
-    let (machine, wanted) = issue_certificates();
-    assert!(machine.host_path(KUBELET).is_symlink());
+    let (host, wanted) = issue_certificates();
+    assert!(host.host_path(KUBELET).is_symlink());
     // kubelet renews its certificate by writing another file and replacing the link.
-    let renewed = machine.host_path("/var/lib/kubelet/pki/kubelet-client-2026-01-01-00-00-00.pem");
-    std::fs::copy(machine.host_path(KUBELET), &renewed).unwrap();
-    std::fs::remove_file(machine.host_path(KUBELET)).unwrap();
-    std::os::unix::fs::symlink(&renewed, machine.host_path(KUBELET)).unwrap();
-    assert!(machine.planned_changes(&wanted).is_empty());
+    let renewed = host.host_path("/var/lib/kubelet/pki/kubelet-client-2026-01-01-00-00-00.pem");
+    std::fs::copy(host.host_path(KUBELET), &renewed).unwrap();
+    std::fs::remove_file(host.host_path(KUBELET)).unwrap();
+    std::os::unix::fs::symlink(&renewed, host.host_path(KUBELET)).unwrap();
+    assert!(host.planned_changes(&wanted).is_empty());
     // A copied plain file, which kubelet would not renew.
-    let content = machine.read_text(KUBELET);
-    std::fs::remove_file(machine.host_path(KUBELET)).unwrap();
-    std::fs::write(machine.host_path(KUBELET), &content).unwrap();
-    assert!(machine.plan_text(&wanted).contains("not_a_link"));
-    assert!(machine.apply(&wanted).is_complete());
-    assert!(machine.host_path(KUBELET).is_symlink());
-    assert_eq!(machine.read_text(KUBELET), content);
+    let content = host.read_text(KUBELET);
+    std::fs::remove_file(host.host_path(KUBELET)).unwrap();
+    std::fs::write(host.host_path(KUBELET), &content).unwrap();
+    assert!(host.plan_text(&wanted).contains("not_a_link"));
+    assert!(host.apply(&wanted).is_complete());
+    assert!(host.host_path(KUBELET).is_symlink());
+    assert_eq!(host.read_text(KUBELET), content);
 }
 
 #[test]
 fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
-    let mut machine = TestHost::new();
-    let wanted = only_certificates(machine.desired_state(Role::Node, |_| ()));
+    let mut host = TestHost::new();
+    let wanted = only_certificates(host.desired_state(Role::Node, |_| ()));
     let mut keys = SystemKeys::issuing_at(test_date());
-    machine.signer = Arc::default();
-    assert_eq!(machine.planned_changes(&wanted).len(), 2);
-    let applied = machine.apply(&wanted);
+    host.signer = Arc::default();
+    assert_eq!(host.planned_changes(&wanted).len(), 2);
+    let applied = host.apply(&wanted);
     assert_eq!(
         applied.failed.len(),
         2,
@@ -154,28 +154,27 @@ fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
             issue_certificate(authority, &certificate.leaf_to_issue(), &mut keys).unwrap(),
         )
     });
-    machine.signer = Arc::new(Signer {
+    host.signer = Arc::new(Signer {
         joined: joined.collect(),
         ..Signer::default()
     });
-    assert!(machine.apply(&wanted).is_complete());
-    machine.signer = Arc::default();
-    assert!(machine.planned_changes(&wanted).is_empty());
+    assert!(host.apply(&wanted).is_complete());
+    host.signer = Arc::default();
+    assert!(host.planned_changes(&wanted).is_empty());
     // The authority is no longer trusted.
-    machine.trust_bundle = trust_bundle(&minted_keysets()["etcd-clients-ca"]);
-    assert_eq!(machine.planned_changes(&wanted).len(), 2);
+    host.trust_bundle = trust_bundle(&minted_keysets()["etcd-clients-ca"]);
+    assert_eq!(host.planned_changes(&wanted).len(), 2);
 }
 
 #[test]
 fn keys_are_roots_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let machine = TestHost::new();
-    let applied = machine.apply(&machine.desired_state(Role::ControlPlane, |_| ()));
+    let host = TestHost::new();
+    let applied = host.apply(&host.desired_state(Role::ControlPlane, |_| ()));
     assert!(applied.is_complete(), "{applied:?}");
-    for (path, what) in machine.file_tree() {
-        let file = machine.host_path(&path);
-        if file.is_file() && !file.is_symlink() && machine.read_text(&path).contains("PRIVATE KEY")
-        {
+    for (path, what) in host.file_tree() {
+        let file = host.host_path(&path);
+        if file.is_file() && !file.is_symlink() && host.read_text(&path).contains("PRIVATE KEY") {
             let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o077;
             assert_eq!(mode, 0, "{path} {what}");
         }

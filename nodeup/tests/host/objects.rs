@@ -6,21 +6,19 @@ use node::host::{HostObject, HostResource};
 use std::os::unix::fs::MetadataExt;
 
 fn desired_of_kind(
-    machine: &TestHost,
+    host: &TestHost,
     kind: &str,
     change: impl FnOnce(&mut node::config::NodeConfig),
 ) -> Vec<HostResource> {
-    let all = machine
-        .desired_state(Role::ControlPlane, change)
-        .into_iter();
+    let all = host.desired_state(Role::ControlPlane, change).into_iter();
     let matching = all.filter(|resource| resource.thing.id().kind() == kind);
     matching
         .map(|resource| HostResource::new(resource.thing))
         .collect()
 }
 
-fn count_calls(machine: &TestHost, program: &str) -> usize {
-    let memory = machine.memory.lock().unwrap();
+fn count_calls(host: &TestHost, program: &str) -> usize {
+    let memory = host.memory.lock().unwrap();
     memory
         .calls
         .iter()
@@ -30,8 +28,8 @@ fn count_calls(machine: &TestHost, program: &str) -> usize {
 
 #[test]
 fn packages_that_are_there_need_no_network() {
-    let machine = TestHost::new();
-    let wanted = desired_of_kind(&machine, "packages", |config| {
+    let host = TestHost::new();
+    let wanted = desired_of_kind(&host, "packages", |config| {
         config.packages = vec!["other-socat".into(), "a=1.2".into()];
     });
     let names: Vec<String> = wanted
@@ -44,18 +42,18 @@ fn packages_that_are_there_need_no_network() {
         .filter(|name| name != "other-socat")
         .map(|name| name.split('=').next().unwrap_or_default().to_owned())
         .collect();
-    machine.memory.lock().unwrap().packages.extend(names);
-    assert!(machine.planned_changes(&wanted).is_empty());
-    assert!(machine.apply(&wanted).is_complete());
-    assert_eq!(count_calls(&machine, "apt-get"), 0);
+    host.memory.lock().unwrap().packages.extend(names);
+    assert!(host.planned_changes(&wanted).is_empty());
+    assert!(host.apply(&wanted).is_complete());
+    assert_eq!(count_calls(&host, "apt-get"), 0);
 }
 
 #[test]
 fn a_package_tool_that_is_busy_is_waited_for_and_a_broken_one_is_mended() {
-    let machine = TestHost::new();
-    let wanted = desired_of_kind(&machine, "packages", |_| ());
+    let host = TestHost::new();
+    let wanted = desired_of_kind(&host, "packages", |_| ());
     {
-        let mut memory = machine.memory.lock().unwrap();
+        let mut memory = host.memory.lock().unwrap();
         let busy = failed_output(
             100,
             "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (unattended-upgr)",
@@ -67,47 +65,44 @@ fn a_package_tool_that_is_busy_is_waited_for_and_a_broken_one_is_mended() {
         broken.code = Some(1);
         memory.answers.insert("dpkg --audit".into(), vec![broken]);
     }
-    let applied = machine.apply(&wanted);
+    let applied = host.apply(&wanted);
     assert!(applied.is_complete(), "{applied:?}");
-    assert_eq!(
-        count_calls(&machine, "dpkg --force-confold --configure -a"),
-        1
-    );
-    let notes = machine.notes.lock().unwrap().join("\n");
+    assert_eq!(count_calls(&host, "dpkg --force-confold --configure -a"), 1);
+    let notes = host.notes.lock().unwrap().join("\n");
     assert!(notes.contains("Could not get lock"), "{notes}");
 }
 
 #[test]
 fn a_package_that_does_not_exist_is_an_error_at_once() {
-    let machine = TestHost::new();
-    let wanted = desired_of_kind(&machine, "packages", |config| {
+    let host = TestHost::new();
+    let wanted = desired_of_kind(&host, "packages", |config| {
         config.packages = vec!["no-such".into()];
     });
     let none = failed_output(100, "E: Unable to locate package no-such");
-    machine.memory.lock().unwrap().answers.insert(
+    host.memory.lock().unwrap().answers.insert(
         "apt-get install".into(),
         vec![none.clone(), none.clone(), none],
     );
-    let applied = machine.apply(&wanted);
+    let applied = host.apply(&wanted);
     assert_eq!(applied.failed.len(), 3);
     assert!(applied.error_text().unwrap().contains("no-such"));
 }
 
 #[test]
 fn a_parameter_of_ours_that_the_kernel_lacks_is_left_out_and_the_users_is_an_error() {
-    let machine = TestHost::new();
-    let sysctls = desired_of_kind(&machine, "sysctl", |_| ());
-    assert!(machine.apply(&sysctls).is_complete());
-    assert_eq!(machine.read_text("/proc/sys/net/ipv4/ip_forward"), "1\n");
+    let host = TestHost::new();
+    let sysctls = desired_of_kind(&host, "sysctl", |_| ());
+    assert!(host.apply(&sysctls).is_complete());
+    assert_eq!(host.read_text("/proc/sys/net/ipv4/ip_forward"), "1\n");
     assert_eq!(
-        machine.read_text("/proc/sys/net/ipv4/tcp_rmem"),
+        host.read_text("/proc/sys/net/ipv4/tcp_rmem"),
         "4096 12582912 16777216\n"
     );
-    assert!(machine.planned_changes(&sysctls).is_empty());
-    let users = desired_of_kind(&machine, "sysctl", |config| {
+    assert!(host.planned_changes(&sysctls).is_empty());
+    let users = desired_of_kind(&host, "sysctl", |config| {
         config.sysctls.push("no.such.key = 1".into());
     });
-    let applied = machine.apply(&users);
+    let applied = host.apply(&users);
     assert_eq!(applied.failed.len(), 1);
     assert!(
         applied.error_text().unwrap().contains("no.such.key"),
@@ -117,25 +112,21 @@ fn a_parameter_of_ours_that_the_kernel_lacks_is_left_out_and_the_users_is_an_err
 
 #[test]
 fn mounts_of_pods_are_seen_by_containers() {
-    let machine = TestHost::new();
-    let wanted = desired_of_kind(&machine, "propagation", |_| ());
+    let host = TestHost::new();
+    let wanted = desired_of_kind(&host, "propagation", |_| ());
     assert_eq!(
-        machine.planned_changes(&wanted),
+        host.planned_changes(&wanted),
         ["propagation//var/lib/kubelet"]
     );
-    assert!(machine.apply(&wanted).is_complete());
-    assert!(
-        machine
-            .read_text("/proc/self/mountinfo")
-            .contains("shared:1")
-    );
-    assert!(machine.planned_changes(&wanted).is_empty());
+    assert!(host.apply(&wanted).is_complete());
+    assert!(host.read_text("/proc/self/mountinfo").contains("shared:1"));
+    assert!(host.planned_changes(&wanted).is_empty());
 }
 
 #[test]
 fn our_block_goes_into_the_hosts_file_that_pods_have_open() {
-    let machine = TestHost::new();
-    let wanted = desired_of_kind(&machine, "hosts_block", |config| {
+    let host = TestHost::new();
+    let wanted = desired_of_kind(&host, "hosts_block", |config| {
         for pod in config
             .control_plane
             .iter_mut()
@@ -145,38 +136,38 @@ fn our_block_goes_into_the_hosts_file_that_pods_have_open() {
         }
     });
     let inode = || {
-        std::fs::metadata(machine.host_path("/etc/hosts"))
+        std::fs::metadata(host.host_path("/etc/hosts"))
             .unwrap()
             .ino()
     };
     let before = inode();
     assert_eq!(wanted.len(), 1);
-    assert!(machine.apply(&wanted).is_complete());
+    assert!(host.apply(&wanted).is_complete());
     assert_eq!(inode(), before);
-    let hosts = machine.read_text("/etc/hosts");
+    let hosts = host.read_text("/etc/hosts");
     assert!(
         hosts.starts_with("127.0.0.1 localhost\n")
             && hosts.contains("127.0.0.1 api.a.example.com api.internal.a.example.com\n")
     );
-    assert!(machine.planned_changes(&wanted).is_empty());
+    assert!(host.planned_changes(&wanted).is_empty());
 }
 
 /// Attaches an EBS volume under a device name; the kernel shows it as `disk`.
-fn attach_disk(machine: &TestHost, disk: &str, volume: &str, attached: &str, content: &[u8]) {
-    let device = machine.host_path(&format!("/dev/{disk}"));
-    let about = machine.host_path(&format!("/sys/block/{disk}/device"));
+fn attach_disk(host: &TestHost, disk: &str, volume: &str, attached: &str, content: &[u8]) {
+    let device = host.host_path(&format!("/dev/{disk}"));
+    let about = host.host_path(&format!("/sys/block/{disk}/device"));
     std::fs::create_dir_all(device.parent().unwrap()).unwrap();
     std::fs::create_dir_all(&about).unwrap();
     std::fs::write(&device, content).unwrap();
     std::fs::write(about.join("serial"), format!("{volume}\n")).unwrap();
-    let mut memory = machine.memory.lock().unwrap();
+    let mut memory = host.memory.lock().unwrap();
     let name = device.display().to_string();
     memory.attached.insert(name, attached.to_owned());
 }
 
-fn with_volume(machine: &TestHost, content: &[u8]) -> Vec<HostResource> {
-    attach_disk(machine, "nvme2n1", "vol0a", "sdf", content);
-    desired_of_kind(machine, "mount", |config| {
+fn with_volume(host: &TestHost, content: &[u8]) -> Vec<HostResource> {
+    attach_disk(host, "nvme2n1", "vol0a", "sdf", content);
+    desired_of_kind(host, "mount", |config| {
         let volume =
             serde_json::json!([{ "device": "/dev/xvdf", "filesystem": "xfs", "path": "/data" }]);
         config.volume_mounts = serde_json::from_value(volume).unwrap();
@@ -187,64 +178,61 @@ const DROP_IN: &str = "/etc/systemd/system/data.mount.d/device.conf";
 
 #[test]
 fn a_volume_is_found_by_the_name_that_aws_gave_it_and_later_by_its_file_system() {
-    let machine = TestHost::new();
+    let host = TestHost::new();
     // Another volume with the desired file system appears first.
-    attach_disk(&machine, "nvme1n1", "vol0etcd", "xvdu", b"etcd");
-    let etcd = machine.host_path("/dev/nvme1n1").display().to_string();
+    attach_disk(&host, "nvme1n1", "vol0etcd", "xvdu", b"etcd");
+    let etcd = host.host_path("/dev/nvme1n1").display().to_string();
     let formatted = |device: String| {
-        machine
-            .memory
+        host.memory
             .lock()
             .unwrap()
             .formatted
             .insert(device, "xfs".into())
     };
     formatted(etcd);
-    let wanted = with_volume(&machine, &[0; 4096]);
-    assert!(machine.apply(&wanted).is_complete());
+    let wanted = with_volume(&host, &[0; 4096]);
+    assert!(host.apply(&wanted).is_complete());
     assert!(
-        machine
-            .read_text("/proc/self/mountinfo")
+        host.read_text("/proc/self/mountinfo")
             .contains(" /data rw - xfs /dev/nvme2n1 ")
     );
     assert_eq!(
-        machine.read_text(DROP_IN),
+        host.read_text(DROP_IN),
         "[Mount]\nWhat=/dev/disk/by-uuid/uuid-of-xfs\n"
     );
 
     // After a reboot the device names are swapped, and systemd has mounted the volume by UUID.
-    attach_disk(&machine, "nvme1n1", "vol0a", "sdf", b"data");
-    attach_disk(&machine, "nvme2n1", "vol0etcd", "xvdu", b"etcd");
-    let mounted = machine
+    attach_disk(&host, "nvme1n1", "vol0a", "sdf", b"data");
+    attach_disk(&host, "nvme2n1", "vol0etcd", "xvdu", b"etcd");
+    let mounted = host
         .read_text("/proc/self/mountinfo")
         .replace("nvme2n1", "nvme1n1");
-    std::fs::write(machine.host_path("/proc/self/mountinfo"), mounted).unwrap();
-    assert!(machine.planned_changes(&wanted).is_empty());
+    std::fs::write(host.host_path("/proc/self/mountinfo"), mounted).unwrap();
+    assert!(host.planned_changes(&wanted).is_empty());
 
     // A host whose unit lacks the UUID gets it, without mounting again.
-    std::fs::remove_file(machine.host_path(DROP_IN)).unwrap();
-    let table = machine.read_text("/proc/self/mountinfo");
-    assert!(machine.apply(&wanted).is_complete());
-    assert!(machine.planned_changes(&wanted).is_empty());
-    assert_eq!(machine.read_text("/proc/self/mountinfo"), table);
-    assert_eq!(count_calls(&machine, "mkfs"), 1);
+    std::fs::remove_file(host.host_path(DROP_IN)).unwrap();
+    let table = host.read_text("/proc/self/mountinfo");
+    assert!(host.apply(&wanted).is_complete());
+    assert!(host.planned_changes(&wanted).is_empty());
+    assert_eq!(host.read_text("/proc/self/mountinfo"), table);
+    assert_eq!(count_calls(&host, "mkfs"), 1);
 }
 
 #[test]
 fn a_blank_volume_is_formatted_once_and_mounted() {
-    let machine = TestHost::new();
-    let wanted = with_volume(&machine, &[0; 4096]);
-    assert!(machine.apply(&wanted).is_complete());
+    let host = TestHost::new();
+    let wanted = with_volume(&host, &[0; 4096]);
+    assert!(host.apply(&wanted).is_complete());
     assert!(
-        machine
-            .read_text("/proc/self/mountinfo")
+        host.read_text("/proc/self/mountinfo")
             .contains(" /data rw - xfs /dev/nvme2n1 ")
     );
-    assert!(machine.planned_changes(&wanted).is_empty());
+    assert!(host.planned_changes(&wanted).is_empty());
     // After the reboot the volume is mounted.
-    std::fs::write(machine.host_path("/proc/self/mountinfo"), "").unwrap();
-    assert!(machine.apply(&wanted).is_complete());
-    assert_eq!(count_calls(&machine, "mkfs.xfs"), 1);
+    std::fs::write(host.host_path("/proc/self/mountinfo"), "").unwrap();
+    assert!(host.apply(&wanted).is_complete());
+    assert_eq!(count_calls(&host, "mkfs.xfs"), 1);
 }
 
 #[test]
@@ -252,30 +240,25 @@ fn a_volume_with_anything_on_it_is_never_formatted() {
     let mut late = vec![0; 1 << 20];
     late[(1 << 20) - 1] = 1;
     for content in [b"data".to_vec(), late] {
-        let machine = TestHost::new();
-        let wanted = with_volume(&machine, &content);
-        let error = machine.apply(&wanted).error_text().unwrap();
+        let host = TestHost::new();
+        let wanted = with_volume(&host, &content);
+        let error = host.apply(&wanted).error_text().unwrap();
         assert!(error.contains("neither blank nor"), "{error}");
         assert_eq!(
-            (
-                count_calls(&machine, "mkfs"),
-                count_calls(&machine, "mount")
-            ),
+            (count_calls(&host, "mkfs"), count_calls(&host, "mount")),
             (0, 0)
         );
     }
-    let machine = TestHost::new();
-    let wanted = with_volume(&machine, &[0; 4096]);
-    let device = machine.host_path("/dev/nvme2n1").display().to_string();
-    machine
-        .memory
+    let host = TestHost::new();
+    let wanted = with_volume(&host, &[0; 4096]);
+    let device = host.host_path("/dev/nvme2n1").display().to_string();
+    host.memory
         .lock()
         .unwrap()
         .formatted
         .insert(device, "ext4".into());
     assert!(
-        machine
-            .apply(&wanted)
+        host.apply(&wanted)
             .error_text()
             .unwrap()
             .contains("it has ext4")
@@ -284,119 +267,109 @@ fn a_volume_with_anything_on_it_is_never_formatted() {
 
 #[test]
 fn a_partition_table_beside_the_file_system_that_is_wanted_is_somebodys() {
-    let machine = TestHost::new();
-    let wanted = with_volume(&machine, &[0; 4096]);
+    let host = TestHost::new();
+    let wanted = with_volume(&host, &[0; 4096]);
     let both = crate::test_host::successful_output("TYPE=xfs\nPTTYPE=gpt\n");
     let answers =
         |memory: &mut SimulatedSystem| memory.answers.insert("blkid -p".into(), vec![both]);
-    answers(&mut machine.memory.lock().unwrap());
-    let error = machine.apply(&wanted).error_text().unwrap();
+    answers(&mut host.memory.lock().unwrap());
+    let error = host.apply(&wanted).error_text().unwrap();
     assert!(
         error.contains("it has both xfs and a gpt partition table"),
         "{error}"
     );
     assert_eq!(
-        (
-            count_calls(&machine, "mkfs"),
-            count_calls(&machine, "mount")
-        ),
+        (count_calls(&host, "mkfs"), count_calls(&host, "mount")),
         (0, 0)
     );
 }
 
 #[test]
 fn formatting_that_was_interrupted_goes_on() {
-    let machine = TestHost::new();
-    let wanted = with_volume(&machine, &[0; 4096]);
+    let host = TestHost::new();
+    let wanted = with_volume(&host, &[0; 4096]);
     let died = failed_output(1, "killed");
-    machine.memory.lock().unwrap().answers.insert(
-        "mkfs.xfs ".to_owned() + &machine.host_path("/dev/nvme2n1").display().to_string(),
+    host.memory.lock().unwrap().answers.insert(
+        "mkfs.xfs ".to_owned() + &host.host_path("/dev/nvme2n1").display().to_string(),
         vec![died],
     );
-    assert!(!machine.apply(&wanted).is_complete());
-    std::fs::write(machine.host_path("/dev/nvme2n1"), b"half a file system").unwrap();
-    assert!(machine.apply(&wanted).is_complete());
-    assert_eq!(count_calls(&machine, "mkfs.xfs"), 2);
+    assert!(!host.apply(&wanted).is_complete());
+    std::fs::write(host.host_path("/dev/nvme2n1"), b"half a file system").unwrap();
+    assert!(host.apply(&wanted).is_complete());
+    assert_eq!(count_calls(&host, "mkfs.xfs"), 2);
 }
 
 #[test]
 fn formatting_that_was_interrupted_says_nothing_of_another_volume_with_the_same_name() {
-    let machine = TestHost::new();
-    let wanted = with_volume(&machine, &[0; 4096]);
-    let device = machine.host_path("/dev/nvme2n1").display().to_string();
+    let host = TestHost::new();
+    let wanted = with_volume(&host, &[0; 4096]);
+    let device = host.host_path("/dev/nvme2n1").display().to_string();
     let died = failed_output(1, "killed");
     let mkfs = format!("mkfs.xfs {device}");
-    machine
-        .memory
-        .lock()
-        .unwrap()
-        .answers
-        .insert(mkfs, vec![died]);
-    assert!(!machine.apply(&wanted).is_complete());
-    attach_disk(&machine, "nvme2n1", "vol0b", "sdf", b"somebody's");
-    let error = machine.apply(&wanted).error_text().unwrap();
+    host.memory.lock().unwrap().answers.insert(mkfs, vec![died]);
+    assert!(!host.apply(&wanted).is_complete());
+    attach_disk(&host, "nvme2n1", "vol0b", "sdf", b"somebody's");
+    let error = host.apply(&wanted).error_text().unwrap();
     assert!(error.contains("neither blank nor"), "{error}");
-    assert_eq!(count_calls(&machine, "mkfs.xfs"), 1);
+    assert_eq!(count_calls(&host, "mkfs.xfs"), 1);
 }
 
 #[test]
 fn a_masked_unit_is_a_link_to_nothing_and_stopped() {
-    let machine = TestHost::new();
-    let wanted = desired_of_kind(&machine, "unit", |config| {
+    let host = TestHost::new();
+    let wanted = desired_of_kind(&host, "unit", |config| {
         config.units = vec![node::config::UnitFile {
             enabled: false,
             ..node::config::UnitFile::new("update-engine.service", "")
         }];
         config.ntp = false;
     });
-    machine
-        .memory
+    host.memory
         .lock()
         .unwrap()
         .units
         .entry("update-engine.service".into())
         .or_default()
         .state = "active".into();
-    assert!(machine.apply(&wanted).is_complete());
+    assert!(host.apply(&wanted).is_complete());
     let link =
-        std::fs::read_link(machine.host_path("/etc/systemd/system/update-engine.service")).unwrap();
+        std::fs::read_link(host.host_path("/etc/systemd/system/update-engine.service")).unwrap();
     assert_eq!(link.to_str(), Some("/dev/null"));
     assert_eq!(
-        machine.memory.lock().unwrap().units["update-engine.service"].state,
+        host.memory.lock().unwrap().units["update-engine.service"].state,
         "inactive"
     );
-    assert!(machine.planned_changes(&wanted).is_empty());
+    assert!(host.planned_changes(&wanted).is_empty());
 }
 
 #[test]
 fn a_unit_that_somebody_stopped_is_started_again() {
-    let machine = TestHost::new();
-    let wanted = desired_of_kind(&machine, "unit", |_| ());
-    assert!(machine.apply(&wanted).is_complete());
-    machine
-        .memory
+    let host = TestHost::new();
+    let wanted = desired_of_kind(&host, "unit", |_| ());
+    assert!(host.apply(&wanted).is_complete());
+    host.memory
         .lock()
         .unwrap()
         .units
         .get_mut("kubelet.service")
         .unwrap()
         .state = "inactive".into();
-    assert_eq!(machine.planned_changes(&wanted), ["unit/kubelet.service"]);
-    assert!(machine.apply(&wanted).is_complete());
+    assert_eq!(host.planned_changes(&wanted), ["unit/kubelet.service"]);
+    assert!(host.apply(&wanted).is_complete());
     assert_eq!(
-        machine.memory.lock().unwrap().units["kubelet.service"].state,
+        host.memory.lock().unwrap().units["kubelet.service"].state,
         "active"
     );
 }
 
 #[test]
 fn tools_are_whole_and_read_only_and_older_ones_stay() {
-    let machine = TestHost::new();
+    let host = TestHost::new();
     let all = |config: &mut node::config::NodeConfig, version: &str| {
         version.clone_into(&mut config.kubernetes_version);
     };
     for version in ["1.36.2", "1.36.3"] {
-        let wanted: Vec<HostResource> = machine
+        let wanted: Vec<HostResource> = host
             .desired_state(Role::Node, |config| all(config, version))
             .into_iter()
             .filter(|resource| {
@@ -414,10 +387,10 @@ fn tools_are_whole_and_read_only_and_older_ones_stay() {
                 ..resource
             })
             .collect();
-        assert!(machine.apply(&wanted).is_complete());
-        assert!(machine.planned_changes(&wanted).is_empty());
+        assert!(host.apply(&wanted).is_complete());
+        assert!(host.planned_changes(&wanted).is_empty());
     }
-    let tree = machine.file_tree();
+    let tree = host.file_tree();
     let folders: Vec<&String> = tree
         .keys()
         .filter(|path| path.ends_with("/bin") && path.contains("/opt/kctl/tools"))
@@ -429,7 +402,7 @@ fn tools_are_whole_and_read_only_and_older_ones_stay() {
     }
     assert!(tree["/opt/kctl/tools/current"].contains("-> 1.36.3-"));
     assert_eq!(
-        machine.read_text("/opt/kctl/tools/current/bin/socat"),
+        host.read_text("/opt/kctl/tools/current/bin/socat"),
         "program socat"
     );
 }

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 const ROLES: [Role; 2] = [Role::ControlPlane, Role::Node];
 
 /// A desired state with every kind of object.
-fn full_desired_state(machine: &TestHost, role: Role, pods: u32) -> Vec<HostResource> {
-    machine.desired_state(role, |config| {
+fn full_desired_state(host: &TestHost, role: Role, pods: u32) -> Vec<HostResource> {
+    host.desired_state(role, |config| {
         config.kubelet.config["maxPods"] = json!(pods);
         config.packages = vec!["nfs-common".into()];
         config.units.push(node::config::UnitFile::new(
@@ -33,8 +33,8 @@ fn full_desired_state(machine: &TestHost, role: Role, pods: u32) -> Vec<HostReso
     })
 }
 
-fn unit_states(machine: &TestHost) -> BTreeMap<String, SimulatedUnit> {
-    let memory = machine.memory.lock().unwrap();
+fn unit_states(host: &TestHost) -> BTreeMap<String, SimulatedUnit> {
+    let memory = host.memory.lock().unwrap();
     let mut units = memory.units.clone();
     // The number of starts may differ.
     units.values_mut().for_each(|unit| unit.starts = 0);
@@ -44,37 +44,34 @@ fn unit_states(machine: &TestHost) -> BTreeMap<String, SimulatedUnit> {
 #[test]
 fn a_second_run_changes_nothing_and_starts_nothing() {
     for role in ROLES {
-        let machine = TestHost::new();
-        let wanted = full_desired_state(&machine, role, 110);
-        let first = machine.apply(&wanted);
+        let host = TestHost::new();
+        let wanted = full_desired_state(&host, role, 110);
+        let first = host.apply(&wanted);
         assert!(first.is_complete(), "{first:?}");
         assert!(!first.changes.is_empty());
-        let (tree, units) = (
-            machine.file_tree(),
-            machine.memory.lock().unwrap().units.clone(),
-        );
-        assert_eq!(machine.planned_changes(&wanted), Vec::<String>::new());
-        assert_eq!(machine.apply(&wanted).changes, Vec::<String>::new());
+        let (tree, units) = (host.file_tree(), host.memory.lock().unwrap().units.clone());
+        assert_eq!(host.planned_changes(&wanted), Vec::<String>::new());
+        assert_eq!(host.apply(&wanted).changes, Vec::<String>::new());
         assert_eq!(
-            describe_difference(&machine.file_tree(), &tree),
+            describe_difference(&host.file_tree(), &tree),
             Vec::<String>::new()
         );
-        assert_eq!(machine.memory.lock().unwrap().units, units);
+        assert_eq!(host.memory.lock().unwrap().units, units);
     }
 }
 
 #[test]
 fn a_reboot_runs_what_ended_once_more_and_leaves_what_runs_alone() {
-    let machine = TestHost::new();
-    let wanted = full_desired_state(&machine, Role::Node, 110);
-    assert!(machine.apply(&wanted).is_complete());
-    machine.reboot("queued");
-    assert_eq!(machine.planned_changes(&wanted), ["unit/hook.service"]);
-    machine.reboot("active");
-    let starts = |name: &str| machine.memory.lock().unwrap().units[name].starts;
+    let host = TestHost::new();
+    let wanted = full_desired_state(&host, Role::Node, 110);
+    assert!(host.apply(&wanted).is_complete());
+    host.reboot("queued");
+    assert_eq!(host.planned_changes(&wanted), ["unit/hook.service"]);
+    host.reboot("active");
+    let starts = |name: &str| host.memory.lock().unwrap().units[name].starts;
     assert_eq!((starts("kubelet.service"), starts("hook.service")), (1, 1));
-    assert_eq!(machine.planned_changes(&wanted), ["unit/hook.service"]);
-    assert!(machine.apply(&wanted).is_complete());
+    assert_eq!(host.planned_changes(&wanted), ["unit/hook.service"]);
+    assert!(host.apply(&wanted).is_complete());
     assert_eq!((starts("kubelet.service"), starts("hook.service")), (1, 2));
 }
 
@@ -89,11 +86,11 @@ fn undisturbed_run(role: Role) -> &'static UndisturbedRun {
     static ALL: [OnceLock<UndisturbedRun>; 2] = [OnceLock::new(), OnceLock::new()];
     let index = usize::from(role == Role::Node);
     ALL[index].get_or_init(|| {
-        let machine = TestHost::new();
-        let wanted = full_desired_state(&machine, role, 110);
-        let changes = machine.apply_and_die(&wanted, usize::MAX);
-        assert_eq!(machine.planned_changes(&wanted), Vec::<String>::new());
-        (machine.file_tree(), unit_states(&machine), changes)
+        let host = TestHost::new();
+        let wanted = full_desired_state(&host, role, 110);
+        let changes = host.apply_and_die(&wanted, usize::MAX);
+        assert_eq!(host.planned_changes(&wanted), Vec::<String>::new());
+        (host.file_tree(), unit_states(&host), changes)
     })
 }
 
@@ -101,77 +98,77 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_machine_that_dies_anywhere_ends_as_if_it_had_not(part in 0.0..1.0_f64, again in 0.0..1.0_f64, worker: bool) {
+    fn an_instance_that_dies_anywhere_ends_as_if_it_had_not(part in 0.0..1.0_f64, again in 0.0..1.0_f64, worker: bool) {
         let role = ROLES[usize::from(worker)];
         let (tree, units_after, changes) = undisturbed_run(role);
-        let machine = TestHost::new();
-        let wanted = full_desired_state(&machine, role, 110);
+        let host = TestHost::new();
+        let wanted = full_desired_state(&host, role, 110);
         for part in [part, again] {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place in between")]
-            machine.apply_and_die(&wanted, (part * *changes as f64) as usize);
+            host.apply_and_die(&wanted, (part * *changes as f64) as usize);
         }
-        let last = machine.apply(&wanted);
+        let last = host.apply(&wanted);
         prop_assert!(last.is_complete(), "{last:?}");
-        prop_assert_eq!(describe_difference(&machine.file_tree(), tree), Vec::<String>::new());
-        prop_assert_eq!(describe_difference(&unit_states(&machine), units_after), Vec::<String>::new());
-        prop_assert_eq!(machine.planned_changes(&wanted), Vec::<String>::new());
+        prop_assert_eq!(describe_difference(&host.file_tree(), tree), Vec::<String>::new());
+        prop_assert_eq!(describe_difference(&unit_states(&host), units_after), Vec::<String>::new());
+        prop_assert_eq!(host.planned_changes(&wanted), Vec::<String>::new());
     }
 
     #[test]
-    fn a_unit_runs_with_what_is_on_disk_wherever_the_machine_died_while_changing_it(after in 0..60_usize) {
-        let machine = TestHost::new();
-        prop_assert!(machine.apply(&full_desired_state(&machine, Role::Node, 110)).is_complete());
-        let other = full_desired_state(&machine, Role::Node, 7);
-        machine.apply_and_die(&other, after);
-        prop_assert!(machine.apply(&other).is_complete());
-        let kubelet = machine.memory.lock().unwrap().units["kubelet.service"].clone();
+    fn a_unit_runs_with_what_is_on_disk_wherever_the_instance_died_while_changing_it(after in 0..60_usize) {
+        let host = TestHost::new();
+        prop_assert!(host.apply(&full_desired_state(&host, Role::Node, 110)).is_complete());
+        let other = full_desired_state(&host, Role::Node, 7);
+        host.apply_and_die(&other, after);
+        prop_assert!(host.apply(&other).is_complete());
+        let kubelet = host.memory.lock().unwrap().units["kubelet.service"].clone();
         prop_assert!(kubelet.saw.contains("maxPods: 7"), "{}", kubelet.saw);
-        prop_assert_eq!(kubelet.saw, machine.read_text("/var/lib/kubelet/kubelet.conf"));
+        prop_assert_eq!(kubelet.saw, host.read_text("/var/lib/kubelet/kubelet.conf"));
     }
 
     #[test]
-    fn what_somebody_changed_is_mended_and_its_unit_started_again_wherever_the_machine_dies(
+    fn what_somebody_changed_is_mended_and_its_unit_started_again_wherever_the_instance_dies(
         pick: prop::sample::Index,
         after in 0..12_usize,
     ) {
-        let machine = TestHost::new();
-        let wanted = full_desired_state(&machine, Role::Node, 110);
-        prop_assert!(machine.apply(&wanted).is_complete());
-        let tree = machine.file_tree();
+        let host = TestHost::new();
+        let wanted = full_desired_state(&host, Role::Node, 110);
+        prop_assert!(host.apply(&wanted).is_complete());
+        let tree = host.file_tree();
         let files: Vec<&str> = wanted.iter().filter_map(|resource| match &resource.thing {
             HostObject::File(file) => Some(file.path.as_str()),
             _ => None,
         }).collect();
         let path = *pick.get(&files);
-        std::fs::write(machine.host_path(path), "changed\n").unwrap();
-        let starts = || machine.memory.lock().unwrap().units["kubelet.service"].starts;
+        std::fs::write(host.host_path(path), "changed\n").unwrap();
+        let starts = || host.memory.lock().unwrap().units["kubelet.service"].starts;
         let before = starts();
-        machine.apply_and_die(&wanted, after);
-        prop_assert!(machine.apply(&wanted).is_complete());
-        prop_assert_eq!(describe_difference(&machine.file_tree(), &tree), Vec::<String>::new());
+        host.apply_and_die(&wanted, after);
+        prop_assert!(host.apply(&wanted).is_complete());
+        prop_assert_eq!(describe_difference(&host.file_tree(), &tree), Vec::<String>::new());
         let needed = crate::test_host::dependencies_of(&wanted, "unit/kubelet.service").contains(&format!("file/{path}"));
         prop_assert_eq!(starts() > before, needed, "{}", path);
     }
 
     #[test]
     fn the_order_in_which_things_are_named_does_not_matter(order in any::<[u8; 32]>()) {
-        let machine = TestHost::new();
-        let mut wanted = full_desired_state(&machine, Role::ControlPlane, 110);
-        let before = machine.plan_text(&wanted);
+        let host = TestHost::new();
+        let mut wanted = full_desired_state(&host, Role::ControlPlane, 110);
+        let before = host.plan_text(&wanted);
         wanted.sort_by_key(|resource| {
             let id = format!("{resource:?}");
             crate::test_host::sha256_hex(&[id.as_bytes(), &order].concat())
         });
-        prop_assert_eq!(machine.plan_text(&wanted), before);
+        prop_assert_eq!(host.plan_text(&wanted), before);
     }
 }
 
 #[test]
 fn a_part_that_is_applied_first_hides_nothing_from_the_units_of_the_rest() {
-    let machine = TestHost::new();
-    let wanted = full_desired_state(&machine, Role::Node, 110);
-    assert!(machine.apply(&wanted).is_complete());
-    std::fs::write(machine.host_path("/etc/sysconfig/kubelet"), "changed\n").unwrap();
+    let host = TestHost::new();
+    let wanted = full_desired_state(&host, Role::Node, 110);
+    assert!(host.apply(&wanted).is_complete());
+    std::fs::write(host.host_path("/etc/sysconfig/kubelet"), "changed\n").unwrap();
     let first = wanted
         .iter()
         .filter(|resource| matches!(resource.thing, HostObject::File(_)));
@@ -180,18 +177,18 @@ fn a_part_that_is_applied_first_hides_nothing_from_the_units_of_the_rest() {
         .collect();
     crate::test_host::run(nodeup::host::forget_starts(
         wanted.clone(),
-        machine.host_context(),
+        host.host_context(),
     ))
     .unwrap();
-    assert!(machine.apply(&first).is_complete());
-    assert_eq!(machine.planned_changes(&wanted), ["unit/kubelet.service"]);
+    assert!(host.apply(&first).is_complete());
+    assert_eq!(host.planned_changes(&wanted), ["unit/kubelet.service"]);
 }
 
 #[test]
 fn no_plan_shows_a_key() {
     for role in ROLES {
-        let machine = TestHost::new();
-        let wanted = full_desired_state(&machine, role, 110);
+        let host = TestHost::new();
+        let wanted = full_desired_state(&host, role, 110);
         let secrets: Vec<String> = crate::test_host::minted_keysets()
             .values()
             .flat_map(|keyset| keyset.items.clone())
@@ -206,17 +203,13 @@ fn no_plan_shows_a_key() {
             .filter(|line| line.len() > 20 && !line.starts_with('-'))
             .collect();
         assert!(!secrets.is_empty());
-        let before = machine.plan_text(&wanted);
-        assert!(machine.apply(&wanted).is_complete());
+        let before = host.plan_text(&wanted);
+        assert!(host.apply(&wanted).is_complete());
         // Changed files are represented by their hash.
         for path in ["/srv/kubernetes/ca.crt", "/var/lib/kubelet/kubeconfig"] {
-            std::fs::write(
-                machine.host_path(path),
-                "-----BEGIN PRIVATE KEY-----\nsecret",
-            )
-            .unwrap();
+            std::fs::write(host.host_path(path), "-----BEGIN PRIVATE KEY-----\nsecret").unwrap();
         }
-        let after = machine.plan_text(&wanted);
+        let after = host.plan_text(&wanted);
         for text in [before, after] {
             assert!(text.len() > 2 && !text.contains("PRIVATE KEY"));
             assert!(secrets.iter().all(|secret| !text.contains(secret.as_str())));

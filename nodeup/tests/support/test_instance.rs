@@ -55,22 +55,22 @@ impl TestInstance {
             .position(|keyset| keyset.name == "kubernetes-ca")
             .unwrap();
         let authority = keysets.remove(authority);
-        let machine = Self::new(
+        let instance = Self::new(
             "control-plane-eu-west-1a",
             Role::ControlPlane,
             &authority,
             0,
             |_| (),
         );
-        machine.put_object(&machine.stored.keys[0], machine.stored.text.as_bytes());
-        let protokube = &machine.config.agents.protokube[0];
-        machine.put_object(&agent_key("protokube", protokube), b"protokube");
+        instance.put_object(&instance.stored.keys[0], instance.stored.text.as_bytes());
+        let protokube = &instance.config.agents.protokube[0];
+        instance.put_object(&agent_key("protokube", protokube), b"protokube");
         keysets.push(authority);
         for keyset in keysets {
             let text = write_keyset(&keyset).unwrap();
-            machine.put_object(&keyset_path(&keyset.name), text.reveal().as_bytes());
+            instance.put_object(&keyset_path(&keyset.name), text.reveal().as_bytes());
         }
-        machine
+        instance
     }
 
     fn new(
@@ -113,7 +113,7 @@ impl TestInstance {
             ca_certificates: None,
         };
         change(&mut boot);
-        let machine = Self {
+        let instance = Self {
             folder,
             boot,
             config,
@@ -121,17 +121,17 @@ impl TestInstance {
             downloads,
             environment: vec![("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata_service())],
         };
-        programs::install_programs(&machine.folder.path().join("programs"));
-        machine.write_file("etc/passwd", "root:x:0:0::/root:/bin/sh\n");
-        machine.write_file("etc/group", "root:x:0:\n");
-        machine.write_file("etc/hosts", "127.0.0.1 localhost\n");
-        machine.write_file("proc/sys/kernel/random/boot_id", "first\n");
-        machine.write_file(
+        programs::install_programs(&instance.folder.path().join("programs"));
+        instance.write_file("etc/passwd", "root:x:0:0::/root:/bin/sh\n");
+        instance.write_file("etc/group", "root:x:0:\n");
+        instance.write_file("etc/hosts", "127.0.0.1 localhost\n");
+        instance.write_file("proc/sys/kernel/random/boot_id", "first\n");
+        instance.write_file(
             "proc/self/mountinfo",
             "1 0 8:1 / / rw shared:1 - ext4 /dev/root rw\n",
         );
-        machine.write_boot();
-        machine
+        instance.write_boot();
+        instance
     }
 
     /// The instance with a changed NodeConfig.

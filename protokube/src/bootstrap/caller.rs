@@ -65,7 +65,7 @@ fn sts_host(context: &EndpointContext) -> Result<String, Rejection> {
             None => host.to_owned(),
         })
     };
-    let found = host(&context.machine.endpoint("sts"));
+    let found = host(&context.ec2.endpoint("sts"));
     found.map_err(|error: anyhow::Error| Rejection::unavailable("STS", &error))
 }
 
@@ -78,7 +78,7 @@ async fn ask_sts(
     let Ok(Ok(_permit)) = permit else {
         return Err(Rejection::from(Refusal::Busy));
     };
-    let caller = context.machine.identify_caller(headers).await;
+    let caller = context.ec2.identify_caller(headers).await;
     let caller = caller.map_err(|failure| match failure.class {
         Class::Throttled | Class::Unknown => Rejection::with_cause(
             Refusal::Unavailable { what: "STS" },

@@ -2,7 +2,7 @@
 //! time, and AWS limits calls per account.
 
 use anyhow::anyhow;
-use aws_client::machine::{Ec2QueryClient, Instance};
+use aws_client::ec2_query::{Ec2QueryClient, Instance};
 use engine::Failure;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,9 +22,9 @@ pub(super) struct InstanceLookup(mpsc::Sender<(String, oneshot::Sender<LookupRes
 
 impl InstanceLookup {
     /// Starts the task, which ends with the last clone of the result.
-    pub(super) fn start(machine: Ec2QueryClient, pause: Duration) -> Self {
+    pub(super) fn start(ec2: Ec2QueryClient, pause: Duration) -> Self {
         let (sender, receiver) = mpsc::channel(BATCH_SIZE);
-        tokio::spawn(answer_lookups(machine, pause, receiver));
+        tokio::spawn(answer_lookups(ec2, pause, receiver));
         Self(sender)
     }
 
@@ -39,7 +39,7 @@ impl InstanceLookup {
 }
 
 async fn answer_lookups(
-    machine: Ec2QueryClient,
+    ec2: Ec2QueryClient,
     pause: Duration,
     mut asked: mpsc::Receiver<(String, oneshot::Sender<LookupResult>)>,
 ) {
@@ -53,7 +53,7 @@ async fn answer_lookups(
         }
         let begun = Instant::now();
         let ids: Vec<&str> = all.iter().map(|(id, _)| id.as_str()).collect();
-        let found = machine.describe_instances(&[("instance-id", &ids)]).await;
+        let found = ec2.describe_instances(&[("instance-id", &ids)]).await;
         let found = found.map(|found| {
             let by_id = found.into_iter().map(|one| (one.id.clone(), one));
             by_id.collect::<BTreeMap<String, Instance>>()

@@ -37,7 +37,7 @@ pub(super) struct SharedState {
 impl SharedState {
     pub(super) fn new(context: Arc<EndpointContext>) -> Self {
         Self {
-            instances: InstanceLookup::start(context.machine.clone(), context.request_interval),
+            instances: InstanceLookup::start(context.ec2.clone(), context.request_interval),
             request_limiter: RequestLimiter::with_interval(context.request_interval),
             sts: Semaphore::new(STS_CALLS),
             lines: EndpointLog::new(context.log.clone(), STAGE, context.log_interval),

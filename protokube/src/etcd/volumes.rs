@@ -142,8 +142,10 @@ async fn describe_holders(
         return Ok(String::new());
     }
     let ids: Vec<&str> = ids.into_iter().collect();
-    let machines = ec2.describe_instances(&[("instance-id", &ids)]).await?;
-    let holders = machines.iter().filter(|one| ids.contains(&one.id.as_str()));
+    let instances = ec2.describe_instances(&[("instance-id", &ids)]).await?;
+    let holders = instances
+        .iter()
+        .filter(|one| ids.contains(&one.id.as_str()));
     let descriptions = holders.map(|one| format!("; {} is {} in {}", one.id, one.state, one.zone));
     Ok(descriptions.collect())
 }

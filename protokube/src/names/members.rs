@@ -8,7 +8,7 @@ use crate::etcd::FormationStore;
 use crate::log::RoleLog;
 use crate::pace::{PollPace, PollResult, PollTimer};
 use anyhow::Context;
-use aws_client::machine::{Instance, Volume};
+use aws_client::ec2_query::{Instance, Volume};
 use host::Host;
 use node::components::EtcdMemberNames;
 use node::config::NodeConfig;

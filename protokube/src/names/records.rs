@@ -1,7 +1,7 @@
 //! Computes the DNS names that follow the control planes, and the changes that make them lead to ready API servers.
 
 use aws_client::dns::{AddressRecord, DnsRecord};
-use aws_client::machine::Instance;
+use aws_client::ec2_query::Instance;
 use node::config::NodeConfig;
 use node::names::dns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,13 +68,15 @@ pub fn followed_names(config: &NodeConfig) -> Vec<FollowedName> {
 pub fn needed_changes(
     wanted: &[FollowedName],
     ready: &BTreeSet<Ipv4Addr>,
-    machines: &[Instance],
+    instances: &[Instance],
     published: &PublishedRecords,
 ) -> Vec<AddressRecord> {
     let change = |wanted: &FollowedName| {
         let addresses = match wanted.kind {
-            AddressKind::Private => private_addresses(ready, machines, published.get(&wanted.name)),
-            AddressKind::Public => public_addresses(ready, machines)?,
+            AddressKind::Private => {
+                private_addresses(ready, instances, published.get(&wanted.name))
+            }
+            AddressKind::Public => public_addresses(ready, instances)?,
         };
         let settled = match published.get(&wanted.name) {
             Some(DnsRecord::Alias) => true,
@@ -91,39 +93,39 @@ pub fn needed_changes(
 }
 
 /// The instance with this private address.
-pub(crate) fn instance_at(address: Ipv4Addr, machines: &[Instance]) -> Option<&Instance> {
+pub(crate) fn instance_at(address: Ipv4Addr, instances: &[Instance]) -> Option<&Instance> {
     let address = address.to_string();
-    let mut machines = machines.iter();
-    machines.find(|machine| machine.private_ip.as_ref() == Some(&address))
+    let mut instances = instances.iter();
+    instances.find(|instance| instance.private_ip.as_ref() == Some(&address))
 }
 
 /// The ready addresses that EC2 confirms or that the name has already.
 fn private_addresses(
     ready: &BTreeSet<Ipv4Addr>,
-    machines: &[Instance],
+    instances: &[Instance],
     found: Option<&DnsRecord>,
 ) -> BTreeSet<Ipv4Addr> {
     let has = |address: &Ipv4Addr| match found {
         Some(DnsRecord::Addresses(found)) => found.addresses.contains(address),
         _ => false,
     };
-    let good = |address: &&Ipv4Addr| instance_at(**address, machines).is_some() || has(address);
+    let good = |address: &&Ipv4Addr| instance_at(**address, instances).is_some() || has(address);
     ready.iter().filter(good).copied().collect()
 }
 
 /// The public addresses of the ready instances that have one; `None` if EC2 does not know one of the instances.
 fn public_addresses(
     ready: &BTreeSet<Ipv4Addr>,
-    machines: &[Instance],
+    instances: &[Instance],
 ) -> Option<BTreeSet<Ipv4Addr>> {
     let known: Option<Vec<&Instance>> = ready
         .iter()
-        .map(|address| instance_at(*address, machines))
+        .map(|address| instance_at(*address, instances))
         .collect();
     let public = known?.into_iter();
     Some(
         public
-            .filter_map(|machine| machine.public_ip.as_deref()?.parse().ok())
+            .filter_map(|instance| instance.public_ip.as_deref()?.parse().ok())
             .collect(),
     )
 }
@@ -188,9 +190,9 @@ mod tests {
             known in proptest::collection::btree_map(1_u8..4, any::<bool>(), 0..4),
             before in any_found(),
         ) {
-            let machines: Vec<Instance> = known.iter().map(|(number, public)| instance_number(*number, *public)).collect();
+            let instances: Vec<Instance> = known.iter().map(|(number, public)| instance_number(*number, *public)).collect();
             let mut published: PublishedRecords = before.into_iter().map(|found| ("api.internal".to_owned(), found)).collect();
-            for change in needed_changes(&sample_names(), &ready, &machines, &published) {
+            for change in needed_changes(&sample_names(), &ready, &instances, &published) {
                 prop_assert!(!change.addresses.is_empty());
                 for address in &change.addresses {
                     let [.., number] = address.octets();
@@ -199,18 +201,18 @@ mod tests {
                         Some(DnsRecord::Addresses(found)) => found.addresses.contains(address),
                         _ => false,
                     };
-                    prop_assert!(had || change.name == "api" || known.contains_key(&number), "{address} is no machine's");
+                    prop_assert!(had || change.name == "api" || known.contains_key(&number), "{address} is no instance's");
                 }
                 let before = published.insert(change.name.clone(), DnsRecord::Addresses(change));
                 prop_assert!(before != Some(DnsRecord::Alias), "a load balancer's name");
             }
-            prop_assert_eq!(needed_changes(&sample_names(), &ready, &machines, &published), vec![]);
+            prop_assert_eq!(needed_changes(&sample_names(), &ready, &instances, &published), vec![]);
         }
     }
 
     #[test]
     fn only_machines_whose_api_server_is_ready_are_published() {
-        let machines = [
+        let instances = [
             instance_number(1, true),
             instance_number(2, true),
             instance_number(3, false),
@@ -220,10 +222,15 @@ mod tests {
                 .iter()
                 .map(|number| private_address(*number))
                 .collect();
-            needed_changes(&sample_names(), &ready, &machines, &PublishedRecords::new())
-                .iter()
-                .map(|one| format!("{} {:?}", one.name, one.addresses))
-                .collect()
+            needed_changes(
+                &sample_names(),
+                &ready,
+                &instances,
+                &PublishedRecords::new(),
+            )
+            .iter()
+            .map(|one| format!("{} {:?}", one.name, one.addresses))
+            .collect()
         };
         assert_eq!(
             planned_names(&[1, 3]),

@@ -9,7 +9,7 @@ use crate::pace::Sleep;
 use anyhow::{Context, bail};
 use aws_client::Clients;
 use aws_client::dns::{self, AddressRecord};
-use aws_client::machine::Instance;
+use aws_client::ec2_query::Instance;
 use aws_client::store::Store;
 use engine::Failure;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -174,7 +174,7 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
         let role_log = RoleLog::for_role("dns");
         let wanted = followed_names(self.config);
         let mut before = BTreeSet::new();
-        let mut machines: Vec<Instance> = Vec::new();
+        let mut instances: Vec<Instance> = Vec::new();
         let (mut looks, mut machine_looks, mut patience) = (0, 0, 1);
         loop {
             let ready = self.servers.ready_addresses().await?.unwrap_or_default();
@@ -183,16 +183,16 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
                 if ready != before {
                     (looks, machine_looks, patience) = (LOOKS, MACHINE_LOOKS, 1);
                 }
-                let known = |address: &Ipv4Addr| instance_at(*address, &machines).is_some();
+                let known = |address: &Ipv4Addr| instance_at(*address, &instances).is_some();
                 let due = machine_looks >= MACHINE_LOOKS;
                 if due || (!ready.iter().all(known) && machine_looks >= patience) {
-                    machines = control_planes(self.ec2, &self.config.cluster).await?;
+                    instances = control_planes(self.ec2, &self.config.cluster).await?;
                     // The pause doubles while EC2 does not show an instance.
                     patience = (patience * 2).min(LOOKS);
                     (looks, machine_looks) = (LOOKS, 0);
                 }
                 if looks >= LOOKS {
-                    self.update_zone(&wanted, &ready, &machines, &role_log)
+                    self.update_zone(&wanted, &ready, &instances, &role_log)
                         .await?;
                     before = ready;
                     looks = 0;
@@ -208,12 +208,12 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
         &self,
         wanted: &[FollowedName],
         ready: &BTreeSet<Ipv4Addr>,
-        machines: &[Instance],
+        instances: &[Instance],
         role_log: &RoleLog,
     ) -> anyhow::Result<()> {
         let names: Vec<String> = wanted.iter().map(|one| one.name.clone()).collect();
         let published = self.records.read_names(&names).await?;
-        let changes = needed_changes(wanted, ready, machines, &published);
+        let changes = needed_changes(wanted, ready, instances, &published);
         if changes.is_empty() {
             return Ok(());
         }

@@ -18,13 +18,13 @@ struct ApprovalFixture {
 async fn start_approval(api: FakeApi, instances: &[&str]) -> ApprovalFixture {
     let (aws, lines) = (FakeAws::default(), LogLines::default());
     let url = aws.start().await;
-    let machine = control_plane(&aws, &url).await;
+    let instance = control_plane(&aws, &url).await;
     for id in instances {
         aws.lock_state().instances.push(running_instance(id));
     }
     let (client, log) = (api.new_client().await, lines.new_log());
     tokio::spawn(async move {
-        let ended = protokube::approval::approve_requests(client, machine, NAME, &log).await;
+        let ended = protokube::approval::approve_requests(client, instance, NAME, &log).await;
         panic!("{ended:?}");
     });
     ApprovalFixture { api, aws, lines }

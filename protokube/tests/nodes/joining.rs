@@ -134,7 +134,7 @@ async fn two_at_once_with_different_keys_do_not_both_get_theirs_recorded() {
 }
 
 #[tokio::test]
-async fn machines_that_come_together_are_looked_up_together() {
+async fn instances_that_come_together_are_looked_up_together() {
     let cluster = TestCluster::start().await;
     let mut workers = Vec::new();
     for digit in 0..9 {

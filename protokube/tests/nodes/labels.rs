@@ -14,10 +14,10 @@ struct LabelFixture {
 async fn start_labels(api: FakeApi, aws: FakeAws) -> LabelFixture {
     let lines = LogLines::default();
     let url = aws.start().await;
-    let machine = control_plane(&aws, &url).await;
+    let instance = control_plane(&aws, &url).await;
     let (client, log) = (api.new_client().await, lines.new_log());
     tokio::spawn(async move {
-        let ended = protokube::labels::label_nodes(client, machine, NAME, &log).await;
+        let ended = protokube::labels::label_nodes(client, instance, NAME, &log).await;
         panic!("{ended:?}");
     });
     LabelFixture { api, aws, lines }

@@ -61,16 +61,16 @@ async fn a_real_api_server_takes_approvals_labels_and_probes() {
     let (aws, lines) = (FakeAws::default(), LogLines::default());
     aws.lock_state().instances.push(running_instance(INSTANCE));
     let url = aws.start().await;
-    let machine = control_plane(&aws, &url).await;
+    let instance = control_plane(&aws, &url).await;
     let admin = plane.client_for_user("protokube", "system:masters");
-    let (client, of, log) = (admin.clone(), machine.clone(), lines.new_log());
+    let (client, of, log) = (admin.clone(), instance.clone(), lines.new_log());
     tokio::spawn(async move {
         let ended = protokube::approval::approve_requests(client, of, NAME, &log).await;
         panic!("{ended:?}");
     });
     let (client, log) = (admin.clone(), lines.new_log());
     tokio::spawn(async move {
-        let ended = protokube::labels::label_nodes(client, machine, NAME, &log).await;
+        let ended = protokube::labels::label_nodes(client, instance, NAME, &log).await;
         panic!("{ended:?}");
     });
     let kubelet = plane.client_for_user(&format!("system:node:{INSTANCE}"), "system:nodes");

@@ -79,7 +79,7 @@ async fn a_foreign_role() {
 }
 
 #[tokio::test]
-async fn who_is_no_machine_or_of_another_account() {
+async fn who_is_no_instance_or_of_another_account() {
     let cluster = TestCluster::start().await;
     let person = cluster.worker_of("nodes.a.example.com", "alice").await;
     let answer = person.join().await;
@@ -258,11 +258,11 @@ async fn a_signature_for_another_sts() {
         ..aws_client::AccessOptions::default()
     })
     .await;
-    let machine = aws_client::machine::Ec2QueryClient::at_endpoint(
+    let instance = aws_client::ec2_query::Ec2QueryClient::at_endpoint(
         &elsewhere,
         "http://sts.us-east-1.amazonaws.com",
     );
-    let worker = crate::fakes::FakeWorker::new(&cluster, machine.unwrap());
+    let worker = crate::fakes::FakeWorker::new(&cluster, instance.unwrap());
     let answer = worker.join().await;
     refused_at_once(&cluster, &answer, 403, "sts.us-east-1.amazonaws.com", false).await;
 }

@@ -25,14 +25,14 @@ const QUICK: RemovalPace = RemovalPace {
 async fn start_removal(nodes: &[&str], instances: &[&str], pace: RemovalPace) -> RemovalFixture {
     let (api, aws, lines) = (FakeApi::new(), FakeAws::default(), LogLines::default());
     let url = aws.start().await;
-    let machine = control_plane(&aws, &url).await;
+    let instance = control_plane(&aws, &url).await;
     for node in nodes {
         api.put_node(node, "True");
     }
     aws.lock_state().instances = instances.iter().map(|id| running_instance(id)).collect();
     let (client, log) = (api.new_client().await, lines.new_log());
     tokio::spawn(async move {
-        protokube::removal::remove_stale_nodes(client, machine, OWN, pace, &log).await
+        protokube::removal::remove_stale_nodes(client, instance, OWN, pace, &log).await
     });
     RemovalFixture { api, aws, lines }
 }
@@ -64,7 +64,7 @@ async fn a_node_that_says_it_is_ready_goes_with_its_instance() {
 }
 
 #[tokio::test]
-async fn finalizers_of_a_gone_machines_node_keep_it_no_longer() {
+async fn finalizers_of_a_gone_instances_node_keep_it_no_longer() {
     let pace = RemovalPace {
         missing_for: Duration::from_millis(500),
         ..QUICK
@@ -110,7 +110,7 @@ async fn one_look_removes_nothing() {
 }
 
 #[tokio::test]
-async fn a_machine_that_was_missing_for_a_moment_keeps_its_node() {
+async fn an_instance_that_was_missing_for_a_moment_keeps_its_node() {
     let pace = RemovalPace {
         missing_for: Duration::from_secs(1),
         ..QUICK
@@ -132,7 +132,7 @@ async fn a_machine_that_was_missing_for_a_moment_keeps_its_node() {
 }
 
 #[tokio::test]
-async fn stopped_and_rebooting_machines_keep_their_nodes() {
+async fn stopped_and_rebooting_instances_keep_their_nodes() {
     for state in ["pending", "shutting-down", "stopping", "stopped"] {
         let fixture = start_removal(&[OWN, INSTANCE], &[OWN, INSTANCE], QUICK).await;
         state.clone_into(&mut fixture.aws.lock_state().instances[1].state);
@@ -142,7 +142,7 @@ async fn stopped_and_rebooting_machines_keep_their_nodes() {
 }
 
 #[tokio::test]
-async fn an_answer_that_lacks_this_machine_is_not_believed() {
+async fn an_answer_that_lacks_this_instance_is_not_believed() {
     let fixture = start_removal(&[OWN, INSTANCE], &[], QUICK).await;
     fixture.wait_for_rounds(10).await;
     assert!(fixture.api.has_node(INSTANCE));

@@ -25,7 +25,7 @@ fn report_body(instance: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_machines_last_report_is_kept() {
+async fn an_instances_last_report_is_kept() {
     let cluster = TestCluster::start().await;
     let worker = cluster.new_worker().await;
     for _ in 0..2 {
@@ -38,7 +38,7 @@ async fn a_machines_last_report_is_kept() {
 }
 
 #[tokio::test]
-async fn nobody_reports_for_another_machine() {
+async fn nobody_reports_for_another_instance() {
     let cluster = TestCluster::start().await;
     let worker = cluster.new_worker().await;
     let other = "i-0aaaaaaaaaaaaaaaa";

@@ -61,13 +61,13 @@ async fn etcd_with(alarms: &'static [&'static str], leader: bool) -> String {
 }
 
 async fn etcd_with_alarms(alarms: &'static [&'static str], leader: bool) -> EtcdHttp {
-    let machine = TestHost::new().await;
+    let host = TestHost::new().await;
     let etcd = node_config().control_plane.unwrap().etcd[0].clone();
     EtcdHttp {
         probe: Probe::new().unwrap(),
         health: etcd_with(alarms, leader).await,
         peer: EtcdPeer {
-            host: machine.host.clone(),
+            host: host.host.clone(),
             certificates: String::new(),
             names: EtcdMemberNames::from_config(&etcd, &node_config().cluster),
             address: "127.0.0.1".parse().unwrap(),

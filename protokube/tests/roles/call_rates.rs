@@ -37,7 +37,7 @@ fn with_virtual_sleep(pace: PollPace) -> PollPace {
 
 /// EC2 calls of a role in the hour after its first ten minutes.
 async fn calls_in_an_hour(
-    machine: &TestHost,
+    host: &TestHost,
     role: impl Future<Output = anyhow::Result<()>>,
 ) -> usize {
     NOW.set(Duration::ZERO);
@@ -46,7 +46,7 @@ async fn calls_in_an_hour(
             while NOW.get() < minutes * MINUTE {
                 tokio::task::yield_now().await;
             }
-            machine.cloud.count_calls()
+            host.cloud.count_calls()
         };
         let before = until(10).await;
         until(70).await - before
@@ -70,66 +70,66 @@ fn calls_of_interval_roles() -> usize {
 }
 
 /// EC2 calls of all roles of an instance in an hour.
-async fn calls_of_all_roles(machine: &TestHost) -> usize {
+async fn calls_of_all_roles(host: &TestHost) -> usize {
     let config = node_config();
     let (zone, servers) = (FakeZone::default(), FakeApiServers::default());
     servers.set_ready(&[4]);
     let mut calls = 0;
     for etcd in ["main", "events"] {
-        let member = member_with(machine, etcd, with_virtual_sleep(MEMBER_PACE));
-        let member = calls_in_an_hour(machine, member.run_member()).await;
+        let member = member_with(host, etcd, with_virtual_sleep(MEMBER_PACE));
+        let member = calls_in_an_hour(host, member.run_member()).await;
         assert!(member > 0, "{etcd} is looked at");
         calls += member;
     }
     let etcds =
-        ["main", "events"].map(|etcd| (etcd.to_owned(), FormationStore::new(&machine.store, etcd)));
+        ["main", "events"].map(|etcd| (etcd.to_owned(), FormationStore::new(&host.store, etcd)));
     let members = MemberNames {
-        host: &machine.host,
-        ec2: &*machine.cloud,
+        host: &host.host,
+        ec2: &*host.cloud,
         config: &config,
         formations: etcds.into(),
         instance: INSTANCE,
         pace: with_virtual_sleep(NAMES_PACE),
     };
-    let members = calls_in_an_hour(machine, members.keep_names()).await;
+    let members = calls_in_an_hour(host, members.keep_names()).await;
     assert!(members > 0, "names are looked at");
     let keeper = ZoneKeeper {
-        ec2: &*machine.cloud,
+        ec2: &*host.cloud,
         records: &zone,
         servers: &servers,
         config: &config,
         pace: (READY_PACE, virtual_sleep),
     };
-    let published = calls_in_an_hour(machine, keeper.keep_published()).await;
-    assert!(published > 0, "machines are looked at");
+    let published = calls_in_an_hour(host, keeper.keep_published()).await;
+    assert!(published > 0, "instances are looked at");
     calls + members + published + calls_of_interval_roles()
 }
 
 #[tokio::test]
 async fn three_control_planes_at_rest_ask_ec2_at_most_twenty_times_a_minute() {
-    let machine = TestHost::new().await;
-    machine.cloud.add_volume("vol-0a", "main");
-    machine.cloud.add_volume("vol-0e", "events");
-    let instances = &machine.cloud.instances;
+    let host = TestHost::new().await;
+    host.cloud.add_volume("vol-0a", "main");
+    host.cloud.add_volume("vol-0e", "events");
+    let instances = &host.cloud.instances;
     instances
         .lock()
         .unwrap()
         .push(fake_instance(INSTANCE, "10.0.0.4"));
-    let calls = calls_of_all_roles(&machine).await;
+    let calls = calls_of_all_roles(&host).await;
     assert!(
         3 * calls <= 60 * BUDGET,
-        "{calls} in an hour, of one machine"
+        "{calls} in an hour, of one instance"
     );
 }
 
 /// An instance whose volumes are attached elsewhere waits, possibly for days.
 #[tokio::test]
-async fn a_machine_that_waits_for_others_slows_down() {
-    let machine = TestHost::new().await;
+async fn an_instance_that_waits_for_others_slows_down() {
+    let host = TestHost::new().await;
     for (volume, etcd) in [("vol-0a", "main"), ("vol-0e", "events")] {
-        machine.cloud.add_volume(volume, etcd);
-        machine.cloud.give_volume(volume, "i-0other");
+        host.cloud.add_volume(volume, etcd);
+        host.cloud.give_volume(volume, "i-0other");
     }
-    let calls = calls_of_all_roles(&machine).await;
-    assert!(calls <= 60 * BUDGET, "{calls} in an hour, of one machine");
+    let calls = calls_of_all_roles(&host).await;
+    assert!(calls <= 60 * BUDGET, "{calls} in an hour, of one instance");
 }

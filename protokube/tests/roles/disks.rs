@@ -18,7 +18,7 @@ const DISK: EtcdDisk<'static> = EtcdDisk {
 };
 
 /// A host with one disk of 16 MiB of zeros, found by its requested device name, and this host's programs.
-fn machine_with_disk() -> (TempDir, Host, PathBuf) {
+fn host_with_disk() -> (TempDir, Host, PathBuf) {
     let folder = TempDir::new().unwrap();
     fs::create_dir_all(folder.path().join("dev")).unwrap();
     let device = folder.path().join("dev/xvdu");
@@ -43,7 +43,7 @@ fn links_system(root: &Path) -> HostWithLinks {
 
 #[test]
 fn a_disk_of_zeros_is_blank_and_with_a_file_system_it_is_empty() {
-    let (_folder, host, device) = machine_with_disk();
+    let (_folder, host, device) = host_with_disk();
     assert_eq!(DISK.inspect(&host, &device).unwrap(), VolumeContent::Blank);
     DISK.make_file_system(&host, &device, &VolumeContent::Blank)
         .unwrap();
@@ -68,7 +68,7 @@ fn read_le32(device: &Path, offset: u64) -> u32 {
 
 #[test]
 fn a_file_system_fills_its_disk_but_for_a_small_reserve_and_follows_it() {
-    let (_folder, host, device) = machine_with_disk();
+    let (_folder, host, device) = host_with_disk();
     DISK.make_file_system(&host, &device, &VolumeContent::Blank)
         .unwrap();
     let blocks = || read_le32(&device, 4);
@@ -89,7 +89,7 @@ fn a_file_system_fills_its_disk_but_for_a_small_reserve_and_follows_it() {
 /// The disk changes between its inspection and mkfs.
 #[test]
 fn a_disk_that_has_changed_or_is_another_is_not_formatted() {
-    let (_folder, host, device) = machine_with_disk();
+    let (_folder, host, device) = host_with_disk();
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.write_all_at(b"data", 4096).unwrap();
     let before = fs::read(&device).unwrap();
@@ -116,7 +116,7 @@ fn a_disk_that_has_changed_or_is_another_is_not_formatted() {
 
 #[test]
 fn anything_on_a_disk_makes_it_not_blank() {
-    let (_folder, host, device) = machine_with_disk();
+    let (_folder, host, device) = host_with_disk();
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.write_all_at(b"x", (1 << 20) - 1).unwrap();
     assert_eq!(
@@ -134,7 +134,7 @@ fn anything_on_a_disk_makes_it_not_blank() {
 
 #[test]
 fn a_disk_that_cannot_be_read_is_an_error_and_not_blank() {
-    let (_folder, host, device) = machine_with_disk();
+    let (_folder, host, device) = host_with_disk();
     fs::remove_file(&device).unwrap();
     let error = format!("{:#}", DISK.inspect(&host, &device).unwrap_err());
     assert!(error.contains("vol-0a"), "{error}");
@@ -143,7 +143,7 @@ fn a_disk_that_cannot_be_read_is_an_error_and_not_blank() {
 
 #[test]
 fn a_disk_is_found_by_its_serial_number_before_udev_names_it() {
-    let (folder, host, _) = machine_with_disk();
+    let (folder, host, _) = host_with_disk();
     let serial = folder.path().join("sys/block/nvme3n1/device");
     fs::create_dir_all(&serial).unwrap();
     fs::write(serial.join("serial"), "vol0a\n").unwrap();

@@ -4,7 +4,7 @@ use crate::test_host::{
     FakeEc2, FakeEtcd, INSTANCE, TestHost, ZONE, config_of_three, config_of_three_in_a_group,
     founder_identity, log_files, node_config, write_log,
 };
-use aws_client::machine::Attachment;
+use aws_client::ec2_query::Attachment;
 use node::config::NodeConfig;
 use node::etcd::{FormationRecord, FormationState, record_key};
 use node::waits::Wait;
@@ -32,18 +32,14 @@ const AT_ONCE: PollPace = PollPace {
 };
 
 /// A member's role after a start of protokube.
-fn new_member(machine: &TestHost) -> EtcdMember<FakeEc2, FakeEtcd> {
-    member_of(machine, node_config(), AT_ONCE)
+fn new_member(host: &TestHost) -> EtcdMember<FakeEc2, FakeEtcd> {
+    member_of(host, node_config(), AT_ONCE)
 }
 
 /// A member's role with this pace.
-pub fn member_with(
-    machine: &TestHost,
-    etcd: &str,
-    pace: PollPace,
-) -> EtcdMember<FakeEc2, FakeEtcd> {
+pub fn member_with(host: &TestHost, etcd: &str, pace: PollPace) -> EtcdMember<FakeEc2, FakeEtcd> {
     new_member_with(
-        machine,
+        host,
         node_config(),
         etcd,
         pace,
@@ -52,13 +48,9 @@ pub fn member_with(
     )
 }
 
-fn member_of(
-    machine: &TestHost,
-    config: NodeConfig,
-    pace: PollPace,
-) -> EtcdMember<FakeEc2, FakeEtcd> {
+fn member_of(host: &TestHost, config: NodeConfig, pace: PollPace) -> EtcdMember<FakeEc2, FakeEtcd> {
     new_member_with(
-        machine,
+        host,
         config,
         "main",
         pace,
@@ -68,18 +60,14 @@ fn member_of(
 }
 
 /// Runs a member supervised, with its waits recorded.
-async fn run_supervised(
-    machine: &TestHost,
-    config: &NodeConfig,
-    current_waits: &Arc<CurrentWaits>,
-) {
+async fn run_supervised(host: &TestHost, config: &NodeConfig, current_waits: &Arc<CurrentWaits>) {
     let role_log = || RoleLog::for_role("etcd-main").recording_waits(current_waits, "member a");
     let settled = watch::channel(BTreeMap::new()).0;
     let hour = PollPace {
         rest: Duration::from_hours(1),
         ..AT_ONCE
     };
-    let member = new_member_with(machine, config.clone(), "main", hour, settled, role_log());
+    let member = new_member_with(host, config.clone(), "main", hour, settled, role_log());
     let quick = Backoff {
         first: Duration::from_millis(1),
         longest: Duration::from_hours(1),
@@ -89,7 +77,7 @@ async fn run_supervised(
 
 /// Runs a member until the condition holds for the waits, and returns them.
 async fn wait_for_waits(
-    machine: &TestHost,
+    host: &TestHost,
     config: &NodeConfig,
     current_waits: &Arc<CurrentWaits>,
     like: impl Fn(&[Wait]) -> bool,
@@ -101,13 +89,13 @@ async fn wait_for_waits(
         current_waits.list_waits()
     };
     tokio::select! {
-        () = run_supervised(machine, config, current_waits) => unreachable!(),
+        () = run_supervised(host, config, current_waits) => unreachable!(),
         waits = until => waits,
     }
 }
 
 fn new_member_with(
-    machine: &TestHost,
+    host: &TestHost,
     config: NodeConfig,
     etcd: &str,
     pace: PollPace,
@@ -125,70 +113,70 @@ fn new_member_with(
         token: || Ok("token".to_owned()),
     };
     let kubelet = match etcd {
-        "main" => Arc::clone(&machine.kubelet),
-        _ => machine.new_events_kubelet(),
+        "main" => Arc::clone(&host.kubelet),
+        _ => host.new_events_kubelet(),
     };
     let running = FakeEtcd {
         kubelet,
-        fuse: machine.fuse.clone(),
+        fuse: host.fuse.clone(),
     };
     EtcdMember::new(
         settings,
-        Arc::clone(&machine.cloud),
-        machine.host.clone(),
-        FormationStore::new(&machine.store, etcd),
+        Arc::clone(&host.cloud),
+        host.host.clone(),
+        FormationStore::new(&host.store, etcd),
         running,
         Arc::new(settled),
         role_log,
     )
 }
 
-fn running_etcd(machine: &TestHost) -> FakeEtcd {
+fn running_etcd(host: &TestHost) -> FakeEtcd {
     FakeEtcd {
-        kubelet: Arc::clone(&machine.kubelet),
-        fuse: machine.fuse.clone(),
+        kubelet: Arc::clone(&host.kubelet),
+        fuse: host.fuse.clone(),
     }
 }
 
 /// A host whose member serves: alone, or as the first of three whose peers know it. `restarted`: it has rebooted since.
 async fn serving_member(three: bool, restarted: bool) -> (TestHost, NodeConfig) {
-    let machine = TestHost::new().await;
+    let host = TestHost::new().await;
     let config = if three {
         config_of_three()
     } else {
         node_config()
     };
     if three {
-        machine.cloud.add_volumes_of_three();
+        host.cloud.add_volumes_of_three();
     } else {
-        machine.cloud.add_volume("vol-0a", "main");
+        host.cloud.add_volume("vol-0a", "main");
     }
-    let member = || member_of(&machine, config.clone(), AT_ONCE);
+    let member = || member_of(&host, config.clone(), AT_ONCE);
     for _ in 0..5 {
         let _ = member().take_step().await;
     }
     if three {
         // The other control planes take their steps too.
-        let mut record = read_record(&machine).await;
+        let mut record = read_record(&host).await;
         record.members.values_mut().for_each(|one| one.blank = true);
-        write_record(&machine, &record);
+        write_record(&host, &record);
     }
     let_settle(&member()).await;
-    machine.kubelet.lock().unwrap().peers = three;
+    host.kubelet.lock().unwrap().peers = three;
     if restarted {
-        machine.reboot();
+        host.reboot();
         let_settle(&member()).await;
     }
-    (machine, config)
+    (host, config)
 }
 
-fn write_record(machine: &TestHost, record: &FormationRecord) {
-    fs::write(machine.path("store/etcd/main.json"), record.to_json()).unwrap();
+fn write_record(host: &TestHost, record: &FormationRecord) {
+    fs::write(host.path("store/etcd/main.json"), record.to_json()).unwrap();
 }
 
 /// The error of a member's role that starts now and cannot continue.
-async fn refusal_text(machine: &TestHost, config: &NodeConfig) -> String {
-    let member = member_of(machine, config.clone(), AT_ONCE);
+async fn refusal_text(host: &TestHost, config: &NodeConfig) -> String {
+    let member = member_of(host, config.clone(), AT_ONCE);
     format!("{:#}", member.run_member().await.unwrap_err())
 }
 
@@ -202,47 +190,43 @@ async fn let_settle(member: &EtcdMember<FakeEc2, FakeEtcd>) {
 }
 
 /// Asserts the state after a reboot: the manifest changes before a kubelet runs it, and not afterwards.
-async fn assert_restarted(machine: &TestHost) {
-    machine.reboot();
-    let_settle(&new_member(machine)).await;
+async fn assert_restarted(host: &TestHost) {
+    host.reboot();
+    let_settle(&new_member(host)).await;
 }
 
-async fn read_record(machine: &TestHost) -> FormationRecord {
-    let store = &machine.store;
+async fn read_record(host: &TestHost) -> FormationRecord {
+    let store = &host.store;
     let object = store.get(&record_key("main")).await.unwrap().unwrap();
     FormationRecord::parse("main", &object.bytes).unwrap()
 }
 
-fn read_manifest(machine: &TestHost) -> String {
-    let to = machine.host.link_target(LINK).unwrap().unwrap();
-    machine
-        .host
-        .read_text(to.to_str().unwrap())
-        .unwrap()
-        .unwrap()
+fn read_manifest(host: &TestHost) -> String {
+    let to = host.host.link_target(LINK).unwrap().unwrap();
+    host.host.read_text(to.to_str().unwrap()).unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn a_blank_volume_becomes_a_member_without_a_restart_and_founds_nothing_at_the_next_start() {
-    let machine = TestHost::new().await;
-    machine.cloud.add_volume("vol-0a", "main");
-    let_settle(&new_member(&machine)).await;
-    let FormationState::Formed { cluster_id, .. } = read_record(&machine).await.state else {
+    let host = TestHost::new().await;
+    host.cloud.add_volume("vol-0a", "main");
+    let_settle(&new_member(&host)).await;
+    let FormationState::Formed { cluster_id, .. } = read_record(&host).await.state else {
         panic!("not formed");
     };
     assert_eq!(cluster_id, founder_identity("token").cluster_id);
-    let id = &read_record(&machine).await.members["a"].member_id;
+    let id = &read_record(&host).await.members["a"].member_id;
     assert_eq!(*id, Some(founder_identity("token").member_id));
     let counts = || {
-        let kubelet = machine.kubelet.lock().unwrap();
+        let kubelet = host.kubelet.lock().unwrap();
         (kubelet.founded, kubelet.starts)
     };
     assert_eq!(counts(), (1, 1));
-    assert_restarted(&machine).await;
-    let text = read_manifest(&machine);
+    assert_restarted(&host).await;
+    let text = read_manifest(&host);
     assert!(text.contains("existing") && !text.contains("ETCD_INITIAL_CLUSTER_TOKEN"));
     assert_eq!(counts(), (1, 2));
-    let to = machine.host.link_target(LINK).unwrap().unwrap();
+    let to = host.host.link_target(LINK).unwrap().unwrap();
     assert!(
         to.starts_with("/mnt/master-vol-0a"),
         "on the volume: {to:?}"
@@ -251,13 +235,13 @@ async fn a_blank_volume_becomes_a_member_without_a_restart_and_founds_nothing_at
 
 #[tokio::test]
 async fn nothing_changes_once_it_is_settled() {
-    let machine = TestHost::new().await;
-    machine.cloud.add_volume("vol-0a", "main");
-    let_settle(&new_member(&machine)).await;
-    let before = machine.file_tree();
-    let_settle(&new_member(&machine)).await;
-    assert_eq!(machine.file_tree(), before);
-    assert_eq!(machine.kubelet.lock().unwrap().starts, 1);
+    let host = TestHost::new().await;
+    host.cloud.add_volume("vol-0a", "main");
+    let_settle(&new_member(&host)).await;
+    let before = host.file_tree();
+    let_settle(&new_member(&host)).await;
+    assert_eq!(host.file_tree(), before);
+    assert_eq!(host.kubelet.lock().unwrap().starts, 1);
 }
 
 /// Whatever dies at any point, also if the host reboots each time: the files are the same, and there is one etcd cluster.
@@ -272,55 +256,55 @@ async fn a_protokube_that_dies_anywhere_goes_on_to_the_same_files() {
     assert!(calls > 10, "{calls}");
     for dies_at in 1..=calls {
         for reboots in [false, true] {
-            let machine = TestHost::new().await;
-            machine.cloud.add_volume("vol-0a", "main");
-            machine.fuse.lock().unwrap().dies_at = Some(dies_at);
+            let host = TestHost::new().await;
+            host.cloud.add_volume("vol-0a", "main");
+            host.fuse.lock().unwrap().dies_at = Some(dies_at);
             let mut looks = 0;
             // Each step is taken by another start of protokube.
             while !matches!(
-                new_member(&machine).take_step().await,
+                new_member(&host).take_step().await,
                 Ok(StepOutcome::Settled)
             ) {
                 looks += 1;
                 assert!(looks < 50, "dies at {dies_at}: does not settle");
                 if reboots {
-                    machine.reboot();
+                    host.reboot();
                 }
             }
-            assert_restarted(&machine).await;
-            assert_eq!(machine.file_tree(), wanted, "dies at {dies_at}");
-            assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
+            assert_restarted(&host).await;
+            assert_eq!(host.file_tree(), wanted, "dies at {dies_at}");
+            assert_eq!(host.kubelet.lock().unwrap().founded, 1);
         }
     }
 }
 
 #[tokio::test]
 async fn what_is_lost_besides_the_data_comes_back() {
-    let machine = TestHost::new().await;
-    machine.cloud.add_volume("vol-0a", "main");
-    let_settle(&new_member(&machine)).await;
-    assert_restarted(&machine).await;
-    let wanted = machine.file_tree();
-    let on_volume = machine.host.link_target(LINK).unwrap().unwrap();
+    let host = TestHost::new().await;
+    host.cloud.add_volume("vol-0a", "main");
+    let_settle(&new_member(&host)).await;
+    assert_restarted(&host).await;
+    let wanted = host.file_tree();
+    let on_volume = host.host.link_target(LINK).unwrap().unwrap();
     for lost in [LINK, on_volume.to_str().unwrap(), "/store/etcd/main.json"] {
-        std::fs::remove_file(machine.path(lost)).unwrap();
-        let_settle(&new_member(&machine)).await;
-        assert_eq!(machine.file_tree(), wanted, "without {lost}");
+        std::fs::remove_file(host.path(lost)).unwrap();
+        let_settle(&new_member(&host)).await;
+        assert_eq!(host.file_tree(), wanted, "without {lost}");
     }
-    assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
+    assert_eq!(host.kubelet.lock().unwrap().founded, 1);
 }
 
 #[tokio::test]
 async fn after_a_reboot_it_comes_back_without_aws() {
-    let machine = TestHost::new().await;
-    machine.cloud.add_volume("vol-0a", "main");
-    let_settle(&new_member(&machine)).await;
-    machine.reboot();
-    *machine.cloud.down.lock().unwrap() = true;
-    let member = new_member(&machine);
+    let host = TestHost::new().await;
+    host.cloud.add_volume("vol-0a", "main");
+    let_settle(&new_member(&host)).await;
+    host.reboot();
+    *host.cloud.down.lock().unwrap() = true;
+    let member = new_member(&host);
     let error = member.run_member().await.unwrap_err().to_string();
     assert!(error.contains("nobody answers"), "{error}");
-    let unhealthy = running_etcd(&machine).find_problem().await;
+    let unhealthy = running_etcd(&host).find_problem().await;
     assert_eq!(unhealthy, None, "kubelet runs it from the mounted volume");
 }
 
@@ -328,11 +312,11 @@ async fn after_a_reboot_it_comes_back_without_aws() {
 /// refusal lasts. With its log it runs again.
 #[tokio::test]
 async fn a_member_whose_log_is_gone_is_not_started_again() {
-    let removed = |machine: &TestHost| fs::rename(machine.wal_path(), machine.path("saved"));
-    let zeros = |machine: &TestHost| {
-        fs::create_dir(machine.path("saved"))?;
-        let file = log_files(&machine.wal_path()).remove(0);
-        fs::copy(&file, machine.path("saved").join(file.file_name().unwrap()))?;
+    let removed = |host: &TestHost| fs::rename(host.wal_path(), host.path("saved"));
+    let zeros = |host: &TestHost| {
+        fs::create_dir(host.path("saved"))?;
+        let file = log_files(&host.wal_path()).remove(0);
+        fs::copy(&file, host.path("saved").join(file.file_name().unwrap()))?;
         fs::write(file, [0; 64])
     };
     type Lose<'a> = &'a dyn Fn(&TestHost) -> std::io::Result<()>;
@@ -340,32 +324,32 @@ async fn a_member_whose_log_is_gone_is_not_started_again() {
     for (three, restarted) in [(false, false), (false, true), (true, false), (true, true)] {
         for (expected_error, lose) in ways {
             for resumes in [true, false] {
-                let (machine, config) = serving_member(three, restarted).await;
-                let starts = machine.kubelet.lock().unwrap().starts;
-                machine.reboot();
-                lose(&machine).unwrap();
+                let (host, config) = serving_member(three, restarted).await;
+                let starts = host.kubelet.lock().unwrap().starts;
+                host.reboot();
+                lose(&host).unwrap();
                 if !resumes {
-                    let member = member_of(&machine, config.clone(), AT_ONCE);
+                    let member = member_of(&host, config.clone(), AT_ONCE);
                     member.take_step().await.unwrap_err();
                 }
                 for _ in 0..3 {
-                    let why = refusal_text(&machine, &config).await;
+                    let why = refusal_text(&host, &config).await;
                     assert!(
                         why.contains(expected_error) && why.contains("member a"),
                         "{why}"
                     );
                     assert_eq!(why.contains("no other way"), three, "{why}");
-                    let seen = running_etcd(&machine).find_problem().await.unwrap();
+                    let seen = running_etcd(&host).find_problem().await.unwrap();
                     assert!(seen.contains("no manifest"), "{seen}");
-                    machine.reboot();
+                    host.reboot();
                 }
                 let counts =
                     |kubelet: &crate::test_host::FakeKubelet| (kubelet.lives, kubelet.starts);
-                assert_eq!(counts(&machine.kubelet.lock().unwrap()), (1, starts));
-                let _ = fs::remove_dir_all(machine.wal_path());
-                fs::rename(machine.path("saved"), machine.wal_path()).unwrap();
-                let_settle(&member_of(&machine, config, AT_ONCE)).await;
-                assert_eq!(counts(&machine.kubelet.lock().unwrap()), (1, starts + 1));
+                assert_eq!(counts(&host.kubelet.lock().unwrap()), (1, starts));
+                let _ = fs::remove_dir_all(host.wal_path());
+                fs::rename(host.path("saved"), host.wal_path()).unwrap();
+                let_settle(&member_of(&host, config, AT_ONCE)).await;
+                assert_eq!(counts(&host.kubelet.lock().unwrap()), (1, starts + 1));
             }
         }
     }
@@ -380,9 +364,9 @@ async fn a_container_that_kubelet_starts_again_without_its_log_does_not_take_par
         (true, true, "cannot fetch cluster info"),
         (true, false, "already been bootstrapped"),
     ] {
-        let (machine, _) = serving_member(three, restarted).await;
-        fs::remove_dir_all(machine.path_on_disk("var/etcd/data/member")).unwrap();
-        let mut kubelet = machine.kubelet.lock().unwrap();
+        let (host, _) = serving_member(three, restarted).await;
+        fs::remove_dir_all(host.path_on_disk("var/etcd/data/member")).unwrap();
+        let mut kubelet = host.kubelet.lock().unwrap();
         let error = kubelet.restart_container().unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
         assert_eq!(kubelet.lives, 1);
@@ -392,18 +376,18 @@ async fn a_container_that_kubelet_starts_again_without_its_log_does_not_take_par
 /// The next round is an hour away.
 #[tokio::test]
 async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_looks() {
-    let (machine, config) = serving_member(false, false).await;
+    let (host, config) = serving_member(false, false).await;
     let (settled, mut is_settled) = watch::channel(BTreeMap::new());
     let an_hour = PollPace {
         rest: Duration::from_hours(1),
         ..AT_ONCE
     };
     let role_log = RoleLog::for_role("etcd-main");
-    let member = new_member_with(&machine, config, "main", an_hour, settled, role_log);
+    let member = new_member_with(&host, config, "main", an_hour, settled, role_log);
     let running = async {
         let main = |all: &BTreeMap<String, bool>| all.get("main") == Some(&true);
         is_settled.wait_for(main).await.unwrap();
-        fs::remove_dir_all(machine.path_on_disk("var/etcd/data/member")).unwrap();
+        fs::remove_dir_all(host.path_on_disk("var/etcd/data/member")).unwrap();
         std::future::pending::<()>().await;
     };
     let why = tokio::select! {
@@ -411,58 +395,58 @@ async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_look
         () = running => unreachable!(),
     };
     assert!(why.contains("is missing"), "{why}");
-    assert_eq!(machine.host.link_target(LINK).unwrap(), None);
+    assert_eq!(host.host.link_target(LINK).unwrap(), None);
 }
 
 /// The log belongs to another cluster: kubelet does not see the manifest, at a round or after a reboot.
 #[tokio::test]
 async fn another_clusters_log_is_recognised_before_it_runs_and_stays_refused() {
     for three in [false, true] {
-        let (machine, config) = serving_member(three, true).await;
-        let starts = machine.kubelet.lock().unwrap().starts;
-        machine.reboot();
+        let (host, config) = serving_member(three, true).await;
+        let starts = host.kubelet.lock().unwrap().starts;
+        host.reboot();
         let other = founder_identity("restored by hand");
-        write_log(&machine.wal_path(), &other);
+        write_log(&host.wal_path(), &other);
         for _ in 0..4 {
-            let why = refusal_text(&machine, &config).await;
+            let why = refusal_text(&host, &config).await;
             assert!(why.contains(&other.cluster_id), "{why}");
-            let seen = running_etcd(&machine).find_problem().await;
+            let seen = running_etcd(&host).find_problem().await;
             assert!(seen.unwrap().contains("no manifest"));
-            machine.reboot();
+            host.reboot();
         }
-        assert_eq!(machine.kubelet.lock().unwrap().starts, starts);
+        assert_eq!(host.kubelet.lock().unwrap().starts, starts);
     }
 }
 
 /// Marker and log match each other but not the record. Without AWS this cannot be known; once read, it is known permanently.
 #[tokio::test]
 async fn data_of_another_cluster_than_the_recorded_is_stopped_once_and_not_started_again() {
-    let (machine, config) = serving_member(false, true).await;
-    let mut other = read_record(&machine).await;
+    let (host, config) = serving_member(false, true).await;
+    let mut other = read_record(&host).await;
     other.state = FormationState::formed("c0ffee", "token");
-    write_record(&machine, &other);
-    let why = refusal_text(&machine, &config).await;
+    write_record(&host, &other);
+    let why = refusal_text(&host, &config).await;
     assert!(why.contains("c0ffee"), "{why}");
-    assert_eq!(machine.host.link_target(LINK).unwrap(), None);
-    let starts = machine.kubelet.lock().unwrap().starts;
+    assert_eq!(host.host.link_target(LINK).unwrap(), None);
+    let starts = host.kubelet.lock().unwrap().starts;
     for _ in 0..3 {
-        machine.reboot();
-        refusal_text(&machine, &config).await;
-        running_etcd(&machine).find_problem().await.unwrap();
+        host.reboot();
+        refusal_text(&host, &config).await;
+        running_etcd(&host).find_problem().await.unwrap();
     }
-    assert_eq!(machine.kubelet.lock().unwrap().starts, starts);
+    assert_eq!(host.kubelet.lock().unwrap().starts, starts);
 }
 
 /// A record that does not match the running member stops nothing: the record may be what is wrong.
 #[tokio::test]
 async fn a_member_that_serves_goes_on_while_its_record_does_not_name_it() {
-    let (machine, config) = serving_member(false, true).await;
-    let mut without = read_record(&machine).await;
+    let (host, config) = serving_member(false, true).await;
+    let mut without = read_record(&host).await;
     without.members.clear();
-    write_record(&machine, &without);
-    let why = refusal_text(&machine, &config).await;
+    write_record(&host, &without);
+    let why = refusal_text(&host, &config).await;
     assert!(why.contains("without member a"), "{why}");
-    assert_eq!(running_etcd(&machine).find_problem().await, None);
+    assert_eq!(running_etcd(&host).find_problem().await, None);
 }
 
 /// Volume and record of a lone member are lost, and the store still shows that the cluster existed.
@@ -471,17 +455,17 @@ async fn no_empty_cluster_is_founded_where_one_was() {
     let formed = format!("etcd/formed/main/{}", founder_identity("token").cluster_id);
     let backup = "backups/etcd/main/2026-11-22T00:00:00Z-000001/etcd.backup.gz".to_owned();
     for trace in [formed.clone(), backup] {
-        let (machine, config) = serving_member(false, true).await;
-        machine.reboot();
-        machine.cloud.volumes.lock().unwrap().clear();
-        machine.cloud.add_volume("vol-0b", "main");
-        let store = machine.path("store");
+        let (host, config) = serving_member(false, true).await;
+        host.reboot();
+        host.cloud.volumes.lock().unwrap().clear();
+        host.cloud.add_volume("vol-0b", "main");
+        let store = host.path("store");
         fs::remove_file(store.join("etcd/main.json")).unwrap();
         fs::remove_file(store.join(&formed)).unwrap();
         let there = store.join(&trace);
         fs::create_dir_all(there.parent().unwrap()).unwrap();
         fs::write(&there, "").unwrap();
-        let look = || member_of(&machine, config.clone(), AT_ONCE);
+        let look = || member_of(&host, config.clone(), AT_ONCE);
         let mut last_error = String::new();
         for _ in 0..5 {
             if let Err(error) = look().take_step().await {
@@ -490,7 +474,7 @@ async fn no_empty_cluster_is_founded_where_one_was() {
         }
         assert!(last_error.contains(&trace), "{last_error}");
         assert!(!store.join("etcd/main.json").exists());
-        let disk = fs::read(machine.path("dev/nvme1n1")).unwrap();
+        let disk = fs::read(host.path("dev/nvme1n1")).unwrap();
         assert!(
             disk.iter().all(|byte| *byte == 0),
             "nothing is written to it"
@@ -498,19 +482,19 @@ async fn no_empty_cluster_is_founded_where_one_was() {
         // The step that the error recommends.
         fs::remove_file(there).unwrap();
         let_settle(&look()).await;
-        assert_eq!(machine.kubelet.lock().unwrap().founded, 2);
+        assert_eq!(host.kubelet.lock().unwrap().founded, 2);
     }
 }
 
 #[tokio::test]
 async fn a_blank_volume_founds_no_second_cluster() {
-    let machine = TestHost::new().await;
-    machine.cloud.add_volume("vol-0a", "main");
-    let_settle(&new_member(&machine)).await;
-    machine.reboot();
-    machine.cloud.volumes.lock().unwrap().clear();
-    machine.cloud.add_volume("vol-0b", "main");
-    let member = new_member(&machine);
+    let host = TestHost::new().await;
+    host.cloud.add_volume("vol-0a", "main");
+    let_settle(&new_member(&host)).await;
+    host.reboot();
+    host.cloud.volumes.lock().unwrap().clear();
+    host.cloud.add_volume("vol-0b", "main");
+    let member = new_member(&host);
     let mut last_error = String::new();
     for _ in 0..20 {
         if let Err(error) = member.take_step().await {
@@ -521,36 +505,32 @@ async fn a_blank_volume_founds_no_second_cluster() {
         last_error.contains("no second cluster is founded"),
         "{last_error}"
     );
-    assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
-    let tree = machine.file_tree();
+    assert_eq!(host.kubelet.lock().unwrap().founded, 1);
+    let tree = host.file_tree();
     assert!(!tree.values().any(|text| text.contains("master-vol-0b")));
 }
 
 #[tokio::test]
 async fn somebody_elses_data_is_never_started_or_written_to() {
-    let machine = TestHost::new().await;
-    machine.cloud.add_volume("vol-0a", "main");
-    let first = new_member(&machine);
+    let host = TestHost::new().await;
+    host.cloud.add_volume("vol-0a", "main");
+    let first = new_member(&host);
     assert_eq!(
         first.take_step().await.unwrap(),
         StepOutcome::Waits,
         "attached"
     );
     // An etcd volume of another tool.
-    std::fs::write(machine.path("dev/nvme1n1"), "ext4").unwrap();
-    let theirs = machine.path("disks/nvme1n1/data/member/snap/db");
+    std::fs::write(host.path("dev/nvme1n1"), "ext4").unwrap();
+    let theirs = host.path("disks/nvme1n1/data/member/snap/db");
     std::fs::create_dir_all(theirs.parent().unwrap()).unwrap();
     std::fs::write(&theirs, "theirs").unwrap();
-    let before = machine.file_tree();
+    let before = host.file_tree();
     for _ in 0..3 {
-        let error = new_member(&machine)
-            .take_step()
-            .await
-            .unwrap_err()
-            .to_string();
+        let error = new_member(&host).take_step().await.unwrap_err().to_string();
         assert!(error.contains("db") && error.contains("vol-0a"), "{error}");
     }
-    let mut after = machine.file_tree();
+    let mut after = host.file_tree();
     after.retain(|path, _| !path.contains("lost+found"));
     assert_eq!(after, before);
 }
@@ -558,38 +538,38 @@ async fn somebody_elses_data_is_never_started_or_written_to() {
 /// EC2's answer is from before it attached anything, when member a's volume was still attached elsewhere. With NVMe the kernel shows the
 /// volume also after a restart of protokube; without NVMe protokube remembers its request.
 #[tokio::test]
-async fn of_several_members_in_its_group_a_machine_takes_one_whatever_ec2_shows() {
+async fn of_several_members_in_its_group_an_instance_takes_one_whatever_ec2_shows() {
     for xen in [false, true] {
-        let machine = TestHost::new().await;
-        *machine.cloud.xen.lock().unwrap() = xen;
+        let host = TestHost::new().await;
+        *host.cloud.xen.lock().unwrap() = xen;
         for (id, tag) in [
             ("vol-0a", "a/a,b,c"),
             ("vol-0b", "b/a,b,c"),
             ("vol-0c", "c/a,b,c"),
         ] {
-            machine.cloud.add_volume_of(id, "main", tag, None);
+            host.cloud.add_volume_of(id, "main", tag, None);
         }
-        let mut before = machine.cloud.volumes.lock().unwrap().clone();
+        let mut before = host.cloud.volumes.lock().unwrap().clone();
         before[0].state = "in-use".into();
         before[0].attachment = Some(Attachment {
             instance: "i-09".into(),
             device: "/dev/xvdu".into(),
             state: "detaching".into(),
         });
-        let started = || member_of(&machine, config_of_three_in_a_group(), AT_ONCE);
+        let started = || member_of(&host, config_of_three_in_a_group(), AT_ONCE);
         let mut member = started();
         assert_eq!(member.take_step().await.unwrap(), StepOutcome::Waits);
-        *machine.cloud.answer.lock().unwrap() = Some(before);
+        *host.cloud.answer.lock().unwrap() = Some(before);
         for _ in 0..3 {
             assert_eq!(member.take_step().await.unwrap(), StepOutcome::Waits);
-            assert_eq!(machine.cloud.attached_volumes(INSTANCE), ["vol-0a"]);
+            assert_eq!(host.cloud.attached_volumes(INSTANCE), ["vol-0a"]);
             if !xen {
                 member = started();
             }
         }
-        *machine.cloud.answer.lock().unwrap() = None;
+        *host.cloud.answer.lock().unwrap() = None;
         assert_eq!(member.take_step().await.unwrap(), StepOutcome::Stepped);
-        assert_eq!(machine.cloud.attached_volumes(INSTANCE), ["vol-0a"]);
+        assert_eq!(host.cloud.attached_volumes(INSTANCE), ["vol-0a"]);
     }
 }
 
@@ -599,26 +579,25 @@ async fn of_several_members_in_its_group_a_machine_takes_one_whatever_ec2_shows(
 #[tokio::test]
 async fn a_member_that_runs_is_left_for_no_copy_whatever_ec2_shows() {
     for lost in [false, true] {
-        let (machine, config) = serving_member(false, true).await;
-        machine.cloud.add_volume("vol-0b", "main");
+        let (host, config) = serving_member(false, true).await;
+        host.cloud.add_volume("vol-0b", "main");
         let (link, before) = (
-            machine.host.link_target(LINK).unwrap(),
-            read_record(&machine).await,
+            host.host.link_target(LINK).unwrap(),
+            read_record(&host).await,
         );
-        let all = machine.cloud.volumes.lock().unwrap().clone();
+        let all = host.cloud.volumes.lock().unwrap().clone();
         let (own, copy): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.id == "vol-0a");
-        *machine.cloud.answer.lock().unwrap() = Some(copy);
+        *host.cloud.answer.lock().unwrap() = Some(copy);
         if lost {
-            machine
-                .cloud
+            host.cloud
                 .volumes
                 .lock()
                 .unwrap()
                 .retain(|one| one.id != "vol-0a");
         }
-        let same = member_of(&machine, config.clone(), AT_ONCE);
+        let same = member_of(&host, config.clone(), AT_ONCE);
         for _ in 0..3 {
-            let another = member_of(&machine, config.clone(), AT_ONCE);
+            let another = member_of(&host, config.clone(), AT_ONCE);
             for member in [&same, &another] {
                 match member.take_step().await {
                     Ok(outcome) => assert!(!lost && outcome == StepOutcome::Settled, "{outcome:?}"),
@@ -630,26 +609,26 @@ async fn a_member_that_runs_is_left_for_no_copy_whatever_ec2_shows() {
             }
         }
         assert!(
-            !machine
+            !host
                 .cloud
                 .attached_volumes(INSTANCE)
                 .contains(&"vol-0b".to_owned())
         );
         assert_eq!(
             (
-                machine.host.link_target(LINK).unwrap(),
-                read_record(&machine).await
+                host.host.link_target(LINK).unwrap(),
+                read_record(&host).await
             ),
             (link, before)
         );
-        assert_eq!(machine.kubelet.lock().unwrap().starts, 2);
+        assert_eq!(host.kubelet.lock().unwrap().starts, 2);
         // Once the disk is gone from the host too, the copy is used.
         if lost {
-            machine.reboot();
-            fs::remove_file(machine.path("dev/nvme1n1")).unwrap();
-            *machine.cloud.answer.lock().unwrap() = None;
-            let _ = member_of(&machine, config, AT_ONCE).take_step().await;
-            assert_eq!(machine.cloud.attached_volumes(INSTANCE), ["vol-0b"]);
+            host.reboot();
+            fs::remove_file(host.path("dev/nvme1n1")).unwrap();
+            *host.cloud.answer.lock().unwrap() = None;
+            let _ = member_of(&host, config, AT_ONCE).take_step().await;
+            assert_eq!(host.cloud.attached_volumes(INSTANCE), ["vol-0b"]);
         } else {
             assert_eq!(own.len(), 1);
         }
@@ -658,73 +637,69 @@ async fn a_member_that_runs_is_left_for_no_copy_whatever_ec2_shows() {
 
 /// A replacement of the instance also uses the recorded volume.
 #[tokio::test]
-async fn a_machine_without_a_member_waits_for_the_recorded_volume_and_takes_no_copy() {
-    let (machine, config) = serving_member(false, true).await;
-    machine.reboot();
-    fs::remove_file(machine.path(LINK)).unwrap();
-    machine.cloud.give_volume("vol-0a", "i-0old");
-    machine.cloud.add_volume("vol-0b", "main");
-    let copy = machine.cloud.volumes.lock().unwrap()[1].clone();
-    *machine.cloud.answer.lock().unwrap() = Some(vec![copy]);
+async fn an_instance_without_a_member_waits_for_the_recorded_volume_and_takes_no_copy() {
+    let (host, config) = serving_member(false, true).await;
+    host.reboot();
+    fs::remove_file(host.path(LINK)).unwrap();
+    host.cloud.give_volume("vol-0a", "i-0old");
+    host.cloud.add_volume("vol-0b", "main");
+    let copy = host.cloud.volumes.lock().unwrap()[1].clone();
+    *host.cloud.answer.lock().unwrap() = Some(vec![copy]);
     for _ in 0..3 {
-        let outcome = member_of(&machine, config.clone(), AT_ONCE)
-            .take_step()
-            .await;
+        let outcome = member_of(&host, config.clone(), AT_ONCE).take_step().await;
         assert_eq!(outcome.unwrap(), StepOutcome::Waits);
     }
-    assert!(machine.cloud.attached_volumes(INSTANCE).is_empty());
+    assert!(host.cloud.attached_volumes(INSTANCE).is_empty());
 }
 
 /// If the refused volume is not the one from which a member runs, that member's manifest stays.
 #[tokio::test]
 async fn a_refusal_takes_away_no_other_volumes_manifest() {
-    let (machine, config) = serving_member(false, true).await;
-    machine.reboot();
-    machine.cloud.volumes.lock().unwrap().clear();
-    machine.cloud.add_volume("vol-0b", "main");
+    let (host, config) = serving_member(false, true).await;
+    host.reboot();
+    host.cloud.volumes.lock().unwrap().clear();
+    host.cloud.add_volume("vol-0b", "main");
     for _ in 0..3 {
-        let _ = member_of(&machine, config.clone(), AT_ONCE)
-            .take_step()
-            .await;
+        let _ = member_of(&host, config.clone(), AT_ONCE).take_step().await;
     }
-    let to = machine.host.link_target(LINK).unwrap().unwrap();
+    let to = host.host.link_target(LINK).unwrap().unwrap();
     assert!(to.starts_with("/mnt/master-vol-0a"), "{to:?}");
 }
 
-fn count_resizes(machine: &TestHost) -> usize {
-    let resize_log = fs::read_to_string(machine.path("programs/resized"));
+fn count_resizes(host: &TestHost) -> usize {
+    let resize_log = fs::read_to_string(host.path("programs/resized"));
     resize_log.unwrap_or_default().lines().count()
 }
 
-fn enlarge_disk(machine: &TestHost) {
+fn enlarge_disk(host: &TestHost) {
     let device = fs::File::options()
         .write(true)
-        .open(machine.path("dev/nvme1n1"));
+        .open(host.path("dev/nvme1n1"));
     device.unwrap().set_len(4 << 20).unwrap();
 }
 
 #[tokio::test]
 async fn the_file_system_follows_the_volume_whatever_etcd_does() {
-    let (machine, config) = serving_member(false, false).await;
-    let member = || member_of(&machine, config.clone(), AT_ONCE);
-    assert_eq!(count_resizes(&machine), 0, "it fills its volume");
+    let (host, config) = serving_member(false, false).await;
+    let member = || member_of(&host, config.clone(), AT_ONCE);
+    assert_eq!(count_resizes(&host), 0, "it fills its volume");
     {
-        let mut kubelet = machine.kubelet.lock().unwrap();
+        let mut kubelet = host.kubelet.lock().unwrap();
         (kubelet.running, kubelet.full) = (None, true);
     }
-    enlarge_disk(&machine);
+    enlarge_disk(&host);
     assert_eq!(member().take_step().await.unwrap(), StepOutcome::Waits);
-    assert_eq!(count_resizes(&machine), 1, "while etcd cannot start");
-    machine.kubelet.lock().unwrap().full = false;
+    assert_eq!(count_resizes(&host), 1, "while etcd cannot start");
+    host.kubelet.lock().unwrap().full = false;
     let_settle(&member()).await;
     let_settle(&member()).await;
-    assert_eq!(count_resizes(&machine), 1);
+    assert_eq!(count_resizes(&host), 1);
 }
 
 /// The waits that operators of a running control plane see, as long as the cause lasts.
 #[tokio::test]
 async fn what_a_member_refuses_or_waits_for_stands_until_it_is_over() {
-    let (machine, config) = serving_member(true, true).await;
+    let (host, config) = serving_member(true, true).await;
     let current_waits = Arc::new(CurrentWaits::default());
     let has_words = |words: &'static [&str]| {
         move |waits: &[Wait]| {
@@ -733,69 +708,69 @@ async fn what_a_member_refuses_or_waits_for_stands_until_it_is_over() {
                 && words.iter().all(|word| wait.message.contains(word))
         }
     };
-    fs::rename(machine.wal_path(), machine.path("saved")).unwrap();
-    machine.reboot();
+    fs::rename(host.wal_path(), host.path("saved")).unwrap();
+    host.reboot();
     let missing_volume = has_words(&["vol-0a", "is missing", "member a"]);
-    let waits = wait_for_waits(&machine, &config, &current_waits, missing_volume).await;
+    let waits = wait_for_waits(&host, &config, &current_waits, missing_volume).await;
     assert!(waits[0].failed);
-    fs::rename(machine.path("saved"), machine.wal_path()).unwrap();
-    wait_for_waits(&machine, &config, &current_waits, <[_]>::is_empty).await;
+    fs::rename(host.path("saved"), host.wal_path()).unwrap();
+    wait_for_waits(&host, &config, &current_waits, <[_]>::is_empty).await;
 
-    machine.cloud.give_volume("vol-0a", "i-0other");
+    host.cloud.give_volume("vol-0a", "i-0other");
     let elsewhere = has_words(&["attached to i-0other"]);
-    let waits = wait_for_waits(&machine, &config, &current_waits, elsewhere).await;
+    let waits = wait_for_waits(&host, &config, &current_waits, elsewhere).await;
     assert!(!waits[0].failed);
-    machine.cloud.give_volume("vol-0a", INSTANCE);
-    wait_for_waits(&machine, &config, &current_waits, <[_]>::is_empty).await;
+    host.cloud.give_volume("vol-0a", INSTANCE);
+    wait_for_waits(&host, &config, &current_waits, <[_]>::is_empty).await;
 }
 
 /// The member serves from a volume whose file system cannot be grown: both are reported.
 #[tokio::test]
 async fn a_volume_that_cannot_grow_stands_beside_a_member_that_serves() {
-    let (machine, config) = serving_member(false, true).await;
+    let (host, config) = serving_member(false, true).await;
     let current_waits = Arc::new(CurrentWaits::default());
-    let program = machine.path("programs/resize2fs");
+    let program = host.path("programs/resize2fs");
     let good = fs::read(&program).unwrap();
     fs::write(&program, "#!/bin/sh\necho no room for it >&2\nexit 1\n").unwrap();
-    enlarge_disk(&machine);
+    enlarge_disk(&host);
     let volume = |waits: &[Wait]| waits.iter().any(|wait| wait.about == "volume");
-    let waits = wait_for_waits(&machine, &config, &current_waits, volume).await;
+    let waits = wait_for_waits(&host, &config, &current_waits, volume).await;
     assert!(waits[0].message.contains("no room for it"), "{waits:?}");
-    assert_eq!(running_etcd(&machine).find_problem().await, None);
+    assert_eq!(running_etcd(&host).find_problem().await, None);
     fs::write(&program, good).unwrap();
-    wait_for_waits(&machine, &config, &current_waits, <[_]>::is_empty).await;
+    wait_for_waits(&host, &config, &current_waits, <[_]>::is_empty).await;
 }
 
 /// A new host must write a different manifest, for which there is no space.
 #[tokio::test]
-async fn a_full_volume_that_was_enlarged_comes_back_on_another_machine_too() {
-    let (machine, config) = serving_member(false, false).await;
-    machine.reboot();
-    fs::remove_file(machine.path(LINK)).unwrap();
+async fn a_full_volume_that_was_enlarged_comes_back_on_another_instance_too() {
+    let (host, config) = serving_member(false, false).await;
+    host.reboot();
+    fs::remove_file(host.path(LINK)).unwrap();
     // The manifest cannot be written until the file system has grown.
-    let manifests = machine.path_on_disk("k8s.io/manifests");
-    fs::rename(&manifests, machine.path("full")).unwrap();
+    let manifests = host.path_on_disk("k8s.io/manifests");
+    fs::rename(&manifests, host.path("full")).unwrap();
     std::os::unix::fs::symlink("/nowhere/at/all", manifests).unwrap();
-    let member = || member_of(&machine, config.clone(), AT_ONCE);
+    let member = || member_of(&host, config.clone(), AT_ONCE);
     let error = format!("{:#}", member().take_step().await.unwrap_err());
     assert!(error.contains("could not write"), "{error}");
-    enlarge_disk(&machine);
+    enlarge_disk(&host);
     let_settle(&member()).await;
-    assert_eq!(count_resizes(&machine), 1);
-    assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
+    assert_eq!(count_resizes(&host), 1);
+    assert_eq!(host.kubelet.lock().unwrap().founded, 1);
 }
 
 /// EC2 and the record are read nevertheless, and the problem is reported.
 #[tokio::test]
 async fn a_file_system_with_errors_is_told_of_and_is_not_the_end_of_all_looks() {
-    let (machine, config) = serving_member(false, true).await;
-    machine.reboot();
-    fs::write(machine.path("programs/broken"), "").unwrap();
-    *machine.cloud.down.lock().unwrap() = true;
-    let why = refusal_text(&machine, &config).await;
+    let (host, config) = serving_member(false, true).await;
+    host.reboot();
+    fs::write(host.path("programs/broken"), "").unwrap();
+    *host.cloud.down.lock().unwrap() = true;
+    let why = refusal_text(&host, &config).await;
     assert!(why.contains("nobody answers"), "EC2 is asked: {why}");
-    *machine.cloud.down.lock().unwrap() = false;
-    let why = refusal_text(&machine, &config).await;
+    *host.cloud.down.lock().unwrap() = false;
+    let why = refusal_text(&host, &config).await;
     for part in [
         "vol-0a",
         "member a",
@@ -805,56 +780,56 @@ async fn a_file_system_with_errors_is_told_of_and_is_not_the_end_of_all_looks() 
     ] {
         assert!(why.contains(part), "{part}: {why}");
     }
-    fs::remove_file(machine.path("programs/broken")).unwrap();
-    let_settle(&new_member(&machine)).await;
+    fs::remove_file(host.path("programs/broken")).unwrap();
+    let_settle(&new_member(&host)).await;
 }
 
 #[tokio::test]
 async fn what_the_kernel_stopped_writing_to_is_not_run_from_until_it_was_checked() {
-    let (machine, config) = serving_member(false, true).await;
-    let read_only = machine.path_on_disk("lost+found/read-only");
+    let (host, config) = serving_member(false, true).await;
+    let read_only = host.path_on_disk("lost+found/read-only");
     fs::write(&read_only, "").unwrap();
-    let why = refusal_text(&machine, &config).await;
+    let why = refusal_text(&host, &config).await;
     assert!(
         why.contains("has errors") && why.contains("Restart"),
         "{why}"
     );
-    machine.reboot();
+    host.reboot();
     fs::remove_file(read_only).unwrap();
-    let_settle(&new_member(&machine)).await;
+    let_settle(&new_member(&host)).await;
 }
 
 #[tokio::test]
 async fn a_volume_that_comes_back_as_another_device_is_mounted_again() {
-    let (machine, config) = serving_member(false, true).await;
-    machine.cloud.reattach_volume("vol-0a");
-    machine.kubelet.lock().unwrap().running = None;
-    let_settle(&member_of(&machine, config, AT_ONCE)).await;
-    let target = fs::read_link(machine.path("mnt/master-vol-0a")).unwrap();
+    let (host, config) = serving_member(false, true).await;
+    host.cloud.reattach_volume("vol-0a");
+    host.kubelet.lock().unwrap().running = None;
+    let_settle(&member_of(&host, config, AT_ONCE)).await;
+    let target = fs::read_link(host.path("mnt/master-vol-0a")).unwrap();
     assert!(target.ends_with("disks/nvme7n1"), "{target:?}");
-    assert_eq!(machine.kubelet.lock().unwrap().lives, 1);
+    assert_eq!(host.kubelet.lock().unwrap().lives, 1);
 }
 
 /// Disks without serial numbers are found by the device name in the attach request. Without AWS it is remembered,
 /// and the volume is checked.
 #[tokio::test]
-async fn a_machine_without_nvme_comes_back_without_aws_too() {
+async fn an_instance_without_nvme_comes_back_without_aws_too() {
     for swapped in [false, true] {
-        let machine = TestHost::new().await;
-        *machine.cloud.xen.lock().unwrap() = true;
-        machine.cloud.add_volume("vol-0a", "main");
-        let_settle(&new_member(&machine)).await;
-        machine.reboot();
-        *machine.cloud.down.lock().unwrap() = true;
+        let host = TestHost::new().await;
+        *host.cloud.xen.lock().unwrap() = true;
+        host.cloud.add_volume("vol-0a", "main");
+        let_settle(&new_member(&host)).await;
+        host.reboot();
+        *host.cloud.down.lock().unwrap() = true;
         if swapped {
-            let marker = machine.path("disks/xvdu/k8s.io/etcd-member.json");
+            let marker = host.path("disks/xvdu/k8s.io/etcd-member.json");
             let text = fs::read_to_string(&marker).unwrap();
             fs::write(marker, text.replace("vol-0a", "vol-0b")).unwrap();
         }
-        refusal_text(&machine, &node_config()).await;
-        let unhealthy = running_etcd(&machine).find_problem().await;
+        refusal_text(&host, &node_config()).await;
+        let unhealthy = running_etcd(&host).find_problem().await;
         assert_eq!(unhealthy.is_some(), swapped, "{unhealthy:?}");
-        let mounted = machine.path("mnt/master-vol-0a").is_symlink();
+        let mounted = host.path("mnt/master-vol-0a").is_symlink();
         assert_eq!(mounted, !swapped, "another volume is not left in its place");
     }
 }

@@ -87,9 +87,9 @@ fn static_pods() -> BTreeMap<String, Pod> {
     pods
 }
 
-fn present_manifests(machine: &TestHost) -> Vec<String> {
+fn present_manifests(host: &TestHost) -> Vec<String> {
     let names = static_pods().into_keys();
-    let written = |name: &String| machine.path(&manifest_path(name)).exists();
+    let written = |name: &String| host.path(&manifest_path(name)).exists();
     names.filter(written).collect()
 }
 
@@ -98,15 +98,15 @@ async fn wait_a_moment() {
     tokio::time::sleep(Duration::from_millis(60)).await;
 }
 
-async fn wait_for_manifests(machine: &TestHost, names: &[&str]) {
-    while present_manifests(machine) != names {
+async fn wait_for_manifests(host: &TestHost, names: &[&str]) {
+    while present_manifests(host) != names {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
 #[tokio::test]
 async fn each_manifest_waits_for_what_it_needs() {
-    let machine = TestHost::new().await;
+    let host = TestHost::new().await;
     let (services, gates) = FakeServices::new().await;
     let (pods, probe, role_log) = (
         static_pods(),
@@ -123,19 +123,19 @@ async fn each_manifest_waits_for_what_it_needs() {
         services.etcd.iter().for_each(|etcd| etcd.set_status(200));
         services.health.set_status(200);
         wait_a_moment().await;
-        assert_eq!(present_manifests(&machine), [""; 0], "without kubelet");
+        assert_eq!(present_manifests(&host), [""; 0], "without kubelet");
 
         services.etcd[1].set_status(503);
         services.kubelet.set_status(200);
         wait_a_moment().await;
-        assert_eq!(present_manifests(&machine), [""; 0], "with one etcd only");
+        assert_eq!(present_manifests(&host), [""; 0], "with one etcd only");
 
         services.settled.send_replace(all(false));
         services.etcd[1].set_status(200);
         wait_a_moment().await;
         // The role may have passed the first etcd before; the second one was never healthy.
         assert_eq!(
-            present_manifests(&machine),
+            present_manifests(&host),
             [""; 0],
             "before etcd was started again"
         );
@@ -144,16 +144,16 @@ async fn each_manifest_waits_for_what_it_needs() {
         services.settled.send_replace(all(true));
         wait_a_moment().await;
         assert_eq!(
-            present_manifests(&machine),
+            present_manifests(&host),
             [""; 0],
             "without who answers its probes"
         );
 
         services.health.set_status(503);
-        wait_for_manifests(&machine, &["kube-apiserver"]).await;
+        wait_for_manifests(&host, &["kube-apiserver"]).await;
         wait_a_moment().await;
         assert_eq!(
-            present_manifests(&machine),
+            present_manifests(&host),
             ["kube-apiserver"],
             "before it is ready"
         );
@@ -165,17 +165,17 @@ async fn each_manifest_waits_for_what_it_needs() {
             "kube-scheduler",
             "other",
         ];
-        wait_for_manifests(&machine, &all).await;
+        wait_for_manifests(&host, &all).await;
     };
     tokio::select! {
-        ended = write_manifests(&machine.host, &pods, &gates, &probe, &role_log) => panic!("{ended:?}"),
+        ended = write_manifests(&host.host, &pods, &gates, &probe, &role_log) => panic!("{ended:?}"),
         () = opened => {}
     }
 }
 
 #[tokio::test]
 async fn manifests_that_are_right_are_left_alone_and_others_come_back_behind_their_gates() {
-    let machine = TestHost::new().await;
+    let host = TestHost::new().await;
     let (services, gates) = FakeServices::new().await;
     let (pods, probe, role_log) = (
         static_pods(),
@@ -184,32 +184,30 @@ async fn manifests_that_are_right_are_left_alone_and_others_come_back_behind_the
     );
     for (name, pod) in &pods {
         let text = node::yaml::to_yaml(pod).unwrap();
-        machine
-            .host
+        host.host
             .write_changed(&manifest_path(name), &text, 0o440)
             .unwrap();
     }
     let before = |name: &str| {
-        let data = machine.path(&manifest_path(name)).metadata().unwrap();
+        let data = host.path(&manifest_path(name)).metadata().unwrap();
         (
             data.modified().unwrap(),
             std::os::unix::fs::MetadataExt::ino(&data),
         )
     };
     let written: Vec<_> = pods.keys().map(|name| before(name)).collect();
-    let role = write_manifests(&machine.host, &pods, &gates, &probe, &role_log);
+    let role = write_manifests(&host.host, &pods, &gates, &probe, &role_log);
     let watched = async {
         wait_a_moment().await;
         let now: Vec<_> = pods.keys().map(|name| before(name)).collect();
         assert_eq!(now, written, "nothing is healthy, and nothing needs to be");
-        machine
-            .host
+        host.host
             .remove_file(&manifest_path("kube-scheduler"))
             .unwrap();
         wait_a_moment().await;
         wait_a_moment().await;
         wait_a_moment().await;
-        assert!(!present_manifests(&machine).contains(&"kube-scheduler".to_owned()));
+        assert!(!present_manifests(&host).contains(&"kube-scheduler".to_owned()));
         services.kubelet.set_status(200);
         services.etcd.iter().for_each(|etcd| etcd.set_status(200));
         services.health.set_status(200);
@@ -217,7 +215,7 @@ async fn manifests_that_are_right_are_left_alone_and_others_come_back_behind_the
         services
             .settled
             .send_replace(names.map(|name| (name, true)).into());
-        while present_manifests(&machine).len() < pods.len() {
+        while present_manifests(&host).len() < pods.len() {
             wait_a_moment().await;
         }
     };

@@ -2,7 +2,7 @@
 
 use crate::test_host::{FakeEc2, INSTANCE, TestHost, ZONE, node_config};
 use aws_client::dns::{AddressRecord, DnsRecord};
-use aws_client::machine::{Attachment, Instance};
+use aws_client::ec2_query::{Attachment, Instance};
 use engine::Failure;
 use node::config::NodeConfig;
 use node::etcd::{
@@ -45,25 +45,22 @@ pub fn fake_instance(id: &str, private: &str) -> Instance {
     }
 }
 
-fn member_names<'a>(machine: &'a TestHost, config: &'a NodeConfig) -> MemberNames<'a, FakeEc2> {
+fn member_names<'a>(host: &'a TestHost, config: &'a NodeConfig) -> MemberNames<'a, FakeEc2> {
     MemberNames {
-        host: &machine.host,
-        ec2: &*machine.cloud,
+        host: &host.host,
+        ec2: &*host.cloud,
         config,
-        formations: BTreeMap::from([(
-            "main".to_owned(),
-            FormationStore::new(&machine.store, "main"),
-        )]),
+        formations: BTreeMap::from([("main".to_owned(), FormationStore::new(&host.store, "main"))]),
         instance: INSTANCE,
         pace: QUICK,
     }
 }
 
-async fn with_member(machine: &TestHost, address: &str) {
-    machine.cloud.add_volume("vol-0a", "main");
-    let attached = machine.cloud.attach_volume("vol-0a", INSTANCE, "/dev/xvdu");
+async fn with_member(host: &TestHost, address: &str) {
+    host.cloud.add_volume("vol-0a", "main");
+    let attached = host.cloud.attach_volume("vol-0a", INSTANCE, "/dev/xvdu");
     attached.await.unwrap();
-    let instances = &machine.cloud.instances;
+    let instances = &host.cloud.instances;
     instances
         .lock()
         .unwrap()
@@ -71,12 +68,8 @@ async fn with_member(machine: &TestHost, address: &str) {
 }
 
 /// Keeps the names until `until` has ended.
-async fn keep_names_until(
-    machine: &TestHost,
-    config: &NodeConfig,
-    until: impl Future<Output = ()>,
-) {
-    let members = member_names(machine, config);
+async fn keep_names_until(host: &TestHost, config: &NodeConfig, until: impl Future<Output = ()>) {
+    let members = member_names(host, config);
     tokio::select! {
         ended = members.keep_names() => panic!("{ended:?}"),
         () = until => {}
@@ -85,10 +78,10 @@ async fn keep_names_until(
 
 #[tokio::test]
 async fn members_are_named_in_the_same_file_beside_what_others_wrote() {
-    let machine = TestHost::new().await;
-    let (config, file) = (node_config(), machine.path("etc/hosts"));
+    let host = TestHost::new().await;
+    let (config, file) = (node_config(), host.path("etc/hosts"));
     let inode = file.metadata().unwrap().ino();
-    with_member(&machine, "10.0.0.4").await;
+    with_member(&host, "10.0.0.4").await;
     let name = format!("etcd-a.internal.{}", config.cluster);
     let text = || std::fs::read_to_string(&file).unwrap();
     let address = || parse_entries(&text()).get(&name).map(ToString::to_string);
@@ -97,15 +90,15 @@ async fn members_are_named_in_the_same_file_beside_what_others_wrote() {
             tokio::time::sleep(PACE).await;
         }
         std::fs::write(&file, format!("{}10.9.9.9 mine\n", text())).unwrap();
-        machine.cloud.instances.lock().unwrap()[0] = fake_instance(INSTANCE, "10.0.0.5");
+        host.cloud.instances.lock().unwrap()[0] = fake_instance(INSTANCE, "10.0.0.5");
         while address().as_deref() != Some("10.0.0.5") {
             tokio::time::sleep(PACE).await;
         }
         // Its instance is gone, and the volume is attached nowhere yet.
-        machine.cloud.volumes.lock().unwrap()[0].attachment = None;
+        host.cloud.volumes.lock().unwrap()[0].attachment = None;
         tokio::time::sleep(PACE * 20).await;
     };
-    keep_names_until(&machine, &config, follows).await;
+    keep_names_until(&host, &config, follows).await;
     assert_eq!(address().as_deref(), Some("10.0.0.5"));
     assert!(text().contains("127.0.0.1 localhost\n") && text().contains("10.9.9.9 mine\n"));
     assert_eq!(file.metadata().unwrap().ino(), inode);
@@ -114,9 +107,9 @@ async fn members_are_named_in_the_same_file_beside_what_others_wrote() {
 /// A volume that was restored from a snapshot with its tags and attached to an unrelated instance.
 #[tokio::test]
 async fn a_copy_with_the_same_tags_never_moves_a_name() {
-    let machine = TestHost::new().await;
-    let (config, file) = (node_config(), machine.path("etc/hosts"));
-    with_member(&machine, "10.0.0.4").await;
+    let host = TestHost::new().await;
+    let (config, file) = (node_config(), host.path("etc/hosts"));
+    with_member(&host, "10.0.0.4").await;
     let record = FormationRecord {
         format: FORMAT,
         state: FormationState::forming("t"),
@@ -125,10 +118,10 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
     };
     let text = record.to_json().into_bytes();
     let expect = aws_client::store::Expect::Absent;
-    let written = machine.store.put(&record_key("main"), text, expect).await;
+    let written = host.store.put(&record_key("main"), text, expect).await;
     written.unwrap();
-    let copy = |machine: &TestHost| {
-        let mut volumes = machine.cloud.volumes.lock().unwrap();
+    let copy = |host: &TestHost| {
+        let mut volumes = host.cloud.volumes.lock().unwrap();
         let mut copy = volumes[0].clone();
         "vol-0copy".clone_into(&mut copy.id);
         copy.attachment = Some(Attachment {
@@ -138,7 +131,7 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
         });
         volumes.push(copy);
     };
-    let instances = &machine.cloud.instances;
+    let instances = &host.cloud.instances;
     instances
         .lock()
         .unwrap()
@@ -148,18 +141,18 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
         let text = std::fs::read_to_string(&file).unwrap();
         parse_entries(&text).get(&name).map(ToString::to_string)
     };
-    keep_names_until(&machine, &config, async {
+    keep_names_until(&host, &config, async {
         while address().is_none() {
             tokio::time::sleep(PACE).await;
         }
-        copy(&machine);
+        copy(&host);
         tokio::time::sleep(PACE * 20).await;
         assert_eq!(
             address().as_deref(),
             Some("10.0.0.4"),
             "beside the recorded one"
         );
-        machine.cloud.volumes.lock().unwrap().remove(0);
+        host.cloud.volumes.lock().unwrap().remove(0);
         tokio::time::sleep(PACE * 20).await;
     })
     .await;
@@ -173,9 +166,9 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
 /// cloud-init with `manage_etc_hosts: true` writes the file anew at every boot.
 #[tokio::test]
 async fn names_survive_a_boot_that_writes_the_file_anew_while_ec2_does_not_answer() {
-    let machine = TestHost::new().await;
-    let (config, file) = (node_config(), machine.path("etc/hosts"));
-    with_member(&machine, "10.0.0.4").await;
+    let host = TestHost::new().await;
+    let (config, file) = (node_config(), host.path("etc/hosts"));
+    with_member(&host, "10.0.0.4").await;
     let text = || std::fs::read_to_string(&file).unwrap();
     let follows = async {
         while parse_entries(&text()).is_empty() {
@@ -183,17 +176,17 @@ async fn names_survive_a_boot_that_writes_the_file_anew_while_ec2_does_not_answe
         }
         tokio::time::sleep(PACE * 20).await;
     };
-    keep_names_until(&machine, &config, follows).await;
+    keep_names_until(&host, &config, follows).await;
     let names = parse_entries(&text());
     std::fs::write(&file, "127.0.1.1 ip-10-0-0-4\n").unwrap();
-    *machine.cloud.down.lock().unwrap() = true;
-    restore_names(&machine.host).unwrap();
+    *host.cloud.down.lock().unwrap() = true;
+    restore_names(&host.host).unwrap();
     assert_eq!(parse_entries(&text()), names);
     assert!(text().starts_with("127.0.1.1 ip-10-0-0-4\n"));
     // `/etc/hosts` is newer than the copy.
     let newer = text().replace("10.0.0.4 etcd", "10.0.0.9 etcd");
     std::fs::write(&file, &newer).unwrap();
-    restore_names(&machine.host).unwrap();
+    restore_names(&host.host).unwrap();
     assert_eq!(text(), newer);
 }
 
@@ -252,7 +245,7 @@ fn placeholder_record(name: &str) -> (String, DnsRecord) {
 
 #[tokio::test]
 async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
-    let machine = TestHost::new().await;
+    let host = TestHost::new().await;
     let (config, zone, servers) = (
         node_config(),
         FakeZone::default(),
@@ -276,7 +269,7 @@ async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
             fake_instance(INSTANCE, "10.0.0.4"),
             fake_instance("i-0b", "10.0.0.5"),
         ];
-        machine.cloud.instances.lock().unwrap().extend(both);
+        host.cloud.instances.lock().unwrap().extend(both);
         tokio::time::sleep(PACE * 20).await;
         assert_eq!(writes(), 0);
         servers.set_ready(&[4]);
@@ -292,7 +285,7 @@ async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
         settles(3).await;
     };
     let keeper = ZoneKeeper {
-        ec2: &*machine.cloud,
+        ec2: &*host.cloud,
         records: &zone,
         servers: &servers,
         config: &config,
@@ -327,23 +320,23 @@ async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
 
 /// Three protokubes see different states of EC2 but the same list of the API: none undoes the changes of another.
 #[tokio::test]
-async fn protokubes_that_see_different_machines_do_not_write_in_turns() {
+async fn protokubes_that_see_different_instances_do_not_write_in_turns() {
     let config = node_config();
     let (zone, servers) = (FakeZone::default(), FakeApiServers::default());
     servers.set_ready(&[4, 5, 6]);
-    let machines = [
+    let instances = [
         TestHost::new().await,
         TestHost::new().await,
         TestHost::new().await,
     ];
-    for (seen, machine) in machines.iter().enumerate() {
+    for (seen, host) in instances.iter().enumerate() {
         let all =
             [4, 5, 6].map(|last| fake_instance(&format!("i-0{last}"), &format!("10.0.0.{last}")));
-        let mut instances = machine.cloud.instances.lock().unwrap();
+        let mut instances = host.cloud.instances.lock().unwrap();
         instances.extend(all.into_iter().take(seen + 1));
     }
-    let keeper = |machine: &TestHost| {
-        let cloud = Arc::clone(&machine.cloud);
+    let keeper = |host: &TestHost| {
+        let cloud = Arc::clone(&host.cloud);
         let (zone, servers, config) = (&zone, &servers, &config);
         async move {
             let keeper = ZoneKeeper {
@@ -356,7 +349,7 @@ async fn protokubes_that_see_different_machines_do_not_write_in_turns() {
             keeper.keep_published().await
         }
     };
-    let [one, two, three] = &machines;
+    let [one, two, three] = &instances;
     tokio::select! {
         ended = keeper(one) => panic!("{ended:?}"),
         ended = keeper(two) => panic!("{ended:?}"),

@@ -2,7 +2,7 @@
 
 use crate::store::store_in;
 use anyhow::{Context, bail};
-use aws_client::machine::{Attachment, Instance, Volume};
+use aws_client::ec2_query::{Attachment, Instance, Volume};
 use aws_client::store::Store;
 use engine::{Class, Failure};
 use host::{Host, LocalSystem, MountEntry, Output, System};

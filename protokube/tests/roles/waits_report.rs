@@ -209,7 +209,7 @@ proptest! {
 
 /// A host without any wait costs one read of the store.
 #[tokio::test]
-async fn a_machine_where_all_is_well_writes_nothing() {
+async fn an_instance_where_all_is_well_writes_nothing() {
     let fixture = WaitsFixture::new().await;
     fixture
         .run_reporter_during(async {

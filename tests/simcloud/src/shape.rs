@@ -25,11 +25,11 @@ pub struct ClusterShape {
     pub groups: Vec<(&'static str, i32)>,
     /// A tag on everything.
     pub owner: &'static str,
-    /// What machines are told.
+    /// What instances are told.
     pub boot: &'static str,
     /// Which of the series of DHCP options, from 1.
     pub dhcp: u32,
-    /// Machines in private subnets behind NAT gateways.
+    /// Instances in private subnets behind NAT gateways.
     pub private: bool,
     /// A load balancer before the API, with its name in the user data.
     pub balancer: bool,
@@ -55,7 +55,7 @@ impl Default for ClusterShape {
     }
 }
 
-/// The life of a cluster: created, grown and changed, new machines, shrunk, made private, given up. Its etcd has one member,
+/// The life of a cluster: created, grown and changed, new instances, shrunk, made private, given up. Its etcd has one member,
 /// then three of other names, then one of them.
 pub fn cluster_history() -> Vec<(&'static str, Vec<Cloud>)> {
     let created = ClusterShape::default();
@@ -87,7 +87,7 @@ pub fn cluster_history() -> Vec<(&'static str, Vec<Cloud>)> {
     vec![
         ("create", created.all_objects()),
         ("grow and change", grown.all_objects()),
-        ("new machines", renewed.all_objects()),
+        ("new instances", renewed.all_objects()),
         ("shrink", shrunk.all_objects()),
         ("private", private.all_objects()),
         ("public again", shrunk.all_objects()),
@@ -255,7 +255,7 @@ impl ClusterShape {
         ]
     }
 
-    /// The subnets that machines stand in.
+    /// The subnets that instances stand in.
     fn instance_subnets(&self) -> Vec<Ref> {
         let kind = if self.private { "private" } else { "public" };
         let subnet = |zone| full_name(&format!("{kind}-{}", char::from(b'a' + zone)));

@@ -1,4 +1,4 @@
-//! What an update leaves where it is though the spec has no place for it: etcd's volumes, balancers that machines know the
+//! What an update leaves where it is though the spec has no place for it: etcd's volumes, balancers that instances know the
 //! API by, what AWS and others added by themselves.
 
 use crate::kctl::{Kctl, KctlOutput};
@@ -59,7 +59,7 @@ fn a_renamed_member_s_volumes_stay_until_the_cluster_goes() {
         .expect_success();
     let before = etcd_volumes(&simulator);
     assert_eq!(before.len(), 2);
-    // No machine has begun to form etcd, so that the members may have other names.
+    // No instance has begun to form etcd, so that the members may have other names.
     edit_spec(&kctl, "      name: a\n", "      name: b\n");
     let made = kctl.run(&["update", "--yes"]).expect_success();
     assert!(
@@ -244,7 +244,7 @@ fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
     };
     set(NEW);
     kctl.run(&["update", "--yes"]).expect_success();
-    // No machine runs it yet.
+    // No instance runs it yet.
     set(OLD);
     kctl.run(&["update", "--plan-out", "saved.plan"])
         .expect_success();
@@ -274,7 +274,7 @@ fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
         }
     }
     assert_eq!(simulator.list_resources(REGION), before);
-    // Where no machine runs, what the last update wanted counts.
+    // Where no instance runs, what the last update wanted counts.
     let code = format!(
         "boto('autoscaling').update_auto_scaling_group(AutoScalingGroupName='control-plane-eu-west-1a.masters.{NAME}', MinSize=0, DesiredCapacity=0)"
     );
@@ -290,7 +290,7 @@ fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
 /// An edit for which the balancer is replaced.
 const INTERNAL: &str = "spec.api.loadBalancer.type=Internal";
 
-/// Balancers, listeners and target groups, and how many target groups the control plane's machines join.
+/// Balancers, listeners and target groups, and how many target groups the control plane's instances join.
 fn count_balancing(simulator: &Simulator) -> Vec<usize> {
     let code = format!(
         "
@@ -307,7 +307,7 @@ print(len(boto('autoscaling').describe_auto_scaling_groups(AutoScalingGroupNames
         .collect()
 }
 
-/// Every machine of a group is replaced by Auto Scaling.
+/// Every instance of a group is replaced by Auto Scaling.
 fn replace_instances(simulator: &Simulator, group: &str) {
     let code = format!(
         "
@@ -392,7 +392,7 @@ fn where_names_are_published_a_balancer_that_is_replaced_goes_at_once() {
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
-/// What bears that tag, but for what machines bring along, which have the tags of their launch.
+/// What bears that tag, but for what instances bring along, which have the tags of their launch.
 fn tagged_resources(simulator: &Simulator, key: &str) -> BTreeSet<String> {
     let code = format!(
         "
@@ -521,7 +521,7 @@ boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
     assert_ne!(
         template_versions(&simulator),
         before,
-        "machines get other tags"
+        "instances get other tags"
     );
     for others in ["cost-centre", "audited"] {
         assert_eq!(tagged_resources(&simulator, others), of_others);
@@ -557,7 +557,7 @@ ec2.delete_tags(Resources=ids, Tags=[{'Key': 'Team'}])";
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
-/// The Kubernetes version that a group's new machines get, and that of its launch template's newest version.
+/// The Kubernetes version that a group's new instances get, and that of its launch template's newest version.
 fn launched_versions(simulator: &Simulator, group: &str) -> String {
     let code = format!(
         "

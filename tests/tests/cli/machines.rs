@@ -1,4 +1,4 @@
-//! Machines that become nodes, or do not: what `validate` and `get instances` say of each.
+//! Instances that become nodes, or do not: what `validate` and `get instances` say of each.
 
 use crate::api_server::{ApiServer, another_authority};
 use crate::kctl::Kctl;
@@ -49,7 +49,7 @@ impl Cluster {
         }
     }
 
-    /// Everything runs; each of these machines has written that.
+    /// Everything runs; each of these instances has written that.
     fn report_boots(&self, consoles: &[(&str, String)]) {
         let all = self.workers.iter().chain([&self.control_plane]);
         let running: Map<String, Value> = all.map(|id| (id.clone(), json!("running"))).collect();
@@ -78,7 +78,7 @@ impl Cluster {
         ApiServer::start_server(&self.cluster_authority(), &format!("api.internal.{NAME}"))
     }
 
-    /// What the API says of a cluster in which these machines have joined, and its control plane runs its parts.
+    /// What the API says of a cluster in which these instances have joined, and its control plane runs its parts.
     fn api_shows_joined(&self, api: &ApiServer, workers: &[&str]) {
         let control = node_object(&self.control_plane, "control-plane", true);
         let mut nodes = vec![control];
@@ -131,7 +131,7 @@ fn stage_line(source: &str, stage: &str, status: &str, detail: &str) -> String {
     format!("[   21.0] cloud-init[812]: {line}\r\n")
 }
 
-/// The row of a machine.
+/// The row of an instance.
 fn instance_row<'a>(table: &'a str, id: &str) -> &'a str {
     let mut lines = table.lines();
     lines
@@ -156,7 +156,7 @@ fn without_ids(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A machine's fault: where it is known from, what is said of it, and what to do.
+/// An instance's fault: where it is known from, what is said of it, and what to do.
 struct Fault<'a> {
     id: &'a str,
     source: &'static str,
@@ -225,7 +225,7 @@ impl Cluster {
         ]
     }
 
-    /// A machine's report is in the store.
+    /// An instance's report is in the store.
     fn store_report(&self, id: &str, error: &str) {
         let report = json!({
             "format": 1, "instance": id, "cluster": NAME, "group": "nodes-eu-west-1a", "release": "0.1.0", "nodeConfig": "",
@@ -307,7 +307,7 @@ fn a_machine_that_has_not_joined_shows_how_far_it_came_and_what_stopped_it() {
     assert_eq!(start["changed"], json!(["unit/containerd.service"]));
 }
 
-/// All Nodes are Ready, and one control plane runs no etcd; what workers, machines that are gone and thieves wrote beside it says nothing.
+/// All Nodes are Ready, and one control plane runs no etcd; what workers, instances that are gone and thieves wrote beside it says nothing.
 #[test]
 fn what_protokube_of_a_control_plane_refuses_is_shown_after_it_joined() {
     let cluster = Cluster::new_cluster(1);

@@ -7,10 +7,10 @@ use crate::scenario::{NAME, kctl_with_cloud};
 use crate::simulator::Simulator;
 use serde_json::Value;
 
-const TOLD: [&str; 3] = [
-    "warning: nothing backs up etcd yet",
-    "warning: nothing drains nodes yet",
-    "warning: neither the EBS CSI driver nor a StorageClass",
+const WARNINGS: [&str; 3] = [
+    "warning: etcd is not backed up yet",
+    "warning: nodes are not drained yet",
+    "warning: the EBS CSI driver and a StorageClass are not installed yet",
 ];
 
 fn list_topics(document: &Value) -> Vec<&str> {
@@ -30,7 +30,7 @@ fn update_and_validate_say_what_nobody_does_yet() {
         &["validate"],
     ] {
         let ran = kctl.run(words);
-        for line in TOLD {
+        for line in WARNINGS {
             assert_eq!(ran.err.matches(line).count(), 1, "{words:?}: {}", ran.err);
         }
         assert!(ran.err.contains("docs/not-yet.md"), "{}", ran.err);

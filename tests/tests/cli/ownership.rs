@@ -108,7 +108,7 @@ fn an_earlier_life_of_a_cluster_is_not_the_next_one_s_and_its_leftovers_are_name
     kctl.run(&["delete", "cluster", NAME, "--unregister", "--yes"])
         .expect_success();
     let before = resources_in_aws(&simulator);
-    // Its machines run, and write their record back.
+    // Its instances run, and write their record back.
     let put = format!(
         "boto('s3').put_object(Bucket='state', Key='clusters/{NAME}/etcd/main.json', Body=b'x')"
     );

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub const NAME: &str = "demo.example.com";
 pub const REGION: &str = "eu-west-1";
 
-/// kctl against a simulator with a bucket, and with binaries for machines.
+/// kctl against a simulator with a bucket, and with binaries for instances.
 pub fn kctl_with_cloud(simulator: &Simulator) -> Kctl {
     simulator.run_python(REGION, "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})");
     let mut kctl = Kctl::new();
@@ -47,7 +47,7 @@ pub fn create_cluster(kctl: &Kctl, more: &[&str]) -> crate::kctl::KctlOutput {
 }
 
 /// Ids of AWS, hashes and sizes are not the point; nor is whether YAML takes a hash for a number, and has it in quotes. Sizes
-/// depend on chance too: signatures of ECDSA, in the certificates that machines get, differ in length.
+/// depend on chance too: signatures of ECDSA, in the certificates that instances get, differ in length.
 pub fn normalize_output(text: &str) -> String {
     let words = text.split_inclusive(|c: char| c.is_whitespace() || c == '/' || c == '-');
     let words: Vec<&str> = words.collect();

@@ -1,5 +1,5 @@
-//! Secrets of the user's for machines: put into the store, listed, shown only on demand, taken out again; and an update that
-//! would leave machines without one.
+//! Secrets of the user's for instances: put into the store, listed, shown only on demand, taken out again; and an update that
+//! would leave instances without one.
 
 use crate::kctl::Kctl;
 

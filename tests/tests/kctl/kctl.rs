@@ -32,7 +32,7 @@ pub struct KctlOutput {
 }
 
 impl Operator {
-    /// With an empty cloud but for the state store's bucket, and with binaries for machines (which no test boots).
+    /// With an empty cloud but for the state store's bucket, and with binaries for instances (which no test boots).
     pub fn new() -> Self {
         let home = tempfile::tempdir().expect("a folder");
         let keys = ("AKIAEXAMPLE".to_owned(), "secret".to_owned());

@@ -35,7 +35,7 @@ const BEYOND_CALLS: [&str; 5] = [
 
 /// Sources that no kctl on an operator's machine runs, or that only speak of calls.
 const ELSEWHERE: [&str; 4] = [
-    "aws/client/src/machine",
+    "aws/client/src/ec2_query",
     "aws/client/src/failure",
     "cli/src/ui",
     "_test.rs",

@@ -13,7 +13,7 @@ fn count_resources(simulator: &Simulator) -> BTreeMap<String, usize> {
     let mut census = BTreeMap::new();
     for line in simulator.list_resources(REGION) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        // Names of machines and interfaces carry ids; what exists of them is a matter of moments.
+        // Names of instances and interfaces carry ids; what exists of them is a matter of moments.
         let (service, kind) = (words[0], words[1]);
         let name = match kind {
             "network-interface" | "instance" => continue,
@@ -374,7 +374,7 @@ async fn every_class_of_failure_has_its_next_step() {
     }
 }
 
-/// A deletion that somebody else's machine blocks says in the end which.
+/// A deletion that somebody else's instance blocks says in the end which.
 #[tokio::test]
 async fn what_is_in_the_way_of_a_deletion_is_named() {
     let simulator = Simulator::start_simulator();

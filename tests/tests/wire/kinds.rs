@@ -225,7 +225,7 @@ async fn is_mended(simulator: &Simulator, cluster: &mut InCluster, wanted: &[Clo
     }
 }
 
-/// Of a launch template the newest ten versions stay and those that a machine was launched from; node
+/// Of a launch template the newest ten versions stay and those that an instance was launched from; node
 /// configurations that no version names any more go with the others.
 #[tokio::test]
 async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
@@ -255,7 +255,7 @@ async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
         REGION,
         "print(*sorted(v['VersionNumber'] for v in boto('ec2').describe_launch_template_versions(LaunchTemplateName='nodes.prod.example.com')['LaunchTemplateVersions']))",
     );
-    // Version 15 was the last to look back: it kept ten, and 1, from which the machine came.
+    // Version 15 was the last to look back: it kept ten, and 1, from which the instance came.
     assert_eq!(left, "1 6 7 8 9 10 11 12 13 14 15 16");
     let configurations = cluster.store.list("prod.example.com/igconfig/", None).await;
     let configurations = configurations.expect("a list");

@@ -221,7 +221,7 @@ impl Simulator {
         self.send_control("POST", "faults", &faults.to_string());
     }
 
-    /// What machines are reported to be; with [`Simulator::with_machines`].
+    /// What instances are reported to be; with [`Simulator::with_machines`].
     pub fn report_hosts(&self, report: &Value) {
         self.send_control("POST", "report", &report.to_string());
     }

@@ -465,7 +465,7 @@ fn a_file_gets_through_a_thin_line() {
     let puts = puts.lock().expect("a lock");
     let sent: Vec<(usize, usize)> = puts.iter().map(|put| (put.bytes, put.beside)).collect();
     assert_eq!(sent, [(400_000, 0), (400_000, 0), (4, 0)]);
-    // What the bucket encrypts with is the bucket's matter, but for what machines without a right to its key read.
+    // What the bucket encrypts with is the bucket's matter, but for what instances without a right to its key read.
     let encrypted: Vec<Option<&str>> = puts.iter().map(|put| put.encryption.as_deref()).collect();
     assert_eq!(encrypted, [Some("AES256"), Some("AES256"), None]);
 }

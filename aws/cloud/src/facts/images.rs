@@ -1,11 +1,11 @@
-//! Machine images by the names that specs give them.
+//! AMIs by the names that specs give them.
 
 use super::any_of;
 use crate::CloudClients;
 use aws_client::failure::{Classify, local_failure};
 use aws_sdk_ec2::types::{self, ArchitectureValues, Filter};
 use cloud::facts::Image;
-use cloud::machine_image;
+use cloud::supported_image;
 use engine::{Class, Failure};
 use node::config::Arch;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,16 +45,16 @@ pub(super) async fn collect_images(
     clients: &CloudClients,
     wanted: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, Image>, Failure> {
-    let mut said = BTreeMap::new();
+    let mut named = BTreeMap::new();
     for name in wanted {
-        said.insert(name, parse_image_name(name)?);
+        named.insert(name, parse_image_name(name)?);
     }
-    let ids = said.values().filter_map(|one| match one {
+    let ids = named.values().filter_map(|one| match one {
         ImageName::Id(id) => Some((*id).to_owned()),
         ImageName::Named { .. } => None,
     });
     let (mut owners, mut names) = (BTreeSet::new(), BTreeSet::new());
-    for one in said.values() {
+    for one in named.values() {
         if let ImageName::Named { owner, name } = one {
             owners.insert((*owner).to_owned());
             names.insert((*name).to_owned());
@@ -65,8 +65,8 @@ pub(super) async fn collect_images(
         describe_images(clients, any_of("image-id", &ids), &ids, &anybody),
         describe_images(clients, any_of("name", &names), &names, &owners),
     )?;
-    let found = said.into_iter().filter_map(|(key, said)| {
-        let raw = match said {
+    let found = named.into_iter().filter_map(|(key, named)| {
+        let raw = match named {
             ImageName::Id(id) => by_id.iter().find(|raw| raw.image_id() == Some(id)),
             ImageName::Named { owner, name } => newest_image(&by_name, owner, name),
         };
@@ -174,7 +174,7 @@ fn parse_image(raw: &types::Image) -> Option<Image> {
             ArchitectureValues::Arm64 => Arch::Arm64,
             _ => return None,
         },
-        unfit: machine_image::unsupported_system(
+        unfit: supported_image::unsupported_system(
             raw.owner_id().unwrap_or_default(),
             raw.name().unwrap_or_default(),
             raw.platform_details().unwrap_or_default(),

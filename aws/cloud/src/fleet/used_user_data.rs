@@ -1,4 +1,4 @@
-//! What instances were told at their launch, and what a group tells the next one: the user data of versions of launch
+//! The user data of running instances, and what a group would launch the next one with: the user data of versions of launch
 //! templates. One paged call for each template.
 
 use crate::CloudClients;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Templates that are asked for at once.
 const AT_ONCE: usize = 8;
 
-/// What an instance was told at its launch, or what an Auto Scaling group tells the next one.
+/// User data that an instance was launched with, or that an Auto Scaling group launches the next one with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsedUserData {
     /// `i-...`, or the name of the Auto Scaling group.
@@ -51,14 +51,14 @@ async fn user_data<'a>(
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await?;
-    let told = launched.map(|(name, from)| UsedUserData {
+    let used = launched.map(|(name, from)| UsedUserData {
         name: name.clone(),
         user_data: from.as_ref().and_then(|from| {
             let template_versions = template_versions.get(from.id.as_str())?;
             template_versions.get(&from.version).cloned()
         }),
     });
-    Ok(told.collect())
+    Ok(used.collect())
 }
 
 /// User data by version; a version without any has the empty one.

@@ -6,7 +6,7 @@ use aws_sdk_ec2::types::{Filter, NetworkInterface};
 use engine::{Class, Failure, Removed};
 
 /// The outcome of a deletion. After a few refusals the failure names the network interfaces that `inside`
-/// selects: most of what blocks goes away by itself, what stays is usually a machine or balancer of the user's.
+/// selects: most of what blocks goes away by itself, what stays is usually an instance or balancer of the user's.
 pub(crate) async fn name_blockers(
     world: &AwsWorld,
     physical: &str,

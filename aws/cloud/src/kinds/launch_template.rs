@@ -148,7 +148,7 @@ impl Verbs for LaunchTemplate {
             .as_ref()
             .and_then(|raw| matching_version(&have, raw, want, refs));
         let version = match launches {
-            // Tags of the template itself are no reason for machines to be replaced.
+            // Tags of the template itself are no reason for instances to be replaced.
             Some(version) => version,
             None => next_version(world, &have, want, refs).await?,
         };

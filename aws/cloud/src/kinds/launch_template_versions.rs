@@ -1,4 +1,4 @@
-//! Old versions of a launch template, and the node configurations that only they name: kept while any machine
+//! Old versions of a launch template, and the node configurations that only they name: kept while any instance
 //! could still boot from them.
 
 use super::ec2::filter;

@@ -1,4 +1,4 @@
-//! The private addresses of load balancers: those of their network interfaces, one for each zone. Machines of the VPC
+//! The private addresses of load balancers: those of their network interfaces, one for each zone. Instances of the VPC
 //! reach a balancer there whatever its name means outside, and security groups know them by their groups.
 
 use crate::world::AwsWorld;

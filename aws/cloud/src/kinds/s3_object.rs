@@ -1,4 +1,4 @@
-//! Objects of the state store that machines read. What is named by its content is not read to be compared, nor
+//! Objects of the state store that instances read. What is named by its content is not read to be compared, nor
 //! is what has the version that the wanted content would have.
 
 use super::{Have, Verbs, created_ready, desired_of_kind, observed_item};
@@ -38,7 +38,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Fail
     Ok(found.into_iter().flatten().collect())
 }
 
-/// What is named by its content and not wanted is kept for the machines that still name it, and seen only
+/// What is named by its content and not wanted is kept for the instances that still name it, and seen only
 /// when the cluster goes.
 async fn observe(
     world: &AwsWorld,

@@ -3,7 +3,7 @@
 use crate::commands::observe::{ObservedCluster, aws_error};
 use crate::error::CommandError;
 use aws_cloud::fleet::{observe_fleet, user_data_of_groups, user_data_of_instances};
-use cloud::used_load_balancers::Leaving;
+use cloud::used_load_balancers::UnwantedLoadBalancer;
 use engine::Id;
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// `leaving` is not empty.
 pub async fn find_balancer_users(
     observed: &ObservedCluster,
-    leaving: &[Leaving],
+    leaving: &[UnwantedLoadBalancer],
 ) -> Result<BTreeMap<Id, Vec<String>>, CommandError> {
     let mut users: BTreeMap<Id, Vec<String>> = BTreeMap::new();
     if leaving.is_empty() {

@@ -158,7 +158,10 @@ fn process_start(process: u32) -> Option<String> {
 pub fn host_name() -> String {
     let name = std::fs::read_to_string("/etc/hostname")
         .or_else(|_| std::fs::read_to_string("/proc/sys/kernel/hostname"));
-    name.map_or_else(|_| "a machine".to_owned(), |name| name.trim().to_owned())
+    name.map_or_else(
+        |_| "an unnamed host".to_owned(),
+        |name| name.trim().to_owned(),
+    )
 }
 
 #[cfg(test)]

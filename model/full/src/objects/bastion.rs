@@ -59,9 +59,9 @@ pub(super) fn build_bastion(full: &FullSpec) -> Vec<Cloud> {
     let name = names::bastion_security_group(&full.name);
     let own_group =
         security_groups::own_security_group(full, name, "Security group for bastion ELB");
-    let of_machines = security_groups::role_security_group(full, Role::Bastion);
+    let of_instances = security_groups::role_security_group(full, Role::Bastion);
     let all = [own_group, group.into(), listener.into(), balancer.into()];
-    all.into_iter().chain(of_machines).collect()
+    all.into_iter().chain(of_instances).collect()
 }
 
 /// The load balancer's name in the hosted zone, if there are bastions and the spec sets one.
@@ -125,15 +125,15 @@ pub(super) fn bastion_rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
         all.push(rules::range_rule(&from, ssh, &front));
         all.extend(rules::path_mtu_rules("ssh-nlb", &from, &front));
     }
-    let machines =
+    let instances =
         [Role::ControlPlane, Role::Node].map(|role| security_groups::role_peers(full, role));
     for bastion in security_groups::role_peers(full, Role::Bastion) {
         all.extend(rules::egress_rules(&bastion));
         all.push(rules::group_rule(&front, ssh, &bastion));
         all.push(rules::group_rule(&front, PATH_MTU, &bastion));
         all.push(rules::group_rule(&bastion, PATH_MTU, &front));
-        let to = machines.iter().flatten();
-        all.extend(to.map(|machine| rules::group_rule(&bastion, ssh, machine)));
+        let to = instances.iter().flatten();
+        all.extend(to.map(|instance| rules::group_rule(&bastion, ssh, instance)));
     }
     all
 }

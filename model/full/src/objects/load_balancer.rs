@@ -226,8 +226,8 @@ pub(super) fn load_balancer_rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
         );
         all.extend(rules::path_mtu_rules("api-elb", from, &front));
     }
-    for machine in security_groups::role_peers(full, Role::ControlPlane) {
-        all.extend(to_control_plane(balancer, &front, &machine));
+    for instance in security_groups::role_peers(full, Role::ControlPlane) {
+        all.extend(to_control_plane(balancer, &front, &instance));
     }
     // If the load balancer is the nodes' only way to the API, they may use it whatever the user's access list says.
     if full.dns.kind == DnsKind::None || balancer.use_for_internal_api {
@@ -250,36 +250,36 @@ pub(super) fn load_balancer_rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
 fn to_control_plane(
     balancer: &ApiLoadBalancer,
     front: &Peer,
-    machine: &Peer,
+    instance: &Peer,
 ) -> Vec<SecurityGroupRule> {
-    let suffix = &machine.suffix;
-    let to_machine = |name: &str, port| {
+    let suffix = &instance.suffix;
+    let to_instance = |name: &str, port| {
         rules::named_group_rule(
             format!("{name}{suffix}"),
             front,
             tcp_ports(port, port),
-            machine,
+            instance,
         )
     };
     let mut all = vec![
-        to_machine("https-elb-to-master", API),
+        to_instance("https-elb-to-master", API),
         rules::named_group_rule(
             format!("icmp-pmtu-elb-to-cp{suffix}"),
             front,
             PATH_MTU,
-            machine,
+            instance,
         ),
         rules::named_group_rule(
             format!("icmp-pmtu-cp{suffix}-to-elb"),
-            machine,
+            instance,
             PATH_MTU,
             front,
         ),
     ];
     if balancer.ssl_certificate.is_some() {
-        all.push(to_machine("tcp-api-cp", API_BESIDE_ACM_CERTIFICATE));
+        all.push(to_instance("tcp-api-cp", API_BESIDE_ACM_CERTIFICATE));
     }
     // For the health check of the API server, and for certificates of instances without DNS.
-    all.push(to_machine("kops-controller-elb-to-cp", BOOTSTRAP));
+    all.push(to_instance("kops-controller-elb-to-cp", BOOTSTRAP));
     all
 }

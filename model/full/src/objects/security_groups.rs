@@ -85,8 +85,8 @@ pub(super) fn instance_rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
     let control_planes = role_peers(full, Role::ControlPlane);
     let nodes = role_peers(full, Role::Node);
     let mut all: Vec<SecurityGroupRule> = Vec::new();
-    for machine in control_planes.iter().chain(&nodes) {
-        all.extend(rules::egress_rules(machine));
+    for instance in control_planes.iter().chain(&nodes) {
+        all.extend(rules::egress_rules(instance));
     }
     for from in &control_planes {
         for to in control_planes.iter().chain(&nodes) {
@@ -133,13 +133,13 @@ fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
 /// SSH from outside; none if there are bastions, since SSH then goes only through them.
 fn ssh_rules<'a>(
     full: &FullSpec,
-    machines: impl Iterator<Item = &'a Peer>,
+    instances: impl Iterator<Item = &'a Peer>,
 ) -> Vec<SecurityGroupRule> {
     if full.groups.iter().any(|one| one.role == Role::Bastion) {
         return Vec::new();
     }
     let sources = &full.ssh_access;
-    machines
+    instances
         .flat_map(|to| {
             sources
                 .iter()

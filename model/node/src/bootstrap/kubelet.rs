@@ -3,9 +3,8 @@
 
 use super::caller::is_instance;
 use super::subject::is_subject;
-use crate::pki::{Malformed, SigningRequest};
+use crate::pki::{Malformed, SigningRequest, alternative_name_text};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 
@@ -132,19 +131,7 @@ fn requested_names(request: &X509CertificationRequest<'_>) -> Result<BTreeSet<St
 }
 
 fn name_text(name: &GeneralName<'_>) -> Result<String, String> {
-    match name {
-        GeneralName::DNSName(name) => Ok((*name).to_owned()),
-        GeneralName::IPAddress(bytes) => {
-            let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
-            let v6 = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
-            let address = v4.or_else(|_| v6());
-            address.map_or_else(
-                |_| Err("an address has a wrong length".to_owned()),
-                |address| Ok(address.to_string()),
-            )
-        }
-        other => Err(format!("{other} is neither a name nor an address")),
-    }
+    alternative_name_text(name).ok_or_else(|| format!("{name} is neither a name nor an address"))
 }
 
 #[cfg(test)]

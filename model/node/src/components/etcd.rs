@@ -130,9 +130,10 @@ fn member_identity(
     let host = names.member_host(member);
     let EtcdPorts { client, peer, .. } = ports;
     let pki = format!("{KUBERNETES}/{}", names.prefix);
-    let told = names.members.iter();
-    let told = told.filter(|other| matches!(start, EtcdStart::New { .. }) || *other == member);
-    let told = told.map(|member| {
+    let initial_members = names.members.iter();
+    let initial_members =
+        initial_members.filter(|other| matches!(start, EtcdStart::New { .. }) || *other == member);
+    let initial_members = initial_members.map(|member| {
         format!(
             "{}=https://{}:{peer}",
             names.member_name(member),
@@ -150,7 +151,10 @@ fn member_identity(
                 "INITIAL_ADVERTISE_PEER_URLS",
                 format!("https://{host}:{peer}"),
             ),
-            ("INITIAL_CLUSTER", told.collect::<Vec<_>>().join(",")),
+            (
+                "INITIAL_CLUSTER",
+                initial_members.collect::<Vec<_>>().join(","),
+            ),
             ("CLIENT_CERT_AUTH", "true".to_owned()),
             ("TRUSTED_CA_FILE", format!("{pki}/clients-ca.crt")),
             ("CERT_FILE", format!("{pki}/server.crt")),

@@ -542,7 +542,7 @@ mod tests {
                 }
             }
             for instance in instances {
-                proptest::prop_assert_eq!(ec2.count_with(instance), 1, "every machine has one: {:?}", ec2.volumes);
+                proptest::prop_assert_eq!(ec2.count_with(instance), 1, "every instance has one: {:?}", ec2.volumes);
             }
         }
     }

@@ -3,9 +3,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use std::net::IpAddr;
 use x509_parser::asn1_rs::Header;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::cri_attributes::{ParsedCriAttribute, X509CriAttribute};
+use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 
 const BEGIN: &str = "-----BEGIN CERTIFICATE REQUEST-----\n";
@@ -97,6 +99,20 @@ fn is_one_list(attribute: &X509CriAttribute<'_>) -> bool {
     let whole = Header::from_der(attribute.value)
         .is_ok_and(|(content, header)| header.length().definite().ok() == Some(content.len()));
     whole && matches!(kind, ParsedCriAttribute::ExtensionRequest(_))
+}
+
+/// The text of a subject alternative name, as issued certificates name it; `None` for what is neither a DNS name nor an address.
+pub fn alternative_name_text(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let v6 = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
+            let address = v4.or_else(|_| v6()).ok()?;
+            Some(address.to_string())
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]

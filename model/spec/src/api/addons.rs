@@ -4,9 +4,9 @@ use super::fields::spec;
 use super::scalars::Quantity;
 
 spec! {
-    /// Drains machines that AWS is about to stop.
+    /// Drains instances that AWS is about to stop.
     pub struct NodeTerminationHandlerSpec {
-        /// True: forgets events of unknown machines.
+        /// True: forgets events of unknown instances.
         #[serde(rename = "deleteSQSMsgIfNodeNotFound")]
         pub delete_sqs_msg_if_node_not_found: Option<bool>,
         /// Whether it is wanted; default true.
@@ -19,7 +19,7 @@ spec! {
         pub enable_rebalance_monitoring: Option<bool>,
         /// Drains at rebalance recommendations.
         pub enable_rebalance_draining: Option<bool>,
-        /// Taints machines that are gone.
+        /// Taints instances that are gone.
         pub enable_out_of_service_taint: Option<bool>,
         pub prometheus_enable: Option<bool>,
         /// Listens to a queue; default true.
@@ -32,7 +32,7 @@ spec! {
         pub managed_asg_tag: Option<String>,
         /// Seconds pods have; -1: their own.
         pub pod_termination_grace_period: Option<i32>,
-        /// Taints machines at interruptions.
+        /// Taints instances at interruptions.
         pub taint_node: Option<bool>,
         /// Memory a pod may use at most.
         pub memory_limit: Option<Quantity>,

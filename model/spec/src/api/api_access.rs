@@ -6,7 +6,7 @@ use super::fields::spec;
 spec! {
     /// DNS names or a load balancer; one of the two.
     pub struct APISpec {
-        /// The name resolves to the control-plane machines.
+        /// The name resolves to the control-plane instances.
         pub dns: Option<DNSAccessSpec>,
         /// The name resolves to a load balancer.
         pub load_balancer: Option<LoadBalancerAccessSpec>,
@@ -28,7 +28,7 @@ spec! {
         /// An existing security group instead of our own.
         pub security_group_override: Option<String>,
         pub additional_security_groups: Vec<String>,
-        /// True: machines use it too.
+        /// True: instances use it too.
         pub use_for_internal_api: Option<bool>,
         /// ARN of an ACM certificate for port 443.
         pub ssl_certificate: Option<String>,

@@ -18,12 +18,12 @@ use super::etcd::EtcdClusterSpec;
 use super::fields::spec;
 use super::host::{EgressProxySpec, FileAssetSpec, HookSpec, NTPConfig, RollingUpdate};
 use super::iam::IAMSpec;
+use super::instance::WarmPoolSpec;
 use super::kube_apiserver::KubeAPIServerConfig;
 use super::kube_controller_manager::KubeControllerManagerConfig;
 use super::kube_proxy::KubeProxyConfig;
 use super::kube_scheduler::KubeSchedulerConfig;
 use super::kubelet::KubeletConfigSpec;
-use super::machine::WarmPoolSpec;
 use super::networking::NetworkingSpec;
 use super::subnet::ClusterSubnetSpec;
 use super::topology::TopologySpec;
@@ -51,7 +51,7 @@ spec! {
         pub project: Option<String>,
         /// Name of the API for users; default `api.NAME`.
         pub master_public_name: Option<String>,
-        /// Name of the API for machines; default `api.internal.NAME`.
+        /// Name of the API for instances; default `api.internal.NAME`.
         pub master_internal_name: Option<String>,
         /// IPv4 range of the VPC.
         #[serde(rename = "networkCIDR")]
@@ -91,7 +91,7 @@ spec! {
         pub ssh_access: Vec<String>,
         /// CIDRs and prefix lists that may reach NodePort services.
         pub node_port_access: Vec<String>,
-        /// HTTP proxy through which machines reach the internet.
+        /// HTTP proxy through which instances reach the internet.
         pub egress_proxy: Option<EgressProxySpec>,
         /// Name of an existing EC2 key pair; empty: none.
         pub ssh_key_name: Option<String>,
@@ -105,7 +105,7 @@ spec! {
         pub external_policies: BTreeMap<String, Vec<String>>,
         /// IAM statements as JSON text per role (`master`, `node`, `bastion`).
         pub additional_policies: BTreeMap<String, String>,
-        /// Files written on machines.
+        /// Files written on instances.
         pub file_assets: Vec<FileAssetSpec>,
         /// The etcd clusters: `main` and `events`.
         pub etcd_clusters: Vec<EtcdClusterSpec>,
@@ -121,18 +121,18 @@ spec! {
         pub cloud_controller_manager: Option<CloudControllerManagerConfig>,
         pub kube_scheduler: Option<KubeSchedulerConfig>,
         pub kube_proxy: Option<KubeProxyConfig>,
-        /// kubelet of every machine.
+        /// kubelet of every instance.
         pub kubelet: Option<KubeletConfigSpec>,
-        /// kubelet of control-plane machines; wins over `kubelet`.
+        /// kubelet of control-plane instances; wins over `kubelet`.
         pub master_kubelet: Option<KubeletConfigSpec>,
         /// Settings of the cloud's controllers and drivers.
         pub cloud_config: Option<CloudConfiguration>,
         /// external-dns, or the publication of names for ingresses.
         pub external_dns: Option<ExternalDNSConfig>,
         pub ntp: Option<NTPConfig>,
-        /// System packages installed on every machine.
+        /// System packages installed on every instance.
         pub packages: Vec<String>,
-        /// Drains machines that AWS is about to stop.
+        /// Drains instances that AWS is about to stop.
         pub node_termination_handler: Option<NodeTerminationHandlerSpec>,
         pub node_problem_detector: Option<Value>,
         pub metrics_server: Option<MetricsServerConfig>,
@@ -151,11 +151,11 @@ spec! {
         pub node_authorization: Option<Value>,
         /// Tags put on every cloud resource.
         pub cloud_labels: BTreeMap<String, String>,
-        /// systemd units run on machines.
+        /// systemd units run on instances.
         pub hooks: Vec<HookSpec>,
         /// Where images and binaries come from.
         pub assets: Option<AssetsSpec>,
-        /// IAM roles of the machines.
+        /// IAM roles of the instances.
         pub iam: Option<IAMSpec>,
         /// True: secrets are encrypted at rest with the secret `encryptionconfig`.
         pub encryption_config: Option<bool>,

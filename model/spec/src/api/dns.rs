@@ -37,7 +37,7 @@ spec! {
         pub server_ip: Option<String>,
         /// Name servers per domain.
         pub stub_domains: BTreeMap<String, Vec<String>>,
-        /// Name servers of everything else; default the machine's.
+        /// Name servers of everything else; default the instance's.
         pub upstream_nameservers: Vec<String>,
         /// Memory a pod asks for.
         pub memory_request: Option<Quantity>,

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the machines of a group do.
+/// What the instances of a group do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum InstanceGroupRole {
     /// Runs etcd and the control plane; v1alpha2 writes `Master`.
@@ -20,11 +20,11 @@ pub enum InstanceGroupRole {
 /// Who is in a subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum SubnetType {
-    /// Machines with public addresses.
+    /// Instances with public addresses.
     Public,
-    /// Machines that reach the internet through NAT.
+    /// Instances that reach the internet through NAT.
     Private,
-    /// Private machines with IPv4 and IPv6.
+    /// Private instances with IPv4 and IPv6.
     DualStack,
     /// NAT gateways and public load balancers of private subnets.
     Utility,

@@ -36,11 +36,11 @@ spec! {
         pub cpu_request: Option<Quantity>,
     }
 
-    /// One member: a volume, and the group whose machine mounts it.
+    /// One member: a volume, and the group whose instance mounts it.
     pub struct EtcdMemberSpec {
         /// Name, unique in its etcd cluster: `a`, `b`, `c`.
         pub name: String,
-        /// Control-plane group whose machine runs it.
+        /// Control-plane group whose instance runs it.
         pub instance_group: String,
         /// EBS type; default gp3.
         pub volume_type: Option<String>,

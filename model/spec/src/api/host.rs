@@ -1,4 +1,4 @@
-//! What else runs on machines: hooks, files, proxy, time, rolling updates.
+//! What else runs on instances: hooks, files, proxy, time, rolling updates.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::fields::spec;
 use super::scalars::IntOrString;
 
 spec! {
-    /// A systemd unit run on machines.
+    /// A systemd unit run on instances.
     pub struct HookSpec {
         /// Name of the unit; default `kops-hook-INDEX`.
         pub name: Option<String>,
         /// True: the unit is masked.
         pub disabled: Option<bool>,
-        /// Only on machines of these roles.
+        /// Only on instances of these roles.
         pub roles: Vec<InstanceGroupRole>,
         /// Units that its unit requires.
         pub requires: Vec<String>,
@@ -35,12 +35,12 @@ spec! {
         pub environment: BTreeMap<String, String>,
     }
 
-    /// A file written on machines.
+    /// A file written on instances.
     pub struct FileAssetSpec {
         pub name: String,
         /// Where it goes; default `/srv/kubernetes/assets/NAME`.
         pub path: Option<String>,
-        /// Only on machines of these roles.
+        /// Only on instances of these roles.
         pub roles: Vec<InstanceGroupRole>,
         pub content: String,
         /// True: `content` is base64.
@@ -49,7 +49,7 @@ spec! {
         pub mode: Option<String>,
     }
 
-    /// HTTP proxy through which machines reach the internet.
+    /// HTTP proxy through which instances reach the internet.
     pub struct EgressProxySpec {
         pub http_proxy: Option<HTTPProxy>,
         /// Names and ranges reached directly, separated by commas.
@@ -67,13 +67,13 @@ spec! {
         pub managed: Option<bool>,
     }
 
-    /// How fast machines are replaced.
+    /// How fast instances are replaced.
     pub struct RollingUpdate {
-        /// False: machines are only reported, not replaced.
+        /// False: instances are only reported, not replaced.
         pub drain_and_terminate: Option<bool>,
-        /// Machines replaced at once: a number or a percentage.
+        /// Instances replaced at once: a number or a percentage.
         pub max_unavailable: Option<IntOrString>,
-        /// Machines added beforehand: a number or a percentage.
+        /// Instances added beforehand: a number or a percentage.
         pub max_surge: Option<IntOrString>,
     }
 }

@@ -1,4 +1,4 @@
-//! IAM roles of the machines: `spec.iam`, of a cluster and of a group.
+//! IAM roles of the instances: `spec.iam`, of a cluster and of a group.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ spec! {
     pub struct IAMSpec {
         /// Wide permissions of old kOps; only false is possible.
         pub legacy: Option<bool>,
-        /// True: machines may pull from ECR.
+        /// True: instances may pull from ECR.
         pub allow_container_registry: Option<bool>,
         /// ARN of the boundary of every role.
         pub permissions_boundary: Option<String>,

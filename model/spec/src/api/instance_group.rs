@@ -1,4 +1,4 @@
-//! What a group of machines is: `kind: InstanceGroup`, `spec`.
+//! What a group of instances is: `kind: InstanceGroup`, `spec`.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use super::enums::InstanceGroupRole;
 use super::fields::spec;
 use super::host::{FileAssetSpec, HookSpec, RollingUpdate};
 use super::iam::IAMProfileSpec;
-use super::kubelet::KubeletConfigSpec;
-use super::machine::{
+use super::instance::{
     InstanceMetadataOptions, LoadBalancerSpec, MixedInstancesPolicySpec, UserData, VolumeMountSpec,
     VolumeSpec, WarmPoolSpec,
 };
+use super::kubelet::KubeletConfigSpec;
 use super::scalars::Duration;
 
 spec! {
     /// The spec of an InstanceGroup: one Auto Scaling group and its launch template.
     pub struct InstanceGroupSpec {
-        /// Who starts machines: `CloudGroup` or `Karpenter`.
+        /// Who starts instances: `CloudGroup` or `Karpenter`.
         pub manager: Option<String>,
-        /// What its machines do.
+        /// What its instances do.
         pub role: Option<InstanceGroupRole>,
         /// AMI: `ami-...`, `OWNER/NAME` or `ssm:/PARAMETER`.
         pub image: Option<String>,
-        /// Machines at least.
+        /// Instances at least.
         pub min_size: Option<i32>,
-        /// Machines at most.
+        /// Instances at most.
         pub max_size: Option<i32>,
         /// False: tags keep cluster-autoscaler away.
         pub autoscale: Option<bool>,
@@ -44,7 +44,7 @@ spec! {
         pub root_volume_throughput: Option<i32>,
         /// EBS optimization.
         pub root_volume_optimization: Option<bool>,
-        /// Whether the volume goes with its machine; default true.
+        /// Whether the volume goes with its instance; default true.
         pub root_volume_delete_on_termination: Option<bool>,
         /// Whether the volume is encrypted; default true.
         pub root_volume_encryption: Option<bool>,
@@ -57,22 +57,22 @@ spec! {
         pub subnets: Vec<String>,
         /// Zones; instead of subnets.
         pub zones: Vec<String>,
-        /// systemd units run on its machines.
+        /// systemd units run on its instances.
         pub hooks: Vec<HookSpec>,
-        /// Spot price limit, dollars per hour; its presence makes them spot machines.
+        /// Spot price limit, dollars per hour; its presence makes them spot instances.
         pub max_price: Option<String>,
-        /// Minutes a spot machine runs at least: 60, 120, ... 360.
+        /// Minutes a spot instance runs at least: 60, 120, ... 360.
         pub spot_duration_in_minutes: Option<i32>,
         /// `standard` or `unlimited`, burstable types only.
         pub cpu_credits: Option<String>,
-        /// Whether machines get public addresses.
+        /// Whether instances get public addresses.
         pub associate_public_ip: Option<bool>,
         pub additional_security_groups: Vec<String>,
-        /// Tags put on the group, its machines and volumes.
+        /// Tags put on the group, its instances and volumes.
         pub cloud_labels: BTreeMap<String, String>,
         /// Labels of its Nodes.
         pub node_labels: BTreeMap<String, String>,
-        /// Files written on its machines.
+        /// Files written on its instances.
         pub file_assets: Vec<FileAssetSpec>,
         /// `default`, `dedicated` or `host`.
         pub tenancy: Option<String>,
@@ -82,41 +82,41 @@ spec! {
         pub taints: Vec<String>,
         /// Several instance types, on demand and spot.
         pub mixed_instances_policy: Option<MixedInstancesPolicySpec>,
-        /// True: replaces spot machines before they are interrupted.
+        /// True: replaces spot instances before they are interrupted.
         pub capacity_rebalance: Option<bool>,
         /// Further parts of the user data.
         pub additional_user_data: Vec<UserData>,
         /// Auto Scaling processes to suspend.
         pub suspend_processes: Vec<String>,
-        /// Existing load balancers its machines join.
+        /// Existing load balancers its instances join.
         pub external_load_balancers: Vec<LoadBalancerSpec>,
         /// True: metrics every minute.
         pub detailed_instance_monitoring: Option<bool>,
         pub iam: Option<IAMProfileSpec>,
         /// An existing security group instead of our own.
         pub security_group_override: Option<String>,
-        /// True: scale-in spares its machines.
+        /// True: scale-in spares its instances.
         pub instance_protection: Option<bool>,
         /// Kernel parameters, `name=value`.
         pub sysctl_parameters: Vec<String>,
         /// Wins over the cluster's.
         pub rolling_update: Option<RollingUpdate>,
-        /// What becomes of interrupted spot machines: `terminate`, `stop` or `hibernate`.
+        /// What becomes of interrupted spot instances: `terminate`, `stop` or `hibernate`.
         pub instance_interruption_behavior: Option<String>,
         /// True: user data is gzipped.
         pub compress_user_data: Option<bool>,
         pub instance_metadata: Option<InstanceMetadataOptions>,
         /// `automatic` or `external`; wins over the cluster's.
         pub update_policy: Option<String>,
-        /// Stopped machines kept ready.
+        /// Stopped instances kept ready.
         pub warm_pool: Option<WarmPoolSpec>,
         /// Wins over the cluster's.
         pub containerd: Option<ContainerdConfig>,
-        /// System packages installed on its machines.
+        /// System packages installed on its instances.
         pub packages: Vec<String>,
         /// Google Cloud only.
         pub guest_accelerators: Option<Value>,
-        /// Age at which machines are replaced: 0, or 1 to 365 days.
+        /// Age at which instances are replaced: 0, or 1 to 365 days.
         pub max_instance_lifetime: Option<Duration>,
         /// Google Cloud only.
         pub gcp_provisioning_model: Option<String>,

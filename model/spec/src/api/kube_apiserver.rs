@@ -7,7 +7,7 @@ use super::fields::spec;
 use super::scalars::{Duration, Quantity};
 
 spec! {
-    /// The API server of every control-plane machine.
+    /// The API server of every control-plane instance.
     pub struct KubeAPIServerConfig {
         /// Image to run instead of the one of the Kubernetes version.
         pub image: Option<String>,

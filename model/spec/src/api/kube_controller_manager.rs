@@ -6,7 +6,7 @@ use super::fields::spec;
 use super::scalars::{Duration, Quantity};
 
 spec! {
-    /// The controller manager of every control-plane machine.
+    /// The controller manager of every control-plane instance.
     pub struct KubeControllerManagerConfig {
         /// `--master`.
         pub master: Option<String>,

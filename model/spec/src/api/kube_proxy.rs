@@ -6,7 +6,7 @@ use super::fields::spec;
 use super::scalars::{Duration, Quantity};
 
 spec! {
-    /// kube-proxy of every machine.
+    /// kube-proxy of every instance.
     pub struct KubeProxyConfig {
         /// Image to run instead of the one of the Kubernetes version.
         pub image: Option<String>,
@@ -31,7 +31,7 @@ spec! {
         pub master: Option<String>,
         /// `--metrics-bind-address`.
         pub metrics_bind_address: Option<String>,
-        /// False: no kube-proxy runs on any machine.
+        /// False: no kube-proxy runs on any instance.
         pub enabled: Option<bool>,
         /// `--proxy-mode`.
         pub proxy_mode: Option<String>,

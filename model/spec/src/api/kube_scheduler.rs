@@ -7,7 +7,7 @@ use super::kube_controller_manager::LeaderElectionConfiguration;
 use super::scalars::Quantity;
 
 spec! {
-    /// The scheduler of every control-plane machine.
+    /// The scheduler of every control-plane instance.
     pub struct KubeSchedulerConfig {
         /// `--master`.
         pub master: Option<String>,

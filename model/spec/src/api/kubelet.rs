@@ -6,7 +6,7 @@ use super::fields::spec;
 use super::scalars::Duration;
 
 spec! {
-    /// kubelet of a machine; the group's values win over the cluster's.
+    /// kubelet of an instance; the group's values win over the cluster's.
     pub struct KubeletConfigSpec {
         /// `--api-servers`.
         pub api_servers: Option<String>,

@@ -45,7 +45,7 @@ pub struct Resource<S> {
 }
 
 pub type Cluster = Resource<ClusterSpec>;
-/// A group of machines of a cluster.
+/// A group of instances of a cluster.
 pub type InstanceGroup = Resource<InstanceGroupSpec>;
 /// A public SSH key of a cluster.
 pub type SSHCredential = Resource<SSHCredentialSpec>;
@@ -108,7 +108,7 @@ impl<'de, S: Spec + Default> Deserialize<'de> for Resource<S> {
 #[allow(clippy::large_enum_variant)] // A few per run; a box would be in every match.
 pub enum Object {
     Cluster(Cluster),
-    /// A group of machines.
+    /// A group of instances.
     InstanceGroup(InstanceGroup),
     /// A public SSH key.
     SSHCredential(SSHCredential),

@@ -2,7 +2,7 @@
 //!
 //! The changed object goes through the reader, so a wrong name or value is refused as in a file.
 
-use crate::read::path::{self, Step};
+use crate::read::path::{self, PathSegment};
 use crate::read::{
     Content, Entry, Node, Problem, Scalar, parse_yaml, quote_text, read_node, refusal_problem,
     split_list, unknown_problem,
@@ -72,7 +72,7 @@ pub fn unset_field<S: Spec + Default>(
 ) -> Result<(), Vec<Problem>> {
     let steps = parse_steps(S::KIND, path)?;
     // A null in its place shows the reader whether there is such a name. It cannot stay there: in a map it is an entry.
-    let name = |step: &Step| matches!(step, Step::Field(_));
+    let name = |step: &PathSegment| matches!(step, PathSegment::Field(_));
     let names = steps.iter().rposition(name).map_or(0, |last| last + 1);
     let (names, _) = steps.split_at(names);
     let null = Node::from_scalar(Scalar::Null);
@@ -82,7 +82,7 @@ pub fn unset_field<S: Spec + Default>(
 }
 
 /// The steps of a path, without the name of the object that kOps allows in front.
-fn parse_steps(kind: &str, path: &str) -> Result<Vec<Step>, Vec<Problem>> {
+fn parse_steps(kind: &str, path: &str) -> Result<Vec<PathSegment>, Vec<Problem>> {
     let mut steps = path::parse(path).map_err(|error| {
         let hint = "a path looks like spec.subnets[0].cidr";
         let message = format!("{} is not a field path: {error}", quote_text(path));
@@ -93,7 +93,7 @@ fn parse_steps(kind: &str, path: &str) -> Result<Vec<Step>, Vec<Problem>> {
         let hint = "a path looks like spec.subnets[0].cidr; put a name with dots in [\"...\"]";
         return Err(vec![Problem::error("", message).hint(hint)]);
     }
-    if let (Some(Step::Field(first)), true) = (steps.first(), steps.len() > 1)
+    if let (Some(PathSegment::Field(first)), true) = (steps.first(), steps.len() > 1)
         && first.eq_ignore_ascii_case(kind)
     {
         steps.remove(0);
@@ -137,14 +137,14 @@ fn change_object<S: Spec + Default>(
 }
 
 /// Puts a value at the end of the steps, making what is missing on the way.
-fn place_value(node: &mut Node, steps: &[Step], value: &Node) -> Result<(), String> {
+fn place_value(node: &mut Node, steps: &[PathSegment], value: &Node) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else {
         assign_value(node, value);
         return Ok(());
     };
     match step {
-        Step::Field(name) => place_value(field_entry(node, name)?, rest, value),
-        Step::Element(index) => {
+        PathSegment::Field(name) => place_value(field_entry(node, name)?, rest, value),
+        PathSegment::Element(index) => {
             let elements = list_elements(node)?;
             let length = elements.len();
             if *index == length {
@@ -157,7 +157,7 @@ fn place_value(node: &mut Node, steps: &[Step], value: &Node) -> Result<(), Stri
                 value,
             )
         }
-        Step::Each => list_elements(node)?
+        PathSegment::Each => list_elements(node)?
             .iter_mut()
             .try_for_each(|element| place_value(element, rest, value)),
     }
@@ -179,13 +179,13 @@ fn assign_value(node: &mut Node, value: &Node) {
 }
 
 /// Removes what stands at the end of the steps, if it is there.
-fn remove_value(node: &mut Node, steps: &[Step]) -> Result<(), String> {
+fn remove_value(node: &mut Node, steps: &[PathSegment]) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else {
         return Ok(());
     };
     match step {
-        Step::Field(_) if node.is_null() => remove_value(node, rest),
-        Step::Field(name) => {
+        PathSegment::Field(_) if node.is_null() => remove_value(node, rest),
+        PathSegment::Field(name) => {
             let entries = map_entries(node, name)?;
             if rest.is_empty() {
                 entries.retain(|entry| entry.key != *name);
@@ -197,7 +197,7 @@ fn remove_value(node: &mut Node, steps: &[Step]) -> Result<(), String> {
                 None => remove_value(&mut Node::from_scalar(Scalar::Null), rest),
             }
         }
-        Step::Element(index) => {
+        PathSegment::Element(index) => {
             let elements = list_elements(node)?;
             let length = elements.len();
             let element = elements.get_mut(*index);
@@ -208,11 +208,11 @@ fn remove_value(node: &mut Node, steps: &[Step]) -> Result<(), String> {
             }
             remove_value(element, rest)
         }
-        Step::Each if rest.is_empty() => {
+        PathSegment::Each if rest.is_empty() => {
             list_elements(node)?.clear();
             Ok(())
         }
-        Step::Each => list_elements(node)?
+        PathSegment::Each => list_elements(node)?
             .iter_mut()
             .try_for_each(|element| remove_value(element, rest)),
     }

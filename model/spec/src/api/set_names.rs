@@ -1,7 +1,7 @@
 //! Names that kOps' `--set` knows and its v1alpha2 files do not: those of its newer API version,
 //! which its commands work on.
 
-use crate::read::path::Step;
+use crate::read::path::PathSegment;
 
 /// Where the newer version has a field, and where v1alpha2 has it.
 const NAMES: &[(&str, &str)] = &[
@@ -67,22 +67,24 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// The steps with v1alpha2's names.
-pub(crate) fn in_v1alpha2(steps: Vec<Step>) -> Vec<Step> {
+pub(crate) fn in_v1alpha2(steps: Vec<PathSegment>) -> Vec<PathSegment> {
     let renamed = NAMES.iter().find_map(|(newer, older)| {
         let mut rest = steps.iter();
         let matches = newer
             .split('.')
-            .all(|name| matches!(rest.next(), Some(Step::Field(step)) if step == name));
-        let older = older.split('.').map(|name| Step::Field(name.to_owned()));
+            .all(|name| matches!(rest.next(), Some(PathSegment::Field(step)) if step == name));
+        let older = older
+            .split('.')
+            .map(|name| PathSegment::Field(name.to_owned()));
         matches.then(|| older.chain(rest.cloned()).collect())
     });
-    let mut steps: Vec<Step> = renamed.unwrap_or(steps);
+    let mut steps: Vec<PathSegment> = renamed.unwrap_or(steps);
     // `etcdClusters[N].members`, below an index.
     if let [
-        Step::Field(spec),
-        Step::Field(clusters),
-        Step::Element(_) | Step::Each,
-        Step::Field(members),
+        PathSegment::Field(spec),
+        PathSegment::Field(clusters),
+        PathSegment::Element(_) | PathSegment::Each,
+        PathSegment::Field(members),
         ..,
     ] = steps.as_mut_slice()
         && spec == "spec"

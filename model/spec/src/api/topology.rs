@@ -4,7 +4,7 @@ use super::enums::{DnsType, LoadBalancerType};
 use super::fields::spec;
 
 spec! {
-    /// How machines and names can be reached.
+    /// How instances and names can be reached.
     pub struct TopologySpec {
         /// `public` or `private`; kOps follows the subnets instead.
         pub masters: Option<String>,

@@ -259,7 +259,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     removed_field(
         When::Present,
-        "its makers gave this network plugin up",
+        "this network plugin is no longer maintained",
         &[
             "spec.networking.canal",
             "spec.networking.classic",
@@ -290,7 +290,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     removed_field(
         When::Set,
-        "control-plane machines have security groups of their own",
+        "control-plane instances have security groups of their own",
         &["spec.isolateMasters"],
     ),
     removed_field(

@@ -11,7 +11,7 @@ use node::names::dns;
 /// `sslPolicy` keeps, is ELBSecurityPolicy-2016-08 with TLS 1.0 and 1.1.
 const SSL_POLICY: &str = "ELBSecurityPolicy-TLS13-1-2-2021-06";
 
-/// A load balancer where machines are private, where there are no names, and where one was asked
+/// A load balancer where instances are private, where there are no names, and where one was asked
 /// for; names otherwise.
 pub(super) fn choose_api_access(options: &CreateOptions, spec: &mut ClusterSpec) {
     let dns = spec

@@ -3,8 +3,8 @@
 use super::network::SubnetsByZone;
 use super::options::CreateOptions;
 use crate::api::cluster::ClusterSpec;
+use crate::api::instance::MixedInstancesPolicySpec;
 use crate::api::instance_group::InstanceGroupSpec;
-use crate::api::machine::MixedInstancesPolicySpec;
 use crate::api::metadata::{CLUSTER_LABEL, Metadata};
 use crate::api::{InstanceGroup, InstanceGroupRole as Role, SubnetType};
 use crate::catalog::default_image;
@@ -60,7 +60,7 @@ fn new_group(name: String, options: &CreateOptions, spec: InstanceGroupSpec) -> 
     InstanceGroup { metadata, spec }
 }
 
-/// One group of one machine for each control plane, going round the zones; a number tells those
+/// One group of one instance for each control plane, going round the zones; a number tells those
 /// that share a zone apart.
 fn control_plane_groups(options: &CreateOptions, placed: &SubnetsByZone) -> Vec<InstanceGroup> {
     let zones = options.control_plane_zones();
@@ -151,7 +151,7 @@ fn bastion_group(options: &CreateOptions, spec: &ClusterSpec) -> InstanceGroup {
     new_group("bastions".to_owned(), options, said)
 }
 
-/// The first machine type, and all of them where there are several.
+/// The first instance type, and all of them where there are several.
 fn group_of_sizes(sizes: &[String]) -> InstanceGroupSpec {
     InstanceGroupSpec {
         machine_type: sizes.first().cloned(),
@@ -163,7 +163,7 @@ fn group_of_sizes(sizes: &[String]) -> InstanceGroupSpec {
     }
 }
 
-/// Image and machine type: the image fits the machine type that was said, then the machine type
+/// Image and instance type: the image fits the instance type that was said, then the instance type
 /// fits the image.
 fn set_image_and_type(
     group: &mut InstanceGroup,
@@ -189,11 +189,11 @@ fn set_image_and_type(
     if group.spec.machine_type.is_none() {
         let (flag, hint) = match role {
             Role::Bastion => ("--bastion", "create the cluster without, then add a group"),
-            Role::Node => ("--node-size", "name a machine type"),
-            _ => ("--control-plane-size", "name a machine type"),
+            Role::Node => ("--node-size", "name an instance type"),
+            _ => ("--control-plane-size", "name an instance type"),
         };
         let message = format!(
-            "no usual {} machine type is offered in {}",
+            "no usual {} instance type is offered in {}",
             arch.as_str(),
             zones.join(", ")
         );

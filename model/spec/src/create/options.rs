@@ -18,9 +18,9 @@ pub struct CreateOptions {
     pub control_plane_count: Option<usize>,
     /// Workers in all; default one per zone.
     pub node_count: Option<usize>,
-    /// Machine types of control planes; several make a mixed instances policy.
+    /// Instance types of control planes; several make a mixed instances policy.
     pub control_plane_sizes: Vec<String>,
-    /// Machine types of workers; several make a mixed instances policy.
+    /// Instance types of workers; several make a mixed instances policy.
     pub node_sizes: Vec<String>,
     /// Image of all groups.
     pub image: Option<String>,
@@ -45,7 +45,7 @@ pub struct CreateOptions {
     pub control_plane_security_groups: Vec<String>,
     /// Further security groups of workers.
     pub node_security_groups: Vec<String>,
-    /// Public addresses for the machines of all groups.
+    /// Public addresses for the instances of all groups.
     pub associate_public_ip: Option<bool>,
     /// A group of bastions; private topology only.
     pub bastion: bool,

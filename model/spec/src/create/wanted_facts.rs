@@ -7,7 +7,7 @@ use crate::validate::subnets::region_of;
 use cloud::facts::FactsWanted;
 use std::collections::BTreeSet;
 
-/// The facts that the creation of a cluster needs: its zones must exist and offer its machine types.
+/// The facts that the creation of a cluster needs: its zones must exist and offer its instance types.
 pub fn wanted_facts(options: &CreateOptions) -> FactsWanted {
     let mut machine_types = BTreeSet::new();
     let roles = [

@@ -191,17 +191,17 @@ mod tests {
     #[test]
     fn a_member_cannot_leave_the_zone_of_its_volume() {
         let spec = etcd_with_members(&["a"]);
-        let told = check_messages(&spec, &formed_in_zones(&[("a", "elsewhere")]));
-        assert_eq!(told.len(), 1);
+        let messages = check_messages(&spec, &formed_in_zones(&[("a", "elsewhere")]));
+        assert_eq!(messages.len(), 1);
         assert!(
-            told[0].starts_with(
+            messages[0].starts_with(
                 "spec.etcdClusters[1].etcdMembers[0].instanceGroup: the data of member a"
             ),
-            "{told:?}"
+            "{messages:?}"
         );
         assert!(
-            told[0].ends_with("name a group of zone elsewhere: a volume stays in its zone"),
-            "{told:?}"
+            messages[0].ends_with("name a group of zone elsewhere: a volume stays in its zone"),
+            "{messages:?}"
         );
     }
 
@@ -218,15 +218,15 @@ mod tests {
             let mut formed = formed_in_zones(&at_home.collect::<Vec<_>>());
             assert_eq!(check_messages(&spec, &formed), [""; 0]);
             formed.members.get_mut("a").unwrap().needs_new_volume = true;
-            let told = check_messages(&spec, &formed);
-            assert_eq!(told.len(), 1, "{told:?}");
+            let messages = check_messages(&spec, &formed);
+            assert_eq!(messages.len(), 1, "{messages:?}");
             for part in [
                 "spec.etcdClusters[1].etcdMembers[0].name: ",
                 "vol-a",
                 "restore the tags of",
                 way,
             ] {
-                assert!(told[0].contains(part), "{part}: {told:?}");
+                assert!(messages[0].contains(part), "{part}: {messages:?}");
             }
         }
     }

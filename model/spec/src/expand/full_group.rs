@@ -4,8 +4,8 @@ use super::groups::{group_zones, in_public_subnets};
 use super::instances::{first_machine_type, resolve_instance};
 use super::{Context, Findings, labels, node_settings, volumes};
 use crate::api::cluster::ClusterSpec;
+use crate::api::instance::VolumeSpec;
 use crate::api::instance_group::InstanceGroupSpec;
-use crate::api::machine::VolumeSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use cloud::facts::Facts;
 use full::{ExternalLoadBalancer, Group, Volume};
@@ -19,73 +19,73 @@ pub(super) fn full_group(
     context: &Context,
     findings: &mut Findings,
 ) -> Option<Group> {
-    let machine = resolve_instance(group, &group_zones(group, spec), context, findings)?;
+    let instance = resolve_instance(group, &group_zones(group, spec), context, findings)?;
     let lifetime = max_lifetime(group, findings);
     let volumes = full_additional_volumes(group, findings);
     let taints = labels::node_taints(group);
-    let said = &group.spec;
-    let metadata = said.instance_metadata.clone().unwrap_or_default();
+    let group_spec = &group.spec;
+    let metadata = group_spec.instance_metadata.clone().unwrap_or_default();
     Some(Group {
         name: group.name().to_owned(),
-        role: match said.role? {
+        role: match group_spec.role? {
             InstanceGroupRole::ControlPlane => Role::ControlPlane,
             InstanceGroupRole::Node => Role::Node,
             InstanceGroupRole::Bastion => Role::Bastion,
             InstanceGroupRole::ApiServer => return None,
         },
-        image_id: machine.image_id,
-        root_volume: full_root_volume(said, &machine.root_device)?,
-        root_device: machine.root_device,
-        arch: machine.arch,
-        machine_type: first_machine_type(said)?.to_owned(),
-        instance_store_disks: machine.instance_store_disks,
-        min_size: said.min_size?,
-        max_size: said.max_size?,
-        subnets: said.subnets.clone(),
+        image_id: instance.image_id,
+        root_volume: full_root_volume(group_spec, &instance.root_device)?,
+        root_device: instance.root_device,
+        arch: instance.arch,
+        machine_type: first_machine_type(group_spec)?.to_owned(),
+        instance_store_disks: instance.instance_store_disks,
+        min_size: group_spec.min_size?,
+        max_size: group_spec.max_size?,
+        subnets: group_spec.subnets.clone(),
         // A public address has no use in a private subnet.
-        associate_public_ip: said.associate_public_ip? && in_public_subnets(said, spec),
+        associate_public_ip: group_spec.associate_public_ip? && in_public_subnets(group_spec, spec),
         volumes: volumes?,
-        cloud_labels: said.cloud_labels.clone(),
-        node_labels: said.node_labels.clone(),
-        additional_security_groups: said.additional_security_groups.clone(),
-        security_group_override: said.security_group_override.clone(),
-        iam_profile: user_profile_name(said),
+        cloud_labels: group_spec.cloud_labels.clone(),
+        node_labels: group_spec.node_labels.clone(),
+        additional_security_groups: group_spec.additional_security_groups.clone(),
+        security_group_override: group_spec.security_group_override.clone(),
+        iam_profile: user_profile_name(group_spec),
         iam_role: user_profile_role(group, context.facts, findings),
-        detailed_monitoring: said.detailed_instance_monitoring == Some(true),
-        ebs_optimized: said.root_volume_optimization,
+        detailed_monitoring: group_spec.detailed_instance_monitoring == Some(true),
+        ebs_optimized: group_spec.root_volume_optimization,
         http_tokens: metadata.http_tokens?,
         http_put_response_hop_limit: metadata.http_put_response_hop_limit?,
-        max_price: said.max_price.clone(),
-        instance_interruption_behavior: said.instance_interruption_behavior.clone(),
-        tenancy: said.tenancy.clone(),
-        cpu_credits: said.cpu_credits.clone(),
-        capacity_rebalance: said.capacity_rebalance == Some(true),
-        instance_protection: said.instance_protection == Some(true),
-        suspend_processes: said.suspend_processes.clone(),
+        max_price: group_spec.max_price.clone(),
+        instance_interruption_behavior: group_spec.instance_interruption_behavior.clone(),
+        tenancy: group_spec.tenancy.clone(),
+        cpu_credits: group_spec.cpu_credits.clone(),
+        capacity_rebalance: group_spec.capacity_rebalance == Some(true),
+        instance_protection: group_spec.instance_protection == Some(true),
+        suspend_processes: group_spec.suspend_processes.clone(),
         max_instance_lifetime: lifetime?,
-        external_load_balancers: external_load_balancers(said),
-        additional_user_data: said
+        external_load_balancers: external_load_balancers(group_spec),
+        additional_user_data: group_spec
             .additional_user_data
             .iter()
             .map(|part| (part.name.clone(), part.type_.clone(), part.content.clone()))
             .collect(),
-        compress_user_data: said.compress_user_data == Some(true),
+        compress_user_data: group_spec.compress_user_data == Some(true),
         node: node_settings::full_node_settings(group, &taints, spec, findings),
         taints,
     })
 }
 
-fn full_root_volume(said: &InstanceGroupSpec, device: &str) -> Option<Volume> {
-    let volume_type = said.root_volume_type.clone()?;
+fn full_root_volume(group_spec: &InstanceGroupSpec, device: &str) -> Option<Volume> {
+    let volume_type = group_spec.root_volume_type.clone()?;
     Some(Volume {
         device: device.to_owned(),
-        size: said.root_volume_size?,
-        iops: volumes::accepted_iops(&volume_type, said.root_volume_iops),
-        throughput: volumes::accepted_throughput(&volume_type, said.root_volume_throughput),
+        size: group_spec.root_volume_size?,
+        iops: volumes::accepted_iops(&volume_type, group_spec.root_volume_iops),
+        throughput: volumes::accepted_throughput(&volume_type, group_spec.root_volume_throughput),
         volume_type,
-        encrypted: said.root_volume_encryption,
-        kms_key_id: said.root_volume_encryption_key.clone(),
-        delete_on_termination: said.root_volume_delete_on_termination?,
+        encrypted: group_spec.root_volume_encryption,
+        kms_key_id: group_spec.root_volume_encryption_key.clone(),
+        delete_on_termination: group_spec.root_volume_delete_on_termination?,
     })
 }
 
@@ -157,13 +157,14 @@ fn user_profile_role(
 }
 
 /// The name of the user's instance profile: the last part of its ARN.
-pub(super) fn user_profile_name(said: &InstanceGroupSpec) -> Option<String> {
-    let arn = said.iam.as_ref()?.profile.as_deref()?;
+pub(super) fn user_profile_name(group_spec: &InstanceGroupSpec) -> Option<String> {
+    let arn = group_spec.iam.as_ref()?.profile.as_deref()?;
     arn.rsplit('/').next().map(str::to_owned)
 }
 
-fn external_load_balancers(said: &InstanceGroupSpec) -> Vec<ExternalLoadBalancer> {
-    said.external_load_balancers
+fn external_load_balancers(group_spec: &InstanceGroupSpec) -> Vec<ExternalLoadBalancer> {
+    group_spec
+        .external_load_balancers
         .iter()
         .filter_map(|balancer| {
             let classic = balancer.load_balancer_name.clone();

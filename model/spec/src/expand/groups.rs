@@ -129,8 +129,8 @@ fn fill_image_and_type(
             findings.add_group_error(
                 group,
                 "spec.machineType",
-                "none of the default machine types is offered in all zones of the group",
-                "name a machine type that all zones of the group offer",
+                "none of the default instance types is offered in all zones of the group",
+                "name an instance type that all zones of the group offer",
             );
         }
     }

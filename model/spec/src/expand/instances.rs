@@ -4,7 +4,7 @@ use super::{Context, Findings};
 use crate::api::InstanceGroup;
 use crate::api::instance_group::InstanceGroupSpec;
 use cloud::facts::{Facts, Image};
-use cloud::machine_image;
+use cloud::supported_image;
 use node::config::Arch;
 
 /// Placeholder for an AMI if AWS was not queried.
@@ -71,7 +71,7 @@ pub(super) fn resolve_instance(
                 image.arch.as_str(),
                 arch.as_str()
             ),
-            "choose image and machine type of the same architecture",
+            "choose image and instance type of the same architecture",
         );
     }
     Some(ResolvedInstance {
@@ -88,7 +88,7 @@ fn instance_store_disks(
     findings: &mut Findings,
 ) -> Option<u32> {
     const PATH: &str = "spec.machineType";
-    const HINT: &str = "choose a machine type that all zones of the group offer";
+    const HINT: &str = "choose an instance type that all zones of the group offer";
     match context.facts.instance_types.get(machine_type) {
         Some(kind) => {
             let offered = |zone: &&&str| kind.zones.iter().any(|offering| offering == **zone);
@@ -127,7 +127,7 @@ fn resolve_image(
                 group,
                 "spec.image",
                 format!("nodeup does not support {system}, the system of image {name}"),
-                &format!("choose one of {}", machine_image::KNOWN),
+                &format!("choose one of {}", supported_image::KNOWN),
             );
             None
         }

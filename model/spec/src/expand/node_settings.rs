@@ -5,7 +5,7 @@ use super::fill::overlay_fields;
 use super::{Findings, flags, user_files};
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::ContainerdConfig;
-use crate::api::machine::VolumeMountSpec;
+use crate::api::instance::VolumeMountSpec;
 use crate::api::scalars::IntOrString;
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use full::NodeSettings;

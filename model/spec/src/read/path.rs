@@ -22,9 +22,9 @@ pub fn element_path(parent: &str, index: usize) -> String {
     format!("{parent}[{index}]")
 }
 
-/// One step of a path.
+/// One segment of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathSegment {
     /// A field or a key of a map.
     Field(String),
     /// An element of a list.
@@ -50,8 +50,8 @@ pub enum PathError {
     AfterBracket,
 }
 
-/// The steps of a path. A dot inside a name is written `\.` or the name put in `["..."]`.
-pub fn parse(path: &str) -> Result<Vec<Step>, PathError> {
+/// The segments of a path. A dot inside a name is written `\.` or the name put in `["..."]`.
+pub fn parse(path: &str) -> Result<Vec<PathSegment>, PathError> {
     let mut steps = Vec::new();
     let mut rest = path.chars().peekable();
     let mut after_bracket = false;
@@ -64,11 +64,11 @@ pub fn parse(path: &str) -> Result<Vec<Step>, PathError> {
             }
             Some('.') if !steps.is_empty() => {
                 rest.next();
-                steps.push(Step::Field(parse_name(&mut rest)?));
+                steps.push(PathSegment::Field(parse_name(&mut rest)?));
                 after_bracket = false;
             }
             Some(_) if after_bracket => return Err(PathError::AfterBracket),
-            Some(_) if steps.is_empty() => steps.push(Step::Field(parse_name(&mut rest)?)),
+            Some(_) if steps.is_empty() => steps.push(PathSegment::Field(parse_name(&mut rest)?)),
             Some(_) => return Err(PathError::EmptyName),
             None if steps.is_empty() => return Err(PathError::EmptyName),
             None => return Ok(steps),
@@ -94,7 +94,7 @@ fn parse_name(rest: &mut Chars<'_>) -> Result<String, PathError> {
     }
 }
 
-fn parse_bracket(rest: &mut Chars<'_>) -> Result<Step, PathError> {
+fn parse_bracket(rest: &mut Chars<'_>) -> Result<PathSegment, PathError> {
     if rest.next_if_eq(&'"').is_some() {
         let mut key = String::new();
         loop {
@@ -105,7 +105,7 @@ fn parse_bracket(rest: &mut Chars<'_>) -> Result<Step, PathError> {
             }
         }
         return match rest.next() {
-            Some(']') => Ok(Step::Field(key)),
+            Some(']') => Ok(PathSegment::Field(key)),
             _ => Err(PathError::OpenBracket),
         };
     }
@@ -117,35 +117,35 @@ fn parse_bracket(rest: &mut Chars<'_>) -> Result<Step, PathError> {
         }
     }
     if inside == "*" {
-        return Ok(Step::Each);
+        return Ok(PathSegment::Each);
     }
     inside
         .parse()
-        .map(Step::Element)
+        .map(PathSegment::Element)
         .map_err(|_| PathError::Index)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PathError, Step, element_path, field_path, parse};
+    use super::{PathError, PathSegment, element_path, field_path, parse};
     use proptest::prelude::*;
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = PathSegment> {
         prop_oneof![
-            any::<String>().prop_map(Step::Field),
-            any::<usize>().prop_map(Step::Element)
+            any::<String>().prop_map(PathSegment::Field),
+            any::<usize>().prop_map(PathSegment::Element)
         ]
     }
 
     proptest! {
         #[test]
         fn a_path_written_down_is_read_back(first in "[a-z]{1,8}", rest in prop::collection::vec(step(), 0..5)) {
-            let mut steps = vec![Step::Field(first)];
+            let mut steps = vec![PathSegment::Field(first)];
             steps.extend(rest);
             let path = steps.iter().fold(String::new(), |path, step| match step {
-                Step::Field(name) => field_path(&path, name),
-                Step::Element(index) => element_path(&path, *index),
-                Step::Each => path,
+                PathSegment::Field(name) => field_path(&path, name),
+                PathSegment::Element(index) => element_path(&path, *index),
+                PathSegment::Each => path,
             });
             prop_assert_eq!(parse(&path), Ok(steps));
         }
@@ -159,9 +159,9 @@ mod tests {
     #[test]
     fn dots_in_names_can_be_escaped() {
         let wanted = vec![
-            Step::Field("a".into()),
-            Step::Field("b.c".into()),
-            Step::Each,
+            PathSegment::Field("a".into()),
+            PathSegment::Field("b.c".into()),
+            PathSegment::Each,
         ];
         assert_eq!(parse(r"a.b\.c[*]"), Ok(wanted));
     }

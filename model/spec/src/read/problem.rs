@@ -63,11 +63,11 @@ pub struct Problem {
     pub hint: Option<String>,
     /// Where it stands; `None` for specs that come from no file.
     pub place: Option<Place>,
-    /// Which rule found it: where in kctl's source it is told. A test holds that every rule has a broken spec.
+    /// The rule that found it: the place in kctl's source that reports it. A test holds that every rule has a broken spec.
     pub rule: &'static Location<'static>,
 }
 
-/// Findings that are told at once, at most: of more than these nobody reads the rest before mending them.
+/// At most this many findings are printed at once: nobody reads more before fixing these.
 pub(crate) const MOST: usize = 100;
 
 /// The first findings of many, errors before warnings, and how many more there are.

@@ -78,7 +78,7 @@ pub(crate) struct Pass {
     pub unknown: RefCell<Vec<Unknown>>,
 }
 
-/// Refusals per document at most: more are not told.
+/// At most this many findings per document are reported.
 const MAX_REFUSALS: usize = MOST + 1;
 
 /// Reads a tree as `T`.

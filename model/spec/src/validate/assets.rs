@@ -35,12 +35,12 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Machines fetch files by HTTP. kOps reads buckets too, since 1.37.
+/// Instances fetch files by HTTP. kOps reads buckets too, since 1.37.
 fn check_repository(url: &str, problems: &mut Vec<Problem>) {
     let path = "spec.assets.fileRepository";
     if url.starts_with("s3://") {
         let message = "kctl does not do this yet: files from a bucket by its own name";
-        let hint = "write the bucket's https URL, which the machines must be able to read without credentials";
+        let hint = "write the bucket's https URL, which the instances must be able to read without credentials";
         problems.push(Problem::error(path, message).hint(hint));
     } else if !url.starts_with("https://") && !url.starts_with("http://") {
         let problem = Problem::error(path, format!("\"{url}\" is not a URL"));

@@ -23,7 +23,7 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         .any(|subnet| private(subnet.subnet_type()))
     {
         let problem = Problem::error(path, "a bastion has no use without private subnets");
-        problems.push(problem.hint("remove it, or make the subnets of the machines private"));
+        problems.push(problem.hint("remove it, or make the subnets of the instances private"));
     }
     if !input
         .instance_groups

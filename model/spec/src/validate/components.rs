@@ -74,12 +74,12 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 
 /// Files that flags name are mounted by their paths.
 fn check_files(path: &str, config: &KubeAPIServerConfig, problems: &mut Vec<Problem>) {
-    // Flags that cannot be made are told where machines are made of them.
+    // Flags that cannot be made are told where instances are made of them.
     let flags = expand::api_server_flags(config, false).unwrap_or_default();
     for (flag, file) in flags.files() {
         if !file.starts_with('/') {
             let message = format!("--{flag} names \"{file}\", which is not an absolute path");
-            let hint = "write the whole path on the machine; fileAssets put files there";
+            let hint = "write the whole path on the instance; fileAssets put files there";
             problems.push(Problem::error(path, message).hint(hint));
         }
     }

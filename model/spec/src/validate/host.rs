@@ -1,4 +1,4 @@
-//! What else runs on machines: hooks, files, kernel parameters, packages, updates, the proxy.
+//! What else runs on instances: hooks, files, kernel parameters, packages, updates, the proxy.
 
 use base64::Engine as _;
 
@@ -204,7 +204,7 @@ fn check_rolling_update(update: &RollingUpdate, problems: &mut Vec<Problem>) {
     if unavailable == Some(0) && surge == Some(0) {
         let problem = Problem::error(
             "spec.rollingUpdate",
-            "with maxUnavailable and maxSurge 0 no machine could be replaced",
+            "with maxUnavailable and maxSurge 0 no instance could be replaced",
         );
         problems.push(problem.hint("raise one of them"));
     }

@@ -69,7 +69,7 @@ fn check_role(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Also where what kctl does not do is allowed: an Auto Scaling group in its place would launch machines that nobody asked for.
+/// Also where what kctl does not do is allowed: an Auto Scaling group in its place would launch instances that nobody asked for.
 fn check_manager(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     let manager = group.spec.manager.as_deref();
     if let Some(other) = manager.filter(|manager| *manager != "CloudGroup") {
@@ -84,7 +84,7 @@ fn check_sizes(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     for (path, size) in [("spec.minSize", min), ("spec.maxSize", max)] {
         if let Some(size) = size.filter(|size| *size < 0) {
             problems.push(
-                Problem::error(path, format!("a group cannot have {size} machines"))
+                Problem::error(path, format!("a group cannot have {size} instances"))
                     .hint("use 0 or more"),
             );
         }
@@ -175,7 +175,7 @@ fn check_image(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     }
 }
 
-/// As kOps (`MasterVolumeBuilder`: "must specify a unique zone for instancegroup"): a volume of EBS is attached to machines of its own
+/// As kOps (`MasterVolumeBuilder`: "must specify a unique zone for instancegroup"): a volume of EBS is attached to instances of its own
 /// zone only, and an Auto Scaling group launches in whichever of its zones it likes.
 fn check_one_zone(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &group.spec;
@@ -187,7 +187,7 @@ fn check_one_zone(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mu
     if zones.len() > 1 {
         let zones: Vec<&str> = zones.into_iter().collect();
         let message = format!(
-            "the group is in {}, and the volumes of its etcd members stay in one zone: in another its machines would wait for them for ever",
+            "the group is in {}, and the volumes of its etcd members stay in one zone: in another its instances would wait for them for ever",
             zones.join(" and ")
         );
         let at = if subnets.len() > 1 {
@@ -227,8 +227,9 @@ fn check_control_plane(
     let fewest = members.iter().min();
     if !without.is_empty() {
         let names = without.join(" and ");
-        let message =
-            format!("the group has no member of etcd cluster {names}, so its machines cannot work");
+        let message = format!(
+            "the group has no member of etcd cluster {names}, so its instances cannot work"
+        );
         let hint = format!(
             "add a member with \"instanceGroup: {}\" to spec.etcdClusters, or remove the group",
             group.name()
@@ -238,7 +239,7 @@ fn check_control_plane(
         && usize::try_from(max).is_ok_and(|max| max > *count)
     {
         let message = format!(
-            "{max} machines for {count} members of etcd cluster {name}: the others cannot work"
+            "{max} instances for {count} members of etcd cluster {name}: the others cannot work"
         );
         problems.push(Problem::error("spec.maxSize", message).hint(format!(
             "use {count}, or add members and volumes for the others"
@@ -253,7 +254,7 @@ fn check_control_plane(
     if surge.is_some_and(|surge| !none(surge)) {
         let problem = Problem::error(
             "spec.rollingUpdate.maxSurge",
-            "a machine beyond the members of etcd has no volume",
+            "an instance beyond the members of etcd has no volume",
         );
         problems.push(problem.hint("use 0 for groups of role Master"));
     }

@@ -106,7 +106,7 @@ fn check_spot(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
         } else {
             let problem = Problem::warning(
                 "spec.spotDurationInMinutes",
-                "AWS no longer offers spot machines with a duration",
+                "AWS no longer offers spot instances with a duration",
             );
             problems.push(problem.hint("remove it"));
         }
@@ -114,7 +114,7 @@ fn check_spot(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     if spec.instance_interruption_behavior.is_some() && spec.max_price.is_none() {
         let problem = Problem::warning(
             "spec.instanceInterruptionBehavior",
-            "it concerns spot machines only, the group has none",
+            "it concerns spot instances only, the group has none",
         );
         problems.push(problem.hint("add maxPrice, or remove it"));
     }

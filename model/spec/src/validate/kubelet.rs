@@ -52,7 +52,7 @@ pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Pr
     if config.anonymous_auth == Some(true) {
         let problem = Problem::error(
             format!("{at}.anonymousAuth"),
-            "anybody who reaches a machine could run commands in its pods",
+            "anybody who reaches an instance could run commands in its pods",
         );
         problems.push(problem.hint("write false, or remove it"));
     }

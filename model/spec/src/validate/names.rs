@@ -44,7 +44,7 @@ pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Without DNS machines find the API by their own list of hosts, which has the usual name.
+/// Without DNS instances find the API by their own list of hosts, which has the usual name.
 fn check_internal_name(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &input.cluster.spec;
     let usual = dns::api_internal(input.cluster.name());
@@ -53,7 +53,7 @@ fn check_internal_name(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         return;
     };
     let message =
-        format!("no machine of a cluster without DNS finds {other}: they know the API as {usual}");
+        format!("no instance of a cluster without DNS finds {other}: they know the API as {usual}");
     let hint = "leave it out, or publish names: topology.dns.type Public or Private";
     problems.push(Problem::error("spec.masterInternalName", message).hint(hint));
 }
@@ -78,12 +78,12 @@ fn check_store_locations(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             format!("{base}/secrets"),
         ),
     ];
-    for (path, said, only) in places {
-        let elsewhere = said
+    for (path, given, only) in places {
+        let elsewhere = given
             .as_deref()
-            .filter(|said| said.trim_end_matches('/') != only);
-        if let Some(said) = elsewhere {
-            let message = format!("{said} is not where kctl keeps it, which is {only}");
+            .filter(|given| given.trim_end_matches('/') != only);
+        if let Some(given) = elsewhere {
+            let message = format!("{given} is not where kctl keeps it, which is {only}");
             problems
                 .push(Problem::error(path, message).hint("leave it out, and move what is there"));
         }

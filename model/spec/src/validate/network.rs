@@ -50,7 +50,7 @@ fn check_vpc(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         }
         if !is_private(net) {
             let problem = Problem::warning(&path, format!("{net} is not a private range"));
-            problems.push(problem.hint("machines will not reach its owners; use a part of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"));
+            problems.push(problem.hint("instances will not reach its owners; use a part of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"));
         }
         if let Some(why) = primary
             .filter(|primary| *primary != net)
@@ -148,7 +148,7 @@ fn check_cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         );
         problems.push(
             problem
-                .hint("pods and machines need different addresses; the default is 100.64.0.0/10"),
+                .hint("pods and instances need different addresses; the default is 100.64.0.0/10"),
         );
     }
     let mut inside = |path: &str, text: &Option<String>| {

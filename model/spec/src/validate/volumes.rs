@@ -243,7 +243,7 @@ fn check_mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
         if mount.device.starts_with("/dev/nvme") {
             // NVMe disks are numbered as the kernel finds them (EC2 user guide, "Amazon EBS volumes and NVMe").
             let message = format!(
-                "{} may be another disk at the machine's next start",
+                "{} may be another disk at the instance's next start",
                 mount.device
             );
             let at = format!("{path}.device");

@@ -16,7 +16,7 @@ use spec::expand::expand;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A region that offers old machine types only, with a VPC of the user's.
+/// A region that offers old instance types only, with a VPC of the user's.
 fn old_region() -> Facts {
     let types = [
         ("m3.medium", Arch::Amd64),
@@ -517,7 +517,7 @@ fn set_cluster_option(options: &mut CreateOptions, key: &str, value: &Value) -> 
     true
 }
 
-/// Options about machines and volumes; false for others.
+/// Options about instances and volumes; false for others.
 fn set_machine_option(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
     let text = || value.as_str().unwrap().to_owned();
     let list = || string_list(value);

@@ -87,7 +87,7 @@ fn equal_specs_make_equal_text_and_only_what_a_machine_is_made_of_changes_it() {
         assert_eq!(
             text(&expanded_spec(), role),
             text(&followed, role),
-            "these follow without a new machine"
+            "these follow without a new instance"
         );
     }
     assert_eq!(
@@ -255,7 +255,7 @@ fn components_find_the_api_wherever_it_is() {
             "https://api.internal.a.example.com"
         ]
     );
-    // Where DNS does not have the name, the machine's own list of hosts does.
+    // Where DNS does not have the name, the instance's own list of hosts does.
     assert_eq!(
         server(&without_dns, Role::Node),
         server(&expanded_spec(), Role::Node)

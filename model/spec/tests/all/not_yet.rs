@@ -25,12 +25,15 @@ fn what_a_spec_asks_for_is_told_and_what_it_declines_is_not() {
         spec.cloud_config = Some(serde_json::from_value(cloud).unwrap());
         groups[2].spec.autoscale = Some(true);
     });
-    let told = not_yet(&expanded.cluster, &expanded.groups);
+    let warnings = not_yet(&expanded.cluster, &expanded.groups);
     assert_eq!(
-        documented_topics(&told),
+        documented_topics(&warnings),
         ["backups", "rolling-updates", "autoscaling"]
     );
-    assert!(told[2].message.contains("nodes-eu-west-1a"), "{told:?}");
+    assert!(
+        warnings[2].message.contains("nodes-eu-west-1a"),
+        "{warnings:?}"
+    );
 }
 
 #[test]
@@ -41,11 +44,11 @@ fn each_is_a_line_and_a_heading_of_the_page() {
     });
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
     let page = std::fs::read_to_string(format!("{page}{PAGE}")).unwrap();
-    let told = not_yet(&expanded.cluster, &expanded.groups);
-    for one in &told {
+    let warnings = not_yet(&expanded.cluster, &expanded.groups);
+    for one in &warnings {
         assert!(one.message.len() <= 120, "{one:?}");
         assert!(page.contains(&format!("\n## {}\n", one.topic)), "{one:?}");
     }
     let headings = page.lines().filter(|line| line.starts_with("## ")).count();
-    assert_eq!(headings, told.len(), "no more headings than topics");
+    assert_eq!(headings, warnings.len(), "no more headings than topics");
 }

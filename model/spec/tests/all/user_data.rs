@@ -99,7 +99,7 @@ impl Drop for Server {
     }
 }
 
-/// A folder that stands for the machine's root, and the script in it.
+/// A folder that stands for the instance's root, and the script in it.
 struct Machine {
     root: PathBuf,
 }
@@ -513,7 +513,7 @@ fn a_machine_behind_a_proxy_uses_it_and_so_does_what_follows() {
     )
     .unwrap();
     let script = script_text(&expanded, Role::Node, &machine.test_agents(&[]));
-    // Nothing listens there: the machine boots because the store, like the metadata service, is excluded.
+    // Nothing listens there: the instance boots because the store, like the metadata service, is excluded.
     machine.run_to_end(&script, &server);
     let written = std::fs::read_to_string(machine.root.join("environment")).unwrap();
     let lines: Vec<&str> = written.lines().collect();

@@ -3,7 +3,7 @@
 use super::aws::{ACCOUNT, FakeAws, FakeInstance};
 use super::{FakeWorker, LogLines};
 use crate::store::store_in;
-use aws_client::machine::Ec2QueryClient;
+use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::store::{Expect, Store};
 use aws_client::{AccessKey, AccessOptions, Clients};
 use full::nodes::node_config;
@@ -76,7 +76,7 @@ impl TestCluster {
         let trusted = trust_bundle(&authority);
         let config = node_config(&expanded_spec().full, GROUP, &trusted, &made_up_agents());
         let node_config = to_stored(&config.unwrap().unwrap()).unwrap();
-        let machine = control_plane(&aws, &aws_url).await;
+        let ec2 = control_plane(&aws, &aws_url).await;
         let store = store_in(folder.path()).await;
         let text = node_config.text.clone().into_bytes();
         store
@@ -94,7 +94,7 @@ impl TestCluster {
             account: ACCOUNT.to_owned(),
             trust_bundle: trusted,
             authority: Arc::new(authority.clone()),
-            machine,
+            ec2,
             store: store.clone(),
             nodes: Arc::new(FakeNodes(Arc::clone(&node))),
             clock,
@@ -133,8 +133,8 @@ impl TestCluster {
     /// A worker with a session of this role.
     pub async fn worker_of(&self, role: &str, session: &str) -> FakeWorker {
         let key = format!("AKIA{}", session.to_uppercase());
-        let machine = machine_clients(&self.aws, &self.aws_url, &key, role, session).await;
-        FakeWorker::new(self, machine)
+        let instance = instance_clients(&self.aws, &self.aws_url, &key, role, session).await;
+        FakeWorker::new(self, instance)
     }
 
     /// Changes the worker's instance in EC2.
@@ -172,11 +172,11 @@ pub fn running_instance(id: &str) -> FakeInstance {
 /// Clients with the credentials of protokube's own instance.
 pub async fn control_plane(aws: &FakeAws, url: &str) -> Ec2QueryClient {
     let role = "masters.a.example.com";
-    machine_clients(aws, url, "AKIAPROTOKUBE", role, "i-0fedcba9876543210").await
+    instance_clients(aws, url, "AKIAPROTOKUBE", role, "i-0fedcba9876543210").await
 }
 
 /// Clients whose credentials belong to this session of this role.
-async fn machine_clients(
+async fn instance_clients(
     aws: &FakeAws,
     url: &str,
     key: &str,

@@ -1,7 +1,7 @@
 //! A fake worker that joins according to the protocol; tests change single parts of its requests.
 
 use super::{GROUP, INSTANCE, NAME, TestCluster};
-use aws_client::machine::Ec2QueryClient;
+use aws_client::ec2_query::Ec2QueryClient;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use node::bootstrap::{
@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use time::{Duration, OffsetDateTime};
 
 pub struct FakeWorker {
-    machine: Ec2QueryClient,
+    instance: Ec2QueryClient,
     http: reqwest::Client,
     port: u16,
     pub trusted: String,
@@ -56,10 +56,10 @@ fn http_client(trusted: &str, endpoint: SocketAddr) -> reqwest::ClientBuilder {
 }
 
 impl FakeWorker {
-    pub fn new(cluster: &TestCluster, machine: Ec2QueryClient) -> Self {
+    pub fn new(cluster: &TestCluster, instance: Ec2QueryClient) -> Self {
         let trusted = trust_bundle(&cluster.authority);
         Self {
-            machine,
+            instance,
             http: http_client(&trusted, cluster.address).build().unwrap(),
             port: cluster.address.port(),
             trusted,
@@ -112,7 +112,7 @@ impl FakeWorker {
     /// The signed identity for this body.
     pub async fn signed_identity(&self, body: &[u8]) -> SignedIdentity {
         let binding = Binding::for_request(body, &self.cluster, &self.trusted).headers();
-        let signed = self.machine.sign_identity(&binding, self.now);
+        let signed = self.instance.sign_identity(&binding, self.now);
         SignedIdentity {
             headers: signed.await.unwrap().headers,
         }

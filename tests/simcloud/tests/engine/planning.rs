@@ -353,7 +353,7 @@ fn the_twin_with_machines_stays_and_what_the_other_alone_had_is_made_again() {
             .iter()
             .all(|kind| desired.iter().any(|object| object.id().kind() == *kind))
     );
-    // Machines on both: nobody but a person can tell.
+    // Instances on both: nobody but a person can tell.
     let mut both = seen.clone();
     both.items.push(Observed {
         in_use: true,

@@ -24,7 +24,7 @@ pub struct StorySpec {
     pub groups: Vec<InstanceGroup>,
 }
 
-/// Facts of an account that has every image and machine type that is asked for.
+/// Facts of an account that has every image and instance type that is asked for.
 pub fn made_up_facts(wanted: &FactsWanted) -> Facts {
     let image = |name: &String| {
         let arm = name.contains("arm64");

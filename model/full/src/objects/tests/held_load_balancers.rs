@@ -6,7 +6,7 @@ use crate::objects::tests::spec;
 use crate::{DnsKind, FullSpec};
 use cloud::settle::settle;
 use cloud::used_load_balancers::{
-    ADDRESSES, Leaving, check_zones, keep_used_load_balancers, unwanted_load_balancers,
+    ADDRESSES, UnwantedLoadBalancer, check_zones, keep_used_load_balancers, unwanted_load_balancers,
 };
 use cloud::{Cloud, Lb};
 use engine::{Action, Id, Observed, PlanError, Ref, Resource, Snapshot, Text, Why, plan};
@@ -118,7 +118,7 @@ proptest! {
                 let served: BTreeSet<Ref> = served.into_iter().filter(|of| of.id().is_some_and(|of| through.contains(&of))).collect();
                 prop_assert!(now.get(&group).is_none_or(|now| served.is_subset(now)), "{group} leaves {served:?}");
             }
-            // And so is the way from machines to it, and from it to machines.
+            // And so is the way from instances to it, and from it to instances.
             let Some(Cloud::Lb(Lb { security_groups, .. })) = seen.find(id).map(|item| &item.resource) else { continue };
             let groups: BTreeSet<Id> = security_groups.iter().filter_map(Ref::id).collect();
             for item in &seen.items {
@@ -179,7 +179,7 @@ fn where_names_are_published_a_balancer_loses_a_zone_in_place() {
 
 #[test]
 fn a_machine_names_a_balancer_whose_whole_address_it_was_told() {
-    let balancer = Leaving {
+    let balancer = UnwantedLoadBalancer {
         id: Id::new("lb", "api"),
         addresses: vec!["10.0.0.1".into(), "10.0.1.1".into()],
     };

@@ -121,7 +121,7 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
     let unit_named = |name: &'static str| move |other: &HostObject| matches!(other, HostObject::Unit(unit) if unit.name == name);
     let downloads = |names: &'static [&'static str]| move |other: &HostObject| matches!(other, HostObject::Download(download) if names.contains(&download.name.as_str()));
     // The kernel must be set up first. A user's parameter that the kernel rejects is reported and does not block units.
-    let machine = |other: &HostObject| match other {
+    let instance = |other: &HostObject| match other {
         HostObject::KernelModule(_) | HostObject::Mount(_) => true,
         HostObject::Packages(packages) => packages.name == "needed",
         HostObject::Sysctl(sysctl) => !sysctl.required,
@@ -129,7 +129,7 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
     };
     match unit.name.as_str() {
         "containerd.service" => all(&|other| {
-            machine(other)
+            instance(other)
                 || downloads(&["cni-plugins", "containerd", "runc"])(other)
                 || is_in(
                     other,
@@ -144,7 +144,7 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
                 "/var/lib/kubelet",
                 MANIFESTS,
             ];
-            machine(other)
+            instance(other)
                 || downloads(&["cni-plugins", "ecr-credential-provider", "kubelet"])(other)
                 || unit_named("containerd.service")(other)
                 || (is_in(other, &folders) && !is_manifest(other))
@@ -160,7 +160,7 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
                 || matches!(other, HostObject::HostsBlock(_))
                 || (is_in(other, &folders) && !is_manifest(other))
         }),
-        "cni-iptables-setup.service" => all(&machine),
+        "cni-iptables-setup.service" => all(&instance),
         RENEWAL_TIMER => all(&|other| is_in(other, &[RENEWAL_SERVICE])),
         _ if !unit.enabled => BTreeSet::new(),
         _ if unit.content.is_none() => all(&|other| match other {

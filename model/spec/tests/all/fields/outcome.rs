@@ -20,7 +20,7 @@ use test_support::made_up_agents;
 const KEY: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAQQC7VJTUt9Us8cKj jo@example.com";
 const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
 
-/// All of it as one value; an error: the spec cannot be expanded, or its machines cannot be made.
+/// All of it as one value; an error: the spec cannot be expanded, or its instances cannot be made.
 pub fn render_outcome(
     cluster: &Cluster,
     groups: &[InstanceGroup],

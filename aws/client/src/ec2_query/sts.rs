@@ -14,7 +14,7 @@ const CALLER_IDENTITY_FORM: &str = "Action=GetCallerIdentity&Version=2011-06-15"
 pub struct CallerIdentity {
     /// Twelve digits.
     pub account: String,
-    /// `arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION` for a machine; the session's name is its instance id.
+    /// `arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION` for an instance; the session's name is its instance id.
     pub arn: String,
 }
 

@@ -1,4 +1,4 @@
-//! Parts of a group's machines: volumes, user data, IMDS, mixed types, warm pools.
+//! Parts of a group's instances: volumes, user data, IMDS, mixed types, warm pools.
 
 use super::fields::spec;
 use super::scalars::Quantity;
@@ -6,7 +6,7 @@ use super::scalars::Quantity;
 spec! {
     /// One further EBS volume.
     pub struct VolumeSpec {
-        /// Whether it goes with its machine; default true.
+        /// Whether it goes with its instance; default true.
         pub delete_on_termination: Option<bool>,
         /// Device name, `/dev/xvd[b-z]` or similar.
         pub device: String,
@@ -47,7 +47,7 @@ spec! {
         pub content: String,
     }
 
-    /// An existing load balancer that machines join.
+    /// An existing load balancer that instances join.
     pub struct LoadBalancerSpec {
         /// Name of a classic load balancer.
         pub load_balancer_name: Option<String>,
@@ -70,7 +70,7 @@ spec! {
         pub instance_requirements: Option<InstanceRequirementsSpec>,
         /// `prioritized` or `lowest-price`.
         pub on_demand_allocation_strategy: Option<String>,
-        /// Machines always on demand.
+        /// Instances always on demand.
         pub on_demand_base: Option<i32>,
         /// Percentage on demand above the base.
         pub on_demand_above_base: Option<i32>,
@@ -96,13 +96,13 @@ spec! {
         pub min: Option<Quantity>,
     }
 
-    /// Stopped machines kept ready.
+    /// Stopped instances kept ready.
     pub struct WarmPoolSpec {
-        /// Machines at least.
+        /// Instances at least.
         pub min_size: Option<i32>,
-        /// Machines at most.
+        /// Instances at most.
         pub max_size: Option<i32>,
-        /// True: machines prepare fully before they stop.
+        /// True: instances prepare fully before they stop.
         pub enable_lifecycle_hook: Option<bool>,
         /// Seconds they have for it.
         pub lifecycle_hook_timeout: Option<i32>,

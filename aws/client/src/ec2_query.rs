@@ -31,7 +31,7 @@ pub struct Ec2QueryClient {
 }
 
 impl Ec2QueryClient {
-    /// The machine this runs on, with the credentials and region of those clients. Asks its metadata service for the
+    /// The instance this runs on, with the credentials and region of those clients. Asks its metadata service for the
     /// domain of AWS' services.
     pub async fn new(clients: &Clients, imds: &Imds) -> Result<Self, Failure> {
         const CALL: &str = "imds:Get";
@@ -60,7 +60,7 @@ impl Ec2QueryClient {
         self.clients.region()
     }
 
-    /// The URL of a service (`ec2`, `sts`) in the machine's region; the AWS CLI's variables may name another.
+    /// The URL of a service (`ec2`, `sts`) in the instance's region; the AWS CLI's variables may name another.
     pub fn endpoint(&self, service: &str) -> String {
         let variables = [
             format!("AWS_ENDPOINT_URL_{}", service.to_uppercase()),
@@ -104,7 +104,7 @@ impl Ec2QueryClient {
         Ok((reply.status().as_u16(), reply.text().await?))
     }
 
-    /// A POST to a service of this region, signed with the machine's credentials; `headers` are signed with it.
+    /// A POST to a service of this region, signed with the instance's credentials; `headers` are signed with it.
     async fn sign(
         &self,
         service: &str,
