@@ -12,6 +12,7 @@ use fleet::{
     append_holders, instance_statuses, latest_boot_stage, role_waits,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::Pod;
 use node::report::{BootReport, report_key};
 use node::waits::{WAITS_LIMIT, read_waits, waits_key};
 use std::collections::BTreeMap;
@@ -30,32 +31,36 @@ pub struct FleetSources<'a> {
     pub store: &'a Store,
 }
 
-/// Observes the whole fleet; `answer` is the API's.
+/// Observes the whole fleet; `answer` is the API's, which comes back with it, empty if the API could not be asked.
 pub async fn gather_fleet(
     sources: &FleetSources<'_>,
     answer: impl Future<Output = Result<ApiObjects, ApiError>>,
     now: fn() -> OffsetDateTime,
-) -> Result<Fleet, Failure> {
+) -> Result<(Fleet, ApiObjects), Failure> {
     let (aws, answer) = futures::join!(observe_fleet(sources.clients, sources.cluster), answer);
     let aws = aws?;
-    let (nodes, pods) = match answer {
-        Ok(answer) => {
-            let nodes: Vec<Node> = answer.nodes.iter().map(Node::read).collect();
-            (Ok(nodes), answer.pods)
-        }
-        Err(error) => (Err(error), Vec::new()),
+    let (nodes, objects) = match answer {
+        Ok(answer) => (Ok(answer.nodes.iter().map(Node::read).collect()), answer),
+        Err(error) => (Err::<Vec<Node>, ApiError>(error), ApiObjects::default()),
+    };
+    let is_system = |pod: &&Pod| {
+        pod.metadata
+            .namespace
+            .as_deref()
+            .is_none_or(|one| one == "kube-system")
     };
     let statuses = instance_statuses(&aws, sources.groups, nodes.as_deref().ok());
     let (mut instances, gaps) = complete_statuses(sources, statuses, now).await;
     append_holders(&mut instances);
-    Ok(Fleet {
+    let fleet = Fleet {
         launch_failures: launch_failures(sources, &aws).await?,
         scaling_groups: aws.scaling_groups,
         instances,
         nodes,
-        pods,
+        pods: objects.pods.iter().filter(is_system).cloned().collect(),
         gaps,
-    })
+    };
+    Ok((fleet, objects))
 }
 
 /// The instances by group and id, with waits and boot stages, and what could not be read.

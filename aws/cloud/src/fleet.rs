@@ -4,10 +4,15 @@
 mod activities;
 mod groups;
 mod instances;
+mod replacement;
 mod templates;
 mod used_user_data;
 
 pub use activities::last_launch_failure;
+pub use replacement::{
+    complete_hook, deregister_target, detach_instance, register_target, target_states,
+    terminate_instance,
+};
 pub use used_user_data::{UsedUserData, user_data_of_groups, user_data_of_instances};
 
 use crate::CloudClients;

@@ -4,6 +4,7 @@ use super::ApiServer;
 use super::error::{no_name, read_client_error, unusable_addresses};
 use fleet::ApiError;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -28,14 +29,18 @@ pub enum ApiQuery {
     Nodes,
     /// Nodes, and the pods of kube-system.
     NodesAndPods,
+    /// Nodes, the pods of all namespaces, and their disruption budgets.
+    Everything,
 }
 
 /// The objects that were read.
 #[derive(Clone, Debug, Default)]
 pub struct ApiObjects {
     pub nodes: Vec<Node>,
-    /// The pods of kube-system; empty for [`ApiQuery::Nodes`].
+    /// The pods of kube-system or of all namespaces; empty for [`ApiQuery::Nodes`].
     pub pods: Vec<Pod>,
+    /// Disruption budgets; empty but for [`ApiQuery::Everything`].
+    pub budgets: Vec<PodDisruptionBudget>,
 }
 
 /// Makes a client from a kubeconfig. Makes no call.
@@ -61,13 +66,26 @@ pub async fn query_api(
     let nodes = list_all(Api::<Node>::all(client.clone())).await;
     let nodes = nodes.map_err(api_error)?;
     let pods = match query {
-        ApiQuery::Nodes => Vec::new(),
-        ApiQuery::NodesAndPods => {
-            let pods = Api::<Pod>::namespaced(client.clone(), "kube-system");
-            list_all(pods).await.map_err(api_error)?
+        ApiQuery::Nodes => None,
+        ApiQuery::NodesAndPods => Some(Api::<Pod>::namespaced(client.clone(), "kube-system")),
+        ApiQuery::Everything => Some(Api::<Pod>::all(client.clone())),
+    };
+    let pods = match pods {
+        None => Vec::new(),
+        Some(pods) => list_all(pods).await.map_err(api_error)?,
+    };
+    let budgets = match query {
+        ApiQuery::Nodes | ApiQuery::NodesAndPods => Vec::new(),
+        ApiQuery::Everything => {
+            let budgets = Api::<PodDisruptionBudget>::all(client.clone());
+            list_all(budgets).await.map_err(api_error)?
         }
     };
-    Ok(ApiObjects { nodes, pods })
+    Ok(ApiObjects {
+        nodes,
+        pods,
+        budgets,
+    })
 }
 
 /// Resolves the name of the API first: a connection to the placeholder address would only time out.

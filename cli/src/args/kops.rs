@@ -6,11 +6,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Command, reason, alternative.
 const COMMANDS: &[(&str, &str, &str)] = &[
     (
-        "rolling-update",
-        "kctl does not replace instances yet",
-        ROLLING,
+        "reconcile",
+        "kctl has no command that updates and replaces in one",
+        "`kctl update NAME --yes`, then `kctl rolling-update NAME --yes`",
     ),
-    ("reconcile", "kctl does not replace instances yet", ROLLING),
     (
         "toolbox",
         "kctl has no toolbox commands",
@@ -91,7 +90,6 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-const ROLLING: &str = "docs/not-yet.md#rolling-updates describes the manual procedure; `kctl get instances` shows which instances are out of date";
 const NO_ROTATION: &str = "kctl does not rotate keys yet";
 const KEYPAIRS: &str = "`kctl get keypairs` lists the key pairs and when they expire";
 

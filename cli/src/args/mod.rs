@@ -11,6 +11,7 @@ pub mod kops;
 mod lock;
 mod reach;
 mod render;
+mod rolling_update;
 mod update;
 mod validate;
 
@@ -30,6 +31,7 @@ pub use help::build_command;
 pub use lock::{Lock, LockRelease, LockStatus, LockWhat};
 pub use reach::ApiReach;
 pub use render::Render;
+pub use rolling_update::{DrainTimeoutAction, RoleName, RollingUpdate};
 pub use update::Update;
 pub use validate::Validate;
 
@@ -104,6 +106,8 @@ pub enum Command {
     Replace(Replace),
     /// Show how AWS differs from the spec; with --yes, apply the changes
     Update(Update),
+    /// Show which instances are out of date; with --yes, replace them
+    RollingUpdate(RollingUpdate),
     /// Check whether a cluster is healthy, and wait until it is
     Validate(Validate),
     /// Delete a cluster, an instance group or a secret

@@ -72,8 +72,25 @@ impl<'a> Inspector<'a> {
         connection.map(|connection| connection.server.url.clone())
     }
 
+    /// The cluster as the store has it.
+    pub fn cluster(&self) -> &ExistingCluster {
+        &self.cluster
+    }
+
+    /// The client of the API, once there was a connection.
+    pub fn api_client(&self) -> Option<&kube::Client> {
+        let connection = self.connection.as_ref();
+        connection.map(|connection| &connection.client)
+    }
+
     /// Reads AWS and the API in parallel.
     pub async fn observe(&mut self) -> Result<Fleet, CommandError> {
+        let (fleet, _) = self.observe_objects().await?;
+        Ok(fleet)
+    }
+
+    /// Reads AWS and the API in parallel; also the objects of the API, empty if it could not be asked.
+    pub async fn observe_objects(&mut self) -> Result<(Fleet, ApiObjects), CommandError> {
         let connected = self.connect_api().await?;
         let name = self.cluster.state.name();
         let query = self.query;
@@ -137,16 +154,20 @@ fn stored_groups(cluster: &ExistingCluster) -> Vec<Group> {
     groups.iter().map(fleet_group).collect()
 }
 
-fn fleet_group(group: &InstanceGroup) -> Group {
-    let role = match group.spec.role {
+/// The role of a group; `None` if the spec has none, or one that kctl does not support.
+pub fn group_role(group: &InstanceGroup) -> Option<Role> {
+    match group.spec.role {
         Some(InstanceGroupRole::ControlPlane) => Some(Role::ControlPlane),
         Some(InstanceGroupRole::Node) => Some(Role::Node),
         Some(InstanceGroupRole::Bastion) => Some(Role::Bastion),
         Some(InstanceGroupRole::ApiServer) | None => None,
-    };
+    }
+}
+
+fn fleet_group(group: &InstanceGroup) -> Group {
     Group {
         name: group.name().to_owned(),
-        role,
+        role: group_role(group),
         min: group.spec.min_size,
         max: group.spec.max_size,
     }

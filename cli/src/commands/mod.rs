@@ -17,6 +17,7 @@ mod observe;
 mod ownership;
 mod reference;
 mod render;
+mod rolling_update;
 mod secret;
 mod session;
 mod spec_log;
@@ -59,6 +60,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             DeleteWhat::Secret(what) => secret::delete_secret(what, &open().await?).await,
         },
         Command::Update(what) => update::run(what, &open().await?).await,
+        Command::RollingUpdate(what) => rolling_update::run(what, &open().await?).await,
         Command::Validate(what) => validate::run(what, &open().await?).await,
         Command::Lock(what) => match &what.what {
             LockWhat::Status(what) => lock::show_lock(what, &open().await?).await,

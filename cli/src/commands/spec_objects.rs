@@ -6,7 +6,7 @@ use crate::ui::Shell;
 use node::yaml::MAX_BYTES;
 use spec::api::{Cluster, InstanceGroup, Object, SSHCredential};
 use spec::read::{Document, Problem, ReadOptions, read_documents_with};
-use spec::validate::{ClusterInput, locate_problems, validate};
+use spec::validate::{ClusterInput, find_duplicates, locate_problems, validate};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -132,6 +132,10 @@ impl InputFiles {
         }
         if !problems.is_empty() {
             return Err(problems.into());
+        }
+        let duplicates = find_duplicates(&documents);
+        if !duplicates.is_empty() {
+            return Err(duplicates.into());
         }
         if documents.is_empty() {
             return Err(CommandError::usage_error(

@@ -82,6 +82,11 @@ impl StoreKeys {
         self.key_below("journal/creations.json")
     }
 
+    /// The record of a rolling update that has not ended.
+    pub fn rolling_update(&self) -> String {
+        self.key_below("rolling-update.json")
+    }
+
     pub fn lock(&self) -> String {
         self.key_below("lock")
     }

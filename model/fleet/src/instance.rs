@@ -40,6 +40,8 @@ pub struct Instance {
     pub private_dns_name: Option<String>,
     /// The launch template version that it was launched from.
     pub template: Option<TemplateVersion>,
+    /// True if a rolling update detached it from its Auto Scaling group, to terminate it once its replacement is Ready.
+    pub detached: bool,
 }
 
 impl Instance {

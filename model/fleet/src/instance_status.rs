@@ -150,6 +150,7 @@ mod tests {
                 max: 2,
                 template: None,
                 suspended: Vec::new(),
+                target_groups: Vec::new(),
             }],
             instances: vec![
                 instance("i-c", "control"),

@@ -19,6 +19,8 @@ pub struct ScalingGroup {
     pub template: Option<TemplateVersion>,
     /// Its suspended processes: `Launch`, ...
     pub suspended: Vec<String>,
+    /// ARNs of the target groups in which its instances are registered.
+    pub target_groups: Vec<String>,
 }
 
 impl ScalingGroup {

@@ -116,6 +116,7 @@ mod tests {
             max: 1,
             template: launches,
             suspended: Vec::new(),
+            target_groups: Vec::new(),
         }
     }
 

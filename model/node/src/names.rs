@@ -39,6 +39,11 @@ pub const STATE_STORE_TAG: &str = "kctl.dev/state-store";
 pub const ROUTE_TABLE_ROLE_TAG: &str = "kubernetes.io/kops/role";
 /// Tag with the instance group of an instance.
 pub const INSTANCE_GROUP_TAG: &str = "kops.k8s.io/instancegroup";
+/// Annotation of a Node that a rolling update is about to replace, with its progress as JSON. protokube withdraws the names of
+/// such a control plane.
+pub const ROLLING_UPDATE_ANNOTATION: &str = "kctl.dev/rolling-update";
+/// Tag of an instance that a rolling update detached from its Auto Scaling group.
+pub const DETACHED_TAG: &str = "kops.k8s.io/detached-from-asg";
 
 /// Address of a DNS name that no control plane has published yet (TEST-NET-3), as in kOps. Without a record, resolvers would cache
 /// that the name does not exist.

@@ -33,11 +33,6 @@ pub enum Action {
         /// The instance.
         instance: String,
     },
-    /// Let another member lead the etcd clusters that this instance leads.
-    MoveLeaders {
-        /// The instance.
-        instance: String,
-    },
     /// Ask the API to evict the pods.
     Evict {
         /// The instance.
@@ -61,6 +56,11 @@ pub enum Action {
     },
     /// Terminate the instance.
     Terminate {
+        /// The instance.
+        instance: String,
+    },
+    /// Complete the lifecycle hook for which the termination of the instance waits.
+    CompleteHook {
         /// The instance.
         instance: String,
     },
@@ -175,11 +175,23 @@ impl<'a> Deciding<'a> {
     /// Goes on with every instance whose Node is marked.
     fn continue_those_under_way(&mut self) {
         for instance in &self.observed.instances {
-            if let Some(mark) = instance.mark()
-                && instance.condition != Condition::Leaving
-            {
+            if instance.condition == Condition::Leaving {
+                self.complete_hook(instance);
+            } else if let Some(mark) = instance.mark() {
                 self.continue_with(instance, mark);
             }
+        }
+    }
+
+    /// Completes the hook of an instance that has nothing left to be drained. One that somebody else terminates, with pods
+    /// on it, keeps the time that the hook gives them.
+    fn complete_hook(&mut self, instance: &RollingInstance) {
+        let is_drained = instance.mark().is_some_and(|mark| mark.drained.is_some());
+        if instance.hook_waits
+            && (is_drained || instance.node.is_none() || self.settings.cloud_only)
+        {
+            let instance = instance.id.clone();
+            self.actions.push(Action::CompleteHook { instance });
         }
     }
 
@@ -194,13 +206,10 @@ impl<'a> Deciding<'a> {
             let instance = id();
             self.actions.push(Action::WithdrawTraffic { instance });
         }
-        if instance.leads_etcd {
-            self.actions.push(Action::MoveLeaders { instance: id() });
-        }
         let Some(drained) = mark.drained else {
             return self.drain(&instance.id, node, mark);
         };
-        if instance.traffic != Traffic::Withdrawn || instance.leads_etcd {
+        if instance.traffic != Traffic::Withdrawn {
             let text = "clients of the API to leave it".to_owned();
             self.waits.insert(id(), text);
         } else if self.observed.now - drained < self.settings.post_drain_delay {

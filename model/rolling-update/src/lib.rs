@@ -4,7 +4,9 @@
 
 mod decide;
 mod eviction;
+mod observe;
 mod observed;
+mod obstacles;
 mod quorum;
 mod record;
 mod settings;
@@ -12,9 +14,14 @@ mod stop;
 
 pub use decide::{Action, Decision, Progress, State, decide};
 pub use eviction::{Drain, Loss, NeverEvicted, drain_of, loss_of, never_evicted};
+pub use observe::{
+    ClusterState, EXCLUDE_LABEL, EXCLUDED_BY, GroupLimits, NEEDS_UPDATE_ANNOTATION, Selection,
+    TAINT, observe, pod_name,
+};
 pub use observed::{
     Condition, Mark, Observed, RollingGroup, RollingInstance, RollingNode, Traffic,
 };
+pub use obstacles::{Obstacle, find_obstacles};
 pub use quorum::{EtcdCluster, EtcdMember, Refusal, Survival, would_survive};
 pub use record::Record;
 pub use settings::{OnDrainTimeout, Settings, resolve_surge, resolve_unavailable};

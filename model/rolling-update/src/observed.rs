@@ -55,8 +55,8 @@ pub struct RollingInstance {
     pub node: Option<RollingNode>,
     /// Whether clients of the API are still sent to it; `Withdrawn` for instances that serve none.
     pub traffic: Traffic,
-    /// True if it leads an etcd cluster that has other members.
-    pub leads_etcd: bool,
+    /// True if its termination waits for the lifecycle hook of its group.
+    pub hook_waits: bool,
     /// When it was launched, in seconds since 1970.
     pub launched: i64,
 }

@@ -11,4 +11,8 @@ pub struct Record {
     pub operation: String,
     /// Problems that were there before it began: they do not stop it.
     pub known_problems: BTreeMap<String, String>,
+    /// With `--force`: instances that were launched before this time, in seconds since 1970, are replaced though they are
+    /// current.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced_before: Option<i64>,
 }

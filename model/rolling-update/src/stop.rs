@@ -28,6 +28,10 @@ pub enum Stop {
     },
     /// A problem that was not there before the rolling update lasted too long.
     Problem(String),
+    /// A change failed in a way that repeating does not mend.
+    Failed(String),
+    /// The operator interrupted it.
+    Interrupted,
     /// Etcd would not survive the loss of the next control plane, for too long.
     Etcd(String),
 }
@@ -64,6 +68,8 @@ impl fmt::Display for Stop {
                 write!(out, "group {group} did not launch a replacement in time")
             }
             Self::Problem(text) => write!(out, "a new problem lasts too long: {text}"),
+            Self::Failed(text) => write!(out, "{text}"),
+            Self::Interrupted => write!(out, "interrupted"),
             Self::Etcd(text) => write!(out, "no further control plane may go: {text}"),
         }
     }

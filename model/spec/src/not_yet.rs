@@ -40,15 +40,6 @@ pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
             "the EBS CSI driver and a StorageClass are not installed yet: install your own, or PersistentVolumeClaims stay Pending",
         ));
     }
-    let of_groups = groups
-        .iter()
-        .any(|group| group.spec.rolling_update.is_some());
-    if spec.rolling_update.is_some() || of_groups {
-        all.push(not_yet_item(
-            "rolling-updates",
-            "kctl has no rolling update yet: rollingUpdate has no effect",
-        ));
-    }
     let scaled = groups
         .iter()
         .filter(|group| group.spec.autoscale == Some(true));

@@ -157,6 +157,32 @@ pub fn validate_documents(documents: &[Document]) -> Vec<Problem> {
     problems
 }
 
+/// The clusters and instance groups that documents of one command define twice: the last one would win without a word. Groups of
+/// several clusters may share a name.
+pub fn find_duplicates(documents: &[Document]) -> Vec<Problem> {
+    let mut seen: BTreeMap<(&str, Option<&str>, &str), usize> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for document in documents {
+        let metadata = document.object.metadata();
+        let cluster = match document.object {
+            Object::Cluster(_) => None,
+            Object::InstanceGroup(_) => metadata.cluster(),
+            Object::SSHCredential(_) | Object::Keyset(_) => continue,
+        };
+        let kind = document.object.kind();
+        let count = seen.entry((kind, cluster, &metadata.name)).or_default();
+        *count += 1;
+        if *count == 2 {
+            let message = format!("{kind} {} is defined twice", metadata.name);
+            let problem = Problem::error("metadata.name", message);
+            let mut problem = problem.hint("rename one of them, or remove it");
+            document.locations.locate(&mut problem);
+            problems.push(problem);
+        }
+    }
+    problems
+}
+
 /// Gives findings their places in the documents that the objects were read from, which are those
 /// of one cluster.
 pub fn locate_problems(problems: &mut [Problem], documents: &[&Document]) {

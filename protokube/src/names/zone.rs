@@ -12,9 +12,12 @@ use aws_client::dns::{self, AddressRecord};
 use aws_client::ec2_query::Instance;
 use aws_client::store::Store;
 use engine::Failure;
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::ListParams;
 use kube::{Api, Client};
 use node::config::NodeConfig;
+use node::names::ROLLING_UPDATE_ANNOTATION;
 use node::report::Status;
 use node::yaml::read_as;
 use serde::Deserialize;
@@ -26,6 +29,9 @@ use tokio::sync::watch;
 
 /// Timeout of a request to the API server.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Label of Nodes that are control planes.
+const CONTROL_PLANE_LABEL: &str = "node-role.kubernetes.io/control-plane";
 
 /// Reads of an unchanged list between two reads of the zone.
 const LOOKS: u32 = 24;
@@ -137,8 +143,36 @@ impl ApiServers for ApiEndpoints {
         let slice = reply
             .context("the API server timed out on the list of ready API servers")?
             .context("could not read the list of ready API servers")?;
-        Ok(slice.as_ref().map(ready_endpoints))
+        let Some(slice) = slice else { return Ok(None) };
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let control_planes = ListParams::default().labels(CONTROL_PLANE_LABEL);
+        let reply = tokio::time::timeout(TIMEOUT, nodes.list(&control_planes)).await;
+        let nodes = reply
+            .context("the API server timed out on the list of control planes")?
+            .context("could not read the list of control planes")?;
+        Ok(Some(without_replaced(
+            ready_endpoints(&slice),
+            &nodes.items,
+        )))
     }
+}
+
+/// The addresses but those of control planes that a rolling update replaces, so that clients leave them before they end. All, if
+/// no other one is ready.
+fn without_replaced(ready: BTreeSet<Ipv4Addr>, control_planes: &[Node]) -> BTreeSet<Ipv4Addr> {
+    let is_replaced = |node: &&Node| {
+        let annotations = node.metadata.annotations.as_ref();
+        annotations.is_some_and(|all| all.contains_key(ROLLING_UPDATE_ANNOTATION))
+    };
+    let replaced: BTreeSet<Ipv4Addr> = control_planes
+        .iter()
+        .filter(is_replaced)
+        .flat_map(|node| node.status.iter().flat_map(|status| &status.addresses))
+        .flatten()
+        .filter_map(|address| address.address.parse().ok())
+        .collect();
+    let staying: BTreeSet<Ipv4Addr> = ready.difference(&replaced).copied().collect();
+    if staying.is_empty() { ready } else { staying }
 }
 
 /// The addresses of ready endpoints.
@@ -227,5 +261,36 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
             &descriptions.collect::<Vec<_>>().join(", "),
         );
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn node(address: &str, annotations: &Value) -> Node {
+        serde_json::from_value(json!({
+            "metadata": {"annotations": annotations},
+            "status": {"addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": "a"}]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn names_leave_a_control_plane_that_is_replaced_unless_it_is_the_only_one() {
+        let ready = |all: &[&str]| -> BTreeSet<Ipv4Addr> {
+            all.iter().map(|one| one.parse().unwrap()).collect()
+        };
+        let marked = json!({ROLLING_UPDATE_ANNOTATION: "{}"});
+        let nodes = [node("10.0.0.1", &marked), node("10.0.0.2", &json!({}))];
+        assert_eq!(
+            without_replaced(ready(&["10.0.0.1", "10.0.0.2"]), &nodes),
+            ready(&["10.0.0.2"])
+        );
+        assert_eq!(
+            without_replaced(ready(&["10.0.0.1"]), &nodes),
+            ready(&["10.0.0.1"])
+        );
     }
 }

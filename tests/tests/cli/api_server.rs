@@ -31,6 +31,7 @@ struct ServedObjects {
     failing: Option<u16>,
     nodes: Vec<Value>,
     pods: Vec<Value>,
+    budgets: Vec<Value>,
 }
 
 impl ApiServer {
@@ -56,7 +57,13 @@ impl ApiServer {
             failing: None,
             nodes,
             pods,
+            budgets: Vec::new(),
         };
+    }
+
+    /// The disruption budgets that it has from now on.
+    pub fn set_budgets(&self, budgets: Vec<Value>) {
+        self.says.lock().expect("its words").budgets = budgets;
     }
 
     /// From now on it fails.
@@ -161,7 +168,8 @@ fn answer_request(target: &str, says: &ServedObjects) -> (u16, Value) {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let (kind, items) = match path {
         "/api/v1/nodes" => ("NodeList", &says.nodes),
-        "/api/v1/namespaces/kube-system/pods" => ("PodList", &says.pods),
+        "/api/v1/namespaces/kube-system/pods" | "/api/v1/pods" => ("PodList", &says.pods),
+        "/apis/policy/v1/poddisruptionbudgets" => ("PodDisruptionBudgetList", &says.budgets),
         _ => return (404, failure_status(404, path)),
     };
     let mut fields = query.split('&');

@@ -10,15 +10,15 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 /// A cluster in AWS: one control plane, and workers in one zone. Its instances are pending.
-struct Cluster {
-    simulator: Simulator,
-    kctl: Kctl,
-    control_plane: String,
-    workers: Vec<String>,
+pub struct Cluster {
+    pub simulator: Simulator,
+    pub kctl: Kctl,
+    pub control_plane: String,
+    pub workers: Vec<String>,
 }
 
 impl Cluster {
-    fn new_cluster(workers: usize) -> Self {
+    pub fn new_cluster(workers: usize) -> Self {
         let simulator = Simulator::with_machines();
         let kctl = kctl_with_cloud(&simulator);
         let workers_wanted = workers.to_string();
@@ -50,7 +50,7 @@ impl Cluster {
     }
 
     /// Everything runs; each of these instances has written that.
-    fn report_boots(&self, consoles: &[(&str, String)]) {
+    pub fn report_boots(&self, consoles: &[(&str, String)]) {
         let all = self.workers.iter().chain([&self.control_plane]);
         let running: Map<String, Value> = all.map(|id| (id.clone(), json!("running"))).collect();
         let base64 = |text: &String| {
@@ -74,7 +74,7 @@ impl Cluster {
         read_keyset("kubernetes-ca", &self.simulator.run_python(REGION, &code)).expect("a keyset")
     }
 
-    fn start_api(&self) -> ApiServer {
+    pub fn start_api(&self) -> ApiServer {
         ApiServer::start_server(&self.cluster_authority(), &format!("api.internal.{NAME}"))
     }
 
@@ -86,7 +86,7 @@ impl Cluster {
         api.set_objects(nodes, self.control_plane_pods());
     }
 
-    fn control_plane_pods(&self) -> Vec<Value> {
+    pub fn control_plane_pods(&self) -> Vec<Value> {
         let part = |name: &str| {
             json!({
                 "metadata": {"name": format!("{name}-{}", self.control_plane), "labels": {"k8s-app": name}},
@@ -112,7 +112,7 @@ impl Cluster {
     }
 }
 
-fn node_object(id: &str, role: &str, ready: bool) -> Value {
+pub fn node_object(id: &str, role: &str, ready: bool) -> Value {
     let status = if ready { "True" } else { "False" };
     json!({
         "metadata": {"name": id, "labels": {format!("node-role.kubernetes.io/{role}"): ""}},

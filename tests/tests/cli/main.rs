@@ -23,6 +23,7 @@ mod operations;
 mod ownership;
 mod plans;
 mod render;
+mod rolling_update;
 mod scenario;
 mod secrets;
 #[allow(dead_code)] // The wire tests use all of it.

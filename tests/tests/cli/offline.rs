@@ -128,3 +128,28 @@ fn nobody_reading_is_no_failure() {
     let ran = kctl.wait_for_end(child);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
 }
+
+#[test]
+fn an_instance_group_that_is_defined_twice_is_refused_at_its_second_name() {
+    let kctl = Kctl::new();
+    let spec = kctl.run(&DRY_RUN).expect_success();
+    let is_nodes = |document: &&str| document.contains("name: nodes-eu-west-1a");
+    let nodes = spec.split("---\n").find(is_nodes).expect("a group");
+    let file = kctl.home_path("twice.yaml");
+    std::fs::write(&file, format!("{spec}---\n{nodes}")).expect("a file");
+    let store = format!("file://{}", kctl.home_path("store").display());
+    let path = file.display().to_string();
+    let ran = kctl.run(&["create", "-f", &path, "--state", &store]);
+    assert_eq!(ran.code, 2, "{}", ran.all_output());
+    let twice = "InstanceGroup nodes-eu-west-1a is defined twice";
+    assert!(ran.err.contains(twice), "{}", ran.err);
+    let second = spec.lines().count() + 1;
+    let place = ran.err.split("twice.yaml:").nth(1).expect("a place");
+    let line: usize = place
+        .split(':')
+        .next()
+        .and_then(|line| line.parse().ok())
+        .expect("a line");
+    assert!(line > second, "{line}: {}", ran.err);
+    assert!(!kctl.home_path("store").exists());
+}

@@ -53,8 +53,8 @@ fn what_was_meant_is_said() {
             &["1h is how long", "--admin=1h"],
         ),
         (
-            &["rolling-update", "cluster", "--yes"],
-            &["kctl does not replace instances yet", "not-yet.md"],
+            &["reconcile", "cluster", "--yes"],
+            &["in one", "`kctl rolling-update NAME --yes`"],
         ),
         (
             &["update", "--prune"],

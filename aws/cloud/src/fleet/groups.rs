@@ -48,6 +48,7 @@ pub(super) fn parse_group(raw: &AutoScalingGroup, newest: &Newest) -> Option<Sca
         suspended: suspended
             .filter_map(|one| one.process_name().map(ToOwned::to_owned))
             .collect(),
+        target_groups: raw.target_group_arns().to_vec(),
     })
 }
 

@@ -5,7 +5,7 @@ use aws_client::failure::Classify;
 use aws_sdk_ec2::types::{self as ec2, Filter};
 use engine::Failure;
 use fleet::{Instance, TemplateVersion};
-use node::names::INSTANCE_GROUP_TAG;
+use node::names::{DETACHED_TAG, INSTANCE_GROUP_TAG};
 use std::collections::BTreeMap;
 
 /// The most that AWS gives at once.
@@ -64,5 +64,6 @@ fn parse_instance(raw: &ec2::Instance) -> Option<Instance> {
         public_ip: text(raw.public_ip_address()),
         private_dns_name: text(raw.private_dns_name()),
         template: template.map(|(id, version)| TemplateVersion { id, version }),
+        detached: tags.contains_key(DETACHED_TAG),
     })
 }

@@ -103,7 +103,7 @@ pub fn print_next_steps(plan: &Plan<Cloud>, report: &Report, session: &Session<'
         } else {
             format!("{templates} instance groups")
         };
-        session.shell.hint(&format!("new instances of {groups} get the new launch template; running instances keep the old one until they are replaced: `kctl get instances` shows which (UPTODATE no), docs/not-yet.md#rolling-updates how"));
+        session.shell.hint(&format!("new instances of {groups} get the new launch template; running instances keep the old one until `kctl rolling-update` replaces them"));
     }
 }
 

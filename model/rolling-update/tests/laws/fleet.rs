@@ -176,7 +176,7 @@ impl Fleet {
             } else {
                 Traffic::Withdrawn
             },
-            leads_etcd: false,
+            hook_waits: false,
             launched: self.now,
         };
         let changes = self.now + takes;
@@ -340,15 +340,24 @@ impl Fleet {
                 let instance = self.instances.get_mut(instance).unwrap();
                 (instance.seen.traffic, instance.changes) = (Traffic::Draining, now + 30);
             }
-            Action::MoveLeaders { instance } => {
-                self.instances.get_mut(instance).unwrap().seen.leads_etcd = false;
-            }
             Action::Evict { pods, .. } => pods.iter().for_each(|pod| self.evict(pod)),
             Action::DeletePods { .. } => unreachable!("not in these laws"),
             Action::Terminate { instance } => {
                 let gone = now + 20 + self.lots.up_to(60) as i64;
                 let instance = self.instances.get_mut(instance).unwrap();
-                (instance.seen.condition, instance.changes) = (Condition::Leaving, gone);
+                instance.seen.condition = Condition::Leaving;
+                // Only members of a group have its hook, whose timeout is 300 s.
+                instance.seen.hook_waits = instance.seen.attached;
+                instance.changes = if instance.seen.attached {
+                    now + 300
+                } else {
+                    gone
+                };
+            }
+            Action::CompleteHook { instance } => {
+                let gone = now + 20 + self.lots.up_to(60) as i64;
+                let instance = self.instances.get_mut(instance).unwrap();
+                (instance.seen.hook_waits, instance.changes) = (false, gone);
             }
             Action::Release { node, uncordon } => {
                 let node = self.node(node);

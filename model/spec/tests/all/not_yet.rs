@@ -26,10 +26,7 @@ fn what_a_spec_asks_for_is_told_and_what_it_declines_is_not() {
         groups[2].spec.autoscale = Some(true);
     });
     let warnings = not_yet(&expanded.cluster, &expanded.groups);
-    assert_eq!(
-        documented_topics(&warnings),
-        ["backups", "rolling-updates", "autoscaling"]
-    );
+    assert_eq!(documented_topics(&warnings), ["backups", "autoscaling"]);
     assert!(
         warnings[2].message.contains("nodes-eu-west-1a"),
         "{warnings:?}"

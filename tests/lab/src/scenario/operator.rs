@@ -1,11 +1,15 @@
 //! AWS calls, kctl and other programs in the operator's network.
 
 use super::Lab;
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::operator;
+use crate::process::Process;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Bucket of the state store.
 const BUCKET: &str = "kctl-lab-store";
@@ -57,6 +61,32 @@ impl Lab {
 
     /// Runs kctl with that store and returns its output. `KCTL_BIN` names the program.
     pub fn run_kctl(&self, words: &[&str]) -> Result<String> {
+        output_of(
+            &mut self.kctl_command(words)?,
+            &format!("kctl {}", words.join(" ")),
+        )
+    }
+
+    /// Runs kctl like [`Self::run_kctl`] and kills it with -9 after that time. False if it had ended before.
+    pub fn kill_kctl(&self, words: &[&str], after: Duration) -> Result<bool> {
+        let mut command = self.kctl_command(words)?;
+        let quiet = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = quiet.spawn().context("starting kctl")?;
+        Ledger::open(&self.place)
+            .context("opening the ledger")?
+            .record(&LedgerEntry::Process(Process::from_pid(child.id())?))?;
+        sleep(after);
+        let ended = child.try_wait().context("looking at kctl")?.is_some();
+        // The error of a process that has just ended is that it cannot be killed.
+        let _ = child.kill();
+        child.wait().context("waiting for kctl")?;
+        Ok(!ended)
+    }
+
+    fn kctl_command(&self, words: &[&str]) -> Result<Command> {
         let mut all = vec![kctl_program()?.display().to_string()];
         all.extend(words.iter().map(|&word| word.to_owned()));
         let mut command = self.operator_command(&all)?;
@@ -64,7 +94,7 @@ impl Lab {
         if let Some(assets) = assets_folder()? {
             command.env("KCTL_ASSETS", assets);
         }
-        output_of(&mut command, &format!("kctl {}", words.join(" ")))
+        Ok(command)
     }
 
     /// Runs a program in the operator's network and returns its output.

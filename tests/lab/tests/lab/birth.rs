@@ -98,7 +98,7 @@ fn run_cluster_life(test: &str, name: &str, dns: &str) -> Result<()> {
 const QUOTA: &str = "67108864";
 
 /// Creates the cluster with the smallest etcd volumes that EC2 has.
-fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
+pub fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
     let env = "spec.etcdClusters[0].manager.env[0]";
     let words = [
         "--control-plane-zones=us-east-1a,us-east-1b,us-east-1c".to_owned(),

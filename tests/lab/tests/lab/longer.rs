@@ -3,9 +3,10 @@
 
 mod figures;
 mod renewals;
+mod rolled;
 mod zone;
 
-use super::run_steps;
+use super::{run_steps, start_lab};
 use anyhow::Result;
 
 #[test]
@@ -28,6 +29,17 @@ fn kubelets_renew_their_certificates() -> Result<()> {
 #[ignore = "four minutes: make soak"]
 fn names_and_routes_follow_machines() -> Result<()> {
     run_steps("names_and_routes_follow_machines", "t-zone", &zone::STEPS)
+}
+
+#[test]
+#[ignore = "ten minutes: make soak"]
+fn a_rolling_update_replaces_every_instance() -> Result<()> {
+    let test = "a_rolling_update_replaces_every_instance";
+    let Some(mut lab) = start_lab(test, "t-rolled", 8)? else {
+        return Ok(());
+    };
+    rolled::run(&mut lab)?;
+    lab.take_down()
 }
 
 #[test]

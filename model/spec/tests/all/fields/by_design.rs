@@ -6,7 +6,7 @@ const DNSMASQ: &str = "kube-dns had it, with dnsmasq; CoreDNS has neither in kOp
 const BACKUPS: &str = "not yet: nothing takes snapshots of etcd";
 const ETCD_MANAGER: &str = "etcd-manager's own; there is no etcd-manager";
 const NAMED: &str = "others refer to it by this name: changing it alone is an error";
-const ROLLING: &str = "not yet: nothing replaces instances one by one";
+const ROLLING: &str = "limits of `kctl rolling-update`, which reads them from the spec: nothing is rendered from them";
 const STORE: &str = "validation takes only the place below configBase";
 
 /// Kind, path (everything below it too), reason.

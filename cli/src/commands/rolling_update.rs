@@ -1,0 +1,81 @@
+//! `kctl rolling-update`: shows which instances are out of date and what would stop their replacement; with `--yes`, replaces
+//! them. The rules are in the crate `rolling-update`.
+
+mod actions;
+mod names;
+mod preview;
+mod replace;
+mod select;
+mod traffic;
+mod watch;
+
+use super::apply_plan::with_lock;
+use super::session::Session;
+use crate::args::{DrainTimeoutAction, RollingUpdate};
+use crate::error::{CommandError, ErrorKind, Outcome};
+use rolling_update::{OnDrainTimeout, Settings, find_obstacles};
+use std::time::Duration;
+use watch::Watch;
+
+/// The command's name in the log of operations and for the lock.
+const COMMAND: &str = "rolling-update";
+
+/// Runs the command.
+pub async fn run(args: &RollingUpdate, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    if let Some(word) = args.target.unexpected_word() {
+        return Err(CommandError::usage_error(
+            format!("one word too many: {word:?}"),
+            "kctl rolling-update [cluster] [NAME]",
+        ));
+    }
+    let name = session.cluster_name(args.target.cluster()).await?;
+    let settings = resolve_settings(args);
+    let mut watch = Watch::open(&name, args, session).await?;
+    for group in watch.reported_only() {
+        session.shell.note(&format!(
+            "instance group {group} is left out: its rollingUpdate.drainAndTerminate is false"
+        ));
+    }
+    let view = watch.observe().await?;
+    let budgets = &view.objects.budgets;
+    let obstacles = find_obstacles(&view.observed, &view.objects.pods, budgets, &settings);
+    if !args.yes {
+        preview::print(&name, args, &view, &obstacles, session)?;
+        return Ok(Outcome::Fine);
+    }
+    preview::print_obstacles(&obstacles, session);
+    if obstacles.iter().any(|one| one.stops) {
+        return Err(CommandError::from_message(
+            ErrorKind::Precondition,
+            "pods that can never be evicted would stop the rolling update: nothing was changed",
+            "change their budgets, or pass --on-drain-timeout force, which deletes such pods after --drain-timeout",
+        ));
+    }
+    let keys = watch.inspector().cluster().state.keys.clone();
+    with_lock(
+        session,
+        &keys,
+        COMMAND,
+        args.lock_wait,
+        async |lock, interrupts| {
+            replace::replace_instances(&mut watch, &settings, lock, interrupts, args, session).await
+        },
+    )
+    .await
+}
+
+fn resolve_settings(args: &RollingUpdate) -> Settings {
+    let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    Settings {
+        parallelism: usize::try_from(args.parallelism).unwrap_or(usize::MAX),
+        drain_timeout: seconds(args.drain_timeout),
+        on_drain_timeout: match args.on_drain_timeout {
+            DrainTimeoutAction::Fail => OnDrainTimeout::Fail,
+            DrainTimeoutAction::Force => OnDrainTimeout::Force,
+            DrainTimeoutAction::Skip => OnDrainTimeout::Skip,
+        },
+        post_drain_delay: seconds(args.post_drain_delay),
+        validation_timeout: seconds(args.validation_timeout),
+        cloud_only: args.cloudonly,
+    }
+}

@@ -1,0 +1,310 @@
+//! Carries out the actions of a rolling update: on Nodes and pods through the API, on instances through AWS. Each can be
+//! repeated.
+
+use super::traffic::target_groups;
+use super::watch::View;
+use aws_cloud::CloudClients;
+use aws_cloud::fleet::{
+    complete_hook, deregister_target, detach_instance, register_target, terminate_instance,
+};
+use engine::{Class, Failure, error_chain};
+use fleet::InstanceStatus;
+use futures::stream::{self, StreamExt};
+use k8s_openapi::api::core::v1::{Node, Pod, Taint};
+use kube::api::{Api, DeleteParams, EvictParams, Patch, PatchParams};
+use node::names::{ROLLING_UPDATE_ANNOTATION, lifecycle_hook};
+use rolling_update::{Action, EXCLUDE_LABEL, EXCLUDED_BY, Mark, TAINT};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Evictions that are sent at the same time.
+const AT_ONCE: usize = 8;
+
+/// Why an action failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ActionError {
+    /// Trying again may help.
+    #[error("{0}")]
+    Passing(String),
+    /// Trying again does not help.
+    #[error("{0}")]
+    Final(String),
+}
+
+/// What actions are carried out with.
+pub struct Actions<'a> {
+    pub clients: &'a CloudClients,
+    /// `None` if only AWS is asked.
+    pub api: Option<&'a kube::Client>,
+    pub view: &'a View,
+}
+
+impl Actions<'_> {
+    /// Carries out an action. `blocked` gets the reason of every eviction that the API refuses for now, by pod.
+    pub async fn perform(
+        &self,
+        action: &Action,
+        blocked: &mut BTreeMap<String, String>,
+    ) -> Result<(), ActionError> {
+        match action {
+            Action::Taint { node } => self.change_node(node, add_taint).await,
+            Action::Cordon { instance, mark } => {
+                let node = self.node_name(instance)?;
+                let change = |node: &Node| cordon_patch(node, mark);
+                self.change_node(&node, change).await
+            }
+            Action::NoteDrained { instance, mark } => {
+                let node = self.node_name(instance)?;
+                let change = |_: &Node| mark_patch(mark);
+                self.change_node(&node, change).await
+            }
+            Action::Release { node, uncordon } => {
+                self.change_node(node, |node| release_patch(node, *uncordon))
+                    .await?;
+                self.restore_traffic(node).await
+            }
+            Action::Evict { pods, .. } => self.evict(pods, blocked).await,
+            Action::DeletePods { pods, .. } => self.delete_pods(pods).await,
+            Action::WithdrawTraffic { instance } => {
+                for target_group in target_groups(&self.view.fleet, self.status(instance)?) {
+                    let done = deregister_target(self.clients, target_group, instance).await;
+                    aws_result(done)?;
+                }
+                Ok(())
+            }
+            Action::Detach { instance } => {
+                let status = self.status(instance)?;
+                let Some(group) = &status.instance.scaling_group else {
+                    return Ok(());
+                };
+                aws_result(detach_instance(self.clients, group, instance).await)
+            }
+            Action::Terminate { instance } => {
+                let is_member = self.status(instance)?.instance.scaling_group.is_some();
+                aws_result(terminate_instance(self.clients, instance, is_member).await)
+            }
+            Action::CompleteHook { instance } => {
+                let status = self.status(instance)?;
+                let Some(group) = &status.instance.scaling_group else {
+                    return Ok(());
+                };
+                let hook = lifecycle_hook(status.group());
+                aws_result(complete_hook(self.clients, group, &hook, instance).await)
+            }
+        }
+    }
+
+    fn status(&self, instance: &str) -> Result<&InstanceStatus, ActionError> {
+        let mut all = self.view.fleet.instances.iter();
+        all.find(|one| one.instance.id == instance)
+            .ok_or_else(|| ActionError::Passing(format!("{instance} is not listed any more")))
+    }
+
+    fn node_name(&self, instance: &str) -> Result<String, ActionError> {
+        let node = self.status(instance)?.node.as_ref();
+        node.map(|node| node.name.clone())
+            .ok_or_else(|| ActionError::Passing(format!("{instance} has no Node any more")))
+    }
+
+    fn api(&self) -> Result<kube::Client, ActionError> {
+        let missing = || ActionError::Final("there is no connection to the API".to_owned());
+        self.api.cloned().ok_or_else(missing)
+    }
+
+    /// Changes a Node as it was a moment ago: a change of somebody else's meanwhile is a conflict, and not overwritten.
+    async fn change_node(
+        &self,
+        name: &str,
+        change: impl Fn(&Node) -> Value,
+    ) -> Result<(), ActionError> {
+        let nodes = Api::<Node>::all(self.api()?);
+        let Some(node) = nodes.get_opt(name).await.map_err(api_error)? else {
+            return Ok(());
+        };
+        let mut patch = change(&node);
+        merge(
+            &mut patch,
+            json!({"metadata": {"resourceVersion": node.metadata.resource_version}}),
+        );
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let patched = nodes.patch(name, &parameters, &patch).await;
+        patched.map(drop).map_err(api_error)
+    }
+
+    /// Registers the instance of a Node in its target groups again, if it was taken out.
+    async fn restore_traffic(&self, node: &str) -> Result<(), ActionError> {
+        let mut all = self.view.fleet.instances.iter();
+        let status = all.find(|one| one.node.as_ref().is_some_and(|own| own.name == node));
+        let Some(status) = status.filter(|one| one.instance.scaling_group.is_some()) else {
+            return Ok(());
+        };
+        for target_group in target_groups(&self.view.fleet, status) {
+            let done = register_target(self.clients, target_group, &status.instance.id).await;
+            aws_result(done)?;
+        }
+        Ok(())
+    }
+
+    /// Asks the API to evict pods. What a budget refuses is asked again later.
+    async fn evict(
+        &self,
+        pods: &[String],
+        blocked: &mut BTreeMap<String, String>,
+    ) -> Result<(), ActionError> {
+        let client = self.api()?;
+        let mut refusals = stream::iter(pods)
+            .map(|pod| evict_pod(client.clone(), pod))
+            .buffer_unordered(AT_ONCE);
+        while let Some(refused) = refusals.next().await {
+            if let Some((pod, why)) = refused? {
+                blocked.insert(pod, why);
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete_pods(&self, pods: &[String]) -> Result<(), ActionError> {
+        let client = self.api()?;
+        for pod in pods {
+            let (namespace, name) = split_name(pod);
+            let api = Api::<Pod>::namespaced(client.clone(), namespace);
+            match api.delete(name, &DeleteParams::default()).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                done => {
+                    done.map_err(api_error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The refusal of an eviction for now, with the pod; `None` if the pod leaves or is gone.
+async fn evict_pod(
+    client: kube::Client,
+    pod: &str,
+) -> Result<Option<(String, String)>, ActionError> {
+    let (namespace, name) = split_name(pod);
+    let api = Api::<Pod>::namespaced(client, namespace);
+    match api.evict(name, &EvictParams::default()).await {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        // 429: a budget does not allow it now, or is being computed. 500: several budgets select the pod.
+        Err(kube::Error::Api(status)) if [429, 500].contains(&status.code) => {
+            let causes = status.details.iter().flat_map(|details| &details.causes);
+            let causes: Vec<&str> = causes.map(|cause| cause.message.as_str()).collect();
+            let why = if causes.is_empty() {
+                status.message.clone()
+            } else {
+                causes.join("; ")
+            };
+            Ok(Some((pod.to_owned(), why)))
+        }
+        Err(error) => Err(api_error(error)),
+    }
+}
+
+/// Namespace and name.
+fn split_name(pod: &str) -> (&str, &str) {
+    pod.split_once('/').unwrap_or(("", pod))
+}
+
+fn add_taint(node: &Node) -> Value {
+    let mut taints = other_taints(node);
+    taints.push(Taint {
+        effect: "PreferNoSchedule".to_owned(),
+        key: TAINT.to_owned(),
+        ..Taint::default()
+    });
+    json!({"spec": {"taints": taints}})
+}
+
+/// The taints of a Node but the one of rolling updates.
+fn other_taints(node: &Node) -> Vec<Taint> {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone());
+    let mut taints = taints.unwrap_or_default();
+    taints.retain(|taint| taint.key != TAINT);
+    taints
+}
+
+fn cordon_patch(node: &Node, mark: &Mark) -> Value {
+    let mut patch = mark_patch(mark);
+    merge(&mut patch, json!({"spec": {"unschedulable": true}}));
+    if label(node, EXCLUDE_LABEL).is_none() {
+        merge(
+            &mut patch,
+            json!({"metadata": {"labels": {EXCLUDE_LABEL: EXCLUDED_BY}}}),
+        );
+    }
+    patch
+}
+
+fn mark_patch(mark: &Mark) -> Value {
+    // A mark has only texts and numbers.
+    let text = serde_json::to_string(mark).unwrap_or_default();
+    json!({"metadata": {"annotations": {ROLLING_UPDATE_ANNOTATION: text}}})
+}
+
+fn release_patch(node: &Node, uncordon: bool) -> Value {
+    let mut patch = json!({
+        "metadata": {"annotations": {ROLLING_UPDATE_ANNOTATION: null}},
+        "spec": {"taints": other_taints(node)},
+    });
+    if label(node, EXCLUDE_LABEL).is_some_and(|value| value == EXCLUDED_BY) {
+        merge(
+            &mut patch,
+            json!({"metadata": {"labels": {EXCLUDE_LABEL: null}}}),
+        );
+    }
+    if uncordon {
+        merge(&mut patch, json!({"spec": {"unschedulable": null}}));
+    }
+    patch
+}
+
+fn label<'a>(node: &'a Node, key: &str) -> Option<&'a String> {
+    node.metadata.labels.as_ref()?.get(key)
+}
+
+/// Adds to a patch.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Object(Map::new())), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+/// A conflict, an API that does not answer and an overloaded one pass; a refusal does not.
+fn api_error(error: kube::Error) -> ActionError {
+    let text = error_chain(&error);
+    match error {
+        kube::Error::Api(status) if [400, 401, 403, 422].contains(&status.code) => {
+            ActionError::Final(text)
+        }
+        _ => ActionError::Passing(text),
+    }
+}
+
+/// What is gone needs no change. Auto Scaling answers `ValidationError` also for an instance that it has ended meanwhile ("No
+/// managed instance found") and for a hook that is complete ("No active Lifecycle Action found"): the next observation shows it.
+fn aws_result(done: Result<(), Failure>) -> Result<(), ActionError> {
+    match done {
+        Ok(()) => Ok(()),
+        Err(failure) => match failure.class {
+            Class::Gone => Ok(()),
+            Class::Invalid if failure.code == "ValidationError" => {
+                Err(ActionError::Passing(failure.to_string()))
+            }
+            Class::Denied | Class::Quota | Class::Invalid => {
+                Err(ActionError::Final(failure.to_string()))
+            }
+            Class::Throttled | Class::NotYet | Class::Exists | Class::Blocked | Class::Unknown => {
+                Err(ActionError::Passing(failure.to_string()))
+            }
+        },
+    }
+}

@@ -1,0 +1,332 @@
+//! Replaces instances: observes, decides, acts, until nothing is left or something stops it. What is remembered between two
+//! processes is on the Nodes and in the record in the state store.
+
+use super::actions::{ActionError, Actions};
+use super::watch::{View, Watch};
+use super::{COMMAND, preview};
+use crate::args::{ReportFormat, RollingUpdate};
+use crate::commands::session::Session;
+use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
+use crate::interrupt::Interrupts;
+use crate::state::{ClusterLock, Operation, StoreKeys, store_error};
+use crate::ui::rolling_progress::RollingProgress;
+use aws_client::store::Expect;
+use rolling_update::{Action, Decision, Observed, Progress, Record, Settings, State, Stop, decide};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use time::OffsetDateTime;
+use tokio::time::sleep;
+
+/// Least time between two observations.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// An observation that takes long is repeated after this many times its duration.
+const REST: u32 = 2;
+
+/// Replaces the outdated instances under the lock.
+pub async fn replace_instances(
+    watch: &mut Watch<'_>,
+    settings: &Settings,
+    lock: &ClusterLock,
+    interrupts: &Interrupts,
+    args: &RollingUpdate,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    let keys = watch.inspector().cluster().state.keys.clone();
+    let view = watch.observe().await?;
+    let record = begin_record(&view, &keys, args, session).await?;
+    watch.force_before(record.forced_before);
+    interrupts.start_applying();
+    let begun = Instant::now();
+    let mut operation = Operation::begin(&keys, COMMAND, None, OffsetDateTime::now_utc());
+    operation.write(&session.store).await?;
+    let mut roll = Roll {
+        watch,
+        settings,
+        lock,
+        interrupts,
+        record,
+        progress: Progress::default(),
+        shown: RollingProgress::new(session.shell),
+        failed: BTreeMap::new(),
+        lost: None,
+    };
+    let ended = roll.run().await;
+    roll.shown.finish();
+    let replaced = roll.shown.replaced();
+    let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let stop = ended?;
+    if lock.is_lost() {
+        return Err(CommandError::from_message(
+            ErrorKind::Precondition,
+            "the lock was lost: nothing further was started",
+            format!(
+                "repeat `{}`, which goes on where this ended",
+                command(&keys)
+            ),
+        ));
+    }
+    let outcome = match stop {
+        None => "done",
+        Some(Stop::Interrupted) => "interrupted",
+        Some(_) => "failed",
+    };
+    operation.end(outcome, took);
+    if let Err(error) = operation.write(&session.store).await {
+        session
+            .shell
+            .warning("the operation could not be written to the log");
+        session.shell.error(&error);
+    }
+    if stop.is_none() {
+        let key = keys.rolling_update();
+        let deleted = session.store.delete(&key, Expect::Any).await;
+        deleted.map_err(store_error)?;
+    }
+    report_end(stop.as_ref(), outcome, replaced, took, args, session)?;
+    match stop {
+        None => Ok(Outcome::Fine),
+        Some(stop) => Err(stop_error(&stop, replaced, &keys)),
+    }
+}
+
+/// Prints the end: a document for programs, or a line if everything was done.
+fn report_end(
+    stop: Option<&Stop>,
+    outcome: &str,
+    replaced: usize,
+    took_ms: u64,
+    args: &RollingUpdate,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    if args.output != ReportFormat::Table {
+        let document = json!({
+            "outcome": outcome,
+            "replaced": replaced,
+            "seconds": took_ms / 1000,
+            "reason": stop.map(ToString::to_string),
+        });
+        preview::print_document(&document, args.output, session)?;
+    }
+    if stop.is_none() {
+        session.shell.print_done(&match replaced {
+            0 => "every instance is up to date".to_owned(),
+            1 => "replaced 1 instance".to_owned(),
+            several => format!("replaced {several} instances"),
+        });
+    }
+    Ok(())
+}
+
+fn command(keys: &StoreKeys) -> String {
+    format!("kctl rolling-update {} --yes", keys.cluster())
+}
+
+/// The record of the rolling update that did not end, or of a new one, written before the first change.
+async fn begin_record(
+    view: &View,
+    keys: &StoreKeys,
+    args: &RollingUpdate,
+    session: &Session<'_>,
+) -> Result<Record, CommandError> {
+    let key = keys.rolling_update();
+    let found = session.store.get(&key).await.map_err(store_error)?;
+    let found = found.and_then(|object| serde_json::from_slice::<Record>(&object.bytes).ok());
+    if let Some(record) = found.filter(|record| record.forced_before.is_some() == args.force) {
+        session.shell.note(&format!(
+            "going on with the rolling update {}, which did not end",
+            record.operation
+        ));
+        return Ok(record);
+    }
+    let now = OffsetDateTime::now_utc();
+    let is_api = |key: &str| key.starts_with("API/");
+    let known = view.observed.problems.iter();
+    let known = known.filter(|(key, _)| !is_api(key));
+    let record = Record {
+        operation: format!("{}-{:x}", now.unix_timestamp(), std::process::id()),
+        known_problems: known
+            .map(|(key, text)| (key.clone(), text.clone()))
+            .collect(),
+        forced_before: args.force.then(|| now.unix_timestamp()),
+    };
+    let bytes = serde_json::to_vec_pretty(&record).or_failed(
+        "the record of the rolling update has no JSON form",
+        "report this: it is a defect of kctl",
+    )?;
+    let put = session.store.put(&key, bytes, Expect::Any);
+    put.await.map_err(store_error)?;
+    Ok(record)
+}
+
+struct Roll<'a, 'w> {
+    watch: &'a mut Watch<'w>,
+    settings: &'a Settings,
+    lock: &'a ClusterLock,
+    interrupts: &'a Interrupts,
+    record: Record,
+    progress: Progress,
+    shown: RollingProgress<'a>,
+    /// Actions that failed at their last attempt, with the reason.
+    failed: BTreeMap<String, String>,
+    /// Since when the cluster could not be observed.
+    lost: Option<Instant>,
+}
+
+impl Roll<'_, '_> {
+    /// Runs until the end; the reason if it stopped.
+    async fn run(&mut self) -> Result<Option<Stop>, CommandError> {
+        loop {
+            if self.lock.is_lost() {
+                return Ok(None);
+            }
+            let looked = Instant::now();
+            if let Some(mut view) = self.observe().await? {
+                if self.interrupts.is_stopping() {
+                    self.progress.stop(Stop::Interrupted);
+                }
+                view.observed.problems.extend(self.failed.clone());
+                let decision = decide(
+                    &view.observed,
+                    &self.record,
+                    self.settings,
+                    &mut self.progress,
+                );
+                let blocked = self.perform_all(&decision, &view).await;
+                self.show(&decision, &view.observed, &blocked);
+                match decision.state {
+                    State::Going => {}
+                    State::Done => return Ok(None),
+                    State::Stopped(stop) => return Ok(Some(stop)),
+                }
+            }
+            let rest = (looked.elapsed() * REST).max(INTERVAL);
+            sleep(rest).await;
+        }
+    }
+
+    /// The cluster as it is now; `None` if it could not be observed, which may last as long as any other problem.
+    async fn observe(&mut self) -> Result<Option<View>, CommandError> {
+        match self.watch.observe().await {
+            Ok(view) => {
+                self.lost = None;
+                Ok(Some(view))
+            }
+            Err(error) if error.kind == ErrorKind::Usage => Err(error),
+            Err(error) => {
+                let since = *self.lost.get_or_insert_with(Instant::now);
+                let limit = u64::try_from(self.settings.validation_timeout).unwrap_or_default();
+                if since.elapsed() >= Duration::from_secs(limit) || self.interrupts.is_stopping() {
+                    return Err(error);
+                }
+                self.shown.show_failure(&error);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Carries out the actions of a decision; returns the evictions that are refused for now, by pod.
+    async fn perform_all(&mut self, decision: &Decision, view: &View) -> BTreeMap<String, String> {
+        let mut blocked = BTreeMap::new();
+        let inspector = self.watch.inspector();
+        let actions = Actions {
+            clients: &inspector.cluster().clients,
+            api: inspector.api_client(),
+            view,
+        };
+        let mut failed = BTreeMap::new();
+        for action in &decision.actions {
+            if self.lock.is_lost() {
+                break;
+            }
+            match actions.perform(action, &mut blocked).await {
+                Ok(()) => self.shown.show_action(action, &view.observed),
+                Err(error @ ActionError::Passing(_)) => {
+                    failed.insert(format!("action/{}", subject(action)), error.to_string());
+                }
+                Err(error @ ActionError::Final(_)) => {
+                    let text = format!("{}: {error}", subject(action));
+                    self.progress.stop(Stop::Failed(text));
+                }
+            }
+        }
+        self.failed = failed;
+        blocked
+    }
+
+    fn show(
+        &mut self,
+        decision: &Decision,
+        observed: &Observed,
+        blocked: &BTreeMap<String, String>,
+    ) {
+        let mut waits = decision.waits.clone();
+        for action in &decision.actions {
+            if let Action::Evict { instance, pods } = action {
+                let refused = pods.iter().find_map(|pod| Some((pod, blocked.get(pod)?)));
+                if let Some((pod, why)) = refused {
+                    waits.insert(instance.clone(), format!("pod {pod} to leave: {why}"));
+                }
+            }
+        }
+        self.shown.show_waits(observed, &waits);
+    }
+}
+
+/// The instance or Node of an action.
+fn subject(action: &Action) -> &str {
+    match action {
+        Action::Taint { node } | Action::Release { node, .. } => node,
+        Action::Detach { instance }
+        | Action::Cordon { instance, .. }
+        | Action::WithdrawTraffic { instance }
+        | Action::Evict { instance, .. }
+        | Action::DeletePods { instance, .. }
+        | Action::NoteDrained { instance, .. }
+        | Action::Terminate { instance }
+        | Action::CompleteHook { instance } => instance,
+    }
+}
+
+fn stop_error(stop: &Stop, replaced: usize, keys: &StoreKeys) -> CommandError {
+    let kind = match stop {
+        Stop::Interrupted => ErrorKind::Interrupted,
+        _ => ErrorKind::Failed,
+    };
+    let hint = match stop {
+        Stop::DrainTimeout { .. } => {
+            "the instance is schedulable again. See what keeps the pods with `kubectl get poddisruptionbudgets --all-namespaces`, \
+             or pass --on-drain-timeout force or skip"
+                .to_owned()
+        }
+        Stop::NotReady { instance, .. } => format!(
+            "`kctl get instances {}` shows how far {instance} came and why; it is kept",
+            keys.cluster()
+        ),
+        Stop::NoCapacity { .. } => {
+            "change the instance type or the zones of the group, or its quota in AWS".to_owned()
+        }
+        Stop::Problem(_) | Stop::Etcd(_) => {
+            format!("`kctl validate {}` shows the cluster's problems", keys.cluster())
+        }
+        Stop::Failed(_) | Stop::Interrupted => String::new(),
+    };
+    let words = if replaced == 1 {
+        "1 instance was"
+    } else {
+        "instances were"
+    };
+    let count = if replaced == 1 {
+        String::new()
+    } else {
+        format!("{replaced} ")
+    };
+    let sentence = format!("the rolling update stopped: {stop}; {count}{words} replaced");
+    let next = format!("`{}` goes on where this ended", command(keys));
+    let mut error = CommandError::from_message(kind, sentence, next);
+    if !hint.is_empty() {
+        error.hints.insert(0, hint);
+    }
+    error
+}

@@ -1,0 +1,146 @@
+//! The preview of a rolling update: its groups, the instances that would be replaced, and why.
+
+use super::table;
+use fleet::{Fleet, role_name};
+use rolling_update::{Condition, Observed, Obstacle, RollingInstance};
+use serde::Serialize;
+
+/// What would be replaced.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preview {
+    pub groups: Vec<GroupRow>,
+    pub instances: Vec<InstanceRow>,
+    pub obstacles: Vec<ObstacleRow>,
+}
+
+/// An instance group, with the columns of `kops rolling-update`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupRow {
+    pub name: String,
+    pub role: &'static str,
+    /// Instances to be replaced.
+    pub need_update: usize,
+    /// Instances that are Ready.
+    pub ready: usize,
+    pub desired: usize,
+    pub max_surge: usize,
+    pub max_unavailable: usize,
+}
+
+/// An instance to be replaced.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceRow {
+    pub id: String,
+    pub group: String,
+    pub zone: String,
+    pub reason: String,
+}
+
+/// What would stop the rolling update, or what it would lose.
+#[derive(Debug, Serialize)]
+pub struct ObstacleRow {
+    pub stops: bool,
+    pub message: String,
+}
+
+impl Preview {
+    /// The preview of a rolling update of what is observed.
+    pub fn new(observed: &Observed, fleet: &Fleet, obstacles: &[Obstacle]) -> Self {
+        let outdated = observed.instances.iter().filter(|one| one.is_outdated());
+        let zone = |one: &RollingInstance| {
+            let mut all = fleet.instances.iter();
+            all.find(|status| status.instance.id == one.id)
+                .map(|status| status.instance.zone.clone())
+                .unwrap_or_default()
+        };
+        Self {
+            groups: groups(observed),
+            instances: outdated
+                .map(|one| InstanceRow {
+                    id: one.id.clone(),
+                    group: one.group.clone(),
+                    zone: zone(one),
+                    reason: one.outdated.clone().unwrap_or_default(),
+                })
+                .collect(),
+            obstacles: obstacles
+                .iter()
+                .map(|one| ObstacleRow {
+                    stops: one.stops,
+                    message: one.text.clone(),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn groups(observed: &Observed) -> Vec<GroupRow> {
+    let groups = observed.groups.iter();
+    groups
+        .map(|group| {
+            let own = || {
+                observed
+                    .instances
+                    .iter()
+                    .filter(|one| one.group == group.name)
+            };
+            GroupRow {
+                name: group.name.clone(),
+                role: role_name(Some(group.role)),
+                need_update: own().filter(|one| one.is_outdated()).count(),
+                ready: own()
+                    .filter(|one| one.condition == Condition::Ready)
+                    .count(),
+                desired: group.desired,
+                max_surge: group.max_surge,
+                max_unavailable: group.max_unavailable,
+            }
+        })
+        .collect()
+}
+
+/// The preview as tables.
+pub fn render(preview: &Preview) -> String {
+    let groups = preview.groups.iter().map(|group| {
+        let numbers = [
+            group.need_update,
+            group.ready,
+            group.desired,
+            group.max_surge,
+            group.max_unavailable,
+        ];
+        let mut row = vec![group.name.clone(), group.role.to_owned()];
+        row.extend(numbers.map(|number| number.to_string()));
+        row
+    });
+    let headers = [
+        "GROUP",
+        "ROLE",
+        "NEEDUPDATE",
+        "READY",
+        "DESIRED",
+        "MAXSURGE",
+        "MAXUNAVAILABLE",
+    ];
+    let mut text = table::render(&headers, &groups.collect::<Vec<_>>());
+    if preview.instances.is_empty() {
+        return text;
+    }
+    let instances = preview.instances.iter().map(|one| {
+        vec![
+            one.id.clone(),
+            one.group.clone(),
+            one.zone.clone(),
+            one.reason.clone(),
+        ]
+    });
+    text.push('\n');
+    text.push_str(&table::render(
+        &["INSTANCE", "GROUP", "ZONE", "REASON"],
+        &instances.collect::<Vec<_>>(),
+    ));
+    text
+}

@@ -1,0 +1,128 @@
+//! A rolling update of three control planes and two workers, under a client of the API and a deployment with a disruption budget.
+
+use super::super::cluster::{self, CLUSTER};
+use super::super::faults::crashes;
+use super::super::{birth, pods};
+use anyhow::{Context, Result, ensure};
+use lab::scenario::{Lab, Writer, longest_gap, number_from_environment, random_fraction};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A field of the spec that every instance gets only with a new launch.
+const SETTING: &str = "spec.kubelet.maxPods=77";
+
+/// Longest time in seconds after which kctl is killed: about that of one control plane's replacement.
+const LONGEST: f64 = 90.0;
+
+/// Pods of the deployment that the budget keeps.
+const KEPT: &str = "--min-available=5";
+
+/// From the creation of the cluster to its end.
+pub fn run(lab: &mut Lab) -> Result<()> {
+    lab.run_step("kctl makes a cluster", |lab| {
+        birth::make_cluster(lab, "none")
+    })?;
+    lab.run_step("five instances become Ready nodes", |lab| {
+        cluster::expect_ready(lab, 3)
+    })?;
+    lab.run_step("kctl says that it is healthy", cluster::expect_healthy)?;
+    lab.run_step("six pods run, five of which must stay", |lab| {
+        pods::run_pods(lab)?;
+        let budget = ["create", "poddisruptionbudget", "web", "--selector=app=web"];
+        lab.run_kubectl(&[&budget[..], &[KEPT]].concat()).map(drop)
+    })?;
+    lab.run_step("nothing is to be replaced", |lab| {
+        ensure!(outdated(lab)?.is_empty(), "{:?}", outdated(lab)?);
+        Ok(())
+    })?;
+    let writer = lab.run_step("writes begin", |lab| lab.start_writer("writes"))?;
+    lab.run_step("the spec changes, and the instances stay", |lab| {
+        lab.run_kctl(&["edit", "cluster", CLUSTER, "--set", SETTING])?;
+        lab.run_kctl(&["update", CLUSTER, "--yes"])?;
+        let outdated = outdated(lab)?;
+        ensure!(outdated == instances(lab)?, "{outdated:?}");
+        Ok(())
+    })?;
+    lab.run_step("kctl replaces every instance", |lab| {
+        replace_all(lab, &writer)
+    })?;
+    lab.run_step(
+        "pods reach each other and services",
+        pods::expect_connections,
+    )?;
+    lab.run_step("every acknowledged write is there", |lab| {
+        crashes::check_writes(lab, writer)
+    })
+}
+
+fn replace_all(lab: &mut Lab, writer: &Writer) -> Result<()> {
+    let old = instances(lab)?;
+    let begun = crashes::unix_time()?;
+    let kills = kill_repeatedly(lab)?;
+    let done = lab.run_kctl(&["rolling-update", CLUSTER, "--yes", "-o", "json"])?;
+    let ended = crashes::unix_time()?;
+    let done: Value = serde_json::from_str(&done)?;
+    ensure!(done["outcome"] == "done", "{done}");
+    let new = instances(lab)?;
+    ensure!(
+        new.len() == 5 && new.is_disjoint(&old),
+        "{old:?} became {new:?}"
+    );
+    ensure!(outdated(lab)?.is_empty(), "{:?}", outdated(lab)?);
+    cluster::expect_healthy(lab)?;
+    expect_clean_nodes(lab)?;
+    let gap = longest_gap(&writer.read_attempts()?, begun, ended);
+    eprintln!(
+        "       five instances were replaced in {:.1} s, with {kills} kills; the longest gap in writes: {gap:.1} s",
+        ended - begun
+    );
+    let plan = lab.run_kctl(&["update", CLUSTER])?;
+    ensure!(plan.contains("No changes."), "{plan}");
+    Ok(())
+}
+
+/// Kills kctl with -9 at random moments of the rolling update; the next run goes on. Returns how often it was killed.
+fn kill_repeatedly(lab: &Lab) -> Result<u64> {
+    let wanted = number_from_environment("KCTL_ROLL_KILLS")?.unwrap_or(3);
+    let seed = number_from_environment("KCTL_LAB_SEED")?.unwrap_or(1);
+    let mut kills = 0;
+    for position in 0..wanted {
+        let after = Duration::from_secs_f64(1.0 + LONGEST * random_fraction(seed, position));
+        kills += u64::from(lab.kill_kctl(&["rolling-update", CLUSTER, "--yes"], after)?);
+    }
+    Ok(kills)
+}
+
+/// No Node is cordoned, tainted or marked.
+fn expect_clean_nodes(lab: &Lab) -> Result<()> {
+    let nodes = lab.get_objects(&["nodes"])?;
+    let nodes = nodes["items"].as_array().context("nodes")?;
+    ensure!(nodes.len() == 5, "{} Nodes", nodes.len());
+    for node in nodes {
+        let text = node["spec"].to_string() + &node["metadata"]["annotations"].to_string();
+        for left in ["unschedulable", "scheduled-for-update", "rolling-update"] {
+            ensure!(!text.contains(left), "{node}");
+        }
+    }
+    Ok(())
+}
+
+/// The ids of all instances that are not being terminated.
+fn instances(lab: &Lab) -> Result<BTreeSet<String>> {
+    let all = [
+        cluster::control_planes(lab, 3)?,
+        cluster::worker_instances(lab)?,
+    ]
+    .concat();
+    Ok(all.into_iter().map(|one| one.id).collect())
+}
+
+/// The ids of the instances that a rolling update would replace.
+fn outdated(lab: &Lab) -> Result<BTreeSet<String>> {
+    let preview = lab.run_kctl(&["rolling-update", CLUSTER, "-o", "json"])?;
+    let preview: Value = serde_json::from_str(&preview)?;
+    let rows = preview["instances"].as_array().context("instances")?;
+    let id = |row: &Value| row["id"].as_str().map(str::to_owned).context("an id");
+    rows.iter().map(id).collect()
+}
