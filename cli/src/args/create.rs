@@ -80,6 +80,9 @@ pub struct CreateObjects {
     /// A file of Cluster, InstanceGroup and SSHCredential objects in YAML; `-` is stdin; repeatable
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
+    /// Accept known kOps fields that kctl does not act on, with a warning
+    #[arg(long)]
+    pub allow_unsupported: bool,
 }
 
 /// Whether instances are in public or in private subnets.
@@ -281,7 +284,7 @@ pub struct InstanceOptions {
     /// Tenancy of the workers
     #[arg(long, value_name = "TENANCY")]
     pub node_tenancy: Option<String>,
-    /// Image of every group: ami-..., OWNER/NAME or ssm:PATH [default: Ubuntu 24.04 of the channel]
+    /// Image of every group: ami-..., OWNER/NAME or ssm:PATH [default: Ubuntu 24.04]
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
     /// Image of the bastion
@@ -343,7 +346,7 @@ pub struct AccessOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Software")]
 pub struct SoftwareOptions {
-    /// Kubernetes version [default: the channel's]
+    /// Kubernetes version [default: the newest that this kctl knows]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<String>,
     /// flannel, kubenet, cni or external [default: flannel]
@@ -363,7 +366,7 @@ pub struct SoftwareOptions {
     /// Names of the etcd clusters [default: main,events]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub etcd_clusters: Vec<String>,
-    /// Channel that recommends versions and images [default: stable]
+    /// Stored in the spec for kOps; kctl has its own catalog of versions and images [default: stable]
     #[arg(long, value_name = "CHANNEL")]
     pub channel: Option<String>,
 }

@@ -25,6 +25,8 @@ pub fn dry_run(
     options: &GlobalOptions,
     shell: &Shell,
 ) -> Result<Outcome, CommandError> {
+    required_name(args, options)?;
+    read_ssh_key(args)?;
     let url = store_url(options, shell)?;
     let objects = spec_from_flags(args, options, &url, &made_up_facts(), shell)?;
     if args.network_id.is_some() || !args.subnets.is_empty() {
@@ -42,11 +44,24 @@ pub fn dry_run(
     Ok(Outcome::Fine)
 }
 
+/// The name of the new cluster, before anything else is looked at.
+fn required_name(args: &CreateCluster, options: &GlobalOptions) -> Result<String, CommandError> {
+    named_cluster(options, args.cluster.as_deref())?.ok_or_else(|| {
+        CommandError::usage_error(
+            "the cluster has no name",
+            "kctl create cluster NAME --zones ..., for example demo.example.com",
+        )
+    })
+}
+
+/// The file of `--ssh-public-key`.
+fn read_ssh_key(args: &CreateCluster) -> Result<Option<String>, CommandError> {
+    let file = args.access.ssh_public_key.as_deref();
+    file.map(read_text).transpose()
+}
+
 /// Fails if the store already has a cluster with that name.
 async fn check_is_new(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
-    if name.is_empty() {
-        return Ok(());
-    }
     let stored = session.store.get(&StoreKeys::new(name).config()).await;
     match stored.map_err(store_error)? {
         None => Ok(()),
@@ -67,13 +82,8 @@ pub async fn run(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     check_kops_only(&args.kops)?;
-    let name = named_cluster(options, args.cluster.as_deref())?.unwrap_or_default();
-    let ssh_key = args
-        .access
-        .ssh_public_key
-        .as_deref()
-        .map(read_text)
-        .transpose()?;
+    let name = required_name(args, options)?;
+    let ssh_key = read_ssh_key(args)?;
     check_is_new(&name, session).await?;
     let flags = create_options(args, name.clone(), &session.url);
     let wanted = wanted_facts(&flags);
@@ -123,7 +133,7 @@ fn spec_from_flags(
     shell: &Shell,
 ) -> Result<SpecObjects, CommandError> {
     check_kops_only(&args.kops)?;
-    let name = named_cluster(options, args.cluster.as_deref())?.unwrap_or_default();
+    let name = required_name(args, options)?;
     let made = create_cluster(&create_options(args, name, store_url), facts)?;
     made.warnings
         .iter()

@@ -38,8 +38,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
     match &cli.command {
         Command::Create(what) => match &what.what {
             None => {
-                store_objects::create_from_files(&what.objects.files, &cli.global, &open().await?)
-                    .await
+                store_objects::create_from_files(&what.objects, &cli.global, &open().await?).await
             }
             Some(CreateWhat::Cluster(what)) if what.dry_run => {
                 create_cluster::dry_run(what, &cli.global, shell)

@@ -63,9 +63,6 @@ pub fn run(args: &Render, shell: &Shell) -> Result<Outcome, CommandError> {
     let assembled = assemble_cluster(expanded, None, &keysets, &binaries, false)?;
     let files = rendered_files(&assembled, &facts)?;
     write_folder(&args.out, &files)?;
-    if facts.stand_in {
-        shell.warning("AWS was not asked: account, images and hosted zones are made up (--facts FILE gives real ones)");
-    }
     shell.note(&format!(
         "wrote {} files to {}",
         files.len(),
@@ -214,7 +211,7 @@ fn text_with_placeholders(text: &Text) -> String {
 
 fn readme_text(cluster: &str, stand_in: bool) -> String {
     let made_up = if stand_in {
-        "\nAWS was not asked: account, images, hosted zones and shared networks are made up.\n"
+        "\nNo AWS call was made: account, images, hosted zones and shared networks are placeholders.\n"
     } else {
         ""
     };

@@ -3,7 +3,7 @@
 use super::session::{Session, named_cluster};
 use super::spec_log;
 use super::spec_objects::{InputFiles, SpecObjects};
-use crate::args::{GlobalOptions, Replace};
+use crate::args::{CreateObjects, GlobalOptions, Replace};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{ClusterState, SpecChange, StoreKeys, cluster_names, store_error, write_object};
 use aws_client::store::Expect;
@@ -11,7 +11,6 @@ use spec::api::metadata::CLUSTER_LABEL;
 use spec::api::{Object, Resource, Spec};
 use spec::read::{Document, ReadOptions};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -26,18 +25,21 @@ pub struct StorePolicy {
 
 /// Stores new objects: `kctl create -f`.
 pub async fn create_from_files(
-    files: &[PathBuf],
+    args: &CreateObjects,
     options: &GlobalOptions,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    let texts = InputFiles::read(files)?;
+    let read = ReadOptions {
+        allow_unsupported: args.allow_unsupported,
+    };
+    let texts = InputFiles::read(&args.files)?;
     store_files(
         &texts,
         StorePolicy {
             create: true,
             replace: false,
         },
-        ReadOptions::default(),
+        read,
         options,
         session,
     )

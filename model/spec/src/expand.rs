@@ -92,9 +92,9 @@ pub fn expand(
     if facts.stand_in {
         findings.add_warning(
             "",
-            "AWS was not asked: account, images, machine types and hosted zones that are not among \
-             the facts are made up",
-            "do not apply this output; pass --facts FILE for real values",
+            "no AWS call was made: account, images, instance types and hosted zones that are not among \
+             the facts are placeholders",
+            "pass --facts FILE for real values",
         );
     }
     let context = Context {

@@ -120,7 +120,7 @@ fn attribute_problems<S: Spec>(
 pub fn validate_documents(documents: &[Document]) -> Vec<Problem> {
     let is_cluster = |document: &&Document| matches!(document.object, Object::Cluster(_));
     let alone = documents.iter().filter(is_cluster).count() == 1;
-    let mut problems = Vec::new();
+    let mut problems = find_duplicates(documents);
     for home in documents {
         let Object::Cluster(cluster) = &home.object else {
             continue;

@@ -16,8 +16,8 @@ use tempfile::TempDir;
 const STAYS: &str = "stop it with Ctrl-C";
 /// Said of what prints lines with `export` for the reader.
 const PRINTS: &str = "prints what to set";
-/// Said of what waits for machines, which do not boot in the simulator.
-const MACHINES: &str = "real machines";
+/// Said of what waits for instances to boot, which they do not in the simulator.
+const BOOTING: &str = "instances that boot";
 /// Said of what finds nothing to do, in the words that it has to say.
 const NOTHING: &str = "No changes.";
 
@@ -143,7 +143,7 @@ fn script_step(typed: &TypedCommand) -> String {
     if comment.contains(PRINTS) {
         return format!("set -- \"$({command})\"; eval \"$(echo \"$1\" | grep '^export ')\"");
     }
-    if comment.contains(MACHINES) {
+    if comment.contains(BOOTING) {
         // Without waiting: it finds that they are not there.
         let look = command.split(" --wait ").next().unwrap_or_default();
         return format!("{look} || [ $? = 3 ]");

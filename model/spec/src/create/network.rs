@@ -178,7 +178,8 @@ pub(super) fn assign_ranges(spec: &mut ClusterSpec, facts: &Facts, problems: &mu
     };
     let text = spec.network_cidr.clone().unwrap_or_default();
     let Ok(network) = text.parse() else {
-        refuse(format!("{text:?} is not an IPv4 range"));
+        let problem = Problem::error("--network-cidr", format!("{text:?} is not an IPv4 range"));
+        problems.push(problem.hint("write address and prefix length, for example 10.0.0.0/16"));
         return;
     };
     match plan_subnet_ranges(network, &spec.subnets) {

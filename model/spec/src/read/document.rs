@@ -90,9 +90,8 @@ fn read_envelope(root: &Node) -> Result<&'static str, Box<Problem>> {
         ),
         (Some(_), "kops.k8s.io/v1alpha3") => refuse_document(
             "apiVersion",
-            "kctl does not read this version of the spec yet, whose fields have other names"
-                .to_owned(),
-            &format!("take it as {API_VERSION}, which `kops get all -o yaml` writes"),
+            format!("kctl reads {API_VERSION} only; kops.k8s.io/v1alpha3 has other field names"),
+            "`kops get all -o yaml` writes v1alpha2",
         ),
         (Some(_), _) => {
             let message = format!("{} is not a version that kctl reads", quote_text(version));
@@ -216,8 +215,7 @@ fn unsupported_problem(found: &unsupported::Found, options: ReadOptions) -> Prob
         return Problem::warning(&found.path, format!("{message}; it is ignored"))
             .hint("remove it, so that the spec says what is done");
     }
-    Problem::error(&found.path, message)
-        .hint("remove it, or pass --allow-unsupported to go on without it")
+    Problem::error(&found.path, message).hint("remove it, or pass --allow-unsupported to ignore it")
 }
 
 /// Every key that is given twice in one mapping.

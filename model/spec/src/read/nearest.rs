@@ -68,7 +68,7 @@ pub fn hint<'a>(name: &str, known: &[&'a str]) -> String {
 /// The hint for a value that is not one of a few, which the message has named.
 pub fn choice_hint(value: &str, choices: &[&str]) -> String {
     nearest_name(value, choices.iter().copied()).map_or_else(
-        || "write one of them".to_owned(),
+        || "use one of these values".to_owned(),
         |near| format!("did you mean \"{near}\"?"),
     )
 }

@@ -67,7 +67,7 @@ fn check_members(
     }
     if count.is_multiple_of(2) {
         let message = format!(
-            "etcd cluster {} has {count} members: as many may fail as with {}",
+            "etcd cluster {} has {count} members, which tolerate no more failures than {}",
             cluster.name,
             count - 1
         );

@@ -1,10 +1,9 @@
 //! The groups: that there are enough, where they are and how large.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::api::instance_group::InstanceGroupSpec;
-use crate::api::{InstanceGroup, InstanceGroupRole, IntOrString, Spec, SubnetType};
-use crate::read::{ObjectRef, Problem, nearest};
+use crate::api::{InstanceGroup, InstanceGroupRole, IntOrString, SubnetType};
+use crate::read::{Problem, nearest};
 
 use super::ClusterInput;
 use super::text::{check_unique, is_id};
@@ -34,20 +33,6 @@ pub fn check_set(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
             "the cluster has no group of role Node: pods have nowhere to run",
         );
         problems.push(problem.hint("add an InstanceGroup with \"role: Node\""));
-    }
-    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    for group in input.instance_groups {
-        *names.entry(group.name()).or_default() += 1;
-    }
-    for (name, count) in names.into_iter().filter(|(_, count)| *count > 1) {
-        let mut problem = Problem::error("metadata.name", format!("{count} groups have this name"));
-        problem.object = Some(ObjectRef {
-            kind: InstanceGroupSpec::KIND.to_owned(),
-            name: name.to_owned(),
-            // Where the second one stands.
-            occurrence: 1,
-        });
-        problems.push(problem.hint("names of groups are unique in a cluster"));
     }
 }
 

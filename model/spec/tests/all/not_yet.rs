@@ -18,7 +18,6 @@ fn what_kops_does_unasked_and_nobody_does_here_is_told_of_every_cluster() {
 fn what_a_spec_asks_for_is_told_and_what_it_declines_is_not() {
     let expanded = expanded_with(|cluster, groups| {
         let spec = &mut cluster.spec;
-        spec.rolling_update = Some(serde_json::from_value(json!({"maxSurge": 1})).unwrap());
         let handler = json!({"enabled": false});
         spec.node_termination_handler = Some(serde_json::from_value(handler).unwrap());
         let cloud = json!({"awsEBSCSIDriver": {"enabled": false}});
@@ -28,15 +27,14 @@ fn what_a_spec_asks_for_is_told_and_what_it_declines_is_not() {
     let warnings = not_yet(&expanded.cluster, &expanded.groups);
     assert_eq!(documented_topics(&warnings), ["backups", "autoscaling"]);
     assert!(
-        warnings[2].message.contains("nodes-eu-west-1a"),
+        warnings[1].message.contains("nodes-eu-west-1a"),
         "{warnings:?}"
     );
 }
 
 #[test]
 fn each_is_a_line_and_a_heading_of_the_page() {
-    let expanded = expanded_with(|cluster, groups| {
-        cluster.spec.rolling_update = Some(serde_json::from_value(json!({})).unwrap());
+    let expanded = expanded_with(|_, groups| {
         groups[2].spec.autoscale = Some(true);
     });
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");

@@ -104,7 +104,7 @@ fn a_new_cluster_completed() {
 fn made_up_facts_are_marked() {
     let (cluster, groups) = read_objects(CUSTOM);
     let expanded = try_expand(&cluster, &groups, &offline_facts()).unwrap();
-    let marked = |warning: &Problem| warning.message.contains("AWS was not asked");
+    let marked = |warning: &Problem| warning.message.contains("no AWS call was made");
     assert!(expanded.warnings.iter().any(marked));
 }
 
