@@ -6,7 +6,17 @@ use std::fmt::Write;
 
 /// Every visible command, in the groups and the order in which they are shown.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Change", &["create", "edit", "replace", "update", "delete"]),
+    (
+        "Change",
+        &[
+            "create",
+            "edit",
+            "replace",
+            "update",
+            "rolling-update",
+            "delete",
+        ],
+    ),
     ("Look", &["get", "validate", "render", "lock"]),
     ("Use", &["export", "completion", "version"]),
 ];
@@ -35,7 +45,7 @@ fn command_groups(command: &clap::Command) -> String {
                 .find_subcommand(name)
                 .and_then(clap::Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(text, "  {name:<12}{about}");
+            let _ = writeln!(text, "  {name:<16}{about}");
         }
     }
     text

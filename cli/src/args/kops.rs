@@ -1,4 +1,4 @@
-//! Explains commands and options that kOps has and kctl does not. clap's suggestion of a similar word would mislead.
+//! Explains commands and options that kOps or kubectl has and kctl does not. clap's suggestion of a similar word would mislead.
 
 use crate::error::CommandError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -20,6 +20,17 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "kctl does not choose a new version for an existing cluster",
         "`kctl edit cluster NAME --set spec.kubernetesVersion=VERSION`, then `kctl update`",
     ),
+    (
+        "apply",
+        "kctl has no command that creates or replaces objects as needed",
+        "`kctl create -f FILE` or `kctl replace -f FILE --force`",
+    ),
+    ("nodes", NOT_KUBECTL, NODES),
+    ("node", NOT_KUBECTL, NODES),
+    ("pods", NOT_KUBECTL, PODS),
+    ("pod", NOT_KUBECTL, PODS),
+    ("instancegroup", NO_GROUP_FLAGS, GROUPS),
+    ("ig", NO_GROUP_FLAGS, GROUPS),
     ("promote", NO_ROTATION, KEYPAIRS),
     ("distrust", NO_ROTATION, KEYPAIRS),
     ("trust", NO_ROTATION, KEYPAIRS),
@@ -90,10 +101,15 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+const NOT_KUBECTL: &str = "kctl does not show objects of the Kubernetes API";
+const NODES: &str = "`kctl get instances`; `kubectl get nodes` for Node objects";
+const PODS: &str = "`kubectl get pods --all-namespaces`";
+const NO_GROUP_FLAGS: &str = "kctl does not make instance groups from flags";
+const GROUPS: &str = "write an InstanceGroup object and run `kctl create -f FILE`";
 const NO_ROTATION: &str = "kctl does not rotate keys yet";
 const KEYPAIRS: &str = "`kctl get keypairs` lists the key pairs and when they expire";
 
-/// The error for a command line that only kOps understands; `None` for any other mistake.
+/// The error for a command line that only kOps or kubectl understands; `None` for any other mistake.
 pub fn explain_kops_word(error: &clap::Error) -> Option<CommandError> {
     let (table, context) = match error.kind() {
         ErrorKind::InvalidSubcommand => (COMMANDS, ContextKind::InvalidSubcommand),
@@ -138,6 +154,11 @@ mod tests {
                 .filter_map(|command| explanation(&[*command, &[*name][..]].concat()));
             assert_eq!(answers.next(), Some(format!("{name}: {why}")));
         }
+        let nodes = format!("nodes: {NOT_KUBECTL}");
+        assert_eq!(explanation(&["get", "nodes"]), Some(nodes));
+        let group = format!("ig: {NO_GROUP_FLAGS}");
+        assert_eq!(explanation(&["create", "ig", "more"]), Some(group));
+        assert_eq!(explanation(&["get", "ig"]), None);
         assert_eq!(explanation(&["updat"]), None);
         assert_eq!(explanation(&["update", "--yess"]), None);
     }

@@ -15,7 +15,6 @@ use crate::ui::Shell;
 use cloud::facts::Facts;
 use node::yaml;
 use spec::api::Object;
-use spec::api::cluster::ClusterSpec;
 use spec::create::{CreateOptions, create_cluster, wanted_facts};
 use spec::read::{Document, ReadOptions, read_documents_with};
 
@@ -49,7 +48,7 @@ fn required_name(args: &CreateCluster, options: &GlobalOptions) -> Result<String
     named_cluster(options, args.cluster.as_deref())?.ok_or_else(|| {
         CommandError::usage_error(
             "the cluster has no name",
-            "kctl create cluster NAME --zones ..., for example demo.example.com",
+            "kctl create cluster NAME --zones ZONES, where NAME is for example demo.example.com",
         )
     })
 }
@@ -140,9 +139,6 @@ fn spec_from_flags(
         .for_each(|warning| shell.print_problem(warning));
     let mut cluster = made.cluster;
     apply_setters(&mut cluster, &args.setters)?;
-    open_access_warnings(&cluster.spec)
-        .iter()
-        .for_each(|warning| shell.warning(warning));
     let mut objects = SpecObjects::new(cluster.clone());
     let read = ReadOptions {
         allow_unsupported: args.allow_unsupported,
@@ -151,25 +147,8 @@ fn spec_from_flags(
     for group in made.groups {
         objects.put_document(&document_of(&Object::InstanceGroup(group), read)?);
     }
-    objects.check(shell)?;
+    objects.check_new(None, shell)?;
     Ok(objects)
-}
-
-/// Warnings about ports that are open to the internet, which is kOps' default.
-fn open_access_warnings(spec: &ClusterSpec) -> Vec<String> {
-    let everybody = |ranges: &[String]| {
-        let mut ranges = ranges.iter();
-        ranges.any(|range| ["0.0.0.0/0", "::/0"].contains(&range.as_str()))
-    };
-    let doors = [
-        ("the API", &spec.kubernetes_api_access, "--admin-access"),
-        ("port 22 (SSH)", &spec.ssh_access, "--ssh-access"),
-    ];
-    let open = doors.iter().filter(|(_, ranges, _)| everybody(ranges));
-    open.map(|(what, _, flag)| {
-        format!("{what} is open to the internet, as with kOps: restrict it with {flag}")
-    })
-    .collect()
 }
 
 /// The object written and read back as a document, so that flags are checked like files.

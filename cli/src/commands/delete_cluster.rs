@@ -311,7 +311,7 @@ async fn store_summary(
         Err(error) => return Err(store_error(error)),
     };
     Ok(format!(
-        "Then {} objects below {}/{} go: the spec, keys and certificates, and the log of operations{backups}.\n{kept}",
+        "Then {} objects below {}/{} will be deleted: the spec, keys and certificates, and the log of operations{backups}.\n{kept}",
         all.len(),
         session.url,
         keys.prefix()

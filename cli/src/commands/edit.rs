@@ -92,7 +92,8 @@ async fn edit_object<S: Spec + Default + Clone>(
     let mut object = stored.object.clone();
     apply_setters(&mut object, setters)?;
     let document = read_back(context, &wrap(&object))?;
-    merge_document(context, &document).check(context.session.shell)?;
+    let stored_cluster = &context.state.cluster.object;
+    merge_document(context, &document).check_new(Some(stored_cluster), context.session.shell)?;
     save_object(context, stored, &object).await
 }
 
@@ -198,10 +199,10 @@ fn check_document<S: Spec>(
             vec![Problem::error("metadata.name", "kind and name cannot change").hint(hint)],
         );
     };
-    (
-        Some(object),
-        merge_document(context, document).all_problems(),
-    )
+    let objects = merge_document(context, document);
+    let mut problems = objects.all_problems();
+    problems.extend(objects.new_open_access(Some(&context.state.cluster.object)));
+    (Some(object), problems)
 }
 
 fn merge_document(context: &EditContext<'_>, document: &Document) -> SpecObjects {

@@ -114,9 +114,7 @@ pub async fn show_secrets(args: &GetSecrets, session: &Session<'_>) -> Result<()
             session.shell.print_result(&lines.collect::<String>())
         }
         SecretFormat::Table if found.is_empty() => {
-            session
-                .shell
-                .note(&format!("{cluster} has no secrets of yours"));
+            session.shell.note(&format!("{cluster} has no secrets"));
             Ok(())
         }
         SecretFormat::Table => {

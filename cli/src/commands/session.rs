@@ -126,7 +126,7 @@ pub fn named_cluster(
     }
 }
 
-/// URL of the state store. Without an answer: among the user's data, which is said.
+/// URL of the state store. By default a folder among the user's data, with a warning.
 pub fn store_url(options: &GlobalOptions, shell: &Shell) -> Result<String, CommandError> {
     let given = options.state.clone().filter(|url| !url.is_empty());
     if let Some(url) =
@@ -141,6 +141,9 @@ pub fn store_url(options: &GlobalOptions, shell: &Shell) -> Result<String, Comma
         )
     })?;
     let url = format!("file://{}", dir.display());
-    shell.note(&format!("using {url}, for trying things: for a cluster that lasts give --state s3://BUCKET or set {}", env::STATE_STORE));
+    shell.warning(&format!(
+        "no state store is set; using {url}. Instances in AWS cannot read it: set {}=s3://BUCKET",
+        env::STATE_STORE
+    ));
     Ok(url)
 }

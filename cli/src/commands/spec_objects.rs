@@ -6,7 +6,9 @@ use crate::ui::Shell;
 use node::yaml::MAX_BYTES;
 use spec::api::{Cluster, InstanceGroup, Object, SSHCredential};
 use spec::read::{Document, Problem, ReadOptions, read_documents_with};
-use spec::validate::{ClusterInput, find_duplicates, locate_problems, validate};
+use spec::validate::{
+    ClusterInput, find_duplicates, locate_problems, open_access_warnings, validate,
+};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -91,6 +93,25 @@ impl SpecObjects {
     pub fn locate_problems(&self, problems: &mut [Problem]) {
         let documents: Vec<&Document> = self.documents.iter().collect();
         locate_problems(problems, &documents);
+    }
+
+    /// Warnings about access from the internet that the stored cluster does not allow yet.
+    pub fn new_open_access(&self, stored: Option<&Cluster>) -> Vec<Problem> {
+        let known = stored.map(open_access_warnings).unwrap_or_default();
+        let mut found = open_access_warnings(&self.cluster);
+        found.retain(|one| known.iter().all(|other| other.message != one.message));
+        self.locate_problems(&mut found);
+        found
+    }
+
+    /// As `check`, for objects that are about to be stored: also prints warnings about new access from the internet.
+    pub fn check_new(&self, stored: Option<&Cluster>, shell: &Shell) -> Result<(), CommandError> {
+        self.check(shell)?;
+        let warnings = self.new_open_access(stored);
+        warnings
+            .iter()
+            .for_each(|warning| shell.print_problem(warning));
+        Ok(())
     }
 
     /// Validates the objects: prints warnings, and fails with all errors.

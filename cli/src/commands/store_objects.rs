@@ -10,6 +10,7 @@ use aws_client::store::Expect;
 use spec::api::metadata::CLUSTER_LABEL;
 use spec::api::{Object, Resource, Spec};
 use spec::read::{Document, ReadOptions};
+use spec::validate::find_strays;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -78,6 +79,7 @@ async fn store_files(
 ) -> Result<Outcome, CommandError> {
     let documents = texts.read_objects(read)?;
     let existing = cluster_names(&session.store).await?;
+    check_cluster_labels(&documents, &existing)?;
     let by_cluster = by_cluster(documents, named_cluster(options, None)?.as_deref())?;
     let mut ready = Vec::new();
     for (name, documents) in by_cluster {
@@ -86,7 +88,8 @@ async fn store_files(
             false => None,
         };
         let objects = merge_documents(&name, state.as_ref(), &documents)?;
-        objects.check(session.shell)?;
+        let stored = state.as_ref().map(|state| &state.cluster.object);
+        objects.check_new(stored, session.shell)?;
         for document in &documents {
             check_policy(document, state.as_ref(), policy)?;
         }
@@ -104,6 +107,26 @@ async fn store_files(
         ));
     }
     Ok(Outcome::Fine)
+}
+
+/// Fails if a label names a cluster that is neither in the files nor in the store.
+fn check_cluster_labels(documents: &[Document], existing: &[String]) -> Result<(), CommandError> {
+    let in_files = documents
+        .iter()
+        .filter_map(|document| match &document.object {
+            Object::Cluster(cluster) => Some(cluster.name()),
+            _ => None,
+        });
+    let known: Vec<&str> = existing
+        .iter()
+        .map(String::as_str)
+        .chain(in_files)
+        .collect();
+    let strays = find_strays(documents, &known);
+    match strays.is_empty() {
+        true => Ok(()),
+        false => Err(strays.into()),
+    }
 }
 
 /// Groups documents by cluster: by their label, else the named cluster, else the only Cluster in the files.

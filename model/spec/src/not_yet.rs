@@ -1,21 +1,21 @@
-//! What a spec asks for, or kOps does by default, and kctl does not do yet. Every command that looks at a cluster warns of it, so that
-//! nobody relies on it. An entry leaves this file in the change that makes something act.
+//! Features that a spec asks for, or that kOps provides by default, and that kctl does not implement yet. `kctl update` and
+//! `kctl validate` warn about each. The change that implements a feature removes its entry here.
 
 use crate::api::{Cluster, InstanceGroup};
 use serde::Serialize;
 
-/// Where it is written what to do meanwhile.
+/// The page with a workaround for each feature.
 pub const PAGE: &str = "docs/not-yet.md";
 
-/// Something that nobody does yet.
+/// A feature that kctl does not implement yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotYet {
-    /// In a word; its heading on the page.
+    /// Its heading on the page, one word.
     pub topic: &'static str,
     pub message: String,
 }
 
-/// What a cluster goes without; of a spec as written or as completed.
+/// The features that a spec asks for without effect. Takes the spec as written or as completed.
 pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
     let spec = &cluster.spec;
     let mut all = vec![not_yet_item(

@@ -27,10 +27,13 @@ mod text;
 pub mod versions;
 mod volumes;
 
+use crate::api::metadata::CLUSTER_LABEL;
 use crate::api::{Cluster, InstanceGroup, Object, Resource, SSHCredential, Spec};
 use std::collections::BTreeMap;
 
-use crate::read::{Document, ObjectRef, Problem, first_of};
+use crate::read::{Document, ObjectRef, Problem, first_of, nearest};
+
+pub use access::open_access_warnings;
 
 /// The objects of one cluster, as the user wrote them.
 #[derive(Clone, Copy, Debug)]
@@ -118,9 +121,12 @@ fn attribute_problems<S: Spec>(
 /// Validates every cluster among documents with its groups and keys, findings placed. A group
 /// belongs to the cluster that its label names; without a label to the only cluster there is.
 pub fn validate_documents(documents: &[Document]) -> Vec<Problem> {
-    let is_cluster = |document: &&Document| matches!(document.object, Object::Cluster(_));
-    let alone = documents.iter().filter(is_cluster).count() == 1;
+    let clusters = cluster_names(documents);
+    let alone = clusters.len() == 1;
     let mut problems = find_duplicates(documents);
+    if clusters.len() > 1 {
+        problems.extend(find_strays(documents, &clusters));
+    }
     for home in documents {
         let Object::Cluster(cluster) = &home.object else {
             continue;
@@ -157,16 +163,18 @@ pub fn validate_documents(documents: &[Document]) -> Vec<Problem> {
     problems
 }
 
-/// The clusters and instance groups that documents of one command define twice: the last one would win without a word. Groups of
-/// several clusters may share a name.
+/// The clusters and instance groups that the documents of one command define twice, of which the last would win. Groups of several
+/// clusters may share a name. SSH keys are stored by their content, whatever their names.
 pub fn find_duplicates(documents: &[Document]) -> Vec<Problem> {
     let mut seen: BTreeMap<(&str, Option<&str>, &str), usize> = BTreeMap::new();
     let mut problems = Vec::new();
+    let clusters = cluster_names(documents);
+    let only = clusters.first().copied().filter(|_| clusters.len() == 1);
     for document in documents {
         let metadata = document.object.metadata();
         let cluster = match document.object {
             Object::Cluster(_) => None,
-            Object::InstanceGroup(_) => metadata.cluster(),
+            Object::InstanceGroup(_) => metadata.cluster().or(only),
             Object::SSHCredential(_) | Object::Keyset(_) => continue,
         };
         let kind = document.object.kind();
@@ -179,6 +187,44 @@ pub fn find_duplicates(documents: &[Document]) -> Vec<Problem> {
             document.locations.locate(&mut problem);
             problems.push(problem);
         }
+    }
+    problems
+}
+
+/// The names of the clusters that documents define.
+fn cluster_names(documents: &[Document]) -> Vec<&str> {
+    let clusters = documents
+        .iter()
+        .filter_map(|document| match &document.object {
+            Object::Cluster(cluster) => Some(cluster.name()),
+            _ => None,
+        });
+    clusters.collect()
+}
+
+/// The objects whose label names a cluster that is not among the known ones.
+pub fn find_strays(documents: &[Document], known: &[&str]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let belongs = |document: &&Document| !matches!(document.object, Object::Cluster(_));
+    for document in documents.iter().filter(belongs) {
+        let metadata = document.object.metadata();
+        let Some(stray) = metadata.cluster().filter(|name| !known.contains(name)) else {
+            continue;
+        };
+        let path = format!("metadata.labels[\"{CLUSTER_LABEL}\"]");
+        let message = format!("there is no cluster {stray}, neither in the files nor in the store");
+        let hint = nearest::nearest_name(stray, known.iter().copied()).map_or_else(
+            || "name a cluster that exists, or put its Cluster object into the files".to_owned(),
+            |near| format!("did you mean \"{near}\"?"),
+        );
+        let mut problem = Problem::error(path, message).hint(hint);
+        problem.object = Some(ObjectRef {
+            kind: document.object.kind().to_owned(),
+            name: metadata.name.clone(),
+            occurrence: 0,
+        });
+        document.locations.locate(&mut problem);
+        problems.push(problem);
     }
     problems
 }

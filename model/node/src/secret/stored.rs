@@ -62,8 +62,12 @@ fn check_encryption_config(secret: &Secret) -> Result<(), (String, &'static str)
         ))
     };
     // The parser's error would quote the text.
-    let Ok(config) = read_as::<Value>(secret.reveal()) else {
-        return wrong("it cannot be read as YAML");
+    let config = match read_as::<Value>(secret.reveal()) {
+        Ok(config) => config,
+        Err(serde_saphyr::Error::MultipleDocuments { .. }) => {
+            return wrong("it has several YAML documents");
+        }
+        Err(_) => return wrong("it cannot be read as YAML"),
     };
     let said = (
         text_field(&config, "apiVersion"),

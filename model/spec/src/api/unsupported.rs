@@ -1,7 +1,7 @@
-//! What kOps' spec can say and kctl does not act on: the one list of it.
+//! The fields of kOps' spec that kctl does not support, with the reason for each.
 //!
-//! A field leaves this list in the change that makes kctl act on it. What is not here and has a
-//! type is done; what has neither is a typo.
+//! The change that implements a field removes it from this list. A field that is not in the list is
+//! supported if it has a type in this folder, and is otherwise reported as unknown.
 
 use crate::read::node::{Content, Node, Scalar};
 use crate::read::path;
@@ -21,7 +21,7 @@ pub struct Unsupported {
     when: When,
     /// True if kOps itself no longer acts on it.
     removed: bool,
-    /// Why, and what to do instead where there is something.
+    /// What it is; after a semicolon, what to do instead. Of a removed field: why, or what to use instead.
     pub reason: &'static str,
 }
 
@@ -110,7 +110,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "storage classes, which need the EBS CSI driver addon",
+        "storage classes; they need the EBS CSI driver addon",
         &["spec.cloudConfig.manageStorageClasses"],
     ),
     unsupported_in_cluster(
@@ -140,7 +140,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "idle timeouts, which network load balancers do not have",
+        "idle timeouts; network load balancers have none",
         &["spec.topology.bastion.idleTimeoutSeconds"],
     ),
     unsupported_in_cluster(
@@ -150,13 +150,13 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "what kernels before 5.7 needed for VXLAN; no image that kctl supports has one",
+        "a workaround for VXLAN in kernels before 5.7; no image that kctl supports has one",
         &["spec.networking.flannel.disableTxChecksumOffloading"],
     ),
     unsupported_in_cluster(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
     unsupported_in_cluster(
         When::Set,
-        "values of etcd's environment from elsewhere; write the value",
+        "valueFrom in etcd's environment; write the value",
         &["spec.etcdClusters[].manager.env[].valueFrom"],
     ),
     unsupported_in_cluster(When::Set, "Karpenter", &["spec.karpenter"]),
@@ -192,7 +192,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     unsupported_in_cluster(When::Set, "NRI plugins", &["spec.containerd.nri"]),
     unsupported_in_cluster(
         When::Present,
-        "this network plugin; use cni: {} and install it with its own chart, or flannel or kubenet",
+        "this network plugin; use \"cni: {}\" and install it with its own chart, or use flannel or kubenet",
         &[
             "spec.networking.amazonvpc",
             "spec.networking.calico",
@@ -222,7 +222,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "etcd-manager, whose part protokube takes; it has no image",
+        "images of etcd-manager; protokube does its work",
         &["spec.etcdClusters[].manager.image"],
     ),
     unsupported_in_cluster(
@@ -344,7 +344,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     unsupported_in_group(When::Set, "warm pools", &["spec.warmPool"]),
     unsupported_in_group(
         When::Is("APIServer"),
-        "groups that run kube-apiserver alone",
+        "groups of role APIServer",
         &["spec.role"],
     ),
     unsupported_in_group(
@@ -358,7 +358,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     unsupported_in_group(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
     unsupported_in_group(
         When::Set,
-        "Spot blocks, which AWS has ended",
+        "Spot blocks; AWS has ended them",
         &["spec.spotDurationInMinutes"],
     ),
     unsupported_in_group(
@@ -381,7 +381,10 @@ impl Unsupported {
         if self.removed {
             return format!("kOps removed this: {}", self.reason);
         }
-        format!("kctl does not do this yet: {}", self.reason)
+        let (what, advice) = self
+            .reason
+            .split_at(self.reason.find(';').unwrap_or(self.reason.len()));
+        format!("kctl does not support {what} yet{advice}")
     }
 }
 

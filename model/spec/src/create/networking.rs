@@ -62,7 +62,7 @@ fn refusal_text(name: &str) -> String {
             format!("kctl does not install {name} yet")
         }
         "canal" | "classic" | "lyftvpc" | "romana" | "weave" => {
-            format!("kOps removed {name}: its makers gave it up")
+            format!("kOps removed {name}: the project is no longer maintained")
         }
         "gce" | "gcp" => format!("{name} is not for AWS"),
         _ => format!("there is no network plugin {name:?}"),

@@ -68,14 +68,14 @@ pub(super) fn complete_groups(
                 findings.add_group_error(
                     group,
                     "spec.role",
-                    "kctl does not do this yet: groups that run kube-apiserver alone",
-                    "use Master",
+                    "kctl does not support groups of role APIServer yet",
+                    "remove the group: API servers run in groups of role ControlPlane",
                 );
                 continue;
             }
             Some(role) => role,
             None => {
-                let hint = "set it to Master, Node or Bastion";
+                let hint = "set it to ControlPlane, Node or Bastion";
                 findings.add_group_error(group, "spec.role", "a group needs a role", hint);
                 continue;
             }
@@ -188,7 +188,7 @@ fn check_container_runtime(group: &InstanceGroup, findings: &mut Findings) {
         findings.add_group_error(
             group,
             "spec.containerd",
-            "kctl does not do this yet: a container runtime of one group's own",
+            "kctl does not support a container runtime of a group's own yet",
             "set version, packages and runc in the cluster's spec.containerd",
         );
     }

@@ -19,12 +19,8 @@ pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
 /// 0 for names too far apart, otherwise more for nearer ones.
 fn likeness(wanted: &str, candidate: &str) -> f64 {
     let length = wanted.chars().count().max(candidate.chars().count());
-    // Half of a short word or a third of a long one may be wrong.
-    let allowed = if length <= 4 {
-        length / 2
-    } else {
-        length.div_ceil(3)
-    };
+    // One letter of a short word or a third of a long one may be wrong.
+    let allowed = (length / 3).max(1);
     let edits = strsim::damerau_levenshtein(wanted, candidate);
     if edits <= allowed {
         return strsim::normalized_damerau_levenshtein(wanted, candidate)
@@ -100,6 +96,7 @@ mod tests {
     #[test]
     fn a_name_that_resembles_nothing_gets_the_list() {
         assert_eq!(nearest_name("banana", KNOWN), None);
+        assert_eq!(nearest_name("nope", ["ntp", "zone"]), None);
         assert_eq!(hint("banana", &["b", "a"]), "known here: a, b");
     }
 }

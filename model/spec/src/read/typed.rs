@@ -301,7 +301,7 @@ impl<'de> Deserializer<'de> for Typed<'_> {
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
-        _name: &'static str,
+        type_name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Refusal> {
@@ -313,8 +313,11 @@ impl<'de> Deserializer<'de> for Typed<'_> {
             .unwrap_or(text);
         let variant: StrDeserializer<'_, Refusal> = name.into_deserializer();
         visitor.visit_enum(variant).map_err(|_| {
-            let message = format!("{} is not one of {}", quote_text(text), variants.join(", "));
-            Refusal::new(&self.path, message, &nearest::choice_hint(text, variants))
+            let (message, hint) = match type_name {
+                "InstanceGroupRole" => unknown_role(text),
+                _ => unknown_choice(text, variants),
+            };
+            Refusal::new(&self.path, message, &hint)
         })
     }
 
@@ -333,6 +336,26 @@ impl<'de> Deserializer<'de> for Typed<'_> {
     serde::forward_to_deserialize_any! {
         i128 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
     }
+}
+
+/// Message and hint for a value that is not one of a few.
+fn unknown_choice(text: &str, choices: &[&str]) -> (String, String) {
+    let message = format!("{} is not one of {}", quote_text(text), choices.join(", "));
+    (message, nearest::choice_hint(text, choices))
+}
+
+/// Message and hint for an unknown role. Some roles have several spellings, of which only one is listed.
+fn unknown_role(text: &str) -> (String, String) {
+    let near = nearest::nearest_name(text, ["ControlPlane", "Master", "Node", "Bastion"]);
+    let hint = near.map_or_else(
+        || "workers have the role Node".to_owned(),
+        |near| format!("did you mean \"{near}\"?"),
+    );
+    let name = quote_text(text);
+    (
+        format!("{name} is not a role: ControlPlane, Node or Bastion"),
+        hint,
+    )
 }
 
 fn visit_integer<'de, V: Visitor<'de>>(

@@ -2,9 +2,11 @@
 
 use ipnet::IpNet;
 
+use crate::api::Cluster;
 use crate::api::cluster::ClusterSpec;
 use crate::read::Problem;
 
+use super::attribute_problems;
 use super::text::{is_dns_name, is_id};
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
@@ -40,4 +42,36 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             );
         }
     }
+}
+
+/// Warnings about ports that are open to the internet, which is kOps' default. Not part of `check`: only commands that store a new spec
+/// warn, so that plans of clusters that are open on purpose do not repeat it.
+pub fn open_access_warnings(cluster: &Cluster) -> Vec<Problem> {
+    let spec = &cluster.spec;
+    let access = [
+        (
+            "kubernetesApiAccess",
+            "the API",
+            &spec.kubernetes_api_access,
+            "--admin-access",
+        ),
+        (
+            "sshAccess",
+            "port 22 (SSH)",
+            &spec.ssh_access,
+            "--ssh-access",
+        ),
+    ];
+    let mut problems = Vec::new();
+    for (field, what, sources, flag) in access {
+        let anyone = |source: &String| ["0.0.0.0/0", "::/0"].contains(&source.as_str());
+        if let Some(index) = sources.iter().position(anyone) {
+            let message = format!("{what} is open to the internet, as with kOps");
+            let hint =
+                format!("list your own networks instead; option {flag} of `kctl create cluster`");
+            problems.push(Problem::warning(format!("spec.{field}[{index}]"), message).hint(hint));
+        }
+    }
+    attribute_problems(&mut problems, 0, cluster, 0);
+    problems
 }

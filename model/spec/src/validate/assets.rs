@@ -39,7 +39,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 fn check_repository(url: &str, problems: &mut Vec<Problem>) {
     let path = "spec.assets.fileRepository";
     if url.starts_with("s3://") {
-        let message = "kctl does not do this yet: files from a bucket by its own name";
+        let message = "kctl does not support s3:// URLs of files yet";
         let hint = "write the bucket's https URL, which the instances must be able to read without credentials";
         problems.push(Problem::error(path, message).hint(hint));
     } else if !url.starts_with("https://") && !url.starts_with("http://") {

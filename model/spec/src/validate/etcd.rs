@@ -38,12 +38,11 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         let listed = ["cilium", "leases"].contains(&cluster.name.as_str());
         if !NAMES.contains(&cluster.name.as_str()) && !listed {
             let message = format!(
-                "\"{}\" is not an etcd cluster that Kubernetes uses",
+                "unknown etcd cluster \"{}\"; kctl supports main and events",
                 cluster.name
             );
-            problems.push(
-                Problem::error(format!("{}.name", at(index)), message).hint("use main or events"),
-            );
+            let hint = nearest::hint(&cluster.name, &NAMES);
+            problems.push(Problem::error(format!("{}.name", at(index)), message).hint(hint));
         }
         check_members(&at(index), cluster, input, problems);
         check_backups(&at(index), cluster, problems);
@@ -124,7 +123,7 @@ fn check_one_member(
                 path,
                 format!("group {} has the role {role:?}", member.instance_group),
             );
-            problems.push(problem.hint("etcd runs in groups of role Master"));
+            problems.push(problem.hint("etcd runs in groups of role ControlPlane"));
         }
         None => {
             let names: Vec<&str> = input

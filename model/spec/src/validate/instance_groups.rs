@@ -10,22 +10,19 @@ use super::text::{check_unique, is_id};
 
 /// What only the whole set of groups shows.
 pub fn check_set(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
-    let has = |role| {
-        input
-            .instance_groups
-            .iter()
-            .any(|group| group.spec.role == Some(role))
-    };
+    let groups = input.instance_groups;
+    if groups.iter().any(|group| group.spec.role.is_none()) {
+        return; // That group is reported, and may be the one that seems to be missing.
+    }
+    let has = |role| groups.iter().any(|group| group.spec.role == Some(role));
     if !has(InstanceGroupRole::ControlPlane) {
         let problem = Problem::error(
             "",
-            "the cluster has no group of role Master: nothing would run its control plane",
+            "the cluster has no group of role ControlPlane: nothing would run its control plane",
         );
-        problems.push(
-            problem.hint(
-                "add an InstanceGroup with \"role: Master\" for each zone of the control plane",
-            ),
-        );
+        problems.push(problem.hint(
+            "add an InstanceGroup with \"role: ControlPlane\" for each zone of the control plane",
+        ));
     }
     if !has(InstanceGroupRole::Node) {
         let problem = Problem::warning(
@@ -50,7 +47,7 @@ pub fn check(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec
 fn check_role(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     if group.spec.role.is_none() {
         let problem = Problem::error("spec.role", "the group has no role");
-        problems.push(problem.hint("add \"role: Node\", Master or Bastion"));
+        problems.push(problem.hint("add \"role: Node\", ControlPlane or Bastion"));
     }
 }
 
@@ -58,7 +55,7 @@ fn check_role(group: &InstanceGroup, problems: &mut Vec<Problem>) {
 fn check_manager(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     let manager = group.spec.manager.as_deref();
     if let Some(other) = manager.filter(|manager| *manager != "CloudGroup") {
-        let message = format!("kctl does not do this yet: groups of {other}");
+        let message = format!("kctl does not support groups of {other} yet");
         let hint = "use CloudGroup, an Auto Scaling group with its minSize and maxSize, or leave the group out";
         problems.push(Problem::error("spec.manager", message).hint(hint));
     }
@@ -180,7 +177,7 @@ fn check_one_zone(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mu
         } else {
             "spec.zones"
         };
-        let hint = "make one group of role Master for each zone, and let each etcd member name the group of its zone";
+        let hint = "make one group of role ControlPlane for each zone, and let each etcd member name the group of its zone";
         problems.push(Problem::error(at, message).hint(hint));
     }
 }
@@ -211,9 +208,14 @@ fn check_control_plane(
     }
     let fewest = members.iter().min();
     if !without.is_empty() {
+        let clusters = if without.len() == 1 {
+            "cluster"
+        } else {
+            "clusters"
+        };
         let names = without.join(" and ");
         let message = format!(
-            "the group has no member of etcd cluster {names}, so its instances cannot work"
+            "no member of etcd {clusters} {names} names this group: its instances could not start their control plane"
         );
         let hint = format!(
             "add a member with \"instanceGroup: {}\" to spec.etcdClusters, or remove the group",
@@ -224,10 +226,10 @@ fn check_control_plane(
         && usize::try_from(max).is_ok_and(|max| max > *count)
     {
         let message = format!(
-            "{max} instances for {count} members of etcd cluster {name}: the others cannot work"
+            "up to {max} instances, but members of etcd cluster {name} for only {count}: an instance without a member cannot start its control plane"
         );
         problems.push(Problem::error("spec.maxSize", message).hint(format!(
-            "use {count}, or add members and volumes for the others"
+            "set maxSize to {count}, or add members to spec.etcdClusters"
         )));
     }
     let surge = group
@@ -241,6 +243,6 @@ fn check_control_plane(
             "spec.rollingUpdate.maxSurge",
             "an instance beyond the members of etcd has no volume",
         );
-        problems.push(problem.hint("use 0 for groups of role Master"));
+        problems.push(problem.hint("use 0 for groups of role ControlPlane"));
     }
 }

@@ -94,7 +94,7 @@ fn check_kubernetes(text: &str, problems: &mut Vec<Problem>) {
             format!("Kubernetes {version} is newer than this kctl knows"),
         );
         let newest = recommended_patch(NEWEST_MINOR).unwrap_or(&newest);
-        problems.push(problem.hint(format!("use {newest} or older, or a newer kctl")));
+        problems.push(problem.hint(format!("use {newest} or older, or upgrade kctl")));
     } else if minor < OLDEST_MINOR {
         let problem = Problem::error(
             path,
@@ -123,7 +123,7 @@ fn check_etcd(path: &str, text: &str, problems: &mut Vec<Problem>) {
         Some(version) if version.major == 3 && version.minor > NEWEST_ETCD_MINOR => {
             let message = format!("etcd {version} is newer than this kctl knows");
             problems.push(Problem::error(path, message).hint(format!(
-                "leave it out, use 3.{NEWEST_ETCD_MINOR} or older, or a newer kctl"
+                "leave it out, use 3.{NEWEST_ETCD_MINOR} or older, or upgrade kctl"
             )));
         }
         Some(version) if version.major != 3 || version.minor < 5 => {

@@ -12,7 +12,7 @@ use spec::expand::expand;
 use spec::read::{
     Document, Problem, ReadOptions, Severity, read_documents, read_documents_with, render_problems,
 };
-use spec::validate::{locate_problems, validate_documents};
+use spec::validate::{locate_problems, open_access_warnings, validate_documents};
 
 fn spec_files() -> Vec<PathBuf> {
     let folder = Path::new("tests/broken_specs");
@@ -45,12 +45,25 @@ fn findings_with(path: &Path, options: ReadOptions) -> Vec<Problem> {
     let noticed = documents.iter().flat_map(|one| one.warnings.clone());
     let mut problems: Vec<Problem> = noticed.collect();
     problems.extend(validate_documents(&documents));
+    problems.extend(access_warnings(&documents));
     if let Ok(facts) = std::fs::read_to_string(path.with_extension("facts"))
         && !problems.iter().any(Problem::is_error)
     {
         let facts: Facts = serde_saphyr::from_str(&facts).unwrap();
         problems.extend(expansion_findings(&documents, &facts));
     }
+    problems
+}
+
+/// What commands that store a spec add to the findings.
+fn access_warnings(documents: &[Document]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for document in documents {
+        if let Object::Cluster(cluster) = &document.object {
+            problems.extend(open_access_warnings(cluster));
+        }
+    }
+    locate_problems(&mut problems, &documents.iter().collect::<Vec<_>>());
     problems
 }
 

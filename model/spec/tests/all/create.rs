@@ -400,7 +400,7 @@ fn kops_expectations_hold() {
                 // It is refused by name; what is stored of it all the same is kOps'.
                 let refused = set.unwrap_err();
                 assert!(
-                    refused[0].message.contains("kctl does not do this yet"),
+                    refused[0].message.contains("kctl does not support"),
                     "{refused:?}"
                 );
                 cluster.spec.addons.push(AddonSpec {

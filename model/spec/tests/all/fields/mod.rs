@@ -159,7 +159,7 @@ impl SampleSpecs {
 fn has_effect(after: &Result<Value, String>, base: &SampleSpec) -> bool {
     match after {
         Ok(after) => *after != base.before,
-        Err(said) => said.contains("kctl does not do this yet"),
+        Err(said) => said.contains("kctl does not support"),
     }
 }
 
@@ -208,7 +208,7 @@ fn is_refused(kind: &str, leaf: &Leaf) -> bool {
         };
         let path = |problem: &str| problem.replace("[0]", "[]");
         problems.iter().any(|problem| {
-            let by_name = problem.message.starts_with("kctl does not do this yet")
+            let by_name = problem.message.starts_with("kctl does not support")
                 || problem.message.starts_with("kOps removed this");
             let at = path(&problem.path);
             let inside = leaf.path.strip_prefix(&at).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
