@@ -16,12 +16,14 @@ pub use cluster::{ClusterState, StoredObject, write_object};
 pub use journal::StoreJournal;
 pub use keysets::{load_keyset, mint_and_store, mint_keyset};
 pub use last_operation::LastOperation;
-pub use lock::{ClusterLock, LockOptions, LockState, ObservedLock, duration_words, lock_life};
+pub use lock::{
+    ClusterLock, LockOptions, LockState, ObservedLock, duration_words, lock_life, locked_error,
+};
 pub use operation::{Operation, StepResult, outdated_keys, user_at_host};
 pub use operations::{ListedOperation, OperationLog};
 pub use public_keys::PublicKeys;
 pub use spec_change::SpecChange;
-pub use store_keys::StoreKeys;
+pub use store_keys::{LockKind, StoreKeys};
 
 use crate::env;
 use crate::error::{CommandError, ErrorKind};

@@ -32,6 +32,9 @@ pub struct LockStatus {
     /// The cluster; instead of --name
     #[arg(value_name = "NAME")]
     pub cluster: Option<String>,
+    /// The lock of rolling updates instead of the one for changes
+    #[arg(long)]
+    pub rolling_update: bool,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ReportFormat,
@@ -49,6 +52,9 @@ pub struct LockRelease {
     /// The cluster; instead of --name
     #[arg(value_name = "NAME")]
     pub cluster: Option<String>,
+    /// The lock of rolling updates instead of the one for changes
+    #[arg(long)]
+    pub rolling_update: bool,
     /// Release it
     #[arg(short, long)]
     pub yes: bool,

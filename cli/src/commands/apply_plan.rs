@@ -6,8 +6,8 @@ use crate::error::{CommandError, ErrorKind};
 use crate::interrupt::Interrupts;
 use crate::plan_target::ClusterTarget;
 use crate::state::{
-    ClusterLock, LockOptions, Operation, StoreJournal, StoreKeys, lock_life, outdated_keys,
-    store_error,
+    ClusterLock, LockKind, LockOptions, Operation, StoreJournal, StoreKeys, lock_life,
+    outdated_keys, store_error,
 };
 use crate::ui::events::Events;
 use crate::ui::progress::{Progress, id_list, millis_text};
@@ -230,6 +230,7 @@ pub async fn with_lock<T>(
     let shell = session.shell;
     let terms = LockOptions {
         what: command,
+        kind: LockKind::of_command(command),
         life: lock_life()?,
         wait: wait.unwrap_or_default(),
     };

@@ -12,7 +12,8 @@ use crate::interrupt::Interrupts;
 use crate::kubeconfig;
 use crate::plan_target::ClusterTarget;
 use crate::state::{
-    ClusterLock, ClusterState, LastOperation, StoreJournal, StoreKeys, load_keyset, store_error,
+    ClusterLock, ClusterState, LastOperation, LockKind, LockState, ObservedLock, StoreJournal,
+    StoreKeys, load_keyset, locked_error, store_error,
 };
 use crate::ui::events::Events;
 use crate::ui::plan::{self, PlanView};
@@ -88,6 +89,7 @@ async fn plan_and_delete(
             "delete cluster",
             args.lock_wait,
             async |lock, interrupts| {
+                check_no_rolling_update(keys, session).await?;
                 let deletion = match deletion.state.is_current(&session.store).await? {
                     true => deletion,
                     false => self::read_cluster(name, session).await?,
@@ -336,7 +338,7 @@ async fn delete_from_store(
         .list(&keys.prefix(), None)
         .await
         .map_err(store_error)?;
-    let last = [keys.config(), keys.lock()];
+    let last = [keys.config(), keys.lock(LockKind::Changes)];
     let first: Vec<String> = entries
         .into_iter()
         .map(|entry| entry.key)
@@ -388,7 +390,22 @@ async fn unregister_cluster(
         keys,
         "delete cluster",
         args.lock_wait,
-        async |_, _| delete_from_store(name, keys, session).await,
+        async |_, _| {
+            check_no_rolling_update(keys, session).await?;
+            delete_from_store(name, keys, session).await
+        },
     )
     .await
+}
+
+/// Fails while instances are replaced: a rolling update stops when it notices the lock for changes, which may take minutes.
+async fn check_no_rolling_update(
+    keys: &StoreKeys,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let lock = ObservedLock::read(&session.store, keys, LockKind::RollingUpdate).await?;
+    match lock.filter(|lock| matches!(lock.state(), LockState::Alive(_))) {
+        None => Ok(()),
+        Some(lock) => Err(locked_error(&lock, keys, LockKind::RollingUpdate, "")),
+    }
 }

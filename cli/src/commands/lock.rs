@@ -3,7 +3,7 @@
 use super::session::Session;
 use crate::args::{LockRelease, LockStatus, ReportFormat};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
-use crate::state::{LockState, ObservedLock, StoreKeys, store_error};
+use crate::state::{LockKind, LockState, ObservedLock, StoreKeys, store_error};
 use crate::ui::lock as shown;
 use aws_client::store::{Expect, StoreError};
 use serde::Serialize;
@@ -61,7 +61,8 @@ impl<'a> LockDocument<'a> {
 
 /// Shows the lock: `kctl lock status`.
 pub async fn show_lock(args: &LockStatus, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    let (name, lock) = read_lock(args.cluster.as_deref(), session).await?;
+    let kind = selected_kind(args.rolling_update);
+    let (name, lock) = read_lock(args.cluster.as_deref(), kind, session).await?;
     let document = LockDocument::new(&name, lock.as_ref());
     let text = match args.output {
         ReportFormat::Table => {
@@ -87,7 +88,8 @@ pub async fn release_lock(
     args: &LockRelease,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    let (name, lock) = read_lock(args.cluster.as_deref(), session).await?;
+    let kind = selected_kind(args.rolling_update);
+    let (name, lock) = read_lock(args.cluster.as_deref(), kind, session).await?;
     let Some(lock) = lock else {
         session.shell.note(&format!("{name} is not locked"));
         return Ok(Outcome::Fine);
@@ -96,6 +98,7 @@ pub async fn release_lock(
     session
         .shell
         .print_result(&shown::lock_table(&name, Some(&lock), now))?;
+    let option = kind.option();
     let alive = matches!(lock.state(), LockState::Alive(_));
     if alive && !args.force {
         return Err(CommandError::from_message(
@@ -104,7 +107,7 @@ pub async fn release_lock(
             "wait until its holder is done, or until it expires: the next command takes it over then",
         )
         .with_hint(format!(
-            "if you know that its holder is dead: kctl lock release {name} --force --yes"
+            "if you know that its holder is dead: kctl lock release {name}{option} --force --yes"
         )));
     }
     let force = if alive { " --force" } else { "" };
@@ -113,13 +116,13 @@ pub async fn release_lock(
         return Err(CommandError::from_message(
             ErrorKind::Usage,
             format!("the lock of {name} was not released"),
-            format!("type yes, or: kctl lock release {name}{force} --yes"),
+            format!("type yes, or: kctl lock release {name}{option}{force} --yes"),
         ));
     }
     let expect = Expect::Version(lock.version);
     match session
         .store
-        .delete(&StoreKeys::new(&name).lock(), expect)
+        .delete(&StoreKeys::new(&name).lock(kind), expect)
         .await
     {
         Ok(()) => session
@@ -129,7 +132,7 @@ pub async fn release_lock(
             return Err(CommandError::from_message(
                 ErrorKind::Precondition,
                 format!("the lock of {name} was renewed or taken over while you looked at it"),
-                format!("look again: kctl lock status {name}"),
+                format!("look again: kctl lock status {name}{option}"),
             ));
         }
         Err(error) => return Err(store_error(error)),
@@ -140,13 +143,21 @@ pub async fn release_lock(
     Ok(Outcome::Fine)
 }
 
+fn selected_kind(rolling_update: bool) -> LockKind {
+    match rolling_update {
+        true => LockKind::RollingUpdate,
+        false => LockKind::Changes,
+    }
+}
+
 /// Reads the cluster's name and its lock. A lock may exist without a cluster: during or after a deletion.
 async fn read_lock(
     cluster: Option<&str>,
+    kind: LockKind,
     session: &Session<'_>,
 ) -> Result<(String, Option<ObservedLock>), CommandError> {
     let name = session.cluster_name(cluster).await?;
-    let lock = ObservedLock::read(&session.store, &StoreKeys::new(&name)).await?;
+    let lock = ObservedLock::read(&session.store, &StoreKeys::new(&name), kind).await?;
     if lock.is_none() {
         session.check_cluster_exists(&name).await?;
     }

@@ -2,6 +2,7 @@
 //! them. The rules are in the crate `rolling-update`.
 
 mod actions;
+mod changes;
 mod names;
 mod preview;
 mod replace;

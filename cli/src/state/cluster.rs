@@ -81,12 +81,11 @@ impl ClusterState {
         })
     }
 
-    /// True if the listing is still the same, apart from the lock and the log of operations.
+    /// True if the listing is still the same, apart from locks and records of operations.
     pub async fn is_current(&self, store: &Store) -> Result<bool, CommandError> {
         let (all, after) = (self.keys.prefix(), self.keys.before_listed());
         let now = store.list(&all, Some(&after)).await.map_err(store_error)?;
-        let (lock, log) = (self.keys.lock(), self.keys.operation_prefix());
-        let counts = |entry: &&Entry| entry.key != lock && !entry.key.starts_with(&log);
+        let counts = |entry: &&Entry| !self.keys.is_process_state(&entry.key);
         Ok(now
             .iter()
             .filter(counts)

@@ -1,4 +1,4 @@
-//! The object `lock`: only its holder changes the cluster. The holder renews it after a third of its lease. If a renewal is
+//! The locks of a cluster, each an object of the state store: only the holder of a lock makes the changes that it is for. The holder renews it after a third of its lease. If a renewal is
 //! late, the fence of the AWS clients stops all further writes. Other processes judge its age by the store's clock, fail while
 //! it is valid, and take it over by version once it has expired.
 
@@ -8,7 +8,7 @@ mod observed_lock;
 pub use holder::{LockHolder, duration_words, host_name};
 pub use observed_lock::{LockState, ObservedLock};
 
-use super::{StoreKeys, store_error};
+use super::{LockKind, StoreKeys, store_error};
 use crate::duration;
 use crate::env;
 use crate::error::{CommandError, ErrorKind};
@@ -38,6 +38,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub struct LockOptions<'a> {
     /// The command that the lock is for.
     pub what: &'a str,
+    pub kind: LockKind,
     pub life: Duration,
     /// How long to wait for another holder.
     pub wait: Duration,
@@ -88,6 +89,7 @@ pub struct ClusterLock {
     /// Not fenced: renewals must work after the fence is shut.
     store: Store,
     keys: StoreKeys,
+    kind: LockKind,
     fence: Fence,
     life: Duration,
     held: RefCell<(LockHolder, Version)>,
@@ -112,7 +114,7 @@ impl ClusterLock {
                     LockHolder::this_process(options.what, options.life),
                     fence::boot_clock_now(),
                 );
-                match put_holder(&unfenced, keys, &holder, expect).await {
+                match put_holder(&unfenced, &keys.lock(options.kind), &holder, expect).await {
                     Ok(version) => {
                         let until = sent.plus_duration(writable_time(options.life));
                         store.fence().allow_until(until);
@@ -120,6 +122,7 @@ impl ClusterLock {
                         return Ok(Self {
                             store: unfenced,
                             keys: keys.clone(),
+                            kind: options.kind,
                             fence: store.fence().clone(),
                             life: options.life,
                             held: RefCell::new((holder, version)),
@@ -130,7 +133,7 @@ impl ClusterLock {
                     Err(error) => return Err(store_error(error)),
                 }
             }
-            let Some(lock) = ObservedLock::read(&unfenced, keys).await? else {
+            let Some(lock) = ObservedLock::read(&unfenced, keys, options.kind).await? else {
                 next = Some((Expect::Absent, None));
                 continue;
             };
@@ -140,7 +143,11 @@ impl ClusterLock {
             }
             let time_left = options.wait.saturating_sub(begun.elapsed());
             if time_left.is_zero() {
-                return Err(locked_error(&lock, keys, options));
+                let waited = match options.wait.is_zero() {
+                    true => String::new(),
+                    false => format!(", still after {}", duration_words(options.wait)),
+                };
+                return Err(locked_error(&lock, keys, options.kind, &waited));
             }
             let known = |holder: &LockHolder| {
                 waits_for
@@ -184,7 +191,8 @@ impl ClusterLock {
             }
             let sent = fence::boot_clock_now();
             let expect = Expect::Version(version.clone());
-            let renewal = put_holder(&self.store, &self.keys, &holder, expect);
+            let key = self.keys.lock(self.kind);
+            let renewal = put_holder(&self.store, &key, &holder, expect);
             let renewed = match timeout(left.min(self.life / 5), renewal).await {
                 Ok(Ok(version)) => Some(version),
                 Ok(Err(StoreError::Conflict { .. })) if unsure.is_none() => {
@@ -217,7 +225,7 @@ impl ClusterLock {
 
     /// After an attempt without a response: the version of the renewal if it was stored; `None` if the previous one is stored.
     async fn find_renewal(&self, renewed: &LockHolder) -> Result<Option<Version>, LockLoss> {
-        let Ok(now) = ObservedLock::read(&self.store, &self.keys).await else {
+        let Ok(now) = ObservedLock::read(&self.store, &self.keys, self.kind).await else {
             return Ok(None);
         };
         match now {
@@ -256,11 +264,11 @@ impl ClusterLock {
         for _ in 0..3 {
             let deleted = self
                 .store
-                .delete(&self.keys.lock(), Expect::Version(version))
+                .delete(&self.keys.lock(self.kind), Expect::Version(version))
                 .await;
             let Err(error) = deleted else { return };
             tracing::debug!(%error, "could not release the lock");
-            match ObservedLock::read(&self.store, &self.keys).await {
+            match ObservedLock::read(&self.store, &self.keys, self.kind).await {
                 Ok(Some(seen))
                     if seen
                         .holder
@@ -296,13 +304,15 @@ fn takeover_reason(lock: &ObservedLock) -> Option<String> {
     }
 }
 
-fn locked_error(lock: &ObservedLock, keys: &StoreKeys, options: &LockOptions<'_>) -> CommandError {
+/// The error about a lock that somebody else holds. `waited` says how long it was waited for.
+pub fn locked_error(
+    lock: &ObservedLock,
+    keys: &StoreKeys,
+    kind: LockKind,
+    waited: &str,
+) -> CommandError {
     let cluster = keys.cluster();
-    let waited = if options.wait.is_zero() {
-        String::new()
-    } else {
-        format!(", still after {}", duration_words(options.wait))
-    };
+    let option = kind.option();
     let sentence = format!(
         "{cluster} is locked by {}{waited}",
         lock.describe(OffsetDateTime::now_utc())
@@ -311,7 +321,7 @@ fn locked_error(lock: &ObservedLock, keys: &StoreKeys, options: &LockOptions<'_>
         ErrorKind::Precondition,
         sentence,
         format!(
-            "wait until that is done: `kctl lock status {cluster}` shows it, `--lock-wait 10m` waits for it"
+            "wait until that is done: `kctl lock status {cluster}{option}` shows it, `--lock-wait 10m` waits for it"
         ),
     );
     match lock.state() {
@@ -320,20 +330,20 @@ fn locked_error(lock: &ObservedLock, keys: &StoreKeys, options: &LockOptions<'_>
             duration_words(left + Duration::from_secs(1))
         )),
         _ => error.with_hint(format!(
-            "if that kctl has died: kctl lock release {cluster} --force"
+            "if that kctl has died: kctl lock release {cluster}{option} --force"
         )),
     }
 }
 
 async fn put_holder(
     store: &Store,
-    keys: &StoreKeys,
+    key: &str,
     holder: &LockHolder,
     expect: Expect,
 ) -> Result<Version, StoreError> {
     // A struct of texts and numbers always has a JSON form.
     let bytes = serde_json::to_vec(holder).unwrap_or_default();
-    store.put(&keys.lock(), bytes, expect).await
+    store.put(key, bytes, expect).await
 }
 
 #[cfg(test)]

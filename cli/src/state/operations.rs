@@ -1,7 +1,7 @@
 //! Reads the log of a cluster's operations. Records that cannot be read are listed with the reason.
 
 use super::operation::{FORMAT, Operation};
-use super::{LockState, ObservedLock, StoreKeys, store_error};
+use super::{LockKind, LockState, ObservedLock, StoreKeys, store_error};
 use crate::error::CommandError;
 use aws_client::store::Store;
 use futures::future::try_join_all;
@@ -54,7 +54,7 @@ impl<'a> OperationLog<'a> {
         &self.ids
     }
 
-    /// Reads the records of some ids, and the lock if one of them may be running.
+    /// Reads the records of some ids, and the locks if one of them may be running.
     pub async fn read(&self, ids: &[String]) -> Result<Vec<ListedOperation>, CommandError> {
         let records = try_join_all(ids.iter().map(|id| self.read_record(id))).await?;
         let runs = |record: &Result<Operation, String>| {
@@ -62,15 +62,17 @@ impl<'a> OperationLog<'a> {
                 .as_ref()
                 .is_ok_and(|record| record.outcome == "running")
         };
-        let lock = match records.iter().any(runs) {
-            true => ObservedLock::read(self.store, self.keys).await?,
-            false => None,
-        };
+        let mut locks = Vec::new();
+        if records.iter().any(runs) {
+            for kind in [LockKind::Changes, LockKind::RollingUpdate] {
+                locks.extend(ObservedLock::read(self.store, self.keys, kind).await?);
+            }
+        }
         let listed = ids.iter().zip(records).map(|(id, record)| ListedOperation {
             id: id.clone(),
             runs: record
                 .as_ref()
-                .is_ok_and(|record| is_holder(lock.as_ref(), record)),
+                .is_ok_and(|record| locks.iter().any(|lock| is_holder(lock, record))),
             record,
         });
         Ok(listed.collect())
@@ -100,9 +102,9 @@ fn parse(bytes: &[u8]) -> Result<Operation, String> {
     serde_json::from_value(json).map_err(|error| error.to_string())
 }
 
-/// True if the operation holds the lock and the lock is valid.
-fn is_holder(lock: Option<&ObservedLock>, record: &Operation) -> bool {
-    let Some((lock, holder)) = lock.and_then(|lock| Some((lock, lock.holder.as_ref()?))) else {
+/// True if the operation holds the lock, and the lock is valid.
+fn is_holder(lock: &ObservedLock, record: &Operation) -> bool {
+    let Some(holder) = &lock.holder else {
         return false;
     };
     let same = (&holder.who, Some(holder.process)) == (&record.who, record.process);
@@ -140,7 +142,7 @@ mod tests {
         };
         let result = |outcome: &str, lock: Option<ObservedLock>| {
             let record = test_record(outcome);
-            let runs = is_holder(lock.as_ref(), &record);
+            let runs = lock.is_some_and(|lock| is_holder(&lock, &record));
             let listed = ListedOperation {
                 id: String::new(),
                 record: Ok(record),

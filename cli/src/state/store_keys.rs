@@ -1,5 +1,32 @@
 //! Keys of one cluster's objects.
 
+/// A lock of a cluster. Both may be held at the same time: a rolling update takes long, and stops when a change begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// For changes of the spec, of AWS and of keys.
+    Changes,
+    /// For the replacement of instances.
+    RollingUpdate,
+}
+
+impl LockKind {
+    /// The lock that a command holds.
+    pub fn of_command(command: &str) -> Self {
+        match command {
+            "rolling-update" => Self::RollingUpdate,
+            _ => Self::Changes,
+        }
+    }
+
+    /// The option of `kctl lock` that selects it.
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Changes => "",
+            Self::RollingUpdate => " --rolling-update",
+        }
+    }
+}
+
 /// Keys of one cluster's objects, all below its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreKeys {
@@ -87,8 +114,19 @@ impl StoreKeys {
         self.key_below("rolling-update.json")
     }
 
-    pub fn lock(&self) -> String {
-        self.key_below("lock")
+    pub fn lock(&self, kind: LockKind) -> String {
+        self.key_below(match kind {
+            LockKind::Changes => "lock",
+            LockKind::RollingUpdate => "rolling-update.lock",
+        })
+    }
+
+    /// True for locks and records of operations, which say nothing about the cluster.
+    pub fn is_process_state(&self, key: &str) -> bool {
+        let locks = [LockKind::Changes, LockKind::RollingUpdate].map(|kind| self.lock(kind));
+        locks.iter().any(|lock| lock == key)
+            || key == self.rolling_update()
+            || key.starts_with(&self.operation_prefix())
     }
 
     /// Prefix of the log of operations.

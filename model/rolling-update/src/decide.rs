@@ -132,11 +132,13 @@ pub fn decide(
         actions: Vec::new(),
         waits: BTreeMap::new(),
         seen: BTreeSet::new(),
+        stuck: BTreeSet::new(),
         progress,
     };
     let calm = deciding.watch_problems();
     deciding.continue_those_under_way();
     let replaced = deciding.watch_replacements();
+    deciding.watch_terminations();
     let stopped = deciding.progress.stop.is_some();
     if calm && !stopped {
         deciding.begin();
@@ -152,6 +154,8 @@ struct Deciding<'a> {
     actions: Vec<Action>,
     waits: BTreeMap<String, String>,
     seen: BTreeSet<String>,
+    /// Instances whose termination takes too long: nothing waits for them.
+    stuck: BTreeSet<String>,
 }
 
 impl<'a> Deciding<'a> {
@@ -243,8 +247,13 @@ impl<'a> Deciding<'a> {
                     .push(Action::NoteDrained { instance: id, mark });
             }
             _ => {
-                self.waits
-                    .insert(id.clone(), format!("{left} pods to leave"));
+                self.waits.insert(
+                    id.clone(),
+                    match left {
+                        1 => "1 pod to leave".to_owned(),
+                        several => format!("{several} pods to leave"),
+                    },
+                );
                 if !pods.is_empty() {
                     self.actions.push(Action::Evict { instance: id, pods });
                 }
@@ -311,7 +320,10 @@ impl<'a> Deciding<'a> {
                 let lacking = group.desired - counted;
                 self.waits.insert(
                     group.name.clone(),
-                    format!("{lacking} instances to be launched"),
+                    match lacking {
+                        1 => "1 instance to be launched".to_owned(),
+                        several => format!("{several} instances to be launched"),
+                    },
                 );
                 let key = format!("group {}", group.name);
                 let lasted = self
@@ -326,6 +338,24 @@ impl<'a> Deciding<'a> {
             }
         }
         complete
+    }
+
+    /// A termination that takes too long stops the rolling update.
+    fn watch_terminations(&mut self) {
+        for instance in &self.observed.instances {
+            if instance.condition != Condition::Leaving {
+                continue;
+            }
+            let key = format!("termination of {}", instance.id);
+            let lasted = self
+                .progress
+                .lasted(&key, self.observed.now, &mut self.seen);
+            if lasted >= self.settings.validation_timeout {
+                self.stuck.insert(instance.id.clone());
+                let instance = instance.id.clone();
+                self.progress.stop(Stop::NotGone { instance });
+            }
+        }
     }
 
     fn instances_of(
@@ -538,7 +568,9 @@ impl<'a> Deciding<'a> {
         let seen = std::mem::take(&mut self.seen);
         self.progress.since.retain(|what, _| seen.contains(what));
         let instances = &self.observed.instances;
-        let is_waiting = instances.iter().any(RollingInstance::is_under_way);
+        let is_waiting = instances
+            .iter()
+            .any(|one| one.is_under_way() && !self.stuck.contains(&one.id));
         let stop = self.progress.stop.clone();
         let is_outdated = instances.iter().any(RollingInstance::is_outdated);
         if stop.is_some() || !is_outdated {

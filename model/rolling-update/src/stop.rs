@@ -19,6 +19,11 @@ pub enum Stop {
         /// Its group.
         group: String,
     },
+    /// An instance is still there, long after its termination began.
+    NotGone {
+        /// The instance.
+        instance: String,
+    },
     /// A group could not launch a replacement.
     NoCapacity {
         /// The group.
@@ -30,6 +35,8 @@ pub enum Stop {
     Problem(String),
     /// A change failed in a way that repeating does not mend.
     Failed(String),
+    /// Somebody else changes the cluster, or has changed it.
+    Superseded(String),
     /// The operator interrupted it.
     Interrupted,
     /// Etcd would not survive the loss of the next control plane, for too long.
@@ -52,6 +59,12 @@ impl fmt::Display for Stop {
                     "instance {instance}, a replacement in group {group}, is not Ready in time"
                 )
             }
+            Self::NotGone { instance } => {
+                write!(
+                    out,
+                    "the termination of instance {instance} did not end in time"
+                )
+            }
             Self::NoCapacity {
                 group,
                 failure: Some(failure),
@@ -68,7 +81,7 @@ impl fmt::Display for Stop {
                 write!(out, "group {group} did not launch a replacement in time")
             }
             Self::Problem(text) => write!(out, "a new problem lasts too long: {text}"),
-            Self::Failed(text) => write!(out, "{text}"),
+            Self::Failed(text) | Self::Superseded(text) => write!(out, "{text}"),
             Self::Interrupted => write!(out, "interrupted"),
             Self::Etcd(text) => write!(out, "no further control plane may go: {text}"),
         }

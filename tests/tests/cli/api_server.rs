@@ -1,5 +1,5 @@
 //! A cluster's API as far as kctl asks it: TLS with a certificate of the cluster's authority, client certificates
-//! demanded, lists in pages.
+//! demanded, lists in pages, merge patches of Nodes, evictions and deletions of pods.
 
 use node::pki::{
     KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue_certificate, mint_keyset, trust_bundle,
@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use time::{Duration, OffsetDateTime};
@@ -70,6 +70,11 @@ impl ApiServer {
     pub fn set_failure(&self, status: u16) {
         self.says.lock().expect("its words").failing = Some(status);
     }
+
+    /// The Nodes as they are now.
+    pub fn list_nodes(&self) -> Vec<Value> {
+        self.says.lock().expect("its words").nodes.clone()
+    }
 }
 
 /// An authority that is none of the cluster's.
@@ -122,16 +127,26 @@ fn serve_connection(
     let mut stream = BufReader::new(StreamOwned::new(connection, tcp));
     let mut first = String::new();
     stream.read_line(&mut first)?;
+    let mut length = 0;
     loop {
         let mut line = String::new();
         if stream.read_line(&mut line)? == 0 || line.trim().is_empty() {
             break;
         }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
     }
-    let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    let mut words = first.split(' ');
+    let (method, target) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
     let stream = stream.get_mut();
     let (status, body) = if is_administrator(&stream.conn) {
-        answer_request(&target, &says.lock().expect("its words"))
+        answer_request(method, target, &body, &mut says.lock().expect("its words"))
     } else {
         (401, failure_status(401, "Unauthorized"))
     };
@@ -158,7 +173,12 @@ fn is_administrator(connection: &ServerConnection) -> bool {
     groups.any(|group| group.as_str() == Ok("system:masters"))
 }
 
-fn answer_request(target: &str, says: &ServedObjects) -> (u16, Value) {
+fn answer_request(
+    method: &str,
+    target: &str,
+    body: &[u8],
+    says: &mut ServedObjects,
+) -> (u16, Value) {
     if let Some(status) = says.failing {
         return (
             status,
@@ -166,6 +186,9 @@ fn answer_request(target: &str, says: &ServedObjects) -> (u16, Value) {
         );
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    if method != "GET" || path.starts_with("/api/v1/nodes/") {
+        return answer_object_request(method, path, body, says);
+    }
     let (kind, items) = match path {
         "/api/v1/nodes" => ("NodeList", &says.nodes),
         "/api/v1/namespaces/kube-system/pods" | "/api/v1/pods" => ("PodList", &says.pods),
@@ -184,6 +207,60 @@ fn answer_request(target: &str, says: &ServedObjects) -> (u16, Value) {
     };
     let list = json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "1", "continue": next}, "items": page});
     (200, list)
+}
+
+/// Reads or changes one Node, or takes a pod away.
+fn answer_object_request(
+    method: &str,
+    path: &str,
+    body: &[u8],
+    says: &mut ServedObjects,
+) -> (u16, Value) {
+    let parts: Vec<&str> = path.split('/').skip(3).collect();
+    match (method, &parts[..]) {
+        ("GET" | "PATCH", ["nodes", name]) => {
+            let mut nodes = says.nodes.iter_mut();
+            let Some(node) = nodes.find(|node| node["metadata"]["name"] == *name) else {
+                return (404, failure_status(404, path));
+            };
+            if method == "PATCH" {
+                let patch = serde_json::from_slice(body).expect("a patch in JSON");
+                merge_patch(node, &patch);
+            }
+            (200, node.clone())
+        }
+        ("POST", ["namespaces", _, "pods", name, "eviction"]) => {
+            let refuses = |budget: &&Value| budget["status"]["disruptionsAllowed"] == 0;
+            if let Some(budget) = says.budgets.iter().find(refuses) {
+                let message = format!("budget {} allows none now", budget["metadata"]["name"]);
+                return (429, failure_status(429, &message));
+            }
+            says.pods.retain(|pod| pod["metadata"]["name"] != *name);
+            (
+                201,
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}),
+            )
+        }
+        _ => (404, failure_status(404, path)),
+    }
+}
+
+/// RFC 7386.
+fn merge_patch(target: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (name, value) in fields {
+        if value.is_null() {
+            target.as_object_mut().expect("an object").remove(name);
+        } else {
+            merge_patch(&mut target[name], value);
+        }
+    }
 }
 
 fn failure_status(code: u16, message: &str) -> Value {

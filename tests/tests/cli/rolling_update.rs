@@ -1,9 +1,13 @@
-//! The preview of a rolling update, and what keeps one from beginning. The lab shows whole rolling updates.
+//! The preview of a rolling update, what keeps one from beginning, and what stops one. The lab shows whole rolling updates.
 
 use crate::api_server::ApiServer;
+use crate::kctl::KctlOutput;
 use crate::machines::{Cluster, node_object};
-use crate::scenario::NAME;
+use crate::scenario::{NAME, REGION};
 use serde_json::{Value, json};
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A pod of a ReplicaSet on a node, with a label.
 fn web_pod(node: &str, name: &str) -> Value {
@@ -22,6 +26,63 @@ fn web_budget(kept: u32) -> Value {
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": kept},
         "status": {"currentHealthy": 2, "desiredHealthy": kept, "disruptionsAllowed": 2 - kept, "expectedPods": 2},
     })
+}
+
+/// A budget that keeps both of two pods for now, of which one is not ready.
+fn blocking_budget() -> Value {
+    let mut budget = web_budget(1);
+    budget["status"] = json!({"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0, "expectedPods": 2});
+    budget
+}
+
+/// The words of a rolling update of the workers.
+fn roll_words<'a>(api: &'a ApiServer, more: &[&'a str]) -> Vec<&'a str> {
+    let own = [
+        "rolling-update",
+        NAME,
+        "--api-server",
+        &api.url,
+        "--instance-group-roles",
+        "node",
+        "--force",
+        "--yes",
+        "--post-drain-delay",
+        "0s",
+        "--validation-timeout",
+        "2s",
+    ];
+    [&own[..], more].concat()
+}
+
+/// The end of a rolling update: its exit code, its error and hints without ids.
+fn end_of(ran: &KctlOutput) -> String {
+    let from = ran.err.find("error: ").unwrap_or_default();
+    let mut text = format!("exit code {}\n{}", ran.code, &ran.err[from..]);
+    while let Some(at) = text.find("i-") {
+        let id = text[at..]
+            .chars()
+            .take_while(|letter| *letter == '-' || letter.is_ascii_alphanumeric());
+        let end = at + id.count();
+        text.replace_range(at..end, "INSTANCE");
+    }
+    text
+}
+
+/// No Node is cordoned, tainted or marked, but of an instance that is terminated: AWS' cloud controller deletes that Node.
+fn assert_nothing_marked(api: &ApiServer) {
+    let is_drained = |node: &Value| {
+        node["metadata"]["annotations"]
+            .to_string()
+            .contains("drained")
+    };
+    for node in api.list_nodes().iter().filter(|node| !is_drained(node)) {
+        let spec = &node["spec"];
+        assert!(spec.get("unschedulable").is_none(), "{node}");
+        let taints = spec["taints"].as_array();
+        assert!(taints.is_none_or(Vec::is_empty), "{node}");
+        let marks = node["metadata"]["annotations"].as_object();
+        assert!(marks.is_none_or(serde_json::Map::is_empty), "{node}");
+    }
 }
 
 /// A cluster whose instances have joined, with a pod on each worker.
@@ -121,4 +182,99 @@ fn a_budget_that_can_never_be_met_stops_it_before_the_first_change() {
     let ran = cluster.kctl.run(&[&own[..], &["--yes"]].concat());
     assert_eq!(ran.code, 3, "{}", ran.all_output());
     assert!(ran.err.contains("--cloudonly"), "{}", ran.err);
+}
+
+/// A joined cluster whose workers are replaced without others before.
+fn cluster_without_surge() -> (Cluster, ApiServer) {
+    let (cluster, api) = joined_cluster();
+    let (group, set) = ("nodes-eu-west-1a", "spec.rollingUpdate.maxSurge=0");
+    let edit = ["edit", "ig", group, "--name", NAME, "--set", set];
+    cluster.kctl.run(&edit).expect_success();
+    (cluster, api)
+}
+
+#[test]
+fn pods_that_do_not_leave_in_time_stop_it_and_nothing_stays_marked() {
+    let (cluster, api) = cluster_without_surge();
+    api.set_budgets(vec![blocking_budget()]);
+    let ran = cluster
+        .kctl
+        .run(&roll_words(&api, &["--drain-timeout", "1s"]));
+    insta::assert_snapshot!(end_of(&ran));
+    assert_nothing_marked(&api);
+}
+
+#[test]
+fn a_replacement_that_never_joins_stops_it_and_is_kept() {
+    let (cluster, api) = cluster_without_surge();
+    let ran = cluster.kctl.run(&roll_words(&api, &[]));
+    insta::assert_snapshot!(end_of(&ran));
+    assert_nothing_marked(&api);
+}
+
+#[test]
+fn a_group_that_launches_nothing_stops_it() {
+    let (cluster, api) = cluster_without_surge();
+    let code = format!(
+        "boto('autoscaling').suspend_processes(AutoScalingGroupName='nodes-eu-west-1a.{NAME}', ScalingProcesses=['Launch'])"
+    );
+    cluster.simulator.run_python(REGION, &code);
+    let ran = cluster.kctl.run(&roll_words(&api, &[]));
+    insta::assert_snapshot!(end_of(&ran));
+    assert_nothing_marked(&api);
+}
+
+/// Starts a rolling update whose drain is blocked by a budget, and waits until it has cordoned a Node.
+fn start_blocked(cluster: &Cluster, api: &ApiServer, more: &[&str]) -> Child {
+    api.set_budgets(vec![blocking_budget()]);
+    let words = roll_words(api, more);
+    let mut rolls = cluster.kctl.start_command(&words, Stdio::null());
+    let is_cordoned = |node: &Value| node["spec"]["unschedulable"] == true;
+    for _ in 0..600 {
+        if api.list_nodes().iter().any(is_cordoned) {
+            return rolls;
+        }
+        sleep(Duration::from_millis(100));
+    }
+    let _ = rolls.kill();
+    panic!(
+        "no Node was cordoned: {}",
+        cluster.kctl.wait_for_end(rolls).err
+    );
+}
+
+#[test]
+fn an_api_that_fails_for_too_long_stops_it() {
+    let (cluster, api) = cluster_without_surge();
+    let rolls = start_blocked(&cluster, &api, &[]);
+    api.set_failure(503);
+    let ran = cluster.kctl.wait_for_end(rolls);
+    insta::assert_snapshot!(end_of(&ran).replace(&api.url, "URL"));
+}
+
+#[test]
+fn an_update_meanwhile_stops_it_and_nobody_else_replaces_or_deletes() {
+    let (cluster, api) = cluster_without_surge();
+    let rolls = start_blocked(&cluster, &api, &["--drain-timeout", "10m"]);
+    for words in [
+        &roll_words(&api, &[])[..],
+        &["delete", "cluster", NAME, "--yes"],
+    ] {
+        let refused = cluster.kctl.run(words);
+        assert_eq!(refused.code, 4, "{}", refused.err);
+        assert!(
+            refused.err.contains("(kctl rolling-update)"),
+            "{}",
+            refused.err
+        );
+        assert!(refused.err.contains(" --rolling-update"), "{}", refused.err);
+    }
+    let set = ["edit", "cluster", NAME, "--set", "spec.kubelet.maxPods=77"];
+    cluster.kctl.run(&set).expect_success();
+    let update = ["update", NAME, "--yes"];
+    cluster.kctl.run(&update).expect_success();
+    // What is under way ends first: the pods may leave now.
+    api.set_budgets(Vec::new());
+    let ran = cluster.kctl.wait_for_end(rolls);
+    insta::assert_snapshot!(end_of(&ran));
 }

@@ -2,6 +2,7 @@
 //! processes is on the Nodes and in the record in the state store.
 
 use super::actions::{ActionError, Actions};
+use super::changes::ChangeWatch;
 use super::watch::{View, Watch};
 use super::{COMMAND, preview};
 use crate::args::{ReportFormat, RollingUpdate};
@@ -34,6 +35,7 @@ pub async fn replace_instances(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let keys = watch.inspector().cluster().state.keys.clone();
+    let changes = ChangeWatch::begin(&session.store, &keys).await?;
     let view = watch.observe().await?;
     let record = begin_record(&view, &keys, args, session).await?;
     watch.force_before(record.forced_before);
@@ -51,6 +53,8 @@ pub async fn replace_instances(
         shown: RollingProgress::new(session.shell),
         failed: BTreeMap::new(),
         lost: None,
+        changes,
+        next: resume_hint(&keys),
     };
     let ended = roll.run().await;
     roll.shown.finish();
@@ -123,6 +127,10 @@ fn command(keys: &StoreKeys) -> String {
     format!("kctl rolling-update {} --yes", keys.cluster())
 }
 
+fn resume_hint(keys: &StoreKeys) -> String {
+    format!("`{}` goes on where this ended", command(keys))
+}
+
 /// The record of the rolling update that did not end, or of a new one, written before the first change.
 async fn begin_record(
     view: &View,
@@ -172,6 +180,9 @@ struct Roll<'a, 'w> {
     failed: BTreeMap<String, String>,
     /// Since when the cluster could not be observed.
     lost: Option<Instant>,
+    changes: ChangeWatch<'a>,
+    /// How to go on after an error.
+    next: String,
 }
 
 impl Roll<'_, '_> {
@@ -208,17 +219,24 @@ impl Roll<'_, '_> {
 
     /// The cluster as it is now; `None` if it could not be observed, which may last as long as any other problem.
     async fn observe(&mut self) -> Result<Option<View>, CommandError> {
-        match self.watch.observe().await {
-            Ok(view) => {
+        let observed = async {
+            let change = self.changes.find_change().await?;
+            Ok((change, self.watch.observe().await?))
+        };
+        match observed.await {
+            Ok((change, view)) => {
                 self.lost = None;
+                if let Some(reason) = change {
+                    self.progress.stop(Stop::Superseded(reason));
+                }
                 Ok(Some(view))
             }
-            Err(error) if error.kind == ErrorKind::Usage => Err(error),
+            Err::<_, CommandError>(error) if error.kind == ErrorKind::Usage => Err(error),
             Err(error) => {
                 let since = *self.lost.get_or_insert_with(Instant::now);
                 let limit = u64::try_from(self.settings.validation_timeout).unwrap_or_default();
                 if since.elapsed() >= Duration::from_secs(limit) || self.interrupts.is_stopping() {
-                    return Err(error);
+                    return Err(error.with_hint(&self.next));
                 }
                 self.shown.show_failure(&error);
                 Ok(None)
@@ -292,6 +310,7 @@ fn subject(action: &Action) -> &str {
 fn stop_error(stop: &Stop, replaced: usize, keys: &StoreKeys) -> CommandError {
     let kind = match stop {
         Stop::Interrupted => ErrorKind::Interrupted,
+        Stop::Superseded(_) => ErrorKind::Precondition,
         _ => ErrorKind::Failed,
     };
     let hint = match stop {
@@ -304,12 +323,19 @@ fn stop_error(stop: &Stop, replaced: usize, keys: &StoreKeys) -> CommandError {
             "`kctl get instances {}` shows how far {instance} came and why; it is kept",
             keys.cluster()
         ),
+        Stop::NotGone { instance } => format!(
+            "`aws ec2 describe-instances --instance-ids {instance}` shows its state; a lifecycle hook may hold it"
+        ),
         Stop::NoCapacity { .. } => {
             "change the instance type or the zones of the group, or its quota in AWS".to_owned()
         }
         Stop::Problem(_) | Stop::Etcd(_) => {
             format!("`kctl validate {}` shows the cluster's problems", keys.cluster())
         }
+        Stop::Superseded(_) => format!(
+            "look at what is left once that is done: `kctl rolling-update {}`",
+            keys.cluster()
+        ),
         Stop::Failed(_) | Stop::Interrupted => String::new(),
     };
     let words = if replaced == 1 {
@@ -323,8 +349,7 @@ fn stop_error(stop: &Stop, replaced: usize, keys: &StoreKeys) -> CommandError {
         format!("{replaced} ")
     };
     let sentence = format!("the rolling update stopped: {stop}; {count}{words} replaced");
-    let next = format!("`{}` goes on where this ended", command(keys));
-    let mut error = CommandError::from_message(kind, sentence, next);
+    let mut error = CommandError::from_message(kind, sentence, resume_hint(keys));
     if !hint.is_empty() {
         error.hints.insert(0, hint);
     }

@@ -11,6 +11,7 @@ const LONG: Duration = Duration::from_hours(1);
 
 const TERMS: LockOptions<'static> = LockOptions {
     what: "update",
+    kind: LockKind::Changes,
     life: LONG,
     wait: Duration::ZERO,
 };
@@ -35,7 +36,7 @@ impl Place {
     }
 
     fn file(&self) -> std::path::PathBuf {
-        Path::new(self.dir.path()).join(self.keys.lock())
+        Path::new(self.dir.path()).join(self.keys.lock(LockKind::Changes))
     }
 
     /// As if the lock had been written so long ago.
@@ -49,7 +50,7 @@ impl Place {
         let store = self.store().await;
         store
             .put(
-                &self.keys.lock(),
+                &self.keys.lock(LockKind::Changes),
                 json.to_string().into_bytes(),
                 Expect::Any,
             )
@@ -175,7 +176,7 @@ async fn a_renewal_makes_it_young_and_one_that_others_were_ahead_of_loses_it() {
         .unwrap();
     place.aged(Duration::from_mins(30));
     lock.renew_once().await.unwrap();
-    let seen = ObservedLock::read(&store, &place.keys)
+    let seen = ObservedLock::read(&store, &place.keys, LockKind::Changes)
         .await
         .unwrap()
         .expect("a lock");
@@ -191,7 +192,7 @@ async fn a_renewal_makes_it_young_and_one_that_others_were_ahead_of_loses_it() {
     assert!(lock.is_lost());
     lock.release().await;
     let still = store
-        .get(&place.keys.lock())
+        .get(&place.keys.lock(LockKind::Changes))
         .await
         .unwrap()
         .expect("a lock");
@@ -242,6 +243,12 @@ async fn it_is_given_back_even_if_a_renewal_was_cut_off() {
     // The renewal happened, and its answer was not heard.
     lock.held.replace(before);
     lock.release().await;
-    assert!(store.get(&place.keys.lock()).await.unwrap().is_none());
+    assert!(
+        store
+            .get(&place.keys.lock(LockKind::Changes))
+            .await
+            .unwrap()
+            .is_none()
+    );
     assert_eq!(store.fence().remaining(), None);
 }

@@ -2,7 +2,7 @@
 
 use super::holder::{LockHolder, duration_words};
 use crate::error::CommandError;
-use crate::state::{StoreKeys, store_error};
+use crate::state::{LockKind, StoreKeys, store_error};
 use aws_client::store::{Store, Version};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -44,9 +44,13 @@ impl LockState {
 }
 
 impl ObservedLock {
-    /// Reads the cluster's lock; `None`: the cluster is not locked.
-    pub async fn read(store: &Store, keys: &StoreKeys) -> Result<Option<Self>, CommandError> {
-        let object = store.get(&keys.lock()).await.map_err(store_error)?;
+    /// Reads a lock of the cluster; `None`: nobody holds it.
+    pub async fn read(
+        store: &Store,
+        keys: &StoreKeys,
+        kind: LockKind,
+    ) -> Result<Option<Self>, CommandError> {
+        let object = store.get(&keys.lock(kind)).await.map_err(store_error)?;
         Ok(object.map(|object| Self {
             holder: serde_json::from_slice(&object.bytes).ok(),
             version: object.version,
