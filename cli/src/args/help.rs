@@ -14,6 +14,8 @@ const GROUPS: &[(&str, &[&str])] = &[
             "replace",
             "update",
             "rolling-update",
+            "reconcile",
+            "upgrade",
             "delete",
         ],
     ),

@@ -6,19 +6,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Command, reason, alternative.
 const COMMANDS: &[(&str, &str, &str)] = &[
     (
-        "reconcile",
-        "kctl has no command that updates and replaces in one",
-        "`kctl update NAME --yes`, then `kctl rolling-update NAME --yes`",
-    ),
-    (
         "toolbox",
         "kctl has no toolbox commands",
         "`kctl render` writes everything that follows from a spec, `kctl get instances` shows the instances",
-    ),
-    (
-        "upgrade",
-        "kctl does not choose a new version for an existing cluster",
-        "`kctl edit cluster NAME --set spec.kubernetesVersion=VERSION`, then `kctl update`",
     ),
     (
         "apply",

@@ -10,9 +10,11 @@ mod help;
 pub mod kops;
 mod lock;
 mod reach;
+mod reconcile;
 mod render;
 mod rolling_update;
 mod update;
+mod upgrade;
 mod validate;
 
 pub use cluster_words::ClusterWords;
@@ -30,9 +32,11 @@ pub use get::{
 pub use help::build_command;
 pub use lock::{Lock, LockRelease, LockStatus, LockWhat};
 pub use reach::ApiReach;
+pub use reconcile::Reconcile;
 pub use render::Render;
-pub use rolling_update::{DrainTimeoutAction, RoleName, RollingUpdate};
+pub use rolling_update::{DrainTimeoutAction, ReplacementOptions, RoleName, RollingUpdate};
 pub use update::Update;
+pub use upgrade::Upgrade;
 pub use validate::Validate;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -108,6 +112,10 @@ pub enum Command {
     Update(Update),
     /// Show which instances are out of date; with --yes, replace them
     RollingUpdate(RollingUpdate),
+    /// Update the cluster and replace its instances, in the order that version skew allows
+    Reconcile(Reconcile),
+    /// Choose the next Kubernetes version, after checking that the cluster is ready for it
+    Upgrade(Upgrade),
     /// Check whether a cluster is healthy, and wait until it is
     Validate(Validate),
     /// Delete a cluster, an instance group or a secret

@@ -38,6 +38,17 @@ pub struct RollingUpdate {
     /// Do not ask the Kubernetes API: terminate instances without draining them
     #[arg(long)]
     pub cloudonly: bool,
+    /// How instances are replaced.
+    #[command(flatten)]
+    pub replacement: ReplacementOptions,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
+}
+
+/// How instances are replaced.
+#[derive(Clone, Debug, Args)]
+pub struct ReplacementOptions {
     /// At most this many instances at the same time, in all groups together
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub parallelism: u32,
@@ -59,9 +70,6 @@ pub struct RollingUpdate {
     /// How the API is reached.
     #[command(flatten)]
     pub reach: ApiReach,
-    /// Form of the output
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub output: ReportFormat,
 }
 
 /// A role, as kOps writes it in options.

@@ -15,6 +15,7 @@ mod inspect;
 mod lock;
 mod observe;
 mod ownership;
+mod reconcile;
 mod reference;
 mod render;
 mod rolling_update;
@@ -24,6 +25,7 @@ mod spec_log;
 mod spec_objects;
 mod store_objects;
 mod update;
+mod upgrade;
 mod validate;
 mod version;
 mod version_skew;
@@ -60,6 +62,8 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         },
         Command::Update(what) => update::run(what, &open().await?).await,
         Command::RollingUpdate(what) => rolling_update::run(what, &open().await?).await,
+        Command::Reconcile(what) => reconcile::run(what, &open().await?).await,
+        Command::Upgrade(what) => upgrade::run(what, &open().await?).await,
         Command::Validate(what) => validate::run(what, &open().await?).await,
         Command::Lock(what) => match &what.what {
             LockWhat::Status(what) => lock::show_lock(what, &open().await?).await,

@@ -11,15 +11,48 @@ mod traffic;
 mod watch;
 
 use super::apply_plan::with_lock;
+use super::inspect::Inspector;
 use super::session::Session;
 use crate::args::{DrainTimeoutAction, RollingUpdate};
 use crate::error::{CommandError, ErrorKind, Outcome};
 use rolling_update::{OnDrainTimeout, Settings, find_obstacles};
 use std::time::Duration;
-use watch::Watch;
+use watch::{View, Watch};
 
 /// The command's name in the log of operations and for the lock.
 const COMMAND: &str = "rolling-update";
+
+/// What a rolling update would find.
+pub struct Forecast<'a> {
+    watch: Watch<'a>,
+    pub view: View,
+    /// What would keep it from ending.
+    pub stopping: Vec<String>,
+}
+
+impl<'a> Forecast<'a> {
+    /// Observes the cluster.
+    pub async fn observe(
+        name: &str,
+        args: &'a RollingUpdate,
+        session: &'a Session<'a>,
+    ) -> Result<Self, CommandError> {
+        let mut watch = Watch::open(name, args, session).await?;
+        let view = watch.observe().await?;
+        let (pods, budgets) = (&view.objects.pods, &view.objects.budgets);
+        let found = find_obstacles(&view.observed, pods, budgets, &resolve_settings(args));
+        let stopping = found.into_iter().filter(|one| one.stops);
+        Ok(Self {
+            stopping: stopping.map(|one| one.text).collect(),
+            watch,
+            view,
+        })
+    }
+
+    pub fn inspector(&self) -> &Inspector<'a> {
+        self.watch.inspector()
+    }
+}
 
 /// Runs the command.
 pub async fn run(args: &RollingUpdate, session: &Session<'_>) -> Result<Outcome, CommandError> {
@@ -57,7 +90,7 @@ pub async fn run(args: &RollingUpdate, session: &Session<'_>) -> Result<Outcome,
         session,
         &keys,
         COMMAND,
-        args.lock_wait,
+        args.replacement.lock_wait,
         async |lock, interrupts| {
             replace::replace_instances(&mut watch, &settings, lock, interrupts, args, session).await
         },
@@ -66,17 +99,18 @@ pub async fn run(args: &RollingUpdate, session: &Session<'_>) -> Result<Outcome,
 }
 
 fn resolve_settings(args: &RollingUpdate) -> Settings {
+    let options = &args.replacement;
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     Settings {
-        parallelism: usize::try_from(args.parallelism).unwrap_or(usize::MAX),
-        drain_timeout: seconds(args.drain_timeout),
-        on_drain_timeout: match args.on_drain_timeout {
+        parallelism: usize::try_from(options.parallelism).unwrap_or(usize::MAX),
+        drain_timeout: seconds(options.drain_timeout),
+        on_drain_timeout: match options.on_drain_timeout {
             DrainTimeoutAction::Fail => OnDrainTimeout::Fail,
             DrainTimeoutAction::Force => OnDrainTimeout::Force,
             DrainTimeoutAction::Skip => OnDrainTimeout::Skip,
         },
-        post_drain_delay: seconds(args.post_drain_delay),
-        validation_timeout: seconds(args.validation_timeout),
+        post_drain_delay: seconds(options.post_drain_delay),
+        validation_timeout: seconds(options.validation_timeout),
         cloud_only: args.cloudonly,
     }
 }

@@ -4,6 +4,7 @@
 
 mod api_error;
 mod boot_stage;
+mod deprecated_apis;
 mod group;
 mod health;
 mod instance;
@@ -20,6 +21,7 @@ mod wait;
 
 pub use api_error::{ApiError, ApiErrorReason};
 pub use boot_stage::{BootSource, BootStage, latest_boot_stage};
+pub use deprecated_apis::{DeprecatedApi, read_deprecated_apis};
 pub use group::{Group, role_name};
 pub use health::{Finding, FindingKind, GroupHealth, Health, check_health};
 pub use instance::{Instance, TemplateVersion};

@@ -35,6 +35,7 @@ mod volumes;
 mod wanted_facts;
 
 pub use dns::{STAND_IN_ZONE, dns_kind};
+pub use etcd::default_etcd_version;
 pub(crate) use etcd_clusters::etcd_clusters;
 pub(crate) use flags::make_api_server_flags as api_server_flags;
 pub use instances::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};

@@ -10,4 +10,5 @@ pub mod etcd;
 pub mod expand;
 pub mod not_yet;
 pub mod read;
+pub mod upgrade;
 pub mod validate;

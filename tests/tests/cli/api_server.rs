@@ -32,6 +32,7 @@ struct ServedObjects {
     nodes: Vec<Value>,
     pods: Vec<Value>,
     budgets: Vec<Value>,
+    metrics: String,
 }
 
 impl ApiServer {
@@ -58,12 +59,18 @@ impl ApiServer {
             nodes,
             pods,
             budgets: Vec::new(),
+            metrics: String::new(),
         };
     }
 
     /// The disruption budgets that it has from now on.
     pub fn set_budgets(&self, budgets: Vec<Value>) {
         self.says.lock().expect("its words").budgets = budgets;
+    }
+
+    /// Its metrics from now on.
+    pub fn set_metrics(&self, text: &str) {
+        text.clone_into(&mut self.says.lock().expect("its words").metrics);
     }
 
     /// From now on it fails.
@@ -150,7 +157,10 @@ fn serve_connection(
     } else {
         (401, failure_status(401, "Unauthorized"))
     };
-    let body = body.to_string();
+    let body = match body {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
     let head = format!(
         "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
@@ -188,6 +198,9 @@ fn answer_request(
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if method != "GET" || path.starts_with("/api/v1/nodes/") {
         return answer_object_request(method, path, body, says);
+    }
+    if path == "/metrics" {
+        return (200, Value::String(says.metrics.clone()));
     }
     let (kind, items) = match path {
         "/api/v1/nodes" => ("NodeList", &says.nodes),

@@ -19,11 +19,17 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn new_cluster(workers: usize) -> Self {
+        Self::create(workers, &[])
+    }
+
+    /// One that is created with more options.
+    pub fn create(workers: usize, options: &[&str]) -> Self {
         let simulator = Simulator::with_machines();
         let kctl = kctl_with_cloud(&simulator);
         let workers_wanted = workers.to_string();
         let create = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
-        kctl.run(&[&create[..], &["--node-count", &workers_wanted, "--yes"]].concat())
+        let count = ["--node-count", &workers_wanted, "--yes"];
+        kctl.run(&[&create[..], &count, options].concat())
             .expect_success();
         let found = simulator.run_python(
             REGION,

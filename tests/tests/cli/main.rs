@@ -31,4 +31,5 @@ mod secrets;
 mod simulator;
 mod store;
 mod stored_secrets;
+mod upgrade;
 mod usage_errors;

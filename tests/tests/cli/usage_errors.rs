@@ -53,8 +53,8 @@ fn what_was_meant_is_said() {
             &["1h is how long", "--admin=1h"],
         ),
         (
-            &["reconcile", "cluster", "--yes"],
-            &["in one", "`kctl rolling-update NAME --yes`"],
+            &["toolbox", "dump"],
+            &["toolbox: kctl has no toolbox", "`kctl get instances`"],
         ),
         (
             &["update", "--prune"],

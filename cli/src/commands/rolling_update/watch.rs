@@ -48,7 +48,7 @@ impl<'a> Watch<'a> {
         } else {
             ApiQuery::Everything
         };
-        let inspector = Inspector::open(name, query, &args.reach, session).await?;
+        let inspector = Inspector::open(name, query, &args.replacement.reach, session).await?;
         let selected = select_groups(args, inspector.cluster())?;
         let etcd = etcd_members(inspector.cluster());
         let completed = &inspector.cluster().completed;

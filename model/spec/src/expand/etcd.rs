@@ -22,7 +22,7 @@ const METRICS: &str = "ETCD_LISTEN_METRICS_URLS";
 const VOLUME_SIZE: i32 = 20;
 
 /// The etcd version that goes with a Kubernetes version, as kOps pairs them.
-fn default_etcd_version(kubernetes: &Version) -> &'static str {
+pub fn default_etcd_version(kubernetes: &Version) -> &'static str {
     match kubernetes.minor {
         ..=33 => "3.5.31",
         34..=36 => "3.6.12",

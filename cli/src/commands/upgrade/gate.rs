@@ -1,0 +1,120 @@
+//! What a cluster must satisfy before an upgrade.
+
+use crate::args::{DrainTimeoutAction, ReplacementOptions, ReportFormat, RollingUpdate, Upgrade};
+use crate::commands::rolling_update::Forecast;
+use crate::commands::session::Session;
+use crate::error::{CommandError, ErrorContext};
+use fleet::{Health, check_health, read_deprecated_apis};
+use serde::Serialize;
+use spec::upgrade::{etcd_problems, kubelet_problems, unfinished_problems};
+use spec::validate::versions::Version;
+use std::time::Duration;
+
+/// A check and what it found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    /// What stands against the upgrade.
+    pub problems: Vec<String>,
+}
+
+/// Checks the running cluster. Fails if its API cannot be asked.
+pub async fn check_upgrade(
+    name: &str,
+    current: &Version,
+    target: &Version,
+    args: &Upgrade,
+    session: &Session<'_>,
+) -> Result<Vec<Check>, CommandError> {
+    let rolling_update = replace_all(args);
+    let forecast = Forecast::observe(name, &rolling_update, session).await?;
+    let view = &forecast.view;
+    let cluster = forecast.inspector().cluster();
+    let nodes = view.fleet.nodes.as_deref().unwrap_or_default();
+    let nodes: Vec<(&str, &str)> = nodes
+        .iter()
+        .map(|node| (node.name.as_str(), node.version.as_str()))
+        .collect();
+    let health = check_health(forecast.inspector().groups(), &view.fleet);
+    let mut skew = unfinished_problems(current, &nodes);
+    skew.extend(kubelet_problems(target, &nodes));
+    let mut etcd = etcd_problems(
+        &cluster.state.cluster.object.spec,
+        &cluster.completed.etcd_versions,
+        target,
+    );
+    for unhealthy in &view.observed.etcd {
+        let members = unhealthy.members.iter().filter(|member| !member.healthy);
+        etcd.extend(members.map(|member| {
+            format!(
+                "member {} of etcd cluster {} is not healthy",
+                member.name, unhealthy.name
+            )
+        }));
+    }
+    let check = |name, problems| Check { name, problems };
+    Ok(vec![
+        check("health", health_problems(&health)),
+        check("version skew", skew),
+        check("etcd", etcd),
+        check("deprecated APIs", api_problems(&forecast, target).await?),
+        check("budgets", forecast.stopping.clone()),
+    ])
+}
+
+/// The rolling update that an upgrade needs: every instance is replaced.
+fn replace_all(args: &Upgrade) -> RollingUpdate {
+    RollingUpdate {
+        target: args.target.clone(),
+        yes: false,
+        instance_group: Vec::new(),
+        instance_group_roles: Vec::new(),
+        force: true,
+        cloudonly: false,
+        replacement: ReplacementOptions {
+            parallelism: 1,
+            drain_timeout: Duration::ZERO,
+            on_drain_timeout: DrainTimeoutAction::Fail,
+            post_drain_delay: Duration::ZERO,
+            validation_timeout: Duration::ZERO,
+            lock_wait: None,
+            reach: args.reach.clone(),
+        },
+        output: ReportFormat::Table,
+    }
+}
+
+fn health_problems(health: &Health) -> Vec<String> {
+    let findings = health.findings.iter();
+    findings
+        .map(|finding| {
+            format!(
+                "{} {}: {}",
+                finding.kind.word(),
+                finding.name,
+                finding.message
+            )
+        })
+        .collect()
+}
+
+/// Deprecated APIs that clients use and the target no longer serves.
+async fn api_problems(
+    forecast: &Forecast<'_>,
+    target: &Version,
+) -> Result<Vec<String>, CommandError> {
+    const NEXT: &str = "see the logs of kube-apiserver, and repeat the command";
+    let Some(client) = forecast.inspector().api_client() else {
+        return Ok(Vec::new());
+    };
+    const BROKEN: &str = "the metrics of the API could not be read";
+    let request = http::Request::get("/metrics").body(Vec::new());
+    let request = request.or_failed(BROKEN, NEXT)?;
+    let text = client.request_text(request).await.or_failed(BROKEN, NEXT)?;
+    let gone = |minor: Option<u32>| minor.is_some_and(|minor| minor <= target.minor);
+    let apis = read_deprecated_apis(&text).into_iter();
+    let apis = apis.filter(|api| gone(api.removed_minor));
+    Ok(apis
+        .map(|api| format!("clients use {}, which {target} does not serve", api.name))
+        .collect())
+}

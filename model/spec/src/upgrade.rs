@@ -1,0 +1,152 @@
+//! Which Kubernetes version an upgrade goes to, and what of the cluster would not work with it.
+
+use crate::api::cluster::ClusterSpec;
+use crate::catalog::recommended_patch;
+use crate::expand::default_etcd_version;
+use crate::validate::versions::{NEWEST_MINOR, Version};
+use std::collections::BTreeMap;
+
+/// A kubelet may be that many minors older than its API server (Kubernetes' version skew policy).
+const KUBELET_SKEW: u32 = 3;
+
+/// The version that comes next: the recommended patch of the current minor, or of the next minor if the cluster has that patch. `None`
+/// if this kctl knows nothing newer.
+pub fn next_version(current: &Version) -> Option<Version> {
+    let recommended = |minor| Version::parse(recommended_patch(minor)?);
+    let mut next = [current.minor, current.minor + 1]
+        .into_iter()
+        .filter_map(recommended);
+    next.find(|version| version > current)
+}
+
+/// Why a cluster cannot go from one version to the other in one step.
+pub fn step_problem(current: &Version, target: &Version) -> Option<String> {
+    if target == current {
+        return Some(format!("the cluster has version {current} already"));
+    }
+    if target < current {
+        return Some(format!(
+            "Kubernetes does not support going back from {current} to {target}"
+        ));
+    }
+    if target.major != 1 || target.minor > NEWEST_MINOR {
+        return Some(format!(
+            "{target} is newer than this kctl knows: upgrade kctl"
+        ));
+    }
+    let next = current.minor + 1;
+    (target.minor > next).then(|| {
+        let first = recommended_patch(next).unwrap_or_default();
+        format!("control planes go up one minor at a time: upgrade to {first} first")
+    })
+}
+
+/// The nodes whose kubelet would be too old for the API servers; nodes as pairs of name and version.
+pub fn kubelet_problems(target: &Version, nodes: &[(&str, &str)]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (name, text) in nodes {
+        match Version::parse(text) {
+            Some(kubelet) if kubelet.minor + KUBELET_SKEW < target.minor => problems.push(format!(
+                "kubelet of {name} is {kubelet}: an API server of {target} works with 1.{} and newer",
+                target.minor - KUBELET_SKEW
+            )),
+            Some(_) => {}
+            None => problems.push(format!("{name} reports the kubelet version {text:?}")),
+        }
+    }
+    problems
+}
+
+/// The nodes that an earlier upgrade has not reached yet; nodes as pairs of name and version.
+pub fn unfinished_problems(current: &Version, nodes: &[(&str, &str)]) -> Vec<String> {
+    let older = |text: &str| Version::parse(text).is_some_and(|version| version < *current);
+    let waiting = nodes.iter().filter(|(_, text)| older(text));
+    waiting
+        .map(|(name, text)| {
+            format!("{name} is still at {text}: finish the upgrade to {current} first")
+        })
+        .collect()
+}
+
+/// The etcd clusters that would change their minor with it. `running` has versions by name.
+pub fn etcd_problems(
+    spec: &ClusterSpec,
+    running: &BTreeMap<String, String>,
+    target: &Version,
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (name, version) in running {
+        let own = spec.etcd_clusters.iter().find(|etcd| etcd.name == *name);
+        let own = own.and_then(|etcd| etcd.version.as_deref());
+        let next = own.unwrap_or(default_etcd_version(target));
+        let minors = (Version::parse(version), Version::parse(next));
+        if let (Some(now), Some(then)) = minors
+            && (now.major, now.minor) != (then.major, then.minor)
+        {
+            problems.push(format!(
+                "etcd cluster {name} would go from {now} to {then}: kctl does not change etcd's minor version during an upgrade yet"
+            ));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(text: &str) -> Version {
+        Version::parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_next_version_is_the_recommended_patch_then_the_next_minor() {
+        for minor in 32..NEWEST_MINOR {
+            let patch = version(recommended_patch(minor).unwrap());
+            let old = version(&format!("1.{minor}.0"));
+            assert_eq!(next_version(&old), Some(patch.clone()));
+            let next = version(recommended_patch(minor + 1).unwrap());
+            assert_eq!(next_version(&patch), Some(next));
+        }
+        let newest = version(recommended_patch(NEWEST_MINOR).unwrap());
+        assert_eq!(next_version(&newest), None);
+    }
+
+    #[test]
+    fn every_chosen_step_is_allowed_and_no_other_direction() {
+        let old = version("1.34.1");
+        let next = next_version(&old).unwrap();
+        assert_eq!(step_problem(&old, &next), None);
+        assert_eq!(step_problem(&old, &version("1.35.0")), None);
+        for (target, words) in [
+            ("1.34.1", "already"),
+            ("1.33.9", "going back"),
+            ("1.36.0", "one minor at a time"),
+            ("1.37.0", "upgrade kctl"),
+        ] {
+            let problem = step_problem(&old, &version(target)).unwrap();
+            assert!(problem.contains(words), "{problem}");
+        }
+    }
+
+    #[test]
+    fn kubelets_may_be_three_minors_older() {
+        let nodes = [("a", "v1.33.2"), ("b", "v1.32.9"), ("c", "?")];
+        let problems = kubelet_problems(&version("1.36.3"), &nodes);
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].starts_with("kubelet of b is 1.32.9"));
+        assert_eq!(kubelet_problems(&version("1.35.0"), &nodes[..2]).len(), 0);
+        assert_eq!(
+            unfinished_problems(&version("1.33.2"), &nodes[..2]).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_step_that_changes_the_minor_of_etcd_is_a_problem() {
+        let running = BTreeMap::from([("main".to_owned(), "3.5.31".to_owned())]);
+        let spec = ClusterSpec::default();
+        assert_eq!(etcd_problems(&spec, &running, &version("1.33.13")).len(), 0);
+        assert_eq!(etcd_problems(&spec, &running, &version("1.34.1")).len(), 1);
+    }
+}
