@@ -1,6 +1,6 @@
 //! `kctl delete`.
 
-use super::{PlanFormat, SecretName};
+use super::{PlanFormat, ReplacementOptions, ReportFormat, SecretName};
 use crate::duration;
 use clap::{Args, Subcommand};
 use std::time::Duration;
@@ -21,8 +21,34 @@ pub enum DeleteWhat {
     /// Take an instance group out of the spec
     #[command(name = "instancegroup", visible_alias = "ig")]
     InstanceGroup(DeleteGroup),
+    /// Drain and terminate an instance, which its group replaces
+    Instance(DeleteInstance),
     /// Delete a secret from the state store
     Secret(DeleteSecret),
+}
+
+/// `kctl delete instance`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl delete instance i-0a1b2c3d4e5f60718         show what would stop its replacement
+  kctl delete instance i-0a1b2c3d4e5f60718 --yes   replace it, as a rolling update does")]
+pub struct DeleteInstance {
+    /// The instance, i-...
+    #[arg(value_name = "INSTANCE")]
+    pub instance: String,
+    /// Replace it
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Do not ask the Kubernetes API: terminate the instance without draining it
+    #[arg(long)]
+    pub cloudonly: bool,
+    /// How it is replaced.
+    #[command(flatten)]
+    pub replacement: ReplacementOptions,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
 }
 
 /// `kctl delete secret`.

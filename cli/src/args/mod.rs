@@ -22,7 +22,7 @@ pub use create::{
     Authorization, Create, CreateCluster, CreateObjects, CreateSecret, CreateWhat, Dns, KopsOnly,
     LoadBalancerType, SecretName, Topology,
 };
-pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteSecret, DeleteWhat};
+pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteInstance, DeleteSecret, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{

@@ -41,9 +41,29 @@ pub struct RollingUpdate {
     /// How instances are replaced.
     #[command(flatten)]
     pub replacement: ReplacementOptions,
+    /// The only instance to replace; given by `kctl delete instance`.
+    #[arg(skip)]
+    pub instance: Option<String>,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ReportFormat,
+}
+
+impl RollingUpdate {
+    /// One of all instances that are out of date, for other commands.
+    pub fn new(target: ClusterWords, yes: bool, replacement: ReplacementOptions) -> Self {
+        Self {
+            target,
+            yes,
+            instance_group: Vec::new(),
+            instance_group_roles: Vec::new(),
+            force: false,
+            cloudonly: false,
+            replacement,
+            instance: None,
+            output: ReportFormat::Table,
+        }
+    }
 }
 
 /// How instances are replaced.

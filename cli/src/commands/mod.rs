@@ -7,6 +7,7 @@ mod completion;
 mod create_cluster;
 mod delete_cluster;
 mod delete_group;
+mod delete_instance;
 mod edit;
 mod existing_cluster;
 mod export;
@@ -58,6 +59,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::Delete(what) => match &what.what {
             DeleteWhat::Cluster(what) => delete_cluster::run(what, &open().await?).await,
             DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
+            DeleteWhat::Instance(what) => delete_instance::run(what, &open().await?).await,
             DeleteWhat::Secret(what) => secret::delete_secret(what, &open().await?).await,
         },
         Command::Update(what) => update::run(what, &open().await?).await,

@@ -3,7 +3,7 @@
 
 use super::session::Session;
 use super::{rolling_update, update};
-use crate::args::{Reconcile, ReportFormat, RoleName, RollingUpdate, Update};
+use crate::args::{Reconcile, RoleName, RollingUpdate, Update};
 use crate::error::{CommandError, Outcome};
 
 /// Runs the command. Each step has nothing to do if an earlier run did it.
@@ -61,14 +61,8 @@ async fn run_rolling_update(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let rolling_update = RollingUpdate {
-        target: args.target.clone(),
-        yes: args.yes,
-        instance_group: Vec::new(),
         instance_group_roles: roles,
-        force: false,
-        cloudonly: false,
-        replacement: args.replacement.clone(),
-        output: ReportFormat::Table,
+        ..RollingUpdate::new(args.target.clone(), args.yes, args.replacement.clone())
     };
     rolling_update::run(&rolling_update, session).await
 }

@@ -16,6 +16,7 @@ use super::session::Session;
 use crate::args::{DrainTimeoutAction, RollingUpdate};
 use crate::error::{CommandError, ErrorKind, Outcome};
 use rolling_update::{OnDrainTimeout, Settings, find_obstacles};
+use spec::read::nearest;
 use std::time::Duration;
 use watch::{View, Watch};
 
@@ -71,6 +72,7 @@ pub async fn run(args: &RollingUpdate, session: &Session<'_>) -> Result<Outcome,
         ));
     }
     let view = watch.observe().await?;
+    check_instance(args, &view)?;
     let budgets = &view.objects.budgets;
     let obstacles = find_obstacles(&view.observed, &view.objects.pods, budgets, &settings);
     if !args.yes {
@@ -96,6 +98,27 @@ pub async fn run(args: &RollingUpdate, session: &Session<'_>) -> Result<Outcome,
         },
     )
     .await
+}
+
+/// Fails if the only instance to replace is none of the cluster's.
+fn check_instance(args: &RollingUpdate, view: &View) -> Result<(), CommandError> {
+    let Some(only) = &args.instance else {
+        return Ok(());
+    };
+    let mut instances = view.observed.instances.iter();
+    if instances.any(|one| one.id == *only) {
+        return Ok(());
+    }
+    let known: Vec<&str> = view
+        .fleet
+        .instances
+        .iter()
+        .map(|one| one.instance.id.as_str())
+        .collect();
+    Err(CommandError::usage_error(
+        format!("there is no instance {only:?} in an instance group of the cluster"),
+        nearest::hint(only, &known),
+    ))
 }
 
 fn resolve_settings(args: &RollingUpdate) -> Settings {

@@ -62,23 +62,28 @@ pub struct Selection<'a> {
     pub groups: &'a [GroupLimits],
     /// Replace also instances that are current, if they were launched before this time, in seconds since 1970.
     pub launched_before: Option<i64>,
+    /// Replace this instance, whether or not it is current, and no other.
+    pub only: Option<&'a str>,
 }
 
 /// What a rolling update of these groups decides on.
 pub fn observe(cluster: &ClusterState<'_>, selection: &Selection<'_>) -> Observed {
-    let names: BTreeSet<&str> = selection
-        .groups
-        .iter()
-        .map(|group| group.name.as_str())
-        .collect();
     let instances = cluster.fleet.instances.iter();
+    let only = selection.only.map(|id| {
+        let mut instances = cluster.fleet.instances.iter();
+        instances
+            .find(|one| one.instance.id == id)
+            .map(InstanceStatus::group)
+    });
+    let is_selected = |group: &&GroupLimits| only.is_none_or(|only| only == Some(&group.name));
+    let groups: Vec<&GroupLimits> = selection.groups.iter().filter(is_selected).collect();
+    let names: BTreeSet<&str> = groups.iter().map(|group| group.name.as_str()).collect();
     let rolled = instances.filter(|one| names.contains(one.group()));
     let rolled = rolled.filter(|one| one.membership != Membership::WarmPool);
     Observed {
         now: cluster.now,
-        groups: selection
-            .groups
-            .iter()
+        groups: groups
+            .into_iter()
             .filter_map(|group| rolling_group(cluster.fleet, group))
             .collect(),
         instances: rolled
@@ -144,6 +149,9 @@ fn outdated_reason(
     node: Option<&k8s::Node>,
 ) -> Option<String> {
     let instance = &status.instance;
+    if let Some(only) = selection.only {
+        return (only == instance.id).then(|| "it is named on the command line".to_owned());
+    }
     if status.up_to_date.is_current() == Some(false) {
         return status.up_to_date.reason();
     }

@@ -15,4 +15,7 @@ pub struct Record {
     /// current.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_before: Option<i64>,
+    /// The only instance that it replaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<String>,
 }

@@ -278,3 +278,55 @@ fn an_update_meanwhile_stops_it_and_nobody_else_replaces_or_deletes() {
     let ran = cluster.kctl.wait_for_end(rolls);
     insta::assert_snapshot!(end_of(&ran));
 }
+
+#[test]
+fn one_instance_is_replaced_by_name_and_no_other_is_touched() {
+    let (cluster, api) = cluster_without_surge();
+    let [chosen, other] = &cluster.workers[..] else {
+        panic!("{:?}", cluster.workers);
+    };
+    let delete = |instance: &str, more: &[&str]| {
+        let own = [
+            "delete",
+            "instance",
+            instance,
+            "--name",
+            NAME,
+            "--api-server",
+            &api.url,
+        ];
+        cluster.kctl.run(&[&own[..], more].concat())
+    };
+    let ran = delete("i-0123", &[]);
+    assert_eq!(ran.code, 2, "{}", ran.all_output());
+    assert!(ran.err.contains("there is no instance"), "{}", ran.err);
+
+    let json = delete(chosen, &["-o", "json"]).expect_success();
+    let preview: Value = serde_json::from_str(&json).expect("JSON");
+    let instances = preview["instances"].as_array().expect("instances");
+    assert_eq!(instances.len(), 1, "{preview}");
+    assert_eq!(instances[0]["id"], json!(chosen));
+
+    let ran = delete(
+        chosen,
+        &[
+            "--yes",
+            "--post-drain-delay",
+            "0s",
+            "--validation-timeout",
+            "2s",
+        ],
+    );
+    assert_eq!(ran.code, 1, "{}", ran.all_output());
+    let again = format!("kctl delete instance {chosen} --name {NAME} --yes");
+    assert!(ran.err.contains(&again), "{}", ran.err);
+    for part in ["cordoned", "drained", "is being terminated"] {
+        assert!(
+            ran.err
+                .contains(&format!("{chosen} (nodes-eu-west-1a): {part}")),
+            "{}",
+            ran.err
+        );
+    }
+    assert!(!ran.err.contains(other), "{}", ran.err);
+}

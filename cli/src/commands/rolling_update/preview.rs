@@ -29,8 +29,12 @@ pub fn print(
         return Ok(());
     }
     print_obstacles(obstacles, session);
+    let command = match &args.instance {
+        None => format!("kctl rolling-update {name} --yes"),
+        Some(instance) => format!("kctl delete instance {instance} --name {name} --yes"),
+    };
     session.shell.hint(&format!(
-        "kctl rolling-update {name} --yes    replaces {}",
+        "{command}    replaces {}",
         match preview.instances.len() {
             1 => "it".to_owned(),
             several => format!("these {several} instances"),

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use tokio::time::sleep;
 
-/// Least time between two observations.
+/// Least time between two observations, unless a timeout is so short that several must fit into it.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// An observation that takes long is repeated after this many times its duration.
@@ -54,7 +54,7 @@ pub async fn replace_instances(
         failed: BTreeMap::new(),
         lost: None,
         changes,
-        next: resume_hint(&keys),
+        next: resume_hint(&keys, args),
     };
     let ended = roll.run().await;
     roll.shown.finish();
@@ -67,7 +67,7 @@ pub async fn replace_instances(
             "the lock was lost: nothing further was started",
             format!(
                 "repeat `{}`, which goes on where this ended",
-                command(&keys)
+                command(&keys, args)
             ),
         ));
     }
@@ -91,7 +91,7 @@ pub async fn replace_instances(
     report_end(stop.as_ref(), outcome, replaced, took, args, session)?;
     match stop {
         None => Ok(Outcome::Fine),
-        Some(stop) => Err(stop_error(&stop, replaced, &keys)),
+        Some(stop) => Err(stop_error(&stop, replaced, &keys, args)),
     }
 }
 
@@ -123,12 +123,17 @@ fn report_end(
     Ok(())
 }
 
-fn command(keys: &StoreKeys) -> String {
-    format!("kctl rolling-update {} --yes", keys.cluster())
+/// The command that goes on with it.
+fn command(keys: &StoreKeys, args: &RollingUpdate) -> String {
+    let cluster = keys.cluster();
+    match &args.instance {
+        None => format!("kctl rolling-update {cluster} --yes"),
+        Some(instance) => format!("kctl delete instance {instance} --name {cluster} --yes"),
+    }
 }
 
-fn resume_hint(keys: &StoreKeys) -> String {
-    format!("`{}` goes on where this ended", command(keys))
+fn resume_hint(keys: &StoreKeys, args: &RollingUpdate) -> String {
+    format!("`{}` goes on where this ended", command(keys, args))
 }
 
 /// The record of the rolling update that did not end, or of a new one, written before the first change.
@@ -141,7 +146,10 @@ async fn begin_record(
     let key = keys.rolling_update();
     let found = session.store.get(&key).await.map_err(store_error)?;
     let found = found.and_then(|object| serde_json::from_slice::<Record>(&object.bytes).ok());
-    if let Some(record) = found.filter(|record| record.forced_before.is_some() == args.force) {
+    let is_same = |record: &Record| {
+        (record.forced_before.is_some(), &record.only) == (args.force, &args.instance)
+    };
+    if let Some(record) = found.filter(is_same) {
         session.shell.note(&format!(
             "going on with the rolling update {}, which did not end",
             record.operation
@@ -158,6 +166,7 @@ async fn begin_record(
             .map(|(key, text)| (key.clone(), text.clone()))
             .collect(),
         forced_before: args.force.then(|| now.unix_timestamp()),
+        only: args.instance.clone(),
     };
     let bytes = serde_json::to_vec_pretty(&record).or_failed(
         "the record of the rolling update has no JSON form",
@@ -212,7 +221,9 @@ impl Roll<'_, '_> {
                     State::Stopped(stop) => return Ok(Some(stop)),
                 }
             }
-            let rest = (looked.elapsed() * REST).max(INTERVAL);
+            let timeout = u64::try_from(self.settings.validation_timeout).unwrap_or_default();
+            let interval = INTERVAL.min(Duration::from_secs(timeout) / 4);
+            let rest = (looked.elapsed() * REST).max(interval);
             sleep(rest).await;
         }
     }
@@ -307,7 +318,12 @@ fn subject(action: &Action) -> &str {
     }
 }
 
-fn stop_error(stop: &Stop, replaced: usize, keys: &StoreKeys) -> CommandError {
+fn stop_error(
+    stop: &Stop,
+    replaced: usize,
+    keys: &StoreKeys,
+    args: &RollingUpdate,
+) -> CommandError {
     let kind = match stop {
         Stop::Interrupted => ErrorKind::Interrupted,
         Stop::Superseded(_) => ErrorKind::Precondition,
@@ -349,7 +365,7 @@ fn stop_error(stop: &Stop, replaced: usize, keys: &StoreKeys) -> CommandError {
         format!("{replaced} ")
     };
     let sentence = format!("the rolling update stopped: {stop}; {count}{words} replaced");
-    let mut error = CommandError::from_message(kind, sentence, resume_hint(keys));
+    let mut error = CommandError::from_message(kind, sentence, resume_hint(keys, args));
     if !hint.is_empty() {
         error.hints.insert(0, hint);
     }

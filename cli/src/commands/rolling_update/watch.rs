@@ -22,6 +22,8 @@ pub struct Watch<'a> {
     etcd: BTreeMap<String, Vec<(String, String)>>,
     /// With `--force`: instances that were launched before this time are replaced.
     launched_before: Option<i64>,
+    /// The only instance to replace.
+    only: Option<&'a str>,
     cloud_only: bool,
     /// The names of a cluster with a hosted zone.
     names: Option<ClusterNames>,
@@ -63,6 +65,7 @@ impl<'a> Watch<'a> {
             launched_before: args
                 .force
                 .then(|| OffsetDateTime::now_utc().unix_timestamp()),
+            only: args.instance.as_deref(),
             cloud_only: args.cloudonly,
             names,
         })
@@ -118,6 +121,7 @@ impl<'a> Watch<'a> {
             &Selection {
                 groups: &self.selected.groups,
                 launched_before: self.launched_before,
+                only: self.only,
             },
         );
         if self.cloud_only {

@@ -1,6 +1,6 @@
 //! What a cluster must satisfy before an upgrade.
 
-use crate::args::{DrainTimeoutAction, ReplacementOptions, ReportFormat, RollingUpdate, Upgrade};
+use crate::args::{DrainTimeoutAction, ReplacementOptions, RollingUpdate, Upgrade};
 use crate::commands::rolling_update::Forecast;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext};
@@ -64,23 +64,18 @@ pub async fn check_upgrade(
 
 /// The rolling update that an upgrade needs: every instance is replaced.
 fn replace_all(args: &Upgrade) -> RollingUpdate {
+    let replacement = ReplacementOptions {
+        parallelism: 1,
+        drain_timeout: Duration::ZERO,
+        on_drain_timeout: DrainTimeoutAction::Fail,
+        post_drain_delay: Duration::ZERO,
+        validation_timeout: Duration::ZERO,
+        lock_wait: None,
+        reach: args.reach.clone(),
+    };
     RollingUpdate {
-        target: args.target.clone(),
-        yes: false,
-        instance_group: Vec::new(),
-        instance_group_roles: Vec::new(),
         force: true,
-        cloudonly: false,
-        replacement: ReplacementOptions {
-            parallelism: 1,
-            drain_timeout: Duration::ZERO,
-            on_drain_timeout: DrainTimeoutAction::Fail,
-            post_drain_delay: Duration::ZERO,
-            validation_timeout: Duration::ZERO,
-            lock_wait: None,
-            reach: args.reach.clone(),
-        },
-        output: ReportFormat::Table,
+        ..RollingUpdate::new(args.target.clone(), false, replacement)
     }
 }
 

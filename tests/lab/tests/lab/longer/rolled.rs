@@ -47,6 +47,7 @@ pub fn run(lab: &mut Lab) -> Result<()> {
     lab.run_step("kctl replaces every instance", |lab| {
         replace_all(lab, &writer)
     })?;
+    lab.run_step("kctl replaces one instance by name", replace_one)?;
     lab.run_step(
         "pods reach each other and services",
         pods::expect_connections,
@@ -89,9 +90,23 @@ fn kill_repeatedly(lab: &Lab) -> Result<u64> {
     let mut kills = 0;
     for position in 0..wanted {
         let after = Duration::from_secs_f64(1.0 + LONGEST * random_fraction(seed, position));
-        kills += u64::from(lab.kill_kctl(&["rolling-update", CLUSTER, "--yes"], after)?);
+        kills += u64::from(lab.kill_kctl(&["reconcile", CLUSTER, "--yes"], after)?);
     }
     Ok(kills)
+}
+
+fn replace_one(lab: &mut Lab) -> Result<()> {
+    let old = instances(lab)?;
+    let worker = cluster::worker_instances(lab)?;
+    let worker = worker.first().context("a worker")?.id.clone();
+    lab.run_kctl(&["delete", "instance", &worker, "--name", CLUSTER, "--yes"])?;
+    let new = instances(lab)?;
+    let gone: Vec<_> = old.difference(&new).collect();
+    ensure!(
+        gone == [&worker] && new.len() == 5,
+        "{old:?} became {new:?}"
+    );
+    expect_clean_nodes(lab)
 }
 
 /// No Node is cordoned, tainted or marked.
