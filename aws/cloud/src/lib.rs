@@ -4,7 +4,7 @@
 mod balancer;
 mod clients;
 mod console;
-mod engine;
+mod engine_world;
 mod facts;
 pub mod fleet;
 mod kinds;

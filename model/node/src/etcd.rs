@@ -10,7 +10,7 @@ mod laws_test;
 mod log;
 mod manifest;
 mod record;
-mod whose;
+mod volume_owner;
 
 pub use choose::{
     Choice, Holder, SeenVolume, VolumeRequest, choose_volume, device_name, named_volume,
@@ -28,4 +28,4 @@ pub use record::{
     Error, FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, backups_prefix,
     formed_key, formed_prefix, record_key,
 };
-pub use whose::can_resume;
+pub use volume_owner::can_resume;

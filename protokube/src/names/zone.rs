@@ -34,10 +34,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const CONTROL_PLANE_LABEL: &str = "node-role.kubernetes.io/control-plane";
 
 /// Reads of an unchanged list between two reads of the zone.
-const LOOKS: u32 = 24;
+const RECORD_ROUNDS: u32 = 24;
 
 /// Reads of an unchanged list between two calls of EC2, which knows public addresses.
-const MACHINE_LOOKS: u32 = 120;
+const ADDRESS_ROUNDS: u32 = 120;
 
 /// The records of a hosted zone, as a trait that tests replace.
 pub trait ZoneRecords: Send + Sync + 'static {
@@ -209,27 +209,27 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
         let wanted = followed_names(self.config);
         let mut before = BTreeSet::new();
         let mut instances: Vec<Instance> = Vec::new();
-        let (mut looks, mut machine_looks, mut patience) = (0, 0, 1);
+        let (mut record_rounds, mut address_rounds, mut patience) = (0, 0, 1);
         loop {
             let ready = self.servers.ready_addresses().await?.unwrap_or_default();
             if !ready.is_empty() {
-                (looks, machine_looks) = (looks + 1, machine_looks + 1);
+                (record_rounds, address_rounds) = (record_rounds + 1, address_rounds + 1);
                 if ready != before {
-                    (looks, machine_looks, patience) = (LOOKS, MACHINE_LOOKS, 1);
+                    (record_rounds, address_rounds, patience) = (RECORD_ROUNDS, ADDRESS_ROUNDS, 1);
                 }
                 let known = |address: &Ipv4Addr| instance_at(*address, &instances).is_some();
-                let due = machine_looks >= MACHINE_LOOKS;
-                if due || (!ready.iter().all(known) && machine_looks >= patience) {
+                let due = address_rounds >= ADDRESS_ROUNDS;
+                if due || (!ready.iter().all(known) && address_rounds >= patience) {
                     instances = control_planes(self.ec2, &self.config.cluster).await?;
                     // The pause doubles while EC2 does not show an instance.
-                    patience = (patience * 2).min(LOOKS);
-                    (looks, machine_looks) = (LOOKS, 0);
+                    patience = (patience * 2).min(RECORD_ROUNDS);
+                    (record_rounds, address_rounds) = (RECORD_ROUNDS, 0);
                 }
-                if looks >= LOOKS {
+                if record_rounds >= RECORD_ROUNDS {
                     self.update_zone(&wanted, &ready, &instances, &role_log)
                         .await?;
                     before = ready;
-                    looks = 0;
+                    record_rounds = 0;
                 }
             }
             let (pause, sleep) = self.pace;

@@ -13,10 +13,10 @@
 mod api_server;
 mod documented_commands;
 mod help;
+mod instances;
 mod json;
 mod kctl;
 mod kept;
-mod machines;
 mod not_yet;
 mod offline;
 mod operations;

@@ -1,8 +1,8 @@
 //! The preview of a rolling update, what keeps one from beginning, and what stops one. The lab shows whole rolling updates.
 
 use crate::api_server::ApiServer;
+use crate::instances::{Cluster, node_object};
 use crate::kctl::KctlOutput;
-use crate::machines::{Cluster, node_object};
 use crate::scenario::{NAME, REGION};
 use serde_json::{Value, json};
 use std::process::{Child, Stdio};

@@ -1,8 +1,8 @@
 //! The choice of the next Kubernetes version, what keeps a cluster from it, and the preview of a reconcile.
 
 use crate::api_server::ApiServer;
+use crate::instances::{Cluster, node_object};
 use crate::kctl::KctlOutput;
-use crate::machines::{Cluster, node_object};
 use crate::scenario::NAME;
 use serde_json::{Value, json};
 

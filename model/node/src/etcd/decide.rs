@@ -11,7 +11,7 @@ use super::formed::{Formed, check_copy, decide_formed, with_own_member};
 use super::record::{
     FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, record_key,
 };
-use super::whose::{check_log, check_owner, describe_content};
+use super::volume_owner::{check_log, check_owner, describe_content};
 use crate::components::EtcdStart;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,7 +3,7 @@
 use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
 use super::record::{FormationRecord, FormationState, RecordedMember};
-use super::whose::{check_log, check_owner, describe_content, recovery_hint};
+use super::volume_owner::{check_log, check_owner, describe_content, recovery_hint};
 use crate::components::EtcdStart;
 
 /// The record with the state `formed`; `None` if it has that state already.
