@@ -17,8 +17,21 @@ pub use used_user_data::{UsedUserData, user_data_of_groups, user_data_of_instanc
 
 use crate::CloudClients;
 use engine::Failure;
-use fleet::{AwsFleet, ScalingGroup, join_members};
+use fleet::{AwsFleet, Instance, ScalingGroup, join_members};
 use node::names::ownership_tag;
+
+/// The ids of instances that a rolling update has detached from their Auto Scaling group and that still run: deleting the group does
+/// not terminate them. One paged call.
+pub async fn detached_instances(
+    clients: &CloudClients,
+    cluster: &str,
+) -> Result<Vec<String>, Failure> {
+    let found = Box::pin(instances::fetch(clients, &ownership_tag(cluster))).await?;
+    let is_detached =
+        |one: &Instance| one.detached && one.scaling_group.is_none() && !one.is_leaving();
+    let detached = found.into_iter().filter(is_detached);
+    Ok(detached.map(|one| one.id).collect())
+}
 
 /// All Auto Scaling groups and instances of a cluster, found by their ownership tag: two paged calls, and a third one
 /// only if a group launches `$Latest` or `$Default`.

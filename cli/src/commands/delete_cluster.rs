@@ -19,6 +19,7 @@ use crate::ui::events::Events;
 use crate::ui::plan::{self, PlanView};
 use crate::ui::plan_json::PlanDocument;
 use aws_client::store::{Entry, Expect, StoreError};
+use aws_cloud::fleet::{detached_instances, terminate_instance};
 use aws_cloud::{AwsWorld, CloudClients};
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
@@ -36,6 +37,8 @@ struct Deletion {
     clients: CloudClients,
     facts: Facts,
     target: ClusterTarget,
+    /// Instances that a rolling update has detached from their groups.
+    detached: Vec<String>,
     /// Evidence that resources belong to the cluster in this store.
     claim: OwnershipClaim,
 }
@@ -132,9 +135,14 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         hosted_zones: completed.dns != DnsKind::None,
         ..FactsWanted::default()
     };
-    let (facts, last_operation) = tokio::try_join!(
+    let detached = async {
+        let detached = detached_instances(&clients, name).await;
+        detached.map_err(observe::aws_error)
+    };
+    let (facts, last_operation, detached) = tokio::try_join!(
         observe::account_facts(&clients, &wanted),
         LastOperation::read(&session.store, &state.keys, &state.entries),
+        detached,
     )?;
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
     let authority = match state.find_entry(&state.keys.keyset(KUBERNETES_CA)) {
@@ -153,6 +161,7 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         clients,
         facts,
         target,
+        detached,
         claim,
     })
 }
@@ -235,6 +244,10 @@ async fn delete_under_lock(
             format!("type its name, or: kctl delete cluster {name} --yes"),
         ));
     }
+    for instance in &deletion.detached {
+        let ended = terminate_instance(&deletion.clients, instance, false).await;
+        ended.map_err(observe::aws_error)?;
+    }
     let mut report = Report::default();
     if !plan.is_empty() {
         report = context
@@ -259,6 +272,12 @@ async fn show_plan(
     events: Option<Events<'_>>,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
+    if !deletion.detached.is_empty() && report.is_none() {
+        session.shell.note(&format!(
+            "A rolling update that did not end has detached instances from their Auto Scaling groups; they will be terminated: {}",
+            deletion.detached.join(", ")
+        ));
+    }
     if let Some(events) = events {
         events.emit_plan(plan, &[]);
         return Ok(());

@@ -34,7 +34,7 @@ pub fn find_obstacles(
         all.extend(eviction_obstacles(&outdated, pods, budgets, settings));
         all.extend(losses(&outdated, pods));
     }
-    all.extend(etcd_obstacles(observed, &outdated));
+    all.extend(etcd_obstacles(observed, &outdated, settings));
     let warning = |text: String| Obstacle { stops: false, text };
     all.extend(
         observed
@@ -112,12 +112,23 @@ fn losses(outdated: &[&RollingInstance], pods: &[Pod]) -> Vec<Obstacle> {
         .collect()
 }
 
-fn etcd_obstacles(observed: &Observed, outdated: &[&RollingInstance]) -> Vec<Obstacle> {
+fn etcd_obstacles(
+    observed: &Observed,
+    outdated: &[&RollingInstance],
+    settings: &Settings,
+) -> Vec<Obstacle> {
     let is_control_plane = |one: &&&RollingInstance| {
         let mut groups = observed.groups.iter();
         groups.any(|group| group.name == one.group && group.role == Role::ControlPlane)
     };
     let control_planes = outdated.iter().filter(is_control_plane);
+    if settings.cloud_only && control_planes.clone().next().is_some() {
+        let text = "nobody asks whether etcd survives: the API may be away until the replacements have its volumes";
+        return vec![Obstacle {
+            stops: false,
+            text: text.to_owned(),
+        }];
+    }
     let found = control_planes.filter_map(|instance| {
         let id = &instance.id;
         Some(match would_survive(&observed.etcd, id) {
@@ -233,5 +244,14 @@ mod tests {
         let others: Vec<&str> = failing[1..].iter().map(|(_, text)| text.as_str()).collect();
         assert_eq!(others, rest);
         assert!(texts(OnDrainTimeout::Force).iter().all(|(stops, _)| !stops));
+        let settings = Settings {
+            cloud_only: true,
+            ..Settings::default()
+        };
+        let found = find_obstacles(&observed(), &[], &[], &settings);
+        assert!(
+            found.iter().any(|one| one.text.starts_with("nobody asks")),
+            "{found:?}"
+        );
     }
 }
