@@ -54,6 +54,8 @@ pub(crate) async fn build_client(
     let mut config = Config::new(address);
     config.root_cert = Some(parse_certificates(&trust_bundle(&authority))?);
     config.connect_timeout = Some(CONNECT);
+    // Roles repeat what failed. The client would do so for minutes, also an eviction that a budget refuses (429).
+    config.default_retry = false;
     config.auth_info.client_certificate_data = Some(STANDARD.encode(&issued.certificate));
     config.auth_info.client_key_data = Some(STANDARD.encode(issued.key.reveal()).into());
     Client::try_from(config).context("could not create a client of the API server")

@@ -29,5 +29,6 @@ pub mod removal;
 pub mod roles;
 pub mod service;
 pub mod supervise;
+pub mod termination;
 pub mod thread;
 mod watch_events;

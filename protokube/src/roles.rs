@@ -11,7 +11,7 @@ use crate::manifests::{self, HealthGates};
 use crate::pace::{PollPace, sleep_for};
 use crate::supervise::{Backoff, run_for, supervise_role};
 use crate::thread::run_on_own_thread;
-use crate::{addons, api, approval, health, labels, names, readiness, removal};
+use crate::{addons, api, approval, health, labels, names, readiness, removal, termination};
 use aws_client::ec2_query::Ec2QueryClient;
 use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
 use node::config::{EtcdCluster, etcd_members};
@@ -71,6 +71,7 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
     add_role(&mut set, "approval", daemon, approve_requests);
     add_role(&mut set, "labels", daemon, label_nodes);
     add_role(&mut set, "removal", daemon, remove_nodes);
+    add_role(&mut set, "termination", daemon, handle_terminations);
     add_role(&mut set, "addons", daemon, apply_addons);
     add_role(&mut set, "report", daemon, report_waits);
     set
@@ -300,6 +301,23 @@ async fn remove_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         &log,
     );
     run_for(api::CLIENT_LIFE, role).await
+}
+
+async fn handle_terminations(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
+    let control_plane = daemon.config.control_plane.as_ref();
+    let Some(settings) = control_plane.and_then(|own| own.termination.as_ref()) else {
+        return std::future::pending().await;
+    };
+    let role = termination::TerminationRole {
+        client: api_client(&daemon).await?,
+        ec2: &daemon.ec2,
+        config: &daemon.config,
+        settings,
+        pace: termination::TerminationPace::default(),
+        clock: OffsetDateTime::now_utc,
+        log: &Log::stderr(),
+    };
+    run_for(api::CLIENT_LIFE, role.handle_messages()).await
 }
 
 async fn apply_addons(daemon: Arc<DaemonState>) -> anyhow::Result<()> {

@@ -21,9 +21,10 @@ def main(argv: "Optional[list[str]]" = None) -> int:
     from .app import State, application, reset
     from .mends import Options, apply
 
+    options = Options(later=later, machines=arguments.machines)
     if not arguments.bare:
-        apply(Options(later=later, machines=arguments.machines))
-    state = State(later=later, region=arguments.region)
+        apply(options)
+    state = State(later=later, lock=options.lock, region=arguments.region)
     _identities(state, arguments.session_seconds)
     reset(state)
     if arguments.strict:

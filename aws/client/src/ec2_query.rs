@@ -1,13 +1,16 @@
-//! A small EC2 and STS client for nodeup and protokube: a few calls in the query protocol, signed here. The EC2 client
-//! of the SDK would make up most of the size and build time of these programs.
+//! A small client of EC2, STS, Auto Scaling and SQS for nodeup and protokube: a few calls, signed here. The EC2 client of the
+//! SDK would make up most of the size and build time of these programs.
 
 mod answer;
+mod autoscaling;
 mod ec2;
 mod sign;
+mod sqs;
 mod sts;
 
 pub use ec2::{Attachment, Instance, Volume};
 pub use sign::SignedCall;
+pub use sqs::{Queue, QueueMessage};
 pub use sts::CallerIdentity;
 
 use crate::failure::local_failure;
@@ -19,7 +22,7 @@ use std::time::{Duration, SystemTime};
 /// Timeout of one call.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Client of EC2 and STS in the region of the instance it runs on. Cloning is cheap.
+/// Client of these services in the region of the instance it runs on. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Ec2QueryClient {
     clients: Clients,
@@ -60,7 +63,7 @@ impl Ec2QueryClient {
         self.clients.region()
     }
 
-    /// The URL of a service (`ec2`, `sts`) in the instance's region; the AWS CLI's variables may name another.
+    /// The URL of a service (`ec2`, `sqs`, ...) in the instance's region; the AWS CLI's variables may name another.
     pub fn endpoint(&self, service: &str) -> String {
         let variables = [
             format!("AWS_ENDPOINT_URL_{}", service.to_uppercase()),

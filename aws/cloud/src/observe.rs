@@ -119,7 +119,9 @@ fn questions(world: &AwsWorld) -> Vec<Question<'_>> {
             nat_gateway::fetch(world, nat_gateways),
             nat_gateway::observe,
         ),
-        ask_each(security_group::fetch(world), security_group::observe),
+        ask_each(security_group::fetch(world), |raw, names| {
+            security_group::observe(world, raw, names)
+        }),
         ask_each(
             security_group_rule::fetch(world),
             security_group_rule::observe,
@@ -222,7 +224,7 @@ async fn ask_load_balancing(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     let listeners = lb_listener::fetch(world, &balancers).await?;
     Ok(read_answer(move |names| {
         let balancers = balancers.iter();
-        let balancers = balancers.filter_map(|raw| lb::observe(raw, names));
+        let balancers = balancers.filter_map(|raw| lb::observe(world, raw, names));
         let groups = groups.iter();
         let groups = groups.filter_map(|raw| lb_target_group::observe(raw, names));
         let listeners = listeners.iter();

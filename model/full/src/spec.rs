@@ -8,7 +8,7 @@ pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};
 
 use ipnet::{IpNet, Ipv4Net};
 use node::components::Component;
-use node::config::{Asset, Networking};
+use node::config::{Asset, Networking, Rebalance};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -295,13 +295,21 @@ pub struct EgressProxy {
     pub excludes: Vec<String>,
 }
 
-/// Node termination handling in queue mode.
+/// Node termination handling: Nodes are drained before AWS ends their instances. A queue receives the events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeTermination {
-    /// Queue, rules and hooks exist.
-    pub queue: bool,
     /// The tag that marks managed instances.
     pub managed_tag: String,
-    /// Rebalance recommendations are events too.
-    pub rebalance: bool,
+    /// Drains at spot interruptions.
+    pub spot_interruption: bool,
+    /// Drains at scheduled events.
+    pub scheduled_events: bool,
+    /// What happens at rebalance recommendations.
+    pub rebalance: Rebalance,
+    /// Takes drained Nodes out of load balancers of Services.
+    pub exclude_from_load_balancers: bool,
+    /// Taints Nodes with the reason.
+    pub taint: bool,
+    /// Termination grace period of evicted pods; `None`: their own.
+    pub pod_grace_seconds: Option<u32>,
 }

@@ -13,6 +13,7 @@ mod kinds;
 mod node_config;
 mod packages;
 mod sysctls;
+mod termination;
 
 pub use agents::{Agent, Agents, agent_key, find_agent};
 pub use boot::{BOOT_FORMAT, BootConfig, read_boot_config};
@@ -32,6 +33,7 @@ pub use packages::all_packages;
 pub(crate) use packages::{needed_packages, upkeep_packages};
 pub(crate) use sysctls::is_own_default;
 pub use sysctls::kernel_parameters;
+pub use termination::{Rebalance, Termination};
 
 /// Folder of nodeup, protokube and their configuration on an instance.
 pub const DIRECTORY: &str = "/opt/kctl";

@@ -16,5 +16,6 @@ pub mod ports;
 pub mod report;
 pub mod secret;
 pub mod terminal;
+pub mod termination;
 pub mod waits;
 pub mod yaml;

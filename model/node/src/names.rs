@@ -42,6 +42,8 @@ pub const INSTANCE_GROUP_TAG: &str = "kops.k8s.io/instancegroup";
 /// Annotation of a Node that a rolling update is about to replace, with its progress as JSON. protokube withdraws the names of
 /// such a control plane.
 pub const ROLLING_UPDATE_ANNOTATION: &str = "kctl.dev/rolling-update";
+/// Annotation of a Node whose instance AWS is about to end: the reason and since when.
+pub const TERMINATION_ANNOTATION: &str = "kctl.dev/termination";
 /// Tag of an instance that a rolling update detached from its Auto Scaling group.
 pub const DETACHED_TAG: &str = "kops.k8s.io/detached-from-asg";
 

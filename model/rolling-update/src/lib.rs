@@ -3,7 +3,6 @@
 //! rolling update that was interrupted goes on with the next one.
 
 mod decide;
-mod eviction;
 mod observe;
 mod observed;
 mod obstacles;
@@ -13,10 +12,8 @@ mod settings;
 mod stop;
 
 pub use decide::{Action, Decision, Progress, State, decide};
-pub use eviction::{Drain, Loss, NeverEvicted, drain_of, loss_of, never_evicted};
 pub use observe::{
-    ClusterState, EXCLUDE_LABEL, EXCLUDED_BY, GroupLimits, NEEDS_UPDATE_ANNOTATION, Selection,
-    TAINT, observe, pod_name,
+    ClusterState, EXCLUDED_BY, GroupLimits, NEEDS_UPDATE_ANNOTATION, Selection, TAINT, observe,
 };
 pub use observed::{
     Condition, Mark, Observed, RollingGroup, RollingInstance, RollingNode, Traffic,

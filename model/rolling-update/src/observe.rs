@@ -1,10 +1,10 @@
 //! Makes what a rolling update decides on from what is observed of a cluster: its fleet, its health, Nodes and pods.
 
-use crate::eviction::{Drain, drain_of};
 use crate::{
     Condition, EtcdCluster, EtcdMember, Mark, Observed, RollingGroup, RollingInstance, RollingNode,
     Traffic, resolve_surge, resolve_unavailable,
 };
+use drain::{Drain, drain_of, pod_name};
 use fleet::{FindingKind, Fleet, Health, InstanceStatus, Membership};
 use k8s_openapi::api::core::v1 as k8s;
 use node::config::Role;
@@ -17,10 +17,7 @@ pub const NEEDS_UPDATE_ANNOTATION: &str = "kops.k8s.io/needs-update";
 /// Taint that makes the scheduler prefer other Nodes; as in kOps.
 pub const TAINT: &str = "kops.k8s.io/scheduled-for-update";
 
-/// Label that takes a Node out of load balancers of Services; kOps sets it before a drain too.
-pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
-
-/// Value of [`EXCLUDE_LABEL`] that a rolling update sets, so that it removes only its own.
+/// Value of [`drain::EXCLUDE_LABEL`] that a rolling update sets, so that it removes only its own.
 pub const EXCLUDED_BY: &str = "rolling-update";
 
 /// What the spec says about the rolling updates of a group to roll.
@@ -231,16 +228,6 @@ fn rolling_node(node: &k8s::Node, pods: &[k8s::Pod]) -> RollingNode {
 /// A mark that cannot be read is one whose drain begins anew.
 fn read_mark(text: &str) -> Mark {
     serde_json::from_str(text).unwrap_or_default()
-}
-
-/// `NAMESPACE/NAME`.
-pub fn pod_name(pod: &k8s::Pod) -> String {
-    let metadata = &pod.metadata;
-    format!(
-        "{}/{}",
-        metadata.namespace.as_deref().unwrap_or_default(),
-        metadata.name.as_deref().unwrap_or_default()
-    )
 }
 
 /// The members by what the API shows: a member is healthy if its pod runs and protokube reports nothing about it.

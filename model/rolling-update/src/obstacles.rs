@@ -1,8 +1,7 @@
 //! What would stop a rolling update or cost something, said before the first instance is touched.
 
-use crate::eviction::{Loss, NeverEvicted, loss_of, never_evicted};
-use crate::observe::pod_name;
 use crate::{Observed, OnDrainTimeout, RollingInstance, Settings, Survival, would_survive};
+use drain::{Loss, NeverEvicted, loss_of, never_evicted, pod_name};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use node::config::Role;

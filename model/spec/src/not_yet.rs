@@ -22,16 +22,7 @@ pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
         "backups",
         "etcd is not backed up yet: backupStore, backupInterval and backupRetentionDays have no effect",
     )];
-    let handler = spec.node_termination_handler.clone().unwrap_or_default();
     let off = |switch: Option<bool>| switch == Some(false);
-    if !off(handler.enabled) {
-        let text = if off(handler.enable_sqs_termination_draining) {
-            "nodes are not drained yet: the node termination handler is not installed"
-        } else {
-            "nodes are not drained yet: Auto Scaling terminates after 300 s, and spot interruptions are not handled"
-        };
-        all.push(not_yet_item("draining", text));
-    }
     let cloud = spec.cloud_config.clone().unwrap_or_default();
     let driver = cloud.aws_ebscsi_driver.unwrap_or_default();
     if !off(driver.enabled) && !off(driver.managed) {

@@ -16,3 +16,4 @@ mod removal;
 mod reports;
 #[path = "../support/store.rs"]
 mod store;
+mod termination;

@@ -16,6 +16,8 @@ def answer(state: Any, method: str, name: str, query: str, body: bytes) -> "Opti
             state.feed.touch()
         if method == "GET" and name.startswith("metadata/"):
             return _metadata(state, name[len("metadata/") :])
+        if (method, name) == ("POST", "interrupt"):
+            return _interrupt(state, str(json.loads(body)))
         if (method, name) == ("POST", "report"):
             return _report(state, json.loads(body))
     return None
@@ -35,6 +37,17 @@ def _metadata(state: Any, instance_id: str) -> "tuple[str, Any]":
     if instance is None or instance.state == "terminated":
         return "404 Not Found", {"error": f"no instance {instance_id}"}
     return "200 OK", metadata(instance, state.sessions.for_instance)
+
+
+def _interrupt(state: Any, instance_id: str) -> "tuple[str, Any]":
+    from ..mends import events
+    from .metadata import find
+
+    instance = find(instance_id)
+    if instance is None or instance.state != "running":
+        return "404 Not Found", {"error": f"no running instance {instance_id}"}
+    events.interrupt_spot(state.later, instance)
+    return "200 OK", {}
 
 
 def _report(state: Any, document: "dict[str, Any]") -> "tuple[str, Any]":

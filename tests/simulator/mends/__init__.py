@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable
+from typing import Any, Callable
 
 from ..settle import Later
 
 
 @dataclass
 class Options:
-    """What a mend may need from outside: time, and whether machines are behind it."""
+    """What a mend may need from outside: time, whether machines are behind it, and the lock that every request holds."""
 
     later: Later
     machines: bool = False
+    lock: Any = field(default_factory=threading.RLock)
 
 
 def apply(options: Options) -> None:
@@ -141,6 +143,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         s3.the_expected_owner_has_to_own_the_bucket,
         s3.versioning_is_described_as_such,
         partial(queues.a_policy_is_seen_late, options),
+        partial(queues.waiting_for_messages_holds_nobody_up, options),
         partial(event_rules.a_rule_keeps_its_targets_for_a_while, options),
         iam.an_unknown_profile_is_invalid,
         iam.policies_of_aws_exist,

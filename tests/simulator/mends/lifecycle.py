@@ -11,7 +11,8 @@ from moto.elbv2.models import elbv2_backends
 
 from .. import activities
 from ..membership import member_of
-from .hooks import LAUNCHING, TERMINATING, wait_for_hooks
+from . import events
+from .hooks import LAUNCHING, TERMINATING, actions_of, wait_for_hooks
 from .patch import replace
 
 
@@ -60,6 +61,8 @@ def leave_group(member: Any, cause: str, hooks: bool = True) -> None:
     member.wait = None
     if hooks and wait_for_hooks(instance.machine.later, member, TERMINATING, lambda _ok: _terminate(member)):
         member.lifecycle_state = "Terminating:Wait"
+        for action in actions_of(member).values():
+            events.waits_for_hook(member, action.hook)
         activities.waits_for_hooks(member.activity)
     else:
         _terminate(member)

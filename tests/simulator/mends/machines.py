@@ -16,6 +16,7 @@ from moto.ec2.models.elastic_block_store import EBSBackend
 from moto.ec2.models.instances import Instance
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 
+from . import events
 from .patch import replace
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Machine:
 def enter(instance: Any, state: str) -> None:
     """Sets an instance's state."""
     instance._state.name, instance._state.code = state, CODES[state]
+    events.state_changed(instance, state)
 
 
 def instances_wait_for_their_machine(options: "Options") -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
-from moto.sqs.models import SQSBackend
+from moto.sqs.models import Queue, SQSBackend
 
 from .patch import replace
 
@@ -24,3 +25,14 @@ def a_policy_is_seen_late(options: "Options") -> None:
         if "Policy" in attributes:
             options.later.add(lambda: original(backend, queue, {"Policy": attributes["Policy"]}))
         return answer
+
+
+def waiting_for_messages_holds_nobody_up(options: "Options") -> None:
+    """AWS: a ReceiveMessage that waits answers as soon as there is a message, and other calls go on meanwhile.
+    moto: waits under the lock of this program, and looks once a second.
+    """
+    changed = threading.Condition(options.lock)
+
+    @replace(Queue, "wait_for_messages")
+    def wait(_original: Any, _queue: Any, _timeout: int) -> None:
+        changed.wait(0.1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 
 from botocore.exceptions import ClientError
 
@@ -43,3 +45,11 @@ def is_deleted(aws, name):
     except ClientError:
         return False
     return True
+
+
+def test_a_reader_that_waits_gets_a_message_at_once_and_holds_nobody_up(both):
+    url = both.sqs.create_queue(QueueName=both.unique("queue"))["QueueUrl"]
+    threading.Timer(0.5, both.sqs.send_message, kwargs={"QueueUrl": url, "MessageBody": "now"}).start()
+    before = time.monotonic()
+    (message,) = both.sqs.receive_message(QueueUrl=url, WaitTimeSeconds=10)["Messages"]
+    assert message["Body"] == "now" and time.monotonic() - before < 5

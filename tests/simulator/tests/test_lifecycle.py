@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from . import machines, make
@@ -180,3 +182,47 @@ def test_a_group_that_checks_with_its_balancer_replaces_unhealthy_members(aws, s
     assert states(aws, name) == {old: "InService"}
     aws.pass_seconds(61)
     assert states(aws, name)[old] == "Terminating:Proceed"
+
+
+def queue_of_events(aws, source):
+    """A queue that receives the events of a service."""
+    url = aws.sqs.create_queue(QueueName=aws.unique("queue"))["QueueUrl"]
+    arn = aws.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    rule = aws.unique("rule")
+    aws.events.put_rule(Name=rule, EventPattern=json.dumps({"source": [source]}))
+    aws.events.put_targets(Rule=rule, Targets=[{"Id": "1", "Arn": arn}])
+    return url
+
+
+def received(aws, url):
+    """The details of the events in a queue, by their type."""
+    messages = aws.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", [])
+    events = [json.loads(message["Body"]) for message in messages]
+    return [(event["detail-type"], event["detail"]) for event in events]
+
+
+def test_the_wait_for_a_hook_is_an_event(aws, subnets):
+    name = group(aws, subnets)
+    aws.boot()
+    old = member(aws, name)
+    hook(aws, name, TERMINATING)
+    url = queue_of_events(aws, "aws.autoscaling")
+    aws.autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=old, ShouldDecrementDesiredCapacity=False)
+    ((kind, detail),) = received(aws, url)
+    assert kind == "EC2 Instance-terminate Lifecycle Action"
+    assert (detail["EC2InstanceId"], detail["AutoScalingGroupName"]) == (old, name)
+    assert (detail["LifecycleHookName"], detail["LifecycleTransition"]) == ("hook", TERMINATING)
+
+
+def test_a_spot_interruption_is_announced_two_minutes_before(aws, subnets):
+    name = group(aws, subnets)
+    aws.boot()
+    old = member(aws, name)
+    url = queue_of_events(aws, "aws.ec2")
+    aws.control("POST", "interrupt", old)
+    warning = ("EC2 Spot Instance Interruption Warning", {"instance-id": old, "instance-action": "terminate"})
+    assert received(aws, url) == [warning] and aws.state(old) == "running"
+    aws.pass_seconds(120)
+    assert aws.state(old) == "shutting-down"
+    changes = [detail["state"] for kind, detail in received(aws, url) if detail["instance-id"] == old]
+    assert changes == ["shutting-down"]

@@ -204,3 +204,59 @@ fn mistakes_end_with_2_and_say_what_to_do() {
         unsupported.stderr
     );
 }
+
+/// Load balancers, target groups, security groups and volumes that controllers of the cluster have made, found by their tags.
+#[test]
+fn what_controllers_made_goes_with_the_cluster_and_nothing_else() {
+    let operator = Operator::new();
+    let before = operator.list_resources();
+    operator.run_ok(&["create", "cluster", "--zones", "us-east-1a"]);
+    operator.run_ok(&["update", "--yes"]);
+    operator
+        .simulator
+        .run_python(crate::kctl::REGION, CONTROLLERS_AT_WORK);
+    let nothing = operator.run_ok(&["update", "--exit-code"]);
+    assert!(nothing.stdout.contains("No changes"), "{}", nothing.stdout);
+    let shown = operator.run_ok(&["delete", "cluster", "prod.example.com"]);
+    for made in [
+        "k8s-web",
+        "k8s-targets",
+        "k8s-elb-web",
+        "k8s-traffic",
+        "pvc-1",
+    ] {
+        assert!(shown.stdout.contains(made), "{made}: {}", shown.stdout);
+    }
+    for others in ["other-web", "other-volume"] {
+        assert!(!shown.stdout.contains(others), "{others}: {}", shown.stdout);
+    }
+    operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+    let after = operator.list_resources();
+    let left: Vec<&String> = after.difference(&before).collect();
+    let has = |words: &str| left.iter().any(|line| line.contains(words));
+    assert!(has("other-web") && has("other-volume"), "{left:?}");
+    for made in ["k8s-", "pvc-1", "prod.example.com"] {
+        assert!(!has(made), "{left:?}");
+    }
+}
+
+/// The cloud controller manager tags with `kubernetes.io/cluster/NAME`, the AWS load balancer controller with
+/// `elbv2.k8s.aws/cluster`, the EBS CSI driver with the claim.
+const CONTROLLERS_AT_WORK: &str = r"
+ec2, elb = boto('ec2'), boto('elbv2')
+def tags(more): return [{'Key': k, 'Value': v} for k, v in more.items()]
+def spec(kind, more): return [{'ResourceType': kind, 'Tags': tags(more)}]
+owned = {'kubernetes.io/cluster/prod.example.com': 'owned'}
+(vpc,) = [v['VpcId'] for v in ec2.describe_vpcs()['Vpcs']]
+subnets = [s['SubnetId'] for s in ec2.describe_subnets()['Subnets']]
+group = ec2.create_security_group(GroupName='k8s-elb-web', Description='web', VpcId=vpc, TagSpecifications=spec('security-group', owned))['GroupId']
+ec2.create_security_group(GroupName='k8s-traffic', Description='all', VpcId=vpc, TagSpecifications=spec('security-group', {'elbv2.k8s.aws/cluster': 'prod.example.com'}))
+(nodes,) = [g['GroupId'] for g in ec2.describe_security_groups()['SecurityGroups'] if g['GroupName'] == 'nodes.prod.example.com']
+ec2.authorize_security_group_ingress(GroupId=nodes, IpPermissions=[{'IpProtocol': '-1', 'UserIdGroupPairs': [{'GroupId': group}]}])
+web = elb.create_load_balancer(Name='k8s-web', Type='network', Subnets=subnets[:1], Tags=tags({**owned, 'kubernetes.io/service-name': 'default/web'}))
+target = elb.create_target_group(Name='k8s-targets', Protocol='TCP', Port=30080, VpcId=vpc, Tags=tags(owned))['TargetGroups'][0]['TargetGroupArn']
+elb.create_listener(LoadBalancerArn=web['LoadBalancers'][0]['LoadBalancerArn'], Protocol='TCP', Port=80, DefaultActions=[{'Type': 'forward', 'TargetGroupArn': target}])
+ec2.create_volume(AvailabilityZone='us-east-1a', Size=1, TagSpecifications=spec('volume', {**owned, 'Name': 'pvc-1', 'kubernetes.io/created-for/pvc/name': 'data'}))
+ec2.create_volume(AvailabilityZone='us-east-1a', Size=1, TagSpecifications=spec('volume', {'Name': 'other-volume', 'kubernetes.io/created-for/pvc/name': 'data', 'kubernetes.io/cluster/other.example.com': 'owned'}))
+elb.create_target_group(Name='other-web', Protocol='TCP', Port=80, VpcId=ec2.create_vpc(CidrBlock='10.99.0.0/16')['Vpc']['VpcId'], Tags=tags({'kubernetes.io/cluster/other.example.com': 'owned'}))
+";

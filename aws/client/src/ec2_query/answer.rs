@@ -1,8 +1,9 @@
-//! Answers of the query protocol: XML, or an error in XML.
+//! Answers of the query protocol (XML) and of the JSON protocol, and their errors.
 
 use crate::failure::local_failure;
 use engine::{Class, Failure};
 use roxmltree::{Document, Node};
+use serde_json::Value;
 
 /// The text of a good answer; else what went wrong.
 pub(super) fn response_text(
@@ -20,22 +21,56 @@ pub(super) fn response_text(
         element_text(root, name)
     };
     let code = part("Code").unwrap_or_else(|| format!("HTTP {status}"));
+    Err(Failure {
+        request_id: part("RequestId").or_else(|| part("RequestID")),
+        ..service_failure(call, status, code, part("Message").unwrap_or_default())
+    })
+}
+
+/// The document of a good answer in the JSON protocol; else what went wrong. An error has `__type` with a name space before `#`.
+pub(super) fn parse_json_answer(
+    call: &str,
+    sent: reqwest::Result<(u16, String)>,
+) -> Result<Value, Failure> {
+    let (status, text) =
+        sent.map_err(|error| local_failure(Class::Unknown, call, engine::error_chain(&error)))?;
+    let parsed = serde_json::from_str::<Value>(&text);
+    if (200..300).contains(&status) {
+        // An action without an answer may have an empty body.
+        return match parsed {
+            _ if text.trim().is_empty() => Ok(Value::Null),
+            parsed => {
+                parsed.map_err(|error| local_failure(Class::Unknown, call, error.to_string()))
+            }
+        };
+    }
+    let error = parsed.unwrap_or_default();
+    let part = |name: &str| Some(error.get(name)?.as_str()?.to_owned());
+    let code = part("__type").map(|name| name.rsplit('#').next().unwrap_or_default().to_owned());
+    let code = code.unwrap_or_else(|| format!("HTTP {status}"));
+    let message = part("message").or_else(|| part("Message"));
+    Err(service_failure(
+        call,
+        status,
+        code,
+        message.unwrap_or_default(),
+    ))
+}
+
+fn service_failure(call: &str, status: u16, code: String, message: String) -> Failure {
     let class = match (status, code.as_str()) {
-        (_, "RequestLimitExceeded" | "Throttling" | "ThrottlingException") | (429 | 503, _) => {
-            Class::Throttled
-        }
-        (_, "UnauthorizedOperation" | "AccessDenied" | "AuthFailure") | (401 | 403, _) => {
-            Class::Denied
-        }
+        (_, "RequestLimitExceeded" | "Throttling" | "ThrottlingException" | "RequestThrottled")
+        | (429 | 503, _) => Class::Throttled,
+        (_, "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" | "AuthFailure")
+        | (401 | 403, _) => Class::Denied,
         (_, code) if code.ends_with(".NotFound") => Class::Gone,
         (500.., _) => Class::Unknown,
         _ => Class::Invalid,
     };
-    Err(Failure {
+    Failure {
         code,
-        request_id: part("RequestId").or_else(|| part("RequestID")),
-        ..local_failure(class, call, part("Message").unwrap_or_default())
-    })
+        ..local_failure(class, call, message)
+    }
 }
 
 /// What `read` finds in an answer.

@@ -1,5 +1,6 @@
-//! An etcd volume. Volumes of pods carry the cluster's tag too; only etcd's are ours.
+//! An etcd volume. Volumes of pods carry the cluster's tag too; they are the cluster's only when it is deleted.
 
+use super::controllers::{is_claimed_volume, name_in_plan};
 use super::ec2::{name_filter, owned_filter, read_tags, retag, tag_specification};
 use super::{
     Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item,
@@ -10,7 +11,6 @@ use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, Filter, ResourceType, VolumeState, VolumeType};
 use cloud::{Cloud, EbsVolume, Kind};
 use engine::{Failure, Observed, Put, Refs, Removed};
-use node::names::logical_name;
 
 /// What the keys of tags begin with that say which etcd member a volume is of.
 const ETCD_TAG: &str = "k8s.io/etcd/";
@@ -21,11 +21,10 @@ pub(crate) async fn fetch(
 ) -> Result<Vec<types::Volume>, Failure> {
     let call = world.clients.ec2.describe_volumes();
     // A tag that every etcd volume has keeps those of pods out of the answer.
-    let filters = [
-        owned_filter(world),
-        super::ec2::filter("tag-key", format!("{ETCD_TAG}*")),
-    ];
-    let filters = filters.into_iter().chain(more).collect();
+    let etcd = super::ec2::filter("tag-key", format!("{ETCD_TAG}*"));
+    let etcd = Some(etcd).filter(|_| !world.scope.is_deletion());
+    let owned = [owned_filter(world)].into_iter();
+    let filters = owned.chain(etcd).chain(more).collect();
     let pages = call.set_filters(Some(filters)).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
     found.classify_call("ec2:DescribeVolumes")
@@ -38,7 +37,10 @@ pub(crate) fn observe(world: &AwsWorld, raw: &types::Volume) -> Option<Observed<
         raw.state(),
         Some(VolumeState::Deleting | VolumeState::Deleted)
     );
-    let name = logical_name(&tags).filter(|_| of_etcd && !going)?;
+    if going || !(of_etcd || is_claimed_volume(world, &tags)) {
+        return None;
+    }
+    let name = name_in_plan(world, &tags, raw.volume_id()?)?;
     let kind = raw.volume_type()?.as_str().to_owned();
     // AWS says what gp2 comes to as well; it is nobody's choice.
     let provisioned = matches!(kind.as_str(), "gp3" | "io1" | "io2");

@@ -1,6 +1,6 @@
 //! A network load balancer.
 
-use super::ec2::is_owned;
+use super::controllers::{goes_with_cluster, name_in_plan};
 use super::lb_tags::{self, retag, write_tags};
 use super::nat_gateway::needs_internet_gateway;
 use super::{
@@ -16,7 +16,6 @@ use aws_sdk_elasticloadbalancingv2::types::{
 use cloud::{AccessLogs, Cloud, Kind, Lb, SecurityGroup, Subnet, SubnetMapping, Tags};
 use engine::{Attrs, Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
-use node::names::logical_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
@@ -38,7 +37,7 @@ pub(crate) struct Raw {
     tags: Tags,
 }
 
-/// Every balancer that may be the cluster's by its name.
+/// Every balancer that may be the cluster's by its name; every one if the cluster is deleted, because controllers name theirs otherwise.
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<elb::LoadBalancer>, Failure> {
     let call = world.clients.elb.describe_load_balancers();
     let pages = call.into_paginator().items().send();
@@ -47,7 +46,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<elb::LoadBalancer>, Fa
     let mut found = found.classify_call(DESCRIBE)?;
     found.retain(|one| {
         let name = one.load_balancer_name().unwrap_or_default();
-        prefixes.iter().any(|prefix| name.starts_with(prefix))
+        world.scope.is_deletion() || prefixes.iter().any(|prefix| name.starts_with(prefix))
     });
     Ok(found)
 }
@@ -60,7 +59,9 @@ pub(crate) async fn read_owned_attributes(
 ) -> Result<Vec<Raw>, Failure> {
     let owned = |balancer: &elb::LoadBalancer| {
         let arn = balancer.load_balancer_arn()?;
-        tags.get(arn).filter(|tags| is_owned(world, tags)).cloned()
+        tags.get(arn)
+            .filter(|tags| goes_with_cluster(world, tags))
+            .cloned()
     };
     let (balancers, tags): (Vec<_>, Vec<_>) = found
         .into_iter()
@@ -97,14 +98,14 @@ async fn with_attributes(
     })
 }
 
-pub(crate) fn observe(raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
+pub(crate) fn observe(world: &AwsWorld, raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
     let balancer = &raw.balancer;
     let set = |key: &str| raw.attributes.get(key).filter(|value| !value.is_empty());
     let on = |key: &str| set(key).is_some_and(|value| value == "true");
     let logs = set(LOGS_BUCKET).filter(|_| on(LOGS));
     let groups = balancer.security_groups().iter().map(String::as_str);
     let lb = Lb {
-        logical_name: logical_name(&raw.tags)?,
+        logical_name: name_in_plan(world, &raw.tags, balancer.load_balancer_name()?)?,
         name: balancer.load_balancer_name()?.to_owned(),
         lb_type: balancer.r#type()?.as_str().to_owned(),
         scheme: balancer.scheme()?.as_str().to_owned(),
@@ -184,7 +185,7 @@ impl Verbs for Lb {
                 let what = format!("the load balancer {}", want.name);
                 Err(not_ours(world, DESCRIBE, &what))
             }
-            raw => Ok(raw.and_then(|raw| observe(raw, &names))),
+            raw => Ok(raw.and_then(|raw| observe(world, raw, &names))),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A target group.
 
-use super::ec2::is_owned;
+use super::controllers::goes_with_cluster;
 use super::lb_tags::{self, retag, write_tags};
 use super::{Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical};
 use crate::names::Names;
@@ -24,7 +24,7 @@ pub(crate) struct Raw {
     tags: Tags,
 }
 
-/// Every target group that may be the cluster's by its name.
+/// Every target group that may be the cluster's by its name; every one if the cluster is deleted.
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<elb::TargetGroup>, Failure> {
     let call = world.clients.elb.describe_target_groups();
     let pages = call.into_paginator().items().send();
@@ -33,7 +33,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<elb::TargetGroup>, Fai
     let mut found = found.classify_call(DESCRIBE)?;
     found.retain(|one| {
         let name = one.target_group_name().unwrap_or_default();
-        prefixes.iter().any(|prefix| name.starts_with(prefix))
+        world.scope.is_deletion() || prefixes.iter().any(|prefix| name.starts_with(prefix))
     });
     Ok(found)
 }
@@ -46,7 +46,7 @@ pub(crate) async fn read_owned_attributes(
 ) -> Result<Vec<Raw>, Failure> {
     let owned = found.into_iter().filter_map(|group| {
         let tags = tags.get(group.target_group_arn()?)?.clone();
-        is_owned(world, &tags).then_some((group, tags))
+        goes_with_cluster(world, &tags).then_some((group, tags))
     });
     try_join_all(owned.map(|(group, tags)| with_attributes(world, group, tags))).await
 }

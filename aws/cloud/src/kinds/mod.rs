@@ -6,6 +6,7 @@ pub(crate) mod autoscaling;
 pub(crate) mod autoscaling_group;
 pub(crate) mod autoscaling_group_update;
 pub(crate) mod blockers;
+mod controllers;
 pub(crate) mod dhcp_options;
 pub(crate) mod ebs_volume;
 pub(crate) mod ec2;

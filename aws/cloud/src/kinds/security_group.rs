@@ -1,6 +1,7 @@
 //! A security group.
 
 use super::blockers::name_blockers;
+use super::controllers::BALANCER_CONTROLLER_TAG;
 use super::ec2::{filter, is_owned, owned_filter, read_tags, retag, tag_specification};
 use super::{Have, Verbs, created_ready, not_ours, observed_item, physical};
 use crate::names::Names;
@@ -12,7 +13,12 @@ use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use node::names::NAME_TAG;
 
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::SecurityGroup>, Failure> {
-    fetch_by(world, vec![owned_filter(world)]).await
+    let mut found = fetch_by(world, vec![owned_filter(world)]).await?;
+    if world.scope.is_deletion() {
+        let tag = format!("tag:{BALANCER_CONTROLLER_TAG}");
+        found.extend(fetch_by(world, vec![filter(tag, &world.scope.cluster)]).await?);
+    }
+    Ok(found)
 }
 
 async fn fetch_by(
@@ -25,11 +31,16 @@ async fn fetch_by(
     found.classify_call("ec2:DescribeSecurityGroups")
 }
 
-/// The cloud controller tags the groups it makes as the cluster's too; those do not carry their own name as `Name`.
-pub(crate) fn observe(raw: &types::SecurityGroup, names: &Names) -> Option<Observed<Cloud>> {
+/// The cloud controller tags the groups it makes as the cluster's too; those do not carry their own name as `Name`, and count only
+/// when the cluster is deleted.
+pub(crate) fn observe(
+    world: &AwsWorld,
+    raw: &types::SecurityGroup,
+    names: &Names,
+) -> Option<Observed<Cloud>> {
     let tags = read_tags(raw.tags());
     let group_name = raw.group_name()?.to_owned();
-    if tags.get(NAME_TAG) != Some(&group_name) {
+    if tags.get(NAME_TAG) != Some(&group_name) && !world.scope.is_deletion() {
         return None;
     }
     let group = SecurityGroup {
@@ -58,7 +69,7 @@ impl Verbs for SecurityGroup {
             return Ok(None);
         };
         let names = Names::for_references(&want.refs(), refs);
-        match observe(raw, &names) {
+        match observe(world, raw, &names) {
             Some(seen) if is_owned(world, &read_tags(raw.tags())) => Ok(Some(seen)),
             _ => {
                 let id = raw.group_id().unwrap_or_default();

@@ -7,18 +7,15 @@ use aws_cloud::CloudClients;
 use aws_cloud::fleet::{
     complete_hook, deregister_target, detach_instance, register_target, terminate_instance,
 };
+use drain::{EXCLUDE_LABEL, cordon_patch, label_of, merge_patches};
 use engine::{Class, Failure, error_chain};
 use fleet::InstanceStatus;
-use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
-use kube::api::{Api, DeleteParams, EvictParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams};
 use node::names::{ROLLING_UPDATE_ANNOTATION, lifecycle_hook};
-use rolling_update::{Action, EXCLUDE_LABEL, EXCLUDED_BY, Mark, TAINT};
-use serde_json::{Map, Value, json};
+use rolling_update::{Action, EXCLUDED_BY, Mark, TAINT};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-/// Evictions that are sent at the same time.
-const AT_ONCE: usize = 8;
 
 /// Why an action failed.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +47,11 @@ impl Actions<'_> {
             Action::Taint { node } => self.change_node(node, add_taint).await,
             Action::Cordon { instance, mark } => {
                 let node = self.node_name(instance)?;
-                let change = |node: &Node| cordon_patch(node, mark);
+                let change = |node: &Node| {
+                    let mut patch = cordon_patch(node, Some(EXCLUDED_BY));
+                    merge_patches(&mut patch, mark_patch(mark));
+                    patch
+                };
                 self.change_node(&node, change).await
             }
             Action::NoteDrained { instance, mark } => {
@@ -111,24 +112,13 @@ impl Actions<'_> {
         self.api.cloned().ok_or_else(missing)
     }
 
-    /// Changes a Node as it was a moment ago: a change of somebody else's meanwhile is a conflict, and not overwritten.
     async fn change_node(
         &self,
         name: &str,
         change: impl Fn(&Node) -> Value,
     ) -> Result<(), ActionError> {
-        let nodes = Api::<Node>::all(self.api()?);
-        let Some(node) = nodes.get_opt(name).await.map_err(api_error)? else {
-            return Ok(());
-        };
-        let mut patch = change(&node);
-        merge(
-            &mut patch,
-            json!({"metadata": {"resourceVersion": node.metadata.resource_version}}),
-        );
-        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let patched = nodes.patch(name, &parameters, &patch).await;
-        patched.map(drop).map_err(api_error)
+        let changed = kube_drain::change_node(self.api()?, name, change).await;
+        changed.map_err(api_error)
     }
 
     /// Registers the instance of a Node in its target groups again, if it was taken out.
@@ -151,15 +141,8 @@ impl Actions<'_> {
         pods: &[String],
         blocked: &mut BTreeMap<String, String>,
     ) -> Result<(), ActionError> {
-        let client = self.api()?;
-        let mut refusals = stream::iter(pods)
-            .map(|pod| evict_pod(client.clone(), pod))
-            .buffer_unordered(AT_ONCE);
-        while let Some(refused) = refusals.next().await {
-            if let Some((pod, why)) = refused? {
-                blocked.insert(pod, why);
-            }
-        }
+        let refusals = kube_drain::evict_pods(&self.api()?, pods, None).await;
+        blocked.extend(refusals.map_err(api_error)?);
         Ok(())
     }
 
@@ -176,31 +159,6 @@ impl Actions<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// The refusal of an eviction for now, with the pod; `None` if the pod leaves or is gone.
-async fn evict_pod(
-    client: kube::Client,
-    pod: &str,
-) -> Result<Option<(String, String)>, ActionError> {
-    let (namespace, name) = split_name(pod);
-    let api = Api::<Pod>::namespaced(client, namespace);
-    match api.evict(name, &EvictParams::default()).await {
-        Ok(_) => Ok(None),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        // 429: a budget does not allow it now, or is being computed. 500: several budgets select the pod.
-        Err(kube::Error::Api(status)) if [429, 500].contains(&status.code) => {
-            let causes = status.details.iter().flat_map(|details| &details.causes);
-            let causes: Vec<&str> = causes.map(|cause| cause.message.as_str()).collect();
-            let why = if causes.is_empty() {
-                status.message.clone()
-            } else {
-                causes.join("; ")
-            };
-            Ok(Some((pod.to_owned(), why)))
-        }
-        Err(error) => Err(api_error(error)),
     }
 }
 
@@ -227,18 +185,6 @@ fn other_taints(node: &Node) -> Vec<Taint> {
     taints
 }
 
-fn cordon_patch(node: &Node, mark: &Mark) -> Value {
-    let mut patch = mark_patch(mark);
-    merge(&mut patch, json!({"spec": {"unschedulable": true}}));
-    if label(node, EXCLUDE_LABEL).is_none() {
-        merge(
-            &mut patch,
-            json!({"metadata": {"labels": {EXCLUDE_LABEL: EXCLUDED_BY}}}),
-        );
-    }
-    patch
-}
-
 fn mark_patch(mark: &Mark) -> Value {
     // A mark has only texts and numbers.
     let text = serde_json::to_string(mark).unwrap_or_default();
@@ -250,32 +196,16 @@ fn release_patch(node: &Node, uncordon: bool) -> Value {
         "metadata": {"annotations": {ROLLING_UPDATE_ANNOTATION: null}},
         "spec": {"taints": other_taints(node)},
     });
-    if label(node, EXCLUDE_LABEL).is_some_and(|value| value == EXCLUDED_BY) {
-        merge(
+    if label_of(node, EXCLUDE_LABEL).is_some_and(|value| value == EXCLUDED_BY) {
+        merge_patches(
             &mut patch,
             json!({"metadata": {"labels": {EXCLUDE_LABEL: null}}}),
         );
     }
     if uncordon {
-        merge(&mut patch, json!({"spec": {"unschedulable": null}}));
+        merge_patches(&mut patch, json!({"spec": {"unschedulable": null}}));
     }
     patch
-}
-
-fn label<'a>(node: &'a Node, key: &str) -> Option<&'a String> {
-    node.metadata.labels.as_ref()?.get(key)
-}
-
-/// Adds to a patch.
-fn merge(into: &mut Value, from: Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(into.entry(key).or_insert(Value::Object(Map::new())), value);
-            }
-        }
-        (into, from) => *into = from,
-    }
 }
 
 /// A conflict, an API that does not answer and an overloaded one pass; a refusal does not.

@@ -125,7 +125,7 @@ pub(super) fn control_plane_statements(full: &FullSpec) -> Vec<Statement> {
             .on_all()
             .when("StringEquals", "iam:AWSServiceName", BALANCING),
     );
-    if handles_termination(full) {
+    if full.node_termination.is_some() {
         all.push(
             Statement::allow(["sqs:DeleteMessage", "sqs:ReceiveMessage"]).on_one(queue_arn(full)),
         );
@@ -237,15 +237,11 @@ fn read_actions(full: &FullSpec) -> Vec<&'static str> {
 
 fn write_actions(full: &FullSpec) -> Vec<&'static str> {
     let mut actions = CHANGE.to_vec();
-    if handles_termination(full) {
+    if full.node_termination.is_some() {
         actions.push("autoscaling:CompleteLifecycleAction");
     }
     if full.pods.networking == Networking::Kubenet {
         actions.extend(["ec2:CreateRoute", "ec2:DeleteRoute"]);
     }
     actions
-}
-
-fn handles_termination(full: &FullSpec) -> bool {
-    full.node_termination.as_ref().is_some_and(|one| one.queue)
 }

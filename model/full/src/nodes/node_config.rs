@@ -1,11 +1,12 @@
 //! Builds the NodeConfig of an instance group from the full spec.
 
 use crate::nodes::group_files;
-use crate::{FullSpec, Group, manifests};
+use crate::{FullSpec, Group, NodeTermination, manifests};
 use node::config::{
     Agents, ControlPlane, Error, EtcdCluster, EtcdMember, NODE_FORMAT, NodeConfig, Role,
-    find_agent, kernel_parameters,
+    Termination, find_agent, kernel_parameters,
 };
+use node::names;
 use std::net::IpAddr;
 
 /// The NodeConfig of a group; `None` for bastions, which are not nodes. `trust_bundle`: the certificates of `kubernetes-ca`, PEM.
@@ -93,6 +94,23 @@ fn control_plane(full: &FullSpec) -> ControlPlane {
             .collect(),
         etcd: full.etcd.iter().map(etcd_cluster).collect(),
         api_names: api_names(full),
+        termination: full
+            .node_termination
+            .as_ref()
+            .map(|settings| termination(full, settings)),
+    }
+}
+
+fn termination(full: &FullSpec, settings: &NodeTermination) -> Termination {
+    Termination {
+        account: full.placement.account.clone(),
+        queue: names::queue_name(&full.name),
+        spot_interruption: settings.spot_interruption,
+        scheduled_events: settings.scheduled_events,
+        rebalance: settings.rebalance,
+        exclude_from_load_balancers: settings.exclude_from_load_balancers,
+        taint: settings.taint,
+        pod_grace_seconds: settings.pod_grace_seconds,
     }
 }
 

@@ -8,6 +8,7 @@ use cloud::{
 use engine::{Ref, Text};
 use node::config::Role;
 use node::names;
+use node::termination::HOOK_SECONDS;
 use sha2::{Digest, Sha256};
 
 /// All group metrics that are free of charge, sorted.
@@ -21,8 +22,6 @@ const METRICS: [&str; 8] = [
     "GroupTerminatingInstances",
     "GroupTotalInstances",
 ];
-/// Seconds that a terminating instance waits to be drained.
-const HEARTBEAT: i32 = 300;
 /// Bytes of the digest of a group's hooks.
 const DIGEST_BYTES: usize = 8;
 
@@ -100,14 +99,15 @@ pub fn hooks_digest(hooks: &[AutoscalingLifecycleHook]) -> String {
 
 fn termination_hook(full: &FullSpec, group: &Group) -> Option<AutoscalingLifecycleHook> {
     let name = names::autoscaling_group(&full.name, &group.name, group.role);
-    let queue = full.node_termination.as_ref().is_some_and(|one| one.queue);
-    queue.then(|| AutoscalingLifecycleHook {
-        lifecycle_hook_name: names::lifecycle_hook(&group.name),
-        auto_scaling_group_name: super::own_ref::<AutoscalingGroup>(name),
-        default_result: "CONTINUE".into(),
-        heartbeat_timeout: HEARTBEAT,
-        lifecycle_transition: "autoscaling:EC2_INSTANCE_TERMINATING".into(),
-    })
+    full.node_termination
+        .is_some()
+        .then(|| AutoscalingLifecycleHook {
+            lifecycle_hook_name: names::lifecycle_hook(&group.name),
+            auto_scaling_group_name: super::own_ref::<AutoscalingGroup>(name),
+            default_result: "CONTINUE".into(),
+            heartbeat_timeout: HOOK_SECONDS,
+            lifecycle_transition: "autoscaling:EC2_INSTANCE_TERMINATING".into(),
+        })
 }
 
 fn target_groups(full: &FullSpec, group: &Group) -> Vec<Ref> {

@@ -32,7 +32,7 @@ pub(super) fn instance_group_tags(full: &FullSpec, group: &Group) -> Tags {
     }
     tags.insert(names::INSTANCE_GROUP_TAG.into(), group.name.clone());
     tags.extend(crate::cluster_tags(full, &name));
-    if let Some(termination) = full.node_termination.as_ref().filter(|one| one.queue) {
+    if let Some(termination) = &full.node_termination {
         // A tag that is there for another reason marks the instances as well.
         tags.entry(termination.managed_tag.clone()).or_default();
     }

@@ -1,19 +1,18 @@
-//! The SQS queue of the node termination handler, and the EventBridge rules that send events to it.
+//! The SQS queue from which protokube learns of instances that AWS is about to end, and the EventBridge rules that send events to it.
 
 use crate::{FullSpec, cluster_tags, queue_arn};
 use cloud::{Cloud, CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
+use node::config::Rebalance;
 use node::names;
+use node::termination::HOOK_SECONDS;
 use serde_json::{Value, json};
 
-/// Retention of messages in seconds. After that time, the instance no longer exists.
-const RETENTION: i32 = 300;
-
 pub(super) fn build_node_termination(full: &FullSpec) -> Vec<Cloud> {
-    let Some(termination) = full.node_termination.as_ref().filter(|one| one.queue) else {
+    let Some(termination) = &full.node_termination else {
         return Vec::new();
     };
     let mut all = vec![sqs_queue(full).into()];
-    for (event, pattern) in event_patterns(termination.rebalance) {
+    for (event, pattern) in event_patterns(termination.rebalance != Rebalance::Ignore) {
         all.extend(event_rule(full, event, pattern));
     }
     all
@@ -22,7 +21,7 @@ pub(super) fn build_node_termination(full: &FullSpec) -> Vec<Cloud> {
 fn sqs_queue(full: &FullSpec) -> SqsQueue {
     let queue_name = names::queue_name(&full.name);
     SqsQueue {
-        message_retention_period: RETENTION,
+        message_retention_period: HOOK_SECONDS,
         policy: json!({
             "Statement": [{
                 "Action": "sqs:SendMessage",

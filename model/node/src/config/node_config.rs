@@ -1,7 +1,7 @@
 //! NodeConfig: everything that makes an instance a node of its group. It is stored under its own sha256, which user data names, so
 //! an instance gets another NodeConfig only by being replaced. It contains no secret of the cluster.
 
-use super::{Agents, Containerd, Error, File, UnitFile};
+use super::{Agents, Containerd, Error, File, Termination, UnitFile};
 use crate::components::{Component, Flags};
 use crate::config::{Asset, Networking, Role};
 use crate::digest::sha256_hex;
@@ -86,6 +86,9 @@ pub struct ControlPlane {
     pub etcd: Vec<EtcdCluster>,
     /// Names and addresses in the API server's certificate.
     pub api_names: Vec<String>,
+    /// How instances that AWS is about to end are handled; `None`: not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub termination: Option<Termination>,
 }
 
 /// An etcd cluster as its members run it. Settings of volumes and backups are not included, because a change of those must not

@@ -120,6 +120,29 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
+        "settings of the node termination handler's pods; protokube handles terminations, without pods, metrics or webhooks",
+        &[
+            "spec.nodeTerminationHandler.cpuRequest",
+            "spec.nodeTerminationHandler.memoryLimit",
+            "spec.nodeTerminationHandler.memoryRequest",
+            "spec.nodeTerminationHandler.prometheusEnable",
+            "spec.nodeTerminationHandler.version",
+            "spec.nodeTerminationHandler.webhookTemplate",
+            "spec.nodeTerminationHandler.webhookURL",
+        ],
+    ),
+    unsupported_in_cluster(
+        When::Is("false"),
+        "handling of terminations on each instance; protokube handles them by the SQS queue (or not at all: enabled: false)",
+        &["spec.nodeTerminationHandler.enableSQSTerminationDraining"],
+    ),
+    unsupported_in_cluster(
+        When::Set,
+        "the taint of Nodes whose instance is gone; protokube removes such Nodes",
+        &["spec.nodeTerminationHandler.enableOutOfServiceTaint"],
+    ),
+    unsupported_in_cluster(
+        When::Set,
         "the node-local DNS cache addon",
         &["spec.kubeDNS.nodeLocalDNS"],
     ),

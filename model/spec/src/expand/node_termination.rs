@@ -3,8 +3,9 @@
 use super::fill::fill;
 use crate::api::cluster::ClusterSpec;
 use full::NodeTermination;
+use node::config::Rebalance;
 
-/// Fills in the settings: on by default, in queue mode, with kOps' defaults.
+/// Fills in the settings: on by default, in queue mode, with kOps' defaults for what protokube does.
 pub(super) fn complete_node_termination(spec: &mut ClusterSpec) {
     let handler = spec.node_termination_handler.get_or_insert_default();
     fill(&mut handler.enabled, true);
@@ -22,22 +23,31 @@ pub(super) fn complete_node_termination(spec: &mut ClusterSpec) {
     fill(&mut handler.enable_rebalance_draining, false);
     fill(&mut handler.exclude_from_load_balancers, true);
     fill(&mut handler.taint_node, false);
-    fill(&mut handler.prometheus_enable, false);
     fill(&mut handler.pod_termination_grace_period, -1);
-    fill(&mut handler.delete_sqs_msg_if_node_not_found, false);
-    fill(&mut handler.cpu_request, "50m");
-    fill(&mut handler.memory_request, "64Mi");
-    fill(&mut handler.version, "v1.25.5");
 }
 
-/// Node termination handling of a completed spec; `None` if it is off.
+/// Node termination handling of a completed spec; `None` if it is off. Without the queue there is none: reading refuses that.
 pub(super) fn full_node_termination(spec: &ClusterSpec) -> Option<NodeTermination> {
     let handler = spec.node_termination_handler.as_ref()?;
     let is_set = |setting: Option<bool>| setting == Some(true);
-    is_set(handler.enabled).then(|| NodeTermination {
-        queue: is_set(handler.enable_sqs_termination_draining),
+    let rebalance = if is_set(handler.enable_rebalance_draining) {
+        Rebalance::Drain
+    } else if is_set(handler.enable_rebalance_monitoring) {
+        Rebalance::Cordon
+    } else {
+        Rebalance::Ignore
+    };
+    let on = is_set(handler.enabled) && is_set(handler.enable_sqs_termination_draining);
+    on.then(|| NodeTermination {
         managed_tag: handler.managed_asg_tag.clone().unwrap_or_default(),
-        rebalance: is_set(handler.enable_rebalance_monitoring)
-            || is_set(handler.enable_rebalance_draining),
+        spot_interruption: is_set(handler.enable_spot_interruption_draining),
+        scheduled_events: is_set(handler.enable_scheduled_event_draining),
+        rebalance,
+        exclude_from_load_balancers: is_set(handler.exclude_from_load_balancers),
+        taint: is_set(handler.taint_node),
+        // A negative number stands for the pods' own.
+        pod_grace_seconds: handler
+            .pod_termination_grace_period
+            .and_then(|seconds| u32::try_from(seconds).ok()),
     })
 }

@@ -11,15 +11,13 @@ fn documented_topics(found: &[NotYet]) -> Vec<&str> {
 fn what_kops_does_unasked_and_nobody_does_here_is_told_of_every_cluster() {
     let expanded = expanded_with(|_, _| ());
     let said = not_yet(&expanded.cluster, &expanded.groups);
-    assert_eq!(documented_topics(&said), ["backups", "draining", "volumes"]);
+    assert_eq!(documented_topics(&said), ["backups", "volumes"]);
 }
 
 #[test]
 fn what_a_spec_asks_for_is_told_and_what_it_declines_is_not() {
     let expanded = expanded_with(|cluster, groups| {
         let spec = &mut cluster.spec;
-        let handler = json!({"enabled": false});
-        spec.node_termination_handler = Some(serde_json::from_value(handler).unwrap());
         let cloud = json!({"awsEBSCSIDriver": {"enabled": false}});
         spec.cloud_config = Some(serde_json::from_value(cloud).unwrap());
         groups[2].spec.autoscale = Some(true);

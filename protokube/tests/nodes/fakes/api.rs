@@ -1,4 +1,4 @@
-//! A fake API server with Nodes and certificate signing requests: lists, merge patches and watches.
+//! A fake API server with Nodes, pods and certificate signing requests: lists, merge patches, watches and evictions.
 
 use super::http::{ReceivedRequest, Reply, serve_http, text_reply};
 use futures::FutureExt;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 const NODES: &str = "/api/v1/nodes";
+const PODS: &str = "/api/v1/pods";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
 /// Objects by path, and received patches in order.
@@ -19,6 +20,10 @@ pub struct StoredObjects {
     pub patches: Vec<(String, Value)>,
     /// Names of objects whose writes and deletions fail, as if they were too large for etcd.
     pub stuck: BTreeSet<String>,
+    /// Names of pods that a budget keeps.
+    pub kept_pods: BTreeSet<String>,
+    /// Evictions of pods that were accepted, in order.
+    pub evictions: Vec<String>,
 }
 
 impl StoredObjects {
@@ -48,6 +53,21 @@ impl FakeApi {
     pub fn put_node(&self, name: &str, ready: &str) {
         let status = json!({ "conditions": [{ "type": "Ready", "status": ready }] });
         self.put_object(NODES, name, json!({ "status": status }));
+    }
+
+    /// A pod on a Node, with a controller of this kind.
+    pub fn put_pod(&self, name: &str, node: &str, controller: &str) {
+        let owner = json!({"apiVersion": "apps/v1", "kind": controller, "name": "c", "uid": "c", "controller": true});
+        let metadata = json!({"name": name, "namespace": "default", "ownerReferences": [owner]});
+        let pod = json!({"metadata": metadata, "spec": {"nodeName": node, "containers": []}});
+        self.lock_objects()
+            .all
+            .insert(format!("{PODS}/{name}"), pod);
+    }
+
+    /// The kubelet has ended a pod that was evicted.
+    pub fn end_pod(&self, name: &str) {
+        self.lock_objects().all.remove(&format!("{PODS}/{name}"));
     }
 
     pub fn put_request(&self, name: &str, spec: &Value) {
@@ -101,7 +121,9 @@ impl FakeApi {
             async move { api.answer_request(request).await }.boxed()
         };
         let url = serve_http(answer).await;
-        Client::try_from(Config::new(url.parse().unwrap())).unwrap()
+        let mut config = Config::new(url.parse().unwrap());
+        config.default_retry = false;
+        Client::try_from(config).unwrap()
     }
 
     async fn answer_request(&self, request: ReceivedRequest) -> Reply {
@@ -110,8 +132,12 @@ impl FakeApi {
             return self.answer_watch(path).await;
         }
         match request.method.as_str() {
-            "GET" if path == NODES || path == REQUESTS => {
-                let items = self.objects_under(path);
+            "GET" if path == NODES || path == REQUESTS || path == PODS => {
+                let mut items = self.objects_under(path);
+                let query = reqwest::Url::parse(&format!("http://api/?{}", request.query)).unwrap();
+                for (name, value) in query.query_pairs() {
+                    items.retain(|object| is_selected(object, &name, &value));
+                }
                 let version = self.changed.borrow().to_string();
                 let list = json!({ "metadata": { "resourceVersion": version }, "items": items });
                 text_reply(200, list.to_string())
@@ -121,6 +147,11 @@ impl FakeApi {
                 None => error_reply(404, "NotFound"),
             },
             "PATCH" => self.patch_object(path, &serde_json::from_slice(&request.body).unwrap()),
+            "POST" if path.ends_with("/eviction") => self.evict_pod(path),
+            "POST" | "PUT" => {
+                let mut object: Value = serde_json::from_slice(&request.body).unwrap();
+                self.write_object(path, &mut object)
+            }
             "DELETE" => self.delete_object(path, &serde_json::from_slice(&request.body).unwrap()),
             other => panic!("nobody asks for {other} {path}"),
         }
@@ -133,6 +164,42 @@ impl FakeApi {
         let event = |object| format!("{}\n", json!({ "type": "MODIFIED", "object": object }));
         let events: String = self.objects_under(path).into_iter().map(event).collect();
         text_reply(200, events)
+    }
+
+    /// Creates or replaces an object, if its resource version is the current one.
+    fn write_object(&self, path: &str, object: &mut Value) -> Reply {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let path = format!("{}/{name}", path.trim_end_matches(&format!("/{name}")));
+        let mut objects = self.lock_objects();
+        let current = objects.all.get(&path);
+        let current = current.map_or(&Value::Null, |known| &known["metadata"]["resourceVersion"]);
+        if *current != object["metadata"]["resourceVersion"] {
+            return error_reply(409, "Conflict");
+        }
+        let version = current
+            .as_str()
+            .map_or(1, |text| text.parse::<u64>().unwrap() + 1);
+        object["metadata"]["resourceVersion"] = json!(version.to_string());
+        objects.all.insert(path, object.clone());
+        text_reply(200, object.to_string())
+    }
+
+    /// Marks a pod as ending, unless a budget keeps it.
+    fn evict_pod(&self, path: &str) -> Reply {
+        let name = path.split('/').nth(6).unwrap();
+        let mut objects = self.lock_objects();
+        if objects.kept_pods.contains(name) {
+            return error_reply(429, "Cannot evict pod as it would violate the budget");
+        }
+        let Some(pod) = objects.all.get_mut(&format!("{PODS}/{name}")) else {
+            return error_reply(404, "NotFound");
+        };
+        pod["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+        objects.evictions.push(name.to_owned());
+        text_reply(
+            201,
+            json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}).to_string(),
+        )
     }
 
     fn objects_under(&self, kind: &str) -> Vec<Value> {
@@ -198,6 +265,15 @@ impl FakeApi {
         drop(objects);
         self.changed.send_modify(|version| *version += 1);
         answer
+    }
+}
+
+/// True if a list with that parameter has the object: selectors of labels and of the Node of a pod.
+fn is_selected(object: &Value, parameter: &str, selector: &str) -> bool {
+    match (parameter, selector.split_once('=')) {
+        ("labelSelector", None) => !object["metadata"]["labels"][selector].is_null(),
+        ("fieldSelector", Some(("spec.nodeName", node))) => object["spec"]["nodeName"] == node,
+        _ => true,
     }
 }
 

@@ -1,11 +1,12 @@
-//! Fake STS and EC2 on one address: STS verifies signatures, EC2 describes instances.
+//! Fake STS, EC2, SQS and Auto Scaling on one address: STS verifies signatures, EC2 describes instances, SQS has one queue.
 
 use super::http::{ReceivedRequest, Reply, serve_http, text_reply};
 use super::signature::{authorization_part, expected_signature};
 use futures::FutureExt;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const ACCOUNT: &str = "123456789012";
 
@@ -19,6 +20,10 @@ pub struct AwsState {
     pub calls: Vec<String>,
     /// Actions that fail with this status and code.
     pub failing: Option<(u16, &'static str)>,
+    /// Messages in the queue, and when each is received next.
+    pub messages: Vec<(String, Instant)>,
+    /// Instances whose hook was completed, with the hook, in order.
+    pub completed_hooks: Vec<(String, String)>,
     /// Duration of an STS call, current and highest number of parallel calls.
     pub sts: (Duration, usize, usize),
 }
@@ -73,7 +78,49 @@ impl FakeAws {
             tokio::time::sleep(pause).await;
             self.lock_state().sts.1 -= 1;
         }
+        if request.headers.contains_key("x-amz-target") {
+            return self.answer_queue(request).await;
+        }
         self.answer_request(request)
+    }
+
+    /// Puts an event into the queue.
+    pub fn send_message(&self, event: &Value) {
+        let message = (event.to_string(), Instant::now());
+        self.lock_state().messages.push(message);
+    }
+
+    /// SQS: the index of a message is its receipt. Deleted messages are empty.
+    async fn answer_queue(&self, request: &ReceivedRequest) -> Reply {
+        let action = request.headers["x-amz-target"].rsplit('.').next().unwrap();
+        let parameters: Value = serde_json::from_slice(&request.body).unwrap();
+        assert_eq!(
+            parameters["QueueUrl"].as_str().unwrap().rsplit('/').next(),
+            Some("queue")
+        );
+        self.lock_state().calls.push(action.to_owned());
+        if action == "DeleteMessage" {
+            let receipt: usize = parameters["ReceiptHandle"]
+                .as_str()
+                .unwrap()
+                .parse()
+                .unwrap();
+            self.lock_state().messages[receipt].0.clear();
+            return text_reply(200, String::new());
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let again = Duration::from_secs(parameters["VisibilityTimeout"].as_u64().unwrap());
+        let now = Instant::now();
+        let mut state = self.lock_state();
+        let all = state.messages.iter_mut().enumerate();
+        let due = all.filter(|(_, (body, when))| !body.is_empty() && *when <= now);
+        let messages: Vec<Value> = due
+            .map(|(receipt, (body, when))| {
+                *when = now + again.max(Duration::from_millis(20));
+                json!({"Body": body, "ReceiptHandle": receipt.to_string()})
+            })
+            .collect();
+        text_reply(200, json!({"Messages": messages}).to_string())
     }
 
     fn answer_request(&self, request: &ReceivedRequest) -> Reply {
@@ -108,6 +155,14 @@ impl FakeAws {
         match action.as_str() {
             "GetCallerIdentity" => text_reply(200, caller_identity(arn)),
             "DescribeInstances" => text_reply(200, describe_instances(&aws.instances, &form)),
+            "CompleteLifecycleAction" => {
+                let completed = (
+                    form["InstanceId"].clone(),
+                    form["LifecycleHookName"].clone(),
+                );
+                aws.completed_hooks.push(completed);
+                text_reply(200, "<R/>".to_owned())
+            }
             other => panic!("nobody asks for {other}"),
         }
     }

@@ -1,7 +1,7 @@
 //! Full specs written by hand, for tests of builders.
 
 use crate::*;
-use node::config::{Arch, Networking, Role};
+use node::config::{Arch, Networking, Rebalance, Role};
 use std::collections::BTreeMap;
 
 fn pod_network() -> PodNetwork {
@@ -73,16 +73,24 @@ pub fn minimal_spec() -> FullSpec {
         kube_proxy: None,
         addons: Addons::default(),
         egress_proxy: None,
-        node_termination: Some(NodeTermination {
-            queue: true,
-            managed_tag: "aws-node-termination-handler/managed".into(),
-            rebalance: false,
-        }),
+        node_termination: Some(node_termination()),
         assets: Vec::new(),
         groups: vec![
             instance_group("master-us-test-1a", Role::ControlPlane, "us-test-1a"),
             instance_group("nodes", Role::Node, "us-test-1a"),
         ],
+    }
+}
+
+fn node_termination() -> NodeTermination {
+    NodeTermination {
+        managed_tag: "aws-node-termination-handler/managed".into(),
+        spot_interruption: true,
+        scheduled_events: true,
+        rebalance: Rebalance::Ignore,
+        exclude_from_load_balancers: true,
+        taint: false,
+        pod_grace_seconds: None,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Fields that change nothing that is rendered, each with the reason. Of those that will act one day (`not yet:`) `kctl update` and
 //! `kctl validate` say that they do not.
 
-const TERMINATION: &str = "not yet: a setting of the node termination handler, of which only the queue and its events are there";
 const DNSMASQ: &str = "kube-dns had it, with dnsmasq; CoreDNS has neither in kOps";
 const BACKUPS: &str = "not yet: nothing takes snapshots of etcd";
 const ETCD_MANAGER: &str = "etcd-manager's own; there is no etcd-manager";
@@ -82,72 +81,7 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
     (
         "Cluster",
         "spec.nodeTerminationHandler.deleteSQSMsgIfNodeNotFound",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.enableSpotInterruptionDraining",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.enableScheduledEventDraining",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.enableOutOfServiceTaint",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.prometheusEnable",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.excludeFromLoadBalancers",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.podTerminationGracePeriod",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.taintNode",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.memoryLimit",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.memoryRequest",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.cpuRequest",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.version",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.webhookTemplate",
-        TERMINATION,
-    ),
-    (
-        "Cluster",
-        "spec.nodeTerminationHandler.webhookURL",
-        TERMINATION,
+        "messages about instances of others are always deleted",
     ),
     (
         "Cluster",

@@ -1,17 +1,62 @@
-//! A control plane is terminated: its replacement takes over its volumes.
+//! Instances are terminated, by EC2 or by Auto Scaling: replacements join, and a control plane's takes over its volumes.
 
 use super::super::cluster::{self, CONTROL_PLANES};
-use super::super::{PATIENCE, etcd};
+use super::super::{PATIENCE, etcd, pods};
 use super::crashes;
 use anyhow::{Context, Result, ensure};
+use lab::aws_state::InstanceState;
 use lab::scenario::{Lab, Writer, longest_gap};
 use serde_json::json;
+use std::time::Instant;
 
+/// EC2 terminates a control plane.
 pub fn terminate_one(lab: &mut Lab, writer: &Writer) -> Result<()> {
+    replace_control_plane(lab, writer, |lab, id| {
+        lab.call_aws("ec2", "TerminateInstances", &json!({"InstanceIds": [id]}))
+            .map(drop)
+    })
+}
+
+/// Auto Scaling ends a worker and a control plane. Both are drained, and Auto Scaling does not wait out its hooks (300 s).
+pub fn end_by_groups(lab: &mut Lab, writer: &Writer) -> Result<()> {
+    let worker = cluster::worker_instances(lab)?.remove(0).id;
+    end_by_group(lab, &worker)?;
+    replace_control_plane(lab, writer, end_by_group)?;
+    lab.wait_for_instance_state(&worker, InstanceState::Terminated)?;
+    for instance in cluster::worker_instances(lab)? {
+        lab.becomes_ready(&instance.id, PATIENCE)?;
+    }
+    pods::run_pods_again(lab)
+}
+
+fn end_by_group(lab: &Lab, id: &str) -> Result<()> {
+    let begun = Instant::now();
+    let instance = json!({"InstanceId": id, "ShouldDecrementDesiredCapacity": false});
+    lab.call_aws(
+        "autoscaling",
+        "TerminateInstanceInAutoScalingGroup",
+        &instance,
+    )?;
+    lab.wait_until("the drain and the end of the instance", PATIENCE, |lab| {
+        let state = lab.find_instance(id)?.state;
+        ensure!(state != InstanceState::Running, "{id} is {state:?}");
+        Ok(())
+    })?;
+    let seconds = begun.elapsed().as_secs_f64();
+    eprintln!("       Auto Scaling ended {id} {seconds:.1} s after it was asked to");
+    ensure!(seconds < 290.0, "{id} waited out its hook");
+    Ok(())
+}
+
+fn replace_control_plane(
+    lab: &mut Lab,
+    writer: &Writer,
+    end: impl Fn(&Lab, &str) -> Result<()>,
+) -> Result<()> {
     let volumes = etcd::list_volumes(lab)?;
     let old = cluster::control_plane(lab, 2)?.id;
     let begun = crashes::unix_time()?;
-    lab.call_aws("ec2", "TerminateInstances", &json!({"InstanceIds": [old]}))?;
+    end(lab, &old)?;
     let new = lab.wait_until("another control plane runs", PATIENCE, |lab| {
         let mut now = lab.group_instances(CONTROL_PLANES[2])?;
         now.retain(|one| one.id != old);

@@ -2,7 +2,9 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    LabelSelector, LabelSelectorRequirement, ObjectMeta,
+};
 use std::collections::BTreeMap;
 
 /// What a drain does with a pod.
@@ -73,14 +75,7 @@ pub fn never_evicted(pod: &Pod, budgets: &[PodDisruptionBudget]) -> Option<Never
         .iter()
         .filter(|budget| selects(budget, pod))
         .collect();
-    let name = |budget: &PodDisruptionBudget| {
-        let metadata = &budget.metadata;
-        let namespace = metadata.namespace.as_deref().unwrap_or_default();
-        format!(
-            "{namespace}/{}",
-            metadata.name.as_deref().unwrap_or_default()
-        )
-    };
+    let name = |budget: &PodDisruptionBudget| full_name(&budget.metadata);
     match selecting.as_slice() {
         [] => None,
         [budget] => allows_none(budget).then(|| NeverEvicted::BudgetOfZero(name(budget))),
@@ -130,6 +125,19 @@ fn matches_term(term: &LabelSelectorRequirement, value: Option<&String>) -> bool
         "DoesNotExist" => value.is_none(),
         _ => false,
     }
+}
+
+/// `NAMESPACE/NAME`.
+pub fn pod_name(pod: &Pod) -> String {
+    full_name(&pod.metadata)
+}
+
+fn full_name(metadata: &ObjectMeta) -> String {
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    format!(
+        "{namespace}/{}",
+        metadata.name.as_deref().unwrap_or_default()
+    )
 }
 
 fn controller_kind(pod: &Pod) -> Option<&str> {
