@@ -7,6 +7,7 @@ use aws_client::{Clients, sdk_client};
 pub struct CloudClients {
     shared: Clients,
     pub(crate) autoscaling: aws_sdk_autoscaling::Client,
+    pub(crate) classic_elb: aws_sdk_elasticloadbalancing::Client,
     pub(crate) ec2: aws_sdk_ec2::Client,
     pub(crate) elb: aws_sdk_elasticloadbalancingv2::Client,
     pub(crate) events: aws_sdk_eventbridge::Client,
@@ -26,6 +27,7 @@ impl CloudClients {
         Self {
             shared: shared.clone(),
             autoscaling: client!(aws_sdk_autoscaling),
+            classic_elb: client!(aws_sdk_elasticloadbalancing),
             ec2: client!(aws_sdk_ec2),
             elb: client!(aws_sdk_elasticloadbalancingv2),
             events: client!(aws_sdk_eventbridge),

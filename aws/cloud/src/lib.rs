@@ -2,6 +2,7 @@
 //! groups. Only kctl links this: it compiles the EC2 client.
 
 mod balancer;
+mod classic_load_balancers;
 mod clients;
 mod console;
 mod engine_world;
@@ -14,6 +15,7 @@ mod scope;
 mod world;
 
 pub use balancer::balancer_dns_name;
+pub use classic_load_balancers::{classic_load_balancers, delete_classic_load_balancer};
 pub use clients::CloudClients;
 pub use console::{Console, console_output};
 pub use facts::collect_facts;

@@ -20,7 +20,7 @@ use crate::ui::plan::{self, PlanView};
 use crate::ui::plan_json::PlanDocument;
 use aws_client::store::{Entry, Expect, StoreError};
 use aws_cloud::fleet::{detached_instances, terminate_instance};
-use aws_cloud::{AwsWorld, CloudClients};
+use aws_cloud::{AwsWorld, CloudClients, classic_load_balancers, delete_classic_load_balancer};
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
 use cloud::ownership::OwnershipClaim;
@@ -39,6 +39,8 @@ struct Deletion {
     target: ClusterTarget,
     /// Instances that a rolling update has detached from their groups.
     detached: Vec<String>,
+    /// Classic load balancers of Services.
+    classic_load_balancers: Vec<String>,
     /// Evidence that resources belong to the cluster in this store.
     claim: OwnershipClaim,
 }
@@ -139,10 +141,15 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         let detached = detached_instances(&clients, name).await;
         detached.map_err(observe::aws_error)
     };
-    let (facts, last_operation, detached) = tokio::try_join!(
+    let balancers = async {
+        let found = classic_load_balancers(&clients, name).await;
+        found.map_err(observe::aws_error)
+    };
+    let (facts, last_operation, detached, classic_load_balancers) = tokio::try_join!(
         observe::account_facts(&clients, &wanted),
         LastOperation::read(&session.store, &state.keys, &state.entries),
         detached,
+        balancers,
     )?;
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
     let authority = match state.find_entry(&state.keys.keyset(KUBERNETES_CA)) {
@@ -162,6 +169,7 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         facts,
         target,
         detached,
+        classic_load_balancers,
         claim,
     })
 }
@@ -248,6 +256,10 @@ async fn delete_under_lock(
         let ended = terminate_instance(&deletion.clients, instance, false).await;
         ended.map_err(observe::aws_error)?;
     }
+    for balancer in &deletion.classic_load_balancers {
+        let deleted = delete_classic_load_balancer(&deletion.clients, balancer).await;
+        deleted.map_err(observe::aws_error)?;
+    }
     let mut report = Report::default();
     if !plan.is_empty() {
         report = context
@@ -276,6 +288,12 @@ async fn show_plan(
         session.shell.note(&format!(
             "A rolling update that did not end has detached instances from their Auto Scaling groups; they will be terminated: {}",
             deletion.detached.join(", ")
+        ));
+    }
+    if !deletion.classic_load_balancers.is_empty() && report.is_none() {
+        session.shell.note(&format!(
+            "Services have classic load balancers; they will be deleted: {}",
+            deletion.classic_load_balancers.join(", ")
         ));
     }
     if let Some(events) = events {

@@ -28,7 +28,7 @@ pub struct EbsVolume {
 
 impl Kind for EbsVolume {
     const TYPE: &'static str = "ebs_volume";
-    const LISTING_POSITION: ListingPosition = ListingPosition(Section::EtcdVolumes, 0);
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Volumes, 0);
     const CAN_BE_REMADE: bool = false;
     const HOLDS_DATA: bool = true;
 
@@ -83,8 +83,16 @@ impl Kind for EbsVolume {
             size,
             volume_type,
             availability_zone,
+            tags,
             ..
         } = self;
-        format!("{size} GiB {volume_type} in {availability_zone}")
+        let tag = |name: &str| tags.get(&format!("kubernetes.io/created-for/pvc/{name}"));
+        let claim = match (tag("namespace"), tag("name")) {
+            (Some(namespace), Some(name)) => {
+                format!(", data of PersistentVolumeClaim {namespace}/{name}")
+            }
+            _ => String::new(),
+        };
+        format!("{size} GiB {volume_type} in {availability_zone}{claim}")
     }
 }

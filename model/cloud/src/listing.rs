@@ -13,7 +13,7 @@ pub enum Section {
     /// Load balancers and names.
     Api,
     /// Volumes of etcd, which outlive instances.
-    EtcdVolumes,
+    Volumes,
     /// What instances read at boot.
     StateStore,
     /// Launch templates and Auto Scaling groups.
@@ -29,7 +29,7 @@ impl Section {
             Self::SecurityGroups => "Security groups",
             Self::Permissions => "Permissions",
             Self::Api => "API and names",
-            Self::EtcdVolumes => "etcd volumes",
+            Self::Volumes => "Volumes",
             Self::StateStore => "State store",
             Self::Instances => "Instances",
             Self::TerminationEvents => "Termination events",

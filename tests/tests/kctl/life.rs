@@ -224,13 +224,22 @@ fn what_controllers_made_goes_with_the_cluster_and_nothing_else() {
         "k8s-elb-web",
         "k8s-traffic",
         "pvc-1",
+        "data of PersistentVolumeClaim shop/data",
     ] {
         assert!(shown.stdout.contains(made), "{made}: {}", shown.stdout);
     }
+    assert!(
+        shown.stderr.contains("they will be deleted: classic-web\n"),
+        "{}",
+        shown.stderr
+    );
     for others in ["other-web", "other-volume"] {
         assert!(!shown.stdout.contains(others), "{others}: {}", shown.stdout);
     }
     operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+    let classic = "print([b['LoadBalancerName'] for b in boto('elb').describe_load_balancers()['LoadBalancerDescriptions']])";
+    let classic = operator.simulator.run_python(crate::kctl::REGION, classic);
+    assert_eq!(classic.trim(), "['classic-other']");
     let after = operator.list_resources();
     let left: Vec<&String> = after.difference(&before).collect();
     let has = |words: &str| left.iter().any(|line| line.contains(words));
@@ -256,7 +265,12 @@ ec2.authorize_security_group_ingress(GroupId=nodes, IpPermissions=[{'IpProtocol'
 web = elb.create_load_balancer(Name='k8s-web', Type='network', Subnets=subnets[:1], Tags=tags({**owned, 'kubernetes.io/service-name': 'default/web'}))
 target = elb.create_target_group(Name='k8s-targets', Protocol='TCP', Port=30080, VpcId=vpc, Tags=tags(owned))['TargetGroups'][0]['TargetGroupArn']
 elb.create_listener(LoadBalancerArn=web['LoadBalancers'][0]['LoadBalancerArn'], Protocol='TCP', Port=80, DefaultActions=[{'Type': 'forward', 'TargetGroupArn': target}])
-ec2.create_volume(AvailabilityZone='us-east-1a', Size=1, TagSpecifications=spec('volume', {**owned, 'Name': 'pvc-1', 'kubernetes.io/created-for/pvc/name': 'data'}))
+other = ec2.create_vpc(CidrBlock='10.99.0.0/16')['Vpc']['VpcId']
+others = [ec2.create_subnet(VpcId=other, CidrBlock='10.99.0.0/24')['Subnet']['SubnetId']]
+foreign = ec2.create_security_group(GroupName='other', Description='other', VpcId=other)['GroupId']
+for name, cluster, where, within in [('classic-web', 'prod', subnets[:1], group), ('classic-other', 'other', others, foreign)]:
+    boto('elb').create_load_balancer(LoadBalancerName=name, Subnets=where, SecurityGroups=[within], Listeners=[{'Protocol': 'TCP', 'LoadBalancerPort': 80, 'InstanceProtocol': 'TCP', 'InstancePort': 30080}], Tags=tags({f'kubernetes.io/cluster/{cluster}.example.com': 'owned'}))
+ec2.create_volume(AvailabilityZone='us-east-1a', Size=1, TagSpecifications=spec('volume', {**owned, 'Name': 'pvc-1', 'kubernetes.io/created-for/pvc/name': 'data', 'kubernetes.io/created-for/pvc/namespace': 'shop'}))
 ec2.create_volume(AvailabilityZone='us-east-1a', Size=1, TagSpecifications=spec('volume', {'Name': 'other-volume', 'kubernetes.io/created-for/pvc/name': 'data', 'kubernetes.io/cluster/other.example.com': 'owned'}))
-elb.create_target_group(Name='other-web', Protocol='TCP', Port=80, VpcId=ec2.create_vpc(CidrBlock='10.99.0.0/16')['Vpc']['VpcId'], Tags=tags({'kubernetes.io/cluster/other.example.com': 'owned'}))
+elb.create_target_group(Name='other-web', Protocol='TCP', Port=80, VpcId=other, Tags=tags({'kubernetes.io/cluster/other.example.com': 'owned'}))
 ";

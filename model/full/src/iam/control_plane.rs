@@ -1,6 +1,6 @@
 //! Permissions of control planes: attach etcd volumes, access the state store, publish names, and everything that the
-//! cloud controller manager does. As in kOps, also the permissions of the EBS CSI driver, the cluster autoscaler and the
-//! node termination handler, which operators can install (docs/compat.md, `addon-permissions`).
+//! cloud controller manager does. As in kOps, also the permissions of the EBS CSI driver and the cluster autoscaler, which
+//! operators can install (docs/compat.md, `addon-permissions`).
 
 use crate::iam::document::Statement;
 use crate::iam::{endpoint_suffix, state};
