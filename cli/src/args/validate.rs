@@ -3,6 +3,7 @@
 use super::{ApiReach, ClusterWords, ReportFormat};
 use crate::duration;
 use clap::Args;
+use fleet::IgnoredProblem;
 use std::time::Duration;
 
 /// `kctl validate`.
@@ -14,6 +15,7 @@ Examples:
   kctl validate demo.example.com
   kctl validate --wait 10m
   kctl validate --wait 15m --count 3 -o json
+  kctl validate --ignore Pod/kube-system/coredns-*
 
 Ends with 0 if the cluster is healthy, with 3 if it is not."
 )]
@@ -30,6 +32,9 @@ pub struct Validate {
     /// Time between two checks
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     pub interval: Duration,
+    /// Problems that do not make the cluster unhealthy, as the report names them; * at the end stands for any text
+    #[arg(long, value_name = "KIND[/NAME]")]
+    pub ignore: Vec<IgnoredProblem>,
     /// How the API is reached.
     #[command(flatten)]
     pub reach: ApiReach,

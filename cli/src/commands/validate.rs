@@ -81,7 +81,7 @@ async fn watch_health(
         let left = ends.saturating_duration_since(Instant::now());
         match fleet {
             Ok(fleet) => {
-                let health = check_health(inspector.groups(), &fleet);
+                let health = check_health(inspector.groups(), &fleet).ignore(&args.ignore);
                 healthy = if health.healthy { healthy + 1 } else { 0 };
                 let over = healthy >= args.count || (!health.healthy && left.is_zero());
                 waiting.show_health(&health, healthy, args.count);

@@ -21,12 +21,17 @@ pub fn render(health: &Health, paint: Paint) -> String {
             not_joined_table(&health.not_joined)
         ));
     }
-    if !health.findings.is_empty() {
-        parts.push(format!(
-            "{}\n{}",
-            paint.with_tone(Tone::Strong, "Problems:"),
-            finding_list(&health.findings, paint)
-        ));
+    for (heading, findings) in [
+        ("Problems:", &health.findings),
+        ("Ignored:", &health.ignored),
+    ] {
+        if !findings.is_empty() {
+            parts.push(format!(
+                "{}\n{}",
+                paint.with_tone(Tone::Strong, heading),
+                finding_list(findings, paint)
+            ));
+        }
     }
     parts.join("\n")
 }

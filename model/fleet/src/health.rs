@@ -2,8 +2,11 @@
 //! control plane runs its components, and the pods of critical priority run.
 
 mod groups;
+mod ignored;
 mod instances;
 mod pods;
+
+pub use ignored::{IgnoredProblem, NotIgnorable};
 
 use crate::{ApiError, Fleet, Group, InstanceStatus, Node};
 use serde::Serialize;
@@ -69,7 +72,7 @@ impl FindingKind {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
-    /// True if there are no findings.
+    /// True if there are no findings but ignored ones.
     pub healthy: bool,
     /// Why the API could not be asked.
     #[serde(rename = "trouble", skip_serializing_if = "Option::is_none")]
@@ -82,6 +85,9 @@ pub struct Health {
     pub not_joined: Vec<InstanceStatus>,
     /// All problems, causes before their consequences.
     pub findings: Vec<Finding>,
+    /// Problems that the operator ignores.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<Finding>,
 }
 
 /// The health of a cluster with these instance groups.
@@ -100,6 +106,7 @@ pub fn check_health(groups: &[Group], fleet: &Fleet) -> Health {
         nodes,
         not_joined: fleet.missing_nodes().cloned().collect(),
         findings,
+        ignored: Vec::new(),
     }
 }
 

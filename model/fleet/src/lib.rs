@@ -23,7 +23,9 @@ pub use api_error::{ApiError, ApiErrorReason};
 pub use boot_stage::{BootSource, BootStage, latest_boot_stage};
 pub use deprecated_apis::{DeprecatedApi, read_deprecated_apis};
 pub use group::{Group, role_name};
-pub use health::{Finding, FindingKind, GroupHealth, Health, check_health};
+pub use health::{
+    Finding, FindingKind, GroupHealth, Health, IgnoredProblem, NotIgnorable, check_health,
+};
 pub use instance::{Instance, TemplateVersion};
 pub use instance_status::{InstanceStatus, append_holders, instance_statuses};
 pub use join::{AwsFleet, join_members};

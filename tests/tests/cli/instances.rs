@@ -354,6 +354,23 @@ fn what_protokube_of_a_control_plane_refuses_is_shown_after_it_joined() {
     let message = said["findings"][0]["message"].as_str().expect("text");
     assert!(message.contains(line), "{message}");
 
+    let ignore = ["--ignore", "pod", "--ignore", "Machine/i-*"];
+    let ran = cluster.kctl.run(&[&validate[..], &ignore].concat());
+    assert_eq!(ran.code, 0, "{}", ran.all_output());
+    assert!(
+        ran.out.contains("Ignored:") && !ran.out.contains("Problems:"),
+        "{}",
+        ran.out
+    );
+    let ran = cluster.kctl.run(&["validate", "--ignore", "api"]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("an API that does not answer cannot be ignored"),
+        "{}",
+        ran.err
+    );
+
     let get = ["get", "instances", "--api-server", &api.url];
     let table = cluster.kctl.run(&get).expect_success();
     let own = instance_row(&table, control);
