@@ -11,7 +11,7 @@ use std::path::PathBuf;
     args_conflicts_with_subcommands = true,
     arg_required_else_help = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples:\n  kctl create cluster demo.example.com --zones eu-west-1a\n  kctl create -f cluster.yaml"
+    after_help = "Examples:\n  kctl create cluster demo.example.com --zones eu-west-1a\n  kctl create ig nodes-gpu --size g5.xlarge\n  kctl create -f cluster.yaml"
 )]
 pub struct Create {
     /// What to create.
@@ -27,8 +27,66 @@ pub struct Create {
 pub enum CreateWhat {
     /// Create a cluster: store its spec and show the plan; with --yes, create the AWS resources
     Cluster(Box<CreateCluster>),
+    /// Add an instance group to a cluster's spec
+    #[command(name = "instancegroup", visible_alias = "ig")]
+    InstanceGroup(CreateGroup),
     /// Store a secret that the instances of a cluster read
     Secret(CreateSecret),
+}
+
+/// Roles of groups that can be added. Control planes are created with the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GroupRole {
+    /// Workers
+    Node,
+    /// Lets operators in by SSH
+    Bastion,
+}
+
+/// `kctl create instancegroup`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl create ig nodes-gpu --size g5.xlarge --subnets eu-west-1a --min-size 0 --max-size 4
+  kctl create ig nodes-big --size m7i.4xlarge --set spec.nodeLabels.size=big
+  kctl create ig nodes-spot --dry-run")]
+pub struct CreateGroup {
+    /// Name of the instance group
+    #[arg(value_name = "GROUP")]
+    pub group: String,
+    /// What its instances are
+    #[arg(long, value_enum, default_value = "node")]
+    pub role: GroupRole,
+    /// Names of subnets, separated by commas; default all but utility subnets
+    #[arg(
+        long,
+        alias = "subnet",
+        value_name = "NAME",
+        value_delimiter = ',',
+        num_args = 1
+    )]
+    pub subnets: Vec<String>,
+    /// Instance type; default by the role and the zones
+    #[arg(long, value_name = "TYPE")]
+    pub size: Option<String>,
+    /// Image; default the usual one
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// Smallest number of instances; default 2 workers, 1 bastion
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+    pub min_size: Option<i32>,
+    /// Largest number of instances; default 2 workers, 1 bastion, and at least --min-size
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+    pub max_size: Option<i32>,
+    /// Other fields.
+    #[command(flatten)]
+    pub setters: Setters,
+    /// Print the instance group and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Form of --dry-run's output
+    #[arg(short, long, value_name = "FORMAT", requires = "dry_run")]
+    pub output: Option<SpecFormat>,
 }
 
 /// The secrets that users can store.

@@ -19,8 +19,8 @@ mod validate;
 
 pub use cluster_words::ClusterWords;
 pub use create::{
-    Authorization, Create, CreateCluster, CreateObjects, CreateSecret, CreateWhat, Dns, KopsOnly,
-    LoadBalancerType, SecretName, Topology,
+    Authorization, Create, CreateCluster, CreateGroup, CreateObjects, CreateSecret, CreateWhat,
+    Dns, GroupRole, KopsOnly, LoadBalancerType, SecretName, Topology,
 };
 pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteInstance, DeleteSecret, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};

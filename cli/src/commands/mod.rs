@@ -5,6 +5,7 @@ mod assemble;
 mod cluster_scope;
 mod completion;
 mod create_cluster;
+mod create_group;
 mod delete_cluster;
 mod delete_group;
 mod delete_instance;
@@ -49,6 +50,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             Some(CreateWhat::Cluster(what)) => {
                 create_cluster::run(what, &cli.global, &open().await?).await
             }
+            Some(CreateWhat::InstanceGroup(what)) => create_group::run(what, &open().await?).await,
             Some(CreateWhat::Secret(what)) => secret::create_secret(what, &open().await?).await,
         },
         Command::Get(what) => get::run(what, &open().await?).await,

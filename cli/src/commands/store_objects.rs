@@ -196,7 +196,7 @@ fn merge_documents(
     Ok(objects)
 }
 
-fn check_policy(
+pub(super) fn check_policy(
     document: &Document,
     state: Option<&ClusterState>,
     policy: StorePolicy,
@@ -230,7 +230,7 @@ fn check_policy(
 }
 
 /// Writes the objects, and logs the changes.
-async fn write_and_log(
+pub(super) async fn write_and_log(
     command: &str,
     name: &str,
     state: Option<&ClusterState>,

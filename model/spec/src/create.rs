@@ -8,6 +8,7 @@ mod networking;
 mod options;
 mod wanted_facts;
 
+pub use groups::labelled_group;
 pub use options::{Authorization, CreateOptions, Topology};
 pub use wanted_facts::wanted_facts;
 

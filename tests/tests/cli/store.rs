@@ -203,6 +203,30 @@ fn a_group_that_etcd_needs_stays_and_another_goes_when_confirmed() {
 }
 
 #[test]
+fn a_group_is_added_from_flags_once() {
+    let kctl = stored_cluster();
+    let create = ["create", "ig", "nodes-gpu", "--size", "g5.xlarge"];
+    let more = ["--subnet", "eu-west-1a", "--set", "spec.maxSize=4"];
+    let dry = kctl.run(&[&create[..], &more, &["--dry-run"]].concat());
+    insta::assert_snapshot!("group_from_flags", dry.expect_success());
+    let groups = || kctl.run(&["get", "ig", "-o", "name"]).expect_success();
+    assert!(!groups().contains("nodes-gpu"), "a dry run stores nothing");
+    let stored = kctl.run(&[&create[..], &more].concat());
+    assert!(
+        stored.err.contains("update demo.example.com --yes"),
+        "{}",
+        stored.err
+    );
+    assert!(groups().contains("nodes-gpu"));
+    let again = kctl.run(&create);
+    assert_eq!(again.code, 4, "{}", again.err);
+    assert!(again.err.contains("exists already"), "{}", again.err);
+    let wrong = kctl.run(&["create", "ig", "nodes-far", "--subnets", "us-east-1a"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.err);
+    assert!(wrong.err.contains("us-east-1a"), "{}", wrong.err);
+}
+
+#[test]
 fn without_a_store_one_is_made_among_the_users_data_and_that_is_said() {
     let kctl = Kctl::new();
     let ran = kctl.run(&["get"]);

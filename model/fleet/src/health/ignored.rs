@@ -53,6 +53,7 @@ impl IgnoredProblem {
 
 impl Health {
     /// Moves problems that are ignored from `findings` to `ignored`.
+    #[must_use]
     pub fn ignore(mut self, problems: &[IgnoredProblem]) -> Self {
         let is_ignored = |finding: &Finding| problems.iter().any(|one| one.matches(finding));
         let (ignored, findings) = self.findings.into_iter().partition(is_ignored);

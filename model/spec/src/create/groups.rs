@@ -51,13 +51,18 @@ pub(super) fn control_planes(groups: &[InstanceGroup]) -> Vec<&str> {
     control_planes.map(InstanceGroup::name).collect()
 }
 
-fn new_group(name: String, options: &CreateOptions, spec: InstanceGroupSpec) -> InstanceGroup {
-    let mut metadata = Metadata::with_name(&name);
-    let label = (CLUSTER_LABEL.to_owned(), options.name.clone());
+/// An instance group of a cluster, with the labels that every group has.
+pub fn labelled_group(cluster: &str, name: &str, mut spec: InstanceGroupSpec) -> InstanceGroup {
+    let mut metadata = Metadata::with_name(name);
+    let label = (CLUSTER_LABEL.to_owned(), cluster.to_owned());
     metadata.labels.extend([label]);
-    let mut spec = spec;
-    spec.node_labels.insert(GROUP_LABEL.to_owned(), name);
+    spec.node_labels
+        .insert(GROUP_LABEL.to_owned(), name.to_owned());
     InstanceGroup { metadata, spec }
+}
+
+fn new_group(name: String, options: &CreateOptions, spec: InstanceGroupSpec) -> InstanceGroup {
+    labelled_group(&options.name, &name, spec)
 }
 
 /// One group of one instance for each control plane, going round the zones; a number tells those
