@@ -61,8 +61,8 @@ pub fn labelled_group(cluster: &str, name: &str, mut spec: InstanceGroupSpec) ->
     InstanceGroup { metadata, spec }
 }
 
-fn new_group(name: String, options: &CreateOptions, spec: InstanceGroupSpec) -> InstanceGroup {
-    labelled_group(&options.name, &name, spec)
+fn new_group(name: &str, options: &CreateOptions, spec: InstanceGroupSpec) -> InstanceGroup {
+    labelled_group(&options.name, name, spec)
 }
 
 /// One group of one instance for each control plane, going round the zones; a number tells those
@@ -81,7 +81,7 @@ fn control_plane_groups(options: &CreateOptions, placed: &SubnetsByZone) -> Vec<
             };
             let main = placed.get(zone).and_then(|subnets| subnets.first());
             new_group(
-                name,
+                &name,
                 options,
                 InstanceGroupSpec {
                     role: Some(Role::ControlPlane),
@@ -113,7 +113,7 @@ fn node_groups(options: &CreateOptions, placed: &SubnetsByZone) -> Vec<InstanceG
             let size = each + usize::from(index < left_over);
             let size = i32::try_from(size).unwrap_or(i32::MAX);
             new_group(
-                format!("nodes-{zone}"),
+                &format!("nodes-{zone}"),
                 options,
                 InstanceGroupSpec {
                     role: Some(Role::Node),
@@ -153,7 +153,7 @@ fn bastion_group(options: &CreateOptions, spec: &ClusterSpec) -> InstanceGroup {
         image: options.bastion_image.clone(),
         ..InstanceGroupSpec::default()
     };
-    new_group("bastions".to_owned(), options, said)
+    new_group("bastions", options, said)
 }
 
 /// The first instance type, and all of them where there are several.
