@@ -68,6 +68,28 @@ fn a_cluster_is_created_changed_and_deleted_without_a_trace() {
     assert_eq!(operator.list_resources(), before);
 }
 
+/// Its instances end one by one through their hook, which drains them; only then the group is deleted.
+#[test]
+fn a_group_that_leaves_the_spec_shrinks_before_it_goes() {
+    let operator = Operator::new();
+    operator.run_ok(&["create", "cluster", "--zones", "us-east-1a,us-east-1b"]);
+    operator.run_ok(&["update", "--yes"]);
+    operator.run_ok(&["delete", "ig", "nodes-us-east-1b", "--yes"]);
+    operator.simulator.forget_calls();
+    operator.run_ok(&["update", "--yes"]);
+    let calls = operator.simulator.calls_by_operation()["calls"].clone();
+    assert_eq!(calls["autoscaling.UpdateAutoScalingGroup"], 1, "{calls}");
+    assert_eq!(calls["autoscaling.DeleteAutoScalingGroup"], 1, "{calls}");
+    let left = operator.list_resources();
+    assert!(
+        !left
+            .iter()
+            .any(|line| line.contains("nodes-us-east-1b.prod")),
+        "{left:?}"
+    );
+    operator.run_ok(&["update", "--exit-code"]);
+}
+
 /// A bucket's name is free once it was deleted: nothing is written to one that another account has registered.
 #[test]
 fn nothing_is_written_to_another_accounts_bucket() {

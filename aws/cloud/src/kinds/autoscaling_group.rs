@@ -134,24 +134,54 @@ impl Verbs for AutoscalingGroup {
         Ok(made)
     }
 
+    /// The instances of a cluster that goes end at once. A group that a cluster loses shrinks first: then its lifecycle hook has
+    /// its instances drained. That ends no instance that is protected, nor any while Terminate is suspended.
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
-        let call = world.clients.autoscaling.delete_auto_scaling_group();
+        let group = have.resource;
+        let stays = group.new_instances_protected_from_scale_in
+            || group
+                .suspended_processes
+                .iter()
+                .any(|one| one == "Terminate");
+        if world.scope.is_deletion() || stays {
+            return delete(world, have.physical).await;
+        }
+        let call = world.clients.autoscaling.update_auto_scaling_group();
         let call = call
             .auto_scaling_group_name(have.physical)
-            .force_delete(true);
+            .min_size(0)
+            .max_size(0)
+            .desired_capacity(0);
         let done = call.send().await;
-        match done.classify_call("autoscaling:DeleteAutoScalingGroup") {
+        match done.classify_call("autoscaling:UpdateAutoScalingGroup") {
             Err(failure) if is_absent(&failure) => Ok(Removed::Done),
             Err(failure) => Err(failure),
-            Ok(_) => Ok(deletion_pending()),
+            Ok(_) => Ok(Removed::Waiting(
+                "its instances to be drained and to end".to_owned(),
+            )),
         }
     }
 
     async fn gone(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
-        Ok(match fetch_one(world, have.physical).await? {
-            Some(_) => deletion_pending(),
-            None => Removed::Done,
-        })
+        match fetch_one(world, have.physical).await? {
+            // AWS gives a status only to a group that is being deleted.
+            Some(group) if group.instances().is_empty() && group.status().is_none() => {
+                delete(world, have.physical).await
+            }
+            Some(_) => Ok(deletion_pending()),
+            None => Ok(Removed::Done),
+        }
+    }
+}
+
+async fn delete(world: &AwsWorld, name: &str) -> Result<Removed, Failure> {
+    let call = world.clients.autoscaling.delete_auto_scaling_group();
+    let call = call.auto_scaling_group_name(name).force_delete(true);
+    let done = call.send().await;
+    match done.classify_call("autoscaling:DeleteAutoScalingGroup") {
+        Err(failure) if is_absent(&failure) => Ok(Removed::Done),
+        Err(failure) => Err(failure),
+        Ok(_) => Ok(deletion_pending()),
     }
 }
 
