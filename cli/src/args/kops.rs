@@ -19,8 +19,6 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("node", NOT_KUBECTL, NODES),
     ("pods", NOT_KUBECTL, PODS),
     ("pod", NOT_KUBECTL, PODS),
-    ("instancegroup", NO_GROUP_FLAGS, GROUPS),
-    ("ig", NO_GROUP_FLAGS, GROUPS),
     ("promote", NO_ROTATION, KEYPAIRS),
     ("distrust", NO_ROTATION, KEYPAIRS),
     ("trust", NO_ROTATION, KEYPAIRS),
@@ -82,7 +80,7 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     (
         "--max-unready-nodes",
         "a cluster with an instance that is not Ready is not healthy",
-        "leave it out; `kctl validate -o json` names the instance",
+        "`kctl validate --ignore Node/NAME` ignores one",
     ),
     (
         "--all",
@@ -94,8 +92,6 @@ const OPTIONS: &[(&str, &str, &str)] = &[
 const NOT_KUBECTL: &str = "kctl does not show objects of the Kubernetes API";
 const NODES: &str = "`kctl get instances`; `kubectl get nodes` for Node objects";
 const PODS: &str = "`kubectl get pods --all-namespaces`";
-const NO_GROUP_FLAGS: &str = "kctl does not make instance groups from flags";
-const GROUPS: &str = "write an InstanceGroup object and run `kctl create -f FILE`";
 const NO_ROTATION: &str = "kctl does not rotate keys yet";
 const KEYPAIRS: &str = "`kctl get keypairs` lists the key pairs and when they expire";
 
@@ -146,8 +142,7 @@ mod tests {
         }
         let nodes = format!("nodes: {NOT_KUBECTL}");
         assert_eq!(explanation(&["get", "nodes"]), Some(nodes));
-        let group = format!("ig: {NO_GROUP_FLAGS}");
-        assert_eq!(explanation(&["create", "ig", "more"]), Some(group));
+        assert_eq!(explanation(&["create", "ig", "more"]), None);
         assert_eq!(explanation(&["get", "ig"]), None);
         assert_eq!(explanation(&["updat"]), None);
         assert_eq!(explanation(&["update", "--yess"]), None);

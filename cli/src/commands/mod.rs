@@ -15,6 +15,7 @@ mod export;
 mod get;
 mod inspect;
 mod lock;
+mod node_configs;
 mod observe;
 mod ownership;
 mod reconcile;

@@ -3,6 +3,7 @@
 
 mod actions;
 mod changes;
+mod differences;
 mod names;
 mod preview;
 mod replace;
@@ -76,7 +77,9 @@ pub async fn run(args: &RollingUpdate, session: &Session<'_>) -> Result<Outcome,
     let budgets = &view.objects.budgets;
     let obstacles = find_obstacles(&view.observed, &view.objects.pods, budgets, &settings);
     if !args.yes {
-        preview::print(&name, args, &view, &obstacles, session)?;
+        let cluster = watch.inspector().cluster();
+        let differences = differences::read_differences(cluster, &view, session).await?;
+        preview::print(&name, args, &view, &obstacles, &differences, session)?;
         return Ok(Outcome::Fine);
     }
     preview::print_obstacles(&obstacles, session);

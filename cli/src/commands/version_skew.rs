@@ -3,11 +3,10 @@
 //! until every control plane is replaced. kOps has the same rule and asks the API for the running versions. kctl reads the
 //! NodeConfig that each control plane was launched with, which needs no API.
 
+use super::node_configs::{find_node_config, read_node_config};
 use super::observe::{ObservedCluster, aws_error};
 use super::session::Session;
 use crate::error::CommandError;
-use crate::state::store_error;
-use aws_client::store::Entry;
 use aws_cloud::fleet::{observe_fleet, user_data_of_instances};
 use full::Group;
 use node::config::{Role, kubernetes_version_of};
@@ -67,7 +66,7 @@ pub async fn control_plane_instances(
     for launch in launches {
         let key = launch
             .user_data
-            .and_then(|text| node_config_key(observed, &text));
+            .and_then(|text| find_node_config(&observed.state, &text));
         let config = match key {
             Some(key) => match configs.get(&key) {
                 Some(known) => known.clone(),
@@ -127,29 +126,6 @@ async fn workers_change_version(
 /// Key prefix of the control planes' NodeConfigs.
 fn control_plane_folder(observed: &ObservedCluster) -> String {
     observed.state.keys.key_below("igconfig/control-plane/")
-}
-
-/// Key of the control plane NodeConfig that user data refers to.
-fn node_config_key(observed: &ObservedCluster, user_data: &str) -> Option<String> {
-    let folder = control_plane_folder(observed);
-    let named = |entry: &&Entry| {
-        let hash = entry.key.strip_prefix(&folder).and_then(|rest| {
-            let (_, hash) = rest.rsplit_once("/nodeupconfig-")?;
-            hash.strip_suffix(".yaml")
-        });
-        hash.is_some_and(|hash| user_data.contains(hash))
-    };
-    let entry = observed.state.entries.iter().find(named)?;
-    Some(entry.key.clone())
-}
-
-/// Reads a stored NodeConfig.
-async fn read_node_config(
-    key: &str,
-    session: &Session<'_>,
-) -> Result<Option<String>, CommandError> {
-    let object = session.store.get(key).await.map_err(store_error)?;
-    Ok(object.map(|object| String::from_utf8_lossy(&object.bytes).into_owned()))
 }
 
 fn is_older(version: &str, than: &str) -> bool {

@@ -1,9 +1,12 @@
 //! The preview of a rolling update: its groups, the instances that would be replaced, and why.
 
-use super::table;
+use super::diff::change_lines;
+use super::{Paint, Tone, table};
+use engine::FieldChange;
 use fleet::{Fleet, role_name};
 use rolling_update::{Condition, Observed, Obstacle, RollingInstance};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What would be replaced.
 #[derive(Debug, Serialize)]
@@ -37,6 +40,9 @@ pub struct InstanceRow {
     pub group: String,
     pub zone: String,
     pub reason: String,
+    /// What its replacement is launched with instead; missing if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Vec<FieldChange>>,
 }
 
 /// What would stop the rolling update, or what it would lose.
@@ -48,7 +54,12 @@ pub struct ObstacleRow {
 
 impl Preview {
     /// The preview of a rolling update of what is observed.
-    pub fn new(observed: &Observed, fleet: &Fleet, obstacles: &[Obstacle]) -> Self {
+    pub fn new(
+        observed: &Observed,
+        fleet: &Fleet,
+        obstacles: &[Obstacle],
+        changes: &BTreeMap<String, Vec<FieldChange>>,
+    ) -> Self {
         let outdated = observed.instances.iter().filter(|one| one.is_outdated());
         let zone = |one: &RollingInstance| {
             let mut all = fleet.instances.iter();
@@ -64,6 +75,7 @@ impl Preview {
                     group: one.group.clone(),
                     zone: zone(one),
                     reason: one.outdated.clone().unwrap_or_default(),
+                    changes: changes.get(&one.id).cloned(),
                 })
                 .collect(),
             obstacles: obstacles
@@ -103,7 +115,7 @@ fn groups(observed: &Observed) -> Vec<GroupRow> {
 }
 
 /// The preview as tables.
-pub fn render(preview: &Preview) -> String {
+pub fn render(preview: &Preview, paint: Paint) -> String {
     let groups = preview.groups.iter().map(|group| {
         let numbers = [
             group.need_update,
@@ -142,5 +154,36 @@ pub fn render(preview: &Preview) -> String {
         &["INSTANCE", "GROUP", "ZONE", "REASON"],
         &instances.collect::<Vec<_>>(),
     ));
+    text + &render_changes(&preview.instances, paint)
+}
+
+/// The changes, once for all instances of a group that have the same.
+fn render_changes(instances: &[InstanceRow], paint: Paint) -> String {
+    let mut kinds: Vec<(&str, &[FieldChange], usize)> = Vec::new();
+    for one in instances {
+        let Some(changes) = one.changes.as_deref().filter(|all| !all.is_empty()) else {
+            continue;
+        };
+        let same = kinds.iter_mut();
+        match same
+            .into_iter()
+            .find(|(group, known, _)| *group == one.group && *known == changes)
+        {
+            Some((_, _, count)) => *count += 1,
+            None => kinds.push((&one.group, changes, 1)),
+        }
+    }
+    let mut text = String::new();
+    for (group, changes, count) in kinds {
+        let instances = if count == 1 { "instance" } else { "instances" };
+        let heading = format!("Changes on {count} {instances} of {group}:");
+        text.push_str(&format!("\n{}\n", paint.with_tone(Tone::Strong, &heading)));
+        for line in changes
+            .iter()
+            .flat_map(|change| change_lines(change, false, paint))
+        {
+            text.push_str(&format!("  {line}\n"));
+        }
+    }
     text
 }

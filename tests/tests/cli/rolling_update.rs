@@ -141,8 +141,13 @@ fn the_preview_names_the_instances_the_reason_and_what_would_stop_it() {
     let reason = instances[0]["reason"].as_str().expect("a reason");
     assert!(reason.contains("its group launches version 2"), "{reason}");
 
+    let changes = instances[0]["changes"].as_array().expect("changes");
+    let pods = json!({"field": "kubelet.config.maxPods", "before": null, "after": 77});
+    assert_eq!(changes, &[pods], "nothing else changes");
+
     let ran = roll(&["--instance-group-roles", "node"]);
     let table = ran.out.clone();
+    insta::assert_snapshot!("changes", table.split_once("Changes").expect("changes").1);
     assert!(!table.contains(&cluster.control_plane), "{table}");
     assert!(!ran.err.contains("only control plane"), "{}", ran.err);
     assert!(

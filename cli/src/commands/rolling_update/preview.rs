@@ -1,5 +1,6 @@
 //! What a rolling update would do, without doing it.
 
+use super::differences::Differences;
 use super::watch::View;
 use crate::args::{ReportFormat, RollingUpdate};
 use crate::commands::session::Session;
@@ -15,13 +16,16 @@ pub fn print(
     args: &RollingUpdate,
     view: &View,
     obstacles: &[Obstacle],
+    differences: &Differences,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    let preview = shown::Preview::new(&view.observed, &view.fleet, obstacles);
+    let preview = shown::Preview::new(&view.observed, &view.fleet, obstacles, differences);
     if args.output != ReportFormat::Table {
         return print_document(&preview, args.output, session);
     }
-    session.shell.print_result(&shown::render(&preview))?;
+    session
+        .shell
+        .print_result(&shown::render(&preview, session.shell.paint()))?;
     if preview.instances.is_empty() {
         session
             .shell
