@@ -4,7 +4,7 @@ use super::super::cluster::{self, CLUSTER};
 use super::super::faults::crashes;
 use super::super::{birth, pods};
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{Lab, Writer, longest_gap, number_from_environment, random_fraction};
+use lab::scenario::{LIMIT, Lab, Writer, longest_gap, number_from_environment, random_fraction};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -109,14 +109,24 @@ fn replace_one(lab: &mut Lab) -> Result<()> {
     expect_clean_nodes(lab)
 }
 
-/// No Node is cordoned, tainted or marked.
+/// No Node is cordoned, tainted or marked. The cloud controller manager removes the Node of an instance that has ended once it is
+/// not Ready.
 fn expect_clean_nodes(lab: &Lab) -> Result<()> {
-    let nodes = lab.get_objects(&["nodes"])?;
-    let nodes = nodes["items"].as_array().context("nodes")?;
-    ensure!(nodes.len() == 5, "{} Nodes", nodes.len());
+    const MARKS: [&str; 4] = [
+        "unschedulable",
+        "scheduled-for-update",
+        "rolling-update",
+        "kctl.dev/termination",
+    ];
+    let nodes = lab.wait_until("five Nodes", LIMIT, |lab| {
+        let nodes = lab.get_objects(&["nodes"])?;
+        let nodes = nodes["items"].as_array().context("nodes")?.clone();
+        ensure!(nodes.len() == 5, "{} Nodes", nodes.len());
+        Ok(nodes)
+    })?;
     for node in nodes {
         let text = node["spec"].to_string() + &node["metadata"]["annotations"].to_string();
-        for left in ["unschedulable", "scheduled-for-update", "rolling-update"] {
+        for left in MARKS {
             ensure!(!text.contains(left), "{node}");
         }
     }
