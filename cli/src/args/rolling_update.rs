@@ -15,6 +15,7 @@ Examples:
   kctl rolling-update demo.example.com --yes             replace them
   kctl rolling-update --instance-group nodes-a --yes     replace those of one group
   kctl rolling-update --force --yes                      replace every instance
+  kctl rolling-update --yes --interactive                ask before each instance
   kctl rolling-update --yes --on-drain-timeout force     delete pods that could not be evicted in time
 
 An interrupted rolling update goes on where it ended: repeat the command."
@@ -38,6 +39,9 @@ pub struct RollingUpdate {
     /// Do not ask the Kubernetes API: terminate instances without draining them
     #[arg(long)]
     pub cloudonly: bool,
+    /// Replace one instance at a time, and ask before each
+    #[arg(short, long, requires = "yes")]
+    pub interactive: bool,
     /// How instances are replaced.
     #[command(flatten)]
     pub replacement: ReplacementOptions,
@@ -59,6 +63,7 @@ impl RollingUpdate {
             instance_group_roles: Vec::new(),
             force: false,
             cloudonly: false,
+            interactive: false,
             replacement,
             instance: None,
             output: ReportFormat::Table,

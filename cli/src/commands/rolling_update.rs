@@ -3,6 +3,7 @@
 
 mod actions;
 mod changes;
+mod confirm;
 mod differences;
 mod names;
 mod preview;
@@ -62,6 +63,12 @@ pub async fn run(args: &RollingUpdate, session: &Session<'_>) -> Result<Outcome,
         return Err(CommandError::usage_error(
             format!("one word too many: {word:?}"),
             "kctl rolling-update [cluster] [NAME]",
+        ));
+    }
+    if args.interactive && !session.shell.can_ask() {
+        return Err(CommandError::usage_error(
+            "--interactive asks before each instance, and there is no terminal",
+            "kctl rolling-update --yes",
         ));
     }
     let name = session.cluster_name(args.target.cluster()).await?;
@@ -128,7 +135,10 @@ fn resolve_settings(args: &RollingUpdate) -> Settings {
     let options = &args.replacement;
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     Settings {
-        parallelism: usize::try_from(options.parallelism).unwrap_or(usize::MAX),
+        parallelism: match args.interactive {
+            true => 1,
+            false => usize::try_from(options.parallelism).unwrap_or(usize::MAX),
+        },
         drain_timeout: seconds(options.drain_timeout),
         on_drain_timeout: match options.on_drain_timeout {
             DrainTimeoutAction::Fail => OnDrainTimeout::Fail,

@@ -33,8 +33,9 @@ pub struct RollingProgress<'a> {
 }
 
 impl<'a> RollingProgress<'a> {
-    pub fn new(shell: &'a Shell) -> Self {
-        let live = shell.can_redraw().then(|| {
+    /// `redraws`: whether lines may be redrawn, if this is a terminal. Not while questions are asked.
+    pub fn new(shell: &'a Shell, redraws: bool) -> Self {
+        let live = (redraws && shell.can_redraw()).then(|| {
             let bar = ProgressBar::new_spinner();
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
             // The template is a constant; if it were wrong, the default shows.

@@ -150,15 +150,20 @@ impl Shell {
     /// Asks the user to type a word, and returns whether they did. Always false without a terminal: the caller's error then names
     /// the flag to use instead.
     pub async fn confirm(&self, question: &str, word: &str) -> bool {
+        self.ask(question).await.as_deref() == Some(word)
+    }
+
+    /// The user's answer to a question, without space around it. `None` without a terminal.
+    pub async fn ask(&self, question: &str) -> Option<String> {
         if !self.asks {
-            return false;
+            return None;
         }
         let mut err = io::stderr().lock();
         if write!(err, "{} ", self.err.sanitize(question))
             .and_then(|()| err.flush())
             .is_err()
         {
-            return false;
+            return None;
         }
         drop(err);
         // On its own thread, so that the lock is renewed meanwhile.
@@ -166,7 +171,8 @@ impl Shell {
             let mut answer = String::new();
             io::stdin().read_line(&mut answer).map(|_| answer)
         });
-        matches!(read.await, Ok(Ok(answer)) if answer.trim() == word)
+        let answer = read.await.ok()?.ok()?;
+        Some(answer.trim().to_owned())
     }
 }
 

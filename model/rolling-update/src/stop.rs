@@ -39,6 +39,11 @@ pub enum Stop {
     Superseded(String),
     /// The operator interrupted it.
     Interrupted,
+    /// The operator did not agree to the replacement of an instance.
+    Declined {
+        /// The instance.
+        instance: String,
+    },
     /// Etcd would not survive the loss of the next control plane, for too long.
     Etcd(String),
 }
@@ -83,6 +88,7 @@ impl fmt::Display for Stop {
             Self::Problem(text) => write!(out, "a new problem lasts too long: {text}"),
             Self::Failed(text) | Self::Superseded(text) => write!(out, "{text}"),
             Self::Interrupted => write!(out, "interrupted"),
+            Self::Declined { instance } => write!(out, "instance {instance} was not agreed to"),
             Self::Etcd(text) => write!(out, "no further control plane may go: {text}"),
         }
     }

@@ -20,7 +20,7 @@ use debian::Debian;
 use go::Go;
 use key::CacheKey;
 use kit::ContentKit;
-use modules::{MODULES, Module};
+use modules::{MODULES, Module, PREVIOUS_KUBERNETES};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -70,6 +70,23 @@ impl ServedContent {
     }
 }
 
+/// Versions of Kubernetes that are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Versions {
+    /// The newest, and the patch before.
+    Newest,
+    /// The minor before as well.
+    WithPreviousMinor,
+}
+
+impl Versions {
+    /// What has to be built.
+    pub fn modules(self) -> impl Iterator<Item = &'static Module> {
+        let previous = (self == Self::WithPreviousMinor).then_some(&PREVIOUS_KUBERNETES);
+        MODULES.iter().chain(previous)
+    }
+}
+
 /// The cache of everything built.
 #[derive(Debug)]
 pub struct ContentStore {
@@ -115,14 +132,16 @@ impl ContentStore {
         Ok(built)
     }
 
-    /// Everything, built and laid out if it has to be. `roots`: certificates that programs in images shall trust, PEM.
+    /// Everything, built and laid out if it has to be. `roots`: certificates that programs in images shall trust, PEM. `versions`: which
+    /// versions of Kubernetes.
     pub fn prepare_content(
         &self,
         roots: Option<String>,
+        versions: Versions,
         say: &mut dyn FnMut(&str),
     ) -> Result<(ServedContent, Vec<BuiltModule>)> {
-        let built = MODULES
-            .iter()
+        let built = versions
+            .modules()
             .map(|module| self.build_module(module, say))
             .collect::<Result<Vec<_>>>()?;
         let debian = self.fetch_debian(say)?;
@@ -188,7 +207,7 @@ impl ContentStore {
             "lock".to_owned(),
             debian::DebianSlot::new(&self.folder).folder_name(),
         ];
-        for module in MODULES {
+        for module in Versions::WithPreviousMinor.modules() {
             kept.push(self.module_slot(module)?.folder_name());
         }
         for entry in fs::read_dir(&self.folder)? {

@@ -17,8 +17,7 @@ const ENTER: &str = "mount --bind \"$1\" /etc/resolv.conf && shift && exec \"$@\
 /// A command in the operator's place; the caller runs it.
 pub fn operator_command(place: &LabPaths, up: &LabAddresses, words: &[String]) -> Result<Command> {
     let resolver = place.run().join("operator.resolv.conf");
-    std::fs::write(&resolver, RESOLVER)
-        .with_context(|| format!("writing {}", resolver.display()))?;
+    write_once(&resolver, RESOLVER)?;
     let mut command = Command::new("nsenter");
     command
         .arg(format!(
@@ -93,7 +92,14 @@ fn write_ca_bundle(place: &LabPaths, authority: &Path) -> Result<PathBuf> {
     let lab = std::fs::read_to_string(authority)
         .with_context(|| format!("reading {}", authority.display()))?;
     let machine = std::fs::read_to_string("/etc/ssl/certs/ca-certificates.crt").unwrap_or_default();
-    std::fs::write(&path, format!("{machine}{lab}"))
-        .with_context(|| format!("writing {}", path.display()))?;
+    write_once(&path, &format!("{machine}{lab}"))?;
     Ok(path)
+}
+
+/// Writes a file unless it has this content: other programs read it at the same time.
+fn write_once(path: &Path, content: &str) -> Result<()> {
+    if std::fs::read_to_string(path).is_ok_and(|there| there == content) {
+        return Ok(());
+    }
+    std::fs::write(path, content).with_context(|| format!("writing {}", path.display()))
 }

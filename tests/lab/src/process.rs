@@ -37,7 +37,10 @@ impl Process {
             anyhow::bail!("{} is no pid", self.pid);
         };
         let handle = match pidfd_open(pid, PidfdFlags::empty()) {
-            Err(rustix::io::Errno::SRCH) => return Ok(false),
+            // INVAL, and NOENT since Linux 6.15: the number is a thread's now.
+            Err(rustix::io::Errno::SRCH | rustix::io::Errno::NOENT | rustix::io::Errno::INVAL) => {
+                return Ok(false);
+            }
             other => other.with_context(|| format!("opening a handle of process {}", self.pid))?,
         };
         // Only now does the pid stand for one process: the handle holds it.

@@ -83,6 +83,29 @@ impl Kctl {
         self.wait_for_end(child)
     }
 
+    /// Runs it to its end on a terminal of `script`, with something typed. Both outputs are in `out`.
+    pub fn run_on_terminal(&self, arguments: &[&str], typed: &str) -> KctlOutput {
+        let program = env!("CARGO_BIN_EXE_kctl");
+        let words = [&[program], arguments].concat().join(" ");
+        let mut command = Command::new("script");
+        command
+            .args(["--quiet", "--return", "--flush", "--command", &words])
+            .arg("/dev/null")
+            .current_dir(self.dir.path())
+            .env_clear();
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("script");
+        let mut stdin = child.stdin.take().expect("standard input");
+        stdin.write_all(typed.as_bytes()).expect("typed");
+        let ran = self.wait_for_end(child);
+        drop(stdin);
+        ran
+    }
+
     pub fn start_command(&self, arguments: &[&str], stdin: Stdio) -> Child {
         let mut command = self.new_command(arguments);
         command

@@ -229,6 +229,24 @@ fn a_group_that_launches_nothing_stops_it() {
     assert_nothing_marked(&api);
 }
 
+#[test]
+fn an_instance_that_the_operator_does_not_agree_to_is_not_touched() {
+    let (cluster, api) = joined_cluster();
+    let words = roll_words(&api, &["--interactive"]);
+    let ran = cluster.kctl.run(&words);
+    assert_eq!(ran.code, 2, "{}", ran.all_output());
+    assert!(ran.err.contains("no terminal"), "{}", ran.err);
+
+    let ran = cluster.kctl.run_on_terminal(&words, "no\n");
+    assert_eq!(ran.code, 130, "{}", ran.out);
+    let asked = ran.out.matches("Replace i-").count();
+    assert_eq!(asked, 1, "{}", ran.out);
+    assert!(ran.out.contains("was not agreed to"), "{}", ran.out);
+    assert_nothing_marked(&api);
+    assert!(!ran.out.contains("detached"), "{}", ran.out);
+    assert!(!ran.out.contains("terminated"), "{}", ran.out);
+}
+
 /// Starts a rolling update whose drain is blocked by a budget, and waits until it has cordoned a Node.
 fn start_blocked(cluster: &Cluster, api: &ApiServer, more: &[&str]) -> Child {
     api.set_budgets(vec![blocking_budget()]);

@@ -3,6 +3,7 @@
 
 use super::actions::{ActionError, Actions};
 use super::changes::ChangeWatch;
+use super::confirm::Confirmation;
 use super::watch::{View, Watch};
 use super::{COMMAND, preview};
 use crate::args::{ReportFormat, RollingUpdate};
@@ -10,6 +11,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::state::{ClusterLock, Operation, StoreKeys, store_error};
+use crate::ui::Shell;
 use crate::ui::rolling_progress::RollingProgress;
 use aws_client::store::Expect;
 use rolling_update::{Action, Decision, Observed, Progress, Record, Settings, State, Stop, decide};
@@ -50,7 +52,9 @@ pub async fn replace_instances(
         interrupts,
         record,
         progress: Progress::default(),
-        shown: RollingProgress::new(session.shell),
+        shown: RollingProgress::new(session.shell, !args.interactive),
+        confirmation: Confirmation::new(args.interactive),
+        shell: session.shell,
         failed: BTreeMap::new(),
         lost: None,
         changes,
@@ -73,7 +77,7 @@ pub async fn replace_instances(
     }
     let outcome = match stop {
         None => "done",
-        Some(Stop::Interrupted) => "interrupted",
+        Some(Stop::Interrupted | Stop::Declined { .. }) => "interrupted",
         Some(_) => "failed",
     };
     operation.end(outcome, took);
@@ -185,6 +189,8 @@ struct Roll<'a, 'w> {
     record: Record,
     progress: Progress,
     shown: RollingProgress<'a>,
+    confirmation: Confirmation,
+    shell: &'a Shell,
     /// Actions that failed at their last attempt, with the reason.
     failed: BTreeMap<String, String>,
     /// Since when the cluster could not be observed.
@@ -213,6 +219,14 @@ impl Roll<'_, '_> {
                     self.settings,
                     &mut self.progress,
                 );
+                if let Some(next) = self.confirmation.find_next(&decision, &view.observed) {
+                    if !self.confirmation.ask(next, self.shell).await {
+                        let instance = next.id.clone();
+                        self.progress.stop(Stop::Declined { instance });
+                    }
+                    // The cluster may have changed while the question stood.
+                    continue;
+                }
                 let blocked = self.perform_all(&decision, &view).await;
                 self.show(&decision, &view.observed, &blocked);
                 match decision.state {
@@ -325,7 +339,7 @@ fn stop_error(
     args: &RollingUpdate,
 ) -> CommandError {
     let kind = match stop {
-        Stop::Interrupted => ErrorKind::Interrupted,
+        Stop::Interrupted | Stop::Declined { .. } => ErrorKind::Interrupted,
         Stop::Superseded(_) => ErrorKind::Precondition,
         _ => ErrorKind::Failed,
     };
@@ -352,7 +366,7 @@ fn stop_error(
             "look at what is left once that is done: `kctl rolling-update {}`",
             keys.cluster()
         ),
-        Stop::Failed(_) | Stop::Interrupted => String::new(),
+        Stop::Failed(_) | Stop::Interrupted | Stop::Declined { .. } => String::new(),
     };
     let words = if replaced == 1 {
         "1 instance was"

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
+use lab::content::Versions;
 use lab::daemon::{self, DaemonOptions, LabAddresses, start};
 use lab::lab_paths::LabPaths;
 use lab::{json_file, operator, report};
@@ -119,7 +120,7 @@ fn daemon_options(arguments: UpArguments) -> Result<DaemonOptions> {
                 // Progress that nobody can read is no reason to stop.
                 let _ = writeln!(stderr(), "{line}");
             };
-            let served = start::prepare_content(&mut say)?;
+            let served = start::prepare_content(Versions::Newest, &mut say)?;
             (
                 mirror.unwrap_or_else(|| served.mirror_folder()),
                 registry.unwrap_or_else(|| served.registry_folder()),

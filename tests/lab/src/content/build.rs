@@ -40,7 +40,10 @@ pub struct Record {
 #[derive(Debug, Clone)]
 pub struct ModuleSlot {
     module: &'static Module,
+    /// The folder of its code.
     source: PathBuf,
+    /// Its `go.mod`.
+    requirements: PathBuf,
     version: String,
     key: String,
     folder: PathBuf,
@@ -49,7 +52,8 @@ pub struct ModuleSlot {
 impl ModuleSlot {
     pub fn new(module: &'static Module, go: &Go, sources: &Path, cache: &Path) -> Result<Self> {
         let version = module.read_version(sources)?;
-        let source = sources.join(module.name);
+        let source = sources.join(module.code_folder());
+        let requirements = sources.join(module.requirements_folder());
         let mut key = CacheKey::default();
         key.add_part(&go.version)
             .add_part(module.tags)
@@ -58,11 +62,15 @@ impl ModuleSlot {
             key.add_part(binary.name).add_part(binary.package);
         }
         key.add_folder(&source)?;
+        if requirements != source {
+            key.add_folder(&requirements)?;
+        }
         let key = key.to_hex();
         let folder = cache.join(format!("{}-{key}", module.name));
         Ok(Self {
             module,
             source,
+            requirements: requirements.join("go.mod"),
             version,
             key,
             folder,
@@ -105,7 +113,8 @@ impl ModuleSlot {
         let started = Instant::now();
         let part = self.folder.with_extension("part");
         create_empty_folder(&part)?;
-        go.build_programs(self.module, &self.version, (&self.source, &part), lock, say)?;
+        let folders = (&*self.source, &*self.requirements, &*part);
+        go.build_programs(self.module, &self.version, folders, lock, say)?;
         let mut record = Record {
             go: go.version.clone(),
             ..Record::default()

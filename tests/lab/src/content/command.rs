@@ -1,8 +1,8 @@
 //! `lab content`: builds what the lab serves, and shows it.
 
 use super::build::{BuiltModule, ModuleSlot};
-use super::modules::{MODULES, find_module};
-use super::{ContentStore, ServedContent};
+use super::modules::find_module;
+use super::{ContentStore, ServedContent, Versions};
 use anyhow::{Context, Result};
 use clap::Args;
 use comfy_table::Table;
@@ -19,6 +19,9 @@ pub struct Content {
     /// Show modules and what the cache has of them; build nothing
     #[arg(long)]
     list: bool,
+    /// Also build and serve the Kubernetes minor before, for upgrades
+    #[arg(long, conflicts_with_all = ["list", "only"])]
+    previous: bool,
     /// Afterwards remove Go's caches (about 10 GB) and what other versions left
     #[arg(long, conflicts_with = "list")]
     prune: bool,
@@ -48,7 +51,11 @@ impl Content {
             show_content(&[built], None, out)?;
             return writeln!(out, "programs {folder}").context("saying where they are");
         }
-        let (served, built) = store.prepare_content(roots, &mut say)?;
+        let versions = match self.previous {
+            true => Versions::WithPreviousMinor,
+            false => Versions::Newest,
+        };
+        let (served, built) = store.prepare_content(roots, versions, &mut say)?;
         if self.prune {
             store.prune_cache(&served)?;
         }
@@ -58,7 +65,7 @@ impl Content {
 
 fn list_modules(store: &ContentStore, out: &mut dyn Write) -> Result<()> {
     let mut table = new_table(["MODULE", "VERSION", "BUILT", "WHAT"]);
-    for module in MODULES {
+    for module in Versions::WithPreviousMinor.modules() {
         let slot = store.module_slot(module)?;
         let built = if slot.find_built()?.is_some() {
             "yes"

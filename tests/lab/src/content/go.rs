@@ -86,13 +86,13 @@ impl Go {
         command
     }
 
-    /// Builds a module's programs into `out`, under the names `go` gives them. `go` shares `lock`, for the case that
+    /// Builds a module's programs from its code, with the versions of a `go.mod`, into `out`, under the names `go` gives them. `go` shares `lock`, for the case that
     /// this program is killed and leaves it running. `say` hears how far it is.
     pub fn build_programs(
         &self,
         module: &Module,
         version: &str,
-        (source, out): (&Path, &Path),
+        (source, requirements, out): (&Path, &Path, &Path),
         lock: &File,
         say: &mut dyn FnMut(&str),
     ) -> Result<()> {
@@ -100,8 +100,10 @@ impl Go {
         command.stdin(Stdio::from(lock.try_clone()?));
         command
             .current_dir(source)
-            .args(["build", "-v", "-tags", module.tags, "-ldflags"]);
+            .args(["build", "-v", "-tags", module.tags, "-modfile"])
+            .arg(requirements);
         command
+            .arg("-ldflags")
             .arg(module.linker_flags(version))
             .arg("-o")
             .arg(out.join(""));

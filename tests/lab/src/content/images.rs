@@ -1,6 +1,7 @@
 //! The images that the lab's registry serves, under their public names: which programs are in each, and what it starts.
 
 use super::archive::Tree;
+use super::build::BuiltModule;
 use super::debian;
 use super::kit::ContentKit;
 use super::oci::Image;
@@ -51,7 +52,6 @@ const XTABLES: [&str; 8] = [
 /// Layers that several images have.
 struct Layers {
     base: Rc<Tree>,
-    kubernetes: Rc<Tree>,
     iptables: Rc<Tree>,
     busybox: Rc<Tree>,
 }
@@ -60,38 +60,38 @@ struct Layers {
 pub fn all_images(kit: &ContentKit) -> Result<Vec<Image>> {
     let layers = Layers {
         base: Rc::new(base_layer(kit)),
-        kubernetes: Rc::new(kubernetes_layer(kit)?),
         iptables: Rc::new(iptables_layer(kit)?),
         busybox: Rc::new(busybox_layer(kit)),
     };
-    let mut images = control_plane(kit, &layers)?;
+    let mut images: Vec<Image> = kit
+        .kubernetes_builds()
+        .flat_map(|kubernetes| kubernetes_images(kubernetes, &layers))
+        .collect();
+    images.extend(control_plane(kit, &layers)?);
     images.extend(addon_images(kit, &layers)?);
     images.extend(network_images(kit, &layers)?);
     images.extend(for_tests(kit, &layers)?);
     Ok(images)
 }
 
+/// The components of one build, which share a layer.
+fn kubernetes_images(kubernetes: &BuiltModule, layers: &Layers) -> Vec<Image> {
+    let layer = Rc::new(kubernetes_layer(kubernetes));
+    let components = COMPONENTS.iter().filter(|name| **name != "kubelet");
+    components
+        .map(|component| {
+            let mut stack = vec![layers.base.clone(), layer.clone()];
+            if *component == "kube-proxy" {
+                stack.insert(1, layers.iptables.clone());
+            }
+            let tag = format!("v{}", kubernetes.version);
+            new_image((KUBERNETES, component), tag, stack, &["/go-runner"])
+        })
+        .collect()
+}
+
 fn control_plane(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
-    let version = kit.module_version("kubernetes")?;
     let mut images = Vec::new();
-    for component in [
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-proxy",
-        "kube-scheduler",
-    ] {
-        let mut stack = vec![layers.base.clone(), layers.kubernetes.clone()];
-        if component == "kube-proxy" {
-            stack.insert(1, layers.iptables.clone());
-        }
-        let entrypoint: &[&str] = &["/go-runner"];
-        images.push(new_image(
-            (KUBERNETES, component),
-            format!("v{version}"),
-            stack,
-            entrypoint,
-        ));
-    }
     let etcd = Tree::default()
         .add_program("usr/local/bin/etcd", kit.program_path("etcd", "etcd")?)
         .add_program(
@@ -241,15 +241,14 @@ fn base_layer(kit: &ContentKit) -> Tree {
 }
 
 /// The one binary under all its names, and the runner that the static pods start it with.
-fn kubernetes_layer(kit: &ContentKit) -> Result<Tree> {
-    let mut tree =
-        Tree::default().add_program("go-runner", kit.program_path("kubernetes", "go-runner")?);
+fn kubernetes_layer(kubernetes: &BuiltModule) -> Tree {
+    let mut tree = Tree::default().add_program("go-runner", kubernetes.program_path("go-runner"));
     let mut names = COMPONENTS
         .iter()
         .map(|name| format!("usr/local/bin/{name}"));
     let first = names.next().unwrap_or_default();
-    tree = tree.add_program(&first, kit.program_path("kubernetes", "kubernetes")?);
-    Ok(names.fold(tree, |tree, name| tree.add_hard_link(&name, &first)))
+    tree = tree.add_program(&first, kubernetes.program_path("kubernetes"));
+    names.fold(tree, |tree, name| tree.add_hard_link(&name, &first))
 }
 
 fn iptables_layer(kit: &ContentKit) -> Result<Tree> {

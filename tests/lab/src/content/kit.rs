@@ -33,6 +33,13 @@ impl ContentKit {
         Ok(&self.find_module(module)?.version)
     }
 
+    /// Every build of Kubernetes.
+    pub fn kubernetes_builds(&self) -> impl Iterator<Item = &BuiltModule> {
+        self.built
+            .iter()
+            .filter(|built| built.module.is_kubernetes())
+    }
+
     fn find_module(&self, name: &str) -> Result<&BuiltModule> {
         let found = self.built.iter().find(|built| built.module.name == name);
         found.with_context(|| format!("{name} is not built"))

@@ -2,6 +2,7 @@
 //! asked of that catalog, so there is no second list of URLs.
 
 use super::archive::Tree;
+use super::build::BuiltModule;
 use super::images::COMPONENTS;
 use super::key::sha256;
 use super::kit::ContentKit;
@@ -42,32 +43,41 @@ enum FileForm {
 /// Lays out all files, each with its `.sha256` beside it.
 pub fn write_mirror(mirror: &Path, kit: &ContentKit) -> Result<Vec<Published>> {
     let catalog = Catalog::embedded().context("kctl's catalog")?;
-    let kubernetes = kit.module_version("kubernetes")?;
-    let Some(version) = Version::parse(kubernetes) else {
-        bail!("{kubernetes} is no version of Kubernetes");
-    };
-    let mut all = Vec::new();
-    for component in Component::ALL {
-        let version = component.version_for(&version);
-        let download = catalog
-            .find_download(component, &version, Arch::Amd64)
-            .with_context(|| format!("kctl's catalog has no {}", component.name()))?;
-        let path = file_of_url(mirror, &download.url)?;
-        write_file(&path, &component_form(component, kit)?)?;
-        let sha256 = write_sha256(&path)?;
-        all.push(Published {
-            component,
-            version,
-            url: download.url,
-            path,
-            sha256,
-        });
+    let mut all: Vec<Published> = Vec::new();
+    for kubernetes in kit.kubernetes_builds() {
+        let Some(version) = Version::parse(&kubernetes.version) else {
+            bail!("{} is no version of Kubernetes", kubernetes.version);
+        };
+        for component in Component::ALL {
+            let version = component.version_for(&version);
+            let url = catalog
+                .find_download(component, &version, Arch::Amd64)
+                .with_context(|| format!("kctl's catalog has no {}", component.name()))?
+                .url;
+            if all.iter().any(|known| known.url == url) {
+                continue;
+            }
+            let path = file_of_url(mirror, &url)?;
+            write_file(&path, &component_form(component, kit, kubernetes)?)?;
+            let sha256 = write_sha256(&path)?;
+            all.push(Published {
+                component,
+                version,
+                url,
+                path,
+                sha256,
+            });
+        }
+        others_of_kubernetes(&all, kubernetes)?;
     }
-    others_of_kubernetes(&all, kit)?;
     Ok(all)
 }
 
-fn component_form(component: Component, kit: &ContentKit) -> Result<FileForm> {
+fn component_form(
+    component: Component,
+    kit: &ContentKit,
+    kubernetes: &BuiltModule,
+) -> Result<FileForm> {
     Ok(match component {
         Component::CniPlugins => FileForm::Archive(folder_of(kit, "cni", "")?),
         Component::Containerd => FileForm::Archive(folder_of(kit, "containerd", "bin/")?),
@@ -75,8 +85,8 @@ fn component_form(component: Component, kit: &ContentKit) -> Result<FileForm> {
         Component::EcrCredentialProvider => {
             FileForm::Program(kit.program_path("cloud-provider", "ecr-credential-provider")?)
         }
-        Component::Kubectl => FileForm::Program(kit.program_path("kubernetes", "kubectl")?),
-        Component::Kubelet => FileForm::Program(kit.program_path("kubernetes", "kubernetes")?),
+        Component::Kubectl => FileForm::Program(kubernetes.program_path("kubectl")),
+        Component::Kubelet => FileForm::Program(kubernetes.program_path("kubernetes")),
         Component::Runc => FileForm::Program(kit.debian.root.join("usr/sbin/runc")),
     })
 }
@@ -92,9 +102,11 @@ fn folder_of(kit: &ContentKit, module: &str, prefix: &str) -> Result<Tree> {
     })
 }
 
-/// The rest of Kubernetes' binaries, beside kubelet, for whoever wants them by hand.
-fn others_of_kubernetes(all: &[Published], kit: &ContentKit) -> Result<()> {
-    let kubelet = all.iter().find(|file| file.component == Component::Kubelet);
+/// The rest of a build's binaries, beside its kubelet, for whoever wants them by hand.
+fn others_of_kubernetes(all: &[Published], kubernetes: &BuiltModule) -> Result<()> {
+    let kubelet = all
+        .iter()
+        .find(|file| file.component == Component::Kubelet && file.version == kubernetes.version);
     let folder = kubelet
         .and_then(|file| file.path.parent())
         .context("kubelet is not in the mirror")?;
@@ -102,7 +114,7 @@ fn others_of_kubernetes(all: &[Published], kit: &ContentKit) -> Result<()> {
         let path = folder.join(component);
         write_file(
             &path,
-            &FileForm::Program(kit.program_path("kubernetes", "kubernetes")?),
+            &FileForm::Program(kubernetes.program_path("kubernetes")),
         )?;
         write_sha256(&path)?;
     }

@@ -8,9 +8,13 @@ use std::path::Path;
 /// A Go module of the lab.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Module {
-    /// Name of the module, and of its folder in the checkout.
+    /// Name of the module, and of the folder in the checkout that has its `go.mod`.
     pub name: &'static str,
     pub about: &'static str,
+    /// The module whose code this is, if it has none of its own.
+    pub code: Option<&'static str>,
+    /// The version that its programs report instead of their own. Such a module has no folder.
+    pub reports: Option<&'static str>,
     /// The module whose version this is; `None`: programs of ours over Go's own library.
     pub upstream: Option<&'static str>,
     pub binaries: &'static [Binary],
@@ -45,18 +49,50 @@ const COMPONENT_VERSION: &[(&str, &str)] = &[
     ("k8s.io/component-base/version.gitTreeState", "clean"),
 ];
 
+/// What most rows have.
+const ORDINARY: Module = Module {
+    name: "",
+    about: "",
+    code: None,
+    reports: None,
+    upstream: None,
+    binaries: &[],
+    tags: "",
+    variables: &[],
+};
+
+const KUBERNETES: Module = Module {
+    name: "kubernetes",
+    about: "kubelet, kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy in one; kubectl",
+    upstream: Some("k8s.io/kubernetes"),
+    binaries: binaries! {
+        "kubernetes" from "kctl.dev/lab/kubernetes",
+        "kubectl" from "kctl.dev/lab/kubernetes/kubectl",
+        "go-runner" from "k8s.io/component-base/logs/kube-log-runner",
+    },
+    variables: COMPONENT_VERSION,
+    ..ORDINARY
+};
+
+/// The minor before, for upgrades: only built when a test needs it, because it takes as long as [`MODULES`]' Kubernetes.
+pub const PREVIOUS_KUBERNETES: Module = Module {
+    name: "kubernetes-previous",
+    about: "the Kubernetes minor before, for upgrades",
+    code: Some("kubernetes"),
+    ..KUBERNETES
+};
+
 /// In the order in which they are built: what most others wait for first.
 pub const MODULES: &[Module] = &[
     Module {
         name: "small",
         about: "pause, and a web server for tests in pods",
-        upstream: None,
         binaries: binaries! {
             "pause" from "kctl.dev/lab/small/pause",
             "web" from "kctl.dev/lab/small/web",
         },
-        tags: "",
         variables: &[("main.version", super::images::PAUSE)],
+        ..ORDINARY
     },
     Module {
         name: "cni",
@@ -82,30 +118,30 @@ pub const MODULES: &[Module] = &[
             "vlan" from cni!("main/vlan"),
             "vrf" from cni!("meta/vrf"),
         },
-        tags: "",
         variables: &[(
             "github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion",
             "{version}",
         )],
+        ..ORDINARY
     },
     Module {
         name: "cni-flannel",
         about: "flannel's CNI plugin, from the last release of the CNI plugins that had it",
         upstream: Some("github.com/containernetworking/plugins"),
         binaries: binaries! { "flannel" from cni!("meta/flannel") },
-        tags: "",
         variables: &[(
             "github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion",
             "{version}",
         )],
+        ..ORDINARY
     },
     Module {
         name: "etcd",
         about: "etcd",
         upstream: Some("go.etcd.io/etcd/server/v3"),
         binaries: binaries! { "etcd" from "go.etcd.io/etcd/server/v3" },
-        tags: "",
         variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "kctl-lab")],
+        ..ORDINARY
     },
     Module {
         name: "etcdctl",
@@ -115,8 +151,8 @@ pub const MODULES: &[Module] = &[
             "etcdctl" from "go.etcd.io/etcd/etcdctl/v3",
             "etcdutl" from "go.etcd.io/etcd/etcdutl/v3",
         },
-        tags: "",
         variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "kctl-lab")],
+        ..ORDINARY
     },
     Module {
         name: "containerd",
@@ -132,26 +168,23 @@ pub const MODULES: &[Module] = &[
             "github.com/containerd/containerd/v2/version.Version",
             "{version}",
         )],
+        ..ORDINARY
     },
+    KUBERNETES,
     Module {
-        name: "kubernetes",
-        about: "kubelet, kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy in one; kubectl",
-        upstream: Some("k8s.io/kubernetes"),
-        binaries: binaries! {
-            "kubernetes" from "kctl.dev/lab/kubernetes",
-            "kubectl" from "kctl.dev/lab/kubernetes/kubectl",
-            "go-runner" from "k8s.io/component-base/logs/kube-log-runner",
-        },
-        tags: "",
-        variables: COMPONENT_VERSION,
+        name: "kubernetes-patch",
+        about: "the same Kubernetes, which reports the patch before, for upgrades",
+        code: Some("kubernetes"),
+        reports: Some("1.36.2"),
+        ..KUBERNETES
     },
     Module {
         name: "autoscaler",
         about: "a stand-in for cluster-proportional-autoscaler",
         upstream: Some("k8s.io/client-go"),
         binaries: binaries! { "cluster-proportional-autoscaler" from "kctl.dev/lab/autoscaler" },
-        tags: "",
         variables: &[("main.version", "{version}")],
+        ..ORDINARY
     },
     Module {
         name: "flannel",
@@ -161,11 +194,11 @@ pub const MODULES: &[Module] = &[
             "flanneld" from "kctl.dev/lab/flannel",
             "install-conf" from "github.com/flannel-io/flannel/cmd/install_conf",
         },
-        tags: "",
         variables: &[(
             "github.com/flannel-io/flannel/pkg/version.Version",
             "{version}",
         )],
+        ..ORDINARY
     },
     Module {
         name: "cloud-provider",
@@ -175,16 +208,16 @@ pub const MODULES: &[Module] = &[
             "aws-cloud-controller-manager" from "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager",
             "ecr-credential-provider" from "k8s.io/cloud-provider-aws/cmd/ecr-credential-provider",
         },
-        tags: "",
         variables: COMPONENT_VERSION,
+        ..ORDINARY
     },
     Module {
         name: "coredns",
         about: "CoreDNS",
         upstream: Some("github.com/coredns/coredns"),
         binaries: binaries! { "coredns" from "github.com/coredns/coredns" },
-        tags: "",
         variables: &[("github.com/coredns/coredns/coremain.GitCommit", "kctl-lab")],
+        ..ORDINARY
     },
 ];
 
@@ -192,6 +225,7 @@ pub const MODULES: &[Module] = &[
 pub fn find_module(name: &str) -> Result<&'static Module> {
     MODULES
         .iter()
+        .chain([&PREVIOUS_KUBERNETES])
         .find(|module| module.name == name)
         .with_context(|| {
             let known: Vec<_> = MODULES.iter().map(|module| module.name).collect();
@@ -200,11 +234,30 @@ pub fn find_module(name: &str) -> Result<&'static Module> {
 }
 
 impl Module {
-    /// Version without `v`, as the `go.mod` of its folder below `sources` has it; empty for our own programs.
+    /// The folder of its code.
+    pub fn code_folder(&self) -> &'static str {
+        self.code.unwrap_or(self.name)
+    }
+
+    /// The folder of its `go.mod`.
+    pub fn requirements_folder(&self) -> &'static str {
+        self.reports.map_or(self.name, |_| self.code_folder())
+    }
+
+    /// True for every build of Kubernetes itself.
+    pub fn is_kubernetes(&self) -> bool {
+        self.upstream == KUBERNETES.upstream
+    }
+
+    /// Version without `v`, as its programs report it: that of its `go.mod` below `sources`, if it has no other; empty for our own
+    /// programs.
     pub fn read_version(&self, sources: &Path) -> Result<String> {
         let Some(upstream) = self.upstream else {
             return Ok(String::new());
         };
+        if let Some(version) = self.reports {
+            return Ok(version.to_owned());
+        }
         let path = sources.join(self.name).join("go.mod");
         let text =
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
@@ -255,13 +308,14 @@ fn required_version(text: &str, module: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::module_sources;
-    use super::{MODULES, find_module};
+    use super::{MODULES, PREVIOUS_KUBERNETES, find_module};
     use std::collections::BTreeSet;
 
     #[test]
     fn every_folder_is_a_row_and_every_row_a_folder() {
-        let rows: BTreeSet<_> = MODULES
-            .iter()
+        let all = || MODULES.iter().chain([&PREVIOUS_KUBERNETES]);
+        let rows: BTreeSet<_> = all()
+            .filter(|module| module.reports.is_none())
             .map(|module| module.name.to_owned())
             .collect();
         let folders: BTreeSet<_> = std::fs::read_dir(module_sources())
@@ -269,7 +323,7 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         assert_eq!(rows, folders);
-        for module in MODULES {
+        for module in all() {
             let version = module.read_version(&module_sources()).unwrap();
             let numbers = version
                 .split('.')

@@ -1,7 +1,7 @@
 //! Beginning a lab: the daemon is started as a process of its own, and has begun once it says where it can be reached.
 
 use super::{DaemonOptions, LabAddresses};
-use crate::content::{ContentStore, ServedContent};
+use crate::content::{ContentStore, ServedContent, Versions};
 use crate::host::{cache_folder, ensure_inotify_left};
 use crate::json_file;
 use crate::lab_paths::LabPaths;
@@ -25,10 +25,11 @@ pub fn log_path(place: &LabPaths) -> PathBuf {
 }
 
 /// What `lab content` makes, made now if it has to be, which is said; programs in its images trust the lab's authority.
-pub fn prepare_content(say: &mut dyn FnMut(&str)) -> Result<ServedContent> {
+pub fn prepare_content(versions: Versions, say: &mut dyn FnMut(&str)) -> Result<ServedContent> {
     let authority = Ca::open(&super::authority_folder()?)?;
     let store = ContentStore::open(&cache_folder()?)?;
-    let (served, _) = store.prepare_content(Some(authority.certificate_pem().to_owned()), say)?;
+    let roots = authority.certificate_pem().to_owned();
+    let (served, _) = store.prepare_content(Some(roots), versions, say)?;
     Ok(served)
 }
 

@@ -8,6 +8,7 @@ mod hosts;
 mod lease;
 mod nodes;
 mod operator;
+mod service_calls;
 mod stages;
 mod web;
 mod writes;
@@ -16,13 +17,13 @@ pub use caller::{AwsResponse, Caller, Credentials};
 pub use chance::{number_from_environment, random_fraction};
 pub use hosts::ConnectResult;
 pub use operator::SPEC;
+pub use service_calls::{ServiceCall, ServiceCalls};
 pub use stages::{Stage, parse_stages};
 pub use web::Pod;
 pub use writes::{Attempt, Outcome, Tally, WriteKind, Writer, longest_gap};
 
 use crate::aws_state::AwsState;
-use crate::content::modules::MODULES;
-use crate::content::{ContentStore, ServedContent};
+use crate::content::{ContentStore, ServedContent, Versions};
 use crate::daemon::simulator::SimulatorClient;
 use crate::daemon::{DaemonOptions, LabAddresses, start};
 use crate::lab_paths::LabPaths;
@@ -114,16 +115,23 @@ fn said_skipped(test: &str, why: &str) {
 
 /// The output of `lab content`, for [`Settings::content`]. If it is not complete, this prints that the test is skipped: a test does not
 /// build Go programs.
-pub fn built_content(test: &str) -> Result<Option<ServedContent>> {
+pub fn built_content(test: &str, versions: Versions) -> Result<Option<ServedContent>> {
     let store = ContentStore::open(&host::cache_folder()?)?;
-    for module in MODULES {
+    for module in versions.modules() {
         if store.module_slot(module)?.find_built()?.is_none() {
-            let why = format!("{} is not built: `lab content` builds it", module.name);
+            let option = match versions {
+                Versions::Newest => "",
+                Versions::WithPreviousMinor => " --previous",
+            };
+            let why = format!(
+                "{} is not built: `lab content{option}` builds it",
+                module.name
+            );
             said_skipped(test, &why);
             return Ok(None);
         }
     }
-    start::prepare_content(&mut |line| {
+    start::prepare_content(versions, &mut |line| {
         // Progress that nobody can read is no reason to fail.
         let _ = writeln!(stderr(), "{line}");
     })

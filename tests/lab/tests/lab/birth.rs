@@ -2,7 +2,7 @@
 //! and it survives a crash and the faults that a seed draws. Every write that the API acknowledged meanwhile is there at the end.
 
 use super::faults::{self, crashes, reboots};
-use super::{Step, attacks, cluster, identity, pods, start_lab};
+use super::{Step, attacks, cluster, identity, pods, start_lab, wait_for_turn};
 use anyhow::Result;
 use lab::scenario::Lab;
 use serde_json::json;
@@ -68,6 +68,7 @@ const STEPS: [Step; 13] = [
 fn run_cluster_life(test: &str, name: &str, dns: &str) -> Result<()> {
     // First: a mistyped name fails before the lab starts.
     let faults = faults::choose_faults()?;
+    let _turn = wait_for_turn();
     let Some(mut lab) = start_lab(test, name, 5)? else {
         return Ok(());
     };

@@ -1,13 +1,16 @@
-//! Longer scenarios with one control plane and two workers: certificate renewal, hosted zones, figures. `make soak` and `make bench`
-//! run them.
+//! Scenarios of a cluster's life beside its faults: rolling updates, upgrades, certificate renewal, hosted zones, figures. `make soak`
+//! and `make bench` run those that `make test` does not.
 
 mod figures;
 mod renewals;
 mod rolled;
+mod upgraded;
 mod zone;
 
-use super::{run_steps, start_lab};
+use super::{run_steps, start_lab, start_lab_with, wait_for_turn};
 use anyhow::Result;
+use lab::content::Versions;
+use upgraded::Upgrade;
 
 #[test]
 #[ignore = "prints figures: make bench"]
@@ -38,7 +41,19 @@ fn a_rolling_update_replaces_every_instance() -> Result<()> {
     let Some(mut lab) = start_lab(test, "t-rolled", 8)? else {
         return Ok(());
     };
-    rolled::run(&mut lab)?;
+    rolled::run(&mut lab, "none")?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "ten minutes: make soak"]
+fn a_rolling_update_with_a_zone_replaces_every_instance() -> Result<()> {
+    let test = "a_rolling_update_with_a_zone_replaces_every_instance";
+    let Some(mut lab) = start_lab(test, "t-rolled-dns", 8)? else {
+        return Ok(());
+    };
+    lab.run_step("a hosted zone", zone::make_public_zone)?;
+    rolled::run(&mut lab, "public")?;
     lab.take_down()
 }
 
@@ -46,4 +61,35 @@ fn a_rolling_update_replaces_every_instance() -> Result<()> {
 #[ignore = "two minutes: make soak"]
 fn names_may_be_private() -> Result<()> {
     run_steps("names_may_be_private", "t-private", &zone::PRIVATE_STEPS)
+}
+
+#[test]
+fn a_patch_reaches_control_planes_first() -> Result<()> {
+    let _turn = wait_for_turn();
+    let Some(mut lab) = start_lab("a_patch_reaches_control_planes_first", "t-patched", 5)? else {
+        return Ok(());
+    };
+    let upgrade = Upgrade {
+        from: "1.36.2",
+        to: "1.36.3",
+        control_planes: 1,
+    };
+    upgrade.run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "ten minutes, and another Kubernetes: make soak"]
+fn a_minor_reaches_control_planes_first() -> Result<()> {
+    let test = "a_minor_reaches_control_planes_first";
+    let Some(mut lab) = start_lab_with(test, "t-minor", 8, Versions::WithPreviousMinor)? else {
+        return Ok(());
+    };
+    let upgrade = Upgrade {
+        from: "1.35.4",
+        to: "1.36.3",
+        control_planes: 3,
+    };
+    upgrade.run(&mut lab)?;
+    lab.take_down()
 }

@@ -26,7 +26,9 @@ mod reports;
 mod world;
 
 use anyhow::Result;
+use lab::content::Versions;
 use lab::scenario::{self, Lab, Settings};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Limit for anything that a cluster does. It leaves room for a busy lab machine with two cores.
@@ -35,13 +37,26 @@ const PATIENCE: Duration = Duration::from_mins(15);
 /// Title and function of a part of a scenario.
 type Step = (&'static str, fn(&mut Lab) -> Result<()>);
 
+/// Clusters of `make test` run one after the other: a machine with two cores is busy with one.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Waits until no other cluster of `make test` runs.
+fn wait_for_turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Starts the lab `name` with room for `hosts`, and with the content that they download. `None`: this is not possible here, and the
 /// reason was printed.
 fn start_lab(test: &str, name: &str, hosts: usize) -> Result<Option<Lab>> {
+    start_lab_with(test, name, hosts, Versions::Newest)
+}
+
+/// The same with these versions of Kubernetes.
+fn start_lab_with(test: &str, name: &str, hosts: usize, versions: Versions) -> Result<Option<Lab>> {
     if scenario::is_skipped(test) {
         return Ok(None);
     }
-    let Some(served) = scenario::built_content(test)? else {
+    let Some(served) = scenario::built_content(test, versions)? else {
         return Ok(None);
     };
     let settings = Settings {

@@ -1,5 +1,5 @@
 // A server for tests in pods: says which pod answered and whom it saw, fetches a URL from inside the
-// cluster, resolves a name. One static binary: no libc, so names resolve without NSS.
+// cluster, once or all the time, resolves a name. One static binary: no libc, so names resolve without NSS.
 package main
 
 import (
@@ -19,15 +19,26 @@ import (
 
 var client = http.Client{Timeout: 10 * time.Second}
 
+const (
+	// Time between two calls of -call, and their limit.
+	callInterval = 200 * time.Millisecond
+	callTimeout  = 2 * time.Second
+	// How long -call stays after SIGTERM, so that whoever reads its output has all of it.
+	lastWords = 15 * time.Second
+)
+
 func main() {
 	listen := flag.String("listen", ":8080", "address to serve at")
 	get := flag.String("get", "", "print what a URL answers and end, instead of serving")
+	call := flag.String("call", "", "get a URL five times a second, each time over a new connection, and print what came of it")
 	lookup := flag.String("lookup", "", "print a name's addresses and end, instead of serving")
 	flag.Parse()
 	var err error
 	switch {
 	case *get != "":
 		err = fetch(os.Stdout, *get)
+	case *call != "":
+		err = callRepeatedly(*call)
 	case *lookup != "":
 		err = resolve(os.Stdout, *lookup)
 	default:
@@ -74,7 +85,9 @@ func forward(do func(io.Writer, *http.Request) error) http.HandlerFunc {
 	}
 }
 
-func fetch(w io.Writer, url string) error {
+func fetch(w io.Writer, url string) error { return fetchWith(&client, w, url) }
+
+func fetchWith(client *http.Client, w io.Writer, url string) error {
 	answer, err := client.Get(url)
 	if err != nil {
 		return err
@@ -85,6 +98,33 @@ func fetch(w io.Writer, url string) error {
 	}
 	_, err = io.Copy(w, answer.Body)
 	return err
+}
+
+// callRepeatedly prints one line of JSON for each call, and "ended" after SIGTERM.
+func callRepeatedly(url string) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	once := http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	lines := json.NewEncoder(os.Stdout)
+	ticks := time.NewTicker(callInterval)
+	for {
+		select {
+		case <-ctx.Done():
+			fmt.Println("ended")
+			time.Sleep(lastWords)
+			return nil
+		case <-ticks.C:
+		}
+		begun := time.Now()
+		failure := ""
+		if err := fetchWith(&once, io.Discard, url); err != nil {
+			failure = err.Error()
+		}
+		line := map[string]any{"begun": begun.Unix(), "milliseconds": time.Since(begun).Milliseconds(), "failure": failure}
+		if err := lines.Encode(line); err != nil {
+			return err
+		}
+	}
 }
 
 func resolve(w io.Writer, name string) error {

@@ -1,10 +1,14 @@
-//! A rolling update of three control planes and two workers, under a client of the API and a deployment with a disruption budget.
+//! A rolling update of three control planes and two workers, under a client of the API and clients of a service whose deployment has
+//! a disruption budget.
 
 use super::super::cluster::{self, CLUSTER};
 use super::super::faults::crashes;
-use super::super::{birth, pods};
+use super::super::{PATIENCE, birth, pods};
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{LIMIT, Lab, Writer, longest_gap, number_from_environment, random_fraction};
+use lab::scenario::{
+    LIMIT, Lab, Outcome, ServiceCalls, Writer, longest_gap, number_from_environment,
+    random_fraction,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,17 +16,18 @@ use std::time::Duration;
 /// A field of the spec that every instance gets only with a new launch.
 const SETTING: &str = "spec.kubelet.maxPods=77";
 
+/// Another image for the workers. The lab boots all images alike.
+const IMAGE: &str = "spec.image=136693071363/debian-12-amd64-20260713-2537";
+
 /// Longest time in seconds after which kctl is killed: about that of one control plane's replacement.
 const LONGEST: f64 = 90.0;
 
 /// Pods of the deployment that the budget keeps.
 const KEPT: &str = "--min-available=5";
 
-/// From the creation of the cluster to its end.
-pub fn run(lab: &mut Lab) -> Result<()> {
-    lab.run_step("kctl makes a cluster", |lab| {
-        birth::make_cluster(lab, "none")
-    })?;
+/// From the creation of the cluster to its end. `dns`: how the API is found, as for `kctl create cluster --dns`.
+pub fn run(lab: &mut Lab, dns: &str) -> Result<()> {
+    lab.run_step("kctl makes a cluster", |lab| birth::make_cluster(lab, dns))?;
     lab.run_step("five instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 3)
     })?;
@@ -37,8 +42,13 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         Ok(())
     })?;
     let writer = lab.run_step("writes begin", |lab| lab.start_writer("writes"))?;
+    let calls = lab.run_step("two pods call the service", |lab| {
+        lab.start_service_calls(PATIENCE)
+    })?;
     lab.run_step("the spec changes, and the instances stay", |lab| {
         lab.run_kctl(&["edit", "cluster", CLUSTER, "--set", SETTING])?;
+        let group = ["edit", "ig", "nodes-us-east-1a", "--name", CLUSTER];
+        lab.run_kctl(&[&group[..], &["--set", IMAGE]].concat())?;
         lab.run_kctl(&["update", CLUSTER, "--yes"])?;
         let outdated = outdated(lab)?;
         ensure!(outdated == instances(lab)?, "{outdated:?}");
@@ -52,9 +62,25 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         "pods reach each other and services",
         pods::expect_connections,
     )?;
+    lab.run_step("no call of the service failed", |_| check_calls(calls))?;
     lab.run_step("every acknowledged write is there", |lab| {
         crashes::check_writes(lab, writer)
     })
+}
+
+fn check_calls(calls: ServiceCalls) -> Result<()> {
+    let calls = calls.end()?;
+    ensure!(!calls.is_empty(), "there were no calls");
+    let failed: Vec<_> = calls.iter().filter(|one| !one.failure.is_empty()).collect();
+    let longest = calls.iter().map(|one| one.milliseconds).max();
+    eprintln!(
+        "       {} calls, {} of which failed; the longest took {} ms",
+        calls.len(),
+        failed.len(),
+        longest.unwrap_or_default()
+    );
+    ensure!(failed.is_empty(), "{failed:#?}");
+    Ok(())
 }
 
 fn replace_all(lab: &mut Lab, writer: &Writer) -> Result<()> {
@@ -73,10 +99,13 @@ fn replace_all(lab: &mut Lab, writer: &Writer) -> Result<()> {
     ensure!(outdated(lab)?.is_empty(), "{:?}", outdated(lab)?);
     cluster::expect_healthy(lab)?;
     expect_clean_nodes(lab)?;
-    let gap = longest_gap(&writer.read_attempts()?, begun, ended);
+    let writes = writer.read_attempts()?;
+    let gap = longest_gap(&writes, begun, ended);
+    let failed = writes.iter().filter(|one| one.outcome != Outcome::Done);
     eprintln!(
-        "       five instances were replaced in {:.1} s, with {kills} kills; the longest gap in writes: {gap:.1} s",
-        ended - begun
+        "       five instances were replaced in {:.1} s, with {kills} kills; the longest gap in writes: {gap:.1} s, {} writes failed",
+        ended - begun,
+        failed.count()
     );
     let plan = lab.run_kctl(&["update", CLUSTER])?;
     ensure!(plan.contains("No changes."), "{plan}");

@@ -61,7 +61,7 @@ pub const PRIVATE_STEPS: [Step; 6] = [
     ("six pods run, on both workers", pods::run_pods),
 ];
 
-fn make_public_zone(lab: &mut Lab) -> Result<()> {
+pub fn make_public_zone(lab: &mut Lab) -> Result<()> {
     let asked = json!({"Name": ZONE, "CallerReference": "join"});
     lab.call_aws("route53", "CreateHostedZone", &asked)
         .map(drop)

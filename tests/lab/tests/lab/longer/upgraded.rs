@@ -1,0 +1,147 @@
+//! Kubernetes upgrades: the gate, the order in which instances are replaced, and how long the API is away.
+
+use super::super::cluster::{self, CLUSTER};
+use super::super::faults::crashes;
+use anyhow::{Context, Result, ensure};
+use lab::scenario::{Lab, Writer, longest_gap};
+use serde_json::Value;
+
+/// Label of Nodes of control planes.
+const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
+/// An upgrade of a cluster with two workers.
+pub struct Upgrade {
+    /// Versions without `v`.
+    pub from: &'static str,
+    pub to: &'static str,
+    /// 1 or 3.
+    pub control_planes: usize,
+}
+
+impl Upgrade {
+    /// From the creation of the cluster to its end.
+    pub fn run(&self, lab: &mut Lab) -> Result<()> {
+        lab.run_step(&format!("kctl makes a cluster of {}", self.from), |lab| {
+            self.make_cluster(lab)
+        })?;
+        lab.run_step("its instances become Ready nodes", |lab| {
+            cluster::expect_ready(lab, self.control_planes)
+        })?;
+        lab.run_step("kctl says that it is healthy", cluster::expect_healthy)?;
+        lab.run_step("all of it has that version", |lab| {
+            expect_versions(lab, self.from)
+        })?;
+        let writer = lab.run_step("writes begin", |lab| lab.start_writer("writes"))?;
+        let title = format!("the cluster is ready for {}, which the spec gets", self.to);
+        lab.run_step(&title, |lab| self.change_spec(lab))?;
+        lab.run_step("the preview names control planes only", |lab| {
+            self.preview(lab)
+        })?;
+        lab.run_step("kctl replaces every instance", |lab| {
+            replace_all(lab, &writer)
+        })?;
+        lab.run_step(
+            "all of it has the new version, control planes first",
+            |lab| {
+                expect_versions(lab, self.to)?;
+                expect_order(lab)?;
+                cluster::expect_healthy(lab)?;
+                let plan = lab.run_kctl(&["update", CLUSTER])?;
+                ensure!(plan.contains("No changes."), "{plan}");
+                Ok(())
+            },
+        )?;
+        lab.run_step("every acknowledged write is there", |lab| {
+            crashes::check_writes(lab, writer)
+        })
+    }
+
+    fn make_cluster(&self, lab: &Lab) -> Result<()> {
+        let version = format!("--kubernetes-version={}", self.from);
+        let mut words = vec!["--networking=flannel", "--dns=none", &version];
+        if self.control_planes == 3 {
+            words.push("--control-plane-zones=us-east-1a,us-east-1b,us-east-1c");
+        }
+        cluster::create_cluster(lab, &words)
+    }
+
+    fn change_spec(&self, lab: &Lab) -> Result<()> {
+        let upgrade = ["upgrade", CLUSTER, "--kubernetes-version", self.to];
+        let said = lab.run_kctl(&[&upgrade[..], &["-o", "json"]].concat())?;
+        let said: Value = serde_json::from_str(&said)?;
+        ensure!(said["ready"] == true, "{said}");
+        lab.run_kctl(&[&upgrade[..], &["--yes"]].concat())?;
+        lab.run_kctl(&["update", CLUSTER, "--yes"]).map(drop)
+    }
+
+    /// Workers keep their launch templates until the control planes are replaced. The outage of an only control plane is announced.
+    fn preview(&self, lab: &Lab) -> Result<()> {
+        let preview = lab.run_kctl(&["rolling-update", CLUSTER, "-o", "json"])?;
+        let said: Value = serde_json::from_str(&preview)?;
+        let instances = said["instances"].as_array().context("instances")?;
+        let mut ids: Vec<&str> = instances
+            .iter()
+            .filter_map(|one| one["id"].as_str())
+            .collect();
+        ids.sort_unstable();
+        let all = cluster::control_planes(lab, self.control_planes)?;
+        let mut control_planes: Vec<&str> = all.iter().map(|one| one.id.as_str()).collect();
+        control_planes.sort_unstable();
+        ensure!(ids == control_planes, "{said}");
+        let announced = preview.contains("the only control plane, is replaced");
+        ensure!(announced == (self.control_planes == 1), "{said}");
+        Ok(())
+    }
+}
+
+fn replace_all(lab: &mut Lab, writer: &Writer) -> Result<()> {
+    let begun = crashes::unix_time()?;
+    lab.run_kctl(&["reconcile", CLUSTER, "--yes"])?;
+    let ended = crashes::unix_time()?;
+    let gap = longest_gap(&writer.read_attempts()?, begun, ended);
+    eprintln!(
+        "       every instance was replaced in {:.1} s; the longest gap in writes: {gap:.1} s",
+        ended - begun
+    );
+    Ok(())
+}
+
+/// Every kubelet, and the API server that answers, have this version.
+fn expect_versions(lab: &Lab, version: &str) -> Result<()> {
+    let wanted = format!("v{version}");
+    let api: Value = serde_json::from_str(&lab.run_kubectl(&["get", "--raw=/version"])?)?;
+    ensure!(api["gitVersion"] == wanted.as_str(), "{api}");
+    for node in list_nodes(lab)? {
+        let info = &node["status"]["nodeInfo"];
+        ensure!(info["kubeletVersion"] == wanted.as_str(), "{info}");
+    }
+    Ok(())
+}
+
+/// A kubelet is never newer than an API server: every worker joined after the last control plane.
+fn expect_order(lab: &Lab) -> Result<()> {
+    let nodes = list_nodes(lab)?;
+    let is_control_plane = |node: &&Value| node["metadata"]["labels"].get(CONTROL_PLANE).is_some();
+    let created = |node: &Value| {
+        node["metadata"]["creationTimestamp"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let last = nodes
+        .iter()
+        .filter(is_control_plane)
+        .filter_map(created)
+        .max();
+    let workers = nodes.iter().filter(|node| !is_control_plane(node));
+    let first = workers.filter_map(created).min();
+    ensure!(
+        last < first,
+        "the last control plane is of {last:?}, the first worker of {first:?}"
+    );
+    Ok(())
+}
+
+fn list_nodes(lab: &Lab) -> Result<Vec<Value>> {
+    let nodes = lab.get_objects(&["nodes"])?;
+    nodes["items"].as_array().context("nodes").cloned()
+}
