@@ -19,7 +19,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "delete",
         ],
     ),
-    ("Look", &["get", "validate", "render", "lock"]),
+    ("Look", &["get", "validate", "render", "lock", "toolbox"]),
     ("Use", &["export", "completion", "version"]),
 ];
 

@@ -6,11 +6,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Command, reason, alternative.
 const COMMANDS: &[(&str, &str, &str)] = &[
     (
-        "toolbox",
-        "kctl has no toolbox commands",
-        "`kctl render` writes everything that follows from a spec, `kctl get instances` shows the instances",
-    ),
-    (
         "apply",
         "kctl has no command that creates or replaces objects as needed",
         "`kctl create -f FILE` or `kctl replace -f FILE --force`",

@@ -13,6 +13,7 @@ mod reach;
 mod reconcile;
 mod render;
 mod rolling_update;
+mod toolbox;
 mod update;
 mod upgrade;
 mod validate;
@@ -35,6 +36,7 @@ pub use reach::ApiReach;
 pub use reconcile::Reconcile;
 pub use render::Render;
 pub use rolling_update::{DrainTimeoutAction, ReplacementOptions, RoleName, RollingUpdate};
+pub use toolbox::{Toolbox, ToolboxDump, ToolboxWhat};
 pub use update::Update;
 pub use upgrade::Upgrade;
 pub use validate::Validate;
@@ -122,6 +124,8 @@ pub enum Command {
     Delete(Delete),
     /// Show or release the lock of a cluster
     Lock(Lock),
+    /// Tools for finding faults
+    Toolbox(Toolbox),
     /// Write a kubeconfig
     Export(Export),
     /// Write everything that follows from a spec into a folder, without AWS

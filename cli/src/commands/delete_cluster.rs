@@ -24,7 +24,7 @@ use aws_cloud::{AwsWorld, CloudClients, classic_load_balancers, delete_classic_l
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
 use cloud::ownership::OwnershipClaim;
-use engine::{Plan, Report};
+use engine::{Plan, Report, Snapshot};
 use full::DnsKind;
 use node::pki::KUBERNETES_CA;
 use spec::completed::CompletedCluster;
@@ -124,6 +124,28 @@ async fn plan_and_delete(
         "kctl delete cluster {name} --yes    deletes all of it"
     ));
     Ok(Outcome::Fine)
+}
+
+/// The cluster's resources in AWS, as a deletion would find them. Changes nothing.
+pub async fn observe_resources(
+    name: &str,
+    session: &Session<'_>,
+) -> Result<Snapshot<Cloud>, CommandError> {
+    let deletion = read_cluster(name, session).await?;
+    let keys = &deletion.state.keys;
+    let journal = StoreJournal::read(&session.store, keys, &deletion.state.entries).await?;
+    let world = aws_world(&deletion, &journal, session);
+    let interrupts = Interrupts::default();
+    let context = plan_context(
+        &deletion,
+        session,
+        &world,
+        &journal,
+        &interrupts,
+        None,
+        true,
+    );
+    context.observe_cloud().await
 }
 
 async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, CommandError> {

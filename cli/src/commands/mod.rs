@@ -27,13 +27,14 @@ mod session;
 mod spec_log;
 mod spec_objects;
 mod store_objects;
+mod toolbox_dump;
 mod update;
 mod upgrade;
 mod validate;
 mod version;
 mod version_skew;
 
-use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat, LockWhat};
+use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat, LockWhat, ToolboxWhat};
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
 use session::Session;
@@ -76,6 +77,9 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         },
         Command::Export(what) => match &what.what {
             ExportWhat::Kubeconfig(what) => export::run(what, &open().await?).await,
+        },
+        Command::Toolbox(what) => match &what.what {
+            ToolboxWhat::Dump(what) => toolbox_dump::run(what, &open().await?).await,
         },
         Command::Render(what) => render::run(what, shell),
         Command::Completion(options) => completion::run(options.shell, shell),

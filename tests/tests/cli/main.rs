@@ -31,5 +31,6 @@ mod secrets;
 mod simulator;
 mod store;
 mod stored_secrets;
+mod toolbox;
 mod upgrade;
 mod usage_errors;

@@ -53,10 +53,6 @@ fn what_was_meant_is_said() {
             &["1h is how long", "--admin=1h"],
         ),
         (
-            &["toolbox", "dump"],
-            &["toolbox: kctl has no toolbox", "`kctl get instances`"],
-        ),
-        (
             &["update", "--prune"],
             &["--prune: kctl deletes replaced resources itself"],
         ),

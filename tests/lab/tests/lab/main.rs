@@ -15,6 +15,7 @@ mod birth;
 mod cluster;
 mod dns;
 mod downs;
+mod dumps;
 mod etcd;
 mod faults;
 mod files;

@@ -1,6 +1,7 @@
 //! Kubernetes upgrades: the gate, the order in which instances are replaced, and how long the API is away.
 
 use super::super::cluster::{self, CLUSTER};
+use super::super::dumps;
 use super::super::faults::crashes;
 use anyhow::{Context, Result, ensure};
 use lab::scenario::{Lab, Writer, longest_gap};
@@ -51,6 +52,7 @@ impl Upgrade {
                 Ok(())
             },
         )?;
+        lab.run_step("a dump has everything but secrets", dumps::expect_dump)?;
         lab.run_step("every acknowledged write is there", |lab| {
             crashes::check_writes(lab, writer)
         })
