@@ -54,7 +54,7 @@ fn roll_words<'a>(api: &'a ApiServer, more: &[&'a str]) -> Vec<&'a str> {
     [&own[..], more].concat()
 }
 
-/// The end of a rolling update: its exit code, its error and hints without ids.
+/// The end of a rolling update: its exit code, its error and hints without ids and ages.
 fn end_of(ran: &KctlOutput) -> String {
     let from = ran.err.find("error: ").unwrap_or_default();
     let mut text = format!("exit code {}\n{}", ran.code, &ran.err[from..]);
@@ -64,6 +64,10 @@ fn end_of(ran: &KctlOutput) -> String {
             .take_while(|letter| *letter == '-' || letter.is_ascii_alphanumeric());
         let end = at + id.count();
         text.replace_range(at..end, "INSTANCE");
+    }
+    if let Some((before, after)) = text.split_once("launched ") {
+        let (_, after) = after.split_once(" ago").expect("an age");
+        text = format!("{before}launched AGE ago{after}");
     }
     text
 }

@@ -12,8 +12,10 @@ use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::state::{ClusterLock, Operation, StoreKeys, store_error};
 use crate::ui::Shell;
+use crate::ui::health::boot_line;
 use crate::ui::rolling_progress::RollingProgress;
 use aws_client::store::Expect;
+use fleet::Fleet;
 use rolling_update::{Action, Decision, Observed, Progress, Record, Settings, State, Stop, decide};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -59,6 +61,7 @@ pub async fn replace_instances(
         lost: None,
         changes,
         next: resume_hint(&keys, args),
+        stuck_at: None,
     };
     let ended = roll.run().await;
     roll.shown.finish();
@@ -95,7 +98,11 @@ pub async fn replace_instances(
     report_end(stop.as_ref(), outcome, replaced, took, args, session)?;
     match stop {
         None => Ok(Outcome::Fine),
-        Some(stop) => Err(stop_error(&stop, replaced, &keys, args)),
+        Some(stop) => {
+            let mut error = stop_error(&stop, replaced, &keys, args);
+            error.hints.splice(0..0, roll.stuck_at);
+            Err(error)
+        }
     }
 }
 
@@ -198,6 +205,8 @@ struct Roll<'a, 'w> {
     changes: ChangeWatch<'a>,
     /// How to go on after an error.
     next: String,
+    /// How far the replacement came that stopped it, and what to do about it.
+    stuck_at: Option<String>,
 }
 
 impl Roll<'_, '_> {
@@ -232,7 +241,10 @@ impl Roll<'_, '_> {
                 match decision.state {
                     State::Going => {}
                     State::Done => return Ok(None),
-                    State::Stopped(stop) => return Ok(Some(stop)),
+                    State::Stopped(stop) => {
+                        self.stuck_at = boot_text(&stop, &view.fleet);
+                        return Ok(Some(stop));
+                    }
                 }
             }
             let timeout = u64::try_from(self.settings.validation_timeout).unwrap_or_default();
@@ -315,6 +327,19 @@ impl Roll<'_, '_> {
         }
         self.shown.show_waits(observed, &waits);
     }
+}
+
+/// How far a replacement came that is not Ready in time, as its boot report or its console says, and the next step.
+fn boot_text(stop: &Stop, fleet: &Fleet) -> Option<String> {
+    let Stop::NotReady { instance, .. } = stop else {
+        return None;
+    };
+    let mut all = fleet.instances.iter();
+    let status = all.find(|one| one.instance.id == *instance)?;
+    let line = boot_line(status.boot.as_ref()?);
+    let next = status.next_step();
+    let next = next.map_or_else(String::new, |next| format!(": {next}"));
+    Some(format!("{instance} is at {line}{next}"))
 }
 
 /// The instance or Node of an action.

@@ -4,7 +4,7 @@ use super::super::cluster::{self, CLUSTER};
 use super::super::dumps;
 use super::super::faults::crashes;
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{Lab, Writer, longest_gap};
+use lab::scenario::{LIMIT, Lab, Writer, longest_gap};
 use serde_json::Value;
 
 /// Label of Nodes of control planes.
