@@ -44,7 +44,10 @@ impl Upgrade {
         lab.run_step(
             "all of it has the new version, control planes first",
             |lab| {
-                expect_versions(lab, self.to)?;
+                // The cloud controller manager removes the Node of an instance that has ended once it is not Ready.
+                lab.wait_until("all Nodes are new", LIMIT, |lab| {
+                    expect_versions(lab, self.to)
+                })?;
                 expect_order(lab)?;
                 cluster::expect_healthy(lab)?;
                 let plan = lab.run_kctl(&["update", CLUSTER])?;
