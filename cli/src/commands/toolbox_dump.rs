@@ -101,7 +101,7 @@ async fn add_all(
     add_store(name, archive, session).await?;
     say("AWS resources");
     let resources = delete_cluster::observe_resources(name, session).await;
-    add_json(archive, "aws/resources.json", resources)?;
+    add_json(archive, "cloud/resources.json", resources)?;
     say("instances and health");
     let fleet = match inspector.observe().await {
         Ok(fleet) => fleet,
@@ -242,7 +242,7 @@ async fn add_consoles(
     for (id, console) in consoles {
         let text =
             console.map(|console| console.map_or_else(Vec::new, |one| one.text.into_bytes()));
-        archive.add_result(&format!("aws/consoles/{id}.txt"), text)?;
+        archive.add_result(&format!("cloud/consoles/{id}.txt"), text)?;
     }
     Ok(())
 }

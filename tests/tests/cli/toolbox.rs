@@ -41,9 +41,9 @@ fn a_dump_has_what_could_be_read_and_says_what_not() {
     assert!(read("spec.json").contains("InstanceGroup"));
     assert!(read("instances.json").contains(&cluster.control_plane));
     assert!(read("health.json").contains("findings"));
-    assert!(read("aws/resources.json").contains("vpc-"));
+    assert!(read("cloud/resources.json").contains("vpc-"));
     assert!(read("kubernetes/pods.json").contains("kube-apiserver"));
-    let written = format!("aws/consoles/{}.txt", cluster.control_plane);
+    let written = format!("cloud/consoles/{}.txt", cluster.control_plane);
     assert_eq!(read(&written), console);
     assert!(read("store/objects.txt").contains("operations/"));
     assert!(read("store/objects.txt").contains("pki/private/"));
