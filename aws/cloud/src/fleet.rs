@@ -19,6 +19,7 @@ use crate::CloudClients;
 use engine::Failure;
 use fleet::{AwsFleet, Instance, ScalingGroup, join_members};
 use node::names::ownership_tag;
+use std::collections::BTreeSet;
 
 /// The ids of instances that a rolling update has detached from their Auto Scaling group and that still run: deleting the group does
 /// not terminate them. One paged call.
@@ -31,6 +32,15 @@ pub async fn detached_instances(
         |one: &Instance| one.detached && one.scaling_group.is_none() && !one.is_leaving();
     let detached = found.into_iter().filter(is_detached);
     Ok(detached.map(|one| one.id).collect())
+}
+
+/// The ids of all instances with the cluster's ownership tag. One paged call.
+pub async fn instance_ids(
+    clients: &CloudClients,
+    cluster: &str,
+) -> Result<BTreeSet<String>, Failure> {
+    let found = Box::pin(instances::fetch(clients, &ownership_tag(cluster))).await?;
+    Ok(found.into_iter().map(|one| one.id).collect())
 }
 
 /// All Auto Scaling groups and instances of a cluster, found by their ownership tag: two paged calls, and a third one

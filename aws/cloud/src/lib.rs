@@ -10,6 +10,7 @@ mod facts;
 pub mod fleet;
 mod kinds;
 mod names;
+mod network_interfaces;
 mod observe;
 mod scope;
 mod world;
@@ -19,5 +20,6 @@ pub use classic_load_balancers::{classic_load_balancers, delete_classic_load_bal
 pub use clients::CloudClients;
 pub use console::{Console, console_output};
 pub use facts::collect_facts;
+pub use network_interfaces::{delete_interface, foreign_interfaces, left_interfaces};
 pub use scope::{AssetSource, Scope};
 pub use world::AwsWorld;

@@ -20,14 +20,18 @@ use crate::ui::plan::{self, PlanView};
 use crate::ui::plan_json::PlanDocument;
 use aws_client::store::{Entry, Expect, StoreError};
 use aws_cloud::fleet::{detached_instances, terminate_instance};
-use aws_cloud::{AwsWorld, CloudClients, classic_load_balancers, delete_classic_load_balancer};
+use aws_cloud::{
+    AwsWorld, CloudClients, classic_load_balancers, delete_classic_load_balancer, delete_interface,
+    foreign_interfaces, left_interfaces,
+};
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
 use cloud::ownership::OwnershipClaim;
-use engine::{Plan, Report, Snapshot};
+use engine::{Class, Failure, Plan, Report, Snapshot};
 use full::DnsKind;
 use node::pki::KUBERNETES_CA;
 use spec::completed::CompletedCluster;
+use std::collections::BTreeSet;
 
 /// The cluster to delete.
 struct Deletion {
@@ -41,6 +45,8 @@ struct Deletion {
     detached: Vec<String>,
     /// Classic load balancers of Services.
     classic_load_balancers: Vec<String>,
+    /// Network interfaces with the cluster's tag that are attached to nothing.
+    left_interfaces: Vec<String>,
     /// Evidence that resources belong to the cluster in this store.
     claim: OwnershipClaim,
 }
@@ -119,6 +125,7 @@ async fn plan_and_delete(
     let snapshot = context.observe_cloud().await?;
     ownership::check_ownership(&deletion.claim, &snapshot, &deletion.state, session)?;
     let plan = super::update::explain_plan_error(engine::plan(&[], &snapshot))?;
+    show_besides(&plan, &deletion, session).await?;
     show_plan(&plan, &deletion, args, None, events, session).await?;
     session.shell.hint(&format!(
         "kctl delete cluster {name} --yes    deletes all of it"
@@ -167,11 +174,16 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         let found = classic_load_balancers(&clients, name).await;
         found.map_err(observe::aws_error)
     };
-    let (facts, last_operation, detached, classic_load_balancers) = tokio::try_join!(
+    let interfaces = async {
+        let found = left_interfaces(&clients, name).await;
+        found.map_err(observe::aws_error)
+    };
+    let (facts, last_operation, detached, classic_load_balancers, left_interfaces) = tokio::try_join!(
         observe::account_facts(&clients, &wanted),
         LastOperation::read(&session.store, &state.keys, &state.entries),
         detached,
         balancers,
+        interfaces,
     )?;
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
     let authority = match state.find_entry(&state.keys.keyset(KUBERNETES_CA)) {
@@ -192,6 +204,7 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         target,
         detached,
         classic_load_balancers,
+        left_interfaces,
         claim,
     })
 }
@@ -262,6 +275,7 @@ async fn delete_under_lock(
     ownership::check_ownership(&deletion.claim, &snapshot, &deletion.state, session)?;
     let plan = super::update::explain_plan_error(engine::plan(&[], &snapshot))?;
     let json = args.output == PlanFormat::Json;
+    show_besides(&plan, deletion, session).await?;
     if !json {
         show_plan(&plan, deletion, args, None, events, session).await?;
     }
@@ -274,14 +288,7 @@ async fn delete_under_lock(
             format!("type its name, or: kctl delete cluster {name} --yes"),
         ));
     }
-    for instance in &deletion.detached {
-        let ended = terminate_instance(&deletion.clients, instance, false).await;
-        ended.map_err(observe::aws_error)?;
-    }
-    for balancer in &deletion.classic_load_balancers {
-        let deleted = delete_classic_load_balancer(&deletion.clients, balancer).await;
-        deleted.map_err(observe::aws_error)?;
-    }
+    delete_besides(deletion).await.map_err(observe::aws_error)?;
     let mut report = Report::default();
     if !plan.is_empty() {
         report = context
@@ -298,6 +305,67 @@ async fn delete_under_lock(
     delete_from_store(name, &deletion.state.keys, session).await
 }
 
+/// Says what is deleted besides what the plan has, and what is in the way.
+async fn show_besides(
+    plan: &Plan<Cloud>,
+    deletion: &Deletion,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let besides = [
+        (
+            "A rolling update that did not end has detached instances from their Auto Scaling groups; they will be terminated",
+            &deletion.detached,
+        ),
+        (
+            "Services have classic load balancers; they will be deleted",
+            &deletion.classic_load_balancers,
+        ),
+        (
+            "A network plugin has left network interfaces; they will be deleted",
+            &deletion.left_interfaces,
+        ),
+    ];
+    for (sentence, names) in besides {
+        if !names.is_empty() {
+            let line = format!("{sentence}: {}", names.join(", "));
+            session.shell.note(&line);
+        }
+    }
+    let deleted = plan.steps.values().filter_map(|step| step.before.as_ref());
+    let mut going: BTreeSet<String> = deleted.map(|one| one.physical.clone()).collect();
+    going.extend(deletion.classic_load_balancers.iter().cloned());
+    going.extend(deletion.left_interfaces.iter().cloned());
+    let name = deletion.state.name();
+    let foreign = foreign_interfaces(&deletion.clients, name, &going).await;
+    let foreign = foreign.map_err(observe::aws_error)?;
+    if !foreign.is_empty() {
+        session.shell.warning(&format!(
+            "network interfaces that are not the cluster's are in its VPC, subnets or security groups, which AWS deletes only after \
+             them; kctl does not touch them: {}",
+            foreign.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+/// Deletes what the plan does not have.
+async fn delete_besides(deletion: &Deletion) -> Result<(), Failure> {
+    let clients = &deletion.clients;
+    for instance in &deletion.detached {
+        terminate_instance(clients, instance, false).await?;
+    }
+    for balancer in &deletion.classic_load_balancers {
+        delete_classic_load_balancer(clients, balancer).await?;
+    }
+    for interface in &deletion.left_interfaces {
+        match delete_interface(clients, interface).await {
+            Err(failure) if failure.class == Class::Gone => {}
+            deleted => deleted?,
+        }
+    }
+    Ok(())
+}
+
 async fn show_plan(
     plan: &Plan<Cloud>,
     deletion: &Deletion,
@@ -306,18 +374,6 @@ async fn show_plan(
     events: Option<Events<'_>>,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    if !deletion.detached.is_empty() && report.is_none() {
-        session.shell.note(&format!(
-            "A rolling update that did not end has detached instances from their Auto Scaling groups; they will be terminated: {}",
-            deletion.detached.join(", ")
-        ));
-    }
-    if !deletion.classic_load_balancers.is_empty() && report.is_none() {
-        session.shell.note(&format!(
-            "Services have classic load balancers; they will be deleted: {}",
-            deletion.classic_load_balancers.join(", ")
-        ));
-    }
     if let Some(events) = events {
         events.emit_plan(plan, &[]);
         return Ok(());

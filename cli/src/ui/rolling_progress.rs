@@ -179,6 +179,10 @@ fn action_text(action: &Action) -> Option<(&String, String)> {
         Action::WithdrawTraffic { instance } => {
             (instance, "taken out of its target groups".to_owned())
         }
+        Action::RestoreTraffic { instance } => (
+            instance,
+            "back in its target groups until its replacement is Ready".to_owned(),
+        ),
         Action::DeletePods { instance, pods } => (
             instance,
             format!(

@@ -33,6 +33,11 @@ pub enum Action {
         /// The instance.
         instance: String,
     },
+    /// Register the instance in its target groups again.
+    RestoreTraffic {
+        /// The instance.
+        instance: String,
+    },
     /// Ask the API to evict the pods.
     Evict {
         /// The instance.
@@ -74,6 +79,37 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The instance that it changes, or whose Node or pods it changes.
+    pub fn instance(&self) -> Option<&str> {
+        match self {
+            Self::Taint { .. } | Self::Release { .. } => None,
+            Self::Detach { instance }
+            | Self::Cordon { instance, .. }
+            | Self::WithdrawTraffic { instance }
+            | Self::RestoreTraffic { instance }
+            | Self::Evict { instance, .. }
+            | Self::DeletePods { instance, .. }
+            | Self::NoteDrained { instance, .. }
+            | Self::Terminate { instance }
+            | Self::CompleteHook { instance } => Some(instance),
+        }
+    }
+
+    /// The Node, if it knows only that.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::Taint { node } | Self::Release { node, .. } => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The instance or the Node, for people.
+    pub fn subject(&self) -> &str {
+        self.instance().or(self.node()).unwrap_or_default()
+    }
+}
+
 /// Where a rolling update stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
@@ -103,12 +139,41 @@ pub struct Progress {
     since: BTreeMap<String, i64>,
     /// The first reason to stop.
     stop: Option<Stop>,
+    /// Instances with a change that failed for good.
+    failed_instances: BTreeSet<String>,
+    /// Nodes with a change that failed for good.
+    failed_nodes: BTreeSet<String>,
 }
 
 impl Progress {
     /// Begins no further instance: those under way end.
     pub fn stop(&mut self, reason: Stop) {
         self.stop.get_or_insert(reason);
+    }
+
+    /// Stops because an action failed in a way that repeating does not mend. Nothing else is done to its instance, and the
+    /// Node is released.
+    pub fn fail(&mut self, action: &Action, reason: &str) {
+        let owned = |name: Option<&str>| name.map(str::to_owned);
+        self.failed_instances.extend(owned(action.instance()));
+        self.failed_nodes.extend(owned(action.node()));
+        self.stop(Stop::Failed(format!("{}: {reason}", action.subject())));
+    }
+
+    /// True if the action, or one like it, failed for good.
+    fn has_failed_at(&self, action: &Action) -> bool {
+        let instance = action.instance();
+        instance.is_some_and(|id| self.failed_instances.contains(id))
+            || action
+                .node()
+                .is_some_and(|node| self.failed_nodes.contains(node))
+    }
+
+    /// True if a change of the instance or of its Node failed for good.
+    fn has_failed(&self, instance: &RollingInstance) -> bool {
+        let node = instance.node.as_ref();
+        self.failed_instances.contains(&instance.id)
+            || node.is_some_and(|node| self.failed_nodes.contains(&node.name))
     }
 
     /// How long that has been so; 0 the first time.
@@ -183,8 +248,14 @@ impl<'a> Deciding<'a> {
                 self.complete_hook(instance);
             } else if let Some(mark) = instance.mark() {
                 self.continue_with(instance, mark);
+            } else if instance.traffic == Traffic::Lost {
+                let instance = instance.id.clone();
+                self.actions.push(Action::RestoreTraffic { instance });
             }
         }
+        let progress = &self.progress;
+        self.actions
+            .retain(|action| !progress.has_failed_at(action));
     }
 
     /// Completes the hook of an instance that has nothing left to be drained. One that somebody else terminates, with pods
@@ -202,9 +273,18 @@ impl<'a> Deciding<'a> {
     fn continue_with(&mut self, instance: &'a RollingInstance, mark: &Mark) {
         let Some(node) = &instance.node else { return };
         let id = || instance.id.clone();
-        if instance.outdated.is_none() {
-            // It became current, or the change that made it outdated was taken back.
+        if instance.outdated.is_none() || self.progress.has_failed(instance) {
+            // It became current, or the change that made it outdated was taken back, or it cannot be replaced.
             return self.release(node, mark);
+        }
+        if !node.cordoned {
+            // Somebody uncordoned it meanwhile, and pods may have come.
+            let mark = Mark {
+                drained: None,
+                ..mark.clone()
+            };
+            let instance = id();
+            return self.actions.push(Action::Cordon { instance, mark });
         }
         if instance.traffic == Traffic::Served {
             let instance = id();
@@ -213,7 +293,7 @@ impl<'a> Deciding<'a> {
         let Some(drained) = mark.drained else {
             return self.drain(&instance.id, node, mark);
         };
-        if instance.traffic != Traffic::Withdrawn {
+        if matches!(instance.traffic, Traffic::Served | Traffic::Draining) {
             let text = "clients of the API to leave it".to_owned();
             self.waits.insert(id(), text);
         } else if self.observed.now - drained < self.settings.post_drain_delay {
@@ -221,43 +301,53 @@ impl<'a> Deciding<'a> {
             self.waits.insert(id(), text);
         } else if self.may_lose(instance) {
             self.actions.push(Action::Terminate { instance: id() });
+        } else if self.progress.stop.is_some() {
+            self.release(node, mark);
         }
     }
 
-    /// Evicts what is left on a Node, or notes that nothing is. After the drain timeout the settings decide.
+    /// Evicts what is left on a Node, or notes that nothing is. After the drain timeout the settings decide. The time counts
+    /// from when this process saw the drain: one that goes on later gives pods their time again.
     fn drain(&mut self, instance: &str, node: &RollingNode, mark: &Mark) {
         let (id, pods) = (instance.to_owned(), node.pods.clone());
-        let left = pods.len() + node.leaving_pods;
-        let late = self.observed.now - mark.since >= self.settings.drain_timeout;
-        match self.settings.on_drain_timeout {
-            OnDrainTimeout::Fail if late && !pods.is_empty() => {
+        let left = pods.len() + node.leaving_pods.len();
+        let key = format!("drain of {instance}");
+        let lasted = self
+            .progress
+            .lasted(&key, self.observed.now, &mut self.seen);
+        let timeout = self.settings.drain_timeout;
+        let is_over = match self.settings.on_drain_timeout {
+            OnDrainTimeout::Fail if left > 0 && lasted >= timeout => {
+                let pods = [pods, node.leaving_pods.clone()].concat();
                 self.progress
                     .stop(Stop::DrainTimeout { instance: id, pods });
-                self.release(node, mark);
+                return self.release(node, mark);
             }
-            OnDrainTimeout::Force if late && !pods.is_empty() => {
-                self.actions.push(Action::DeletePods { instance: id, pods });
-            }
-            on_timeout if left == 0 || (late && on_timeout == OnDrainTimeout::Skip) => {
-                let mark = Mark {
-                    drained: Some(self.observed.now),
-                    ..mark.clone()
-                };
-                self.actions
-                    .push(Action::NoteDrained { instance: id, mark });
-            }
-            _ => {
-                self.waits.insert(
-                    id.clone(),
-                    match left {
-                        1 => "1 pod to leave".to_owned(),
-                        several => format!("{several} pods to leave"),
-                    },
-                );
-                if !pods.is_empty() {
-                    self.actions.push(Action::Evict { instance: id, pods });
-                }
-            }
+            OnDrainTimeout::Fail => false,
+            // Deleted pods have the same time once more to end.
+            OnDrainTimeout::Force => lasted >= 2 * timeout,
+            OnDrainTimeout::Skip => lasted >= timeout,
+        };
+        if left == 0 || is_over {
+            let mark = Mark {
+                drained: Some(self.observed.now),
+                ..mark.clone()
+            };
+            self.actions
+                .push(Action::NoteDrained { instance: id, mark });
+            return;
+        }
+        let text = match left {
+            1 => "1 pod to leave".to_owned(),
+            several => format!("{several} pods to leave"),
+        };
+        self.waits.insert(id.clone(), text);
+        if !pods.is_empty() {
+            self.actions.push(if lasted >= timeout {
+                Action::DeletePods { instance: id, pods }
+            } else {
+                Action::Evict { instance: id, pods }
+            });
         }
     }
 
@@ -423,15 +513,32 @@ impl<'a> Deciding<'a> {
         let attached = all.iter().filter(|one| one.attached).count();
         // A broken one goes first, and may go although it is not Ready: its replacement is the way to mend it.
         let broken = all.iter().filter(|one| one.condition != Condition::Ready);
-        let next = match broken.collect::<Vec<_>>().as_slice() {
-            [] if attached >= desired => all.iter().find(|one| one.is_outdated()),
+        let broken: Vec<&RollingInstance> = broken.copied().collect();
+        let next = match broken.as_slice() {
+            [] if attached >= desired => all.iter().copied().find(|one| one.is_outdated()),
             [one] if one.is_outdated() => Some(*one),
+            [_, _, ..] => return self.wait_for_control_planes(&broken),
             _ => None,
         };
-        if let Some(next) = next.copied()
+        if let Some(next) = next
             && self.may_lose(next)
         {
             self.begin_instance(next);
+        }
+    }
+
+    /// Waits until no more than one control plane is not Ready, which stops the rolling update if it takes too long.
+    fn wait_for_control_planes(&mut self, broken: &[&RollingInstance]) {
+        for one in broken {
+            let text = "its Node to be Ready: control planes go one at a time".to_owned();
+            self.waits.insert(one.id.clone(), text);
+        }
+        let text = not_ready_text(broken);
+        let lasted = self
+            .progress
+            .lasted("control planes", self.observed.now, &mut self.seen);
+        if lasted >= self.settings.validation_timeout {
+            self.progress.stop(Stop::Etcd(text));
         }
     }
 
@@ -568,9 +675,9 @@ impl<'a> Deciding<'a> {
         let seen = std::mem::take(&mut self.seen);
         self.progress.since.retain(|what, _| seen.contains(what));
         let instances = &self.observed.instances;
-        let is_waiting = instances
-            .iter()
-            .any(|one| one.is_under_way() && !self.stuck.contains(&one.id));
+        let is_waiting = instances.iter().any(|one| {
+            one.is_under_way() && !self.stuck.contains(&one.id) && !self.progress.has_failed(one)
+        });
         let stop = self.progress.stop.clone();
         let is_outdated = instances.iter().any(RollingInstance::is_outdated);
         if stop.is_some() || !is_outdated {
@@ -595,6 +702,7 @@ impl<'a> Deciding<'a> {
                 && node.tainted
                 && node.mark.is_none()
                 && instance.condition != Condition::Leaving
+                && !self.progress.failed_nodes.contains(&node.name)
             {
                 self.actions.push(Action::Release {
                     node: node.name.clone(),
@@ -603,4 +711,10 @@ impl<'a> Deciding<'a> {
             }
         }
     }
+}
+
+/// The control planes that are not Ready, in words.
+pub(crate) fn not_ready_text(broken: &[&RollingInstance]) -> String {
+    let ids: Vec<&str> = broken.iter().map(|one| one.id.as_str()).collect();
+    format!("control planes {} are not Ready", ids.join(", "))
 }

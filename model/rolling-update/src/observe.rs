@@ -220,7 +220,7 @@ fn rolling_node(node: &k8s::Node, pods: &[k8s::Pod]) -> RollingNode {
             .any(|taint| taint.key == TAINT),
         mark: mark.map(|mark| read_mark(mark)),
         pods: with(Drain::Evict).map(pod_name).collect(),
-        leaving_pods: with(Drain::Leaving).count(),
+        leaving_pods: with(Drain::Leaving).map(pod_name).collect(),
         name,
     }
 }

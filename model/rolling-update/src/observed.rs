@@ -87,8 +87,8 @@ pub struct RollingNode {
     pub mark: Option<Mark>,
     /// Pods that have to leave before it is terminated, `NAMESPACE/NAME`, without those on their way out.
     pub pods: Vec<String>,
-    /// How many pods are on their way out.
-    pub leaving_pods: usize,
+    /// Pods on their way out, `NAMESPACE/NAME`.
+    pub leaving_pods: Vec<String>,
 }
 
 /// What a rolling update writes on a Node before it drains it. Any rolling update goes on with it.
@@ -97,7 +97,7 @@ pub struct RollingNode {
 pub struct Mark {
     /// The operation that began.
     pub operation: String,
-    /// When the drain began, in seconds since 1970.
+    /// When the drain began, in seconds since 1970; for people.
     pub since: i64,
     /// True if somebody had cordoned the Node before: it stays cordoned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -116,6 +116,8 @@ pub enum Traffic {
     Draining,
     /// None are.
     Withdrawn,
+    /// None are, though it goes on serving: Auto Scaling took it out of its target groups when it was detached.
+    Lost,
 }
 
 impl RollingInstance {

@@ -1,6 +1,9 @@
 //! What would stop a rolling update or cost something, said before the first instance is touched.
 
-use crate::{Observed, OnDrainTimeout, RollingInstance, Settings, Survival, would_survive};
+use crate::decide::not_ready_text;
+use crate::{
+    Condition, Observed, OnDrainTimeout, RollingInstance, Settings, Survival, would_survive,
+};
 use drain::{Loss, NeverEvicted, loss_of, never_evicted, pod_name};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -34,6 +37,7 @@ pub fn find_obstacles(
         all.extend(losses(&outdated, pods));
     }
     all.extend(etcd_obstacles(observed, &outdated, settings));
+    all.extend(broken_control_planes(observed, &outdated));
     let warning = |text: String| Obstacle { stops: false, text };
     all.extend(
         observed
@@ -111,16 +115,35 @@ fn losses(outdated: &[&RollingInstance], pods: &[Pod]) -> Vec<Obstacle> {
         .collect()
 }
 
+/// True for an instance of a group of control planes.
+fn is_control_plane(observed: &Observed, instance: &RollingInstance) -> bool {
+    let mut groups = observed.groups.iter();
+    groups.any(|group| group.name == instance.group && group.role == Role::ControlPlane)
+}
+
+/// Control planes are replaced while at most one is not Ready.
+fn broken_control_planes(observed: &Observed, outdated: &[&RollingInstance]) -> Option<Obstacle> {
+    let broken = observed.instances.iter().filter(|one| {
+        let is_there = one.condition != Condition::Ready && one.condition != Condition::Leaving;
+        is_there && is_control_plane(observed, one)
+    });
+    let broken: Vec<&RollingInstance> = broken.collect();
+    let mut outdated = outdated.iter();
+    let concerns = broken.len() > 1 && outdated.any(|one| is_control_plane(observed, one));
+    let text = not_ready_text(&broken);
+    concerns.then(|| Obstacle {
+        stops: false,
+        text: format!("no control plane is replaced while {text}"),
+    })
+}
+
 fn etcd_obstacles(
     observed: &Observed,
     outdated: &[&RollingInstance],
     settings: &Settings,
 ) -> Vec<Obstacle> {
-    let is_control_plane = |one: &&&RollingInstance| {
-        let mut groups = observed.groups.iter();
-        groups.any(|group| group.name == one.group && group.role == Role::ControlPlane)
-    };
-    let control_planes = outdated.iter().filter(is_control_plane);
+    let control_planes = outdated.iter();
+    let control_planes = control_planes.filter(|one| is_control_plane(observed, one));
     if settings.cloud_only && control_planes.clone().next().is_some() {
         let text = "nobody asks whether etcd survives: the API may be away until the replacements have its volumes";
         return vec![Obstacle {
@@ -150,7 +173,7 @@ fn etcd_obstacles(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Condition, EtcdCluster, EtcdMember, RollingGroup, RollingNode, Traffic};
+    use crate::{EtcdCluster, EtcdMember, RollingGroup, RollingNode, Traffic};
     use serde_json::json;
 
     fn observed() -> Observed {

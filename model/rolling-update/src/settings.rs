@@ -6,7 +6,7 @@ pub enum OnDrainTimeout {
     /// The rolling update stops, and the instance may be scheduled on again. The default, as in kOps.
     #[default]
     Fail,
-    /// The remaining pods are deleted, whatever their budgets say.
+    /// The remaining pods are deleted, whatever their budgets say, and have the timeout once more to end.
     Force,
     /// The instance is terminated with the remaining pods on it.
     Skip,

@@ -255,9 +255,25 @@ fn what_controllers_made_goes_with_the_cluster_and_nothing_else() {
         "{}",
         shown.stderr
     );
+    assert!(
+        shown.stderr.contains("they will be deleted: eni-"),
+        "{}",
+        shown.stderr
+    );
+    let foreign = shown.stderr.lines();
+    let foreign: Vec<&str> = foreign
+        .filter(|line| line.contains("not the cluster's"))
+        .collect();
+    assert!(
+        matches!(foreign.as_slice(), [line] if line.matches("eni-").count() == 1 && line.ends_with("of other-team")),
+        "{}",
+        shown.stderr
+    );
     for others in ["other-web", "other-volume"] {
         assert!(!shown.stdout.contains(others), "{others}: {}", shown.stdout);
     }
+    let gone = "[boto('ec2').delete_network_interface(NetworkInterfaceId=i['NetworkInterfaceId']) for i in boto('ec2').describe_network_interfaces()['NetworkInterfaces'] if i['Description'] == 'other-team']";
+    operator.simulator.run_python(crate::kctl::REGION, gone);
     operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
     let classic = "print([b['LoadBalancerName'] for b in boto('elb').describe_load_balancers()['LoadBalancerDescriptions']])";
     let classic = operator.simulator.run_python(crate::kctl::REGION, classic);
@@ -294,5 +310,7 @@ for name, cluster, where, within in [('classic-web', 'prod', subnets[:1], group)
     boto('elb').create_load_balancer(LoadBalancerName=name, Subnets=where, SecurityGroups=[within], Listeners=[{'Protocol': 'TCP', 'LoadBalancerPort': 80, 'InstanceProtocol': 'TCP', 'InstancePort': 30080}], Tags=tags({f'kubernetes.io/cluster/{cluster}.example.com': 'owned'}))
 ec2.create_volume(AvailabilityZone='us-east-1a', Size=1, TagSpecifications=spec('volume', {**owned, 'Name': 'pvc-1', 'kubernetes.io/created-for/pvc/name': 'data', 'kubernetes.io/created-for/pvc/namespace': 'shop'}))
 ec2.create_volume(AvailabilityZone='us-east-1a', Size=1, TagSpecifications=spec('volume', {'Name': 'other-volume', 'kubernetes.io/created-for/pvc/name': 'data', 'kubernetes.io/cluster/other.example.com': 'owned'}))
+ec2.create_network_interface(SubnetId=subnets[0], Description='of a node that is gone', TagSpecifications=spec('network-interface', owned))
+ec2.create_network_interface(SubnetId=subnets[0], Description='other-team')
 elb.create_target_group(Name='other-web', Protocol='TCP', Port=80, VpcId=other, Tags=tags({'kubernetes.io/cluster/other.example.com': 'owned'}))
 ";

@@ -34,7 +34,8 @@ async fn describe_interfaces(world: &AwsWorld, inside: Filter) -> Result<Vec<Str
     Ok(found.iter().map(interface_text).collect())
 }
 
-fn interface_text(interface: &NetworkInterface) -> String {
+/// The interface, and what it belongs to.
+pub(crate) fn interface_text(interface: &NetworkInterface) -> String {
     let id = interface
         .network_interface_id()
         .unwrap_or("a network interface");

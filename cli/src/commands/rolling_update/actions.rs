@@ -60,9 +60,10 @@ impl Actions<'_> {
                 self.change_node(&node, change).await
             }
             Action::Release { node, uncordon } => {
+                // The mark goes last: whoever finds it knows that the traffic may not be restored yet.
+                self.restore_traffic_of_node(node).await?;
                 self.change_node(node, |node| release_patch(node, *uncordon))
-                    .await?;
-                self.restore_traffic(node).await
+                    .await
             }
             Action::Evict { pods, .. } => self.evict(pods, blocked).await,
             Action::DeletePods { pods, .. } => self.delete_pods(pods).await,
@@ -72,6 +73,9 @@ impl Actions<'_> {
                     aws_result(done)?;
                 }
                 Ok(())
+            }
+            Action::RestoreTraffic { instance } => {
+                self.restore_traffic(self.status(instance)?).await
             }
             Action::Detach { instance } => {
                 let status = self.status(instance)?;
@@ -121,13 +125,17 @@ impl Actions<'_> {
         changed.map_err(api_error)
     }
 
-    /// Registers the instance of a Node in its target groups again, if it was taken out.
-    async fn restore_traffic(&self, node: &str) -> Result<(), ActionError> {
+    /// Registers the instance of a Node in its target groups again.
+    async fn restore_traffic_of_node(&self, node: &str) -> Result<(), ActionError> {
         let mut all = self.view.fleet.instances.iter();
         let status = all.find(|one| one.node.as_ref().is_some_and(|own| own.name == node));
-        let Some(status) = status.filter(|one| one.instance.scaling_group.is_some()) else {
-            return Ok(());
-        };
+        match status {
+            Some(status) => self.restore_traffic(status).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn restore_traffic(&self, status: &InstanceStatus) -> Result<(), ActionError> {
         for target_group in target_groups(&self.view.fleet, status) {
             let done = register_target(self.clients, target_group, &status.instance.id).await;
             aws_result(done)?;

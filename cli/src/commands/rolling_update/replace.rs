@@ -61,7 +61,7 @@ pub async fn replace_instances(
         lost: None,
         changes,
         next: resume_hint(&keys, args),
-        stuck_at: None,
+        left_at_stop: Vec::new(),
     };
     let ended = roll.run().await;
     roll.shown.finish();
@@ -100,7 +100,7 @@ pub async fn replace_instances(
         None => Ok(Outcome::Fine),
         Some(stop) => {
             let mut error = stop_error(&stop, replaced, &keys, args);
-            error.hints.splice(0..0, roll.stuck_at);
+            error.hints.splice(0..0, roll.left_at_stop);
             Err(error)
         }
     }
@@ -205,8 +205,8 @@ struct Roll<'a, 'w> {
     changes: ChangeWatch<'a>,
     /// How to go on after an error.
     next: String,
-    /// How far the replacement came that stopped it, and what to do about it.
-    stuck_at: Option<String>,
+    /// What is left at a stop: how far the replacement came that is not Ready, and detached instances.
+    left_at_stop: Vec<String>,
 }
 
 impl Roll<'_, '_> {
@@ -242,7 +242,9 @@ impl Roll<'_, '_> {
                     State::Going => {}
                     State::Done => return Ok(None),
                     State::Stopped(stop) => {
-                        self.stuck_at = boot_text(&stop, &view.fleet);
+                        let boot = boot_text(&stop, &view.fleet);
+                        let left = boot.into_iter().chain(detached_text(&view.observed));
+                        self.left_at_stop = left.collect();
                         return Ok(Some(stop));
                     }
                 }
@@ -298,11 +300,10 @@ impl Roll<'_, '_> {
             match actions.perform(action, &mut blocked).await {
                 Ok(()) => self.shown.show_action(action, &view.observed),
                 Err(error @ ActionError::Passing(_)) => {
-                    failed.insert(format!("action/{}", subject(action)), error.to_string());
+                    failed.insert(format!("action/{}", action.subject()), error.to_string());
                 }
                 Err(error @ ActionError::Final(_)) => {
-                    let text = format!("{}: {error}", subject(action));
-                    self.progress.stop(Stop::Failed(text));
+                    self.progress.fail(action, &error.to_string());
                 }
             }
         }
@@ -342,19 +343,15 @@ fn boot_text(stop: &Stop, fleet: &Fleet) -> Option<String> {
     Some(format!("{instance} is at {line}{next}"))
 }
 
-/// The instance or Node of an action.
-fn subject(action: &Action) -> &str {
-    match action {
-        Action::Taint { node } | Action::Release { node, .. } => node,
-        Action::Detach { instance }
-        | Action::Cordon { instance, .. }
-        | Action::WithdrawTraffic { instance }
-        | Action::Evict { instance, .. }
-        | Action::DeletePods { instance, .. }
-        | Action::NoteDrained { instance, .. }
-        | Action::Terminate { instance }
-        | Action::CompleteHook { instance } => instance,
-    }
+/// The instances that were detached and not replaced yet.
+fn detached_text(observed: &Observed) -> Option<String> {
+    let detached = observed.instances.iter();
+    let detached = detached.filter(|one| one.is_outdated() && !one.attached);
+    let ids: Vec<&str> = detached.map(|one| one.id.as_str()).collect();
+    let listed = ids.join(", ");
+    (!ids.is_empty()).then(|| {
+        format!("detached from its Auto Scaling group, running until it is replaced: {listed}")
+    })
 }
 
 fn stop_error(

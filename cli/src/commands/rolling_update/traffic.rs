@@ -16,7 +16,8 @@ pub fn target_groups<'a>(fleet: &'a Fleet, status: &InstanceStatus) -> &'a [Stri
     group.map_or(&[], |group| group.target_groups.as_slice())
 }
 
-/// The traffic of instances with target groups. Target groups are asked only while an instance of theirs is being replaced. The
+/// The traffic of instances with target groups. Target groups are asked only while an instance of theirs is being replaced or is
+/// detached. The
 /// only API server of a cluster keeps its clients until it is terminated: there is nowhere else to send them.
 pub async fn observe_traffic(
     clients: &CloudClients,
@@ -37,7 +38,9 @@ pub async fn observe_traffic(
     let mut traffic = BTreeMap::new();
     for status in targets {
         let id = &status.instance.id;
-        if !is_marked(status, nodes) {
+        let is_marked = is_marked(status, nodes);
+        let is_detached = status.instance.detached && status.instance.scaling_group.is_none();
+        if !is_marked && !is_detached {
             traffic.insert(id.clone(), Traffic::Served);
             continue;
         }
@@ -54,6 +57,9 @@ pub async fn observe_traffic(
                 Some(_) => Traffic::Served,
             };
             own = busier(own, by_group);
+        }
+        if !is_marked && own != Traffic::Served {
+            own = Traffic::Lost;
         }
         traffic.insert(id.clone(), own);
     }
@@ -76,7 +82,7 @@ fn busier(one: Traffic, other: Traffic) -> Traffic {
     match (one, other) {
         (Traffic::Served, _) | (_, Traffic::Served) => Traffic::Served,
         (Traffic::Draining, _) | (_, Traffic::Draining) => Traffic::Draining,
-        (Traffic::Withdrawn, Traffic::Withdrawn) => Traffic::Withdrawn,
+        _ => Traffic::Withdrawn,
     }
 }
 

@@ -6,7 +6,7 @@ use rolling_update::{
     Action, Condition, EtcdCluster, EtcdMember, Observed, RollingGroup, RollingInstance,
     RollingNode, Traffic,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// xorshift: the same lots for the same seed.
 pub struct Lots(u64);
@@ -40,6 +40,8 @@ pub struct Pod {
     /// When it is Ready, or has left its instance.
     pub changes: i64,
     leaving: bool,
+    /// It never ends once it is evicted or deleted: a finalizer, or a volume that cannot be unmounted.
+    pub hangs: bool,
 }
 
 pub struct Fleet {
@@ -55,6 +57,12 @@ pub struct Fleet {
     /// The largest number of control planes away at once through the rolling update.
     pub broken_law: Option<String>,
     evictions: u64,
+    /// Instances that AWS refuses to terminate, as a policy of somebody else does.
+    pub kept: BTreeSet<String>,
+    /// A group of control planes whose etcd member is not healthy, whatever happens.
+    pub sick_member: Option<String>,
+    /// Pods may be lost: an instance is terminated with them on it.
+    pub may_lose_pods: bool,
 }
 
 impl Fleet {
@@ -111,6 +119,9 @@ impl Fleet {
             boot: (40, 200),
             broken_law: None,
             evictions: 0,
+            kept: BTreeSet::new(),
+            sick_member: None,
+            may_lose_pods: false,
         };
         for group in fleet.groups.clone() {
             for _ in 0..group.desired {
@@ -130,6 +141,7 @@ impl Fleet {
                     instance: None,
                     changes: 0,
                     leaving: false,
+                    hangs: false,
                 });
             }
         }
@@ -290,7 +302,10 @@ impl Fleet {
                     .filter(|(_, pod)| !pod.leaving)
                     .map(|(number, _)| format!("n/{number}"))
                     .collect();
-                node.leaving_pods = on_it().filter(|(_, pod)| pod.leaving).count();
+                node.leaving_pods = on_it()
+                    .filter(|(_, pod)| pod.leaving)
+                    .map(|(number, _)| format!("n/{number}"))
+                    .collect();
             }
             seen
         });
@@ -307,7 +322,7 @@ impl Fleet {
             EtcdMember {
                 name: group.name.clone(),
                 instance: holder.map(|one| one.id.clone()),
-                healthy: holder.is_some(),
+                healthy: holder.is_some() && self.sick_member.as_ref() != Some(&group.name),
             }
         });
         Observed {
@@ -322,7 +337,8 @@ impl Fleet {
         }
     }
 
-    pub fn act(&mut self, action: &Action) {
+    /// Carries out an action; false if it is refused for good.
+    pub fn act(&mut self, action: &Action) -> bool {
         self.check_laws(action);
         let now = self.now;
         match action {
@@ -330,6 +346,7 @@ impl Fleet {
             Action::Detach { instance } => {
                 let instance = self.instances.get_mut(instance).unwrap();
                 (instance.seen.attached, instance.detached) = (false, true);
+                instance.seen.traffic = Traffic::Lost;
             }
             Action::Cordon { instance, mark } => {
                 let node = self.node(instance);
@@ -341,7 +358,11 @@ impl Fleet {
                 (instance.seen.traffic, instance.changes) = (Traffic::Draining, now + 30);
             }
             Action::Evict { pods, .. } => pods.iter().for_each(|pod| self.evict(pod)),
-            Action::DeletePods { .. } => unreachable!("not in these laws"),
+            Action::RestoreTraffic { instance } => {
+                self.instances.get_mut(instance).unwrap().seen.traffic = Traffic::Withdrawn;
+            }
+            Action::DeletePods { pods, .. } => pods.iter().for_each(|pod| self.end_pod(pod)),
+            Action::Terminate { instance } if self.kept.contains(instance) => return false,
             Action::Terminate { instance } => {
                 let gone = now + 20 + self.lots.up_to(60) as i64;
                 let instance = self.instances.get_mut(instance).unwrap();
@@ -367,6 +388,7 @@ impl Fleet {
                 }
             }
         }
+        true
     }
 
     fn evict(&mut self, pod: &str) {
@@ -378,10 +400,20 @@ impl Fleet {
                 && (pod.instance.is_none() || pod.leaving || pod.changes > self.now)
         };
         if self.pods.iter().filter(is_away).count() < self.budgets[workload] {
-            let takes = 2 + self.lots.up_to(25) as i64;
-            let pod = &mut self.pods[number];
-            (pod.leaving, pod.changes) = (true, self.now + takes);
+            self.end_pod(pod);
         }
+    }
+
+    fn end_pod(&mut self, pod: &str) {
+        let number: usize = pod.trim_start_matches("n/").parse().unwrap();
+        let takes = 2 + self.lots.up_to(25) as i64;
+        let pod = &mut self.pods[number];
+        let ends = if pod.hangs {
+            i64::MAX
+        } else {
+            self.now + takes
+        };
+        (pod.leaving, pod.changes) = (true, ends);
     }
 
     fn node(&mut self, name: &str) -> &mut RollingNode {
@@ -399,6 +431,10 @@ impl Fleet {
         let broken = match action {
             Action::Cordon { instance, .. } => {
                 let seen = &self.instances[instance].seen;
+                if seen.mark().is_some() {
+                    // Cordoned again, after a person uncordoned it.
+                    return;
+                }
                 let group = self
                     .groups
                     .iter()
@@ -434,7 +470,7 @@ impl Fleet {
                     .count();
                 if seen.outdated.is_none() {
                     Some(format!("{instance} is current"))
-                } else if pods > 0 && self.role(instance) == Role::Node {
+                } else if pods > 0 && self.role(instance) == Role::Node && !self.may_lose_pods {
                     Some(format!("{instance} has {pods} pods"))
                 } else {
                     None

@@ -17,25 +17,35 @@ mod fleet;
 use fleet::{Fleet, group};
 use node::config::Role;
 use rolling_update::{
-    Action, Condition, Mark, Progress, Record, RollingInstance, Settings, State, decide,
+    Action, Condition, Mark, OnDrainTimeout, Progress, Record, RollingInstance, Settings, State,
+    decide,
 };
+
+/// How often a process is killed at most: one that is killed again and again within a timeout never sees it end.
+const MOST_KILLS: usize = 100;
 
 /// Rolls a fleet with a process that is killed now and then; the state at the end and the time it took.
 fn roll(fleet: &mut Fleet, kills: u64, deaths: u64) -> (State, i64) {
+    roll_with(fleet, &Settings::default(), kills, deaths)
+}
+
+fn roll_with(fleet: &mut Fleet, settings: &Settings, kills: u64, deaths: u64) -> (State, i64) {
     let record = Record {
         operation: "op".to_owned(),
         ..Record::default()
     };
-    let settings = Settings::default();
-    let (began, mut progress) = (fleet.now, Progress::default());
+    let (began, mut progress, mut killed) = (fleet.now, Progress::default(), 0);
     loop {
-        let decision = decide(&fleet.observe(), &record, &settings, &mut progress);
+        let decision = decide(&fleet.observe(), &record, settings, &mut progress);
         for action in &decision.actions {
-            if fleet.lots.chance(kills) {
+            if killed < MOST_KILLS && fleet.lots.chance(kills) {
+                killed += 1;
                 progress = Progress::default();
                 break;
             }
-            fleet.act(action);
+            if !fleet.act(action) {
+                progress.fail(action, "it is not allowed");
+            }
         }
         if decision.state != State::Going {
             return (decision.state, fleet.now - began);
@@ -96,6 +106,79 @@ fn a_rolling_update_replaces_everything_within_its_limits_and_leaves_no_mark() {
             }
         }
     }
+}
+
+/// Pods that never end, instances that cannot be terminated, an etcd member that stays ill, a person who uncordons Nodes.
+#[test]
+fn whatever_hangs_a_rolling_update_ends_and_what_it_does_not_replace_is_schedulable_again() {
+    let mut stops = 0;
+    for seed in 0..seeds() {
+        let mut fleet = Fleet::new(seed);
+        let settings = Settings {
+            on_drain_timeout: [
+                OnDrainTimeout::Fail,
+                OnDrainTimeout::Force,
+                OnDrainTimeout::Skip,
+            ][(seed % 3) as usize],
+            ..Settings::default()
+        };
+        fleet.may_lose_pods = seed % 3 != 0;
+        for number in 0..fleet.pods.len() {
+            fleet.pods[number].hangs = fleet.lots.chance(5);
+        }
+        if fleet.lots.chance(30) {
+            fleet.kept.insert("i-0001".to_owned());
+        }
+        if fleet.lots.chance(30) {
+            fleet.kept.insert("i-0007".to_owned());
+        }
+        if fleet.lots.chance(20) {
+            fleet.sick_member = Some("control-plane-0".to_owned());
+        }
+        let (state, took) = roll_with(&mut fleet, &settings, [0, 5][(seed % 2) as usize], 0);
+        assert_ne!(state, State::Going, "seed {seed} after {took} s");
+        assert_eq!(fleet.broken_law, None, "seed {seed}");
+        stops += u64::from(state != State::Done);
+        for instance in fleet.instances.values() {
+            let seen = &instance.seen;
+            if let Some(node) = seen
+                .node
+                .as_ref()
+                .filter(|_| seen.condition == Condition::Ready)
+            {
+                assert_eq!(node.mark, None, "seed {seed}: {seen:?}");
+                let is_free = !node.tainted && node.cordoned == instance.by_hand;
+                assert!(is_free, "seed {seed}: {seen:?}");
+            }
+        }
+    }
+    assert!(stops > 0 && stops < seeds(), "{stops} stopped");
+}
+
+#[test]
+fn a_node_that_a_person_uncordons_during_its_drain_is_cordoned_and_drained_again() {
+    let mut fleet = Fleet::new(3);
+    let mut ids = fleet.instances.keys();
+    let id = ids.find(|id| fleet.role(id) == Role::Node).unwrap().clone();
+    fleet.instances.get_mut(&id).unwrap().seen.outdated = Some("older".to_owned());
+    let mark = Mark {
+        drained: Some(fleet.now),
+        ..Mark::default()
+    };
+    let node = fleet.instances.get_mut(&id).unwrap().seen.node.as_mut();
+    let node = node.unwrap();
+    (node.cordoned, node.mark) = (false, Some(mark));
+    let decision = decide(
+        &fleet.observe(),
+        &Record::default(),
+        &Settings::default(),
+        &mut Progress::default(),
+    );
+    let expected = Action::Cordon {
+        instance: id,
+        mark: Mark::default(),
+    };
+    assert!(decision.actions.contains(&expected), "{decision:?}");
 }
 
 #[test]
@@ -173,6 +256,7 @@ fn with_a_surge_of_a_quarter_it_takes_at_most_a_third_of_a_serial_roll() {
         fleet.instances.clear();
         fleet.pods.clear();
         fleet.groups = vec![group("nodes", Role::Node, desired, surge, 0)];
+        fleet.boot = (140, 0);
         let nodes = fleet.groups[0].clone();
         for _ in 0..desired {
             fleet.launch(&nodes, Some("older".to_owned()), true);
