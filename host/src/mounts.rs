@@ -39,6 +39,14 @@ impl Host {
         Ok(above.max_by_key(|mount| mount.path.components().count()))
     }
 
+    /// Free space of the file system that a folder is on, in bytes, for processes without privileges.
+    pub fn free_bytes(&self, folder: &str) -> Result<u64, Error> {
+        let folder = self.path_below_root(folder);
+        let status = rustix::fs::statvfs(&folder).map_err(std::io::Error::from);
+        let status = status.map_err(Error::of_file("read", &folder))?;
+        Ok(status.f_bavail.saturating_mul(status.f_frsize))
+    }
+
     /// Mounts a device at a folder, which is created if missing. `options` are those of mount(8), separated by commas.
     pub fn mount_device(
         &self,

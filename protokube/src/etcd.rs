@@ -8,17 +8,21 @@
 mod disk;
 mod disk_worker;
 mod formation;
+mod gateway;
 mod manifest;
 mod member;
 mod running;
 mod settings;
+mod status;
 mod volumes;
 
 pub use disk::EtcdDisk;
 pub use formation::FormationStore;
+pub use gateway::EtcdGateway;
 pub use member::{EtcdMember, StepOutcome};
 pub use running::{EtcdHttp, EtcdMembers, EtcdPeer, RunningEtcd};
 pub use settings::MemberSettings;
+pub use status::StatusReporter;
 
 use anyhow::Context;
 use std::collections::BTreeMap;

@@ -3,7 +3,10 @@
 use crate::bootstrap::{self, ApiNodes};
 use crate::current_waits::WaitsReporter;
 use crate::daemon::DaemonState;
-use crate::etcd::{self, EtcdHttp, EtcdMember, EtcdPeer, FormationStore, MemberSettings};
+use crate::etcd::{
+    self, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, FormationStore, MemberSettings,
+    StatusReporter,
+};
 use crate::identity::system_clock;
 use crate::keysets::read_keyset_object;
 use crate::log::{Log, RoleLog};
@@ -60,6 +63,11 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
             let role =
                 async |member: Arc<EtcdMember<Ec2QueryClient, EtcdHttp>>| member.run_member().await;
             spawn_supervised(&mut set, role_log, &context, role);
+        }
+        if let Some(role) = build_status_role(daemon, &etcd, index) {
+            let role_log = new_role_log(daemon, &format!("status-{}", etcd.name));
+            let report = async |role: Arc<StatusReporter>| role.keep_status().await;
+            spawn_supervised(&mut set, role_log, &Arc::new(role), report);
         }
     }
     add_role(&mut set, "health", daemon, serve_health);
@@ -147,15 +155,7 @@ fn build_member(
             port: ports.peer,
         },
     };
-    let settings = MemberSettings {
-        config: Arc::clone(&daemon.config),
-        etcd: etcd.clone(),
-        first_device: index,
-        instance: daemon.instance.clone(),
-        zone: daemon.zone.clone(),
-        pace: MEMBER_PACE,
-        token: etcd::new_token,
-    };
+    let settings = member_settings(daemon, etcd, index);
     Some(EtcdMember::new(
         settings,
         Arc::clone(&daemon.ec2),
@@ -165,6 +165,48 @@ fn build_member(
         Arc::clone(&daemon.settled),
         member_log(daemon, etcd),
     ))
+}
+
+fn member_settings(daemon: &DaemonState, etcd: &EtcdCluster, index: usize) -> MemberSettings {
+    MemberSettings {
+        config: Arc::clone(&daemon.config),
+        etcd: etcd.clone(),
+        first_device: index,
+        instance: daemon.instance.clone(),
+        zone: daemon.zone.clone(),
+        pace: MEMBER_PACE,
+        token: etcd::new_token,
+    }
+}
+
+/// The role that reports what the member of an etcd cluster says about itself.
+fn build_status_role(
+    daemon: &DaemonState,
+    etcd: &EtcdCluster,
+    index: usize,
+) -> Option<StatusReporter> {
+    let ports = etcd_ports(&etcd.name)?;
+    let names = EtcdMemberNames::from_config(etcd, &daemon.config.cluster);
+    let own = etcd_members(&daemon.config, etcd);
+    Some(StatusReporter {
+        settings: member_settings(daemon, etcd, index),
+        host: daemon.host.clone(),
+        store: daemon.store.clone(),
+        current_waits: Arc::clone(&daemon.current_waits),
+        gateway: EtcdGateway {
+            host: daemon.host.clone(),
+            certificates: format!("{KUBERNETES}/{}", names.prefix),
+            // The certificate names every member that this group may run.
+            name: names.member_host(own.first()?),
+            address: daemon.address,
+            port: ports.client,
+        },
+        probe: daemon.probe.clone(),
+        metrics: format!("http://127.0.0.1:{}/metrics", ports.health),
+        role_log: new_role_log(daemon, &format!("status-{}", etcd.name)),
+        clock: OffsetDateTime::now_utc,
+        sleep: sleep_for,
+    })
 }
 
 async fn write_manifests(daemon: Arc<DaemonState>) -> anyhow::Result<()> {

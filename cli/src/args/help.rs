@@ -19,7 +19,10 @@ const GROUPS: &[(&str, &[&str])] = &[
             "delete",
         ],
     ),
-    ("Look", &["get", "validate", "render", "lock", "toolbox"]),
+    (
+        "Look",
+        &["get", "validate", "etcd", "render", "lock", "toolbox"],
+    ),
     ("Use", &["export", "completion", "version"]),
 ];
 

@@ -4,6 +4,7 @@ mod cluster_words;
 mod create;
 mod delete;
 mod edit;
+mod etcd;
 mod export;
 mod get;
 mod help;
@@ -25,6 +26,7 @@ pub use create::{
 };
 pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteInstance, DeleteSecret, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
+pub use etcd::{Etcd, EtcdStatus, EtcdWhat};
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{
     Get, GetInstances, GetObjects, GetOfCluster, GetOperations, GetOutput, GetSecrets,
@@ -122,6 +124,8 @@ pub enum Command {
     Validate(Validate),
     /// Delete a cluster, an instance group or a secret
     Delete(Delete),
+    /// Show the members of the etcd clusters
+    Etcd(Etcd),
     /// Show or release the lock of a cluster
     Lock(Lock),
     /// Tools for finding faults

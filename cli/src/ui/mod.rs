@@ -3,6 +3,7 @@
 
 pub mod diff;
 pub mod error;
+pub mod etcd;
 pub mod events;
 pub mod hashes;
 pub mod health;

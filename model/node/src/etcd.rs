@@ -9,6 +9,7 @@ mod formed;
 mod laws_test;
 mod log;
 mod manifest;
+mod member_status;
 mod record;
 mod volume_owner;
 
@@ -24,6 +25,10 @@ pub use decide::{FormationStep, OwnMember, decide_step};
 pub use formed::{foreign_cluster, mark_formed};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
 pub use manifest::{ManifestError, as_existing, has_founded};
+pub use member_status::{
+    ListedMember, MEMBER_STATUS_FORMAT, MEMBER_STATUS_LIMIT, MemberStatus, RunningMember,
+    member_status_key, member_status_prefix, read_member_status,
+};
 pub use record::{
     Error, FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, backups_prefix,
     formed_key, formed_prefix, record_key,

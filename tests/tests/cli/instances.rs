@@ -242,7 +242,7 @@ impl Cluster {
     }
 
     /// That is in the cluster's folder of the store.
-    fn store_object(&self, key: &str, body: &str) {
+    pub fn store_object(&self, key: &str, body: &str) {
         let key = format!("clusters/{NAME}/{key}");
         let code = format!("boto('s3').put_object(Bucket='state', Key={key:?}, Body={body:?})");
         self.simulator.run_python(REGION, &code);

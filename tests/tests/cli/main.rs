@@ -12,6 +12,7 @@
 
 mod api_server;
 mod documented_commands;
+mod etcd;
 mod help;
 mod instances;
 mod json;

@@ -2,7 +2,7 @@
 //! and it survives a crash and the faults that a seed draws. Every write that the API acknowledged meanwhile is there at the end.
 
 use super::faults::{self, crashes, reboots};
-use super::{Step, attacks, cluster, identity, pods, start_lab, wait_for_turn};
+use super::{Step, attacks, cluster, etcd, identity, pods, start_lab, wait_for_turn};
 use anyhow::Result;
 use lab::scenario::Lab;
 use serde_json::json;
@@ -23,11 +23,15 @@ fn a_cluster_with_a_zone_is_born_and_survives() -> Result<()> {
 }
 
 /// What every cluster must pass before any fault.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     ("five instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 3)
     }),
     ("kctl says that it is healthy", cluster::expect_healthy),
+    (
+        "every member of etcd reports itself, and one leads",
+        etcd::expect_reported,
+    ),
     ("six pods run, on both workers", pods::run_pods),
     (
         "pods reach each other across nodes, and services by name",

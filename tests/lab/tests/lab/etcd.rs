@@ -5,6 +5,10 @@ use anyhow::{Context, Result, ensure};
 use lab::scenario::Lab;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A status is written at once when a member settles, and then once a minute.
+const REPORTED: Duration = Duration::from_mins(3);
 
 /// Key of the tag on volumes of etcd cluster `main`.
 pub const MAIN: &str = "k8s.io/etcd/main";
@@ -41,6 +45,35 @@ pub fn find_volume(lab: &Lab, member: &str) -> Result<String> {
         .collect();
     ensure!(of.len() == 1, "volumes of {member}: {of:?} of {all:?}");
     Ok(of.remove(0))
+}
+
+/// `kctl etcd status` shows three members of each etcd cluster, as etcd says it, and one of them leads.
+pub fn expect_reported(lab: &mut Lab) -> Result<()> {
+    lab.wait_until("members report", REPORTED, |lab| {
+        let said = lab.run_kctl(&["etcd", "status", CLUSTER, "-o", "json"])?;
+        let said: Value = serde_json::from_str(&said)?;
+        let members = said["members"].as_array().context("members")?;
+        for name in ["main", "events"] {
+            let own = members.iter().filter(|one| one["etcd"] == name);
+            let own: Vec<&Value> = own.collect();
+            let leaders = own.iter().filter(|one| one["role"] == "leader").count();
+            ensure!((own.len(), leaders) == (3, 1), "{said}");
+            for member in own {
+                let running = &member["running"];
+                let number = |of: &Value, key: &str| of[key].as_u64().unwrap_or_default();
+                ensure!(
+                    number(running, "revision") > 0 && number(running, "quotaBytes") > 0,
+                    "{member}"
+                );
+                ensure!(number(member, "freeBytes") > 0, "{member}");
+                ensure!(running["fsyncP99Seconds"].as_f64().is_some(), "{member}");
+                let listed = running["members"].as_array().map(Vec::len);
+                ensure!(listed == Some(3), "{member}");
+            }
+        }
+        ensure!(said["problems"] == json!([]), "{said}");
+        Ok(())
+    })
 }
 
 /// Mount point of a volume on a control plane.

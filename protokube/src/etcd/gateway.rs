@@ -1,0 +1,248 @@
+//! Asks the local etcd about itself through the JSON gateway on its client port (etcd documentation, "gRPC gateway"). Every answer is
+//! the member's own, so it answers without a quorum too.
+
+use anyhow::Context;
+use host::Host;
+use node::etcd::{ListedMember, RunningMember};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Timeout of a request.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Access to the client port. Servers are verified by names, so the instance's own address is used.
+#[derive(Clone, Debug)]
+pub struct EtcdGateway {
+    /// Access to certificate files.
+    pub host: Host,
+    /// Folder with `server.crt`, `server.key` and `clients-ca.crt`. etcd's own certificate is also one of a client.
+    pub certificates: String,
+    /// A name in the certificate.
+    pub name: String,
+    /// Private address of this instance.
+    pub address: IpAddr,
+    pub port: u16,
+}
+
+/// JSON of protocol buffers writes 64-bit numbers as text, and leaves out zeros.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StatusReply {
+    header: ReplyHeader,
+    version: String,
+    #[serde(rename = "dbSize")]
+    database_bytes: Number,
+    #[serde(rename = "dbSizeInUse")]
+    database_used_bytes: Number,
+    #[serde(rename = "dbSizeQuota")]
+    quota_bytes: Option<Number>,
+    leader: Number,
+    #[serde(rename = "raftTerm")]
+    term: Number,
+    #[serde(rename = "isLearner")]
+    learner: bool,
+    errors: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ReplyHeader {
+    cluster_id: Number,
+    member_id: Number,
+    revision: Number,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct MembersReply {
+    members: Vec<MemberReply>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct MemberReply {
+    #[serde(rename = "ID")]
+    id: Number,
+    name: String,
+    #[serde(rename = "isLearner")]
+    learner: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct Number(u64);
+
+impl TryFrom<String> for Number {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}
+
+impl Number {
+    /// As etcd's tools write ids.
+    fn to_hex(self) -> String {
+        format!("{:x}", self.0)
+    }
+}
+
+impl EtcdGateway {
+    /// What the local member says about itself and its cluster; without the time of its writes to the disk.
+    pub async fn describe_member(&self) -> anyhow::Result<RunningMember> {
+        let client = self.build_client()?;
+        let status: StatusReply = self.post(&client, "maintenance/status", "{}").await?;
+        let own_list = r#"{"linearizable":false}"#;
+        let members: MembersReply = self.post(&client, "cluster/member/list", own_list).await?;
+        Ok(to_running_member(&status, &members))
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        client: &reqwest::Client,
+        method: &str,
+        body: &'static str,
+    ) -> anyhow::Result<T> {
+        let url = format!("https://{}:{}/v3/{method}", self.name, self.port);
+        let requested = async {
+            let answer = client.post(&url).body(body).send().await?;
+            let bytes = answer.error_for_status()?.bytes().await?;
+            Ok::<_, anyhow::Error>(serde_json::from_slice(&bytes)?)
+        };
+        requested
+            .await
+            .with_context(|| format!("etcd does not answer at {url}"))
+    }
+
+    /// A client for some requests: the next one reads the certificates again, because nodeup renews them.
+    fn build_client(&self) -> anyhow::Result<reqwest::Client> {
+        let file = |file: &str| {
+            let path = format!("{}/{file}", self.certificates);
+            let text = self.host.read_text(&path)?;
+            text.with_context(|| format!("{path} does not exist yet; nodeup writes it"))
+        };
+        let identity = format!("{}{}", file("server.crt")?, file("server.key")?);
+        let trusted = reqwest::Certificate::from_pem_bundle(file("clients-ca.crt")?.as_bytes())?;
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(TIMEOUT)
+            .http1_only()
+            .tls_certs_only(trusted)
+            .identity(reqwest::Identity::from_pem(identity.as_bytes())?)
+            .resolve(&self.name, SocketAddr::new(self.address, self.port))
+            .build();
+        client.context("could not create a client for etcd's client port")
+    }
+}
+
+fn to_running_member(status: &StatusReply, members: &MembersReply) -> RunningMember {
+    let id = status.header.member_id;
+    let own = members.members.iter().find(|one| one.id == id);
+    // An alarm is among the errors: `memberID:8321 alarm:NOSPACE `.
+    let alarms = status.errors.iter().filter_map(|error| {
+        let (_, alarm) = error.split_once("alarm:")?;
+        Some(alarm.trim().to_owned())
+    });
+    let mut alarms: Vec<String> = alarms.collect();
+    alarms.sort();
+    alarms.dedup();
+    let listed = members.members.iter().map(|one| ListedMember {
+        id: one.id.to_hex(),
+        name: one.name.clone(),
+        learner: one.learner,
+    });
+    let mut listed: Vec<ListedMember> = listed.collect();
+    listed.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
+    RunningMember {
+        name: own.map(|one| one.name.clone()).unwrap_or_default(),
+        id: id.to_hex(),
+        cluster_id: status.header.cluster_id.to_hex(),
+        leader: (status.leader.0 != 0).then(|| status.leader.to_hex()),
+        learner: status.learner,
+        term: status.term.0,
+        revision: status.header.revision.0,
+        version: status.version.clone(),
+        database_bytes: status.database_bytes.0,
+        database_used_bytes: status.database_used_bytes.0,
+        quota_bytes: status.quota_bytes.map(|quota| quota.0),
+        fsync_p99_seconds: None,
+        alarms,
+        members: listed,
+    }
+}
+
+/// The smallest bound of etcd's histogram of writes to its log below which 99 % of them were, in seconds; `None` if there was none,
+/// or if 99 % are only below infinity.
+pub(super) fn parse_fsync_p99(metrics: &str) -> Option<f64> {
+    const BUCKET: &str = "etcd_disk_wal_fsync_duration_seconds_bucket{le=\"";
+    let buckets = metrics.lines().filter_map(|line| {
+        let (bound, count) = line.strip_prefix(BUCKET)?.split_once("\"}")?;
+        Some((bound.parse().ok()?, count.trim().parse().ok()?))
+    });
+    let buckets: Vec<(f64, f64)> = buckets.collect();
+    let (_, total) = *buckets.last()?;
+    let (bound, _) = *buckets
+        .iter()
+        .find(|(_, count)| *count >= total * 0.99)
+        .filter(|_| total > 0.0)?;
+    bound.is_finite().then_some(bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers of etcd 3.6.
+    const STATUS: &str = r#"{"header":{"cluster_id":"14841639068965178418","member_id":"10276657743932975437","revision":"27","raft_term":"4"},
+        "version":"3.6.5","dbSize":"20480","leader":"10276657743932975437","raftIndex":"31","raftTerm":"4","raftAppliedIndex":"31",
+        "errors":["memberID:10276657743932975437 alarm:NOSPACE "],"dbSizeInUse":"16384","storageVersion":"3.6.0",
+        "dbSizeQuota":"2147483648","downgradeInfo":{}}"#;
+    const MEMBERS: &str = r#"{"header":{},"members":[{"ID":"1","peerURLs":["https://etcd-b.internal.x:2380"],"isLearner":true},
+        {"ID":"10276657743932975437","name":"etcd-a","peerURLs":[],"clientURLs":[]}]}"#;
+
+    #[test]
+    fn ids_are_hex_as_in_etcds_tools_and_alarms_stand_alone() {
+        let status = serde_json::from_str(STATUS).unwrap();
+        let running = to_running_member(&status, &serde_json::from_str(MEMBERS).unwrap());
+        assert_eq!(
+            (running.name.as_str(), running.id.as_str()),
+            ("etcd-a", "8e9e05c52164694d")
+        );
+        assert_eq!(running.cluster_id, "cdf818194e3a8c32");
+        assert_eq!(running.leader.as_deref(), Some("8e9e05c52164694d"));
+        assert_eq!((running.term, running.revision), (4, 27));
+        assert_eq!(running.alarms, ["NOSPACE"]);
+        assert_eq!(running.quota_bytes, Some(2_147_483_648));
+        let learner = ListedMember {
+            id: "1".to_owned(),
+            name: String::new(),
+            learner: true,
+        };
+        assert_eq!(running.members.first(), Some(&learner));
+    }
+
+    #[test]
+    fn a_member_without_a_leader_leaves_the_field_out() {
+        let status = serde_json::from_str(r#"{"header":{"member_id":"1"}}"#).unwrap();
+        let running = to_running_member(&status, &MembersReply::default());
+        assert_eq!((running.leader, running.quota_bytes), (None, None));
+    }
+
+    #[test]
+    fn the_99th_percentile_is_a_bound_of_the_histogram() {
+        let metrics = |counts: [u32; 3]| {
+            let bounds = ["0.001", "0.002", "+Inf"];
+            let lines = bounds.iter().zip(counts).map(|(bound, count)| {
+                format!("etcd_disk_wal_fsync_duration_seconds_bucket{{le=\"{bound}\"}} {count}\n")
+            });
+            lines.collect::<String>()
+        };
+        assert_eq!(parse_fsync_p99(&metrics([99, 100, 100])), Some(0.001));
+        assert_eq!(parse_fsync_p99(&metrics([98, 100, 100])), Some(0.002));
+        assert_eq!(parse_fsync_p99(&metrics([1, 2, 100])), None);
+        assert_eq!(parse_fsync_p99(&metrics([0, 0, 0])), None);
+        assert_eq!(parse_fsync_p99(""), None);
+    }
+}
