@@ -5,10 +5,12 @@
 //! The first manifest of a new cluster says that the member founds it. A running manifest is never changed, because kubelet would
 //! restart etcd below the API server. It is rewritten at the next boot, before kubelet can read it, to say that the cluster exists.
 
+mod commands;
 mod disk;
 mod disk_worker;
 mod formation;
 mod gateway;
+mod maintenance;
 mod manifest;
 mod member;
 mod running;
@@ -16,9 +18,11 @@ mod settings;
 mod status;
 mod volumes;
 
+pub use commands::{COMMAND_INTERVAL, CommandMemory, CommandRole};
 pub use disk::EtcdDisk;
 pub use formation::FormationStore;
 pub use gateway::EtcdGateway;
+pub use maintenance::{DEFRAGMENT_TIMEOUT, EtcdMaintenance};
 pub use member::{EtcdMember, StepOutcome};
 pub use running::{EtcdHttp, EtcdMembers, EtcdPeer, RunningEtcd};
 pub use settings::MemberSettings;

@@ -4,8 +4,8 @@ use crate::bootstrap::{self, ApiNodes};
 use crate::current_waits::WaitsReporter;
 use crate::daemon::DaemonState;
 use crate::etcd::{
-    self, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, FormationStore, MemberSettings,
-    StatusReporter,
+    self, CommandMemory, CommandRole, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, FormationStore,
+    MemberSettings, StatusReporter,
 };
 use crate::identity::system_clock;
 use crate::keysets::read_keyset_object;
@@ -70,6 +70,14 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
             spawn_supervised(&mut set, role_log, &Arc::new(role), report);
         }
     }
+    let commands = Arc::new(build_command_role(daemon));
+    let execute = async |role: Arc<CommandRole<EtcdGateway>>| role.execute_commands().await;
+    spawn_supervised(
+        &mut set,
+        new_role_log(daemon, "commands"),
+        &commands,
+        execute,
+    );
     add_role(&mut set, "health", daemon, serve_health);
     add_role(&mut set, "ready", daemon, follow_readiness);
     add_role(&mut set, "manifests", daemon, write_manifests);
@@ -186,27 +194,50 @@ fn build_status_role(
     index: usize,
 ) -> Option<StatusReporter> {
     let ports = etcd_ports(&etcd.name)?;
-    let names = EtcdMemberNames::from_config(etcd, &daemon.config.cluster);
-    let own = etcd_members(&daemon.config, etcd);
     Some(StatusReporter {
         settings: member_settings(daemon, etcd, index),
         host: daemon.host.clone(),
         store: daemon.store.clone(),
         current_waits: Arc::clone(&daemon.current_waits),
-        gateway: EtcdGateway {
-            host: daemon.host.clone(),
-            certificates: format!("{KUBERNETES}/{}", names.prefix),
-            // The certificate names every member that this group may run.
-            name: names.member_host(own.first()?),
-            address: daemon.address,
-            port: ports.client,
-        },
+        gateway: build_gateway(daemon, etcd)?,
         probe: daemon.probe.clone(),
         metrics: format!("http://127.0.0.1:{}/metrics", ports.health),
         role_log: new_role_log(daemon, &format!("status-{}", etcd.name)),
         clock: OffsetDateTime::now_utc,
         sleep: sleep_for,
     })
+}
+
+/// Access to the client port of the local member.
+fn build_gateway(daemon: &DaemonState, etcd: &EtcdCluster) -> Option<EtcdGateway> {
+    let ports = etcd_ports(&etcd.name)?;
+    let names = EtcdMemberNames::from_config(etcd, &daemon.config.cluster);
+    let own = etcd_members(&daemon.config, etcd);
+    Some(EtcdGateway {
+        host: daemon.host.clone(),
+        certificates: format!("{KUBERNETES}/{}", names.prefix),
+        // The certificate names every member that this group may run.
+        name: names.member_host(own.first()?),
+        address: daemon.address,
+        port: ports.client,
+    })
+}
+
+/// The role that executes what `kctl etcd` asks of the members.
+fn build_command_role(daemon: &DaemonState) -> CommandRole<EtcdGateway> {
+    let members = own_etcd(daemon).into_iter().filter_map(|etcd| {
+        let gateway = build_gateway(daemon, &etcd)?;
+        Some((etcd.name, gateway))
+    });
+    CommandRole {
+        store: daemon.store.clone(),
+        instance: daemon.instance.clone(),
+        members: members.collect(),
+        role_log: new_role_log(daemon, "commands"),
+        clock: OffsetDateTime::now_utc,
+        sleep: sleep_for,
+        memory: CommandMemory::default(),
+    }
 }
 
 async fn write_manifests(daemon: Arc<DaemonState>) -> anyhow::Result<()> {

@@ -2,6 +2,7 @@
 //! the next step that follows from both. protokube carries the steps out.
 
 mod choose;
+mod command;
 mod content;
 mod decide;
 mod formed;
@@ -16,6 +17,10 @@ mod volume_owner;
 pub use choose::{
     Choice, Holder, SeenVolume, VolumeRequest, choose_volume, device_name, named_volume,
     unseen_volumes, volume_tag,
+};
+pub use command::{
+    COMMAND_FORMAT, COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CommandState, CommandStep,
+    DatabaseChange, EtcdCommand, LOST_CLAIM, Verb, command_id, command_key,
 };
 pub use content::{
     EtcdLog, FileSystemContent, MARKER, Marker, VolumeContent, data_folder, log_folder,

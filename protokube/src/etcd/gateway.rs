@@ -117,7 +117,7 @@ impl EtcdGateway {
     }
 
     /// A client for some requests: the next one reads the certificates again, because nodeup renews them.
-    fn build_client(&self) -> anyhow::Result<reqwest::Client> {
+    pub(super) fn build_client(&self) -> anyhow::Result<reqwest::Client> {
         let file = |file: &str| {
             let path = format!("{}/{file}", self.certificates);
             let text = self.host.read_text(&path)?;

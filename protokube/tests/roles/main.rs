@@ -3,6 +3,7 @@
 
 mod alarms;
 mod call_rates;
+mod commands;
 mod disks;
 mod etcd;
 mod kernel;

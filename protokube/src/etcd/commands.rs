@@ -1,0 +1,272 @@
+//! Role commands: executes what `kctl etcd` asks of the etcd members on this instance. A command is an object in the state store:
+//! it is claimed, executed and answered there, also while the Kubernetes API is away (`node::etcd::EtcdCommand`).
+
+use super::EtcdMaintenance;
+use crate::log::RoleLog;
+use crate::pace::Sleep;
+use anyhow::{Context, bail};
+use aws_client::store::{Entry, Expect, Store, StoreError, Version};
+use node::etcd::{
+    COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CommandStep, DatabaseChange, EtcdCommand,
+    RunningMember, Verb,
+};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+use time::OffsetDateTime;
+
+/// Time between two looks at the state store.
+pub const COMMAND_INTERVAL: Duration = Duration::from_secs(10);
+
+/// All commands are read again after this time, to delete old ones.
+const REREAD_INTERVAL: time::Duration = time::Duration::HOUR;
+
+/// Inputs of the role.
+#[derive(Debug)]
+pub struct CommandRole<E> {
+    /// State store at the cluster's base.
+    pub store: Store,
+    /// Id of this instance, `i-...`.
+    pub instance: String,
+    /// The local members by etcd cluster.
+    pub members: BTreeMap<String, E>,
+    pub role_log: RoleLog,
+    pub clock: fn() -> OffsetDateTime,
+    pub sleep: Sleep,
+    /// What must not be lost if the role is restarted.
+    pub memory: CommandMemory,
+}
+
+/// Answers that could not be written yet.
+#[derive(Debug, Default)]
+pub struct CommandMemory(Mutex<BTreeMap<String, (Version, EtcdCommand)>>);
+
+/// What an executed command says of itself.
+#[derive(Debug)]
+struct Executed {
+    message: String,
+    database: Option<DatabaseChange>,
+}
+
+impl<E: EtcdMaintenance> CommandRole<E> {
+    /// Executes commands for ever.
+    pub async fn execute_commands(&self) -> anyhow::Result<()> {
+        const ABOUT: &str = "commands in the state store";
+        // Versions of the commands with which there is nothing to do.
+        let mut known: BTreeMap<String, Version> = BTreeMap::new();
+        let mut reread_at = (self.clock)() + REREAD_INTERVAL;
+        loop {
+            let now = (self.clock)();
+            if now >= reread_at {
+                known.clear();
+                reread_at = now + REREAD_INTERVAL;
+            }
+            match self.handle_commands(&mut known).await {
+                Ok(()) => self.role_log.report_resolved(ABOUT),
+                Err(error) => self.role_log.report_error(ABOUT, &error),
+            }
+            (self.sleep)(COMMAND_INTERVAL).await;
+        }
+    }
+
+    /// Writes pending answers, then handles every command that has changed.
+    async fn handle_commands(&self, known: &mut BTreeMap<String, Version>) -> anyhow::Result<()> {
+        for key in self.pending_keys() {
+            self.write_answer(&key).await?;
+        }
+        let entries = self.store.list(COMMANDS_PREFIX, None).await;
+        let entries = entries.with_context(|| format!("could not list {COMMANDS_PREFIX}"))?;
+        known.retain(|key, _| {
+            let exists = entries.iter().any(|entry| entry.key == *key);
+            if !exists {
+                self.role_log.clear_error(key);
+            }
+            exists
+        });
+        let mut failed = None;
+        for entry in entries {
+            if known.get(&entry.key) == Some(&entry.version) {
+                continue;
+            }
+            match self.handle_command(&entry).await {
+                Ok(()) => drop(known.insert(entry.key, entry.version)),
+                // One that cannot be handled keeps no other from being executed.
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    async fn handle_command(&self, entry: &Entry) -> anyhow::Result<()> {
+        let key = &entry.key;
+        if entry.size > COMMAND_LIMIT as u64 {
+            let error = anyhow::anyhow!("{key} has more than {COMMAND_LIMIT} bytes: delete it");
+            self.role_log.report_error(key, &error);
+            return Ok(());
+        }
+        let object = self.store.get(key).await;
+        let object = object.with_context(|| format!("could not read {key}"))?;
+        let Some(object) = object else {
+            return Ok(());
+        };
+        if object.age.is_some_and(|age| age > COMMAND_KEPT) {
+            self.role_log.clear_error(key);
+            return self.delete_command(key, object.version).await;
+        }
+        let command = match EtcdCommand::parse(key, &object.bytes) {
+            Ok(command) => command,
+            Err(error) => {
+                self.role_log.report_error(key, &error.into());
+                return Ok(());
+            }
+        };
+        match command.decide_step(&self.instance, object.age, (self.clock)()) {
+            CommandStep::Leave => Ok(()),
+            CommandStep::Claim(claimed) => self.claim_command(key, object.version, &claimed).await,
+            CommandStep::Answer(answer) => {
+                self.keep_answer(key, object.version, *answer);
+                self.write_answer(key).await
+            }
+        }
+    }
+
+    /// Writes the claim; executes the command only if it was still as read.
+    async fn claim_command(
+        &self,
+        key: &str,
+        read: Version,
+        claimed: &EtcdCommand,
+    ) -> anyhow::Result<()> {
+        let text = claimed.to_json().into_bytes();
+        let claim = match self.store.put(key, text, Expect::Version(read)).await {
+            Ok(claim) => claim,
+            // Withdrawn: kctl did not want to wait any longer.
+            Err(StoreError::Conflict { .. }) => return Ok(()),
+            Err(error) => return Err(error).with_context(|| format!("could not claim {key}")),
+        };
+        let what = format!(
+            "{} of {}, asked by {}",
+            claimed.verb.describe(),
+            claimed.etcd,
+            claimed.asked_by
+        );
+        self.role_log.report_change(&format!("begins: {what}"));
+        let executed = self.execute(claimed).await;
+        let now = (self.clock)();
+        let (answer, result) = match executed {
+            Ok(Executed { message, database }) => (claimed.done(&message, database, now), message),
+            Err(error) => {
+                let reason = format!("{error:#}");
+                (claimed.failed(&reason, now), format!("failed: {reason}"))
+            }
+        };
+        self.role_log.report_change(&format!("{what}: {result}"));
+        self.keep_answer(key, claim, answer);
+        self.write_answer(key).await
+    }
+
+    async fn execute(&self, command: &EtcdCommand) -> anyhow::Result<Executed> {
+        let etcd = &command.etcd;
+        let Some(member) = self.members.get(etcd) else {
+            bail!("this instance runs no member of an etcd cluster {etcd}");
+        };
+        match &command.verb {
+            Verb::MoveLeader { to } => move_leader(member, to).await,
+            Verb::Defragment {} => defragment(member).await,
+            Verb::Unknown(_) => bail!(
+                "protokube {} does not know {}: replace this instance with the release of kctl that asks",
+                env!("CARGO_PKG_VERSION"),
+                command.verb.describe()
+            ),
+        }
+    }
+
+    fn pending_keys(&self) -> Vec<String> {
+        self.memory.lock().keys().cloned().collect()
+    }
+
+    fn keep_answer(&self, key: &str, claim: Version, answer: EtcdCommand) {
+        self.memory.lock().insert(key.to_owned(), (claim, answer));
+    }
+
+    /// Writes a pending answer, which stays pending if the state store fails.
+    async fn write_answer(&self, key: &str) -> anyhow::Result<()> {
+        let Some((claim, answer)) = self.memory.lock().get(key).cloned() else {
+            return Ok(());
+        };
+        let text = answer.to_json().into_bytes();
+        match self.store.put(key, text, Expect::Version(claim)).await {
+            Ok(_) => {}
+            Err(StoreError::Conflict { .. }) => self.role_log.report_change(&format!(
+                "{key} was changed or deleted before its answer could be written"
+            )),
+            Err(error) => return Err(error).with_context(|| format!("could not answer {key}")),
+        }
+        self.memory.lock().remove(key);
+        Ok(())
+    }
+
+    async fn delete_command(&self, key: &str, read: Version) -> anyhow::Result<()> {
+        match self.store.delete(key, Expect::Version(read)).await {
+            // Another control plane was first.
+            Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error).with_context(|| format!("could not delete {key}")),
+        }
+    }
+}
+
+impl CommandMemory {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Version, EtcdCommand)>> {
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Makes another member the leader. The local one must lead.
+async fn move_leader(member: &impl EtcdMaintenance, to: &str) -> anyhow::Result<Executed> {
+    let before = member.describe_member().await?;
+    let Some(target) = before.members.iter().find(|one| one.name == to) else {
+        let names: Vec<&str> = before.members.iter().map(|one| one.name.as_str()).collect();
+        bail!("etcd has no member {to}; its members: {}", names.join(", "));
+    };
+    if target.learner {
+        bail!("{to} is a learner: it cannot lead");
+    }
+    if before.leader.as_ref() == Some(&target.id) {
+        return Ok(leads(to, &before));
+    }
+    if before.leader.as_ref() != Some(&before.id) {
+        bail!("{} does not lead any more; ask again", before.name);
+    }
+    member.move_leader(&target.id).await?;
+    let after = member.describe_member().await?;
+    if after.leader.as_ref() != Some(&target.id) {
+        bail!("etcd moved the leadership, but {to} does not lead: look at kctl etcd status");
+    }
+    Ok(leads(to, &after))
+}
+
+fn leads(name: &str, member: &RunningMember) -> Executed {
+    Executed {
+        message: format!("{name} leads in term {}", member.term),
+        database: None,
+    }
+}
+
+async fn defragment(member: &impl EtcdMaintenance) -> anyhow::Result<Executed> {
+    let before = member.describe_member().await?;
+    member.defragment().await?;
+    let after = member.describe_member().await?;
+    let (before_bytes, after_bytes) = (before.database_bytes, after.database_bytes);
+    Ok(Executed {
+        message: format!(
+            "the database of {} had {before_bytes} bytes and has {after_bytes}",
+            after.name
+        ),
+        database: Some(DatabaseChange {
+            before_bytes,
+            after_bytes,
+        }),
+    })
+}
