@@ -1,7 +1,9 @@
 //! `kctl etcd`.
 
 use super::ReportFormat;
+use crate::duration;
 use clap::{Args, Subcommand};
+use std::time::Duration;
 
 /// `kctl etcd`.
 #[derive(Debug, Args)]
@@ -16,6 +18,12 @@ pub struct Etcd {
 pub enum EtcdWhat {
     /// Show the members of the etcd clusters, also while the API is away
     Status(EtcdStatus),
+    /// List the members of the etcd clusters, as etcd does
+    Members(EtcdMembers),
+    /// Make another member the leader of an etcd cluster
+    MoveLeader(EtcdMoveLeader),
+    /// Give free space in etcd's databases back, one member after the other
+    Defrag(EtcdDefrag),
 }
 
 /// `kctl etcd status`.
@@ -31,6 +39,75 @@ pub struct EtcdStatus {
     /// The cluster; instead of --name
     #[arg(value_name = "NAME")]
     pub cluster: Option<String>,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
+}
+
+/// `kctl etcd members`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd members demo.example.com
+  kctl etcd members -o json")]
+pub struct EtcdMembers {
+    /// The cluster; instead of --name
+    #[arg(value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
+}
+
+/// `kctl etcd move-leader`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd move-leader demo.example.com                    to the member that is best prepared
+  kctl etcd move-leader demo.example.com --to b
+  kctl etcd move-leader demo.example.com --etcd events --to etcd-events-c
+
+protokube on the leader's instance does it; it looks for commands in the state store every ten seconds.")]
+pub struct EtcdMoveLeader {
+    /// The cluster; instead of --name
+    #[arg(value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// The etcd cluster: main, events
+    #[arg(long, value_name = "ETCD", default_value = "main")]
+    pub etcd: String,
+    /// The new leader [default: the follower with the newest revision]
+    #[arg(long, value_name = "MEMBER")]
+    pub to: Option<String>,
+    /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
+    pub timeout: Duration,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
+}
+
+/// `kctl etcd defrag`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd defrag demo.example.com                          all members, one after the other, leaders last
+  kctl etcd defrag demo.example.com --etcd main --member b   one member, also if others are not well
+
+A member answers nothing while it is defragmented; the leader of three or more members stops all writes meanwhile.
+Stops at the first failure.")]
+pub struct EtcdDefrag {
+    /// The cluster; instead of --name
+    #[arg(value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// The etcd cluster: main, events [default: all]
+    #[arg(long, value_name = "ETCD")]
+    pub etcd: Option<String>,
+    /// Only this member
+    #[arg(long, value_name = "MEMBER", requires = "etcd")]
+    pub member: Option<String>,
+    /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
+    pub timeout: Duration,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ReportFormat,

@@ -10,7 +10,7 @@ mod delete_cluster;
 mod delete_group;
 mod delete_instance;
 mod edit;
-mod etcd_status;
+mod etcd;
 mod existing_cluster;
 mod export;
 mod get;
@@ -35,9 +35,7 @@ mod validate;
 mod version;
 mod version_skew;
 
-use crate::args::{
-    Cli, Command, CreateWhat, DeleteWhat, EtcdWhat, ExportWhat, LockWhat, ToolboxWhat,
-};
+use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat, LockWhat, ToolboxWhat};
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
 use session::Session;
@@ -74,9 +72,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::Reconcile(what) => reconcile::run(what, &open().await?).await,
         Command::Upgrade(what) => upgrade::run(what, &open().await?).await,
         Command::Validate(what) => validate::run(what, &open().await?).await,
-        Command::Etcd(what) => match &what.what {
-            EtcdWhat::Status(what) => etcd_status::run(what, &open().await?).await,
-        },
+        Command::Etcd(what) => etcd::run(&what.what, &open().await?).await,
         Command::Lock(what) => match &what.what {
             LockWhat::Status(what) => lock::show_lock(what, &open().await?).await,
             LockWhat::Release(what) => lock::release_lock(what, &open().await?).await,

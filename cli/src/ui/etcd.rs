@@ -17,12 +17,19 @@ const SILENT: i64 = 180;
 #[serde(rename_all = "camelCase")]
 pub struct ShownMember {
     /// `leader`, `follower`, `learner`, `no leader`; `stopped` if etcd does not answer.
-    role: &'static str,
+    pub role: &'static str,
     /// Age of the status; `None` if its time cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    age_seconds: Option<i64>,
+    pub age_seconds: Option<i64>,
     #[serde(flatten)]
-    status: MemberStatus,
+    pub status: MemberStatus,
+}
+
+impl ShownMember {
+    /// True if protokube on the instance has reported lately.
+    pub fn is_fresh(&self) -> bool {
+        self.age_seconds.is_some_and(|age| age <= SILENT)
+    }
 }
 
 /// Adds role and age, and sorts by etcd cluster and member.

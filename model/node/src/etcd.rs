@@ -32,7 +32,7 @@ pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
 pub use manifest::{ManifestError, as_existing, has_founded};
 pub use member_status::{
     ListedMember, MEMBER_STATUS_FORMAT, MEMBER_STATUS_LIMIT, MemberStatus, RunningMember,
-    member_status_key, member_status_prefix, read_member_status,
+    member_name_matches, member_status_key, member_status_prefix, read_member_status,
 };
 pub use record::{
     Error, FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, backups_prefix,

@@ -13,6 +13,7 @@
 mod api_server;
 mod documented_commands;
 mod etcd;
+mod etcd_commands;
 mod help;
 mod instances;
 mod json;

@@ -1,5 +1,6 @@
 //! What protokube reports in the state store about the etcd member on its instance, so that it can be read while the API is away.
 
+use crate::components::EtcdMemberNames;
 use crate::waits::bounded_text;
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +105,12 @@ pub fn member_status_prefix(etcd: &str) -> String {
 /// Key of a member's status, relative to the cluster's base in the state store.
 pub fn member_status_key(etcd: &str, instance: &str) -> String {
     format!("{}{instance}.status.json", member_status_prefix(etcd))
+}
+
+/// True if a member of an etcd cluster with this name in etcd is the one that somebody named: `etcd-events-b` or `b`.
+pub fn member_name_matches(etcd: &str, name: &str, given: &str) -> bool {
+    let names = EtcdMemberNames::new(etcd, [], "");
+    name == given || name == names.member_name(given)
 }
 
 impl MemberStatus {

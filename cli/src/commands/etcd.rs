@@ -1,0 +1,41 @@
+//! `kctl etcd`: what the etcd members report in the state store, and commands to them through it. No Kubernetes API is needed.
+
+mod command;
+mod defrag;
+mod members;
+mod move_leader;
+mod reports;
+mod status;
+
+use super::session::Session;
+use crate::args::{EtcdWhat, ReportFormat};
+use crate::error::{CommandError, ErrorContext, Outcome};
+use serde::Serialize;
+
+/// Runs a command of `kctl etcd`.
+pub async fn run(what: &EtcdWhat, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    match what {
+        EtcdWhat::Status(what) => status::run(what, session).await,
+        EtcdWhat::Members(what) => members::run(what, session).await,
+        EtcdWhat::MoveLeader(what) => move_leader::run(what, session).await,
+        EtcdWhat::Defrag(what) => defrag::run(what, session).await,
+    }
+}
+
+/// Prints a document as JSON or YAML.
+fn print_document(
+    document: &impl Serialize,
+    output: ReportFormat,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    const DEFECT: &str = "report this: it is a defect of kctl";
+    let text = match output {
+        ReportFormat::Yaml => {
+            node::yaml::to_yaml(document).or_failed("the result has no YAML form", DEFECT)?
+        }
+        ReportFormat::Json | ReportFormat::Table => serde_json::to_string_pretty(document)
+            .or_failed("the result has no JSON form", DEFECT)?,
+    };
+    session.shell.print_document(&text)?;
+    Ok(Outcome::Fine)
+}

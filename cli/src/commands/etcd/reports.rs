@@ -1,0 +1,90 @@
+//! What the members of the etcd clusters report in the state store, and the records of the clusters.
+
+use crate::commands::session::Session;
+use crate::error::CommandError;
+use crate::state::{StoreKeys, store_error};
+use crate::ui::etcd::{ShownMember, describe_members};
+use aws_client::store::Entry;
+use futures::{StreamExt, TryStreamExt, stream};
+use node::etcd::{FormationRecord, MEMBER_STATUS_LIMIT, read_member_status};
+use std::collections::BTreeMap;
+use time::OffsetDateTime;
+
+/// Objects that are read at the same time.
+const PARALLEL: usize = 10;
+
+/// Largest formation record that is read, bytes.
+const RECORD_LIMIT: usize = 64 * 1024;
+
+/// The members of all etcd clusters of a cluster, as they report.
+#[derive(Debug)]
+pub struct EtcdReports {
+    /// Sorted by etcd cluster and member.
+    pub members: Vec<ShownMember>,
+    /// By etcd cluster.
+    pub records: BTreeMap<String, FormationRecord>,
+}
+
+impl EtcdReports {
+    /// Reads them. What cannot be understood is a warning. Without any object, the cluster must exist.
+    pub async fn read(name: &str, session: &Session<'_>) -> Result<Self, CommandError> {
+        let prefix = StoreKeys::new(name).key_below("etcd/");
+        let entries = session.store.list(&prefix, None).await;
+        let entries = entries.map_err(store_error)?;
+        if entries.is_empty() {
+            session.check_cluster_exists(name).await?;
+            session.shell.note(&format!(
+                "no control plane of {name} has formed etcd or reported yet: `kctl get instances` shows how far they are"
+            ));
+        }
+        let objects = read_objects(&prefix, &entries, session).await?;
+        let mut members = Vec::new();
+        let mut records = BTreeMap::new();
+        for (path, bytes) in &objects {
+            if path.ends_with(".status.json") {
+                match read_member_status(&format!("etcd/{path}"), bytes) {
+                    Ok(status) => members.push(status),
+                    Err(why) => {
+                        let text = format!("{prefix}{path} is not the status of a member: {why}");
+                        session.shell.warning(&text);
+                    }
+                }
+            } else if let Some(etcd) = path.strip_suffix(".json") {
+                match FormationRecord::parse(path, bytes) {
+                    Ok(record) => drop(records.insert(etcd.to_owned(), record)),
+                    Err(error) => session.shell.warning(&error.to_string()),
+                }
+            }
+        }
+        Ok(Self {
+            members: describe_members(members, OffsetDateTime::now_utc()),
+            records,
+        })
+    }
+}
+
+/// The records and the status of members, by their path below `etcd/`.
+async fn read_objects(
+    prefix: &str,
+    entries: &[Entry],
+    session: &Session<'_>,
+) -> Result<Vec<(String, Vec<u8>)>, CommandError> {
+    let wanted = entries.iter().filter_map(|entry| {
+        let path = entry.key.strip_prefix(prefix)?;
+        let limit = match path.split('/').count() {
+            1 => RECORD_LIMIT,
+            _ if path.ends_with(".status.json") => MEMBER_STATUS_LIMIT + 1,
+            _ => return None,
+        };
+        Some((path.to_owned(), entry.key.clone(), limit))
+    });
+    let reads = wanted.map(|(path, key, limit)| async move {
+        let found = session.store.get_first(&key, limit).await;
+        let found = found.map_err(store_error)?;
+        Ok::<_, CommandError>(found.map(|bytes| (path, bytes)))
+    });
+    // In order, so that the same state is always shown in the same way.
+    let found: Vec<Option<(String, Vec<u8>)>> =
+        stream::iter(reads).buffered(PARALLEL).try_collect().await?;
+    Ok(found.into_iter().flatten().collect())
+}

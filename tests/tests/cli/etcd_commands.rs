@@ -1,0 +1,254 @@
+//! `kctl etcd members`, `move-leader` and `defrag`, with a store in a folder and a fake protokube that answers in it. Neither AWS
+//! nor a Kubernetes API is there. protokube's side is tested in `protokube/tests/roles/commands.rs`.
+
+use crate::kctl::{Kctl, KctlOutput};
+use crate::scenario::NAME;
+use node::etcd::{CommandState, DatabaseChange, EtcdCommand, Verb};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Three members of main, of which a leads, as they report now.
+struct Members {
+    kctl: Kctl,
+}
+
+impl Members {
+    fn new() -> Self {
+        let mut kctl = Kctl::new();
+        let store = format!("file://{}", kctl.home_path("store").display());
+        kctl.set_variable("KCTL_STATE_STORE", &store);
+        let members = Self { kctl };
+        for (id, revision) in [("a", 9), ("b", 7), ("c", 8)] {
+            members.report(id, revision, Duration::ZERO);
+        }
+        members
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.kctl.home_path(&format!("store/{NAME}/etcd"))
+    }
+
+    /// Writes the report of a member as of some time ago.
+    fn report(&self, id: &str, revision: u64, ago: Duration) {
+        let listed = |id: &str| json!({"id": id, "name": format!("etcd-{id}")});
+        let written = (OffsetDateTime::now_utc() - ago).format(&Rfc3339);
+        let running = json!({"name": format!("etcd-{id}"), "id": id, "clusterId": "c1", "leader": "a", "term": 2,
+            "revision": revision, "members": [listed("a"), listed("b"), listed("c")]});
+        let status = json!({"format": 1, "etcd": "main", "instance": format!("i-{id}"), "volume": format!("vol-{id}"),
+            "written": written.expect("a time"), "running": running});
+        let folder = self.folder().join("main");
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join(format!("i-{id}.status.json"));
+        fs::write(path, status.to_string()).expect("a file");
+    }
+
+    fn run(&self, words: &[&str]) -> KctlOutput {
+        let (command, options) = words.split_first().expect("a command");
+        self.kctl.run(&[&["etcd", command, NAME], options].concat())
+    }
+
+    /// Runs a command while protokube on every instance answers as this says. Also returns what was asked, in order.
+    fn run_answered(
+        &self,
+        words: &[&str],
+        answer: impl Fn(&EtcdCommand) -> CommandState + Sync,
+    ) -> (KctlOutput, Vec<EtcdCommand>) {
+        let over = AtomicBool::new(false);
+        let folder = self.folder().join("commands");
+        thread::scope(|scope| {
+            let fake = scope.spawn(|| answer_commands(&folder, &over, &answer));
+            let ended = self.run(words);
+            over.store(true, Ordering::Relaxed);
+            (ended, fake.join().expect("the commands"))
+        })
+    }
+
+    fn open_commands(&self) -> usize {
+        fs::read_dir(self.folder().join("commands")).map_or(0, Iterator::count)
+    }
+}
+
+/// A fake protokube: answers each command that waits.
+fn answer_commands(
+    folder: &Path,
+    over: &AtomicBool,
+    answer: impl Fn(&EtcdCommand) -> CommandState,
+) -> Vec<EtcdCommand> {
+    let mut asked = Vec::new();
+    while !over.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(20));
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.expect("an entry").path();
+            let Ok(bytes) = fs::read(&path) else { continue };
+            let hidden = path.to_string_lossy().contains("/.kctl-");
+            let Some(mut command) = EtcdCommand::parse("command", &bytes)
+                .ok()
+                .filter(|command| !hidden && command.state == CommandState::Waiting)
+            else {
+                continue;
+            };
+            asked.push(command.clone());
+            command.state = answer(&command);
+            let aside = folder.join(".kctl-answer");
+            fs::write(&aside, command.to_json()).expect("an answer");
+            fs::rename(aside, path).expect("an answer");
+        }
+    }
+    asked
+}
+
+fn done(database: Option<(u64, u64)>) -> CommandState {
+    CommandState::Done {
+        at: String::new(),
+        message: "etcd-c leads in term 3".to_owned(),
+        database: database.map(|(before_bytes, after_bytes)| DatabaseChange {
+            before_bytes,
+            after_bytes,
+        }),
+    }
+}
+
+fn failed(reason: &str) -> CommandState {
+    CommandState::Failed {
+        at: String::new(),
+        reason: reason.to_owned(),
+    }
+}
+
+fn instances(asked: &[EtcdCommand]) -> Vec<&str> {
+    asked.iter().map(|one| one.instance.as_str()).collect()
+}
+
+#[test]
+fn members_are_listed_as_the_best_informed_one_lists_them() {
+    let members = Members::new();
+    let listed = members.run(&["members", "-o", "json"]).expect_success();
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    assert_eq!(
+        listed["members"][1],
+        json!({"etcd": "main", "name": "etcd-b", "id": "b", "voter": true, "started": true,
+            "instance": "i-b", "volume": "vol-b"})
+    );
+    let table = members.run(&["members"]).expect_success();
+    assert_eq!(table.lines().count(), 4, "{table}");
+}
+
+#[test]
+fn all_members_are_defragmented_one_after_the_other_and_the_leader_last() {
+    let members = Members::new();
+    let (ended, asked) =
+        members.run_answered(&["defrag", "-o", "json"], |_| done(Some((8192, 4096))));
+    let document: Value = serde_json::from_str(&ended.expect_success()).expect("JSON");
+    assert_eq!(instances(&asked), ["i-b", "i-c", "i-a"]);
+    assert!(asked.iter().all(|one| one.verb == Verb::Defragment {}));
+    assert!(asked[0].asked_by.contains('@'));
+    let last = json!({"etcd": "main", "name": "etcd-a", "instance": "i-a", "beforeBytes": 8192, "afterBytes": 4096});
+    assert_eq!(document["members"][2], last);
+}
+
+#[test]
+fn a_defragmentation_stops_at_the_first_failure_and_shows_what_was_done() {
+    let members = Members::new();
+    let (ended, asked) =
+        members.run_answered(&["defrag"], |command| match command.instance.as_str() {
+            "i-b" => done(Some((8192, 4096))),
+            _ => failed("etcdserver: no space"),
+        });
+    assert_eq!(ended.code, 1, "{}", ended.all_output());
+    assert_eq!(instances(&asked), ["i-b", "i-c"]);
+    assert!(ended.out.contains("etcd-b"), "{}", ended.all_output());
+    let why = "protokube on i-c: etcdserver: no space";
+    assert!(ended.err.contains(why), "{}", ended.err);
+}
+
+#[test]
+fn a_member_is_not_defragmented_while_another_is_ill_unless_it_is_named() {
+    let members = Members::new();
+    members.report("c", 8, Duration::from_mins(5));
+    let (ended, asked) = members.run_answered(&["defrag"], |_| done(Some((2, 1))));
+    assert_eq!((ended.code, asked.len()), (4, 0), "{}", ended.all_output());
+    let why = "etcd-c is reported by no instance";
+    assert!(ended.err.contains(why), "{}", ended.err);
+    let named = ["defrag", "--etcd", "main", "--member", "b"];
+    let (ended, asked) = members.run_answered(&named, |_| done(Some((2, 1))));
+    ended.expect_success();
+    assert_eq!(instances(&asked), ["i-b"]);
+}
+
+#[test]
+fn the_leadership_moves_to_the_follower_with_the_newest_revision_or_to_the_named_one() {
+    let members = Members::new();
+    for (words, target) in [
+        (&["move-leader"][..], "etcd-c"),
+        (&["move-leader", "--to", "b"], "etcd-b"),
+        (&["move-leader", "--to", "etcd-b"], "etcd-b"),
+    ] {
+        let (ended, asked) = members.run_answered(words, |_| done(None));
+        ended.expect_success();
+        let to = target.to_owned();
+        assert_eq!(asked[0].verb, Verb::MoveLeader { to });
+        assert_eq!(instances(&asked), ["i-a"], "the leader does it");
+    }
+    let (ended, asked) = members.run_answered(&["move-leader", "--to", "a"], |_| done(None));
+    assert_eq!((ended.code, asked.len()), (0, 0), "{}", ended.all_output());
+    let nobody = members.run(&["move-leader", "--to", "x"]);
+    assert_eq!(nobody.code, 4, "{}", nobody.all_output());
+}
+
+#[test]
+fn a_command_that_nobody_begins_is_withdrawn() {
+    let members = Members::new();
+    let ended = members.run(&["move-leader", "--timeout", "1s"]);
+    assert_eq!(ended.code, 1, "{}", ended.all_output());
+    assert!(
+        ended
+            .err
+            .contains("did not begin within 1s: the command was withdrawn"),
+        "{}",
+        ended.err
+    );
+    assert_eq!(members.open_commands(), 0);
+}
+
+#[test]
+fn without_a_fresh_report_nothing_is_asked() {
+    let members = Members::new();
+    for id in ["a", "b", "c"] {
+        members.report(id, 7, Duration::from_hours(2));
+    }
+    for command in ["defrag", "move-leader"] {
+        let ended = members.run(&[command]);
+        assert_eq!(ended.code, 4, "{}", ended.all_output());
+        let why = "no instance has reported its member of main for 2h";
+        assert!(ended.err.contains(why), "{}", ended.err);
+    }
+    let listed = members.run(&["members"]);
+    assert!(listed.err.contains("newest report was written 2h"));
+    assert_eq!((listed.code, members.open_commands()), (0, 0));
+}
+
+#[test]
+fn an_interrupt_withdraws_a_command_that_nobody_has_begun() {
+    let members = Members::new();
+    let kctl = members
+        .kctl
+        .start_command(&["etcd", "move-leader", NAME], Stdio::null());
+    while members.open_commands() == 0 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let id = kctl.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &id]).status();
+    assert!(sent.expect("kill").success());
+    let ended = members.kctl.wait_for_end(kctl);
+    assert_eq!(ended.code, 130, "{}", ended.all_output());
+    let said = "the command was withdrawn: nothing was changed";
+    assert!(ended.err.contains(said), "{}", ended.err);
+    assert_eq!(members.open_commands(), 0);
+}
