@@ -120,7 +120,7 @@ pub fn members_list(rows: &[ListedRow]) -> String {
             row.volume.clone().unwrap_or_default(),
         ]
     });
-    render_rows(&headers, cells.collect())
+    render_rows(&headers, &cells.collect::<Vec<_>>())
 }
 
 /// The members that were defragmented as a table.
@@ -135,11 +135,11 @@ pub fn defragmented_table(rows: &[DefragmentedRow]) -> String {
             BinaryBytes(row.after_bytes).to_string(),
         ]
     });
-    render_rows(&headers, cells.collect())
+    render_rows(&headers, &cells.collect::<Vec<_>>())
 }
 
-fn render_rows(headers: &[&str], rows: Vec<Vec<String>>) -> String {
-    match rows.as_slice() {
+fn render_rows(headers: &[&str], rows: &[Vec<String>]) -> String {
+    match rows {
         [] => String::new(),
         rows => table::render(headers, rows),
     }

@@ -76,13 +76,7 @@ impl<E: EtcdMaintenance> CommandRole<E> {
         }
         let entries = self.store.list(COMMANDS_PREFIX, None).await;
         let entries = entries.with_context(|| format!("could not list {COMMANDS_PREFIX}"))?;
-        known.retain(|key, _| {
-            let exists = entries.iter().any(|entry| entry.key == *key);
-            if !exists {
-                self.role_log.clear_error(key);
-            }
-            exists
-        });
+        known.retain(|key, _| entries.iter().any(|entry| entry.key == *key));
         let mut failed = None;
         for entry in entries {
             if known.get(&entry.key) == Some(&entry.version) {
@@ -100,8 +94,7 @@ impl<E: EtcdMaintenance> CommandRole<E> {
     async fn handle_command(&self, entry: &Entry) -> anyhow::Result<()> {
         let key = &entry.key;
         if entry.size > COMMAND_LIMIT as u64 {
-            let error = anyhow::anyhow!("{key} has more than {COMMAND_LIMIT} bytes: delete it");
-            self.role_log.report_error(key, &error);
+            self.ignore_object(key, &format!("it has more than {COMMAND_LIMIT} bytes"));
             return Ok(());
         }
         let object = self.store.get(key).await;
@@ -110,13 +103,12 @@ impl<E: EtcdMaintenance> CommandRole<E> {
             return Ok(());
         };
         if object.age.is_some_and(|age| age > COMMAND_KEPT) {
-            self.role_log.clear_error(key);
             return self.delete_command(key, object.version).await;
         }
         let command = match EtcdCommand::parse(key, &object.bytes) {
             Ok(command) => command,
             Err(error) => {
-                self.role_log.report_error(key, &error.into());
+                self.ignore_object(key, &format!("{:#}", anyhow::Error::from(error)));
                 return Ok(());
             }
         };
@@ -179,6 +171,12 @@ impl<E: EtcdMaintenance> CommandRole<E> {
                 command.verb.describe()
             ),
         }
+    }
+
+    /// Not an error of this instance: it is logged, and the control plane is well.
+    fn ignore_object(&self, key: &str, why: &str) {
+        self.role_log
+            .report_change(&format!("ignores {key}: {why}"));
     }
 
     fn pending_keys(&self) -> Vec<String> {

@@ -364,7 +364,7 @@ mod tests {
         let minutes = |count| Some(Duration::from_mins(count));
         assert!(!command.is_expired(minutes(59), ASKED));
         assert!(command.is_expired(minutes(60), ASKED));
-        assert!(command.is_expired(None, ASKED + Duration::from_mins(60)));
+        assert!(command.is_expired(None, ASKED + Duration::from_hours(1)));
         command.expires_at = "soon".to_owned();
         assert!(command.is_expired(minutes(0), ASKED));
         command.expires_at = "2020-01-01T00:00:00Z".to_owned();
