@@ -78,7 +78,7 @@ fn transfer_request(id: &str) -> anyhow::Result<String> {
     Ok(format!(r#"{{"targetID":"{number}"}}"#))
 }
 
-/// The message in an error of the gateway: `{"error":"etcdserver: not leader","code":9,"message":"etcdserver: not leader"}`.
+/// The message in an error of the gateway: `{"code":9,"message":"etcdserver: not leader"}`.
 fn error_message(bytes: &[u8]) -> String {
     #[derive(Deserialize)]
     struct ErrorReply {
@@ -105,8 +105,7 @@ mod tests {
 
     #[test]
     fn the_message_of_an_error_is_etcds() {
-        let reply =
-            br#"{"error":"etcdserver: not leader","code":9,"message":"etcdserver: not leader"}"#;
+        let reply = br#"{"code":9,"message":"etcdserver: not leader"}"#;
         assert_eq!(error_message(reply), "etcdserver: not leader");
         assert_eq!(error_message(b"404 page not found\n"), "404 page not found");
     }

@@ -67,7 +67,13 @@ impl CommandChannel<'_> {
         let mut begun = None;
         loop {
             tokio::time::sleep(LOOK_INTERVAL).await;
-            let (command, object) = self.read_command(key).await?;
+            let read = self.read_command(key).await;
+            let (command, object) = read.map_err(|error| {
+                error.with_hint(format!(
+                    "protokube may still execute the command: see `kctl etcd status {}`",
+                    self.name
+                ))
+            })?;
             match command.state {
                 CommandState::Done {
                     message, database, ..
