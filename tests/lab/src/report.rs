@@ -8,13 +8,15 @@ use std::fs;
 use std::path::Path;
 
 /// Files of the lab as they are.
-const FILES: [&str; 6] = [
+const FILES: [&str; 8] = [
     "daemon.log",
     "simulator.log",
     "access.log",
     "up.json",
     "network.json",
     "ledger",
+    "writes.attempts",
+    "writes.seen",
 ];
 
 /// What programs in a host say of it.

@@ -4,6 +4,7 @@
 mod caller;
 mod calls;
 mod chance;
+mod history;
 mod hosts;
 mod lease;
 mod nodes;
@@ -15,12 +16,13 @@ mod writes;
 
 pub use caller::{AwsResponse, Caller, Credentials};
 pub use chance::{number_from_environment, random_fraction};
+pub use history::{Attempt, AttemptKind, History, Outcome, Seen, SeenKind, Tally};
 pub use hosts::ConnectResult;
 pub use operator::SPEC;
 pub use service_calls::{ServiceCall, ServiceCalls};
 pub use stages::{Stage, parse_stages};
 pub use web::Pod;
-pub use writes::{Attempt, Outcome, Tally, WriteKind, Writer, longest_gap};
+pub use writes::{PUBLIC, Writers, count_failures, describe_gaps, unix_time};
 
 use crate::aws_state::AwsState;
 use crate::content::{ContentStore, ServedContent, Versions};

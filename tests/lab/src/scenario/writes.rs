@@ -1,86 +1,101 @@
-//! Continuous writes to a cluster's API, and the check that all acknowledged writes are there.
+//! Clients of a cluster's API that write, read and watch without end, and the check that all they saw fits one order of writes.
 
-use super::Lab;
+use super::history::{Attempt, History, Outcome, Seen, Tally};
+use super::{LIMIT, Lab};
+use crate::aws_state::InstanceState;
+use crate::daemon::simulator::SimulatorClient;
+use crate::host::Host;
+use crate::json_file;
+use crate::lab_paths::LabPaths;
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::operator;
 use crate::process::Process;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const PROGRAM: &str = include_str!("writes.py");
+
+/// The client of the API's public name, in the records of all.
+pub const PUBLIC: &str = "public";
 
 /// Bytes of a large object; etcd accepts requests up to 1.5 MiB.
 const LARGE: &str = "1000000";
 
-/// Result of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The API server acknowledged the write.
-    Done,
-    /// The API server refused it: it has no effect.
-    Refused,
-    /// No answer, or a failure behind the API server: it may have had an effect.
-    Unknown,
-}
+/// The tag of control planes.
+const CONTROL_PLANE: &str = "k8s.io/role/control-plane";
 
-/// Kind of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WriteKind {
-    Create,
-    Update,
-    Delete,
-}
+/// Time between two looks at which control planes there are.
+const PAUSE: Duration = Duration::from_millis(500);
 
-/// One write. There is one writer, so attempts are in order.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Attempt {
-    /// Start of the attempt, in seconds since 1970.
-    pub begun: f64,
-    pub ended: f64,
-    pub did: WriteKind,
-    pub name: String,
-    pub value: String,
-    pub outcome: Outcome,
-    /// Resource version after the write.
-    pub version: Option<u64>,
-    pub why: String,
-}
+/// Bytes at the end of the attempts that hold more than those of the last second.
+const TAIL: u64 = 64 * 1024;
 
-/// A process that writes until this is dropped.
+/// The longest time in seconds from the last acknowledgement to a fault that happens after it.
+const JUST_BEFORE: f64 = 0.1;
+
+/// A process that writes until this is dropped, as clients of the API's public name and of each API server.
 #[derive(Debug)]
-pub struct Writer {
+pub struct Writers {
     child: Child,
-    namespace: String,
-    log: PathBuf,
+    attempts: PathBuf,
+    seen: PathBuf,
+    over: Arc<AtomicBool>,
+    servers: Option<JoinHandle<Result<()>>>,
+}
+
+/// Seconds since 1970, like the times of [`Attempt`].
+pub fn unix_time() -> Result<f64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64())
 }
 
 impl Lab {
-    /// Starts to write ten times a second, in a new namespace, with the kubeconfig that `kctl export kubeconfig` wrote.
-    pub fn start_writer(&self, namespace: &str) -> Result<Writer> {
+    /// Starts to write in a new namespace, with the kubeconfig that `kctl export kubeconfig` wrote: ten times a second by the public
+    /// name, and three times at each API server that there is.
+    pub fn start_writers(&self, namespace: &str) -> Result<Writers> {
         let folder = self.write_client_files()?;
         self.run_kubectl(&["create", "namespace", namespace])?;
-        let log = folder.join(namespace);
-        let output = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
-        let mut command = self.writes_command(&folder, &[namespace, "write"])?;
-        let child = command.stdin(Stdio::piped()).stdout(output).spawn();
-        let child = child.context("starting the writer")?;
+        let file = folder.join("servers");
+        let log = self.place.run().join("writes").display().to_string();
+        let client =
+            || SimulatorClient::connect_to(self.up.simulator.clone(), self.up.region.clone());
+        let (client, place, over) = (
+            client()?,
+            self.place.clone(),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let end = over.clone();
+        let servers = spawn(move || name_servers(&client, &place, &file, &end));
+        let mut command = self.writes_command(&folder, &[namespace, "record", &log])?;
+        let child = command.stdin(Stdio::piped()).spawn();
+        let child = child.context("starting the writers")?;
+        let process = Process::from_pid(child.id());
+        let writers = Writers {
+            child,
+            attempts: format!("{log}.attempts").into(),
+            seen: format!("{log}.seen").into(),
+            over,
+            servers: Some(servers),
+        };
         Ledger::open(&self.place)
             .context("opening the ledger")?
-            .record(&LedgerEntry::Process(Process::from_pid(child.id())?))?;
-        Ok(Writer {
-            child,
-            namespace: namespace.to_owned(),
-            log,
-        })
+            .record(&LedgerEntry::Process(process?))?;
+        self.wait_until("writes are recorded", LIMIT, |_| {
+            ensure!(!writers.last_attempts()?.is_empty(), "there is none");
+            Ok(())
+        })?;
+        Ok(writers)
     }
 
     /// Creates large objects in a namespace until three in a row fail, and returns all results.
@@ -97,7 +112,7 @@ impl Lab {
         let output = child.wait_with_output().context("filling etcd")?;
         drop(input);
         ensure!(output.status.success(), "filling etcd: {}", output.status);
-        parse_attempts(&String::from_utf8_lossy(&output.stdout))
+        parse_lines(&String::from_utf8_lossy(&output.stdout))
     }
 
     fn writes_command(&self, folder: &Path, mode: &[&str]) -> Result<Command> {
@@ -122,7 +137,7 @@ impl Lab {
 
     /// Writes the kubeconfig's certificates to files, and returns their folder.
     fn write_client_files(&self) -> Result<PathBuf> {
-        let folder = self.place.run().join("writes");
+        let folder = self.place.run().join("writers");
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -151,68 +166,169 @@ impl Lab {
     }
 }
 
-impl Writer {
-    /// All writes until now.
+impl Writers {
+    /// All attempts until now.
     pub fn read_attempts(&self) -> Result<Vec<Attempt>> {
-        let text = fs::read_to_string(&self.log);
-        let text = text.with_context(|| format!("reading {}", self.log.display()))?;
-        // The last line may be incomplete.
-        parse_attempts(text.rsplit_once('\n').map_or("", |(whole, _)| whole))
+        read_lines(&self.attempts)
     }
 
-    /// Waits until a write that started after now is acknowledged.
-    pub fn goes_on(&self, lab: &Lab, limit: std::time::Duration) -> Result<()> {
-        let before = self.read_attempts()?.len();
-        // The next one may have started before.
-        let new = |all: &[Attempt]| {
-            all.iter()
-                .skip(before + 1)
-                .any(|one| one.outcome == Outcome::Done)
+    /// The attempts of the last second and some more.
+    fn last_attempts(&self) -> Result<Vec<Attempt>> {
+        let mut text = String::new();
+        let mut file = match File::open(&self.attempts) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error).context("opening the attempts"),
         };
+        let start = file.metadata()?.len().saturating_sub(TAIL);
+        file.seek(SeekFrom::Start(start))?;
+        file.read_to_string(&mut text).context("reading attempts")?;
+        let first = if start == 0 {
+            Some(text.as_str())
+        } else {
+            text.split_once('\n').map(|(_, rest)| rest)
+        };
+        parse_lines(whole_lines(first.unwrap_or_default()))
+    }
+
+    /// Waits until a write by the API's public name that started after now is acknowledged.
+    pub fn goes_on(&self, lab: &Lab, limit: Duration) -> Result<()> {
+        let now = unix_time()?;
         lab.wait_until("writes are acknowledged", limit, |_| {
-            let all = self.read_attempts()?;
-            let last = all.last().context("there was no write yet")?;
-            ensure!(new(&all), "the last one of {}: {last:?}", all.len());
+            let last = self.last_attempts()?;
+            let mut own = last.iter().filter(|one| one.client == PUBLIC);
+            let new = |one: &&Attempt| one.begun > now && one.is_acknowledged();
+            ensure!(
+                own.clone().any(|one| new(&one)),
+                "the last one: {:?}",
+                own.next_back()
+            );
             Ok(())
         })
     }
 
-    /// Ends the writer, and compares the acknowledged writes with the stored data.
-    pub fn check_writes(mut self, lab: &Lab) -> Result<Tally> {
+    /// Lets a fault happen at most 100 ms after a write was acknowledged.
+    pub fn acknowledged_just_before<T>(
+        &self,
+        lab: &Lab,
+        fault: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        lab.wait_until("a write is acknowledged", LIMIT, |_| {
+            for _ in 0..100 {
+                let now = unix_time()?;
+                if now - last_acknowledgement(&self.last_attempts()?, now) < JUST_BEFORE / 2.0 {
+                    return Ok(());
+                }
+                sleep(Duration::from_millis(2));
+            }
+            bail!("the last attempt: {:?}", self.last_attempts()?.last())
+        })?;
+        let begun = unix_time()?;
+        let done = fault()?;
+        let before = begun - last_acknowledgement(&self.read_attempts()?, begun);
+        ensure!(
+            before <= JUST_BEFORE,
+            "the last acknowledgement was {before:.3} s before the fault"
+        );
+        Ok(done)
+    }
+
+    /// Ends the writers. What they did and saw must fit one order of writes.
+    pub fn check_history(mut self) -> Result<Tally> {
         self.end_process()?;
-        let there = lab.get_objects(&["configmaps", "--namespace", &self.namespace])?;
-        let there = there.get("items").and_then(Value::as_array);
-        let there = there.context("a list of ConfigMaps")?;
-        let text = |one: &Value, of: &str| one.pointer(of)?.as_str().map(str::to_owned);
-        let value = |one: &Value| Some((text(one, "/metadata/name")?, text(one, "/data/value")?));
-        let there: BTreeMap<String, String> = there.iter().filter_map(value).collect();
-        judge_writes(&self.read_attempts()?, &there)
+        let history = History {
+            attempts: self.read_attempts()?,
+            seen: read_lines::<Seen>(&self.seen)?,
+        };
+        let judged = history.judge();
+        judged.with_context(|| format!("{}, {}", self.attempts.display(), self.seen.display()))
     }
 
     fn end_process(&mut self) -> Result<()> {
         drop(self.child.stdin.take());
-        let status = self.child.wait().context("waiting for the writer")?;
-        ensure!(status.success(), "the writer ended with {status}");
+        let status = self.child.wait().context("waiting for the writers")?;
+        self.over.store(true, Ordering::Relaxed);
+        let named = self.servers.take().map(JoinHandle::join);
+        match named {
+            Some(Ok(named)) => named.context("naming the API servers to the writers")?,
+            Some(Err(_)) => bail!("the thread that names the API servers panicked"),
+            None => {}
+        }
+        ensure!(status.success(), "the writers ended with {status}");
         Ok(())
     }
 }
 
-impl Drop for Writer {
+impl Drop for Writers {
     fn drop(&mut self) {
-        // It ends with its input. `check` reports its exit status.
-        drop(self.child.stdin.take());
-        let _ = self.child.wait();
+        // It would wait for the final state. If it has ended, `check_history` has reported how.
+        let _ = self.child.kill();
+        let _ = self.end_process();
     }
 }
 
-fn parse_attempts(text: &str) -> Result<Vec<Attempt>> {
+/// Writes the address and the network namespace of each API server that runs to a file, by instance, until it is over.
+fn name_servers(
+    simulator: &SimulatorClient,
+    place: &LabPaths,
+    file: &Path,
+    over: &AtomicBool,
+) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting a runtime")?;
+    while !over.load(Ordering::Relaxed) {
+        let world = runtime.block_on(simulator.fetch_world(None, Duration::ZERO))?;
+        let mut servers = BTreeMap::new();
+        for instance in world.instances {
+            let runs = instance.state == InstanceState::Running;
+            if !runs || !instance.tags.contains_key(CONTROL_PLANE) {
+                continue;
+            }
+            // A host that is off, or that is being made or removed, has no process.
+            let host = Host::read_host(place, &instance.id);
+            let Ok(Some(init)) = host.and_then(|host| host.init_process()) else {
+                continue;
+            };
+            let network = format!("/proc/{}/ns/net", init.pid);
+            let server = json!({"address": instance.address, "network": network});
+            servers.insert(instance.id, server);
+        }
+        json_file::write_json(file, &servers)?;
+        sleep(PAUSE);
+    }
+    Ok(())
+}
+
+fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let text = fs::read_to_string(path);
+    let text = text.with_context(|| format!("reading {}", path.display()))?;
+    parse_lines(whole_lines(&text))
+}
+
+/// The last line may be incomplete.
+fn whole_lines(text: &str) -> &str {
+    text.rsplit_once('\n').map_or("", |(whole, _)| whole)
+}
+
+fn parse_lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>> {
     let line = |line: &str| serde_json::from_str(line).with_context(|| line.to_owned());
     text.lines().map(line).collect()
 }
 
-/// The longest time without an acknowledged write between two times, in seconds.
-pub fn longest_gap(writes: &[Attempt], from: f64, to: f64) -> f64 {
-    let done = writes.iter().filter(|one| one.outcome == Outcome::Done);
+/// When the last write until then was acknowledged.
+fn last_acknowledgement(attempts: &[Attempt], until: f64) -> f64 {
+    let done = attempts.iter().filter(|one| one.is_acknowledged());
+    let times = done.map(|one| one.ended).filter(|at| *at <= until);
+    times.fold(0.0, f64::max)
+}
+
+/// The longest time without an acknowledged write of a client between two times, in seconds.
+pub fn longest_gap(attempts: &[Attempt], client: &str, from: f64, to: f64) -> f64 {
+    let done = attempts
+        .iter()
+        .filter(|one| one.client == client && one.is_acknowledged());
     let times = done
         .map(|one| one.ended)
         .filter(|at| (from..to).contains(at));
@@ -225,128 +341,81 @@ pub fn longest_gap(writes: &[Attempt], from: f64, to: f64) -> f64 {
     longest
 }
 
-/// Number of writes by result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tally {
-    pub acknowledged: usize,
-    pub refused: usize,
-    pub unknown: usize,
+/// The longest gap by the API's public name, and that at each server, from its first acknowledgement to its last attempt.
+pub fn describe_gaps(attempts: &[Attempt], from: f64, to: f64) -> String {
+    let public = longest_gap(attempts, PUBLIC, from, to);
+    let mut servers: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for one in attempts {
+        if one.client == PUBLIC || !(from..to).contains(&one.begun) {
+            continue;
+        }
+        if one.is_acknowledged() {
+            servers.entry(&one.client).or_insert((one.begun, one.begun));
+        }
+        if let Some(life) = servers.get_mut(one.client.as_str()) {
+            life.1 = one.ended.min(to);
+        }
+    }
+    let gap = |(client, (first, last)): (&&str, &(f64, f64))| {
+        format!(
+            "{:.1} s at {client}",
+            longest_gap(attempts, client, *first, *last)
+        )
+    };
+    let servers: Vec<String> = servers.iter().map(gap).collect();
+    format!(
+        "the longest gap in writes: {public:.1} s ({})",
+        servers.join(", ")
+    )
 }
 
-/// Every acknowledged write must be there, no refused one may be, and versions must grow.
-fn judge_writes(writes: &[Attempt], there: &BTreeMap<String, String>) -> Result<Tally> {
-    let mut may: BTreeMap<&str, Vec<Option<&str>>> = BTreeMap::new();
-    let mut version = 0;
-    for one in writes {
-        let after = (one.did != WriteKind::Delete).then_some(one.value.as_str());
-        let states = may.entry(&one.name).or_insert_with(|| vec![None]);
-        match one.outcome {
-            Outcome::Done => *states = vec![after],
-            Outcome::Unknown => states.push(after),
-            Outcome::Refused => {}
-        }
-        if one.outcome == Outcome::Done
-            && let Some(new) = one.version
-        {
-            ensure!(new > version, "after version {version} came {one:?}");
-            version = new;
-        }
-    }
-    for (name, states) in &may {
-        let now = there.get(*name).map(String::as_str);
-        ensure!(
-            states.contains(&now),
-            "{name} is {now:?}, and may be {states:?} after {:#?}",
-            writes
-                .iter()
-                .filter(|one| one.name == *name)
-                .collect::<Vec<_>>()
-        );
-    }
-    let foreign = there.keys().find(|name| !may.contains_key(name.as_str()));
-    ensure!(foreign.is_none(), "nobody wrote {foreign:?}");
-    let count = |outcome| writes.iter().filter(|one| one.outcome == outcome).count();
-    Ok(Tally {
-        acknowledged: count(Outcome::Done),
-        refused: count(Outcome::Refused),
-        unknown: count(Outcome::Unknown),
-    })
+/// Writes by the API's public name that were not acknowledged.
+pub fn count_failures(attempts: &[Attempt]) -> usize {
+    let failed =
+        |one: &&Attempt| one.client == PUBLIC && one.is_write() && one.outcome != Outcome::Done;
+    attempts.iter().filter(failed).count()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::history::AttemptKind;
     use super::*;
-
-    fn new_attempt(
-        did: WriteKind,
-        name: &str,
-        value: &str,
-        outcome: Outcome,
-        version: u64,
-    ) -> Attempt {
-        Attempt {
-            begun: 0.0,
-            ended: f64::from(u32::try_from(version).unwrap()),
-            did,
-            name: name.into(),
-            value: value.into(),
-            outcome,
-            version: (did != WriteKind::Delete).then_some(version),
-            why: String::new(),
-        }
-    }
-
-    fn judge_pairs(writes: &[Attempt], there: &[(&str, &str)]) -> Result<Tally> {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        judge_writes(writes, &there.iter().map(own).collect())
-    }
-
-    #[test]
-    fn every_acknowledged_write_has_to_be_there_and_no_other() {
-        use Outcome::{Done, Refused, Unknown};
-        use WriteKind::{Create, Delete, Update};
-        let made = new_attempt(Create, "a", "1", Done, 1);
-        let tally = judge_pairs(std::slice::from_ref(&made), &[("a", "1")]).unwrap();
-        assert_eq!((tally.acknowledged, tally.unknown), (1, 0));
-        for lost in [&[][..], &[("a", "0")], &[("a", "1"), ("b", "1")]] {
-            assert!(
-                judge_pairs(std::slice::from_ref(&made), lost).is_err(),
-                "{lost:?}"
-            );
-        }
-        let changed = [made.clone(), new_attempt(Update, "a", "2", Done, 2)];
-        assert!(judge_pairs(&changed, &[("a", "2")]).is_ok());
-        assert!(judge_pairs(&changed, &[("a", "1")]).is_err());
-        let deleted = [made.clone(), new_attempt(Delete, "a", "", Done, 2)];
-        assert!(judge_pairs(&deleted, &[]).is_ok());
-        assert!(judge_pairs(&deleted, &[("a", "1")]).is_err());
-        let refused = [new_attempt(Create, "a", "1", Refused, 1)];
-        assert!(judge_pairs(&refused, &[]).is_ok());
-        assert!(judge_pairs(&refused, &[("a", "1")]).is_err());
-        let back = [made.clone(), new_attempt(Create, "b", "1", Done, 1)];
-        assert!(judge_pairs(&back, &[("a", "1"), ("b", "1")]).is_err());
-        // A write without an answer may have had its effect, or none.
-        let unknown = [made, new_attempt(Update, "a", "2", Unknown, 0)];
-        assert!(judge_pairs(&unknown, &[("a", "1")]).is_ok());
-        assert!(judge_pairs(&unknown, &[("a", "2")]).is_ok());
-        assert!(judge_pairs(&unknown, &[("a", "3")]).is_err());
-        assert!(judge_pairs(&unknown, &[]).is_err());
-    }
 
     #[test]
     fn a_gap_is_the_longest_time_without_an_acknowledgement() {
-        let at = |version, outcome| new_attempt(WriteKind::Create, "a", "", outcome, version);
-        let writes = [
-            at(1, Outcome::Done),
-            at(2, Outcome::Done),
-            at(4, Outcome::Unknown),
-            at(7, Outcome::Done),
+        let at = |client: &str, ended: f64, outcome| Attempt {
+            client: client.to_owned(),
+            begun: ended,
+            ended,
+            did: AttemptKind::Create,
+            name: "a".to_owned(),
+            value: String::new(),
+            expected: None,
+            outcome,
+            version: None,
+            why: String::new(),
+        };
+        let read = Attempt {
+            did: AttemptKind::Read,
+            ..at(PUBLIC, 6.0, Outcome::Done)
+        };
+        let attempts = [
+            at(PUBLIC, 1.0, Outcome::Done),
+            at(PUBLIC, 2.0, Outcome::Done),
+            at(PUBLIC, 4.0, Outcome::Unknown),
+            at("i-1", 4.0, Outcome::Done),
+            read,
+            at("i-1", 6.5, Outcome::Done),
+            at(PUBLIC, 7.0, Outcome::Done),
         ];
         for (from, to, gap) in [(0.0, 8.0, 5.0), (0.0, 20.0, 13.0), (6.0, 8.0, 1.0)] {
-            assert!(
-                (longest_gap(&writes, from, to) - gap).abs() < 0.01,
-                "{from} {to}"
-            );
+            let found = longest_gap(&attempts, PUBLIC, from, to);
+            assert!((found - gap).abs() < 0.01, "{from} {to}");
         }
+        assert_eq!(
+            describe_gaps(&attempts, 0.0, 8.0),
+            "the longest gap in writes: 5.0 s (2.5 s at i-1)"
+        );
+        assert_eq!(count_failures(&attempts), 1);
     }
 }

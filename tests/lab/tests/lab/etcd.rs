@@ -1,10 +1,11 @@
 //! etcd's volumes and pods.
 
-use super::cluster::CLUSTER;
+use super::cluster::{self, CLUSTER};
 use anyhow::{Context, Result, ensure};
-use lab::scenario::Lab;
+use lab::scenario::{LIMIT, Lab};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A status is written at once when a member settles, and then once a minute.
@@ -74,6 +75,62 @@ pub fn expect_reported(lab: &mut Lab) -> Result<()> {
         ensure!(said["problems"] == json!([]), "{said}");
         Ok(())
     })
+}
+
+/// What etcd says about its data (`/v3/maintenance/hashkv`).
+#[derive(Debug, Deserialize)]
+struct HashAnswer {
+    header: HashHeader,
+    #[serde(default)]
+    hash: u32,
+    /// The hash is only of what is newer, and of what was kept of the rest.
+    #[serde(default)]
+    compact_revision: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct HashHeader {
+    revision: String,
+}
+
+/// The members of etcd cluster `main` in these groups hold the same data: equal hashes at one revision, after the same compaction.
+pub fn expect_equal_hashes(lab: &Lab, groups: &[usize]) -> Result<()> {
+    let hosts: Vec<String> = groups
+        .iter()
+        .map(|group| Ok(cluster::control_plane(lab, *group)?.id))
+        .collect::<Result<_>>()?;
+    // A member that is behind knows neither the revision nor the compaction of the others.
+    let hashes = lab.wait_until("members are at one revision", LIMIT, |lab| {
+        let first = hosts.first().context("control planes")?;
+        let revision = ask_hash(lab, first, "0")?.header.revision;
+        let ask = |host: &String| Ok((ask_hash(lab, host, &revision)?, host.clone()));
+        let answers: Vec<(HashAnswer, String)> = hosts.iter().map(ask).collect::<Result<_>>()?;
+        let compacted: BTreeSet<&str> = answers
+            .iter()
+            .map(|(answer, _)| answer.compact_revision.as_str())
+            .collect();
+        ensure!(compacted.len() == 1, "they compacted: {answers:?}");
+        Ok(answers)
+    })?;
+    let equal: BTreeSet<u32> = hashes.iter().map(|(answer, _)| answer.hash).collect();
+    ensure!(
+        equal.len() == 1 && !equal.contains(&0),
+        "data differs: {hashes:?}"
+    );
+    eprintln!("       {} members have hash {equal:?}", hosts.len());
+    Ok(())
+}
+
+/// The hash of a member's data up to a revision; 0: the newest.
+fn ask_hash(lab: &Lab, host: &str, revision: &str) -> Result<HashAnswer> {
+    let pki = "/srv/kubernetes/kube-apiserver";
+    let ask = format!(
+        "curl --silent --show-error --fail-with-body --max-time 20 --cacert {pki}/etcd-ca.crt \
+         --cert {pki}/etcd-client.crt --key {pki}/etcd-client.key \
+         --data '{{\"revision\": \"{revision}\"}}' https://127.0.0.1:4001/v3/maintenance/hashkv"
+    );
+    let said = lab.run_script(host, &ask)?;
+    serde_json::from_str(&said).with_context(|| format!("{host} says {said}"))
 }
 
 /// Mount point of a volume on a control plane.

@@ -15,7 +15,7 @@ mod unrolled;
 
 use super::pods;
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{Lab, Writer, number_from_environment, random_fraction};
+use lab::scenario::{Lab, Writers, number_from_environment, random_fraction};
 use serde_json::json;
 use std::io::{Write, stderr};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ pub struct Fault {
     pub name: &'static str,
     /// Estimated duration on two busy cores.
     seconds: u32,
-    pub happen: fn(&mut Lab, &Writer) -> Result<()>,
+    pub happen: fn(&mut Lab, &Writers) -> Result<()>,
 }
 
 /// Upper limit for the sum of the estimates in one run. Creating the cluster takes four minutes more.
@@ -33,7 +33,7 @@ const SECONDS: u32 = 200;
 const fn new_fault(
     name: &'static str,
     seconds: u32,
-    happen: fn(&mut Lab, &Writer) -> Result<()>,
+    happen: fn(&mut Lab, &Writers) -> Result<()>,
 ) -> Fault {
     Fault {
         name,
@@ -60,11 +60,11 @@ const FAULTS: [Fault; 17] = [
     }),
     new_fault("members-edited", 10, |lab, _| members::edit_members(lab)),
     new_fault("volume-doubled", 5, |lab, _| members::copy_volume(lab)),
-    new_fault("all-crash", 55, |lab, writer| {
-        crashes::crash_all(lab, writer, &json!([]))
+    new_fault("all-crash", 55, |lab, writers| {
+        crashes::crash_all(lab, writers, &json!([]))
     }),
-    new_fault("all-crash-without-ec2", 100, |lab, writer| {
-        crashes::crash_all(lab, writer, &crashes::fail_ec2_calls())
+    new_fault("all-crash-without-ec2", 100, |lab, writers| {
+        crashes::crash_all(lab, writers, &crashes::fail_ec2_calls())
     }),
     new_fault("one-cut-off", 110, cut_off::cut_off_one),
     new_fault("one-replaced", 100, replaced::terminate_one),

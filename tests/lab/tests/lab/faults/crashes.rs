@@ -3,33 +3,27 @@
 use super::super::{PATIENCE, cluster, etcd};
 use super::reboots;
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{Lab, Outcome, Writer, longest_gap};
+use lab::scenario::{Lab, Writers, describe_gaps, unix_time};
 use serde_json::{Value, json};
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Seconds since 1970, like the times of [`lab::scenario::Attempt`].
-pub fn unix_time() -> Result<f64> {
-    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64())
-}
 
 /// One control plane crashes: writes continue, and nodeup changes nothing when it is back. Its volume has lost the data that was not
 /// flushed and kept the rest; otherwise the test would say nothing about etcd.
-pub fn crash_one(lab: &mut Lab, writer: &Writer) -> Result<()> {
+pub fn crash_one(lab: &mut Lab, writers: &Writers) -> Result<()> {
     let host = cluster::control_plane(lab, 1)?.id;
     let folder = etcd::mount_point(&etcd::find_volume(lab, "b")?);
-    writer.goes_on(lab, PATIENCE)?;
+    writers.goes_on(lab, PATIENCE)?;
     let write = format!(
         "cd {folder}; echo is there >flushed; sync flushed; echo is gone >unflushed; cat flushed unflushed"
     );
     ensure!(lab.run_script(&host, &write)? == "is there\nis gone");
     let begun = unix_time()?;
     reboots::expect_no_changes_after(lab, &host, |lab| {
-        lab.kill_host(&host)?;
-        writer.goes_on(lab, PATIENCE)?;
+        writers.acknowledged_just_before(lab, || lab.kill_host(&host))?;
+        writers.goes_on(lab, PATIENCE)?;
         lab.start_host(&host)
     })?;
-    let gap = longest_gap(&writer.read_attempts()?, begun, unix_time()?);
-    eprintln!("       the longest gap in writes: {gap:.1} s");
+    let gaps = describe_gaps(&writers.read_attempts()?, begun, unix_time()?);
+    eprintln!("       {gaps}");
     let left = format!("cd {folder}; cat flushed; cat unflushed 2>/dev/null || true");
     let left = lab.run_script(&host, &left)?;
     ensure!(left == "is there", "after the crash there is {left:?}");
@@ -43,24 +37,24 @@ pub fn fail_ec2_calls() -> Value {
 }
 
 /// All control planes crash at once, and come back while these AWS calls fail.
-pub fn crash_all(lab: &mut Lab, writer: &Writer, faults: &Value) -> Result<()> {
+pub fn crash_all(lab: &mut Lab, writers: &Writers, faults: &Value) -> Result<()> {
     let hosts: Vec<String> = cluster::control_planes(lab, 3)?
         .into_iter()
         .map(|one| one.id)
         .collect();
     let ids: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    writer.goes_on(lab, PATIENCE)?;
+    writers.goes_on(lab, PATIENCE)?;
     lab.set_faults(faults)?;
     let begun = unix_time()?;
-    lab.kill_all(&ids)?;
+    writers.acknowledged_just_before(lab, || lab.kill_all(&ids))?;
     let down = unix_time()?;
     for id in &ids {
         lab.start_host(id)?;
     }
     let back = lab.wait_until("writes are acknowledged again", PATIENCE, |_| {
-        let all = writer.read_attempts()?;
+        let all = writers.read_attempts()?;
         let mut after = all.iter().filter(|one| one.begun > down);
-        let done = after.find(|one| one.outcome == Outcome::Done);
+        let done = after.find(|one| one.is_acknowledged());
         Ok(done.with_context(|| format!("{:?}", all.last()))?.ended)
     });
     let healed = lab.set_faults(&json!([]));
@@ -72,10 +66,10 @@ pub fn crash_all(lab: &mut Lab, writer: &Writer, faults: &Value) -> Result<()> {
     cluster::expect_healthy(lab)
 }
 
-/// Ends the writer, and checks that every acknowledged write is there.
-pub fn check_writes(lab: &mut Lab, writer: Writer) -> Result<()> {
-    let tally = writer.check_writes(lab)?;
-    ensure!(tally.acknowledged > 0, "{tally:?}");
+/// Ends the writers, checks what they recorded, and that the etcd members of these groups hold the same.
+pub fn check_history(lab: &mut Lab, writers: Writers, groups: &[usize]) -> Result<()> {
+    let tally = writers.check_history()?;
+    ensure!(tally.acknowledged > 0 && tally.events > 0, "{tally:?}");
     eprintln!("       {tally:?}");
-    Ok(())
+    etcd::expect_equal_hashes(lab, groups)
 }

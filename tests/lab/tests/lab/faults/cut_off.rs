@@ -3,12 +3,12 @@
 use super::super::{PATIENCE, cluster};
 use anyhow::{Context, Result, ensure};
 use lab::network::faults::Partition;
-use lab::scenario::{Lab, Writer};
+use lab::scenario::{Lab, Writers};
 
-pub fn cut_off_one(lab: &mut Lab, writer: &Writer) -> Result<()> {
+pub fn cut_off_one(lab: &mut Lab, writers: &Writers) -> Result<()> {
     let host = cluster::control_plane(lab, 0)?.id;
     lab.partition_host(&Partition::Host(host.clone()))?;
-    writer.goes_on(lab, PATIENCE)?;
+    writers.goes_on(lab, PATIENCE)?;
     lab.wait_until("its Node is not Ready", PATIENCE, |lab| {
         let node = lab.get_objects(&["node", &host])?;
         let conditions = node["status"]["conditions"].as_array();
@@ -20,6 +20,6 @@ pub fn cut_off_one(lab: &mut Lab, writer: &Writer) -> Result<()> {
     })?;
     lab.heal_host(&host)?;
     cluster::becomes_ready(lab, &host)?;
-    writer.goes_on(lab, PATIENCE)?;
+    writers.goes_on(lab, PATIENCE)?;
     cluster::expect_healthy(lab)
 }

@@ -4,17 +4,16 @@
 
 use super::super::cluster::{self, CLUSTER};
 use super::super::{PATIENCE, etcd};
-use super::crashes;
 use anyhow::{Context, Result, bail, ensure};
 use lab::aws_state::Instance;
-use lab::scenario::{LIMIT, Lab, Outcome, Writer};
+use lab::scenario::{LIMIT, Lab, Outcome, Writers, unix_time};
 
 const LARGER: &str = "spec.etcdClusters[0].etcdMembers[*].volumeSize=2";
 
 /// The bit of CAP_SYS_RESOURCE.
 const SYS_RESOURCE: u64 = 1 << 24;
 
-pub fn fill_volumes(lab: &mut Lab, writer: &Writer) -> Result<()> {
+pub fn fill_volumes(lab: &mut Lab, writers: &Writers) -> Result<()> {
     let mut all = Vec::new();
     for (instance, member) in cluster::control_planes(lab, 3)?
         .into_iter()
@@ -25,7 +24,7 @@ pub fn fill_volumes(lab: &mut Lab, writer: &Writer) -> Result<()> {
     lab.run_kubectl(&["create", "namespace", "full"])?;
     let (first, others) = all.split_first().context("control planes")?;
     fill_volume(lab, &first.0, &first.1)?;
-    writer.goes_on(lab, PATIENCE)?;
+    writers.goes_on(lab, PATIENCE)?;
     read_uncached(lab).context("one volume of three is full")?;
     for (instance, volume) in others {
         fill_volume(lab, instance, volume)?;
@@ -39,7 +38,7 @@ pub fn fill_volumes(lab: &mut Lab, writer: &Writer) -> Result<()> {
         Ok(()) => eprintln!("       reads go on"),
         Err(failed) => eprintln!("       no reads: {failed:#}"),
     }
-    let begun = crashes::unix_time()?;
+    let begun = unix_time()?;
     lab.run_kctl(&["edit", "cluster", CLUSTER, "--set", LARGER])?;
     lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     if !may_grow()? {
@@ -54,8 +53,8 @@ pub fn fill_volumes(lab: &mut Lab, writer: &Writer) -> Result<()> {
             )?;
         }
     }
-    writer.goes_on(lab, PATIENCE)?;
-    let seconds = crashes::unix_time()? - begun;
+    writers.goes_on(lab, PATIENCE)?;
+    let seconds = unix_time()? - begun;
     eprintln!("       writes are back {seconds:.1} s after the volumes were full");
     if may_grow()? {
         return cluster::expect_healthy(lab);

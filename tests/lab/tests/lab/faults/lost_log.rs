@@ -3,7 +3,7 @@
 use super::super::cluster::{self, CLUSTER};
 use super::super::{PATIENCE, etcd};
 use anyhow::{Result, ensure};
-use lab::scenario::{LIMIT, Lab, Writer};
+use lab::scenario::{LIMIT, Lab, Writers};
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const LOOKS: Duration = Duration::from_secs(20);
 /// What protokube says about it.
 const GONE: &str = "the log of member b of etcd main is missing";
 
-pub fn remove_log(lab: &mut Lab, writer: &Writer) -> Result<()> {
+pub fn remove_log(lab: &mut Lab, writers: &Writers) -> Result<()> {
     let host = cluster::control_plane(lab, 1)?.id;
     let volume = etcd::find_volume(lab, "b")?;
     let data = format!("{}/var/etcd/data", etcd::mount_point(&volume));
@@ -44,7 +44,7 @@ pub fn remove_log(lab: &mut Lab, writer: &Writer) -> Result<()> {
     })?;
     sleep(LOOKS);
     expect_no_new_log(lab, &host, &data)?;
-    writer.goes_on(lab, PATIENCE)?;
+    writers.goes_on(lab, PATIENCE)?;
     expect_healthy_others(lab)
 }
 

@@ -2,26 +2,25 @@
 
 use super::super::cluster::{self, CONTROL_PLANES};
 use super::super::{PATIENCE, etcd, pods};
-use super::crashes;
 use anyhow::{Context, Result, ensure};
 use lab::aws_state::InstanceState;
-use lab::scenario::{Lab, Writer, longest_gap};
+use lab::scenario::{Lab, Writers, describe_gaps, unix_time};
 use serde_json::json;
 use std::time::Instant;
 
 /// EC2 terminates a control plane.
-pub fn terminate_one(lab: &mut Lab, writer: &Writer) -> Result<()> {
-    replace_control_plane(lab, writer, |lab, id| {
+pub fn terminate_one(lab: &mut Lab, writers: &Writers) -> Result<()> {
+    replace_control_plane(lab, writers, |lab, id| {
         lab.call_aws("ec2", "TerminateInstances", &json!({"InstanceIds": [id]}))
             .map(drop)
     })
 }
 
 /// Auto Scaling ends a worker and a control plane. Both are drained, and Auto Scaling does not wait out its hooks (300 s).
-pub fn end_by_groups(lab: &mut Lab, writer: &Writer) -> Result<()> {
+pub fn end_by_groups(lab: &mut Lab, writers: &Writers) -> Result<()> {
     let worker = cluster::worker_instances(lab)?.remove(0).id;
     end_by_group(lab, &worker)?;
-    replace_control_plane(lab, writer, end_by_group)?;
+    replace_control_plane(lab, writers, end_by_group)?;
     lab.wait_for_instance_state(&worker, InstanceState::Terminated)?;
     for instance in cluster::worker_instances(lab)? {
         lab.becomes_ready(&instance.id, PATIENCE)?;
@@ -50,12 +49,12 @@ fn end_by_group(lab: &Lab, id: &str) -> Result<()> {
 
 fn replace_control_plane(
     lab: &mut Lab,
-    writer: &Writer,
+    writers: &Writers,
     end: impl Fn(&Lab, &str) -> Result<()>,
 ) -> Result<()> {
     let volumes = etcd::list_volumes(lab)?;
     let old = cluster::control_plane(lab, 2)?.id;
-    let begun = crashes::unix_time()?;
+    let begun = unix_time()?;
     end(lab, &old)?;
     let new = lab.wait_until("another control plane runs", PATIENCE, |lab| {
         let mut now = lab.group_instances(CONTROL_PLANES[2])?;
@@ -63,16 +62,16 @@ fn replace_control_plane(
         now.pop().context("the group has launched none")
     })?;
     lab.becomes_ready(&new.id, PATIENCE)?;
-    let ended = crashes::unix_time()?;
+    let ended = unix_time()?;
     lab.wait_until("the old Node is gone", PATIENCE, |lab| {
         let there = lab.get_objects(&["nodes"])?.to_string();
         ensure!(!there.contains(&old), "there is still a Node {old}");
         Ok(())
     })?;
     cluster::expect_healthy(lab)?;
-    let gap = longest_gap(&writer.read_attempts()?, begun, crashes::unix_time()?);
+    let gaps = describe_gaps(&writers.read_attempts()?, begun, unix_time()?);
     eprintln!(
-        "       its replacement is Ready after {:.1} s; the longest gap in writes: {gap:.1} s",
+        "       its replacement is Ready after {:.1} s; {gaps}",
         ended - begun
     );
     let now = etcd::list_volumes(lab)?;
