@@ -150,6 +150,14 @@ impl Host {
         remove_if_there(&path).map_err(Error::of_file("remove", &path))
     }
 
+    /// Renames a folder; the new name is not in use.
+    pub fn rename_folder(&self, from: &str, to: &str) -> Result<(), Error> {
+        self.may_change()?;
+        let from = self.path_below_root(from);
+        let renamed = fs::rename(&from, self.path_below_root(to));
+        renamed.map_err(Error::of_file("rename", &from))
+    }
+
     /// Creates missing parent folders of a path.
     pub(crate) fn make_parents(&self, path: &Path) -> io::Result<()> {
         match path.parent() {

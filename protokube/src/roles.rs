@@ -4,8 +4,8 @@ use crate::bootstrap::{self, ApiNodes};
 use crate::current_waits::WaitsReporter;
 use crate::daemon::DaemonState;
 use crate::etcd::{
-    self, CommandMemory, CommandRole, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, FormationStore,
-    MemberSettings, StatusReporter,
+    self, CommandMemory, CommandRole, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, EtcdPeers,
+    FormationStore, MemberSettings, StatusReporter,
 };
 use crate::identity::system_clock;
 use crate::keysets::read_keyset_object;
@@ -36,6 +36,9 @@ pub const MEMBER_PACE: PollPace = PollPace {
     sleep: sleep_for,
 };
 
+/// EC2 answers from copies that may be old for seconds (AWS: "Eventual consistency in the Amazon EC2 API").
+const VOLUME_CONFIRMATION: Duration = Duration::from_mins(1);
+
 /// Intervals of the role names.
 pub const NAMES_PACE: PollPace = PollPace {
     quick: Duration::from_secs(5),
@@ -60,8 +63,9 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
         if let Some(member) = build_member(daemon, &etcd, index) {
             let role_log = member_log(daemon, &etcd);
             let context = Arc::new(member);
-            let role =
-                async |member: Arc<EtcdMember<Ec2QueryClient, EtcdHttp>>| member.run_member().await;
+            let role = async |member: Arc<EtcdMember<Ec2QueryClient, EtcdHttp, EtcdPeers>>| {
+                member.run_member().await
+            };
             spawn_supervised(&mut set, role_log, &context, role);
         }
         if let Some(role) = build_status_role(daemon, &etcd, index) {
@@ -149,9 +153,15 @@ fn build_member(
     daemon: &DaemonState,
     etcd: &EtcdCluster,
     index: usize,
-) -> Option<EtcdMember<Ec2QueryClient, EtcdHttp>> {
+) -> Option<EtcdMember<Ec2QueryClient, EtcdHttp, EtcdPeers>> {
     let ports = etcd_ports(&etcd.name)?;
     let names = EtcdMemberNames::from_config(etcd, &daemon.config.cluster);
+    let quorum = EtcdPeers {
+        host: daemon.host.clone(),
+        certificates: format!("{KUBERNETES}/{}", names.prefix),
+        names: names.clone(),
+        port: ports.client,
+    };
     let running = EtcdHttp {
         probe: daemon.probe.clone(),
         health: format!("http://127.0.0.1:{}", ports.health),
@@ -169,7 +179,7 @@ fn build_member(
         Arc::clone(&daemon.ec2),
         daemon.host.clone(),
         FormationStore::new(&daemon.store, &etcd.name),
-        running,
+        (running, quorum),
         Arc::clone(&daemon.settled),
         member_log(daemon, etcd),
     ))
@@ -183,6 +193,7 @@ fn member_settings(daemon: &DaemonState, etcd: &EtcdCluster, index: usize) -> Me
         instance: daemon.instance.clone(),
         zone: daemon.zone.clone(),
         pace: MEMBER_PACE,
+        confirm_after: VOLUME_CONFIRMATION,
         token: etcd::new_token,
     }
 }
@@ -218,7 +229,7 @@ fn build_gateway(daemon: &DaemonState, etcd: &EtcdCluster) -> Option<EtcdGateway
         certificates: format!("{KUBERNETES}/{}", names.prefix),
         // The certificate names every member that this group may run.
         name: names.member_host(own.first()?),
-        address: daemon.address,
+        address: Some(daemon.address),
         port: ports.client,
     })
 }

@@ -213,6 +213,7 @@ mod tests {
                 unknown: serde_json::Map::new(),
             },
             members: members.collect(),
+            replacing: None,
             unknown: serde_json::Map::new(),
         };
         [("main".to_owned(), record)].into()

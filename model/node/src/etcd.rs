@@ -12,19 +12,22 @@ mod log;
 mod manifest;
 mod member_status;
 mod record;
+mod replace;
+#[cfg(test)]
+mod replace_test;
 mod volume_owner;
 
 pub use choose::{
-    Choice, Holder, SeenVolume, VolumeRequest, choose_volume, device_name, named_volume,
-    unseen_volumes, volume_tag,
+    Choice, Holder, SeenVolume, VolumeRequest, all_members, choose_volume, device_name,
+    named_volume, unseen_volumes, volume_tag,
 };
 pub use command::{
     COMMAND_FORMAT, COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CommandState, CommandStep,
     DatabaseChange, EtcdCommand, LOST_CLAIM, Verb, command_id, command_key,
 };
 pub use content::{
-    EtcdLog, FileSystemContent, MARKER, Marker, VolumeContent, data_folder, log_folder,
-    manifest_on_volume,
+    EtcdLog, FileSystemContent, JoiningMember, MARKER, Marker, VolumeContent, data_folder,
+    log_folder, manifest_on_volume,
 };
 pub use decide::{FormationStep, OwnMember, decide_step};
 pub use formed::{foreign_cluster, mark_formed};
@@ -35,7 +38,8 @@ pub use member_status::{
     member_name_matches, member_status_key, member_status_prefix, read_member_status,
 };
 pub use record::{
-    Error, FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, backups_prefix,
-    formed_key, formed_prefix, record_key,
+    Error, FORMAT, FormationRecord, FormationState, LostMember, RecordedMember, Replacing,
+    UnknownFields, backups_prefix, formed_key, formed_prefix, record_key,
 };
+pub use replace::{LiveCluster, LiveMember, MemberChange, has_lost_log};
 pub use volume_owner::can_resume;

@@ -177,6 +177,23 @@ impl EtcdDisk<'_> {
         Ok(host.make_folder(&self.data_path(), DATA_MODE)?)
     }
 
+    /// Moves the data folder aside, if there is something in it, and returns its new path. Nothing deletes it.
+    pub(super) fn set_data_aside(&self, host: &Host) -> anyhow::Result<Option<String>> {
+        let data = host.path_below_root(&self.data_path());
+        let items = match fs::read_dir(&data) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            items => items.with_context(|| format!("could not read {}", data.display()))?,
+        };
+        if items.count() == 0 {
+            return Ok(None);
+        }
+        let free = (1..).map(|count: u32| format!("{}.lost-{count}", self.data_path()));
+        let mut free = free.filter(|path| !host.path_below_root(path).exists());
+        let aside = free.next().context("there is always a free name")?;
+        host.rename_folder(&self.data_path(), &aside)?;
+        Ok(Some(aside))
+    }
+
     /// Determines what the mounted file system holds. Folders alone count as nothing, because the instance may have died before it
     /// wrote the marker.
     fn read_content(&self, host: &Host) -> anyhow::Result<FileSystemContent> {

@@ -1,7 +1,7 @@
-//! Asks the local etcd about itself through the JSON gateway on its client port (etcd documentation, "gRPC gateway"). Every answer is
-//! the member's own, so it answers without a quorum too.
+//! Asks a member of etcd through the JSON gateway on its client port (etcd documentation, "gRPC gateway"). What the local member says
+//! about itself is its own answer, so it answers without a quorum too.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use host::Host;
 use node::etcd::{ListedMember, RunningMember};
 use serde::Deserialize;
@@ -21,8 +21,8 @@ pub struct EtcdGateway {
     pub certificates: String,
     /// A name in the certificate.
     pub name: String,
-    /// Private address of this instance.
-    pub address: IpAddr,
+    /// Private address of this instance; `None` for another member, which its name leads to.
+    pub address: Option<IpAddr>,
     pub port: u16,
 }
 
@@ -72,7 +72,7 @@ struct MemberReply {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-struct Number(u64);
+pub(super) struct Number(u64);
 
 impl TryFrom<String> for Number {
     type Error = std::num::ParseIntError;
@@ -84,7 +84,7 @@ impl TryFrom<String> for Number {
 
 impl Number {
     /// As etcd's tools write ids.
-    fn to_hex(self) -> String {
+    pub(super) fn to_hex(self) -> String {
         format!("{:x}", self.0)
     }
 }
@@ -95,21 +95,38 @@ impl EtcdGateway {
         let client = self.build_client()?;
         let status: StatusReply = self.post(&client, "maintenance/status", "{}").await?;
         let own_list = r#"{"linearizable":false}"#;
-        let members: MembersReply = self.post(&client, "cluster/member/list", own_list).await?;
+        // A learner does not answer it ("rpc not supported for learner").
+        let members = match status.learner {
+            true => MembersReply::default(),
+            false => self.post(&client, "cluster/member/list", own_list).await?,
+        };
         Ok(to_running_member(&status, &members))
+    }
+
+    /// One request to the member.
+    pub(super) async fn request<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        body: String,
+    ) -> anyhow::Result<T> {
+        self.post(&self.build_client()?, method, body).await
     }
 
     async fn post<T: DeserializeOwned>(
         &self,
         client: &reqwest::Client,
         method: &str,
-        body: &'static str,
+        body: impl Into<String>,
     ) -> anyhow::Result<T> {
         let url = format!("https://{}:{}/v3/{method}", self.name, self.port);
         let requested = async {
-            let answer = client.post(&url).body(body).send().await?;
-            let bytes = answer.error_for_status()?.bytes().await?;
-            Ok::<_, anyhow::Error>(serde_json::from_slice(&bytes)?)
+            let answer = client.post(&url).body(body.into()).send().await?;
+            let status = answer.status();
+            let bytes = answer.bytes().await?;
+            if !status.is_success() {
+                bail!("{status}: {}", String::from_utf8_lossy(&bytes).trim());
+            }
+            Ok(serde_json::from_slice(&bytes)?)
         };
         requested
             .await
@@ -130,9 +147,12 @@ impl EtcdGateway {
             .timeout(TIMEOUT)
             .http1_only()
             .tls_certs_only(trusted)
-            .identity(reqwest::Identity::from_pem(identity.as_bytes())?)
-            .resolve(&self.name, SocketAddr::new(self.address, self.port))
-            .build();
+            .identity(reqwest::Identity::from_pem(identity.as_bytes())?);
+        let client = match self.address {
+            Some(address) => client.resolve(&self.name, SocketAddr::new(address, self.port)),
+            None => client,
+        };
+        let client = client.build();
         client.context("could not create a client for etcd's client port")
     }
 }

@@ -211,7 +211,7 @@ pub(super) fn put_manifest(
     if leads_there && host.read_text(&manifest)?.is_some() {
         return Ok(());
     }
-    if matches!(start, EtcdStart::New { .. }) {
+    if !matches!(start, EtcdStart::Existing) {
         disk.make_data_folder(host)?;
     }
     let pod = settings.build_pod(member, start, &disk.data_path())?;

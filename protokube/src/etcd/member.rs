@@ -3,8 +3,9 @@
 use super::disk_worker::DiskWorker;
 use super::formation::StoredRecord;
 use super::manifest::{self, InspectedDisk};
+use super::replacement::{self, DeletedVolumes};
 use super::volumes::{AttachedVolume, VolumeSearch, find_or_attach};
-use super::{EtcdDisk, FormationStore, MemberSettings, RunningEtcd, SettledClusters};
+use super::{EtcdDisk, EtcdQuorum, FormationStore, MemberSettings, RunningEtcd, SettledClusters};
 use crate::ec2::{self, Ec2, etcd_volumes};
 use crate::lock::lock_ignoring_poison;
 use crate::log::RoleLog;
@@ -13,8 +14,9 @@ use anyhow::{Context, anyhow, bail};
 use host::Host;
 use node::components::EtcdStart;
 use node::etcd::{
-    EtcdLog, FileSystemContent, FormationRecord, FormationStep, OwnMember, SeenVolume,
-    VolumeContent, VolumeRequest, decide_step, foreign_cluster, mark_formed, unseen_volumes,
+    EtcdLog, FileSystemContent, FormationRecord, FormationStep, Marker, MemberChange, OwnMember,
+    SeenVolume, VolumeContent, VolumeRequest, decide_step, foreign_cluster, has_lost_log,
+    mark_formed, unseen_volumes,
 };
 use node::report::Status;
 use std::collections::BTreeSet;
@@ -26,18 +28,20 @@ const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The member of one etcd cluster on this instance.
 #[derive(Debug)]
-pub struct EtcdMember<E, R> {
+pub struct EtcdMember<E, R, Q> {
     settings: MemberSettings,
     ec2: Arc<E>,
     host: Host,
     formation: FormationStore,
     running: R,
+    quorum: Q,
     settled: Arc<SettledClusters>,
     role_log: RoleLog,
     /// Disk from which the member runs.
     runs_from: Mutex<Option<DiskWorker>>,
     /// Volume that EC2 accepted to attach but has not shown as attached yet; EC2's answers may be old.
     attaching: Mutex<Option<String>>,
+    deleted: DeletedVolumes,
 }
 
 /// Result of one step.
@@ -55,7 +59,7 @@ pub enum StepOutcome {
 struct KnownVolumes {
     /// Volumes with the etcd cluster's tag, and recorded ones whatever their tags.
     seen: Vec<SeenVolume>,
-    /// Ids of volumes that do not exist any more.
+    /// Ids of volumes that do not exist any more, as EC2 says now.
     deleted: BTreeSet<String>,
     /// Missing tags of recorded volumes, described for a message.
     lacks: Vec<String>,
@@ -67,16 +71,17 @@ struct ObservedVolume<'a> {
     disk: DiskWorker,
     content: VolumeContent,
     read: &'a StoredRecord,
+    own: OwnMember<'a>,
 }
 
-impl<E: Ec2, R: RunningEtcd> EtcdMember<E, R> {
+impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
     /// A member; nothing happens yet.
     pub fn new(
         settings: MemberSettings,
         ec2: Arc<E>,
         host: Host,
         formation: FormationStore,
-        running: R,
+        (running, quorum): (R, Q),
         settled: Arc<SettledClusters>,
         role_log: RoleLog,
     ) -> Self {
@@ -86,10 +91,12 @@ impl<E: Ec2, R: RunningEtcd> EtcdMember<E, R> {
             host,
             formation,
             running,
+            quorum,
             settled,
             role_log,
             runs_from: Mutex::default(),
             attaching: Mutex::default(),
+            deleted: DeletedVolumes::default(),
         }
     }
 
@@ -134,21 +141,9 @@ impl<E: Ec2, R: RunningEtcd> EtcdMember<E, R> {
                 return Ok(self.report_wait(&why));
             }
         };
-        match &attached.surplus_message {
-            Some(why) => self.role_log.report_error("volumes", &anyhow!("{why}")),
-            None => self.role_log.report_resolved("volumes"),
-        }
         let names = self.settings.member_names();
         let disk = DiskWorker::new(&self.host, &attached, &names.prefix);
-        let settings = self.settings.clone();
-        let inspected = disk.run_on_disk(move |host, disk, attached| {
-            manifest::mount_and_look(host, &settings, disk, &attached.device)
-        });
-        let InspectedDisk {
-            content,
-            warning: trouble,
-        } = inspected.await?;
-        self.report_volume(trouble);
+        let mut content = self.inspect_volume(&attached, &disk).await?;
         let own = (&self.settings.config.cluster, &self.settings.etcd.name);
         if let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = &content
             && (&marker.cluster, &marker.etcd) == own
@@ -160,25 +155,74 @@ impl<E: Ec2, R: RunningEtcd> EtcdMember<E, R> {
             _ => None,
         };
         let token = (self.settings.token)()?;
-        let own = OwnMember {
+        let deleted = &known.deleted;
+        let deleted_twice = self.deleted.confirm(deleted, self.settings.confirm_after);
+        let members = node::etcd::all_members(&names.members, &known.seen, record);
+        let mut own = OwnMember {
             cluster: &self.settings.config.cluster,
             etcd: &self.settings.etcd.name,
-            members: &names.members,
+            members: &members,
+            version: &self.settings.etcd.version,
             member: &attached.member,
             volume: &attached.volume,
             seen: &known.seen,
-            gone: &known.deleted,
+            gone: deleted,
+            gone_twice: &deleted_twice,
+            live: None,
+            shown: runs.as_ref() == Some(&attached.volume),
             token: &token,
             trace: trace.as_deref(),
         };
-        let step = decide_step(&own, record, &content);
+        let mut step = decide_step(&own, record, &content);
+        let listed;
+        if step == FormationStep::ListMembers {
+            let live = self.quorum.list_live_members(&members).await;
+            listed = live.map_err(|error| format!("{error:#}"));
+            own.live = Some(listed.as_ref().map_err(String::as_str));
+            // A member that is in the list as started has had its log before.
+            content = self.inspect_volume(&attached, &disk).await?;
+            step = decide_step(&own, record, &content);
+        }
         let observed = ObservedVolume {
             attached: &attached,
             disk,
             content,
             read: &read,
+            own,
         };
         self.carry_out(step, observed).await
+    }
+
+    /// Mounts the volume and determines its content. A member that has lost its log stops at once, whatever is decided next.
+    async fn inspect_volume(
+        &self,
+        attached: &AttachedVolume,
+        disk: &DiskWorker,
+    ) -> anyhow::Result<VolumeContent> {
+        match &attached.surplus_message {
+            Some(why) => self.role_log.report_error("volumes", &anyhow!("{why}")),
+            None => self.role_log.report_resolved("volumes"),
+        }
+        let settings = self.settings.clone();
+        let inspected = disk.run_on_disk(move |host, disk, attached| {
+            manifest::mount_and_look(host, &settings, disk, &attached.device)
+        });
+        let InspectedDisk { content, warning } = inspected.await?;
+        self.report_volume(warning);
+        if has_lost_log(&content) {
+            self.withdraw_member(disk).await?;
+        }
+        Ok(content)
+    }
+
+    /// Hides the member's manifest from kubelet.
+    async fn withdraw_member(&self, disk: &DiskWorker) -> anyhow::Result<()> {
+        self.set_settled(false);
+        let settings = self.settings.clone();
+        let withdraw = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+            manifest::withdraw_manifest(host, &settings, disk)
+        };
+        disk.run_on_disk(withdraw).await
     }
 
     /// Describes the etcd cluster's volumes. Recorded volumes and the one from which etcd runs are described by id if the list lacks
@@ -304,20 +348,102 @@ impl<E: Ec2, R: RunningEtcd> EtcdMember<E, R> {
                 };
                 observed.disk.run_on_disk(mark).await?;
             }
+            FormationStep::Join { marker, joins } => {
+                let initial_cluster = joins.initial_cluster;
+                let start = EtcdStart::Join { initial_cluster };
+                return self.join_cluster(marker, start, &observed).await;
+            }
+            FormationStep::SetAside { marker } => return self.set_aside(marker, &observed).await,
             FormationStep::Start(start) => return self.start_member(start, &observed).await,
+            FormationStep::ListMembers => bail!("the list of members was asked for twice"),
+            FormationStep::Change(change) => return self.change_members(&change, &observed).await,
             FormationStep::Wait(why) => return Ok(self.report_wait(&why)),
             FormationStep::Ask(why) => bail!(why),
             FormationStep::Refuse(why) => {
-                self.set_settled(false);
-                let settings = self.settings.clone();
-                let withdraw = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-                    manifest::withdraw_manifest(host, &settings, disk)
-                };
-                observed.disk.run_on_disk(withdraw).await?;
+                self.withdraw_member(&observed.disk).await?;
                 bail!(why);
             }
         }
         Ok(StepOutcome::Stepped)
+    }
+
+    /// Writes the manifest if there is none, and shows it to kubelet.
+    async fn show_manifest(
+        &self,
+        start: EtcdStart,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<()> {
+        let settings = self.settings.clone();
+        let put = move |host: &Host, disk: &EtcdDisk<'_>, attached: &AttachedVolume| {
+            manifest::put_manifest(host, &settings, disk, &attached.member, &start)
+        };
+        observed.disk.run_on_disk(put).await
+    }
+
+    /// Starts a member that has no log, under the id that it was given. What an earlier start left behind is moved aside.
+    async fn join_cluster(
+        &self,
+        marker: Marker,
+        start: EtcdStart,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
+        if self.set_aside(marker, observed).await? == StepOutcome::Waits {
+            return Ok(StepOutcome::Waits);
+        }
+        self.show_manifest(start, observed).await?;
+        Ok(self.report_wait("the new member starts, and asks the others for their data"))
+    }
+
+    /// Moves the old data aside and marks the volume for a new member, once kubelet has stopped the old one.
+    async fn set_aside(
+        &self,
+        marker: Marker,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
+        self.withdraw_member(&observed.disk).await?;
+        if self.running.is_answering().await {
+            return Ok(self.report_wait("waiting until kubelet has stopped the old member"));
+        }
+        let expected = match &observed.content {
+            VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) => log.clone(),
+            _ => EtcdLog::Missing,
+        };
+        let move_data = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+            if disk.read_log(host)? != expected {
+                bail!("etcd's log changed meanwhile");
+            }
+            let aside = disk.set_data_aside(host)?;
+            disk.write_marker(host, &marker)?;
+            disk.make_data_folder(host)?;
+            Ok(aside)
+        };
+        if let Some(aside) = observed.disk.run_on_disk(move_data).await? {
+            let detail = format!("kept the member's old data in {aside}; a new member begins");
+            self.role_log.report_status(Status::Started, &detail);
+        }
+        Ok(StepOutcome::Stepped)
+    }
+
+    /// Changes the list of members. A refusal of etcd is waited out: it checks that a quorum remains and that a learner has caught up.
+    async fn change_members(
+        &self,
+        change: &MemberChange,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
+        if let MemberChange::Promote { .. } = change {
+            self.show_manifest(EtcdStart::Existing, observed).await?;
+        }
+        let (read, own) = (observed.read, &observed.own);
+        let changed =
+            replacement::change_members(&self.quorum, &self.formation, read, own, change).await;
+        let what = replacement::describe_change(own, change);
+        Ok(match changed {
+            Ok(()) => {
+                self.role_log.report_status(Status::Started, &what);
+                StepOutcome::Stepped
+            }
+            Err(error) => self.report_wait(&format!("{what}: not yet: {error:#}")),
+        })
     }
 
     /// Lets kubelet start the member, and records the cluster as formed once all members have come up.
@@ -326,11 +452,7 @@ impl<E: Ec2, R: RunningEtcd> EtcdMember<E, R> {
         start: EtcdStart,
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
-        let settings = self.settings.clone();
-        let put = move |host: &Host, disk: &EtcdDisk<'_>, attached: &AttachedVolume| {
-            manifest::put_manifest(host, &settings, disk, &attached.member, &start)
-        };
-        observed.disk.run_on_disk(put).await?;
+        self.show_manifest(start, observed).await?;
         self.with_running_disk(|disk| *disk = Some(observed.disk.clone()));
         if let Some(why) = self.running.find_problem().await {
             return Ok(self.report_wait(&format!("etcd is not healthy yet: {why}")));

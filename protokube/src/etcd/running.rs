@@ -21,6 +21,9 @@ pub trait RunningEtcd: Send + Sync + 'static {
     /// `None` if etcd knows a leader and answers reads, whatever alarms it has; otherwise the reason why not.
     fn find_problem(&self) -> impl Future<Output = Option<String>> + Send;
 
+    /// True if a local etcd runs, whether or not it is healthy.
+    fn is_answering(&self) -> impl Future<Output = bool> + Send;
+
     /// The active alarm, which stops writes: `NOSPACE` or `CORRUPT`.
     fn find_alarm(&self) -> impl Future<Output = Option<String>> + Send;
 
@@ -70,6 +73,11 @@ impl RunningEtcd for EtcdHttp {
         self.probe
             .find_problem(&format!("{}{ETCD_SERVES}", self.health))
             .await
+    }
+
+    async fn is_answering(&self) -> bool {
+        let url = format!("{}{ETCD_ALARMS}", self.health);
+        self.probe.fetch_url(&url).await.is_ok()
     }
 
     async fn find_alarm(&self) -> Option<String> {

@@ -6,6 +6,7 @@ use node::components::{EtcdMemberNames, EtcdStart};
 use node::config::{EtcdCluster, NodeConfig, etcd_members, etcd_pod};
 use node::manifests::{Pod, manifest_path};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Settings of a member.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct MemberSettings {
     /// Availability zone of this instance.
     pub zone: String,
     pub pace: PollPace,
+    /// Time after which EC2 is asked again whether a volume exists, before a member is replaced because it does not.
+    pub confirm_after: Duration,
     /// Creates a new random token.
     pub token: fn() -> anyhow::Result<String>,
 }

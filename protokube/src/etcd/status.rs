@@ -86,6 +86,10 @@ impl StatusReporter {
             format: MEMBER_STATUS_FORMAT,
             etcd: self.settings.etcd.name.clone(),
             instance: self.settings.instance.clone(),
+            member: match &self.settings.own_members()[..] {
+                [only] => Some(only.clone()),
+                _ => None,
+            },
             release: env!("CARGO_PKG_VERSION").to_owned(),
             written: now.format(&Rfc3339).unwrap_or_default(),
             free_bytes: self.free_bytes(volume.as_deref()).await,
@@ -129,33 +133,71 @@ impl StatusReporter {
         let bytes = serde_json::to_vec_pretty(status)?;
         let put = self.store.put(&key, bytes, Expect::Any).await;
         put.with_context(|| format!("could not write {key}"))?;
-        if let Some(running) = status.running.as_ref().filter(|_| !*others_removed) {
-            self.remove_predecessors(&key, running).await?;
+        if status.running.is_some() && !*others_removed {
+            self.remove_predecessors(&key, status).await?;
             *others_removed = true;
         }
         Ok(())
     }
 
-    /// Deletes what instances wrote that had this member before.
-    async fn remove_predecessors(&self, own: &str, running: &RunningMember) -> anyhow::Result<()> {
+    /// Deletes what instances wrote that had this member, its volume or its name before.
+    async fn remove_predecessors(&self, own_key: &str, own: &MemberStatus) -> anyhow::Result<()> {
         let prefix = member_status_prefix(&self.settings.etcd.name);
         let entries = self.store.list(&prefix, None).await;
         let entries = entries.with_context(|| format!("could not list {prefix}"))?;
         for key in entries.into_iter().map(|entry| entry.key) {
-            if key == own {
+            if key == own_key {
                 continue;
             }
             let found = self.store.get_first(&key, MEMBER_STATUS_LIMIT + 1).await;
             let found = found.with_context(|| format!("could not read {key}"))?;
             let other = found.and_then(|bytes| read_member_status(&key, &bytes).ok());
-            let is_own = other
-                .and_then(|other| other.running)
-                .is_some_and(|other| !other.id.is_empty() && other.id == running.id);
-            if is_own {
+            if other.is_some_and(|other| is_predecessor(&other, own)) {
                 let deleted = self.store.delete(&key, Expect::Any).await;
                 deleted.with_context(|| format!("could not delete {key}"))?;
             }
         }
         Ok(())
+    }
+}
+
+/// True if the other instance had the member that runs here.
+fn is_predecessor(other: &MemberStatus, own: &MemberStatus) -> bool {
+    let id = |of: &MemberStatus| {
+        let id = of.running.as_ref().map(|running| running.id.clone());
+        id.filter(|id| !id.is_empty())
+    };
+    let same = |other: Option<String>, own: Option<String>| other.is_some() && other == own;
+    same(id(other), id(own))
+        || same(other.volume.clone(), own.volume.clone())
+        || same(other.member.clone(), own.member.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_predecessor_had_the_id_or_the_volume_or_the_name() {
+        let status = |id: Option<&str>, volume: Option<&str>, member: Option<&str>| MemberStatus {
+            running: id.map(|id| RunningMember {
+                id: id.to_owned(),
+                ..RunningMember::default()
+            }),
+            volume: volume.map(str::to_owned),
+            member: member.map(str::to_owned),
+            ..MemberStatus::default()
+        };
+        let own = status(Some("1"), Some("vol-1"), Some("a"));
+        for (other, is) in [
+            (status(Some("1"), None, None), true),
+            (status(None, Some("vol-1"), None), true),
+            (status(None, Some("vol-0"), Some("a")), true),
+            (status(Some("2"), Some("vol-2"), Some("b")), false),
+            (status(None, None, None), false),
+            (status(Some(""), None, None), false),
+        ] {
+            assert_eq!(is_predecessor(&other, &own), is, "{other:?}");
+        }
     }
 }

@@ -60,10 +60,11 @@ impl<E: Ec2> MemberNames<'_, E> {
     pub async fn keep_names(&self) -> anyhow::Result<()> {
         let role_log = RoleLog::for_role("names");
         let mut timer = PollTimer::new(self.pace, self.instance);
-        let all = member_names(self.config);
         let mut before = None;
         loop {
-            let found = self.find_addresses().await?;
+            let records = self.read_records().await?;
+            let all = member_names(self.config, &records);
+            let found = self.find_addresses(&records).await?;
             let names = merge_addresses(&all, &self.last_known()?, found.clone());
             if self.write_names(&names)? {
                 let pair = |(name, address): (&String, &IpAddr)| format!("{name} {address}");
@@ -80,13 +81,20 @@ impl<E: Ec2> MemberNames<'_, E> {
         }
     }
 
-    /// The current addresses of the members that have an instance, by name.
-    async fn find_addresses(&self) -> anyhow::Result<BTreeMap<String, IpAddr>> {
+    async fn read_records(&self) -> anyhow::Result<RecordsByEtcd> {
         let mut records = RecordsByEtcd::new();
         for (etcd, formation) in &self.formations {
             let read = formation.read_record().await?;
             records.extend(read.record.map(|record| (etcd.clone(), record)));
         }
+        Ok(records)
+    }
+
+    /// The current addresses of the members that have an instance, by name.
+    async fn find_addresses(
+        &self,
+        records: &RecordsByEtcd,
+    ) -> anyhow::Result<BTreeMap<String, IpAddr>> {
         let volumes = etcd_volumes(self.ec2, &self.config.cluster).await?;
         let holders = volumes
             .iter()
@@ -99,12 +107,7 @@ impl<E: Ec2> MemberNames<'_, E> {
         } else {
             self.ec2.describe_instances(&filters).await?
         };
-        Ok(member_addresses(
-            self.config,
-            &records,
-            &volumes,
-            &instances,
-        ))
+        Ok(member_addresses(self.config, records, &volumes, &instances))
     }
 
     /// The last known addresses, from `/etc/hosts` and its copy.
@@ -144,15 +147,10 @@ fn member_addresses(
     instances: &[Instance],
 ) -> BTreeMap<String, IpAddr> {
     let mut found = BTreeMap::new();
-    for etcd in config
-        .control_plane
-        .iter()
-        .flat_map(|control_plane| &control_plane.etcd)
-    {
-        let names = EtcdMemberNames::from_config(etcd, &config.cluster);
-        let seen = seen_volumes(volumes, &etcd.name);
+    for (etcd, names) in all_names(config, records) {
+        let seen = seen_volumes(volumes, &etcd);
         for member in &names.members {
-            let volume = named_volume(member, &seen, records.get(&etcd.name));
+            let volume = named_volume(member, &seen, records.get(&etcd));
             let holder = volume.and_then(|volume| volume.holder.as_ref());
             let holder = holder.map(|holder| holder.instance.as_str());
             let instance = instances.iter().find(|one| Some(one.id.as_str()) == holder);
@@ -165,17 +163,30 @@ fn member_addresses(
     found
 }
 
-fn member_names(config: &NodeConfig) -> BTreeSet<String> {
-    let all = config
-        .control_plane
-        .iter()
-        .flat_map(|control_plane| &control_plane.etcd);
-    all.flat_map(|etcd| {
-        let names = EtcdMemberNames::from_config(etcd, &config.cluster);
+fn member_names(config: &NodeConfig, records: &RecordsByEtcd) -> BTreeSet<String> {
+    let all = all_names(config, records);
+    all.flat_map(|(_, names)| {
         let hosts = names.members.iter().map(|member| names.member_host(member));
         hosts.collect::<Vec<_>>()
     })
     .collect()
+}
+
+/// The names of every etcd cluster's members. One that was added later is in the record before it is in the NodeConfig of every
+/// control plane.
+fn all_names(
+    config: &NodeConfig,
+    records: &RecordsByEtcd,
+) -> impl Iterator<Item = (String, EtcdMemberNames)> {
+    let control_plane = config.control_plane.iter();
+    control_plane.flat_map(|own| &own.etcd).map(|etcd| {
+        let recorded = records.get(&etcd.name).into_iter();
+        let recorded = recorded.flat_map(|record| record.members.keys());
+        let configured = etcd.members.iter().map(|member| &member.name);
+        let members: BTreeSet<&String> = configured.chain(recorded).collect();
+        let names = EtcdMemberNames::new(&etcd.name, members, &config.cluster);
+        (etcd.name.clone(), names)
+    })
 }
 
 /// Merges found and known addresses. A member without an instance keeps its last address until it has another.

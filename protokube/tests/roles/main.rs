@@ -9,6 +9,7 @@ mod etcd;
 mod kernel;
 mod manifests;
 mod names;
+mod replacement;
 #[path = "../support/store.rs"]
 mod store;
 mod test_host;

@@ -7,10 +7,10 @@ use aws_client::store::Store;
 use engine::{Class, Failure};
 use host::{Host, LocalSystem, MountEntry, Output, System};
 use node::config::{EtcdMember, NodeConfig, Role};
-use node::etcd::{LogIdentity, log_identity};
+use node::etcd::{LiveCluster, LiveMember, LogIdentity, MemberChange, log_identity};
 use node::manifests::{Pod, manifest_path};
 use protokube::ec2::{Ec2, Filter};
-use protokube::etcd::{EtcdMembers, RunningEtcd};
+use protokube::etcd::{EtcdMembers, EtcdQuorum, RunningEtcd};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -58,6 +58,13 @@ pub fn config_of_three_in_a_group() -> NodeConfig {
 pub struct ChangeFuse {
     pub done: usize,
     pub dies_at: Option<usize>,
+}
+
+impl ChangeFuse {
+    /// True once the process has died.
+    pub fn has_died(&self) -> bool {
+        self.dies_at.is_some_and(|at| self.done >= at)
+    }
 }
 
 pub type SharedFuse = Arc<Mutex<ChangeFuse>>;
@@ -484,6 +491,10 @@ pub struct FakeKubelet {
     known: Option<LogIdentity>,
     /// True if the peers answer.
     pub peers: bool,
+    /// The list of members that the peers agree on; empty until somebody asks.
+    live: Vec<LiveMember>,
+    /// Number of members that were added.
+    added: usize,
     /// True if etcd cannot write its log.
     pub full: bool,
 }
@@ -520,8 +531,8 @@ impl FakeKubelet {
             return Ok(());
         }
         self.running = None;
-        // kubelet ends the known pod first, and none before it can reach the API server, which needs etcd.
-        if self.read.as_ref() != Some(&manifest) {
+        // kubelet ends the known pod first, and none before it can reach an API server, which needs etcd.
+        if self.read.as_ref() != Some(&manifest) && !self.peers {
             bail!("kubelet waits for the end of the pod that it read first");
         }
         self.start_etcd(manifest)
@@ -562,6 +573,23 @@ impl FakeKubelet {
         let all = variable("ETCD_INITIAL_CLUSTER");
         let own = format!("{}=", variable("ETCD_NAME"));
         let others = all.split(',').filter(|one| !one.starts_with(&own)).count();
+        let urls = |member: &str| {
+            let own = all.split(',').filter_map(|one| one.split_once('='));
+            let own = own.filter(|(name, _)| *name == member);
+            own.map(|(_, url)| url.to_owned()).collect::<Vec<_>>()
+        };
+        // etcd requires the manifest to name what the peers have in their list.
+        let listed = self.live.iter().find(|one| {
+            let known = self.known.as_ref();
+            known.is_some_and(|known| known.member_id == one.id)
+        });
+        if let Some(listed) = listed
+            && others > 0
+            && variable("ETCD_INITIAL_CLUSTER_STATE") == "existing"
+            && listed.peer_urls != urls(&variable("ETCD_NAME"))
+        {
+            bail!("unmatched member while checking PeerURLs");
+        }
         let known_identity = self.known.clone().filter(|_| others > 0 && self.peers);
         let identity = match (
             variable("ETCD_INITIAL_CLUSTER_STATE").as_str(),
@@ -584,6 +612,83 @@ impl FakeKubelet {
         Ok(())
     }
 
+    /// The list of members, of which the peers are b and c.
+    fn list_live(&mut self) -> anyhow::Result<LiveCluster> {
+        if !self.peers {
+            bail!("nobody answers");
+        }
+        let member = |member: &str, id: &str| LiveMember {
+            id: id.to_owned(),
+            name: format!("etcd-{member}"),
+            peer_urls: vec![peer_url(member)],
+            learner: false,
+        };
+        if self.live.is_empty() {
+            let own = self.known.as_ref().context("a has not run")?;
+            self.live = vec![
+                member("a", &own.member_id),
+                member("b", "b"),
+                member("c", "c"),
+            ];
+        }
+        if let Some(own) = self.known.as_ref().filter(|_| self.running.is_some()) {
+            let mut live = self.live.iter_mut();
+            if let Some(own) = live.find(|one| one.id == own.member_id) {
+                own.name = "etcd-a".to_owned();
+            }
+        }
+        Ok(LiveCluster {
+            cluster_id: founder_identity("token").cluster_id,
+            members: self.live.clone(),
+        })
+    }
+
+    /// Changes the list of members as etcd does.
+    fn change_live(&mut self, change: &MemberChange) -> anyhow::Result<Option<String>> {
+        self.list_live()?;
+        match change {
+            MemberChange::Remove { id } => {
+                self.live.retain(|one| one.id != *id);
+                self.known = None;
+            }
+            MemberChange::EndJoin { id, peer_url } => {
+                let mut live = self.live.iter_mut();
+                let own = live.find(|one| one.id == *id).context("no member")?;
+                own.peer_urls = vec![peer_url.clone()];
+            }
+            MemberChange::AddLearner { peer_urls } => {
+                self.added += 1;
+                let id = format!("ad{}", self.added);
+                self.live.push(LiveMember {
+                    id: id.clone(),
+                    name: String::new(),
+                    peer_urls: peer_urls.clone(),
+                    learner: true,
+                });
+                self.known = Some(LogIdentity {
+                    cluster_id: founder_identity("token").cluster_id,
+                    member_id: id.clone(),
+                });
+                return Ok(Some(id));
+            }
+            MemberChange::Promote { id } => {
+                self.sync_manifest()?;
+                let mut live = self.live.iter_mut();
+                live.find(|one| one.id == *id).context("no member")?.learner = false;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ids of the member a in the list of members, with whether it votes.
+    pub fn listed(&self) -> Vec<(String, bool)> {
+        let own = self
+            .live
+            .iter()
+            .filter(|one| one.peer_urls.contains(&peer_url("a")));
+        own.map(|one| (one.id.clone(), !one.learner)).collect()
+    }
+
     /// Path of the log on the first disk that has one.
     pub fn cluster_id(&self) -> anyhow::Result<String> {
         for disk in fs::read_dir(self.root.join("disks"))? {
@@ -595,6 +700,13 @@ impl FakeKubelet {
         }
         bail!("no data")
     }
+}
+
+fn peer_url(member: &str) -> String {
+    format!(
+        "https://etcd-{member}.internal.{}:2380",
+        node_config().cluster
+    )
 }
 
 /// Cluster and member id of a founder with this token.
@@ -669,6 +781,12 @@ impl RunningEtcd for FakeEtcd {
         synced.err().map(|error| error.to_string())
     }
 
+    async fn is_answering(&self) -> bool {
+        let mut kubelet = self.kubelet.lock().unwrap();
+        let _ = kubelet.sync_manifest();
+        kubelet.running.is_some()
+    }
+
     async fn find_alarm(&self) -> Option<String> {
         None
     }
@@ -682,5 +800,32 @@ impl RunningEtcd for FakeEtcd {
                 .map(|one| format!("{}-{one}", kubelet.pod_prefix()))
                 .into(),
         })
+    }
+}
+
+/// The peers of the etcd that the fake kubelet runs.
+pub struct FakeQuorum {
+    pub kubelet: Arc<Mutex<FakeKubelet>>,
+    pub fuse: SharedFuse,
+}
+
+impl EtcdQuorum for FakeQuorum {
+    async fn list_live_members(&self, _: &[String]) -> anyhow::Result<LiveCluster> {
+        let mut kubelet = self.kubelet.lock().unwrap();
+        // kubelet works while protokube waits.
+        let _ = kubelet.sync_manifest();
+        kubelet.list_live()
+    }
+
+    async fn change_members(
+        &self,
+        _: &[String],
+        change: &MemberChange,
+    ) -> anyhow::Result<Option<String>> {
+        pass_fuse(&self.fuse).map_err(anyhow::Error::msg)?;
+        let changed = self.kubelet.lock().unwrap().change_live(change)?;
+        // It may also die before it gets the answer.
+        pass_fuse(&self.fuse).map_err(anyhow::Error::msg)?;
+        Ok(changed)
     }
 }

@@ -1,11 +1,12 @@
 //! Refuses changes of etcd members, and etcd versions that cannot follow the running one.
 
 use super::etcd_versions;
-use crate::commands::observe::ObservedCluster;
+use crate::commands::observe::{ObservedCluster, aws_error};
 use crate::commands::session::Session;
 use crate::commands::spec_objects::SpecObjects;
 use crate::error::{CommandError, ErrorKind};
 use crate::state::store_error;
+use aws_cloud::is_volume_deleted;
 use cloud::Cloud;
 use engine::Snapshot;
 use node::etcd::{FormationRecord, record_key};
@@ -23,8 +24,14 @@ pub async fn check_etcd_members(
     let mut existing = Vec::new();
     for (index, etcd) in spec.iter().enumerate() {
         if let Some(record) = read_formation_record(&etcd.name, observed, session).await? {
-            let formed =
-                FormedMembers::from_record(&record, &observed.target.cluster, &etcd.name, snapshot);
+            let cluster = &observed.target.cluster;
+            let mut formed = FormedMembers::from_record(&record, cluster, &etcd.name, snapshot);
+            for volume in formed.missing_volumes() {
+                let deleted = is_volume_deleted(&observed.clients, &volume).await;
+                if deleted.map_err(aws_error)? {
+                    formed.mark_deleted(&volume);
+                }
+            }
             problems.extend(check_members(index, etcd, &formed));
             existing.push((index, etcd));
         }

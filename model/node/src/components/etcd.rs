@@ -26,7 +26,7 @@ pub struct EtcdMemberNames {
     pub domain: String,
 }
 
-/// Whether a member founds its cluster or belongs to an existing one.
+/// Whether a member founds its cluster, joins it or belongs to it.
 ///
 /// A member of an existing cluster gets an `ETCD_INITIAL_CLUSTER` that names itself only. etcd reads this variable only if it has
 /// no log of its own (`embed.StartEtcd`, `isMemberInitialized`). If it named the other members, etcd would ask them for its old
@@ -40,7 +40,13 @@ pub enum EtcdStart {
         /// `initial-cluster-token`.
         token: String,
     },
-    /// The cluster was formed before.
+    /// The member joins an existing cluster under the id that the others gave it, and has to ask them for it. They answer only until
+    /// it has a log, see [`crate::etcd::MemberChange::EndJoin`].
+    Join {
+        /// `ETCD_INITIAL_CLUSTER`: the members in the live list.
+        initial_cluster: String,
+    },
+    /// The member has run before.
     Existing,
 }
 
@@ -130,16 +136,18 @@ fn member_identity(
     let host = names.member_host(member);
     let EtcdPorts { client, peer, .. } = ports;
     let pki = format!("{KUBERNETES}/{}", names.prefix);
-    let initial_members = names.members.iter();
-    let initial_members =
-        initial_members.filter(|other| matches!(start, EtcdStart::New { .. }) || *other == member);
-    let initial_members = initial_members.map(|member| {
-        format!(
-            "{}=https://{}:{peer}",
-            names.member_name(member),
-            names.member_host(member)
-        )
-    });
+    let entry = |member: &str| {
+        let name = names.member_name(member);
+        format!("{name}=https://{}:{peer}", names.member_host(member))
+    };
+    let initial_cluster = match start {
+        EtcdStart::New { .. } => {
+            let all = names.members.iter().map(|member| entry(member));
+            all.collect::<Vec<_>>().join(",")
+        }
+        EtcdStart::Join { initial_cluster } => initial_cluster.clone(),
+        EtcdStart::Existing => entry(member),
+    };
     let mut environment = BTreeMap::from(
         [
             ("NAME", names.member_name(member)),
@@ -151,10 +159,7 @@ fn member_identity(
                 "INITIAL_ADVERTISE_PEER_URLS",
                 format!("https://{host}:{peer}"),
             ),
-            (
-                "INITIAL_CLUSTER",
-                initial_members.collect::<Vec<_>>().join(","),
-            ),
+            ("INITIAL_CLUSTER", initial_cluster),
             ("CLIENT_CERT_AUTH", "true".to_owned()),
             ("TRUSTED_CA_FILE", format!("{pki}/clients-ca.crt")),
             ("CERT_FILE", format!("{pki}/server.crt")),
@@ -171,7 +176,7 @@ fn member_identity(
             environment.insert("ETCD_INITIAL_CLUSTER_TOKEN".into(), token.clone());
             "new"
         }
-        EtcdStart::Existing => "existing",
+        EtcdStart::Join { .. } | EtcdStart::Existing => "existing",
     };
     environment.insert("ETCD_INITIAL_CLUSTER_STATE".into(), state.into());
     environment

@@ -252,6 +252,20 @@ fn volume_of<'a>(
     }
 }
 
+/// The names of all members: of the spec that this instance was launched with, of the record, and of the tags of volumes.
+pub fn all_members(
+    spec: &[String],
+    seen: &[SeenVolume],
+    record: Option<&FormationRecord>,
+) -> Vec<String> {
+    let recorded = record.into_iter().flat_map(|record| record.members.keys());
+    let tagged = seen.iter().filter(|volume| volume.member().is_some());
+    let tagged = tagged.filter_map(|volume| volume.tag.split_once('/'));
+    let tagged = tagged.flat_map(|(_, all)| all.split(',').map(str::to_owned));
+    let all: BTreeSet<String> = spec.iter().chain(recorded).cloned().chain(tagged).collect();
+    all.into_iter().collect()
+}
+
 /// The volume whose instance gets the member's DNS name: the recorded one if there is a record, otherwise the only one with the
 /// member's tag. A copy with the same tags never moves a name.
 pub fn named_volume<'a>(
@@ -377,6 +391,7 @@ mod tests {
             format: FORMAT,
             state: FormationState::forming("t"),
             members: [("a".to_owned(), RecordedMember::on_volume("vol-2", false))].into(),
+            replacing: None,
             unknown: UnknownFields::new(),
         };
         assert_eq!(choice_text(&["a"], &both, Some(&record)), "attach vol-2 a");
@@ -438,6 +453,7 @@ mod tests {
                 format: FORMAT,
                 state: FormationState::forming("t"),
                 members: [("a".to_owned(), RecordedMember::on_volume("vol-a", false))].into(),
+                replacing: None,
                 unknown: UnknownFields::new(),
             };
             let own: Vec<&SeenVolume> = seen.iter().filter(|one| one.is_with("i-1")).collect();
@@ -484,6 +500,7 @@ mod tests {
                 format: FORMAT,
                 state: FormationState::formed("c", "t"),
                 members: [("a".to_owned(), RecordedMember::on_volume("vol-a", true))].into(),
+                replacing: None,
                 unknown: UnknownFields::new(),
             };
             let gone: BTreeSet<String> = said_gone.then(|| "vol-a".to_owned()).into_iter().collect();

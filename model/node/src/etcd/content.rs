@@ -29,9 +29,22 @@ pub struct Marker {
     /// etcd's id of the member, hex; set once its log was seen. From then on no other log is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member_id: Option<String>,
+    /// Set if the member joins a cluster that exists, so that it never founds one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins: Option<JoiningMember>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
+}
+
+/// How a member was started to join its cluster; empty before its first start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct JoiningMember {
+    /// Id that it was given, hex. It begins one log under this id.
+    pub member_id: String,
+    /// `ETCD_INITIAL_CLUSTER`.
+    pub initial_cluster: String,
 }
 
 impl Marker {

@@ -6,11 +6,12 @@
 
 use super::SeenVolume;
 use super::choose::volumes_of_members;
-use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
+use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeContent};
 use super::formed::{Formed, check_copy, decide_formed, with_own_member};
 use super::record::{
     FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, record_key,
 };
+use super::replace::{LiveCluster, MemberChange, begin_replacement};
 use super::volume_owner::{check_log, check_owner, describe_content};
 use crate::components::EtcdStart;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,8 +23,10 @@ pub struct OwnMember<'a> {
     pub cluster: &'a str,
     /// Name of the etcd cluster: `main`, `events`.
     pub etcd: &'a str,
-    /// Names of all members in the spec.
+    /// Names of all members: those of the spec, of the record and of the tags of volumes, since this instance's spec may be older.
     pub members: &'a [String],
+    /// Version of etcd on this instance: `3.6.12`.
+    pub version: &'a str,
     /// Name of this member.
     pub member: &'a str,
     /// Id of this member's volume, `vol-...`.
@@ -32,6 +35,12 @@ pub struct OwnMember<'a> {
     pub seen: &'a [SeenVolume],
     /// Volumes for which EC2 answered, asked by id, that they do not exist. A volume that is only missing in a list does not count.
     pub gone: &'a BTreeSet<String>,
+    /// Those of them for which EC2 has answered so twice, a minute apart.
+    pub gone_twice: &'a BTreeSet<String>,
+    /// The live list of members, or why it could not be had; `None` until [`FormationStep::ListMembers`] asks for it.
+    pub live: Option<Result<&'a LiveCluster, &'a str>>,
+    /// True if kubelet sees the manifest on this volume.
+    pub shown: bool,
     /// A fresh random token for a new record.
     pub token: &'a str,
     /// If there is no record: the key of an object in the state store which shows that the etcd cluster existed before.
@@ -51,8 +60,20 @@ pub enum FormationStep {
         /// True if the data folder must be created.
         new: bool,
     },
+    /// Move the lost data aside on its volume, and prepare the volume for a new member with this marker.
+    SetAside { marker: Marker },
+    /// Write this marker, and let kubelet start the member with an empty data folder, to join its cluster for the first time.
+    Join {
+        marker: Marker,
+        /// What the marker says of it.
+        joins: JoiningMember,
+    },
     /// Let kubelet start the member.
     Start(EtcdStart),
+    /// Ask the other members for the live list, which needs a quorum, and decide again.
+    ListMembers,
+    /// Change the list of members. The id of an added one goes into the record at once. One that shall vote has to run.
+    Change(MemberChange),
     /// Wait for other members or volumes; the text is the reason.
     Wait(String),
     /// Do not run the data on the volume and hide its manifest from kubelet. An operator must act; the text says why and how.
@@ -78,10 +99,7 @@ pub fn decide_step(
         return decide_without_record(own, content);
     };
     let Some(recorded) = record.members.get(own.member) else {
-        return FormationStep::Ask(format!(
-            "etcd {} was formed without member {}, and this release cannot add members: remove member {} from the spec",
-            own.etcd, own.member, own.member
-        ));
+        return decide_unrecorded(own, record, content);
     };
     match &record.state {
         FormationState::Forming { token, .. } => {
@@ -98,6 +116,33 @@ pub fn decide_step(
             };
             decide_formed(own, &formed, content)
         }
+    }
+}
+
+/// A member that the spec has and the record has not. It joins on a blank volume.
+fn decide_unrecorded(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    content: &VolumeContent,
+) -> FormationStep {
+    match (&record.state, content) {
+        (FormationState::Formed { cluster_id, .. }, VolumeContent::Blank) => {
+            begin_replacement(own, record, cluster_id, content)
+        }
+        (FormationState::Forming { .. }, VolumeContent::Blank) => FormationStep::Wait(format!(
+            "etcd {} is being formed without member {}, which joins afterwards",
+            own.etcd, own.member
+        )),
+        (_, content) => FormationStep::Ask(format!(
+            "etcd {} is recorded without member {}, and {} {}: nothing on it is changed. A member is added on a blank volume; to add \
+             this one anew, wipe {} with wipefs and blkdiscard; otherwise remove member {} from the spec",
+            own.etcd,
+            own.member,
+            own.volume,
+            describe_content(content),
+            own.volume,
+            own.member
+        )),
     }
 }
 
@@ -147,6 +192,7 @@ fn found_cluster(own: &OwnMember<'_>) -> FormationStep {
         format: FORMAT,
         state: FormationState::forming(own.token),
         members: volumes.into_iter().map(recorded).collect(),
+        replacing: None,
         unknown: UnknownFields::new(),
     };
     let names_own = record.members.get(own.member);
@@ -205,6 +251,7 @@ fn adopt_cluster(
         format: FORMAT,
         state: FormationState::formed(cluster_id, &marker.token),
         members: volumes.into_iter().map(recorded).collect(),
+        replacing: None,
         unknown: UnknownFields::new(),
     }))
 }
@@ -232,6 +279,7 @@ fn decide_forming(
         token: token.to_owned(),
         cluster_id: None,
         member_id: None,
+        joins: None,
         unknown: UnknownFields::new(),
     };
     match content {
@@ -303,6 +351,14 @@ fn start_new(
     marker: &Marker,
     log: &EtcdLog,
 ) -> Result<FormationStep, String> {
+    if marker.joins.is_some() {
+        return Err(format!(
+            "{} was prepared for a member that joins etcd {}, which exists, but the record says that it is being formed: restore {}",
+            own.volume,
+            own.etcd,
+            record_key(own.etcd)
+        ));
+    }
     if *log != EtcdLog::Missing || marker.has_run() {
         let identity = check_log(own, marker, log)?;
         if marker.member_id.is_none() {

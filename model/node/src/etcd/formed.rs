@@ -3,6 +3,7 @@
 use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
 use super::record::{FormationRecord, FormationState, RecordedMember};
+use super::replace::{begin_replacement, decide_replacing, has_lost_data};
 use super::volume_owner::{check_log, check_owner, describe_content, recovery_hint};
 use crate::components::EtcdStart;
 
@@ -41,6 +42,14 @@ pub(super) fn decide_formed(
     formed: &Formed<'_>,
     content: &VolumeContent,
 ) -> FormationStep {
+    let record = formed.record;
+    let replacing = record.replacing.as_ref();
+    if replacing.is_some_and(|of| of.member == own.member) {
+        return decide_replacing(own, formed, content);
+    }
+    if record.data_members() > 1 && has_lost_data(own, formed.recorded, content) {
+        return begin_replacement(own, record, formed.cluster_id, content);
+    }
     try_decide_formed(own, formed, content).unwrap_or_else(FormationStep::Refuse)
 }
 
@@ -86,7 +95,7 @@ fn try_decide_formed(
         return record_copy(own, record, recorded);
     }
     // With one member the record has moved to the copy already, and the marker follows.
-    if marker.volume != own.volume && record.members.len() > 1 {
+    if marker.volume != own.volume && record.data_members() > 1 {
         return Err(copy_refusal(own, &marker.volume));
     }
     if marker.cluster_id.is_none() || marker.member_id.as_ref() != id || marker.volume != own.volume
@@ -147,7 +156,7 @@ fn record_copy(
     record: &FormationRecord,
     recorded: &RecordedMember,
 ) -> Result<FormationStep, String> {
-    check_copy(own, &recorded.volume, record.members.len())?;
+    check_copy(own, &recorded.volume, record.data_members())?;
     Ok(FormationStep::Record(with_own_member(
         own,
         record,

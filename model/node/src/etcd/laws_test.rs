@@ -49,6 +49,7 @@ fn marker_of_a(
         token: token.into(),
         cluster_id: cluster_id.map(str::to_owned),
         member_id: member_id.map(str::to_owned),
+        joins: None,
         unknown: UnknownFields::new(),
     }
 }
@@ -73,6 +74,7 @@ fn record_of(state: FormationState, count: usize, blank: bool) -> FormationRecor
         format: FORMAT,
         state,
         members: member_names(count).into_iter().map(one).collect(),
+        replacing: None,
         unknown: UnknownFields::new(),
     }
 }
@@ -95,7 +97,70 @@ fn all_records(count: usize) -> Vec<Option<FormationRecord>> {
             partly.members.get_mut("a").unwrap().blank = !blank;
             let mut known = whole.clone();
             known.members.get_mut("a").unwrap().member_id = Some("m1".into());
+            if whole.is_formed() {
+                for of in [&whole, &known, &other_volume] {
+                    all.extend(["a", "b"].map(|member| Some(replacing(member, of))));
+                }
+            }
             all.extend([whole, other_volume, without, partly, known].map(Some));
+        }
+    }
+    all
+}
+
+/// The record while a member is being replaced.
+fn replacing(member: &str, record: &FormationRecord) -> FormationRecord {
+    FormationRecord {
+        replacing: Some(Replacing {
+            member: member.into(),
+            lost: None,
+            unknown: UnknownFields::new(),
+        }),
+        ..record.clone()
+    }
+}
+
+fn is_replacing_a(record: &FormationRecord) -> bool {
+    record.replacing.as_ref().is_some_and(|of| of.member == "a")
+}
+
+fn live_member(member: &str, id: &str, started: bool, learner: bool) -> LiveMember {
+    LiveMember {
+        id: id.into(),
+        name: if started {
+            format!("etcd-{member}")
+        } else {
+            String::new()
+        },
+        peer_urls: vec![format!("https://etcd-{member}.internal.x.example.com:2380")],
+        learner,
+    }
+}
+
+/// Answers of the other members in all their variants, and none.
+fn all_lives() -> Vec<Option<Result<LiveCluster, String>>> {
+    let others = || {
+        vec![
+            live_member("b", "mb", true, false),
+            live_member("c", "mc", true, false),
+        ]
+    };
+    let cluster = |id: &str, members| {
+        Some(Ok(LiveCluster {
+            cluster_id: id.into(),
+            members,
+        }))
+    };
+    let mut all = vec![
+        None,
+        Some(Err("nobody answers".into())),
+        cluster("c1", others()),
+        cluster("c2", others()),
+    ];
+    for id in ["m1", "m2"] {
+        for (started, learner) in [(false, true), (true, true), (true, false)] {
+            let own = live_member("a", id, started, learner);
+            all.push(cluster("c1", [others(), vec![own]].concat()));
         }
     }
     all
@@ -141,10 +206,14 @@ fn own_member<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> OwnMember<'a>
         cluster: "x.example.com",
         etcd: "main",
         members: all,
+        version: "3.6.12",
         member: "a",
         volume: "vol-a",
         seen: volumes,
         gone: &NONE,
+        gone_twice: &NONE,
+        live: None,
+        shown: false,
         token: "new",
         trace: None,
     }
@@ -165,14 +234,20 @@ fn check_every_gone(
 ) {
     for count in [1, 3] {
         let (all, volumes) = (member_names(count), seen_volumes(count));
-        let own = OwnMember {
-            gone,
-            ..own_member(&all, &volumes)
-        };
-        for record in all_records(count) {
-            for content in all_contents() {
-                let step = decide_step(&own, record.as_ref(), &content);
-                check(count, record.as_ref(), &content, step);
+        for (live, gone_twice) in all_lives().iter().zip([gone, &NONE].into_iter().cycle()) {
+            let own = OwnMember {
+                gone,
+                gone_twice,
+                live: live
+                    .as_ref()
+                    .map(|live| live.as_ref().map_err(String::as_str)),
+                ..own_member(&all, &volumes)
+            };
+            for record in all_records(count) {
+                for content in all_contents() {
+                    let step = decide_step(&own, record.as_ref(), &content);
+                    check(count, record.as_ref(), &content, step);
+                }
             }
         }
     }
@@ -203,8 +278,8 @@ fn a_member_that_has_run_is_never_started_without_its_log_or_from_anothers() {
         let recorded = &record.members["a"];
         match log {
             EtcdLog::Missing => {
-                assert!(matches!(start, EtcdStart::New { .. }));
                 assert_eq!((&marker.member_id, &marker.cluster_id), (&None, &None));
+                assert!(matches!(start, EtcdStart::New { .. }));
             }
             EtcdLog::Unreadable(why) => panic!("started from a log that cannot be read: {why}"),
             EtcdLog::Of(identity) => {
@@ -219,6 +294,33 @@ fn a_member_that_has_run_is_never_started_without_its_log_or_from_anothers() {
         }
     });
     assert!(starts > 0);
+}
+
+#[test]
+fn a_member_joins_under_the_id_that_it_was_given_and_only_once() {
+    let mut joins = 0;
+    check_every(|_, record, content, step| {
+        let FormationStep::Join {
+            marker,
+            joins: joined,
+        } = step
+        else {
+            return;
+        };
+        joins += 1;
+        let record = record.expect("a record");
+        let (before, log) = marker_and_log(content);
+        assert_eq!(*log, EtcdLog::Missing);
+        assert_eq!((&before.member_id, &before.cluster_id), (&None, &None));
+        assert!(is_replacing_a(record));
+        assert_eq!(
+            Some(&joined.member_id),
+            record.members["a"].member_id.as_ref()
+        );
+        assert!(before.joins != marker.joins && marker.joins.as_ref() == Some(&joined));
+        assert_eq!(joined.initial_cluster.split(',').count(), 3);
+    });
+    assert!(joins > 0);
 }
 
 /// Without the record, an instance that reboots resumes only what a full look would continue.
@@ -276,7 +378,7 @@ fn a_file_system_is_made_only_where_nothing_was_and_the_record_says_so() {
         }
         made += 1;
         let record = record.expect("a record");
-        assert!(matches!(record.state, FormationState::Forming { .. }));
+        assert!(!record.is_formed() || is_replacing_a(record));
         assert!(record.members["a"].blank && record.members["a"].volume == "vol-a");
         assert!(matches!(
             content,
@@ -293,9 +395,22 @@ fn a_formed_cluster_stays_the_one_it_is() {
         else {
             return;
         };
+        let replaced = before.is_some_and(is_replacing_a);
+        let waits = before.is_some_and(|record| record.replacing.is_some());
         match step {
+            // A dead member goes first, whoever waits for whom.
+            FormationStep::Change(MemberChange::Remove { .. }) if waits => {}
             FormationStep::Format
-            | FormationStep::Start(EtcdStart::New { .. })
+            | FormationStep::SetAside { .. }
+            | FormationStep::Change(_)
+            | FormationStep::Join { .. }
+            | FormationStep::Mark { new: true, .. }
+                if replaced => {}
+            FormationStep::Format
+            | FormationStep::SetAside { .. }
+            | FormationStep::Change(_)
+            | FormationStep::Join { .. }
+            | FormationStep::Start(EtcdStart::New { .. } | EtcdStart::Join { .. })
             | FormationStep::Mark { new: true, .. } => {
                 panic!("{before:?} {content:?}")
             }
@@ -310,7 +425,10 @@ fn a_formed_cluster_stays_the_one_it_is() {
                 );
                 assert!(matches!(log, EtcdLog::Of(of) if of.cluster_id == *cluster_id));
             }
-            FormationStep::Wait(_) | FormationStep::Refuse(_) | FormationStep::Ask(_) => {}
+            FormationStep::ListMembers
+            | FormationStep::Wait(_)
+            | FormationStep::Refuse(_)
+            | FormationStep::Ask(_) => {}
         }
     });
 }
@@ -390,12 +508,19 @@ fn a_record_names_another_volume_only_where_ec2_says_that_the_first_is_gone() {
             };
             let now = &after.members["a"].volume;
             let first = match before {
-                Some(before) => &before.members["a"].volume,
+                Some(before) => before.members.get("a").map_or(now, |of| &of.volume),
                 None if after.is_formed() => &marker_and_log(content).0.volume,
                 None => now,
             };
             if first != now {
-                assert!(count == 1 && gone.contains(first), "{first}: {content:?}");
+                let is_new = matches!(
+                    content,
+                    VolumeContent::Blank | VolumeContent::FileSystem(FileSystemContent::Nothing)
+                );
+                assert!(
+                    (count == 1 || is_new) && gone.contains(first),
+                    "{first}: {content:?}"
+                );
                 *(if before.is_some() {
                     &mut moved
                 } else {
@@ -416,6 +541,7 @@ fn among_several_nothing_begins_from_a_copy_whatever_the_record_says() {
             && marker.volume != "vol-a"
         {
             copies += 1;
+            // What has begun on another volume is moved only to a blank one.
             let left = matches!(step, FormationStep::Refuse(_) | FormationStep::Ask(_));
             assert!(left, "{record:?} {content:?} {step:?}");
         }
@@ -527,8 +653,14 @@ impl World {
                 self.put_content(member, marked_content(marker, log));
             }
             FormationStep::Start(start) => self.start_member(member, start, half),
-            FormationStep::Refuse(_) => drop(self.running.remove(member)),
+            // The others do not answer here.
+            FormationStep::Refuse(_) | FormationStep::ListMembers => {
+                drop(self.running.remove(member));
+            }
             FormationStep::Ask(why) => panic!("{why}"),
+            FormationStep::SetAside { .. }
+            | FormationStep::Join { .. }
+            | FormationStep::Change(_) => unreachable!(),
             FormationStep::Record(_) | FormationStep::Mark { .. } | FormationStep::Wait(_) => {}
         }
     }

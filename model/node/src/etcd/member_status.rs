@@ -29,6 +29,9 @@ pub struct MemberStatus {
     pub etcd: String,
     /// Instance id, `i-...`.
     pub instance: String,
+    /// Short name of the member, if the instance's group runs only this one: `a`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
     /// Release of protokube.
     pub release: String,
     /// Time of writing by the instance's clock, RFC 3339.

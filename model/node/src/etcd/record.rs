@@ -21,8 +21,11 @@ pub struct FormationRecord {
     pub format: u32,
     /// Progress of the formation.
     pub state: FormationState,
-    /// Members by their short name: `a`.
+    /// Members by their short name: `a`. The one that is being replaced is on its new volume here.
     pub members: BTreeMap<String, RecordedMember>,
+    /// The member that is being replaced or added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacing: Option<Replacing>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -68,6 +71,32 @@ pub struct RecordedMember {
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
+}
+
+/// A member that is being replaced or added, under a new id. How far it is follows from the record, the volume and etcd's list of
+/// members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Replacing {
+    /// Short name: `a`.
+    pub member: String,
+    /// The member whose data was lost; `None` if the member is added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostMember>,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// A member whose data was lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LostMember {
+    /// Volume id, `vol-...`.
+    pub volume: String,
+    /// etcd's id of the member, hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member_id: Option<String>,
 }
 
 /// Why a record or a marker could not be parsed.
@@ -131,6 +160,12 @@ impl FormationRecord {
         match &self.state {
             FormationState::Forming { token, .. } | FormationState::Formed { token, .. } => token,
         }
+    }
+
+    /// How many members hold the cluster's data: one that is being added does not yet.
+    pub fn data_members(&self) -> usize {
+        let added = self.replacing.as_ref().is_some_and(|of| of.lost.is_none());
+        self.members.len() - usize::from(added)
     }
 
     /// True if the cluster exists.
@@ -206,6 +241,7 @@ mod tests {
 
     /// A record of a newer release, with an unknown field in every object.
     const RECORD: &str = r#"{"format":1,"later":[1],"members":{"a":{"volume":"vol-1","blank":true,"memberId":"8e9e","later":{}}},
+        "replacing":{"member":"a","lost":{"volume":"vol-0","memberId":"1"},"later":2},
         "state":{"formed":{"clusterId":"cdf8","token":"t","later":"x"}}}"#;
     const MARKER: &str = r#"{"format":1,"cluster":"x","etcd":"main","member":"a","volume":"vol-1","token":"t","later":{"deep":1}}"#;
 

@@ -69,8 +69,9 @@ pub(super) fn recovery_hint(own: &OwnMember<'_>, lost: &str) -> String {
             own.volume, own.etcd
         ),
         all => format!(
-            "{back}. There is no other way, because this release cannot replace members of an etcd cluster; the others serve without it \
-             as long as more than half of all {all} run"
+            "{back}. Or, if its data is lost, wipe {} with wipefs and blkdiscard: a new member then takes its place. The others serve without \
+             it as long as more than half of all {all} run",
+            own.volume
         ),
     }
 }

@@ -1,5 +1,5 @@
-//! Compares the etcd members of a spec with the formation record. kctl cannot rename, add or remove members yet, and a spec
-//! that does so would leave etcd without its quorum.
+//! Compares the etcd members of a spec with the formation record. A member may be added, and one of several whose volume was
+//! deleted gets a new volume. kctl cannot rename or remove members yet: such a spec would leave etcd without its quorum.
 
 use crate::read::Problem;
 use cloud::Cloud;
@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 pub struct FormedMembers {
     /// Key: the member's name.
     members: BTreeMap<String, FormedMember>,
+    /// How many of them hold the cluster's data.
+    with_data: usize,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +25,8 @@ struct FormedMember {
     zone: Option<String>,
     /// No observed volume has this member's volume name, so an update would create an empty one.
     needs_new_volume: bool,
+    /// EC2 says that the volume of the record does not exist.
+    deleted: bool,
 }
 
 impl FormedMembers {
@@ -52,11 +56,27 @@ impl FormedMembers {
                 volume,
                 zone,
                 needs_new_volume: !has_volume(name),
+                deleted: false,
             };
             (name.clone(), member)
         });
         Self {
             members: members.collect(),
+            with_data: record.data_members(),
+        }
+    }
+
+    /// Recorded volumes that the snapshot lacks where an update would create an empty one.
+    pub fn missing_volumes(&self) -> Vec<String> {
+        let lost = self.members.values();
+        let lost = lost.filter(|member| member.needs_new_volume && member.zone.is_none());
+        lost.map(|member| member.volume.clone()).collect()
+    }
+
+    /// EC2 says that this volume does not exist.
+    pub fn mark_deleted(&mut self, volume: &str) {
+        for member in self.members.values_mut() {
+            member.deleted |= member.volume == volume;
         }
     }
 }
@@ -81,20 +101,12 @@ pub fn check_members(index: usize, spec: &EtcdCluster, formed: &FormedMembers) -
     for (position, wanted) in spec.members.iter().enumerate() {
         let at = format!("{at}[{position}]");
         let Some(member) = formed.members.get(&wanted.name) else {
-            let all: Vec<&str> = formed.members.keys().map(String::as_str).collect();
-            let message = format!(
-                "etcd cluster {} was formed without member {}: its members are {}",
-                spec.name,
-                wanted.name,
-                all.join(", ")
-            );
-            problems
-                .push(Problem::error(format!("{at}.name"), message).hint(
-                    "remove it: this release cannot add members to an existing etcd cluster",
-                ));
+            // protokube adds it, one member at a time.
             continue;
         };
-        if member.needs_new_volume {
+        // One of several is replaced by a new member; the data of a lone one exists nowhere else.
+        let is_replaced = member.deleted && formed.with_data > 1;
+        if member.needs_new_volume && !is_replaced {
             let message = format!(
                 "the data of member {} of etcd cluster {} is on {}, which EC2 does not list under the cluster's tags: an empty volume would be \
                  created instead",
@@ -130,7 +142,9 @@ fn recovery_hint(spec: &EtcdCluster, member: &FormedMember) -> String {
         0 | 1 => format!(
             "{back}; if the volume is gone, create one from one of its EBS snapshots, in the same zone and with all of its tags"
         ),
-        _ => format!("{back}: this release cannot replace a member of an etcd cluster"),
+        _ => format!(
+            "{back}; if its data is lost, delete {volume}: the next update creates an empty volume, and a new member takes its place"
+        ),
     }
 }
 
@@ -146,11 +160,13 @@ mod tests {
                 volume: format!("vol-{name}"),
                 zone: Some((*zone).to_owned()),
                 needs_new_volume: false,
+                deleted: false,
             };
             ((*name).to_owned(), member)
         };
         FormedMembers {
             members: members.iter().map(member).collect(),
+            with_data: members.len(),
         }
     }
 
@@ -179,13 +195,15 @@ mod tests {
     }
 
     #[test]
-    fn a_renamed_member_is_one_that_is_missing_and_one_that_never_was() {
+    fn a_renamed_member_is_one_that_is_missing() {
         let spec = etcd_with_members(&["b"]);
         let home = first_zone(&spec);
-        assert_eq!(check_messages(&spec, &formed_in_zones(&[("a", &home)])), [
-            format!("spec.etcdClusters[1].etcdMembers: etcd cluster main was formed with member a, whose data is on vol-a, and the spec has no such member; put member a back in a group of zone {home}: this release cannot rename or remove members of an existing etcd cluster"),
-            "spec.etcdClusters[1].etcdMembers[0].name: etcd cluster main was formed without member b: its members are a; remove it: this release cannot add members to an existing etcd cluster".to_owned(),
-        ]);
+        assert_eq!(
+            check_messages(&spec, &formed_in_zones(&[("a", &home)])),
+            [format!(
+                "spec.etcdClusters[1].etcdMembers: etcd cluster main was formed with member a, whose data is on vol-a, and the spec has no such member; put member a back in a group of zone {home}: this release cannot rename or remove members of an existing etcd cluster"
+            ),]
+        );
     }
 
     #[test]
@@ -210,7 +228,7 @@ mod tests {
     fn no_empty_volume_is_made_in_the_place_of_a_members() {
         for (names, way) in [
             (&["a"][..], "EBS snapshot"),
-            (&["a", "b", "c"], "cannot replace a member"),
+            (&["a", "b", "c"], "a new member takes its place"),
         ] {
             let spec = etcd_with_members(names);
             let at_home = spec.members.iter();
@@ -228,12 +246,15 @@ mod tests {
             ] {
                 assert!(messages[0].contains(part), "{part}: {messages:?}");
             }
+            formed.mark_deleted("vol-a");
+            let replaced = check_messages(&spec, &formed).is_empty();
+            assert_eq!(replaced, names.len() > 1);
         }
     }
 
     proptest! {
         #[test]
-        fn a_spec_is_taken_exactly_if_its_members_are_those_of_the_record(
+        fn a_spec_is_taken_exactly_if_it_has_all_members_of_the_record(
             names in prop::sample::subsequence(vec!["a", "b", "c", "d", "e"], 1..=5),
             recorded in prop::sample::subsequence(vec!["a", "b", "c", "d", "e"], 1..=5),
         ) {
@@ -241,9 +262,8 @@ mod tests {
             let mut formed = formed_in_zones(&recorded.iter().map(|name| (*name, "")).collect::<Vec<_>>());
             // A volume that is gone says nothing of zones.
             formed.members.values_mut().for_each(|member| member.zone = None);
-            let different = names.iter().filter(|name| !recorded.contains(name)).count()
-                + recorded.iter().filter(|name| !names.contains(name)).count();
-            prop_assert_eq!(check_members(0, &spec, &formed).len(), different);
+            let missing = recorded.iter().filter(|name| !names.contains(name)).count();
+            prop_assert_eq!(check_members(0, &spec, &formed).len(), missing);
         }
     }
 }

@@ -95,12 +95,7 @@ fn run_cluster_life(test: &str, name: &str, dns: &str) -> Result<()> {
     }
     lab.run_step(
         "all that clients did and saw fits one order of writes",
-        |lab| {
-            // The member of the second group stays away when it has lost its log.
-            let lost = faults.iter().any(|fault| fault.name == "log-lost");
-            let groups: &[usize] = if lost { &[0, 2] } else { &[0, 1, 2] };
-            crashes::check_history(lab, writers, groups)
-        },
+        |lab| crashes::check_history(lab, writers, &[0, 1, 2]),
     )?;
     lab.take_down()
 }

@@ -5,7 +5,7 @@ pub mod crashes;
 mod cut_off;
 mod full;
 mod kills;
-mod lost_log;
+mod lost_data;
 mod members;
 mod quota;
 pub mod reboots;
@@ -42,8 +42,8 @@ const fn new_fault(
     }
 }
 
-/// Each of the last three leaves a cluster that is not healthy.
-const FAULTS: [Fault; 17] = [
+/// Each of the last two leaves a cluster that is not healthy.
+const FAULTS: [Fault; 18] = [
     new_fault("worker-reboots", 55, |lab, _| reboots::reboot_worker(lab)),
     new_fault("flag-changes", 110, |lab, _| unrolled::change_flag(lab)),
     new_fault("nodeup-killed", 90, |lab, _| kills::kill_nodeup(lab)),
@@ -69,8 +69,9 @@ const FAULTS: [Fault; 17] = [
     new_fault("one-cut-off", 110, cut_off::cut_off_one),
     new_fault("one-replaced", 100, replaced::terminate_one),
     new_fault("ended-by-groups", 130, replaced::end_by_groups),
+    new_fault("log-lost", 90, lost_data::remove_log),
+    new_fault("volume-lost", 150, lost_data::delete_volume),
     new_fault("volumes-full", 170, full::fill_volumes),
-    new_fault("log-lost", 65, lost_log::remove_log),
     new_fault("at-quota", 15, |lab, _| quota::reach_quota(lab)),
 ];
 

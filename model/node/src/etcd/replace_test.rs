@@ -1,0 +1,459 @@
+//! Laws of the replacement of members, by simulating a formed etcd cluster whose members lose their logs and volumes, and whose
+//! instances die at any time.
+
+use super::*;
+use crate::components::EtcdStart;
+use std::collections::{BTreeMap, BTreeSet};
+
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+const CLUSTER: &str = "c1";
+const TOKEN: &str = "t1";
+
+/// A loss that a member suffers.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    /// Its log is removed.
+    Log,
+    /// Its volume is wiped.
+    Content,
+    /// Its volume is deleted, and another one made in its place.
+    Volume,
+    /// Its instance dies, and another takes over the volume.
+    Instance,
+}
+
+const LOSSES: [Loss; 4] = [Loss::Log, Loss::Content, Loss::Volume, Loss::Instance];
+
+/// An etcd cluster with the volumes of its members.
+struct World {
+    record: FormationRecord,
+    /// Members of the spec.
+    members: Vec<String>,
+    volumes: BTreeMap<String, (String, VolumeContent)>,
+    /// Members whose etcd runs, with the id in their log.
+    running: BTreeMap<String, String>,
+    /// Members whose manifest kubelet sees.
+    shown: BTreeSet<String>,
+    live: Vec<LiveMember>,
+    gone: BTreeSet<String>,
+    /// How often a log began under an id.
+    lives: BTreeMap<String, usize>,
+    count: usize,
+}
+
+fn marker_of(member: &str, volume: &str, id: Option<&str>) -> Marker {
+    Marker {
+        format: FORMAT,
+        cluster: "x.example.com".into(),
+        etcd: "main".into(),
+        member: member.into(),
+        volume: volume.into(),
+        token: TOKEN.into(),
+        cluster_id: id.map(|_| CLUSTER.into()),
+        member_id: id.map(str::to_owned),
+        joins: None,
+        unknown: UnknownFields::new(),
+    }
+}
+
+fn log_of(id: &str) -> EtcdLog {
+    EtcdLog::Of(LogIdentity {
+        cluster_id: CLUSTER.into(),
+        member_id: id.into(),
+    })
+}
+
+fn marked_content(marker: Marker, log: EtcdLog) -> VolumeContent {
+    VolumeContent::FileSystem(FileSystemContent::Marked { marker, log })
+}
+
+fn peer_url(member: &str) -> String {
+    format!("https://etcd-{member}.internal.x.example.com:2380")
+}
+
+impl World {
+    /// A formed cluster of the first `formed` members, and blank volumes of the others of `all`.
+    fn new(formed: usize, all: usize) -> Self {
+        let mut world = Self {
+            record: FormationRecord {
+                format: FORMAT,
+                state: FormationState::formed(CLUSTER, TOKEN),
+                members: BTreeMap::new(),
+                replacing: None,
+                unknown: UnknownFields::new(),
+            },
+            members: NAMES.iter().take(all).map(ToString::to_string).collect(),
+            volumes: BTreeMap::new(),
+            running: BTreeMap::new(),
+            shown: BTreeSet::new(),
+            live: Vec::new(),
+            gone: BTreeSet::new(),
+            lives: BTreeMap::new(),
+            count: 0,
+        };
+        for (index, member) in world.members.clone().into_iter().enumerate() {
+            let volume = format!("vol-{member}");
+            let content = if index < formed {
+                let id = format!("id-{member}");
+                let recorded = RecordedMember {
+                    member_id: Some(id.clone()),
+                    ..RecordedMember::on_volume(&volume, true)
+                };
+                world.record.members.insert(member.clone(), recorded);
+                world.live.push(LiveMember {
+                    id: id.clone(),
+                    name: format!("etcd-{member}"),
+                    peer_urls: vec![peer_url(&member)],
+                    learner: false,
+                });
+                world.running.insert(member.clone(), id.clone());
+                world.shown.insert(member.clone());
+                world.lives.insert(id.clone(), 1);
+                marked_content(marker_of(&member, &volume, Some(&id)), log_of(&id))
+            } else {
+                VolumeContent::Blank
+            };
+            world.volumes.insert(member, (volume, content));
+        }
+        world
+    }
+
+    fn new_name(&mut self, of: &str) -> String {
+        self.count += 1;
+        format!("{of}-{}", self.count)
+    }
+
+    fn is_running(&self, id: &str) -> bool {
+        self.running.values().any(|running| running == id)
+    }
+
+    fn has_quorum(&self) -> bool {
+        let voters = || self.live.iter().filter(|one| !one.learner);
+        let up = voters().filter(|one| self.is_running(&one.id)).count();
+        up > voters().count() / 2
+    }
+
+    fn stop(&mut self, member: &str) {
+        self.running.remove(member);
+        self.shown.remove(member);
+    }
+
+    fn suffer(&mut self, member: &str, loss: Loss) {
+        self.stop(member);
+        let fresh = self.new_name(&format!("vol-{member}"));
+        let (volume, content) = self.volumes.get_mut(member).unwrap();
+        match loss {
+            Loss::Log => {
+                if let VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) = content {
+                    *log = EtcdLog::Missing;
+                }
+            }
+            Loss::Content => *content = VolumeContent::Blank,
+            Loss::Volume => {
+                self.gone.insert(std::mem::replace(volume, fresh));
+                *content = VolumeContent::Blank;
+            }
+            Loss::Instance => {}
+        }
+    }
+
+    /// One look and one step of a member's instance. `half`: it dies in the middle.
+    fn take_turn(&mut self, member: &str, half: bool) {
+        let (volume, content) = self.volumes[member].clone();
+        if has_lost_log(&content) {
+            self.stop(member);
+        }
+        let seen = self.volumes.iter().map(|(member, (id, _))| SeenVolume {
+            id: id.clone(),
+            zone: "z".into(),
+            state: "in-use".into(),
+            tag: format!("{member}/{}", self.members.join(",")),
+            holder: None,
+        });
+        let seen: Vec<SeenVolume> = seen.collect();
+        let live = if self.has_quorum() {
+            Ok(LiveCluster {
+                cluster_id: CLUSTER.into(),
+                members: self.live.clone(),
+            })
+        } else {
+            Err("no quorum".to_owned())
+        };
+        let mut own = OwnMember {
+            cluster: "x.example.com",
+            etcd: "main",
+            members: &self.members,
+            version: "3.6.12",
+            member,
+            volume: &volume,
+            seen: &seen,
+            gone: &self.gone,
+            gone_twice: &self.gone,
+            live: None,
+            shown: self.shown.contains(member),
+            token: "new",
+            trace: None,
+        };
+        let mut step = decide_step(&own, Some(&self.record), &content);
+        if step == FormationStep::ListMembers {
+            own.live = Some(live.as_ref().map_err(String::as_str));
+            step = decide_step(&own, Some(&self.record), &content);
+        }
+        self.carry_out(member, step, half);
+    }
+
+    fn carry_out(&mut self, member: &str, step: FormationStep, half: bool) {
+        let (_, content) = &self.volumes[member];
+        let next = match step {
+            FormationStep::Record(record) => {
+                if !half {
+                    self.record = record;
+                }
+                return;
+            }
+            FormationStep::Change(change) => return self.change_members(member, change, half),
+            FormationStep::Start(EtcdStart::Existing) => return self.continue_member(member, half),
+            FormationStep::Start(start) => panic!("{start:?}"),
+            FormationStep::Join { marker, joins } => {
+                return self.join(member, marker, &joins.initial_cluster, half);
+            }
+            FormationStep::Refuse(_) => return self.stop(member),
+            FormationStep::Wait(_) | FormationStep::Ask(_) => return,
+            FormationStep::ListMembers => panic!("asked for twice"),
+            FormationStep::Format if half => VolumeContent::Unrecognized,
+            FormationStep::Format => VolumeContent::FileSystem(FileSystemContent::Nothing),
+            _ if half => return,
+            FormationStep::SetAside { marker } => marked_content(marker, EtcdLog::Missing),
+            FormationStep::Mark { marker, new } => match content {
+                VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) if !new => {
+                    marked_content(marker, log.clone())
+                }
+                _ => marked_content(marker, EtcdLog::Missing),
+            },
+        };
+        self.volumes.get_mut(member).unwrap().1 = next;
+    }
+
+    /// Changes the list as etcd does. `half`: the instance dies before it records the new id.
+    fn change_members(&mut self, member: &str, change: MemberChange, half: bool) {
+        assert!(self.has_quorum(), "{change:?}");
+        match change {
+            MemberChange::Remove { id } => {
+                let voters = self.live.iter().filter(|one| !one.learner && one.id != id);
+                let up = voters
+                    .clone()
+                    .filter(|one| self.is_running(&one.id))
+                    .count();
+                // etcd: "not enough started members".
+                if up > voters.count() / 2 {
+                    self.live.retain(|one| one.id != id);
+                    self.running.retain(|_, running| *running != id);
+                }
+            }
+            MemberChange::EndJoin { id, peer_url } => {
+                let own = self.live.iter().find(|one| one.id == id).unwrap();
+                assert!(!own.learner, "older releases of etcd would forget that");
+                if !half {
+                    let mut of = self.live.iter_mut();
+                    of.find(|one| one.id == id).unwrap().peer_urls = vec![peer_url];
+                }
+            }
+            MemberChange::AddLearner { peer_urls } => {
+                let mut others = self.live.iter().flat_map(|one| &one.peer_urls);
+                assert!(others.all(|url| !peer_urls.contains(url)));
+                // etcd: "too many learner members in cluster", "unhealthy cluster".
+                let refuses = |one: &LiveMember| one.learner || !self.is_running(&one.id);
+                if self.live.iter().any(refuses) {
+                    return;
+                }
+                let id = self.new_name(&format!("id-{member}"));
+                self.live.push(LiveMember {
+                    id: id.clone(),
+                    name: String::new(),
+                    peer_urls,
+                    learner: true,
+                });
+                if !half {
+                    self.record.members.get_mut(member).unwrap().member_id = Some(id);
+                }
+            }
+            MemberChange::Promote { id } => {
+                self.continue_member(member, half);
+                if self.is_running(&id) {
+                    let mut of = self.live.iter_mut();
+                    of.find(|one| one.id == id).unwrap().learner = false;
+                }
+            }
+        }
+    }
+
+    /// Starts from the member's own log.
+    fn continue_member(&mut self, member: &str, half: bool) {
+        let VolumeContent::FileSystem(FileSystemContent::Marked {
+            log: EtcdLog::Of(identity),
+            ..
+        }) = &self.volumes[member].1
+        else {
+            panic!("started from {:?}", self.volumes[member]);
+        };
+        let id = identity.member_id.clone();
+        // etcd ends if its id was removed.
+        if let Some(own) = self.live.iter_mut().find(|one| one.id == id)
+            && !half
+        {
+            own.name = format!("etcd-{member}");
+            self.running.insert(member.to_owned(), id);
+            self.shown.insert(member.to_owned());
+        }
+    }
+
+    /// Begins a log as etcd does. `half`: the instance dies before etcd begins it, or before it publishes its name.
+    fn join(&mut self, member: &str, marker: Marker, initial_cluster: &str, half: bool) {
+        self.count += 1;
+        let (_, content) = self.volumes.get_mut(member).unwrap();
+        *content = marked_content(marker.clone(), EtcdLog::Missing);
+        if half && self.count.is_multiple_of(2) {
+            return;
+        }
+        let entry = |url: &String| {
+            let host = url.trim_start_matches("https://").to_lowercase();
+            format!("{}={url}", host.split('.').next().unwrap())
+        };
+        let urls = self.live.iter().flat_map(|one| &one.peer_urls);
+        let mut live: Vec<String> = urls.map(entry).collect();
+        live.sort();
+        assert_eq!(initial_cluster, live.join(","), "etcd refuses another list");
+        let url = peer_url(member);
+        let own = self.live.iter().find(|one| one.peer_urls.contains(&url));
+        let id = own.expect("it was added").id.clone();
+        *self.lives.entry(id.clone()).or_default() += 1;
+        *content = marked_content(marker, log_of(&id));
+        self.continue_member(member, half);
+    }
+
+    /// True if every member of the spec runs and votes, and nobody else is in the list.
+    fn is_settled(&self) -> bool {
+        let votes = |member: &String| {
+            self.live.iter().any(|one| {
+                !one.learner
+                    && one.peer_urls.contains(&peer_url(member))
+                    && self.running.get(member) == Some(&one.id)
+            })
+        };
+        self.record.replacing.is_none()
+            && self.live.len() == self.members.len()
+            && self.live.iter().all(|one| one.peer_urls.len() == 1)
+            && self.members.iter().all(votes)
+    }
+
+    fn run_until_settled(&mut self) {
+        for _ in 0..80 {
+            if self.is_settled() {
+                return;
+            }
+            for member in self.members.clone() {
+                self.take_turn(&member, false);
+            }
+        }
+        panic!(
+            "{:?} {:?} {:?} {:?}",
+            self.record, self.volumes, self.running, self.live
+        );
+    }
+
+    fn expect_one_life_per_id(&self) {
+        assert!(
+            self.lives.values().all(|lives| *lives == 1),
+            "{:?}",
+            self.lives
+        );
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(2000))]
+
+    /// Whatever is lost, as often as one likes, also while the loss before is being mended, and of two members of five: each gets a new
+    /// life.
+    #[test]
+    fn a_member_that_lost_its_data_is_replaced_whatever_dies_and_whenever(
+        five in proptest::bool::ANY,
+        rounds in proptest::collection::vec((0_usize..5, 0_usize..4, proptest::collection::vec((0_usize..5, 0_usize..4), 0..30)), 1..4),
+    ) {
+        let count = if five { 5 } else { 3 };
+        let mut world = World::new(count, count);
+        for (who, loss, turns) in rounds {
+            let unlucky = NAMES[who % count];
+            world.suffer(unlucky, LOSSES[loss]);
+            for (turn, how) in turns {
+                // The others keep their quorum.
+                let other = NAMES[(who + 1) % count];
+                match how {
+                    3 => world.suffer(unlucky, LOSSES[turn % LOSSES.len()]),
+                    2 if five && turn == 0 => world.suffer(other, LOSSES[who % LOSSES.len()]),
+                    _ => {}
+                }
+                world.take_turn(NAMES[turn % count], how == 0);
+                world.expect_one_life_per_id();
+            }
+            world.run_until_settled();
+            world.expect_one_life_per_id();
+        }
+    }
+
+    /// Without a quorum nothing begins that could not be undone, and no id lives twice.
+    #[test]
+    fn whatever_is_lost_no_id_lives_twice_and_nothing_changes_without_a_quorum(
+        turns in proptest::collection::vec((0_usize..3, 0_usize..6), 0..60),
+    ) {
+        let mut world = World::new(3, 3);
+        for (who, what) in turns {
+            match LOSSES.get(what) {
+                Some(loss) => world.suffer(NAMES[who], *loss),
+                None => {
+                    let before = (world.has_quorum(), world.live.clone());
+                    world.take_turn(NAMES[who], what == 4);
+                    let started = |live: &[LiveMember]| -> Vec<(String, bool)> {
+                        live.iter().map(|one| (one.id.clone(), one.learner)).collect()
+                    };
+                    assert!(before.0 || started(&before.1) == started(&world.live));
+                }
+            }
+            world.expect_one_life_per_id();
+        }
+    }
+
+    #[test]
+    fn a_cluster_grows_by_one_member_at_a_time(
+        five in proptest::bool::ANY,
+        turns in proptest::collection::vec((0_usize..5, proptest::bool::ANY), 0..60),
+    ) {
+        let (formed, all) = if five { (3, 5) } else { (1, 3) };
+        let mut world = World::new(formed, all);
+        for (who, half) in turns {
+            world.take_turn(NAMES[who % all], half);
+            assert!(world.live.iter().filter(|one| one.learner).count() <= 1);
+        }
+        world.run_until_settled();
+        world.expect_one_life_per_id();
+    }
+
+    /// An added member and a lost one need each other's turn: etcd adds none while a voter is away.
+    #[test]
+    fn a_loss_during_an_addition_is_mended_and_the_addition_goes_on(
+        turns in proptest::collection::vec((0_usize..5, proptest::bool::ANY), 0..40),
+        loss in 0_usize..4,
+        more in proptest::collection::vec((0_usize..5, proptest::bool::ANY), 0..40),
+    ) {
+        let mut world = World::new(3, 5);
+        for (who, half) in turns {
+            world.take_turn(NAMES[who], half);
+        }
+        world.suffer("b", LOSSES[loss]);
+        for (who, half) in more {
+            world.take_turn(NAMES[who], half);
+        }
+        world.run_until_settled();
+        world.expect_one_life_per_id();
+    }
+}
