@@ -34,7 +34,7 @@ Examples:
   kctl etcd status -o json
 
 Reads only the state store, to which protokube on each control plane reports once a minute and at every change.
-Ends with 0 whatever it shows: `kctl validate` checks.")]
+Ends with 0 whatever it shows: `kctl validate` fails for the same problems.")]
 pub struct EtcdStatus {
     /// The cluster; instead of --name
     #[arg(value_name = "NAME")]

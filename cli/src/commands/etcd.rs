@@ -7,6 +7,8 @@ mod move_leader;
 mod reports;
 mod status;
 
+pub(super) use reports::EtcdReports;
+
 use super::session::Session;
 use crate::args::{EtcdWhat, ReportFormat};
 use crate::error::{CommandError, ErrorContext, Outcome};

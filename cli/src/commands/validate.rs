@@ -1,5 +1,6 @@
 //! `kctl validate`: checks whether a cluster is healthy, and waits until it is.
 
+use super::etcd::EtcdReports;
 use super::inspect::Inspector;
 use super::session::Session;
 use crate::api::ApiQuery;
@@ -8,7 +9,10 @@ use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::ui::health as shown;
 use crate::ui::health_progress::HealthProgress;
-use fleet::{FindingKind, Health, check_health};
+use fleet::{
+    FindingKind, Fleet, Group, Health, IgnoredProblem, check_health, find_etcd_problems,
+    find_slow_disks,
+};
 use serde::Serialize;
 use spec::not_yet::NotYet;
 use std::time::Duration;
@@ -44,11 +48,12 @@ async fn validate_cluster(
 ) -> Result<Outcome, CommandError> {
     let mut inspector = Inspector::open(name, ApiQuery::NodesAndPods, &args.reach, session).await?;
     let mut waiting = HealthProgress::new(session.shell, name, args.wait);
-    let last = watch_health(args, &mut inspector, &mut waiting).await;
+    let last = watch_health(name, args, session, &mut inspector, &mut waiting).await;
     waiting.finish();
     let last = last?;
     print_report(name, args.output, &last, session)?;
-    last.gaps.iter().for_each(|gap| session.shell.warning(gap));
+    let warned = last.gaps.iter().chain(&last.slow_disks);
+    warned.for_each(|text| session.shell.warning(text));
     session.shell.not_yet(&last.warnings);
     if last.health.healthy {
         session.shell.print_done(&format!("{name} is healthy"));
@@ -63,25 +68,58 @@ struct Validation {
     api: Option<String>,
     /// What kctl does not implement yet.
     warnings: Vec<NotYet>,
+    /// etcd members that work, but wait long for their disk.
+    slow_disks: Vec<String>,
     /// What could not be read.
     gaps: Vec<String>,
+}
+
+/// What one look at the cluster found.
+struct Look {
+    fleet: Fleet,
+    etcd: EtcdReports,
+}
+
+/// Looks at AWS, the API and the state store in parallel.
+async fn look(
+    name: &str,
+    session: &Session<'_>,
+    inspector: &mut Inspector<'_>,
+) -> Result<Look, CommandError> {
+    let (fleet, etcd) = futures::join!(inspector.observe(), EtcdReports::find(name, session));
+    Ok(Look {
+        fleet: fleet?,
+        etcd: etcd?.unwrap_or_default(),
+    })
+}
+
+impl Look {
+    /// The health as this command sees it: only here, what etcd's members report counts.
+    fn health(&self, groups: &[Group], ignored: &[IgnoredProblem]) -> Health {
+        let problems = find_etcd_problems(&self.etcd.members, &self.etcd.records);
+        check_health(groups, &self.fleet)
+            .with_etcd(problems, &self.fleet)
+            .ignore(ignored)
+    }
 }
 
 /// Checks until the cluster is healthy `--count` times in a row, or the time is over. Until then, failed checks are
 /// repeated.
 async fn watch_health(
+    name: &str,
     args: &Validate,
+    session: &Session<'_>,
     inspector: &mut Inspector<'_>,
     waiting: &mut HealthProgress<'_>,
 ) -> Result<Validation, CommandError> {
     let ends = Instant::now() + args.wait.unwrap_or_default();
     let mut healthy = 0;
     loop {
-        let fleet = inspector.observe().await;
+        let looked = look(name, session, inspector).await;
         let left = ends.saturating_duration_since(Instant::now());
-        match fleet {
-            Ok(fleet) => {
-                let health = check_health(inspector.groups(), &fleet).ignore(&args.ignore);
+        match looked {
+            Ok(looked) => {
+                let health = looked.health(inspector.groups(), &args.ignore);
                 healthy = if health.healthy { healthy + 1 } else { 0 };
                 let over = healthy >= args.count || (!health.healthy && left.is_zero());
                 waiting.show_health(&health, healthy, args.count);
@@ -90,7 +128,8 @@ async fn watch_health(
                         health,
                         api: inspector.api_url(),
                         warnings: inspector.not_yet(),
-                        gaps: fleet.gaps,
+                        slow_disks: find_slow_disks(&looked.etcd.members),
+                        gaps: [looked.fleet.gaps, looked.etcd.gaps].concat(),
                     });
                 }
             }
@@ -140,7 +179,7 @@ fn print_report(
         cluster: name,
         api: validation.api.as_deref(),
         health: &validation.health,
-        warnings: &validation.warnings,
+        warnings: validation.warnings(),
     };
     let shell = session.shell;
     let text = match output {
@@ -165,8 +204,25 @@ struct ValidationDocument<'a> {
     api: Option<&'a str>,
     #[serde(flatten)]
     health: &'a Health,
-    /// What kctl does not implement yet.
-    warnings: &'a [NotYet],
+    warnings: Vec<Warning<'a>>,
+}
+
+/// What does not make the cluster unhealthy.
+#[derive(Serialize)]
+struct Warning<'a> {
+    /// `etcd` for a slow disk; otherwise the heading of what kctl does not implement yet.
+    topic: &'a str,
+    message: &'a str,
+}
+
+impl Validation {
+    fn warnings(&self) -> Vec<Warning<'_>> {
+        let missing = self.warnings.iter().map(|one| (one.topic, &one.message));
+        let slow = self.slow_disks.iter().map(|text| ("etcd", text));
+        let all = missing.chain(slow);
+        all.map(|(topic, message)| Warning { topic, message })
+            .collect()
+    }
 }
 
 /// Text about instances that are not known to have joined. They are not problems, but must be visible.

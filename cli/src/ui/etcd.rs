@@ -1,119 +1,13 @@
-//! The members of etcd clusters as a table, and what is wrong with them.
+//! The members of etcd clusters as a table, with what is wrong with them.
 
-use super::table;
+use super::{Paint, Tone, table};
+use fleet::{EtcdProblem, ReportedMember};
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
-use node::etcd::{FormationRecord, MemberStatus, RunningMember};
-use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
-
-/// protokube writes once a minute: one that was silent for longer than this, in seconds, does not run or cannot write.
-const SILENT: i64 = 180;
-
-/// The status of a member, and what follows from it.
-#[derive(Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ShownMember {
-    /// `leader`, `follower`, `learner`, `no leader`; `stopped` if etcd does not answer.
-    pub role: &'static str,
-    /// Age of the status; `None` if its time cannot be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub age_seconds: Option<i64>,
-    #[serde(flatten)]
-    pub status: MemberStatus,
-}
-
-impl ShownMember {
-    /// True if protokube on the instance has reported lately.
-    pub fn is_fresh(&self) -> bool {
-        self.age_seconds.is_some_and(|age| age <= SILENT)
-    }
-}
-
-/// Adds role and age, and sorts by etcd cluster and member.
-pub fn describe_members(all: Vec<MemberStatus>, now: OffsetDateTime) -> Vec<ShownMember> {
-    let describe = |status: MemberStatus| {
-        let written = OffsetDateTime::parse(&status.written, &Rfc3339).ok();
-        ShownMember {
-            role: status.running.as_ref().map_or("stopped", role_word),
-            // An instance's clock may be ahead.
-            age_seconds: written.map(|written| (now - written).whole_seconds().max(0)),
-            status,
-        }
-    };
-    let mut shown: Vec<ShownMember> = all.into_iter().map(describe).collect();
-    shown.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
-    shown
-}
-
-fn sort_key(member: &ShownMember) -> (&str, &str, &str) {
-    // `main` before `events` is not worth an exception: the order is that of names.
-    let running = member.status.running.as_ref();
-    let name = running.map_or("", |one| one.name.as_str());
-    (&member.status.etcd, name, &member.status.instance)
-}
-
-fn role_word(member: &RunningMember) -> &'static str {
-    match &member.leader {
-        _ if member.learner => "learner",
-        None => "no leader",
-        Some(leader) if *leader == member.id => "leader",
-        Some(_) => "follower",
-    }
-}
-
-/// What is wrong, a sentence each: silent members, waits and refusals, alarms, members of a record that nobody reports, and members
-/// of an etcd cluster that are of different clusters.
-pub fn find_problems(
-    members: &[ShownMember],
-    records: &BTreeMap<String, FormationRecord>,
-) -> Vec<String> {
-    let mut problems: Vec<String> = members.iter().flat_map(member_problems).collect();
-    for (etcd, record) in records {
-        let own = members.iter().filter(|one| one.status.etcd == *etcd);
-        let volumes: BTreeSet<&String> = own
-            .clone()
-            .filter_map(|one| one.status.volume.as_ref())
-            .collect();
-        for (member, recorded) in &record.members {
-            if !volumes.contains(&recorded.volume) {
-                problems.push(format!(
-                    "{etcd}: no instance reports member {member} with volume {}",
-                    recorded.volume
-                ));
-            }
-        }
-        let running = own.filter_map(|one| one.status.running.as_ref());
-        let clusters: BTreeSet<&str> = running.map(|one| one.cluster_id.as_str()).collect();
-        if clusters.len() > 1 {
-            let ids: Vec<&str> = clusters.into_iter().collect();
-            problems.push(format!(
-                "{etcd}: its members are of different etcd clusters: {}",
-                ids.join(", ")
-            ));
-        }
-    }
-    problems
-}
-
-fn member_problems(member: &ShownMember) -> Vec<String> {
-    let status = &member.status;
-    let of = format!("{} on {}", status.etcd, status.instance);
-    let silent = member.age_seconds.filter(|age| *age > SILENT);
-    let silent = silent.map(|age| {
-        let since = duration_text(age);
-        format!("{of}: protokube has reported nothing for {since}; what is shown is that old")
-    });
-    let problem = status.problem.as_ref().map(|text| format!("{of}: {text}"));
-    let alarms = status.running.iter().flat_map(|running| &running.alarms);
-    let alarms = alarms.map(|alarm| format!("{of}: alarm {alarm}: etcd accepts no writes"));
-    silent.into_iter().chain(problem).chain(alarms).collect()
-}
+use node::etcd::RunningMember;
 
 /// The members as a table, and the problems below.
-pub fn members_table(members: &[ShownMember], problems: &[String]) -> String {
+pub fn members_table(members: &[ReportedMember], problems: &[EtcdProblem], paint: Paint) -> String {
     let headers = [
         "ETCD", "MEMBER", "INSTANCE", "ROLE", "ID", "TERM", "REVISION", "VERSION", "DATABASE",
         "FSYNC", "VOLUME", "FREE", "AGE",
@@ -130,12 +24,17 @@ pub fn members_table(members: &[ShownMember], problems: &[String]) -> String {
         text.push_str("Problems:\n");
     }
     for problem in problems {
-        text.push_str(&format!("  {problem}\n"));
+        let next = paint.with_tone(Tone::Hint, "next:");
+        text.push_str(&format!(
+            "  {}\n    {next} {}\n",
+            problem.one_line(),
+            problem.next
+        ));
     }
     text
 }
 
-fn member_row(member: &ShownMember) -> Vec<String> {
+fn member_row(member: &ReportedMember) -> Vec<String> {
     let status = &member.status;
     let running = status.running.as_ref();
     let of = |value: &dyn Fn(&RunningMember) -> String| running.map(value).unwrap_or_default();
@@ -166,7 +65,11 @@ fn member_row(member: &ShownMember) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use node::etcd::{FormationState, RecordedMember};
+    use fleet::{describe_members, find_etcd_problems};
+    use node::etcd::{FormationRecord, FormationState, MemberStatus, RecordedMember};
+    use std::collections::BTreeMap;
+    use time::OffsetDateTime;
+    use time::format_description::well_known::Rfc3339;
 
     const WRITTEN: &str = "2026-11-24T10:00:00Z";
 
@@ -196,22 +99,12 @@ mod tests {
 
     fn record(members: &[&str]) -> BTreeMap<String, FormationRecord> {
         let members = members.iter().map(|id| {
-            let volume = format!("vol-{id}");
-            let recorded = RecordedMember {
-                volume,
-                blank: true,
-                member_id: None,
-                unknown: serde_json::Map::new(),
-            };
+            let recorded = RecordedMember::on_volume(&format!("vol-{id}"), true);
             ((*id).to_owned(), recorded)
         });
         let record = FormationRecord {
             format: 1,
-            state: FormationState::Formed {
-                cluster_id: "c".to_owned(),
-                token: "t".to_owned(),
-                unknown: serde_json::Map::new(),
-            },
+            state: FormationState::formed("c", "t"),
             members: members.collect(),
             replacing: None,
             unknown: serde_json::Map::new(),
@@ -223,12 +116,16 @@ mod tests {
         OffsetDateTime::parse(WRITTEN, &Rfc3339).unwrap() + time::Duration::seconds(seconds)
     }
 
+    fn shown(members: Vec<MemberStatus>, recorded: &[&str], age: i64) -> String {
+        let members = describe_members(members, at(age));
+        let problems = find_etcd_problems(&members, &record(recorded));
+        members_table(&members, &problems, Paint::default())
+    }
+
     #[test]
     fn a_healthy_cluster_has_one_leader_and_no_problem() {
         let all = vec![status("i-2", "b", Some("a")), status("i-1", "a", Some("a"))];
-        let members = describe_members(all, at(20));
-        let problems = find_problems(&members, &record(&["a", "b"]));
-        insta::assert_snapshot!(members_table(&members, &problems));
+        insta::assert_snapshot!(shown(all, &["a", "b"], 20));
     }
 
     #[test]
@@ -240,11 +137,10 @@ mod tests {
         let refusing = MemberStatus {
             etcd: "events".to_owned(),
             instance: "i-3".to_owned(),
+            written: WRITTEN.to_owned(),
             problem: Some("vol-9 holds an XFS file system".to_owned()),
             ..MemberStatus::default()
         };
-        let members = describe_members(vec![full, other, refusing], at(700));
-        let problems = find_problems(&members, &record(&["a", "b", "c"]));
-        insta::assert_snapshot!(members_table(&members, &problems));
+        insta::assert_snapshot!(shown(vec![full, other, refusing], &["a", "b", "c"], 700));
     }
 }

@@ -1,7 +1,7 @@
 //! The members of etcd clusters as etcd lists them, with the instances and volumes that report them.
 
-use super::etcd::ShownMember;
 use super::table;
+use fleet::ReportedMember;
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
 use node::etcd::RunningMember;
@@ -40,25 +40,25 @@ pub struct DefragmentedRow {
 }
 
 /// The name of a member in etcd; its instance while etcd does not answer.
-pub fn member_name(member: &ShownMember) -> &str {
+pub fn member_name(member: &ReportedMember) -> &str {
     let running = member.status.running.as_ref();
     running.map_or(&member.status.instance, |one| &one.name)
 }
 
 /// What the member says that knows an etcd cluster best: of the newest term the leader, or the newest revision.
-pub fn best_informed<'a>(members: &'a [ShownMember], etcd: &str) -> Option<&'a RunningMember> {
+pub fn best_informed<'a>(members: &'a [ReportedMember], etcd: &str) -> Option<&'a RunningMember> {
     let own = members.iter().filter(|one| one.status.etcd == etcd);
     let running = own.filter_map(|one| one.status.running.as_ref());
     running.max_by_key(|one| (one.term, one.leader.as_ref() == Some(&one.id), one.revision))
 }
 
 /// The etcd clusters of which instances report members.
-pub fn etcd_names(members: &[ShownMember]) -> BTreeSet<&str> {
+pub fn etcd_names(members: &[ReportedMember]) -> BTreeSet<&str> {
     members.iter().map(|one| one.status.etcd.as_str()).collect()
 }
 
 /// The members of all etcd clusters.
-pub fn list_members(members: &[ShownMember]) -> Vec<ListedRow> {
+pub fn list_members(members: &[ReportedMember]) -> Vec<ListedRow> {
     let mut rows = Vec::new();
     for etcd in etcd_names(members) {
         let listed = best_informed(members, etcd).map(|one| one.members.as_slice());
@@ -82,7 +82,7 @@ pub fn list_members(members: &[ShownMember]) -> Vec<ListedRow> {
 }
 
 /// Why the list may be wrong: etcd clusters of which no member runs, or of which all reports are old.
-pub fn listing_gaps(members: &[ShownMember]) -> Vec<String> {
+pub fn listing_gaps(members: &[ReportedMember]) -> Vec<String> {
     let gap = |etcd: &str| {
         let own = members.iter().filter(|one| one.status.etcd == etcd);
         let running = own.filter(|one| one.status.running.is_some());

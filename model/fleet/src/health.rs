@@ -1,6 +1,7 @@
 //! Whether a cluster is healthy: every group has its instances, every instance that should be a node is Ready, every
 //! control plane runs its components, and the pods of critical priority run.
 
+mod etcd;
 mod groups;
 mod ignored;
 mod instances;
@@ -53,6 +54,8 @@ pub enum FindingKind {
     Instance,
     Node,
     Pod,
+    /// An etcd cluster, `main`, or the member of it on an instance, `main/i-1`. Only `kctl validate` asks for these.
+    Etcd,
 }
 
 impl FindingKind {
@@ -64,6 +67,7 @@ impl FindingKind {
             Self::Instance => "Machine",
             Self::Node => "Node",
             Self::Pod => "Pod",
+            Self::Etcd => "etcd",
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The rules about the instances of a running cluster: which of them are nodes, which are out of date and why, how far a
-//! boot came, what a control plane waits for, and whether the cluster is healthy. Plain data and pure functions; the
+//! boot came, what a control plane waits for, what is wrong with etcd, and whether the cluster is healthy. Plain data and pure functions; the
 //! current time is an argument.
 
 mod api_error;
 mod boot_stage;
 mod deprecated_apis;
+mod etcd;
 mod group;
 mod health;
 mod instance;
@@ -22,6 +23,9 @@ mod wait;
 pub use api_error::{ApiError, ApiErrorReason};
 pub use boot_stage::{BootSource, BootStage, latest_boot_stage};
 pub use deprecated_apis::{DeprecatedApi, read_deprecated_apis};
+pub use etcd::{
+    EtcdProblem, ReportedMember, describe_members, find_etcd_problems, find_slow_disks,
+};
 pub use group::{Group, role_name};
 pub use health::{
     Finding, FindingKind, GroupHealth, Health, IgnoredProblem, NotIgnorable, check_health,

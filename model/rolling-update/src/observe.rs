@@ -197,7 +197,9 @@ fn has_finding(health: &Health, status: &InstanceStatus) -> bool {
     findings.any(|finding| match finding.kind {
         FindingKind::Instance => finding.name == status.instance.id,
         FindingKind::Node => Some(finding.name.as_str()) == node,
-        FindingKind::Api | FindingKind::InstanceGroup | FindingKind::Pod => false,
+        FindingKind::Api | FindingKind::InstanceGroup | FindingKind::Pod | FindingKind::Etcd => {
+            false
+        }
     })
 }
 
@@ -298,6 +300,8 @@ fn problems(cluster: &ClusterState<'_>, groups: &BTreeSet<&str>) -> BTreeMap<Str
             FindingKind::InstanceGroup => !groups.contains(name),
             FindingKind::Instance | FindingKind::Node => !rolled.contains(name),
             FindingKind::Api | FindingKind::Pod => true,
+            // Reports of members do not decide here: a silent instance must not stop its own replacement.
+            FindingKind::Etcd => false,
         }
     });
     findings

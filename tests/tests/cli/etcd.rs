@@ -1,8 +1,12 @@
-//! `kctl etcd status`. The lab shows the status of a real etcd.
+//! What the members of etcd report, as `kctl etcd status` and `kctl validate` show it. The lab shows the status of a real etcd.
 
 use crate::instances::Cluster;
 use crate::scenario::NAME;
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 #[test]
 fn the_members_are_shown_as_they_report_without_a_call_to_aws() {
@@ -49,9 +53,183 @@ fn the_members_are_shown_as_they_report_without_a_call_to_aws() {
         problems[0]
             .as_str()
             .is_some_and(|text| text.contains("has reported nothing for"))
-            && problems[1] == "main on i-1: alarm NOSPACE: etcd accepts no writes"
+            && problems[1] == "main: alarm NOSPACE: etcd accepts no writes"
             && problems.len() == 2,
         "{problems:?}"
     );
     assert_eq!(cluster.simulator.calls_by_operation()["aws"], json!(0));
+}
+
+/// A record of `main` whose member `a` is on `vol-1`, as it goes on with these fields.
+fn record(more: &Value) -> String {
+    let mut record = json!({"format": 1, "state": {"formed": {"clusterId": "c1", "token": "t"}},
+        "members": {"a": {"volume": "vol-1", "blank": true}}});
+    let fields = more.as_object().into_iter().flatten();
+    fields.for_each(|(name, value)| record[name] = value.clone());
+    record.to_string()
+}
+
+impl Cluster {
+    /// Member `a` of `main` on the control plane reports this, so many seconds ago.
+    fn report_member(&self, seconds: i64, problem: Option<&str>, more: &Value) {
+        let written = OffsetDateTime::now_utc() - time::Duration::seconds(seconds);
+        let id = &self.control_plane;
+        let mut running = json!({"name": "etcd-a", "id": "8e", "clusterId": "c1", "leader": "8e", "fsyncP99Seconds": 0.064});
+        let fields = more.as_object().into_iter().flatten();
+        fields.for_each(|(name, value)| running[name] = value.clone());
+        let status = json!({"format": 1, "etcd": "main", "instance": id, "written": written.format(&Rfc3339).expect("a time"),
+            "volume": "vol-1", "problem": problem, "running": running});
+        self.store_object(&format!("etcd/main/{id}.status.json"), &status.to_string());
+    }
+
+    /// Its name in a finding.
+    fn member_name(&self) -> String {
+        format!("main/{}", self.control_plane)
+    }
+
+    /// Calls of the state store by operation, `GetObject` and `ListObjectsV2`, since they were forgotten.
+    fn store_reads(&self) -> (u64, u64) {
+        let calls = self.simulator.calls_by_operation()["calls"].clone();
+        let count = |name: &str| calls[name].as_u64().unwrap_or(0);
+        (count("s3.GetObject"), count("s3.ListObjectsV2"))
+    }
+}
+
+/// Names and messages of the findings in the report of `kctl validate -o json`.
+fn etcd_findings(report: &Value) -> Vec<(String, String)> {
+    let all = report["findings"].as_array().expect("a list").iter();
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let etcd = all.filter(|found| found["kind"] == "etcd");
+    etcd.map(|found| {
+        assert!(!text(&found["next"]).is_empty(), "{found}");
+        (text(&found["name"]), text(&found["message"]))
+    })
+    .collect()
+}
+
+#[test]
+fn validate_shows_what_members_report_and_reads_the_store_once_more_for_each() {
+    let cluster = Cluster::new_cluster(1);
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
+    cluster.api_shows_joined(&api, &[&cluster.workers[0]]);
+    let command = ["validate", NAME, "-o", "json", "--api-server", &api.url];
+    let validate = |code: i32, more: &[&str]| {
+        cluster.simulator.forget_calls();
+        let ran = cluster.kctl.run(&[&command[..], more].concat());
+        assert_eq!(ran.code, code, "{}", ran.all_output());
+        let report: Value = serde_json::from_str(&ran.out).expect("JSON");
+        (report, ran.err)
+    };
+    validate(0, &[]);
+    let (gets, lists) = cluster.store_reads();
+
+    cluster.store_object("etcd/main.json", &record(&json!({})));
+    cluster.report_member(20, None, &json!({}));
+    validate(0, &[]);
+    assert_eq!(cluster.store_reads(), (gets + 2, lists));
+    assert_eq!(cluster.simulator.calls_by_operation()["aws"], json!(2));
+
+    cluster.report_member(400, None, &json!({}));
+    let (report, said) = validate(3, &[]);
+    let found = etcd_findings(&report);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].0 == cluster.member_name() && found[0].1.contains("has reported nothing for"),
+        "{found:?}"
+    );
+    assert!(said.contains("is not healthy: 1 problem"), "{said}");
+    validate(0, &["--ignore", "etcd"]);
+    validate(0, &["--ignore", "etcd/main/*"]);
+    validate(3, &["--ignore", "etcd/events"]);
+
+    let alarm = json!({"alarms": ["NOSPACE"], "leader": null, "fsyncP99Seconds": 0.256});
+    let added = json!({"replacing": {"member": "b"}, "members": {"a": {"volume": "vol-1"}, "b": {"volume": "vol-2"}}});
+    cluster.store_object("etcd/main.json", &record(&added));
+    cluster.report_member(20, Some("vol-1 cannot grow"), &alarm);
+    cluster.store_object("etcd/events.json", "{");
+    let (report, said) = validate(3, &[]);
+    let names = etcd_findings(&report);
+    let messages: Vec<&str> = names.iter().map(|(_, message)| message.as_str()).collect();
+    assert_eq!(
+        messages,
+        [
+            "vol-1 cannot grow",
+            "it knows no leader, and accepts no writes",
+            "alarm NOSPACE: etcd accepts no writes",
+            "member b is being added",
+            "no instance reports member b with volume vol-2",
+        ]
+    );
+    assert!(said.contains("events.json cannot be read"), "{said}");
+    let warnings = report["warnings"].as_array().expect("a list");
+    assert!(
+        warnings.iter().any(|one| one["topic"] == "etcd"
+            && one["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("256 ms"))),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn validate_says_once_what_protokube_reports_twice_and_fails_if_the_store_does() {
+    let cluster = Cluster::new_cluster(1);
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
+    cluster.api_shows_joined(&api, &[&cluster.workers[0]]);
+    let id = &cluster.control_plane;
+    let gone = "the log of member a of etcd main is gone";
+    let wait = json!({"role": "etcd-main", "about": "member a", "failed": true, "message": gone, "since": "2026-11-21T10:00:00Z"});
+    let waits =
+        json!({"format": 1, "instance": id, "release": "0.1.0", "written": "", "waits": [wait]});
+    cluster.store_object(&format!("nodes/{id}.protokube.json"), &waits.to_string());
+    cluster.store_object("etcd/main.json", &record(&json!({})));
+    cluster.report_member(20, Some(gone), &json!({"leader": null}));
+    let validate = ["validate", NAME, "--api-server", &api.url];
+    cluster.simulator.forget_calls();
+    let ran = cluster.kctl.run(&validate);
+    assert_eq!(ran.code, 3, "{}", ran.all_output());
+    assert_eq!(ran.out.matches(gone).count(), 1, "{}", ran.out);
+    let (machine, etcd) = (format!("Machine/{id}"), format!("etcd/main/{id}  it knows"));
+    let places = (ran.out.find(&machine), ran.out.find(&etcd));
+    assert!(places.0.is_some() && places.0 < places.1, "{}", ran.out);
+
+    // The list of the reports is the last one.
+    let (_, lists) = cluster.store_reads();
+    let denied = |times: u32| {
+        json!([{"service": "s3", "operation": "ListObjectsV2", "code": "AccessDenied", "status": 403, "skip": lists - 1,
+            "times": times}])
+    };
+    cluster.simulator.set_faults(&denied(1));
+    let ran = cluster
+        .kctl
+        .run(&[&validate[..], &["--wait", "1m"]].concat());
+    assert_eq!(ran.code, 1, "{}", ran.all_output());
+    assert!(ran.err.contains("AccessDenied"), "{}", ran.err);
+}
+
+#[test]
+fn a_wait_for_a_healthy_cluster_reads_what_members_report_at_each_look() {
+    let cluster = Cluster::new_cluster(1);
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
+    cluster.api_shows_joined(&api, &[&cluster.workers[0]]);
+    cluster.store_object("etcd/main.json", &record(&json!({})));
+    let url = ["--api-server", &api.url];
+    let wait = ["validate", NAME, "--wait", "2m", "--interval", "100ms"];
+    let command = [&wait[..], &url].concat();
+    let mut waits = cluster.kctl.start_command(&command, Stdio::null());
+    let mut told = BufReader::new(waits.stderr.take().expect("its words")).lines();
+    let mut hears = |words: &str| {
+        let said = told.find(|line| line.as_ref().is_ok_and(|line| line.contains(words)));
+        assert!(said.is_some(), "it never says {words}");
+    };
+    hears("no instance reports member a with volume vol-1");
+    cluster.report_member(400, None, &json!({}));
+    hears("has reported nothing for");
+    cluster.report_member(0, None, &json!({}));
+    hears("is healthy, 1 of 1 times");
+    let ran = cluster.kctl.wait_for_end(waits);
+    assert_eq!(ran.code, 0, "{}", ran.all_output());
 }

@@ -85,7 +85,7 @@ impl Cluster {
     }
 
     /// What the API says of a cluster in which these instances have joined, and its control plane runs its parts.
-    fn api_shows_joined(&self, api: &ApiServer, workers: &[&str]) {
+    pub fn api_shows_joined(&self, api: &ApiServer, workers: &[&str]) {
         let control = node_object(&self.control_plane, "control-plane", true);
         let mut nodes = vec![control];
         nodes.extend(workers.iter().map(|id| node_object(id, "node", true)));

@@ -5,8 +5,8 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::interrupt::Interrupts;
 use crate::state::{StoreKeys, store_error, user_at_host};
-use crate::ui::etcd::ShownMember;
 use aws_client::store::{Expect, Object, StoreError};
+use fleet::ReportedMember;
 use node::duration::duration_text;
 use node::etcd::{
     CommandState, DatabaseChange, EtcdCommand, Verb, command_id, command_key, member_name_matches,
@@ -40,7 +40,11 @@ pub struct Answer {
 
 impl CommandChannel<'_> {
     /// Asks protokube on the instance of this member, and waits until it is done.
-    pub async fn execute(&self, member: &ShownMember, verb: Verb) -> Result<Answer, CommandError> {
+    pub async fn execute(
+        &self,
+        member: &ReportedMember,
+        verb: Verb,
+    ) -> Result<Answer, CommandError> {
         let (etcd, instance) = (&member.status.etcd, &member.status.instance);
         let mut random = [0; 4];
         getrandom::fill(&mut random).or_failed(
@@ -184,23 +188,23 @@ fn words(time: Duration) -> String {
 }
 
 /// True if a member of this etcd cluster is the one that was named: `etcd-b` or `b`.
-pub fn is_named(member: &ShownMember, given: &str) -> bool {
+pub fn is_named(member: &ReportedMember, given: &str) -> bool {
     let running = member.status.running.as_ref();
     running.is_some_and(|one| member_name_matches(&member.status.etcd, &one.name, given))
 }
 
 /// The members of an etcd cluster that report. An error says why there is none.
 pub fn reporting_members<'a>(
-    members: &'a [ShownMember],
+    members: &'a [ReportedMember],
     etcd: &str,
     name: &str,
-) -> Result<Vec<&'a ShownMember>, CommandError> {
-    let all: Vec<&ShownMember> = members
+) -> Result<Vec<&'a ReportedMember>, CommandError> {
+    let all: Vec<&ReportedMember> = members
         .iter()
         .filter(|one| one.status.etcd == etcd)
         .collect();
     let fresh = all.iter().filter(|one| one.is_fresh());
-    let fresh: Vec<&ShownMember> = fresh.copied().collect();
+    let fresh: Vec<&ReportedMember> = fresh.copied().collect();
     if !fresh.is_empty() {
         return Ok(fresh);
     }

@@ -5,10 +5,10 @@ use super::reports::EtcdReports;
 use crate::args::{EtcdDefrag, ReportFormat};
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
-use crate::ui::etcd::ShownMember;
 use crate::ui::etcd_members::{
     DefragmentedRow, best_informed, defragmented_table, etcd_names, member_name,
 };
+use fleet::ReportedMember;
 use indicatif::BinaryBytes;
 use node::etcd::Verb;
 use serde::Serialize;
@@ -102,7 +102,7 @@ async fn defragment_cluster(
             SETTLE_TIME
         };
         let members = wait_until_well(etcd, patience, channel).await?;
-        let mut left: Vec<&ShownMember> = members
+        let mut left: Vec<&ReportedMember> = members
             .iter()
             .filter(|one| !over.contains(&one.status.instance))
             .collect();
@@ -117,7 +117,7 @@ async fn defragment_cluster(
 }
 
 async fn defragment_member(
-    member: &ShownMember,
+    member: &ReportedMember,
     channel: &CommandChannel<'_>,
     done: &mut Vec<DefragmentedRow>,
 ) -> Result<(), CommandError> {
@@ -155,7 +155,7 @@ async fn wait_until_well(
     etcd: &str,
     patience: Duration,
     channel: &CommandChannel<'_>,
-) -> Result<Vec<ShownMember>, CommandError> {
+) -> Result<Vec<ReportedMember>, CommandError> {
     let ends = Instant::now() + patience;
     loop {
         let reports = EtcdReports::read(channel.name, channel.session).await?;
@@ -189,7 +189,7 @@ async fn wait_until_well(
 
 /// The members that etcd lists and that are not well, each with the reason. Alarms do not count: a defragmentation is what helps
 /// against `NOSPACE`.
-fn find_ill(members: &[ShownMember], etcd: &str) -> Vec<String> {
+fn find_ill(members: &[ReportedMember], etcd: &str) -> Vec<String> {
     let Some(best) = best_informed(members, etcd) else {
         return vec!["no member runs".to_owned()];
     };

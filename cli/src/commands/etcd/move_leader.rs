@@ -5,8 +5,8 @@ use super::reports::EtcdReports;
 use crate::args::{EtcdMoveLeader, ReportFormat};
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
-use crate::ui::etcd::ShownMember;
 use crate::ui::etcd_members::member_name;
+use fleet::ReportedMember;
 use node::etcd::Verb;
 use serde::Serialize;
 
@@ -64,10 +64,10 @@ pub async fn run(args: &EtcdMoveLeader, session: &Session<'_>) -> Result<Outcome
 }
 
 fn find_leader<'a>(
-    members: &[&'a ShownMember],
+    members: &[&'a ReportedMember],
     etcd: &str,
     name: &str,
-) -> Result<&'a ShownMember, CommandError> {
+) -> Result<&'a ReportedMember, CommandError> {
     let leaders = members.iter().filter(|one| one.role == "leader");
     // A member that was cut off may still say that it leads, in an older term.
     let newest = leaders.max_by_key(|one| one.status.running.as_ref().map(|one| one.term));
@@ -82,11 +82,11 @@ fn find_leader<'a>(
 
 /// The member that is named, or the follower that is best prepared.
 fn find_target<'a>(
-    members: &[&'a ShownMember],
-    leader: &'a ShownMember,
+    members: &[&'a ReportedMember],
+    leader: &'a ReportedMember,
     named: Option<&str>,
     name: &str,
-) -> Result<&'a ShownMember, CommandError> {
+) -> Result<&'a ReportedMember, CommandError> {
     let see = format!("see the members with `kctl etcd status {name}`");
     let etcd = &leader.status.etcd;
     if let Some(named) = named {
@@ -96,7 +96,7 @@ fn find_target<'a>(
             CommandError::from_message(ErrorKind::Precondition, message, see)
         });
     }
-    let ready = |one: &&&ShownMember| one.role == "follower" && one.status.problem.is_none();
+    let ready = |one: &&&ReportedMember| one.role == "follower" && one.status.problem.is_none();
     let followers = members.iter().filter(ready);
     let newest = followers.max_by_key(|one| one.status.running.as_ref().map(|one| one.revision));
     newest.copied().ok_or_else(|| {

@@ -3,8 +3,9 @@
 use crate::commands::session::Session;
 use crate::error::CommandError;
 use crate::state::{StoreKeys, store_error};
-use crate::ui::etcd::{ShownMember, describe_members};
 use aws_client::store::Entry;
+use engine::error_chain;
+use fleet::{ReportedMember, describe_members};
 use futures::{StreamExt, TryStreamExt, stream};
 use node::etcd::{FormationRecord, MEMBER_STATUS_LIMIT, read_member_status};
 use std::collections::BTreeMap;
@@ -17,49 +18,65 @@ const PARALLEL: usize = 10;
 const RECORD_LIMIT: usize = 64 * 1024;
 
 /// The members of all etcd clusters of a cluster, as they report.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EtcdReports {
     /// Sorted by etcd cluster and member.
-    pub members: Vec<ShownMember>,
+    pub members: Vec<ReportedMember>,
     /// By etcd cluster.
     pub records: BTreeMap<String, FormationRecord>,
+    /// What cannot be understood, one message each. The rest is complete without it.
+    pub gaps: Vec<String>,
 }
 
 impl EtcdReports {
     /// Reads them. What cannot be understood is a warning. Without any object, the cluster must exist.
     pub async fn read(name: &str, session: &Session<'_>) -> Result<Self, CommandError> {
-        let prefix = StoreKeys::new(name).key_below("etcd/");
-        let entries = session.store.list(&prefix, None).await;
-        let entries = entries.map_err(store_error)?;
-        if entries.is_empty() {
+        let Some(reports) = Self::find(name, session).await? else {
             session.check_cluster_exists(name).await?;
             session.shell.note(&format!(
                 "no control plane of {name} has formed etcd or reported yet: `kctl get instances` shows how far they are"
             ));
+            return Ok(Self::default());
+        };
+        reports
+            .gaps
+            .iter()
+            .for_each(|gap| session.shell.warning(gap));
+        Ok(reports)
+    }
+
+    /// Reads them; `None` if there is no object. One call for the list, and one for each report and record.
+    pub async fn find(name: &str, session: &Session<'_>) -> Result<Option<Self>, CommandError> {
+        let prefix = StoreKeys::new(name).key_below("etcd/");
+        let entries = session.store.list(&prefix, None).await;
+        let entries = entries.map_err(store_error)?;
+        if entries.is_empty() {
+            return Ok(None);
         }
         let objects = read_objects(&prefix, &entries, session).await?;
         let mut members = Vec::new();
         let mut records = BTreeMap::new();
+        let mut gaps = Vec::new();
         for (path, bytes) in &objects {
             if path.ends_with(".status.json") {
                 match read_member_status(&format!("etcd/{path}"), bytes) {
                     Ok(status) => members.push(status),
-                    Err(why) => {
-                        let text = format!("{prefix}{path} is not the status of a member: {why}");
-                        session.shell.warning(&text);
-                    }
+                    Err(why) => gaps.push(format!(
+                        "{prefix}{path} is not the status of a member: {why}"
+                    )),
                 }
             } else if let Some(etcd) = path.strip_suffix(".json") {
                 match FormationRecord::parse(path, bytes) {
                     Ok(record) => drop(records.insert(etcd.to_owned(), record)),
-                    Err(error) => session.shell.warning(&error.to_string()),
+                    Err(error) => gaps.push(format!("{prefix}{}", error_chain(&error))),
                 }
             }
         }
-        Ok(Self {
+        Ok(Some(Self {
             members: describe_members(members, OffsetDateTime::now_utc()),
             records,
-        })
+            gaps,
+        }))
     }
 }
 

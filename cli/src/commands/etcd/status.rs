@@ -5,6 +5,7 @@ use crate::args::{EtcdStatus, ReportFormat};
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::ui::etcd as shown;
+use fleet::{EtcdProblem, ReportedMember, find_etcd_problems, find_slow_disks};
 use serde::Serialize;
 
 /// The members as JSON or YAML.
@@ -13,36 +14,31 @@ use serde::Serialize;
 struct StatusDocument<'a> {
     format: u32,
     cluster: &'a str,
-    members: &'a [shown::ShownMember],
-    problems: &'a [String],
+    members: &'a [ReportedMember],
+    problems: Vec<String>,
 }
 
 /// Shows the members of the etcd clusters.
 pub async fn run(args: &EtcdStatus, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(args.cluster.as_deref()).await?;
     let reports = EtcdReports::read(&name, session).await?;
-    let problems = shown::find_problems(&reports.members, &reports.records);
-    print(&name, &reports.members, &problems, args.output, session)
-}
-
-fn print(
-    name: &str,
-    members: &[shown::ShownMember],
-    problems: &[String],
-    output: ReportFormat,
-    session: &Session<'_>,
-) -> Result<Outcome, CommandError> {
+    let members = &reports.members;
+    let problems = find_etcd_problems(members, &reports.records);
+    for slow in find_slow_disks(members) {
+        session.shell.warning(&slow);
+    }
     let document = StatusDocument {
         format: 1,
-        cluster: name,
+        cluster: &name,
         members,
-        problems,
+        problems: problems.iter().map(EtcdProblem::one_line).collect(),
     };
-    match output {
+    match args.output {
         ReportFormat::Table => {
+            let paint = session.shell.paint();
             session
                 .shell
-                .print_result(&shown::members_table(members, problems))?;
+                .print_result(&shown::members_table(members, &problems, paint))?;
             Ok(Outcome::Fine)
         }
         other => super::print_document(&document, other, session),

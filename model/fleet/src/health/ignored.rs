@@ -14,7 +14,7 @@ pub struct IgnoredProblem {
 /// Why a text names no problem.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NotIgnorable {
-    #[error("{0:?} is no kind of object: InstanceGroup, Machine, Node, Pod")]
+    #[error("{0:?} is no kind of object: InstanceGroup, Machine, Node, Pod, etcd")]
     Kind(String),
     #[error("an API that does not answer cannot be ignored: nothing is known of the cluster then")]
     Api,
@@ -34,6 +34,7 @@ impl FromStr for IgnoredProblem {
             "machine" | "instance" => FindingKind::Instance,
             "node" => FindingKind::Node,
             "pod" => FindingKind::Pod,
+            "etcd" => FindingKind::Etcd,
             "api" => return Err(NotIgnorable::Api),
             _ => return Err(NotIgnorable::Kind(word.to_owned())),
         };

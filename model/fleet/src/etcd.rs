@@ -1,0 +1,302 @@
+//! What is wrong with the etcd clusters, by what their members report in the state store and by the records of the clusters. `kctl etcd
+//! status` and `kctl validate` show it. A rolling update does not read it: a silent instance must not stop its own replacement.
+
+use crate::boot_stage::PROTOKUBE;
+use crate::next_step::next_step;
+use node::duration::duration_text;
+use node::etcd::{FormationRecord, MemberStatus, RecordedMember, Replacing, RunningMember};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// protokube writes once a minute: one that was silent for longer than this, in seconds, does not run or cannot write.
+const SILENT: i64 = 180;
+
+/// Seconds within which 99 % of all writes to the log should be on the disk. With more, heartbeats are late and leaders change.
+const SLOW_FSYNC: f64 = 0.1;
+
+/// The status of a member, and what follows from it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedMember {
+    /// `leader`, `follower`, `learner`, `no leader`; `stopped` if etcd does not answer.
+    pub role: &'static str,
+    /// Age of the status; `None` if its time cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<i64>,
+    #[serde(flatten)]
+    pub status: MemberStatus,
+}
+
+/// A problem of an etcd cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtcdProblem {
+    /// The etcd cluster: `main`.
+    pub etcd: String,
+    /// The instance whose member has the problem; `None`: the etcd cluster as a whole.
+    pub instance: Option<String>,
+    pub message: String,
+    /// What to do about it.
+    pub next: String,
+    /// True if it is what protokube says about the member: what it waits for or refuses, or why etcd does not answer.
+    pub is_told: bool,
+}
+
+impl EtcdProblem {
+    /// All of it in one line: `main on i-1: it knows no leader`.
+    pub fn one_line(&self) -> String {
+        let on = self.instance.as_ref().map(|id| format!(" on {id}"));
+        format!("{}{}: {}", self.etcd, on.unwrap_or_default(), self.message)
+    }
+}
+
+impl ReportedMember {
+    /// True if protokube on the instance has reported lately.
+    pub fn is_fresh(&self) -> bool {
+        self.age_seconds.is_some_and(|age| age <= SILENT)
+    }
+
+    fn has_volume(&self, recorded: &RecordedMember) -> bool {
+        self.status.volume.as_ref() == Some(&recorded.volume)
+    }
+}
+
+/// Adds role and age, and sorts by etcd cluster and member.
+pub fn describe_members(all: Vec<MemberStatus>, now: OffsetDateTime) -> Vec<ReportedMember> {
+    let describe = |status: MemberStatus| {
+        let written = OffsetDateTime::parse(&status.written, &Rfc3339).ok();
+        ReportedMember {
+            role: status.running.as_ref().map_or("stopped", role_word),
+            // An instance's clock may be ahead.
+            age_seconds: written.map(|written| (now - written).whole_seconds().max(0)),
+            status,
+        }
+    };
+    let mut described: Vec<ReportedMember> = all.into_iter().map(describe).collect();
+    described.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
+    described
+}
+
+fn sort_key(member: &ReportedMember) -> (&str, &str, &str) {
+    // `main` before `events` is not worth an exception: the order is that of names.
+    let running = member.status.running.as_ref();
+    let name = running.map_or("", |one| one.name.as_str());
+    (&member.status.etcd, name, &member.status.instance)
+}
+
+fn role_word(member: &RunningMember) -> &'static str {
+    match &member.leader {
+        _ if member.learner => "learner",
+        None => "no leader",
+        Some(leader) if *leader == member.id => "leader",
+        Some(_) => "follower",
+    }
+}
+
+/// All problems of the etcd clusters, by etcd cluster. An etcd cluster that was not formed and that nobody reports has none: its
+/// control planes have not come up yet.
+pub fn find_etcd_problems(
+    members: &[ReportedMember],
+    records: &BTreeMap<String, FormationRecord>,
+) -> Vec<EtcdProblem> {
+    let reported = members.iter().map(|one| &one.status.etcd);
+    let names: BTreeSet<&String> = reported.chain(records.keys()).collect();
+    let problems = names.into_iter().flat_map(|etcd| {
+        let own: Vec<&ReportedMember> = members
+            .iter()
+            .filter(|one| one.status.etcd == *etcd)
+            .collect();
+        cluster_problems(etcd, &own, records.get(etcd))
+    });
+    problems.collect()
+}
+
+/// The problems of an etcd cluster of which `reported` are all reports.
+fn cluster_problems(
+    etcd: &str,
+    reported: &[&ReportedMember],
+    record: Option<&FormationRecord>,
+) -> Vec<EtcdProblem> {
+    let record = record.filter(|record| record.is_formed() || !reported.is_empty());
+    let current = reported.iter().copied();
+    let current: Vec<&ReportedMember> = current
+        .filter(|one| !is_superseded(one, reported, record))
+        .collect();
+    let mut problems: Vec<EtcdProblem> = current
+        .iter()
+        .flat_map(|member| member_problems(member))
+        .collect();
+    problems.extend(alarm_problems(etcd, &current));
+    problems.extend(different_clusters(etcd, &current));
+    if let Some(record) = record {
+        problems.extend(record.replacing.iter().map(|one| change_of(etcd, one)));
+        problems.extend(unreported_members(etcd, &current, record));
+    }
+    problems
+}
+
+/// True if the report is old and all members that it may be about are reported by other instances: the instance is gone and has left
+/// it. protokube deletes the reports of predecessors, but cannot know one that had no volume yet.
+fn is_superseded(
+    member: &ReportedMember,
+    reported: &[&ReportedMember],
+    record: Option<&FormationRecord>,
+) -> bool {
+    let Some(record) = record.filter(|_| !member.is_fresh()) else {
+        return false;
+    };
+    let of = &member.status;
+    let mut candidates = record.members.iter().filter(|(name, recorded)| {
+        let volume = of.volume.as_ref();
+        let own = of.member.as_ref();
+        volume.is_none_or(|volume| *volume == recorded.volume) && own.is_none_or(|own| own == *name)
+    });
+    candidates.all(|(_, recorded)| {
+        let mut fresh = reported.iter().filter(|one| one.is_fresh());
+        fresh.any(|one| one.has_volume(recorded))
+    })
+}
+
+fn member_problems(member: &ReportedMember) -> Vec<EtcdProblem> {
+    let status = &member.status;
+    let problem = |message: String, next: String, is_told| EtcdProblem {
+        etcd: status.etcd.clone(),
+        instance: Some(status.instance.clone()),
+        message,
+        next,
+        is_told,
+    };
+    let mut problems = Vec::new();
+    let silent = match member.age_seconds {
+        Some(age) if age > SILENT => Some(format!(
+            "protokube has reported nothing for {}: what is known of the member is that old",
+            duration_text(age)
+        )),
+        Some(_) => None,
+        None => Some("the time of its report cannot be read".to_owned()),
+    };
+    problems.extend(silent.map(|message| {
+        let next = "see whether the instance runs: kctl get instances; on the instance, protokube's log says why it cannot write: \
+                    journalctl -u protokube";
+        problem(message, next.to_owned(), false)
+    }));
+    problems.extend(status.problem.as_ref().map(|told| {
+        let stage = format!("{PROTOKUBE}/etcd-{}", status.etcd);
+        let next = next_step(&stage, told);
+        problem(told.clone(), next.unwrap_or_default(), true)
+    }));
+    let running = status.running.as_ref();
+    // What a silent member knew of a leader is not so any more.
+    if member.is_fresh() && running.is_some_and(|one| one.leader.is_none()) {
+        let next = "more than half of the members must run and reach each other: kctl etcd status shows them, kctl get instances the \
+                    control planes";
+        let message = "it knows no leader, and accepts no writes";
+        problems.push(problem(message.to_owned(), next.to_owned(), false));
+    }
+    problems
+}
+
+/// An alarm is one of the whole etcd cluster. What was said long ago counts only if nobody says anything newer.
+fn alarm_problems(etcd: &str, current: &[&ReportedMember]) -> Vec<EtcdProblem> {
+    let any_fresh = current.iter().any(|one| one.is_fresh());
+    let newest = current.iter().filter(|one| one.is_fresh() || !any_fresh);
+    let running = newest.filter_map(|one| one.status.running.as_ref());
+    let alarms: BTreeSet<&str> = running
+        .flat_map(|one| one.alarms.iter().map(String::as_str))
+        .collect();
+    let alarms = alarms.into_iter().map(|alarm| {
+        let next = match alarm {
+            "NOSPACE" => {
+                "delete objects that nobody needs, run kctl etcd defrag, and disarm the alarm: docs/operations/etcd.md#alarms"
+            }
+            "CORRUPT" => {
+                "find the member whose data differ before anything else: docs/operations/etcd.md#alarms"
+            }
+            _ => "see what it means in the documentation of etcd",
+        };
+        cluster_problem(
+            etcd,
+            format!("alarm {alarm}: etcd accepts no writes"),
+            next.to_owned(),
+        )
+    });
+    alarms.collect()
+}
+
+fn different_clusters(etcd: &str, current: &[&ReportedMember]) -> Option<EtcdProblem> {
+    let running = current.iter().filter_map(|one| one.status.running.as_ref());
+    let ids: BTreeSet<&str> = running.map(|one| one.cluster_id.as_str()).collect();
+    (ids.len() > 1).then(|| {
+        let ids: Vec<&str> = ids.into_iter().collect();
+        cluster_problem(
+            etcd,
+            format!("its members are of different etcd clusters: {}", ids.join(", ")),
+            format!("delete nothing: etcd/{etcd}.json in the cluster's folder of the state store has the id of the right one; see whether the volumes of the others have the right tags"),
+        )
+    })
+}
+
+/// The replacement or addition of a member, which goes on by itself.
+fn change_of(etcd: &str, replacing: &Replacing) -> EtcdProblem {
+    let member = &replacing.member;
+    let message = match replacing.lost {
+        Some(_) => format!("member {member} has lost its data and is being replaced by a new one"),
+        None => format!("member {member} is being added"),
+    };
+    let next =
+        "wait, and stop no other control plane meanwhile: kctl etcd status shows how far it is";
+    cluster_problem(etcd, message, next.to_owned())
+}
+
+fn unreported_members(
+    etcd: &str,
+    current: &[&ReportedMember],
+    record: &FormationRecord,
+) -> Vec<EtcdProblem> {
+    let missing = record
+        .members
+        .iter()
+        .filter(|(_, recorded)| !current.iter().any(|one| one.has_volume(recorded)));
+    let missing = missing.map(|(member, recorded)| {
+        let volume = &recorded.volume;
+        cluster_problem(
+            etcd,
+            format!("no instance reports member {member} with volume {volume}"),
+            "its control plane is gone, or has not come up yet: kctl get instances; if the volume is lost: docs/operations/etcd.md"
+                .to_owned(),
+        )
+    });
+    missing.collect()
+}
+
+fn cluster_problem(etcd: &str, message: String, next: String) -> EtcdProblem {
+    EtcdProblem {
+        etcd: etcd.to_owned(),
+        instance: None,
+        message,
+        next,
+        is_told: false,
+    }
+}
+
+/// Members that work, but wait long for their disk, a sentence each.
+pub fn find_slow_disks(members: &[ReportedMember]) -> Vec<String> {
+    let slow = members.iter().filter(|one| one.is_fresh());
+    let slow = slow.filter_map(|one| {
+        let running = one.status.running.as_ref()?;
+        let seconds = running.fsync_p99_seconds.filter(|p99| *p99 > SLOW_FSYNC)?;
+        let status = &one.status;
+        Some(format!(
+            "etcd {} on {}: 99 % of the writes to its log take up to {} ms; with more than 100 ms members lose their leader",
+            status.etcd,
+            status.instance,
+            seconds * 1000.0
+        ))
+    });
+    slow.collect()
+}
+
+#[cfg(test)]
+#[path = "etcd/etcd_test.rs"]
+mod tests;
