@@ -154,7 +154,7 @@ impl Host {
     pub fn rename_folder(&self, from: &str, to: &str) -> Result<(), Error> {
         self.may_change()?;
         let from = self.path_below_root(from);
-        let renamed = fs::rename(&from, self.path_below_root(to));
+        let renamed = self.rename_durably(&from, &self.path_below_root(to));
         renamed.map_err(Error::of_file("rename", &from))
     }
 

@@ -7,6 +7,7 @@ mod devices;
 mod error;
 mod ext4;
 mod files;
+mod folders;
 mod format;
 mod links;
 mod mounts;

@@ -24,6 +24,8 @@ pub enum EtcdWhat {
     MoveLeader(EtcdMoveLeader),
     /// Give free space in etcd's databases back, one member after the other
     Defrag(EtcdDefrag),
+    /// Begin an etcd cluster anew with the data of one member, after more than half were lost
+    Recover(EtcdRecover),
 }
 
 /// `kctl etcd status`.
@@ -107,6 +109,41 @@ pub struct EtcdDefrag {
     pub member: Option<String>,
     /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
+    pub timeout: Duration,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
+}
+
+/// `kctl etcd recover`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd recover demo.example.com                     shows the data of each member, and which is newest
+  kctl etcd recover demo.example.com --from b            shows what a recovery from member b does
+  kctl etcd recover demo.example.com --from b --yes
+  kctl etcd recover demo.example.com --etcd events --from b --yes
+
+For an etcd cluster without a quorum only. With a quorum, lost members are replaced without a command.
+protokube does the work; an interrupted command can be repeated, and follows what is under way.")]
+pub struct EtcdRecover {
+    /// The cluster; instead of --name
+    #[arg(value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// The etcd cluster: main, events
+    #[arg(long, value_name = "ETCD", default_value = "main")]
+    pub etcd: String,
+    /// The member whose data is kept
+    #[arg(long, value_name = "MEMBER")]
+    pub from: Option<String>,
+    /// Give up newer data of another member
+    #[arg(long, requires = "from")]
+    pub force: bool,
+    /// Do it
+    #[arg(short, long, requires = "from")]
+    pub yes: bool,
+    /// How long to follow the recovery: 10m, 90s; protokube goes on afterwards
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration::parse)]
     pub timeout: Duration,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]

@@ -107,6 +107,7 @@ mod tests {
             state: FormationState::formed("c", "t"),
             members: members.collect(),
             replacing: None,
+            given_up: BTreeMap::new(),
             unknown: serde_json::Map::new(),
         };
         [("main".to_owned(), record)].into()

@@ -39,17 +39,22 @@ pub struct DefragmentedRow {
     pub after_bytes: u64,
 }
 
-/// The name of a member in etcd; its instance while etcd does not answer.
+/// The name of a member in etcd, or what is known instead: a learner does not say it, and one that is stopped neither.
 pub fn member_name(member: &ReportedMember) -> &str {
-    let running = member.status.running.as_ref();
-    running.map_or(&member.status.instance, |one| &one.name)
+    let status = &member.status;
+    let name = status.running.as_ref().map(|one| one.name.as_str());
+    name.filter(|name| !name.is_empty())
+        .or(status.member.as_deref())
+        .unwrap_or(&status.instance)
 }
 
-/// What the member says that knows an etcd cluster best: of the newest term the leader, or the newest revision.
+/// What the member says that knows an etcd cluster best: of the newest term the leader, or the newest revision. A learner does not
+/// list members.
 pub fn best_informed<'a>(members: &'a [ReportedMember], etcd: &str) -> Option<&'a RunningMember> {
     let own = members.iter().filter(|one| one.status.etcd == etcd);
     let running = own.filter_map(|one| one.status.running.as_ref());
-    running.max_by_key(|one| (one.term, one.leader.as_ref() == Some(&one.id), one.revision))
+    let lists = running.filter(|one| !one.members.is_empty());
+    lists.max_by_key(|one| (one.term, one.leader.as_ref() == Some(&one.id), one.revision))
 }
 
 /// The etcd clusters of which instances report members.
@@ -138,7 +143,8 @@ pub fn defragmented_table(rows: &[DefragmentedRow]) -> String {
     render_rows(&headers, &cells.collect::<Vec<_>>())
 }
 
-fn render_rows(headers: &[&str], rows: &[Vec<String>]) -> String {
+/// A table, or nothing if it has no rows.
+pub fn render_rows(headers: &[&str], rows: &[Vec<String>]) -> String {
     match rows {
         [] => String::new(),
         rows => table::render(headers, rows),

@@ -4,6 +4,7 @@
 pub mod diff;
 pub mod error;
 pub mod etcd;
+pub mod etcd_copies;
 pub mod etcd_members;
 pub mod events;
 pub mod hashes;

@@ -4,7 +4,10 @@
 use crate::boot_stage::PROTOKUBE;
 use crate::next_step::next_step;
 use node::duration::duration_text;
-use node::etcd::{FormationRecord, MemberStatus, RecordedMember, Replacing, RunningMember};
+use node::etcd::{
+    FormationRecord, FormationState, MemberStatus, RecordedMember, Recovering, Replacing,
+    RunningMember,
+};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use time::OffsetDateTime;
@@ -131,7 +134,11 @@ fn cluster_problems(
     problems.extend(different_clusters(etcd, &current));
     if let Some(record) = record {
         problems.extend(record.replacing.iter().map(|one| change_of(etcd, one)));
-        problems.extend(unreported_members(etcd, &current, record));
+        if let FormationState::Recovering(recovering) = &record.state {
+            problems.push(recovery_of(etcd, recovering));
+        } else {
+            problems.extend(unreported_members(etcd, &current, record));
+        }
     }
     problems
 }
@@ -190,7 +197,7 @@ fn member_problems(member: &ReportedMember) -> Vec<EtcdProblem> {
     // What a silent member knew of a leader is not so any more.
     if member.is_fresh() && running.is_some_and(|one| one.leader.is_none()) {
         let next = "more than half of the members must run and reach each other: kctl etcd status shows them, kctl get instances the \
-                    control planes";
+                    control planes; if they are lost for good: docs/operations/etcd.md#recover-from-one-member";
         let message = "it knows no leader, and accepts no writes";
         problems.push(problem(message.to_owned(), next.to_owned(), false));
     }
@@ -247,6 +254,20 @@ fn change_of(etcd: &str, replacing: &Replacing) -> EtcdProblem {
     let next =
         "wait, and stop no other control plane meanwhile: kctl etcd status shows how far it is";
     cluster_problem(etcd, message, next.to_owned())
+}
+
+/// A recovery, which operators asked for. Its lost members are not reported any more.
+fn recovery_of(etcd: &str, recovering: &Recovering) -> EtcdProblem {
+    let from = &recovering.from;
+    let stopped: Vec<&str> = recovering.stopped.iter().map(String::as_str).collect();
+    let stopped = match stopped.as_slice() {
+        [] => "no other member has stopped yet".to_owned(),
+        stopped => format!("stopped: {}", stopped.join(", ")),
+    };
+    let message = format!("it is being recovered from member {from}; {stopped}");
+    let next =
+        format!("kctl etcd recover --etcd {etcd} --from {from} --yes shows what it waits for");
+    cluster_problem(etcd, message, next)
 }
 
 fn unreported_members(

@@ -12,6 +12,7 @@ mod log;
 mod manifest;
 mod member_status;
 mod record;
+mod recover;
 mod replace;
 #[cfg(test)]
 mod replace_test;
@@ -26,8 +27,8 @@ pub use command::{
     DatabaseChange, EtcdCommand, LOST_CLAIM, Verb, command_id, command_key,
 };
 pub use content::{
-    EtcdLog, FileSystemContent, JoiningMember, MARKER, Marker, VolumeContent, data_folder,
-    log_folder, manifest_on_volume,
+    EtcdLog, FileSystemContent, JoiningMember, LOG_FOLDER, MARKER, Marker, VolumeContent,
+    data_folder, manifest_on_volume,
 };
 pub use decide::{FormationStep, OwnMember, decide_step};
 pub use formed::{foreign_cluster, mark_formed};
@@ -38,8 +39,9 @@ pub use member_status::{
     member_name_matches, member_status_key, member_status_prefix, read_member_status,
 };
 pub use record::{
-    Error, FORMAT, FormationRecord, FormationState, LostMember, RecordedMember, Replacing,
-    UnknownFields, backups_prefix, formed_key, formed_prefix, record_key,
+    Error, FORMAT, FormationRecord, FormationState, LostMember, RecordedMember, Recovering,
+    Replacing, UnknownFields, backups_prefix, formed_key, formed_prefix, record_key,
 };
+pub use recover::{REVISION_BUMP, begin_recovery, end_recovery};
 pub use replace::{LiveCluster, LiveMember, MemberChange, has_lost_log};
 pub use volume_owner::can_resume;

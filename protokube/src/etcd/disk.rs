@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use host::{DeviceContent, Error, Formattable, Host, NewFileSystem, is_staged_name};
 use node::etcd::{
-    EtcdLog, FileSystemContent, LOG_HEAD, MARKER, Marker, VolumeContent, data_folder, log_folder,
+    EtcdLog, FileSystemContent, LOG_FOLDER, LOG_HEAD, MARKER, Marker, VolumeContent, data_folder,
     log_identity,
 };
 use std::fs::{self, File};
@@ -45,6 +45,21 @@ impl EtcdDisk<'_> {
     /// Path of etcd's data folder on the mounted disk.
     pub fn data_path(&self) -> String {
         format!("{}/{}", self.mount_point(), data_folder(self.prefix))
+    }
+
+    /// Path of the data that was restored for a cluster with this token.
+    pub(super) fn restored_path(&self, token: &str) -> String {
+        format!("{}.restored-{token}", self.data_path())
+    }
+
+    /// Path of a folder for copies that nobody keeps.
+    pub(super) fn scratch_path(&self) -> String {
+        format!("{}.scratch", self.data_path())
+    }
+
+    /// True if an etcd runs with the data: it locks its database (bbolt, `flock`).
+    pub(super) fn is_in_use(&self, host: &Host) -> Result<bool, Error> {
+        host.is_locked(&format!("{}/member/snap/db", self.data_path()))
     }
 
     /// The device; `None` until the kernel shows it. Found by volume id if disks are NVMe, otherwise by the device name in the attach
@@ -214,26 +229,27 @@ impl EtcdDisk<'_> {
     /// Reads the identity in etcd's log on the mounted disk. Every file has it; the newest is used, because etcd does not remove it
     /// meanwhile. etcd renames a new file only after writing its beginning.
     pub fn read_log(&self, host: &Host) -> anyhow::Result<EtcdLog> {
-        let folder = host.path_below_root(&format!(
-            "{}/{}",
-            self.mount_point(),
-            log_folder(self.prefix)
-        ));
-        let read = || {
-            let Some(newest) = newest_log(&folder)? else {
-                return Ok(EtcdLog::Missing);
-            };
-            let mut head = Vec::new();
-            File::open(&newest)?.take(LOG_HEAD).read_to_end(&mut head)?;
-            Ok(match log_identity(&head) {
-                Ok(identity) => EtcdLog::Of(identity),
-                Err(error) => EtcdLog::Unreadable(format!("{}: {error}", newest.display())),
-            })
-        };
-        read().map_err(|error: io::Error| {
-            anyhow::Error::new(error).context(format!("could not read {}", folder.display()))
-        })
+        read_log_in(host, &self.data_path())
     }
+}
+
+/// Reads the identity of the log in a data folder.
+pub(super) fn read_log_in(host: &Host, data: &str) -> anyhow::Result<EtcdLog> {
+    let folder = host.path_below_root(&format!("{data}/{LOG_FOLDER}"));
+    let read = || {
+        let Some(newest) = newest_log(&folder)? else {
+            return Ok(EtcdLog::Missing);
+        };
+        let mut head = Vec::new();
+        File::open(&newest)?.take(LOG_HEAD).read_to_end(&mut head)?;
+        Ok(match log_identity(&head) {
+            Ok(identity) => EtcdLog::Of(identity),
+            Err(error) => EtcdLog::Unreadable(format!("{}: {error}", newest.display())),
+        })
+    };
+    read().map_err(|error: io::Error| {
+        anyhow::Error::new(error).context(format!("could not read {}", folder.display()))
+    })
 }
 
 /// Path of the link that records the device name of a volume, for reboots of instances whose disks have no serial numbers.

@@ -3,7 +3,9 @@
 use super::disk_worker::DiskWorker;
 use super::formation::StoredRecord;
 use super::manifest::{self, InspectedDisk};
+use super::recovery;
 use super::replacement::{self, DeletedVolumes};
+use super::restore::{self, RestoreRequest};
 use super::volumes::{AttachedVolume, VolumeSearch, find_or_attach};
 use super::{EtcdDisk, EtcdQuorum, FormationStore, MemberSettings, RunningEtcd, SettledClusters};
 use crate::ec2::{self, Ec2, etcd_volumes};
@@ -12,11 +14,11 @@ use crate::log::RoleLog;
 use crate::pace::{self, PollTimer};
 use anyhow::{Context, anyhow, bail};
 use host::Host;
-use node::components::EtcdStart;
+use node::components::{EtcdStart, etcd_ports};
 use node::etcd::{
-    EtcdLog, FileSystemContent, FormationRecord, FormationStep, Marker, MemberChange, OwnMember,
-    SeenVolume, VolumeContent, VolumeRequest, decide_step, foreign_cluster, has_lost_log,
-    mark_formed, unseen_volumes,
+    EtcdLog, FileSystemContent, FormationRecord, FormationState, FormationStep, LogIdentity,
+    Marker, MemberChange, OwnMember, SeenVolume, VolumeContent, VolumeRequest, decide_step,
+    end_recovery, foreign_cluster, has_lost_log, mark_formed, unseen_volumes,
 };
 use node::report::Status;
 use std::collections::BTreeSet;
@@ -25,6 +27,9 @@ use std::time::Duration;
 
 /// Time between checks of etcd's log on the local disk while the member runs.
 const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What a member waits for that must not run.
+const STOPPING: &str = "waiting until kubelet has stopped etcd";
 
 /// The member of one etcd cluster on this instance.
 #[derive(Debug)]
@@ -238,8 +243,12 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             deleted: BTreeSet::new(),
             lacks: Vec::new(),
         };
-        let own = self.settings.own_members();
-        let recorded = record.map(|record| unseen_volumes(&own, &known.seen, record));
+        let asked = record.map_or_else(Vec::new, |record| match &record.state {
+            // All other members must have stopped.
+            FormationState::Recovering(_) => record.members.keys().cloned().collect(),
+            _ => self.settings.own_members(),
+        });
+        let recorded = record.map(|record| unseen_volumes(&asked, &known.seen, record));
         for id in recorded.into_iter().flatten().chain(runs) {
             self.describe_missing(id, &mut known).await?;
         }
@@ -354,6 +363,16 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 return self.join_cluster(marker, start, &observed).await;
             }
             FormationStep::SetAside { marker } => return self.set_aside(marker, &observed).await,
+            FormationStep::Stop(record) => {
+                if !self.stop_etcd(&observed).await? {
+                    return Ok(self.report_wait(STOPPING));
+                }
+                self.formation.write_record(observed.read, &record).await?;
+            }
+            FormationStep::Restore { token } => return self.restore_data(token, &observed).await,
+            FormationStep::UseRestored { marker, restored } => {
+                return self.use_restored(marker, restored, &observed).await;
+            }
             FormationStep::Start(start) => return self.start_member(start, &observed).await,
             FormationStep::ListMembers => bail!("the list of members was asked for twice"),
             FormationStep::Change(change) => return self.change_members(&change, &observed).await,
@@ -400,9 +419,8 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         marker: Marker,
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
-        self.withdraw_member(&observed.disk).await?;
-        if self.running.is_answering().await {
-            return Ok(self.report_wait("waiting until kubelet has stopped the old member"));
+        if !self.stop_etcd(observed).await? {
+            return Ok(self.report_wait(STOPPING));
         }
         let expected = match &observed.content {
             VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) => log.clone(),
@@ -424,19 +442,108 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         Ok(StepOutcome::Stepped)
     }
 
+    /// Hides the member from kubelet. True once its etcd has ended.
+    async fn stop_etcd(&self, observed: &ObservedVolume<'_>) -> anyhow::Result<bool> {
+        self.withdraw_member(&observed.disk).await?;
+        if self.running.is_answering().await {
+            return Ok(false);
+        }
+        let in_use = observed
+            .disk
+            .run_on_disk(|host, disk, _| Ok(disk.is_in_use(host)?));
+        Ok(!in_use.await?)
+    }
+
+    /// Restores the data of the stopped member as the log of a new cluster, beside the old data, and records it.
+    async fn restore_data(
+        &self,
+        token: String,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
+        let Some(record) = &observed.read.record else {
+            bail!("a recovery needs a record");
+        };
+        if !self.stop_etcd(observed).await? {
+            return Ok(self.report_wait(STOPPING));
+        }
+        let request = self.restore_request(observed, token)?;
+        let what = format!("restoring the data of {}", request.name);
+        self.role_log.report_status(Status::Started, &what);
+        let restore = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+            restore::restore_data(host, disk, &request)
+        };
+        let restored = observed.disk.run_on_disk(restore).await?;
+        let next = end_recovery(record, &restored.log);
+        let next = next.context("the record is not of a recovery")?;
+        if self.formation.write_record(observed.read, &next).await? {
+            let content = restored.content.unwrap_or_else(|| "as before".to_owned());
+            let cluster = &restored.log.cluster_id;
+            let detail = format!("restored {content}, as etcd cluster {cluster}");
+            self.role_log.report_status(Status::Started, &detail);
+        }
+        Ok(StepOutcome::Stepped)
+    }
+
+    fn restore_request(
+        &self,
+        observed: &ObservedVolume<'_>,
+        token: String,
+    ) -> anyhow::Result<RestoreRequest> {
+        let (etcd, member) = (&self.settings.etcd, &observed.attached.member);
+        let names = self.settings.member_names();
+        let ports = etcd_ports(&etcd.name).context("etcd clusters are main and events")?;
+        Ok(RestoreRequest {
+            image: etcd.image.clone(),
+            etcd: etcd.name.clone(),
+            name: names.member_name(member),
+            peer_url: format!("https://{}:{}", names.member_host(member), ports.peer),
+            token,
+            interval: self.settings.pace.quick,
+        })
+    }
+
+    /// Puts the restored data in the place of the old.
+    async fn use_restored(
+        &self,
+        marker: Marker,
+        restored: LogIdentity,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
+        if !self.stop_etcd(observed).await? {
+            return Ok(self.report_wait(STOPPING));
+        }
+        let put = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+            recovery::use_restored(host, disk, &marker, &restored)
+        };
+        if let Some(aside) = observed.disk.run_on_disk(put).await? {
+            let detail = format!("kept the member's old data in {aside}");
+            self.role_log.report_status(Status::Started, &detail);
+        }
+        Ok(StepOutcome::Stepped)
+    }
+
     /// Changes the list of members. A refusal of etcd is waited out: it checks that a quorum remains and that a learner has caught up.
     async fn change_members(
         &self,
         change: &MemberChange,
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
-        if let MemberChange::Promote { .. } = change {
-            self.show_manifest(EtcdStart::Existing, observed).await?;
-        }
         let (read, own) = (observed.read, &observed.own);
+        let what = replacement::describe_change(own, change);
+        match change {
+            // etcd promotes a learner that does not run, and a cluster of one that gets a dead voter has no quorum.
+            MemberChange::Promote { .. } => {
+                self.show_manifest(EtcdStart::Existing, observed).await?;
+                if let Some(why) = self.running.find_problem().await {
+                    return Ok(self.report_wait(&format!("{what}: it is not healthy yet: {why}")));
+                }
+            }
+            // What ran here before has no place in the cluster any more.
+            MemberChange::AddLearner { .. } => self.withdraw_member(&observed.disk).await?,
+            MemberChange::Remove { .. } | MemberChange::EndJoin { .. } => {}
+        }
         let changed =
             replacement::change_members(&self.quorum, &self.formation, read, own, change).await;
-        let what = replacement::describe_change(own, change);
         Ok(match changed {
             Ok(()) => {
                 self.role_log.report_status(Status::Started, &what);

@@ -183,7 +183,7 @@ pub async fn serving_member(three: bool, restarted: bool) -> (TestHost, NodeConf
     (host, config)
 }
 
-fn write_record(host: &TestHost, record: &FormationRecord) {
+pub fn write_record(host: &TestHost, record: &FormationRecord) {
     fs::write(host.path("store/etcd/main.json"), record.to_json()).unwrap();
 }
 

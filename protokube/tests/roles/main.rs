@@ -9,6 +9,7 @@ mod etcd;
 mod kernel;
 mod manifests;
 mod names;
+mod recovery;
 mod replacement;
 #[path = "../support/store.rs"]
 mod store;

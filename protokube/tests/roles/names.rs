@@ -115,6 +115,7 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
         state: FormationState::forming("t"),
         members: [("a".to_owned(), RecordedMember::on_volume("vol-0a", true))].into(),
         replacing: None,
+        given_up: BTreeMap::new(),
         unknown: UnknownFields::new(),
     };
     let text = record.to_json().into_bytes();

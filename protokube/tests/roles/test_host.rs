@@ -244,6 +244,9 @@ pub struct HostWithLinks {
 
 impl System for HostWithLinks {
     fn run(&self, program: &str, arguments: &[&str]) -> std::io::Result<Output> {
+        if program == "ctr" {
+            pass_fuse(&self.fuse).map_err(std::io::Error::other)?;
+        }
         self.programs.run(program, arguments)
     }
 

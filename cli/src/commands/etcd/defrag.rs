@@ -166,7 +166,8 @@ async fn wait_until_well(
             // An instance may report a member that has not joined yet, and one that is gone has left its report.
             return Ok(own
                 .filter(|one| one.status.etcd == etcd && one.is_fresh())
-                .filter(|one| one.status.running.is_some())
+                // A learner has nothing that a defragmentation could wait for, and joins meanwhile.
+                .filter(|one| one.status.running.as_ref().is_some_and(|one| !one.learner))
                 .collect());
         }
         if Instant::now() >= ends {

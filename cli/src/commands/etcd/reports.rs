@@ -15,7 +15,7 @@ use time::OffsetDateTime;
 const PARALLEL: usize = 10;
 
 /// Largest formation record that is read, bytes.
-const RECORD_LIMIT: usize = 64 * 1024;
+pub const RECORD_LIMIT: usize = 64 * 1024;
 
 /// The members of all etcd clusters of a cluster, as they report.
 #[derive(Debug, Default)]

@@ -43,6 +43,7 @@ fn record(state: FormationState, members: &[&str]) -> FormationRecord {
         state,
         members: recorded.collect(),
         replacing: None,
+        given_up: BTreeMap::new(),
         unknown: serde_json::Map::new(),
     }
 }
@@ -217,4 +218,27 @@ fn a_slow_disk_is_no_problem_but_a_sentence() {
     let said = find_slow_disks(&members);
     assert_eq!(said.len(), 1);
     assert!(said[0].contains("main on i-b") && said[0].contains("128 ms"));
+}
+
+#[test]
+fn a_recovery_says_from_whom_and_who_has_stopped() {
+    let mut recovering =
+        node::etcd::begin_recovery(&record_with_ids(&["a", "b", "c"]), "a", "token").unwrap();
+    let FormationState::Recovering(state) = &mut recovering.state else {
+        panic!("{recovering:?}");
+    };
+    state.stopped.insert("b".to_owned());
+    let said = lines(vec![report("a", 20)], Some(recovering));
+    assert_eq!(
+        said,
+        ["main: it is being recovered from member a; stopped: b"]
+    );
+}
+
+fn record_with_ids(members: &[&str]) -> FormationRecord {
+    let mut record = formed(members);
+    for (name, member) in &mut record.members {
+        member.member_id = Some(format!("id-{name}"));
+    }
+    record
 }

@@ -392,6 +392,7 @@ mod tests {
             state: FormationState::forming("t"),
             members: [("a".to_owned(), RecordedMember::on_volume("vol-2", false))].into(),
             replacing: None,
+            given_up: BTreeMap::new(),
             unknown: UnknownFields::new(),
         };
         assert_eq!(choice_text(&["a"], &both, Some(&record)), "attach vol-2 a");
@@ -454,6 +455,7 @@ mod tests {
                 state: FormationState::forming("t"),
                 members: [("a".to_owned(), RecordedMember::on_volume("vol-a", false))].into(),
                 replacing: None,
+                given_up: BTreeMap::new(),
                 unknown: UnknownFields::new(),
             };
             let own: Vec<&SeenVolume> = seen.iter().filter(|one| one.is_with("i-1")).collect();
@@ -501,6 +503,7 @@ mod tests {
                 state: FormationState::formed("c", "t"),
                 members: [("a".to_owned(), RecordedMember::on_volume("vol-a", true))].into(),
                 replacing: None,
+                given_up: BTreeMap::new(),
                 unknown: UnknownFields::new(),
             };
             let gone: BTreeSet<String> = said_gone.then(|| "vol-a".to_owned()).into_iter().collect();

@@ -112,10 +112,8 @@ pub fn data_folder(prefix: &str) -> String {
     format!("var/{prefix}/data")
 }
 
-/// Path of etcd's log on a volume.
-pub fn log_folder(prefix: &str) -> String {
-    format!("{}/member/wal", data_folder(prefix))
-}
+/// Path of etcd's log in its data folder.
+pub const LOG_FOLDER: &str = "member/wal";
 
 /// Path of a static pod's manifest on a volume, as in kOps.
 pub fn manifest_on_volume(pod: &str) -> String {

@@ -8,9 +8,11 @@ use super::SeenVolume;
 use super::choose::volumes_of_members;
 use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeContent};
 use super::formed::{Formed, check_copy, decide_formed, with_own_member};
+use super::log::LogIdentity;
 use super::record::{
     FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, record_key,
 };
+use super::recover::{decide_recovering, may_begin};
 use super::replace::{LiveCluster, MemberChange, begin_replacement};
 use super::volume_owner::{check_log, check_owner, describe_content};
 use crate::components::EtcdStart;
@@ -70,6 +72,19 @@ pub enum FormationStep {
     },
     /// Let kubelet start the member.
     Start(EtcdStart),
+    /// Stop the member and hide it from kubelet; once it is stopped, write this record like [`Self::Record`].
+    Stop(FormationRecord),
+    /// Stop the member, restore its data as the log of a new cluster beside it, and record that with [`super::end_recovery`].
+    Restore {
+        /// `initial-cluster-token` of the new cluster.
+        token: String,
+    },
+    /// Move the old data aside, put the restored data in its place, and write this marker.
+    UseRestored {
+        marker: Marker,
+        /// The ids of the restored log.
+        restored: LogIdentity,
+    },
     /// Ask the other members for the live list, which needs a quorum, and decide again.
     ListMembers,
     /// Change the list of members. The id of an added one goes into the record at once. One that shall vote has to run.
@@ -116,6 +131,9 @@ pub fn decide_step(
             };
             decide_formed(own, &formed, content)
         }
+        FormationState::Recovering(recovering) => {
+            decide_recovering(own, record, recovering, recorded, content)
+        }
     }
 }
 
@@ -126,9 +144,13 @@ fn decide_unrecorded(
     content: &VolumeContent,
 ) -> FormationStep {
     match (&record.state, content) {
-        (FormationState::Formed { cluster_id, .. }, VolumeContent::Blank) => {
+        (FormationState::Formed { cluster_id, .. }, content) if may_begin(own, record, content) => {
             begin_replacement(own, record, cluster_id, content)
         }
+        (FormationState::Recovering(recovering), _) => FormationStep::Wait(format!(
+            "etcd {} is being recovered from member {}; member {} joins afterwards",
+            own.etcd, recovering.from, own.member
+        )),
         (FormationState::Forming { .. }, VolumeContent::Blank) => FormationStep::Wait(format!(
             "etcd {} is being formed without member {}, which joins afterwards",
             own.etcd, own.member
@@ -193,6 +215,7 @@ fn found_cluster(own: &OwnMember<'_>) -> FormationStep {
         state: FormationState::forming(own.token),
         members: volumes.into_iter().map(recorded).collect(),
         replacing: None,
+        given_up: BTreeMap::new(),
         unknown: UnknownFields::new(),
     };
     let names_own = record.members.get(own.member);
@@ -240,10 +263,11 @@ fn adopt_cluster(
         Err(why) => return Ok(FormationStep::Wait(why)),
     };
     let recorded = |(member, volume): (String, &SeenVolume)| {
-        let member_id = (member == own.member).then(|| identity.member_id.clone());
+        let is_own = member == own.member;
         let recorded = RecordedMember {
-            member_id,
-            ..RecordedMember::on_volume(&volume.id, true)
+            member_id: is_own.then(|| identity.member_id.clone()),
+            // Nobody has looked at the others' volumes.
+            ..RecordedMember::on_volume(&volume.id, is_own)
         };
         (member, recorded)
     };
@@ -252,6 +276,7 @@ fn adopt_cluster(
         state: FormationState::formed(cluster_id, &marker.token),
         members: volumes.into_iter().map(recorded).collect(),
         replacing: None,
+        given_up: BTreeMap::new(),
         unknown: UnknownFields::new(),
     }))
 }

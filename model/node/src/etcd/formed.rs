@@ -3,7 +3,10 @@
 use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
 use super::record::{FormationRecord, FormationState, RecordedMember};
-use super::replace::{begin_replacement, decide_replacing, has_lost_data};
+use super::recover::use_restored;
+use super::replace::{
+    begin_replacement, decide_replacing, find_live, has_lost_data, record_id, running_id,
+};
 use super::volume_owner::{check_log, check_owner, describe_content, recovery_hint};
 use crate::components::EtcdStart;
 
@@ -47,6 +50,9 @@ pub(super) fn decide_formed(
     if replacing.is_some_and(|of| of.member == own.member) {
         return decide_replacing(own, formed, content);
     }
+    if let Some(step) = use_restored(own, formed, content) {
+        return step;
+    }
     if record.data_members() > 1 && has_lost_data(own, formed.recorded, content) {
         return begin_replacement(own, record, formed.cluster_id, content);
     }
@@ -82,6 +88,16 @@ fn try_decide_formed(
     if let Some(known) = &recorded.member_id
         && *known != identity.member_id
     {
+        if marker.volume == own.volume && record.data_members() > 1 {
+            let live = match find_live(own, formed.cluster_id) {
+                Ok(live) => live,
+                Err(step) => return Ok(*step),
+            };
+            // A replacement is over, and an older version of the record was restored.
+            if let Some(id) = running_id(own, formed, content, live) {
+                return Ok(record_id(own, record, Some(id)));
+            }
+        }
         return Err(format!(
             "the log on {} belongs to member {}, but the record says that member {} of etcd {} is {known}: it is not started. {}",
             own.volume,

@@ -75,6 +75,7 @@ fn record_of(state: FormationState, count: usize, blank: bool) -> FormationRecor
         state,
         members: member_names(count).into_iter().map(one).collect(),
         replacing: None,
+        given_up: BTreeMap::new(),
         unknown: UnknownFields::new(),
     }
 }
@@ -410,6 +411,9 @@ fn a_formed_cluster_stays_the_one_it_is() {
             | FormationStep::SetAside { .. }
             | FormationStep::Change(_)
             | FormationStep::Join { .. }
+            | FormationStep::Stop(_)
+            | FormationStep::Restore { .. }
+            | FormationStep::UseRestored { .. }
             | FormationStep::Start(EtcdStart::New { .. } | EtcdStart::Join { .. })
             | FormationStep::Mark { new: true, .. } => {
                 panic!("{before:?} {content:?}")
@@ -660,6 +664,9 @@ impl World {
             FormationStep::Ask(why) => panic!("{why}"),
             FormationStep::SetAside { .. }
             | FormationStep::Join { .. }
+            | FormationStep::Stop(_)
+            | FormationStep::Restore { .. }
+            | FormationStep::UseRestored { .. }
             | FormationStep::Change(_) => unreachable!(),
             FormationStep::Record(_) | FormationStep::Mark { .. } | FormationStep::Wait(_) => {}
         }

@@ -4,10 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Format of records and markers. Readers accept this one and the one before and do not change the number. New fields need no new
-/// format; a new [`FormationState`] does.
+/// format. A release that does not know a [`FormationState`] cannot read the record, and leaves the member as it is.
 pub const FORMAT: u32 = 1;
 
 /// Fields of a newer release, written back unchanged.
@@ -26,6 +26,10 @@ pub struct FormationRecord {
     /// The member that is being replaced or added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacing: Option<Replacing>,
+    /// Members of etcd clusters that were given up by a recovery, by etcd's id of the cluster (hex). Their data is never started
+    /// again, and is kept on their volumes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub given_up: BTreeMap<String, BTreeMap<String, RecordedMember>>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -53,6 +57,26 @@ pub enum FormationState {
         #[serde(flatten)]
         unknown: UnknownFields,
     },
+    /// More than half of the members are lost, and an operator has asked for a new cluster with the data of one member.
+    Recovering(Recovering),
+}
+
+/// A recovery of a cluster without a quorum, see [`super::begin_recovery`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Recovering {
+    /// Short name of the member whose data is kept: `a`.
+    pub from: String,
+    /// `initial-cluster-token` of the new cluster.
+    pub token: String,
+    /// etcd's id of the cluster that is given up, hex.
+    pub cluster_id: String,
+    /// Members whose etcd was stopped for the recovery, and is not started again.
+    #[serde(default)]
+    pub stopped: BTreeSet<String>,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
 }
 
 /// A member in the record.
@@ -158,7 +182,9 @@ impl FormationRecord {
     /// The token with which the members start or started.
     pub fn token(&self) -> &str {
         match &self.state {
-            FormationState::Forming { token, .. } | FormationState::Formed { token, .. } => token,
+            FormationState::Forming { token, .. }
+            | FormationState::Formed { token, .. }
+            | FormationState::Recovering(Recovering { token, .. }) => token,
         }
     }
 
@@ -242,6 +268,7 @@ mod tests {
     /// A record of a newer release, with an unknown field in every object.
     const RECORD: &str = r#"{"format":1,"later":[1],"members":{"a":{"volume":"vol-1","blank":true,"memberId":"8e9e","later":{}}},
         "replacing":{"member":"a","lost":{"volume":"vol-0","memberId":"1"},"later":2},
+        "givenUp":{"9":{"b":{"volume":"vol-3","blank":false,"later":3}}},
         "state":{"formed":{"clusterId":"cdf8","token":"t","later":"x"}}}"#;
     const MARKER: &str = r#"{"format":1,"cluster":"x","etcd":"main","member":"a","volume":"vol-1","token":"t","later":{"deep":1}}"#;
 
@@ -260,6 +287,9 @@ mod tests {
         let forming = r#"{"format":1,"members":{},"state":{"forming":{"token":"t","later":1}}}"#;
         let record = FormationRecord::parse("r", forming.as_bytes()).unwrap();
         assert_eq!(parse_value(&record.to_json()), parse_value(forming));
+        let recovering = r#"{"format":1,"members":{},"state":{"recovering":{"from":"a","token":"t","clusterId":"9","stopped":["b"],"later":1}}}"#;
+        let record = FormationRecord::parse("r", recovering.as_bytes()).unwrap();
+        assert_eq!(parse_value(&record.to_json()), parse_value(recovering));
         let marker = Marker::parse("m", MARKER.as_bytes()).unwrap();
         assert_eq!(parse_value(&marker.to_json()), parse_value(MARKER));
     }

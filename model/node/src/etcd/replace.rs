@@ -9,6 +9,7 @@ use super::log::LogIdentity;
 use super::record::{
     FORMAT, FormationRecord, LostMember, RecordedMember, Replacing, UnknownFields,
 };
+use super::recover::was_blank;
 use super::volume_owner::{check_owner, describe_content};
 use crate::components::{EtcdMemberNames, etcd_ports};
 
@@ -103,8 +104,9 @@ pub(super) fn begin_replacement(
     }
     if !keeps_membership(own.version) {
         return FormationStep::Wait(format!(
-            "member {} of etcd {} needs a new member in its place, but etcd {} may forget that a new member votes or bring back a removed \
-             one: set spec.etcdClusters[].version to 3.5.26 or newer, and replace the other control planes first",
+            "member {} of etcd {} needs a new member in its place, but releases of etcd before 3.5.26, as {} here, may forget that a new \
+             member votes, or bring back a removed one: set spec.etcdClusters[].version to 3.5.26 or newer; `kctl update cluster`, then \
+             `kctl rolling-update cluster` replaces the control planes that are well first",
             own.member, own.etcd, own.version
         ));
     }
@@ -112,9 +114,6 @@ pub(super) fn begin_replacement(
         Ok(live) => live,
         Err(step) => return *step,
     };
-    // Seen blank before, and not used since.
-    let was_blank =
-        lost.is_some_and(|of| of.volume == own.volume && of.blank && of.member_id.is_none());
     let mut next = record.clone();
     // A member without an id has never run.
     let lost = lost.filter(|lost| lost.member_id.is_some());
@@ -141,7 +140,7 @@ pub(super) fn begin_replacement(
         }),
         unknown: UnknownFields::new(),
     });
-    let joins = RecordedMember::on_volume(own.volume, is_empty(content) || was_blank);
+    let joins = RecordedMember::on_volume(own.volume, is_empty(content) || was_blank(own, record));
     next.members.insert(own.member.to_owned(), joins);
     FormationStep::Record(next)
 }
@@ -159,7 +158,7 @@ fn keeps_membership(version: &str) -> bool {
 }
 
 /// The live list, or the step that obtains it or waits for it.
-fn find_live<'a>(
+pub(super) fn find_live<'a>(
     own: &OwnMember<'a>,
     cluster_id: &str,
 ) -> Result<&'a LiveCluster, Box<FormationStep>> {
@@ -251,7 +250,11 @@ pub(super) fn decide_replacing(
 }
 
 /// Records the id of this instance's member, or that it has none.
-fn record_id(own: &OwnMember<'_>, record: &FormationRecord, id: Option<String>) -> FormationStep {
+pub(super) fn record_id(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    id: Option<String>,
+) -> FormationStep {
     let next = with_own_member(own, record, |member| member.member_id = id);
     FormationStep::Record(next)
 }
@@ -320,7 +323,7 @@ fn decide_vote(
 
 /// The id of the log on the volume if it is that of a member which runs in this one's place: the marker knows it, and it is in the
 /// live list.
-fn running_id(
+pub(super) fn running_id(
     own: &OwnMember<'_>,
     formed: &Formed<'_>,
     content: &VolumeContent,

@@ -1,5 +1,5 @@
-//! Laws of the replacement of members, by simulating a formed etcd cluster whose members lose their logs and volumes, and whose
-//! instances die at any time.
+//! Laws of the replacement of members and of recoveries, by simulating a formed etcd cluster whose members lose their logs and
+//! volumes, and whose instances die at any time.
 
 use super::*;
 use crate::components::EtcdStart;
@@ -34,7 +34,11 @@ struct World {
     running: BTreeMap<String, String>,
     /// Members whose manifest kubelet sees.
     shown: BTreeSet<String>,
+    /// The cluster that serves: its id, and its members.
+    cluster: String,
     live: Vec<LiveMember>,
+    /// Logs that were restored for a new cluster, by token.
+    restored: BTreeMap<String, LogIdentity>,
     gone: BTreeSet<String>,
     /// How often a log began under an id.
     lives: BTreeMap<String, usize>,
@@ -56,9 +60,9 @@ fn marker_of(member: &str, volume: &str, id: Option<&str>) -> Marker {
     }
 }
 
-fn log_of(id: &str) -> EtcdLog {
+fn log_of(cluster: &str, id: &str) -> EtcdLog {
     EtcdLog::Of(LogIdentity {
-        cluster_id: CLUSTER.into(),
+        cluster_id: cluster.into(),
         member_id: id.into(),
     })
 }
@@ -80,13 +84,16 @@ impl World {
                 state: FormationState::formed(CLUSTER, TOKEN),
                 members: BTreeMap::new(),
                 replacing: None,
+                given_up: BTreeMap::new(),
                 unknown: UnknownFields::new(),
             },
             members: NAMES.iter().take(all).map(ToString::to_string).collect(),
             volumes: BTreeMap::new(),
             running: BTreeMap::new(),
             shown: BTreeSet::new(),
+            cluster: CLUSTER.to_owned(),
             live: Vec::new(),
+            restored: BTreeMap::new(),
             gone: BTreeSet::new(),
             lives: BTreeMap::new(),
             count: 0,
@@ -109,7 +116,7 @@ impl World {
                 world.running.insert(member.clone(), id.clone());
                 world.shown.insert(member.clone());
                 world.lives.insert(id.clone(), 1);
-                marked_content(marker_of(&member, &volume, Some(&id)), log_of(&id))
+                marked_content(marker_of(&member, &volume, Some(&id)), log_of(CLUSTER, &id))
             } else {
                 VolumeContent::Blank
             };
@@ -168,12 +175,16 @@ impl World {
             zone: "z".into(),
             state: "in-use".into(),
             tag: format!("{member}/{}", self.members.join(",")),
-            holder: None,
+            holder: Some(Holder {
+                instance: format!("i-{member}"),
+                state: "attached".into(),
+                device: "/dev/xvdu".into(),
+            }),
         });
         let seen: Vec<SeenVolume> = seen.collect();
         let live = if self.has_quorum() {
             Ok(LiveCluster {
-                cluster_id: CLUSTER.into(),
+                cluster_id: self.cluster.clone(),
                 members: self.live.clone(),
             })
         } else {
@@ -218,6 +229,17 @@ impl World {
                 return self.join(member, marker, &joins.initial_cluster, half);
             }
             FormationStep::Refuse(_) => return self.stop(member),
+            FormationStep::Stop(record) => {
+                self.stop(member);
+                if !half {
+                    self.record = record;
+                }
+                return;
+            }
+            FormationStep::Restore { token } => return self.restore(member, token, half),
+            FormationStep::UseRestored { marker, restored } => {
+                return self.use_restored(member, marker, restored, half);
+            }
             FormationStep::Wait(_) | FormationStep::Ask(_) => return,
             FormationStep::ListMembers => panic!("asked for twice"),
             FormationStep::Format if half => VolumeContent::Unrecognized,
@@ -232,6 +254,50 @@ impl World {
             },
         };
         self.volumes.get_mut(member).unwrap().1 = next;
+    }
+
+    /// Restores the member's data. `half`: its instance dies before the record is written.
+    fn restore(&mut self, member: &str, token: String, half: bool) {
+        self.stop(member);
+        assert!(self.running.is_empty(), "two clusters: {:?}", self.running);
+        let fresh = LogIdentity {
+            cluster_id: format!("cluster-of-{token}"),
+            member_id: self.new_name("id-restored"),
+        };
+        let restored = self.restored.entry(token).or_insert(fresh);
+        if !half {
+            self.record = end_recovery(&self.record, restored).unwrap();
+        }
+    }
+
+    /// Puts the restored log in place. `half`: the instance dies before, or after that and before the marker is written.
+    fn use_restored(&mut self, member: &str, marker: Marker, restored: LogIdentity, half: bool) {
+        self.stop(member);
+        assert_eq!(self.restored[&marker.token], restored);
+        self.count += 1;
+        let (_, content) = self.volumes.get_mut(member).unwrap();
+        let VolumeContent::FileSystem(FileSystemContent::Marked { marker: old, log }) = content
+        else {
+            panic!("{content:?}");
+        };
+        if *log != EtcdLog::Of(restored.clone()) {
+            *log = EtcdLog::Missing;
+            if half && self.count.is_multiple_of(2) {
+                return;
+            }
+            *log = EtcdLog::Of(restored.clone());
+            self.lives.insert(restored.member_id.clone(), 1);
+            self.cluster = restored.cluster_id;
+            self.live = vec![LiveMember {
+                id: restored.member_id,
+                name: String::new(),
+                peer_urls: vec![peer_url(member)],
+                learner: false,
+            }];
+        }
+        if !half {
+            *old = marker;
+        }
     }
 
     /// Changes the list as etcd does. `half`: the instance dies before it records the new id.
@@ -297,6 +363,10 @@ impl World {
             panic!("started from {:?}", self.volumes[member]);
         };
         let id = identity.member_id.clone();
+        assert!(
+            matches!(&self.record.state, FormationState::Formed { cluster_id, .. } if *cluster_id == identity.cluster_id),
+            "{identity:?} of a cluster that was given up runs"
+        );
         // etcd ends if its id was removed.
         if let Some(own) = self.live.iter_mut().find(|one| one.id == id)
             && !half
@@ -327,7 +397,7 @@ impl World {
         let own = self.live.iter().find(|one| one.peer_urls.contains(&url));
         let id = own.expect("it was added").id.clone();
         *self.lives.entry(id.clone()).or_default() += 1;
-        *content = marked_content(marker, log_of(&id));
+        *content = marked_content(marker, log_of(&self.cluster, &id));
         self.continue_member(member, half);
     }
 
@@ -455,5 +525,35 @@ proptest::proptest! {
         }
         world.run_until_settled();
         world.expect_one_life_per_id();
+    }
+
+    /// Two of three members are lost, or only their instances, in any order of dying and coming back.
+    #[test]
+    fn a_cluster_without_a_quorum_begins_anew_with_the_data_of_one_member(
+        lost in (0_usize..4, 0_usize..4),
+        before in proptest::collection::vec((0_usize..3, proptest::bool::ANY), 0..10),
+        turns in proptest::collection::vec((0_usize..3, 0_usize..8), 0..60),
+    ) {
+        let mut world = World::new(3, 3);
+        world.suffer("b", LOSSES[lost.0]);
+        world.suffer("c", LOSSES[lost.1]);
+        for (who, half) in before {
+            world.take_turn(NAMES[who], half);
+        }
+        world.record = begin_recovery(&world.record, "a", "t2").unwrap();
+        for (who, what) in turns {
+            let unlucky = if what == 7 { "b" } else { "c" };
+            match what {
+                // Later it would be another loss of the quorum.
+                6 | 7 if world.cluster == CLUSTER => world.suffer(unlucky, LOSSES[who]),
+                _ => world.take_turn(NAMES[who], what == 0),
+            }
+            world.expect_one_life_per_id();
+        }
+        world.run_until_settled();
+        world.expect_one_life_per_id();
+        assert_eq!(world.cluster, "cluster-of-t2");
+        let given_up: Vec<&String> = world.record.given_up.keys().collect();
+        assert_eq!(given_up, [CLUSTER]);
     }
 }

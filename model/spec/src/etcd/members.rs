@@ -27,6 +27,8 @@ struct FormedMember {
     needs_new_volume: bool,
     /// EC2 says that the volume of the record does not exist.
     deleted: bool,
+    /// The member is being added: it has no data yet.
+    added: bool,
 }
 
 impl FormedMembers {
@@ -49,6 +51,9 @@ impl FormedMembers {
                 _ => None,
             }
         };
+        let replacing = record.replacing.as_ref();
+        let added = replacing.filter(|of| of.lost.is_none());
+        let added = added.map(|of| &of.member);
         let members = record.members.iter().map(|(name, member)| {
             let volume = member.volume.clone();
             let zone = zone(&volume);
@@ -57,6 +62,7 @@ impl FormedMembers {
                 zone,
                 needs_new_volume: !has_volume(name),
                 deleted: false,
+                added: added == Some(name),
             };
             (name.clone(), member)
         });
@@ -105,7 +111,7 @@ pub fn check_members(index: usize, spec: &EtcdCluster, formed: &FormedMembers) -
             continue;
         };
         // One of several is replaced by a new member; the data of a lone one exists nowhere else.
-        let is_replaced = member.deleted && formed.with_data > 1;
+        let is_replaced = member.deleted && (formed.with_data > 1 || member.added);
         if member.needs_new_volume && !is_replaced {
             let message = format!(
                 "the data of member {} of etcd cluster {} is on {}, which EC2 does not list under the cluster's tags: an empty volume would be \
@@ -161,6 +167,7 @@ mod tests {
                 zone: Some((*zone).to_owned()),
                 needs_new_volume: false,
                 deleted: false,
+                added: false,
             };
             ((*name).to_owned(), member)
         };
@@ -249,6 +256,10 @@ mod tests {
             formed.mark_deleted("vol-a");
             let replaced = check_messages(&spec, &formed).is_empty();
             assert_eq!(replaced, names.len() > 1);
+            // The first of a cluster of one has data, and what is added beside it has none yet.
+            formed.with_data = 1;
+            formed.members.get_mut("a").unwrap().added = true;
+            assert_eq!(check_messages(&spec, &formed), [""; 0]);
         }
     }
 

@@ -1,5 +1,6 @@
 //! etcd's volumes and pods.
 
+use super::PATIENCE;
 use super::cluster::{self, CLUSTER};
 use anyhow::{Context, Result, ensure};
 use lab::scenario::{LIMIT, Lab};
@@ -73,6 +74,22 @@ pub fn expect_reported(lab: &mut Lab) -> Result<()> {
             }
         }
         ensure!(said["problems"] == json!([]), "{said}");
+        Ok(())
+    })
+}
+
+/// Waits until three members have started and vote in each etcd cluster.
+pub fn expect_three_voters(lab: &Lab) -> Result<()> {
+    lab.wait_until("three members vote in each etcd cluster", PATIENCE, |lab| {
+        let said = lab.run_kctl(&["etcd", "members", CLUSTER, "-o", "json"])?;
+        let said: Value = serde_json::from_str(&said)?;
+        let members = said["members"].as_array().context("members")?;
+        for name in ["main", "events"] {
+            let voters = members.iter().filter(|one| {
+                one["etcd"] == name && one["voter"] == true && one["started"] == true
+            });
+            ensure!(voters.count() == 3, "{said}");
+        }
         Ok(())
     })
 }

@@ -7,6 +7,7 @@ mod full;
 mod kills;
 mod lost_data;
 mod members;
+mod quorum_lost;
 mod quota;
 pub mod reboots;
 mod refusals;
@@ -43,7 +44,7 @@ const fn new_fault(
 }
 
 /// Each of the last two leaves a cluster that is not healthy.
-const FAULTS: [Fault; 18] = [
+const FAULTS: [Fault; 19] = [
     new_fault("worker-reboots", 55, |lab, _| reboots::reboot_worker(lab)),
     new_fault("flag-changes", 110, |lab, _| unrolled::change_flag(lab)),
     new_fault("nodeup-killed", 90, |lab, _| kills::kill_nodeup(lab)),
@@ -71,6 +72,7 @@ const FAULTS: [Fault; 18] = [
     new_fault("ended-by-groups", 130, replaced::end_by_groups),
     new_fault("log-lost", 90, lost_data::remove_log),
     new_fault("volume-lost", 150, lost_data::delete_volume),
+    new_fault("quorum-lost", 200, quorum_lost::lose_two),
     new_fault("volumes-full", 170, full::fill_volumes),
     new_fault("at-quota", 15, |lab, _| quota::reach_quota(lab)),
 ];

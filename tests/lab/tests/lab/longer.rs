@@ -2,6 +2,7 @@
 //! and `make bench` run those that `make test` does not.
 
 mod figures;
+mod grown;
 mod renewals;
 mod rolled;
 mod upgraded;
@@ -91,5 +92,16 @@ fn a_minor_reaches_control_planes_first() -> Result<()> {
         control_planes: 3,
     };
     upgrade.run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "ten minutes: make soak"]
+fn etcd_grows_from_one_member_to_three() -> Result<()> {
+    let test = "etcd_grows_from_one_member_to_three";
+    let Some(mut lab) = start_lab(test, "t-grown", 6)? else {
+        return Ok(());
+    };
+    grown::run(&mut lab)?;
     lab.take_down()
 }

@@ -1,0 +1,126 @@
+//! The copies of an etcd cluster's data, from which it can be recovered.
+
+use super::etcd_members::render_rows;
+use fleet::ReportedMember;
+use indicatif::BinaryBytes;
+use node::duration::duration_text;
+use node::etcd::FormationRecord;
+use serde::Serialize;
+
+/// A member of the record, and what is reported about its data.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CopyRow {
+    /// Short name: `a`.
+    pub member: String,
+    pub volume: String,
+    /// The instance that reports the volume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// `leader`, `follower`, `learner`, `no leader`, `stopped`; `not reported` if no instance reports the volume.
+    pub role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub term: Option<u64>,
+    /// Newest revision. Members apply the same writes in the same order, so a higher one has all that a lower one has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<i64>,
+    /// True if the instance has reported lately.
+    #[serde(skip)]
+    fresh: bool,
+}
+
+impl CopyRow {
+    /// True if protokube on the instance can restore the data.
+    pub fn is_usable(&self) -> bool {
+        self.fresh && self.role != "learner"
+    }
+}
+
+/// The members of a record with their reports.
+pub fn list_copies(
+    members: &[ReportedMember],
+    record: &FormationRecord,
+    etcd: &str,
+) -> Vec<CopyRow> {
+    let copies = record.members.iter().map(|(member, recorded)| {
+        let own = members.iter().find(|one| {
+            one.status.etcd == etcd && one.status.volume.as_ref() == Some(&recorded.volume)
+        });
+        let running = own.and_then(|one| one.status.running.as_ref());
+        CopyRow {
+            member: member.clone(),
+            volume: recorded.volume.clone(),
+            instance: own.map(|one| one.status.instance.clone()),
+            role: own.map_or("not reported", |one| one.role),
+            term: running.map(|one| one.term),
+            revision: running.map(|one| one.revision),
+            database_bytes: running.map(|one| one.database_bytes),
+            age_seconds: own.and_then(|one| one.age_seconds),
+            fresh: own.is_some_and(ReportedMember::is_fresh),
+        }
+    });
+    copies.collect()
+}
+
+/// The copy with the newest data.
+pub fn newest_copy(copies: &[CopyRow]) -> Option<&CopyRow> {
+    let usable = copies.iter().filter(|copy| copy.is_usable());
+    usable
+        .filter(|copy| copy.revision.is_some())
+        .max_by_key(|copy| copy.revision)
+}
+
+/// The copies as a table.
+pub fn copies_table(copies: &[CopyRow]) -> String {
+    let headers = [
+        "MEMBER", "INSTANCE", "VOLUME", "ROLE", "TERM", "REVISION", "DATABASE", "AGE",
+    ];
+    let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let cells = copies.iter().map(|copy| {
+        let bytes = copy
+            .database_bytes
+            .map(|bytes| BinaryBytes(bytes).to_string());
+        vec![
+            copy.member.clone(),
+            copy.instance.clone().unwrap_or_default(),
+            copy.volume.clone(),
+            copy.role.to_owned(),
+            number(copy.term),
+            number(copy.revision),
+            bytes.unwrap_or_default(),
+            copy.age_seconds.map(duration_text).unwrap_or_default(),
+        ]
+    });
+    render_rows(&headers, &cells.collect::<Vec<_>>())
+}
+
+/// What a recovery does, for a preview.
+pub fn describe_recovery(copies: &[CopyRow], from: &str, etcd: &str, name: &str) -> String {
+    let others = copies.iter().filter(|copy| copy.member != from);
+    let others: Vec<String> = others
+        .map(|copy| match &copy.instance {
+            Some(instance) => format!("{} on {instance} with {}", copy.member, copy.volume),
+            None => format!("{} with {}", copy.member, copy.volume),
+        })
+        .collect();
+    let others = if others.is_empty() {
+        "there are no others".to_owned()
+    } else {
+        others.join("; ")
+    };
+    format!(
+        "{}\nA recovery of etcd {etcd} from member {from}:\n\
+         - stops all other members for ever: {others}. It waits until each has stopped, or its volume is deleted or attached to nothing. \
+         Terminate an instance that does not answer\n\
+         - restores the data of member {from} as a new etcd cluster. Writes that only the lost members acknowledged are lost\n\
+         - lets every client list anew: revisions begin far above all that were used\n\
+         - keeps all old data on its volumes, in data.lost-N\n\
+         - lets the other members join as new ones\n\
+         Nothing was changed. To begin: kctl etcd recover {name} --etcd {etcd} --from {from} --yes\n",
+        copies_table(copies)
+    )
+}

@@ -1,0 +1,188 @@
+//! Tests of a recovery: an etcd cluster that lost two of three members begins anew with the data of this one, whenever protokube or
+//! the instance dies.
+
+use crate::etcd::{AT_ONCE, let_settle, member_of, read_record, serving_member, write_record};
+use crate::test_host::{
+    FakeEc2, FakeEtcd, FakeQuorum, TestHost, founder_identity, pass_fuse, write_log,
+};
+use node::config::NodeConfig;
+use node::etcd::{FormationState, begin_recovery};
+use protokube::etcd::{EtcdMember, StepOutcome};
+use std::fs;
+use std::sync::Arc;
+use test_support::write_script;
+
+const NEW_TOKEN: &str = "recovered";
+
+/// Does what ctr does with etcd's programs: it copies a log that was prepared by the test.
+const CTR: &str = r#"root=$(dirname "$0")/..
+case "$*" in
+  *etcdutl*) for word; do case $word in type=bind,src=*) from=${word#type=bind,src=}; from=${from%%,*} ;; esac; done
+    [ -e "$root$from/data/member/wal" ] || exit 1
+    mkdir -p "$root$from/restored/member" && cp -r "$root/programs/restored-wal" "$root$from/restored/member/wal" ;;
+  *etcdctl*) printf '"Revision" : 2700\n"Count" : 233\n' ;;
+esac
+"#;
+
+fn new_member(host: &TestHost, config: &NodeConfig) -> EtcdMember<FakeEc2, FakeEtcd, FakeQuorum> {
+    member_of(host, config.clone(), AT_ONCE)
+}
+
+/// The member a serves, the others are lost, and an operator has asked to recover from it.
+async fn survivor() -> (TestHost, NodeConfig) {
+    let (mut host, config) = serving_member(true, true).await;
+    // protokube may die before each change of a file or folder.
+    let fuse = host.fuse.clone();
+    let dies = move || pass_fuse(&fuse).is_err();
+    host.host = host.host.with_stop(Arc::new(dies));
+    write_script(&host.path("programs/ctr"), CTR);
+    let restored = founder_identity(NEW_TOKEN);
+    write_log(&host.path("programs/restored-wal"), &restored);
+    host.kubelet.lock().unwrap().peers = false;
+    let record = begin_recovery(&read_record(&host).await, "a", NEW_TOKEN).unwrap();
+    write_record(&host, &record);
+    (host, config)
+}
+
+fn lose_the_others(host: &TestHost) {
+    let mut volumes = host.cloud.volumes.lock().unwrap();
+    // One was deleted, the other is attached to nothing.
+    volumes.retain(|volume| volume.id != "vol-0b");
+    for volume in volumes.iter_mut().filter(|volume| volume.id == "vol-0c") {
+        volume.attachment = None;
+        volume.state = "available".into();
+    }
+}
+
+async fn assert_recovered(host: &TestHost, before: &str, what: &str) {
+    let record = read_record(host).await;
+    let restored = founder_identity(NEW_TOKEN);
+    let FormationState::Formed { cluster_id, .. } = &record.state else {
+        panic!("{what}: {record:?}");
+    };
+    assert_eq!(*cluster_id, restored.cluster_id, "{what}");
+    let members: Vec<_> = record.members.iter().collect();
+    assert_eq!(members.len(), 1, "{what}");
+    assert_eq!(members[0].0, "a");
+    assert_eq!(members[0].1.member_id, Some(restored.member_id), "{what}");
+    assert_eq!(record.given_up[before].len(), 3, "{what}");
+    let disk = |path: &str| host.path_on_disk(path);
+    assert!(disk("var/etcd/data.lost-1/member/wal").exists(), "{what}");
+    for left in ["data.lost-2", "data.scratch", "data.restored-recovered"] {
+        assert!(
+            !disk(&format!("var/etcd/{left}")).exists(),
+            "{what}: {left}"
+        );
+    }
+    let kubelet = host.kubelet.lock().unwrap();
+    assert!(kubelet.running.is_some(), "{what}");
+    assert_eq!(kubelet.founded, 1, "{what}");
+}
+
+fn cluster_before(host: &TestHost) -> String {
+    host.kubelet.lock().unwrap().cluster_id().unwrap()
+}
+
+#[tokio::test]
+async fn nothing_begins_while_another_member_could_run() {
+    let (host, config) = survivor().await;
+    let before = cluster_before(&host);
+    let member = new_member(&host, &config);
+    for _ in 0..5 {
+        assert_eq!(member.take_step().await.unwrap(), StepOutcome::Waits);
+    }
+    assert!(host.kubelet.lock().unwrap().running.is_some());
+    lose_the_others(&host);
+    let_settle(&member).await;
+    assert_recovered(&host, &before, "later").await;
+    // From then on it is a member like every other.
+    host.reboot();
+    let_settle(&new_member(&host, &config)).await;
+    assert_recovered(&host, &before, "after a reboot").await;
+}
+
+/// Another member stops, and says so only when it has ended.
+#[tokio::test]
+async fn a_member_of_the_old_cluster_stops_and_does_not_come_back() {
+    let (host, config) = serving_member(true, true).await;
+    let mut known = read_record(&host).await;
+    known.members.get_mut("b").unwrap().member_id = Some("b".into());
+    write_record(&host, &begin_recovery(&known, "b", NEW_TOKEN).unwrap());
+    let member = new_member(&host, &config);
+    for _ in 0..4 {
+        member.take_step().await.unwrap();
+    }
+    let FormationState::Recovering(recovering) = read_record(&host).await.state else {
+        panic!("it recovers");
+    };
+    assert!(recovering.stopped.contains("a"));
+    assert!(host.kubelet.lock().unwrap().running.is_none());
+    host.reboot();
+    assert_eq!(
+        new_member(&host, &config).take_step().await.unwrap(),
+        StepOutcome::Waits
+    );
+    assert!(host.kubelet.lock().unwrap().running.is_none());
+}
+
+/// protokube dies at each change, file or call, and the instance may reboot each time.
+#[tokio::test]
+async fn a_protokube_that_dies_anywhere_goes_on_with_the_recovery() {
+    let (whole, config) = survivor().await;
+    lose_the_others(&whole);
+    let first = whole.fuse.lock().unwrap().done;
+    let_settle(&new_member(&whole, &config)).await;
+    let calls = whole.fuse.lock().unwrap().done - first;
+    assert!(calls > 30, "{calls}");
+    for dies_at in 1..=calls {
+        for reboots in [false, true] {
+            let what = format!("dies at {dies_at} of {calls}, reboots: {reboots}");
+            let (host, config) = survivor().await;
+            let before = cluster_before(&host);
+            lose_the_others(&host);
+            {
+                let mut fuse = host.fuse.lock().unwrap();
+                fuse.dies_at = Some(fuse.done + dies_at);
+            }
+            let mut looks = 0;
+            while !matches!(
+                new_member(&host, &config).take_step().await,
+                Ok(StepOutcome::Settled)
+            ) {
+                looks += 1;
+                assert!(looks < 80, "{what}: does not settle");
+                if reboots && host.fuse.lock().unwrap().has_died() {
+                    host.reboot();
+                    host.fuse.lock().unwrap().dies_at = None;
+                }
+            }
+            assert_recovered(&host, &before, &what).await;
+        }
+    }
+}
+
+/// etcd's programs fail: the old data stays where it is, and the next look tries again.
+#[tokio::test]
+async fn data_that_a_scratch_etcd_cannot_read_stays_where_it_is() {
+    let (host, config) = survivor().await;
+    let before = cluster_before(&host);
+    lose_the_others(&host);
+    write_script(
+        &host.path("programs/ctr"),
+        "case \"$*\" in *etcdutl*) echo 'panic: invalid page' >&2; exit 2 ;; *etcdctl*) printf '\"Revision\" : 1\\n\"Count\" : 1\\n' ;; esac",
+    );
+    let member = new_member(&host, &config);
+    let mut error = String::new();
+    for _ in 0..4 {
+        if let Err(why) = member.take_step().await {
+            error = format!("{why:#}");
+        }
+    }
+    assert!(error.contains("invalid page"), "{error}");
+    assert!(host.wal_path().exists());
+    assert!(!host.path_on_disk("var/etcd/data.lost-1").exists());
+    write_script(&host.path("programs/ctr"), CTR);
+    let_settle(&member).await;
+    assert_recovered(&host, &before, "later").await;
+    fs::remove_dir_all(host.path_on_disk("var/etcd/data.lost-1")).unwrap();
+}

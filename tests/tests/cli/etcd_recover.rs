@@ -1,0 +1,216 @@
+//! `kctl etcd recover`, with a store in a folder and a fake protokube that changes the record in it. protokube's side is tested in
+//! `protokube/tests/roles/recovery.rs`, both together in the lab (`quorum-lost`).
+
+use crate::kctl::{Kctl, KctlOutput};
+use crate::scenario::NAME;
+use node::etcd::{
+    FORMAT, FormationRecord, FormationState, LogIdentity, RecordedMember, UnknownFields,
+    begin_recovery, end_recovery,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Three members of main in the record; a and b report, and see no quorum.
+struct LostQuorum {
+    kctl: Kctl,
+}
+
+impl LostQuorum {
+    fn new() -> Self {
+        let mut kctl = Kctl::new();
+        let store = format!("file://{}", kctl.home_path("store").display());
+        kctl.set_variable("KCTL_STATE_STORE", &store);
+        let lost = Self { kctl };
+        fs::create_dir_all(lost.folder().join("main")).expect("a folder");
+        let member = |id: &str| {
+            let recorded = RecordedMember {
+                member_id: Some(format!("id-{id}")),
+                ..RecordedMember::on_volume(&format!("vol-{id}"), true)
+            };
+            (id.to_owned(), recorded)
+        };
+        lost.write_record(&FormationRecord {
+            format: FORMAT,
+            state: FormationState::formed("c1", "t1"),
+            members: ["a", "b", "c"].map(member).into(),
+            replacing: None,
+            given_up: BTreeMap::new(),
+            unknown: UnknownFields::new(),
+        });
+        lost.report("a", 9, None, "c1");
+        lost.report("b", 7, None, "c1");
+        lost
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.kctl.home_path(&format!("store/{NAME}/etcd"))
+    }
+
+    fn read_record(&self) -> FormationRecord {
+        let bytes = fs::read(self.folder().join("main.json")).expect("a record");
+        FormationRecord::parse("main", &bytes).expect("a record")
+    }
+
+    fn write_record(&self, record: &FormationRecord) {
+        let aside = self.folder().join(".kctl-record");
+        fs::write(&aside, record.to_json()).expect("a record");
+        fs::rename(aside, self.folder().join("main.json")).expect("a record");
+    }
+
+    /// Writes the report of a member as of now.
+    fn report(&self, id: &str, revision: u64, leader: Option<&str>, cluster: &str) {
+        let written = OffsetDateTime::now_utc().format(&Rfc3339);
+        let running = json!({"name": format!("etcd-{id}"), "id": format!("id-{id}"), "clusterId": cluster, "leader": leader, "term": 2,
+            "revision": revision, "databaseBytes": 8192});
+        let status = json!({"format": 1, "etcd": "main", "instance": format!("i-{id}"), "volume": format!("vol-{id}"),
+            "written": written.expect("a time"), "running": running});
+        let path = self.folder().join(format!("main/i-{id}.status.json"));
+        fs::write(path, status.to_string()).expect("a file");
+    }
+
+    fn run(&self, words: &[&str]) -> KctlOutput {
+        self.kctl.run(&[&["etcd", "recover", NAME], words].concat())
+    }
+
+    /// Runs the command while protokube restores member a.
+    fn run_with_protokube(&self, words: &[&str]) -> KctlOutput {
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(20));
+                    let restored = LogIdentity {
+                        cluster_id: "c2".to_owned(),
+                        member_id: "id-new".to_owned(),
+                    };
+                    if let Some(next) = end_recovery(&self.read_record(), &restored) {
+                        self.write_record(&next);
+                        self.report("a", 1_000_000_009, Some("id-new"), "c2");
+                    }
+                }
+            });
+            let ended = self.run(words);
+            over.store(true, Ordering::Relaxed);
+            ended
+        })
+    }
+
+    /// Nothing was changed, and the error has these words.
+    fn expect_refused(&self, words: &[&str], why: &[&str]) {
+        let before = self.read_record();
+        let ended = self.run(words);
+        assert_eq!(ended.code, 4, "{}", ended.all_output());
+        for why in why {
+            assert!(ended.err.contains(why), "{why}: {}", ended.err);
+        }
+        assert_eq!(self.read_record(), before);
+    }
+}
+
+#[test]
+fn the_newest_copy_is_named_and_nothing_is_changed_without_yes() {
+    let lost = LostQuorum::new();
+    let before = lost.read_record();
+    let shown = lost.run(&[]).expect_success();
+    assert!(
+        shown.contains("The newest data is that of member a."),
+        "{shown}"
+    );
+    let row = shown.lines().find(|line| line.starts_with('c')).expect("c");
+    assert!(
+        row.contains("vol-c") && row.contains("not reported"),
+        "{row}"
+    );
+    let shown = lost.run(&["-o", "json"]).expect_success();
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(
+        (&shown["newest"], &shown["recovered"]),
+        (&json!("a"), &json!(false))
+    );
+    assert_eq!(shown["copies"][1]["revision"], 7);
+    let preview = lost.run(&["--from", "etcd-a"]).expect_success();
+    for part in [
+        "b on i-b with vol-b; c with vol-c",
+        "Writes that only the lost members acknowledged are lost",
+        "kctl etcd recover demo.example.com --etcd main --from a --yes",
+    ] {
+        assert!(preview.contains(part), "{part}: {preview}");
+    }
+    assert_eq!(lost.read_record(), before);
+}
+
+#[test]
+fn a_recovery_is_followed_until_the_new_cluster_has_a_leader() {
+    let lost = LostQuorum::new();
+    let ended = lost.run_with_protokube(&["--from", "a", "--yes"]);
+    let said = ended.expect_success();
+    assert!(said.contains("etcd main serves again"), "{said}");
+    let record = lost.read_record();
+    let members: Vec<&str> = record.members.keys().map(String::as_str).collect();
+    assert_eq!((members, record.given_up.len()), (vec!["a"], 1));
+    assert_eq!(record.token().len(), 32);
+}
+
+#[test]
+fn a_cluster_with_a_leader_is_not_recovered() {
+    let lost = LostQuorum::new();
+    lost.report("b", 7, Some("id-b"), "c1");
+    lost.expect_refused(
+        &["--from", "a", "--yes"],
+        &["etcd main has a leader, as i-b reports"],
+    );
+}
+
+#[test]
+fn newer_data_is_given_up_only_by_force() {
+    let lost = LostQuorum::new();
+    lost.expect_refused(
+        &["--from", "b", "--yes"],
+        &[
+            "member a is newer (revision 9) than that of member b (revision 7)",
+            "--force",
+        ],
+    );
+    let forced = lost.run(&["--from", "b", "--force"]).expect_success();
+    assert!(forced.contains("from member b"), "{forced}");
+}
+
+#[test]
+fn only_a_member_whose_instance_reports_can_be_the_source() {
+    let lost = LostQuorum::new();
+    let why = "no instance reports lately that it holds the data of member c";
+    lost.expect_refused(&["--from", "c", "--yes"], &[why]);
+    let why = "etcd main has no member x; its members: a, b, c";
+    lost.expect_refused(&["--from", "x", "--yes"], &[why]);
+    let ended = lost.run(&["--etcd", "events"]);
+    assert_eq!(ended.code, 4, "{}", ended.all_output());
+    assert!(
+        ended
+            .err
+            .contains("has no record of an etcd cluster events")
+    );
+}
+
+#[test]
+fn a_recovery_that_is_under_way_is_followed_and_not_begun_again() {
+    let lost = LostQuorum::new();
+    let begun = begin_recovery(&lost.read_record(), "a", "token").expect("a recovery");
+    lost.write_record(&begun);
+    lost.expect_refused(
+        &["--from", "b", "--force", "--yes"],
+        &["it is being recovered from member a already"],
+    );
+    let ended = lost.run(&["--from", "a", "--yes", "--timeout", "3s"]);
+    assert_eq!(ended.code, 1, "{}", ended.all_output());
+    let why =
+        "the recovery is not over after 3s: waiting for protokube on the instance of member a";
+    assert!(ended.err.contains(why), "{}", ended.err);
+    assert_eq!(lost.read_record(), begun);
+}
