@@ -28,6 +28,9 @@ pub struct CopyRow {
     pub database_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<i64>,
+    /// True if etcd runs there under another id than the one in the record.
+    #[serde(skip)]
+    pub is_foreign: bool,
     /// True if the instance has reported lately.
     #[serde(skip)]
     fresh: bool,
@@ -60,6 +63,7 @@ pub fn list_copies(
             revision: running.map(|one| one.revision),
             database_bytes: running.map(|one| one.database_bytes),
             age_seconds: own.and_then(|one| one.age_seconds),
+            is_foreign: running.is_some_and(|one| recorded.member_id.as_ref() != Some(&one.id)),
             fresh: own.is_some_and(ReportedMember::is_fresh),
         }
     });

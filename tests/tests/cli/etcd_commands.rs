@@ -37,12 +37,27 @@ impl Members {
 
     /// Writes the report of a member as of some time ago.
     fn report(&self, id: &str, revision: u64, ago: Duration) {
+        self.report_with(id, revision, ago, &json!({}), None);
+    }
+
+    /// The same with other values of what etcd says, and with a problem.
+    fn report_with(
+        &self,
+        id: &str,
+        revision: u64,
+        ago: Duration,
+        other: &Value,
+        problem: Option<&str>,
+    ) {
         let listed = |id: &str| json!({"id": id, "name": format!("etcd-{id}")});
         let written = (OffsetDateTime::now_utc() - ago).format(&Rfc3339);
-        let running = json!({"name": format!("etcd-{id}"), "id": id, "clusterId": "c1", "leader": "a", "term": 2,
+        let mut running = json!({"name": format!("etcd-{id}"), "id": id, "clusterId": "c1", "leader": "a", "term": 2,
             "revision": revision, "members": [listed("a"), listed("b"), listed("c")]});
+        for (key, value) in other.as_object().expect("an object") {
+            running[key] = value.clone();
+        }
         let status = json!({"format": 1, "etcd": "main", "instance": format!("i-{id}"), "volume": format!("vol-{id}"),
-            "written": written.expect("a time"), "running": running});
+            "written": written.expect("a time"), "running": running, "problem": problem});
         let folder = self.folder().join("main");
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join(format!("i-{id}.status.json"));
@@ -200,6 +215,27 @@ fn the_leadership_moves_to_the_follower_with_the_newest_revision_or_to_the_named
     assert_eq!((ended.code, asked.len()), (0, 0), "{}", ended.all_output());
     let nobody = members.run(&["move-leader", "--to", "x"]);
     assert_eq!(nobody.code, 4, "{}", nobody.all_output());
+}
+
+#[test]
+fn the_leadership_moves_only_to_a_follower_that_reports_and_has_no_problem() {
+    let members = Members::new();
+    let (now, early) = (Duration::ZERO, Duration::from_hours(2));
+    let expect_refusal = |why: &str| {
+        let ended = members.run(&["move-leader", "--to", "b", "--timeout", "1s"]);
+        assert_eq!(ended.code, 4, "{}", ended.all_output());
+        let why = format!("etcd-b of main cannot lead: {why}");
+        assert!(ended.err.contains(&why), "{}", ended.err);
+        assert_eq!(members.open_commands(), 0);
+    };
+    members.report("b", 7, early);
+    expect_refusal("i-b has reported nothing for 2h");
+    members.report_with("b", 7, now, &json!({}), Some("vol-b is lost"));
+    expect_refusal("i-b reports: vol-b is lost");
+    members.report_with("b", 7, now, &json!({"learner": true}), None);
+    expect_refusal("it is a learner");
+    members.report_with("b", 7, now, &json!({"leader": null}), None);
+    expect_refusal("it reports the role \"no leader\" instead of \"follower\"");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::member_name;
 use fleet::ReportedMember;
+use node::duration::duration_text;
 use node::etcd::Verb;
 use serde::Serialize;
 
@@ -30,7 +31,10 @@ pub async fn run(args: &EtcdMoveLeader, session: &Session<'_>) -> Result<Outcome
     let etcd = &args.etcd;
     let members = reporting_members(&reports.members, etcd, &name)?;
     let leader = find_leader(&members, etcd, &name)?;
-    let target = find_target(&members, leader, args.to.as_deref(), &name)?;
+    let target = match args.to.as_deref() {
+        Some(named) => find_named(&reports.members, leader, named, &name)?,
+        None => find_best(&members, leader, &name)?,
+    };
     let (from, to) = (member_name(leader), member_name(target));
     if from == to {
         session.shell.print_done(&format!("{to} leads {etcd}"));
@@ -80,27 +84,65 @@ fn find_leader<'a>(
     })
 }
 
-/// The member that is named, or the follower that is best prepared.
-fn find_target<'a>(
-    members: &[&'a ReportedMember],
+/// The member that is named. It must be able to lead, because etcd would wait for it in vain.
+fn find_named<'a>(
+    members: &'a [ReportedMember],
     leader: &'a ReportedMember,
-    named: Option<&str>,
+    named: &str,
     name: &str,
 ) -> Result<&'a ReportedMember, CommandError> {
-    let see = format!("see the members with `kctl etcd status {name}`");
     let etcd = &leader.status.etcd;
-    if let Some(named) = named {
-        let found = members.iter().find(|one| is_named(one, named)).copied();
-        return found.ok_or_else(|| {
-            let message = format!("no instance reports a member {named} of {etcd} that runs");
-            CommandError::from_message(ErrorKind::Precondition, message, see)
-        });
+    let own = members.iter().filter(|one| one.status.etcd == *etcd);
+    let named_ones = own.filter(|one| is_named(one, named));
+    // The report of an instance that was replaced may still be there.
+    let found = named_ones.min_by_key(|one| one.age_seconds.unwrap_or(i64::MAX));
+    let why = match found {
+        None => format!("no instance reports a member {named} of {etcd} that runs"),
+        Some(found) => match why_unfit(found) {
+            None => return Ok(found),
+            Some(_) if found == leader => return Ok(found),
+            Some(why) => format!("{} of {etcd} cannot lead: {why}", member_name(found)),
+        },
+    };
+    Err(unfit_error(why, name))
+}
+
+/// Why a member cannot lead.
+fn why_unfit(member: &ReportedMember) -> Option<String> {
+    let instance = &member.status.instance;
+    if !member.is_fresh() {
+        let age = member
+            .age_seconds
+            .map_or_else(|| "an unknown time".to_owned(), duration_text);
+        return Some(format!("{instance} has reported nothing for {age}"));
     }
-    let ready = |one: &&&ReportedMember| one.role == "follower" && one.status.problem.is_none();
-    let followers = members.iter().filter(ready);
-    let newest = followers.max_by_key(|one| one.status.running.as_ref().map(|one| one.revision));
+    if let Some(problem) = &member.status.problem {
+        return Some(format!("{instance} reports: {problem}"));
+    }
+    match member.role {
+        "follower" => None,
+        "learner" => Some("it is a learner".to_owned()),
+        role => Some(format!(
+            "it reports the role {role:?} instead of \"follower\""
+        )),
+    }
+}
+
+/// The follower that is best prepared.
+fn find_best<'a>(
+    members: &[&'a ReportedMember],
+    leader: &ReportedMember,
+    name: &str,
+) -> Result<&'a ReportedMember, CommandError> {
+    let ready = members.iter().filter(|one| why_unfit(one).is_none());
+    let newest = ready.max_by_key(|one| one.status.running.as_ref().map(|one| one.revision));
     newest.copied().ok_or_else(|| {
-        let message = format!("{etcd} has no follower that could lead");
-        CommandError::from_message(ErrorKind::Precondition, message, see)
+        let why = format!("{} has no follower that could lead", leader.status.etcd);
+        unfit_error(why, name)
     })
+}
+
+fn unfit_error(why: String, name: &str) -> CommandError {
+    let see = format!("see the members with `kctl etcd status {name}`");
+    CommandError::from_message(ErrorKind::Precondition, why, see)
 }

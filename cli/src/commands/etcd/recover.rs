@@ -124,18 +124,20 @@ impl Recovery<'_> {
         read: Version,
     ) -> Result<(), CommandError> {
         let key = StoreKeys::new(self.name).key_below(&record_key(&self.args.etcd));
-        let text = record.to_json().into_bytes();
-        match self
-            .session
-            .store
-            .put(&key, text, Expect::Version(read))
-            .await
-        {
+        let (text, expect) = (record.to_json().into_bytes(), Expect::Version(read));
+        match self.session.store.put(&key, text, expect).await {
             Ok(_) => Ok(()),
-            Err(StoreError::Conflict { .. }) => Err(self.refuse(
-                "the record was changed by somebody else meanwhile; nothing was changed".to_owned(),
-                "look at the members and ask again",
-            )),
+            Err(StoreError::Conflict { .. }) => {
+                // A write whose answer was lost was repeated.
+                if self.read_record().await?.0.token() == record.token() {
+                    return Ok(());
+                }
+                Err(self.refuse(
+                    "the record was changed by somebody else meanwhile; nothing was changed"
+                        .to_owned(),
+                    "look at the members and ask again",
+                ))
+            }
             Err(error) => Err(store_error(error)),
         }
     }
@@ -206,6 +208,15 @@ impl Recovery<'_> {
                 "see which instance has its volume, and what protokube waits for",
             ));
         };
+        if source.is_foreign {
+            return Err(self.refuse(
+                format!(
+                    "the etcd that runs on {} is not the one in the record",
+                    source.volume
+                ),
+                "see the ids of the members",
+            ));
+        }
         if let Some(newest) = newest_copy(copies)
             && newest.revision > source.revision
             && !self.args.force

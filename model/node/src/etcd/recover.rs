@@ -9,25 +9,19 @@ use super::formed::Formed;
 use super::log::LogIdentity;
 use super::record::{FormationRecord, FormationState, RecordedMember, Recovering, UnknownFields};
 use super::volume_owner::{check_log, check_owner, describe_content};
+use std::collections::BTreeSet;
 
 /// By how much the revision of the restored data is raised: more than can have been written since. All older revisions are marked
 /// as compacted, so every client that knows one gets an error and lists anew (etcd documentation, "Disaster recovery").
 pub const REVISION_BUMP: u64 = 1_000_000_000;
 
-/// The record with which a recovery begins. The error says why this cluster cannot be recovered from this member.
+/// The record with which a recovery begins, or goes on from another member than the one that was asked for before. The error says why
+/// this cluster cannot be recovered from this member.
 pub fn begin_recovery(
     record: &FormationRecord,
     from: &str,
     token: &str,
 ) -> Result<FormationRecord, String> {
-    let FormationState::Formed { cluster_id, .. } = &record.state else {
-        return Err(match &record.state {
-            FormationState::Recovering(Recovering { from, .. }) => {
-                format!("it is being recovered from member {from} already")
-            }
-            _ => "it was never formed, so it has no data".to_owned(),
-        });
-    };
     let known = record.members.get(from);
     let known = known.ok_or_else(|| {
         let members: Vec<&str> = record.members.keys().map(String::as_str).collect();
@@ -39,12 +33,33 @@ pub fn begin_recovery(
     if known.member_id.is_none() {
         return Err(format!("member {from} has not run yet, so it has no data"));
     }
+    if record
+        .replacing
+        .as_ref()
+        .is_some_and(|of| of.member == from)
+    {
+        return Err(format!(
+            "member {from} is being replaced or added, so it may not have the data yet"
+        ));
+    }
+    let (cluster_id, mut stopped) = match &record.state {
+        FormationState::Formed { cluster_id, .. } => (cluster_id, BTreeSet::new()),
+        FormationState::Recovering(before) if before.from == from => {
+            return Err(format!("it is being recovered from member {from} already"));
+        }
+        // Whoever has stopped stays stopped; the member that was the source before stops now.
+        FormationState::Recovering(before) => (&before.cluster_id, before.stopped.clone()),
+        FormationState::Forming { .. } => {
+            return Err("it was never formed, so it has no data".to_owned());
+        }
+    };
+    stopped.remove(from);
     Ok(FormationRecord {
         state: FormationState::Recovering(Recovering {
             from: from.to_owned(),
             token: token.to_owned(),
             cluster_id: cluster_id.clone(),
-            stopped: [].into(),
+            stopped,
             unknown: UnknownFields::new(),
         }),
         replacing: None,
