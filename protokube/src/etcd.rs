@@ -14,7 +14,6 @@ mod maintenance;
 mod manifest;
 mod member;
 mod peers;
-mod recovery;
 mod replacement;
 mod restore;
 mod running;

@@ -102,14 +102,7 @@ mod tests {
             let recorded = RecordedMember::on_volume(&format!("vol-{id}"), true);
             ((*id).to_owned(), recorded)
         });
-        let record = FormationRecord {
-            format: 1,
-            state: FormationState::formed("c", "t"),
-            members: members.collect(),
-            replacing: None,
-            given_up: BTreeMap::new(),
-            unknown: serde_json::Map::new(),
-        };
+        let record = FormationRecord::new(FormationState::formed("c", "t"), members.collect());
         [("main".to_owned(), record)].into()
     }
 

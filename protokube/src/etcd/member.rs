@@ -3,7 +3,6 @@
 use super::disk_worker::DiskWorker;
 use super::formation::StoredRecord;
 use super::manifest::{self, InspectedDisk};
-use super::recovery;
 use super::replacement::{self, DeletedVolumes};
 use super::restore::{self, RestoreRequest};
 use super::volumes::{AttachedVolume, VolumeSearch, find_or_attach};
@@ -513,7 +512,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             return Ok(self.report_wait(STOPPING));
         }
         let put = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            recovery::use_restored(host, disk, &marker, &restored)
+            restore::use_restored(host, disk, &marker, &restored)
         };
         if let Some(aside) = observed.disk.run_on_disk(put).await? {
             let detail = format!("kept the member's old data in {aside}");

@@ -1,4 +1,5 @@
-//! Restores the data of a stopped member as the log of a new etcd cluster. etcd's own programs do it, from the image of its pod and
+//! Restores the data of a stopped member as the log of a new etcd cluster, and puts it in the place of the old data. `node::etcd`
+//! decides when. etcd's own programs do it, from the image of its pod and
 //! in containers without a network: a scratch etcd replays the member's log on a copy of its data, which also proves that the data is
 //! usable, and `etcdutl snapshot restore` makes the new log from its database.
 
@@ -6,7 +7,7 @@ use super::EtcdDisk;
 use super::disk::read_log_in;
 use anyhow::{Context, bail};
 use host::Host;
-use node::etcd::{EtcdLog, LogIdentity, REVISION_BUMP};
+use node::etcd::{EtcdLog, LogIdentity, Marker, REVISION_BUMP};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -81,6 +82,33 @@ pub(super) fn restore_data(
         }),
         other => bail!("etcdutl made no log in {restored}: {other:?}"),
     }
+}
+
+/// Moves the old data of a stopped member aside and puts the restored data in its place. Returns where the old data is kept. What was
+/// done before is not repeated.
+pub(super) fn use_restored(
+    host: &Host,
+    disk: &EtcdDisk<'_>,
+    marker: &Marker,
+    restored: &LogIdentity,
+) -> anyhow::Result<Option<String>> {
+    let wanted = EtcdLog::Of(restored.clone());
+    let mut aside = None;
+    if disk.read_log(host)? != wanted {
+        let folder = disk.restored_path(&marker.token);
+        let found = read_log_in(host, &folder)?;
+        if found != wanted {
+            bail!(
+                "the restored data of member {} of etcd cluster {} is not in {folder}: {found:?}",
+                restored.member_id,
+                restored.cluster_id
+            );
+        }
+        aside = disk.set_data_aside(host)?;
+        host.rename_folder(&folder, &disk.data_path())?;
+    }
+    disk.write_marker(host, marker)?;
+    Ok(aside)
 }
 
 /// Checks that the volume has room for a copy of the data and for the restored data.
@@ -207,7 +235,9 @@ impl<'a> Containers<'a> {
     /// Number of keys and revision, once the scratch etcd answers.
     fn wait_for_content(&self) -> anyhow::Result<String> {
         let begun = Instant::now();
-        for look in 0.. {
+        let mut look = 0;
+        loop {
+            look += 1;
             let id = format!("look-{look}");
             let exec = ["task", "exec", "--exec-id", &id, &self.replay];
             let count = ["get", "--prefix", "", "--count-only", "--write-out=fields"];
@@ -218,7 +248,6 @@ impl<'a> Containers<'a> {
                 Err(_) => sleep(self.interval),
             }
         }
-        bail!("the scratch etcd was asked too often")
     }
 
     /// Ends the scratch etcd in order, so that all it has applied is in its database.

@@ -202,6 +202,32 @@ pub async fn let_settle(member: &EtcdMember<FakeEc2, FakeEtcd, FakeQuorum>) {
     panic!("it does not settle");
 }
 
+/// Lets the member settle, each step by another start of protokube. One of them dies at the change with this number from now, and the
+/// instance may reboot then.
+pub async fn settle_through_death(
+    host: &TestHost,
+    config: &NodeConfig,
+    (dies_at, reboots): (usize, bool),
+    what: &str,
+) {
+    {
+        let mut fuse = host.fuse.lock().unwrap();
+        fuse.dies_at = Some(fuse.done + dies_at);
+    }
+    let mut looks = 0;
+    while !matches!(
+        member_of(host, config.clone(), AT_ONCE).take_step().await,
+        Ok(StepOutcome::Settled)
+    ) {
+        looks += 1;
+        assert!(looks < 80, "{what}: does not settle");
+        if reboots && host.fuse.lock().unwrap().has_died() {
+            host.reboot();
+            host.fuse.lock().unwrap().dies_at = None;
+        }
+    }
+}
+
 /// Asserts the state after a reboot: the manifest changes before a kubelet runs it, and not afterwards.
 async fn assert_restarted(host: &TestHost) {
     host.reboot();

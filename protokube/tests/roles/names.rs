@@ -110,14 +110,10 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
     let host = TestHost::new().await;
     let (config, file) = (node_config(), host.path("etc/hosts"));
     with_member(&host, "10.0.0.4").await;
-    let record = FormationRecord {
-        format: FORMAT,
-        state: FormationState::forming("t"),
-        members: [("a".to_owned(), RecordedMember::on_volume("vol-0a", true))].into(),
-        replacing: None,
-        given_up: BTreeMap::new(),
-        unknown: UnknownFields::new(),
-    };
+    let record = FormationRecord::new(
+        FormationState::forming("t"),
+        [("a".to_owned(), RecordedMember::on_volume("vol-0a", true))].into(),
+    );
     let text = record.to_json().into_bytes();
     let expect = aws_client::store::Expect::Absent;
     let written = host.store.put(&record_key("main"), text, expect).await;

@@ -1,7 +1,9 @@
 //! Tests of a recovery: an etcd cluster that lost two of three members begins anew with the data of this one, whenever protokube or
 //! the instance dies.
 
-use crate::etcd::{AT_ONCE, let_settle, member_of, read_record, serving_member, write_record};
+use crate::etcd::{
+    AT_ONCE, let_settle, member_of, read_record, serving_member, settle_through_death, write_record,
+};
 use crate::test_host::{
     FakeEc2, FakeEtcd, FakeQuorum, TestHost, founder_identity, pass_fuse, write_log,
 };
@@ -140,22 +142,7 @@ async fn a_protokube_that_dies_anywhere_goes_on_with_the_recovery() {
             let (host, config) = survivor().await;
             let before = cluster_before(&host);
             lose_the_others(&host);
-            {
-                let mut fuse = host.fuse.lock().unwrap();
-                fuse.dies_at = Some(fuse.done + dies_at);
-            }
-            let mut looks = 0;
-            while !matches!(
-                new_member(&host, &config).take_step().await,
-                Ok(StepOutcome::Settled)
-            ) {
-                looks += 1;
-                assert!(looks < 80, "{what}: does not settle");
-                if reboots && host.fuse.lock().unwrap().has_died() {
-                    host.reboot();
-                    host.fuse.lock().unwrap().dies_at = None;
-                }
-            }
+            settle_through_death(&host, &config, (dies_at, reboots), &what).await;
             assert_recovered(&host, &before, &what).await;
         }
     }

@@ -1,6 +1,8 @@
 //! Tests of a member of three that lost its data: a new member takes its place, whenever protokube or the instance dies.
 
-use crate::etcd::{AT_ONCE, LINK, let_settle, member_of, read_record, serving_member};
+use crate::etcd::{
+    AT_ONCE, LINK, let_settle, member_of, read_record, serving_member, settle_through_death,
+};
 use crate::test_host::{FakeEc2, FakeEtcd, FakeQuorum, TestHost, log_files, write_log};
 use node::config::NodeConfig;
 use node::etcd::{EtcdLog, LogIdentity, record_key};
@@ -100,22 +102,7 @@ async fn a_protokube_that_dies_anywhere_goes_on_with_the_replacement() {
             for reboots in [false, true] {
                 let what = format!("{loss:?}, dies at {dies_at}, reboots: {reboots}");
                 let (host, config) = unlucky_member(loss).await;
-                {
-                    let mut fuse = host.fuse.lock().unwrap();
-                    fuse.dies_at = Some(fuse.done + dies_at);
-                }
-                let mut looks = 0;
-                while !matches!(
-                    new_member(&host, &config).take_step().await,
-                    Ok(StepOutcome::Settled)
-                ) {
-                    looks += 1;
-                    assert!(looks < 80, "{what}: does not settle");
-                    if reboots && host.fuse.lock().unwrap().has_died() {
-                        host.reboot();
-                        host.fuse.lock().unwrap().dies_at = None;
-                    }
-                }
+                settle_through_death(&host, &config, (dies_at, reboots), &what).await;
                 assert_replaced(&host, &what).await;
             }
         }

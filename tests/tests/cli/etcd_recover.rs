@@ -4,11 +4,9 @@
 use crate::kctl::{Kctl, KctlOutput};
 use crate::scenario::NAME;
 use node::etcd::{
-    FORMAT, FormationRecord, FormationState, LogIdentity, RecordedMember, UnknownFields,
-    begin_recovery, end_recovery,
+    FormationRecord, FormationState, LogIdentity, RecordedMember, begin_recovery, end_recovery,
 };
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,14 +34,10 @@ impl LostQuorum {
             };
             (id.to_owned(), recorded)
         };
-        lost.write_record(&FormationRecord {
-            format: FORMAT,
-            state: FormationState::formed("c1", "t1"),
-            members: ["a", "b", "c"].map(member).into(),
-            replacing: None,
-            given_up: BTreeMap::new(),
-            unknown: UnknownFields::new(),
-        });
+        lost.write_record(&FormationRecord::new(
+            FormationState::formed("c1", "t1"),
+            ["a", "b", "c"].map(member).into(),
+        ));
         lost.report("a", 9, None, "c1");
         lost.report("b", 7, None, "c1");
         lost

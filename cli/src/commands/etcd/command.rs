@@ -183,7 +183,8 @@ impl CommandChannel<'_> {
     }
 }
 
-fn words(time: Duration) -> String {
+/// A time for a sentence: `2m`.
+pub fn words(time: Duration) -> String {
     duration_text(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
 }
 

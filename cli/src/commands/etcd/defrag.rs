@@ -166,7 +166,7 @@ async fn wait_until_well(
             // An instance may report a member that has not joined yet, and one that is gone has left its report.
             return Ok(own
                 .filter(|one| one.status.etcd == etcd && one.is_fresh())
-                // A learner has nothing that a defragmentation could wait for, and joins meanwhile.
+                // A learner is left out: it is still receiving the leader's data.
                 .filter(|one| one.status.running.as_ref().is_some_and(|one| !one.learner))
                 .collect());
         }

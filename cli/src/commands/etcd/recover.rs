@@ -1,6 +1,7 @@
 //! `kctl etcd recover`: an etcd cluster that lost more than half of its members begins anew with the data of one member. kctl changes
 //! the formation record; protokube does the rest.
 
+use super::command::words;
 use super::reports::{EtcdReports, RECORD_LIMIT};
 use crate::args::{EtcdRecover, ReportFormat};
 use crate::commands::session::Session;
@@ -10,7 +11,6 @@ use crate::state::{StoreKeys, store_error};
 use crate::ui::etcd_copies::{CopyRow, copies_table, describe_recovery, list_copies, newest_copy};
 use aws_client::store::{Expect, StoreError, Version};
 use fleet::ReportedMember;
-use node::duration::duration_text;
 use node::etcd::{
     FormationRecord, FormationState, Recovering, begin_recovery, member_name_matches, record_key,
 };
@@ -98,24 +98,26 @@ impl Recovery<'_> {
         let key = StoreKeys::new(self.name).key_below(&record_key(&self.args.etcd));
         let object = self.session.store.get(&key).await.map_err(store_error)?;
         let object = object.filter(|object| object.bytes.len() < RECORD_LIMIT);
-        let object = object.ok_or_else(|| {
-            CommandError::from_message(
-                ErrorKind::Precondition,
-                format!(
-                    "{} has no record of an etcd cluster {}",
-                    self.name, self.args.etcd
-                ),
-                format!(
-                    "see the etcd clusters with `kctl etcd status {}`",
-                    self.name
-                ),
-            )
-        })?;
+        let object = object.ok_or_else(|| self.missing_record_error())?;
         let record = FormationRecord::parse(&key, &object.bytes).or_failed(
             "the record cannot be read",
             "use the kctl of the cluster's release",
         )?;
         Ok((record, object.version))
+    }
+
+    fn missing_record_error(&self) -> CommandError {
+        CommandError::from_message(
+            ErrorKind::Precondition,
+            format!(
+                "{} has no record of an etcd cluster {}",
+                self.name, self.args.etcd
+            ),
+            format!(
+                "see the etcd clusters with `kctl etcd status {}`",
+                self.name
+            ),
+        )
     }
 
     async fn write_record(
@@ -269,8 +271,9 @@ impl Recovery<'_> {
         let begun = Instant::now();
         let mut shown = String::new();
         loop {
-            let (record, _) = self.read_record().await?;
             let reports = EtcdReports::read(self.name, self.session).await?;
+            let record = reports.records.get(etcd);
+            let record = record.ok_or_else(|| self.missing_record_error())?;
             let volume = before.members.get(from).map(|member| &member.volume);
             let source = reports
                 .members
@@ -301,7 +304,7 @@ impl Recovery<'_> {
                     ErrorKind::Failed,
                     format!(
                         "the recovery is not over after {}: {shown}",
-                        timeout_text(self.args.timeout)
+                        words(self.args.timeout)
                     ),
                     "protokube goes on; repeat the command to follow it",
                 ));
@@ -317,8 +320,4 @@ impl Recovery<'_> {
              deleted\n  kctl etcd status {name}     shows how far the members are\n"
         )
     }
-}
-
-fn timeout_text(time: Duration) -> String {
-    duration_text(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
 }

@@ -38,14 +38,7 @@ fn record(state: FormationState, members: &[&str]) -> FormationRecord {
         let recorded = RecordedMember::on_volume(&format!("vol-{name}"), true);
         ((*name).to_owned(), recorded)
     });
-    FormationRecord {
-        format: 1,
-        state,
-        members: recorded.collect(),
-        replacing: None,
-        given_up: BTreeMap::new(),
-        unknown: serde_json::Map::new(),
-    }
+    FormationRecord::new(state, recorded.collect())
 }
 
 fn formed(members: &[&str]) -> FormationRecord {

@@ -311,7 +311,7 @@ pub fn device_name(in_use: &BTreeSet<String>, first: usize) -> Option<&'static s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::etcd::{FORMAT, FormationState, RecordedMember, UnknownFields};
+    use crate::etcd::{FormationState, RecordedMember};
 
     fn free_volume(id: &str, member: &str) -> SeenVolume {
         SeenVolume {
@@ -387,14 +387,10 @@ mod tests {
     fn of_two_volumes_of_a_member_only_the_recorded_one_counts() {
         let both = [free_volume("vol-1", "a"), free_volume("vol-2", "a")];
         assert!(choice_text(&["a"], &both, None).contains("all but one"));
-        let record = FormationRecord {
-            format: FORMAT,
-            state: FormationState::forming("t"),
-            members: [("a".to_owned(), RecordedMember::on_volume("vol-2", false))].into(),
-            replacing: None,
-            given_up: BTreeMap::new(),
-            unknown: UnknownFields::new(),
-        };
+        let record = FormationRecord::new(
+            FormationState::forming("t"),
+            [("a".to_owned(), RecordedMember::on_volume("vol-2", false))].into(),
+        );
         assert_eq!(choice_text(&["a"], &both, Some(&record)), "attach vol-2 a");
     }
 
@@ -450,14 +446,7 @@ mod tests {
                     state => attached_volume(volume, "i-1", state),
                 }
             }).collect();
-            let record = FormationRecord {
-                format: FORMAT,
-                state: FormationState::forming("t"),
-                members: [("a".to_owned(), RecordedMember::on_volume("vol-a", false))].into(),
-                replacing: None,
-                given_up: BTreeMap::new(),
-                unknown: UnknownFields::new(),
-            };
+            let record = FormationRecord::new(FormationState::forming("t"), [("a".to_owned(), RecordedMember::on_volume("vol-a", false))].into());
             let own: Vec<&SeenVolume> = seen.iter().filter(|one| one.is_with("i-1")).collect();
             let said = choice_text(&runs, &seen, recorded.then_some(&record));
             match own.as_slice() {
@@ -498,14 +487,7 @@ mod tests {
                     _ => attached_volume(volume, "i-2", "attached"),
                 }
             }).collect();
-            let record = FormationRecord {
-                format: FORMAT,
-                state: FormationState::formed("c", "t"),
-                members: [("a".to_owned(), RecordedMember::on_volume("vol-a", true))].into(),
-                replacing: None,
-                given_up: BTreeMap::new(),
-                unknown: UnknownFields::new(),
-            };
+            let record = FormationRecord::new(FormationState::formed("c", "t"), [("a".to_owned(), RecordedMember::on_volume("vol-a", true))].into());
             let gone: BTreeSet<String> = said_gone.then(|| "vol-a".to_owned()).into_iter().collect();
             let members = ["a".to_owned()];
             let place = VolumeRequest { runs, gone: &gone, ..request_of(&members) };

@@ -210,14 +210,10 @@ fn found_cluster(own: &OwnMember<'_>) -> FormationStep {
         let blank = member == own.member;
         (member, RecordedMember::on_volume(&volume.id, blank))
     };
-    let record = FormationRecord {
-        format: FORMAT,
-        state: FormationState::forming(own.token),
-        members: volumes.into_iter().map(recorded).collect(),
-        replacing: None,
-        given_up: BTreeMap::new(),
-        unknown: UnknownFields::new(),
-    };
+    let record = FormationRecord::new(
+        FormationState::forming(own.token),
+        volumes.into_iter().map(recorded).collect(),
+    );
     let names_own = record.members.get(own.member);
     if names_own.is_none_or(|one| one.volume != own.volume) {
         return FormationStep::Wait(format!(
@@ -271,14 +267,10 @@ fn adopt_cluster(
         };
         (member, recorded)
     };
-    Ok(FormationStep::Record(FormationRecord {
-        format: FORMAT,
-        state: FormationState::formed(cluster_id, &marker.token),
-        members: volumes.into_iter().map(recorded).collect(),
-        replacing: None,
-        given_up: BTreeMap::new(),
-        unknown: UnknownFields::new(),
-    }))
+    Ok(FormationStep::Record(FormationRecord::new(
+        FormationState::formed(cluster_id, &marker.token),
+        volumes.into_iter().map(recorded).collect(),
+    )))
 }
 
 fn decide_forming(

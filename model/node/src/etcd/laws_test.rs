@@ -70,14 +70,7 @@ fn record_of(state: FormationState, count: usize, blank: bool) -> FormationRecor
         let volume = volume_id(&member);
         (member, RecordedMember::on_volume(&volume, blank))
     };
-    FormationRecord {
-        format: FORMAT,
-        state,
-        members: member_names(count).into_iter().map(one).collect(),
-        replacing: None,
-        given_up: BTreeMap::new(),
-        unknown: UnknownFields::new(),
-    }
+    FormationRecord::new(state, member_names(count).into_iter().map(one).collect())
 }
 
 /// Records in all their variants, and none.

@@ -169,6 +169,18 @@ pub fn formed_key(etcd: &str, cluster_id: &str) -> String {
 }
 
 impl FormationRecord {
+    /// A record in which no member is being replaced, and no cluster was given up.
+    pub fn new(state: FormationState, members: BTreeMap<String, RecordedMember>) -> Self {
+        Self {
+            format: FORMAT,
+            state,
+            members,
+            replacing: None,
+            given_up: BTreeMap::new(),
+            unknown: UnknownFields::new(),
+        }
+    }
+
     /// Parses a record; `what` names it in errors.
     pub fn parse(what: &str, bytes: &[u8]) -> Result<Self, Error> {
         parse_formatted(what, bytes)

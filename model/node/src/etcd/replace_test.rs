@@ -79,14 +79,7 @@ impl World {
     /// A formed cluster of the first `formed` members, and blank volumes of the others of `all`.
     fn new(formed: usize, all: usize) -> Self {
         let mut world = Self {
-            record: FormationRecord {
-                format: FORMAT,
-                state: FormationState::formed(CLUSTER, TOKEN),
-                members: BTreeMap::new(),
-                replacing: None,
-                given_up: BTreeMap::new(),
-                unknown: UnknownFields::new(),
-            },
+            record: FormationRecord::new(FormationState::formed(CLUSTER, TOKEN), BTreeMap::new()),
             members: NAMES.iter().take(all).map(ToString::to_string).collect(),
             volumes: BTreeMap::new(),
             running: BTreeMap::new(),
