@@ -4,6 +4,7 @@ use super::PATIENCE;
 use super::cluster::{self, CLUSTER};
 use anyhow::{Context, Result, ensure};
 use lab::scenario::{LIMIT, Lab};
+use node::manifests::ETCD_SERVES;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,6 +154,30 @@ fn ask_hash(lab: &Lab, host: &str, revision: &str) -> Result<HashAnswer> {
 /// Mount point of a volume on a control plane.
 pub fn mount_point(volume: &str) -> String {
     format!("/mnt/master-{volume}")
+}
+
+/// Waits until the members of both etcd clusters on this control plane answer reads that a quorum confirms.
+pub fn expect_serving(lab: &Lab, host: &str) -> Result<()> {
+    lab.wait_until("the members of etcd serve", PATIENCE, |lab| {
+        let serves = [3992, 3993].map(|port| {
+            format!("curl --silent --fail --max-time 5 'http://127.0.0.1:{port}{ETCD_SERVES}'")
+        });
+        lab.run_script(host, &serves.join(" && ")).map(drop)
+    })
+}
+
+/// Ids of etcd's containers, by pod; the name of a pod ends with its instance.
+pub fn list_containers(lab: &Lab) -> Result<BTreeMap<String, Value>> {
+    let pods = lab.get_objects(&["pods", "--namespace=kube-system"])?;
+    let pods = pods["items"].as_array().context("pods")?;
+    let etcd = pods.iter().filter_map(|pod| {
+        let name = pod["metadata"]["name"].as_str()?;
+        let container = &pod["status"]["containerStatuses"][0]["containerID"];
+        (name.starts_with("etcd-")).then(|| (name.to_owned(), container.clone()))
+    });
+    let found: BTreeMap<String, Value> = etcd.collect();
+    ensure!(found.len() > 1, "no pods of etcd: {pods:?}");
+    Ok(found)
 }
 
 /// Restarts of etcd's containers, by pod.

@@ -44,7 +44,7 @@ const fn new_fault(
 }
 
 /// Each of the last two leaves a cluster that is not healthy.
-const FAULTS: [Fault; 19] = [
+const FAULTS: [Fault; 20] = [
     new_fault("worker-reboots", 55, |lab, _| reboots::reboot_worker(lab)),
     new_fault("flag-changes", 110, |lab, _| unrolled::change_flag(lab)),
     new_fault("nodeup-killed", 90, |lab, _| kills::kill_nodeup(lab)),
@@ -70,6 +70,7 @@ const FAULTS: [Fault; 19] = [
     new_fault("one-cut-off", 110, cut_off::cut_off_one),
     new_fault("one-replaced", 100, replaced::terminate_one),
     new_fault("ended-by-groups", 130, replaced::end_by_groups),
+    new_fault("each-replaced", 200, replaced::terminate_each),
     new_fault("log-lost", 90, lost_data::remove_log),
     new_fault("volume-lost", 150, lost_data::delete_volume),
     new_fault("quorum-lost", 200, quorum_lost::lose_two),

@@ -3,7 +3,7 @@
 use super::super::cluster::{self, CONTROL_PLANES};
 use super::super::{PATIENCE, etcd, pods};
 use anyhow::{Context, Result, ensure};
-use lab::aws_state::InstanceState;
+use lab::aws_state::{Instance, InstanceState};
 use lab::scenario::{Lab, Writers, describe_gaps, unix_time};
 use serde_json::json;
 use std::time::Instant;
@@ -14,6 +14,34 @@ pub fn terminate_one(lab: &mut Lab, writers: &Writers) -> Result<()> {
         lab.call_aws("ec2", "TerminateInstances", &json!({"InstanceIds": [id]}))
             .map(drop)
     })
+}
+
+/// EC2 terminates every control plane, one after the other. Each replacement's member serves again, and no container of etcd on
+/// another instance restarts because a name has another address.
+pub fn terminate_each(lab: &mut Lab, writers: &Writers) -> Result<()> {
+    for group in 0..CONTROL_PLANES.len() {
+        let begun = unix_time()?;
+        let before = etcd::list_containers(lab)?;
+        let old = cluster::control_plane(lab, group)?.id;
+        lab.call_aws("ec2", "TerminateInstances", &json!({"InstanceIds": [old]}))?;
+        let new = wait_for_replacement(lab, group, &old)?;
+        let launched = unix_time()?;
+        etcd::expect_serving(lab, &new.id)?;
+        let served = unix_time()?;
+        lab.becomes_ready(&new.id, PATIENCE)?;
+        cluster::expect_healthy(lab)?;
+        let gaps = describe_gaps(&writers.read_attempts()?, begun, unix_time()?);
+        eprintln!(
+            "       its members serve again {:.1} s after the launch of the replacement; {gaps}",
+            served - launched
+        );
+        let now = etcd::list_containers(lab)?;
+        for (pod, container) in before {
+            let same = now.get(&pod) == Some(&container);
+            ensure!(same || pod.ends_with(&old), "{pod} was restarted: {now:?}");
+        }
+    }
+    Ok(())
 }
 
 /// Auto Scaling ends a worker and a control plane. Both are drained, and Auto Scaling does not wait out its hooks (300 s).
@@ -47,6 +75,14 @@ fn end_by_group(lab: &Lab, id: &str) -> Result<()> {
     Ok(())
 }
 
+fn wait_for_replacement(lab: &Lab, group: usize, old: &str) -> Result<Instance> {
+    lab.wait_until("another control plane runs", PATIENCE, |lab| {
+        let mut now = lab.group_instances(CONTROL_PLANES[group])?;
+        now.retain(|one| one.id != old);
+        now.pop().context("the group has launched none")
+    })
+}
+
 fn replace_control_plane(
     lab: &mut Lab,
     writers: &Writers,
@@ -56,11 +92,7 @@ fn replace_control_plane(
     let old = cluster::control_plane(lab, 2)?.id;
     let begun = unix_time()?;
     end(lab, &old)?;
-    let new = lab.wait_until("another control plane runs", PATIENCE, |lab| {
-        let mut now = lab.group_instances(CONTROL_PLANES[2])?;
-        now.retain(|one| one.id != old);
-        now.pop().context("the group has launched none")
-    })?;
+    let new = wait_for_replacement(lab, 2, &old)?;
     lab.becomes_ready(&new.id, PATIENCE)?;
     let ended = unix_time()?;
     lab.wait_until("the old Node is gone", PATIENCE, |lab| {
