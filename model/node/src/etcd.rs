@@ -16,6 +16,8 @@ mod recover;
 mod replace;
 #[cfg(test)]
 mod replace_test;
+mod upkeep;
+mod upkeep_claim;
 mod volume_owner;
 
 pub use choose::{
@@ -35,8 +37,9 @@ pub use formed::{foreign_cluster, mark_formed};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
 pub use manifest::{ManifestError, as_existing, has_founded};
 pub use member_status::{
-    ListedMember, MEMBER_STATUS_FORMAT, MEMBER_STATUS_LIMIT, MemberStatus, RunningMember,
-    member_name_matches, member_status_key, member_status_prefix, read_member_status,
+    ListedMember, MEMBER_STATUS_FORMAT, MEMBER_STATUS_LIMIT, MemberStatus, RaisedAlarm,
+    RunningMember, member_name_matches, member_status_key, member_status_prefix,
+    read_member_status,
 };
 pub use record::{
     Error, FORMAT, FormationRecord, FormationState, LostMember, RecordedMember, Recovering,
@@ -44,4 +47,9 @@ pub use record::{
 };
 pub use recover::{REVISION_BUMP, begin_recovery, end_recovery};
 pub use replace::{LiveCluster, LiveMember, MemberChange, has_lost_log};
+pub use upkeep::{
+    CORRUPT, NO_SPACE, OtherMember, UpkeepStep, UpkeepView, decide_upkeep, needs_upkeep,
+    why_still_full,
+};
+pub use upkeep_claim::{UPKEEP_CLAIM_LIMIT, UpkeepClaim, upkeep_claim_key};
 pub use volume_owner::can_resume;

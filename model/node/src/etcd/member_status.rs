@@ -84,8 +84,22 @@ pub struct RunningMember {
     pub fsync_p99_seconds: Option<f64>,
     /// Active alarms: `NOSPACE`, `CORRUPT`.
     pub alarms: Vec<String>,
+    /// The same with the member for which each was raised.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub raised_alarms: Vec<RaisedAlarm>,
     /// All members of the cluster.
     pub members: Vec<ListedMember>,
+}
+
+/// An alarm and the member for which it was raised. It stops writes on all members.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RaisedAlarm {
+    /// `NOSPACE`, `CORRUPT`.
+    pub alarm: String,
+    /// etcd's id of the member, hex; `None` if etcd cannot tell which one has other data (etcd: `checkPeerHashes`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
 }
 
 /// A member in etcd's list of members.
@@ -114,6 +128,20 @@ pub fn member_status_key(etcd: &str, instance: &str) -> String {
 pub fn member_name_matches(etcd: &str, name: &str, given: &str) -> bool {
     let names = EtcdMemberNames::new(etcd, [], "");
     name == given || name == names.member_name(given)
+}
+
+impl RunningMember {
+    /// The names of the members for which an alarm was raised, or their ids if the list of members lacks them.
+    pub fn members_with_alarm(&self, alarm: &str) -> Vec<&str> {
+        let raised = self.raised_alarms.iter().filter(|one| one.alarm == alarm);
+        let ids = raised.filter_map(|one| one.member.as_deref());
+        ids.map(|id| {
+            let listed = self.members.iter().find(|one| one.id == id);
+            let name = listed.map(|one| one.name.as_str());
+            name.filter(|name| !name.is_empty()).unwrap_or(id)
+        })
+        .collect()
+    }
 }
 
 impl MemberStatus {
@@ -156,6 +184,14 @@ pub fn read_member_status(key: &str, bytes: &[u8]) -> Result<MemberStatus, Strin
         })
         .collect()
     };
+    let alarms = |all: &[RaisedAlarm]| -> Vec<RaisedAlarm> {
+        let some = all.iter().take(MOST);
+        some.map(|one| RaisedAlarm {
+            alarm: name(&one.alarm),
+            member: one.member.as_ref().map(name),
+        })
+        .collect()
+    };
     Ok(MemberStatus {
         etcd: name(&stored.etcd),
         instance: name(&stored.instance),
@@ -173,6 +209,7 @@ pub fn read_member_status(key: &str, bytes: &[u8]) -> Result<MemberStatus, Strin
             leader: one.leader.as_ref().map(name),
             version: name(&one.version),
             alarms: one.alarms.iter().take(MOST).map(name).collect(),
+            raised_alarms: alarms(&one.raised_alarms),
             members: members(&one.members),
             ..one.clone()
         }),
