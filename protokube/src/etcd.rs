@@ -19,18 +19,22 @@ mod restore;
 mod running;
 mod settings;
 mod status;
+mod upkeep;
+mod upkeep_claims;
 mod volumes;
 
 pub use commands::{COMMAND_INTERVAL, CommandMemory, CommandRole};
 pub use disk::EtcdDisk;
 pub use formation::FormationStore;
 pub use gateway::EtcdGateway;
-pub use maintenance::{DEFRAGMENT_TIMEOUT, EtcdMaintenance};
+pub use maintenance::{DEFRAGMENT_TIMEOUT, DataHash, EtcdMaintenance};
 pub use member::{EtcdMember, StepOutcome};
 pub use peers::{EtcdPeers, EtcdQuorum};
 pub use running::{EtcdHttp, EtcdMembers, EtcdPeer, RunningEtcd};
 pub use settings::MemberSettings;
 pub use status::StatusReporter;
+pub use upkeep::{MemberVolume, UpkeepMemory, UpkeepRole};
+pub use upkeep_claims::UpkeepClaims;
 
 use anyhow::Context;
 use std::collections::BTreeMap;

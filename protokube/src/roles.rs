@@ -5,7 +5,8 @@ use crate::current_waits::WaitsReporter;
 use crate::daemon::DaemonState;
 use crate::etcd::{
     self, CommandMemory, CommandRole, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, EtcdPeers,
-    FormationStore, MemberSettings, StatusReporter,
+    FormationStore, MemberSettings, MemberVolume, StatusReporter, UpkeepClaims, UpkeepMemory,
+    UpkeepRole,
 };
 use crate::identity::system_clock;
 use crate::keysets::read_keyset_object;
@@ -16,7 +17,7 @@ use crate::supervise::{Backoff, run_for, supervise_role};
 use crate::thread::run_on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal, termination};
 use aws_client::ec2_query::Ec2QueryClient;
-use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
+use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports, etcd_quota};
 use node::config::{EtcdCluster, etcd_members};
 use node::host::signing_duration;
 use node::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
@@ -72,6 +73,11 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
             let role_log = new_role_log(daemon, &format!("status-{}", etcd.name));
             let report = async |role: Arc<StatusReporter>| role.keep_status().await;
             spawn_supervised(&mut set, role_log, &Arc::new(role), report);
+        }
+        if let Some(role) = build_upkeep_role(daemon, &etcd, index) {
+            let role_log = new_role_log(daemon, &format!("upkeep-{}", etcd.name));
+            let keep = async |role: Arc<UpkeepRole<EtcdGateway>>| role.keep_up().await;
+            spawn_supervised(&mut set, role_log, &Arc::new(role), keep);
         }
     }
     let commands = Arc::new(build_command_role(daemon));
@@ -231,6 +237,35 @@ fn build_gateway(daemon: &DaemonState, etcd: &EtcdCluster) -> Option<EtcdGateway
         name: names.member_host(own.first()?),
         address: Some(daemon.address),
         port: ports.client,
+        domain: names.domain,
+        quota: etcd_quota(&etcd.environment),
+    })
+}
+
+/// The role that keeps the database of a member small, and ends an alarm of a full one.
+fn build_upkeep_role(
+    daemon: &DaemonState,
+    etcd: &EtcdCluster,
+    index: usize,
+) -> Option<UpkeepRole<EtcdGateway>> {
+    let role = format!("upkeep-{}", etcd.name);
+    Some(UpkeepRole {
+        volume: MemberVolume {
+            settings: member_settings(daemon, etcd, index),
+            host: daemon.host.clone(),
+        },
+        member: build_gateway(daemon, etcd)?,
+        formation: FormationStore::new(&daemon.store, &etcd.name),
+        claims: UpkeepClaims {
+            store: daemon.store.clone(),
+            etcd: etcd.name.clone(),
+            instance: daemon.instance.clone(),
+            role: role.clone(),
+            clock: OffsetDateTime::now_utc,
+        },
+        role_log: new_role_log(daemon, &role),
+        sleep: sleep_for,
+        memory: UpkeepMemory::default(),
     })
 }
 

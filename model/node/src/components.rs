@@ -3,6 +3,7 @@
 mod component;
 mod containerd;
 mod etcd;
+mod etcd_checks;
 mod etcd_settings;
 mod flags;
 mod paths;
@@ -10,6 +11,7 @@ mod paths;
 pub use component::Component;
 pub use containerd::{ContainerdHost, containerd_config, containerd_hosts};
 pub use etcd::{EtcdMemberNames, EtcdPorts, EtcdStart, etcd_environment, etcd_ports};
+pub use etcd_checks::etcd_quota;
 pub use etcd_settings::{EtcdSetting, etcd_setting, taken_etcd_settings};
 pub use flags::{FILES, Flags};
 pub use paths::{

@@ -5,7 +5,7 @@ mod mounts;
 mod pod;
 mod proxy;
 
-pub use etcd::{ETCD_ALARMS, ETCD_SERVES, EtcdPod, build_etcd_pod};
+pub use etcd::{ETCD_ANSWERS, ETCD_SERVES, EtcdPod, build_etcd_pod};
 pub use mounts::HostPaths;
 pub use pod::{
     Container, EnvVar, HostPath, HttpGet, Metadata, Pod, PodSpec, Port, Probe, Resources,

@@ -1,14 +1,14 @@
 //! Role commands: executes what `kctl etcd` asks of the etcd members on this instance. A command is an object in the state store:
 //! it is claimed, executed and answered there, also while the Kubernetes API is away (`node::etcd::EtcdCommand`).
 
-use super::EtcdMaintenance;
+use super::{DataHash, EtcdMaintenance, UpkeepClaims};
 use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::{Context, bail};
 use aws_client::store::{Entry, Expect, Store, StoreError, Version};
 use node::etcd::{
-    COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CommandStep, DatabaseChange, EtcdCommand,
-    RunningMember, Verb,
+    COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CORRUPT, CommandStep, DatabaseChange,
+    EtcdCommand, NO_SPACE, OtherMember, RunningMember, Verb, why_still_full,
 };
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -164,13 +164,36 @@ impl<E: EtcdMaintenance> CommandRole<E> {
         };
         match &command.verb {
             Verb::MoveLeader { to } => move_leader(member, to).await,
-            Verb::Defragment {} => defragment(member).await,
+            Verb::Defragment {} => self.defragment_alone(member, etcd).await,
+            Verb::Disarm { alarm } => disarm(member, alarm).await,
             Verb::Unknown(_) => bail!(
                 "protokube {} does not know {}: replace this instance with the release of kctl that asks",
                 env!("CARGO_PKG_VERSION"),
                 command.verb.describe()
             ),
         }
+    }
+
+    /// Defragments the member while no protokube does that to another one.
+    async fn defragment_alone(&self, member: &E, etcd: &str) -> anyhow::Result<Executed> {
+        let claims = UpkeepClaims {
+            store: self.store.clone(),
+            etcd: etcd.to_owned(),
+            instance: self.instance.clone(),
+            role: "commands".to_owned(),
+            clock: self.clock,
+        };
+        let claim = match claims.take().await? {
+            Ok(claim) => claim,
+            Err(holder) => bail!(
+                "{holder} is defragmenting its member of {etcd}; ask again in a minute, or in ten if that instance is gone"
+            ),
+        };
+        let executed = defragment(member).await;
+        if let Err(error) = claims.release(claim).await {
+            self.role_log.report_change(&format!("{error:#}"));
+        }
+        executed
     }
 
     /// Not an error of this instance: it is logged, and the control plane is well.
@@ -246,10 +269,7 @@ async fn move_leader(member: &impl EtcdMaintenance, to: &str) -> anyhow::Result<
 }
 
 fn leads(name: &str, member: &RunningMember) -> Executed {
-    Executed {
-        message: format!("{name} leads in term {}", member.term),
-        database: None,
-    }
+    format!("{name} leads in term {}", member.term).into()
 }
 
 async fn defragment(member: &impl EtcdMaintenance) -> anyhow::Result<Executed> {
@@ -267,4 +287,72 @@ async fn defragment(member: &impl EtcdMaintenance) -> anyhow::Result<Executed> {
             after_bytes,
         }),
     })
+}
+
+/// Disarms an alarm if what raised it is over.
+async fn disarm(member: &impl EtcdMaintenance, alarm: &str) -> anyhow::Result<Executed> {
+    let own = member.describe_member().await?;
+    if !own.alarms.iter().any(|one| one == alarm) {
+        let message = format!("no alarm {alarm} is active");
+        return Ok(message.into());
+    }
+    let others = member.describe_others(&own).await;
+    match alarm {
+        NO_SPACE => {
+            let answers = others.iter().filter_map(|other| other.says.as_ref().ok());
+            let all: Vec<&RunningMember> = std::iter::once(&own).chain(answers).collect();
+            if let Some(why) = why_still_full(&all) {
+                bail!(
+                    "{why}: delete objects that nobody needs, or set a larger ETCD_QUOTA_BACKEND_BYTES; protokube then disarms the alarm \
+                     by itself"
+                );
+            }
+        }
+        CORRUPT => compare_data(member, &own, &others).await?,
+        other => bail!("etcd has no alarm {other}; alarms are {NO_SPACE} and {CORRUPT}"),
+    }
+    member.disarm(alarm).await?;
+    Ok(format!("disarmed the alarm {alarm}").into())
+}
+
+/// Checks that all members have the same data, by etcd's hash of all keys at the newest revision that all have.
+async fn compare_data(
+    member: &impl EtcdMaintenance,
+    own: &RunningMember,
+    others: &[OtherMember],
+) -> anyhow::Result<()> {
+    let mut revision = own.revision;
+    for OtherMember { listed, says } in others {
+        match says {
+            Ok(other) => revision = revision.min(other.revision),
+            Err(why) => bail!("the data of {} cannot be compared: {why}", listed.name),
+        }
+    }
+    let hashes = member.hash_data(own, revision).await;
+    let hashes = hashes.context("the data of the members cannot be compared; ask again")?;
+    let Some((first, rest)) = hashes.split_first() else {
+        bail!("etcd lists no members");
+    };
+    if rest.iter().any(|one| one.compacted != first.compacted) {
+        bail!("the members are compacting their keys, and cannot be compared meanwhile; ask again");
+    }
+    if rest.iter().any(|one| one.hash != first.hash) {
+        let hash = |one: &DataHash| format!("{} {:08x}", one.member, one.hash);
+        let all: Vec<String> = hashes.iter().map(hash).collect();
+        bail!(
+            "the data of the members differ at revision {revision} (hashes: {}): replace the member that differs from the others, see \
+             docs/operations/etcd.md#a-corrupt-member",
+            all.join(", ")
+        );
+    }
+    Ok(())
+}
+
+impl From<String> for Executed {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            database: None,
+        }
+    }
 }

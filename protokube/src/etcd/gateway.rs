@@ -3,7 +3,7 @@
 
 use anyhow::{Context, bail};
 use host::Host;
-use node::etcd::{ListedMember, RunningMember};
+use node::etcd::{ListedMember, RaisedAlarm, RunningMember};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +24,10 @@ pub struct EtcdGateway {
     /// Private address of this instance; `None` for another member, which its name leads to.
     pub address: Option<IpAddr>,
     pub port: u16,
+    /// Domain of the members: `internal.NAME`.
+    pub domain: String,
+    /// The quota in the member's configuration, for etcd 3.5, which does not say it.
+    pub quota: Option<u64>,
 }
 
 /// JSON of protocol buffers writes 64-bit numbers as text, and leaves out zeros.
@@ -36,8 +40,9 @@ struct StatusReply {
     database_bytes: Number,
     #[serde(rename = "dbSizeInUse")]
     database_used_bytes: Number,
+    /// Negative: no quota.
     #[serde(rename = "dbSizeQuota")]
-    quota_bytes: Option<Number>,
+    quota_bytes: Option<String>,
     leader: Number,
     #[serde(rename = "raftTerm")]
     term: Number,
@@ -72,7 +77,7 @@ struct MemberReply {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct Number(u64);
+pub(super) struct Number(pub(super) u64);
 
 impl TryFrom<String> for Number {
     type Error = std::num::ParseIntError;
@@ -100,7 +105,23 @@ impl EtcdGateway {
             true => MembersReply::default(),
             false => self.post(&client, "cluster/member/list", own_list).await?,
         };
-        Ok(to_running_member(&status, &members))
+        let described = to_running_member(&status, &members);
+        Ok(RunningMember {
+            quota_bytes: match &status.quota_bytes {
+                Some(quota) => quota.parse().ok(),
+                None => self.quota,
+            },
+            ..described
+        })
+    }
+
+    /// Access to another member, by its name in etcd.
+    pub(super) fn of_member(&self, name: &str) -> Self {
+        Self {
+            name: format!("{name}.{}", self.domain),
+            address: None,
+            ..self.clone()
+        }
     }
 
     /// One request to the member.
@@ -160,13 +181,13 @@ impl EtcdGateway {
 fn to_running_member(status: &StatusReply, members: &MembersReply) -> RunningMember {
     let id = status.header.member_id;
     let own = members.members.iter().find(|one| one.id == id);
-    // An alarm is among the errors: `memberID:8321 alarm:NOSPACE `.
-    let alarms = status.errors.iter().filter_map(|error| {
-        let (_, alarm) = error.split_once("alarm:")?;
-        Some(alarm.trim().to_owned())
-    });
-    let mut alarms: Vec<String> = alarms.collect();
-    alarms.sort();
+    let mut raised_alarms: Vec<RaisedAlarm> = status
+        .errors
+        .iter()
+        .filter_map(|one| parse_alarm(one))
+        .collect();
+    raised_alarms.sort();
+    let mut alarms: Vec<String> = raised_alarms.iter().map(|one| one.alarm.clone()).collect();
     alarms.dedup();
     let listed = members.members.iter().map(|one| ListedMember {
         id: one.id.to_hex(),
@@ -186,11 +207,23 @@ fn to_running_member(status: &StatusReply, members: &MembersReply) -> RunningMem
         version: status.version.clone(),
         database_bytes: status.database_bytes.0,
         database_used_bytes: status.database_used_bytes.0,
-        quota_bytes: status.quota_bytes.map(|quota| quota.0),
+        quota_bytes: None,
         fsync_p99_seconds: None,
         alarms,
+        raised_alarms,
         members: listed,
     }
+}
+
+/// An alarm among the errors of a status, the text of a message of protocol buffers: `memberID:8321 alarm:NOSPACE `. Zero is left out.
+fn parse_alarm(error: &str) -> Option<RaisedAlarm> {
+    let (before, alarm) = error.split_once("alarm:")?;
+    let id = before.trim().strip_prefix("memberID:");
+    let id = id.and_then(|id| id.parse().ok()).map(Number);
+    Some(RaisedAlarm {
+        alarm: alarm.trim().to_owned(),
+        member: id.map(Number::to_hex),
+    })
 }
 
 /// The smallest bound of etcd's histogram of writes to its log below which 99 % of them were, in seconds; `None` if there was none,
@@ -234,7 +267,7 @@ mod tests {
         assert_eq!(running.leader.as_deref(), Some("8e9e05c52164694d"));
         assert_eq!((running.term, running.revision), (4, 27));
         assert_eq!(running.alarms, ["NOSPACE"]);
-        assert_eq!(running.quota_bytes, Some(2_147_483_648));
+        assert_eq!(running.members_with_alarm("NOSPACE"), ["etcd-a"]);
         let learner = ListedMember {
             id: "1".to_owned(),
             name: String::new(),
@@ -247,7 +280,16 @@ mod tests {
     fn a_member_without_a_leader_leaves_the_field_out() {
         let status = serde_json::from_str(r#"{"header":{"member_id":"1"}}"#).unwrap();
         let running = to_running_member(&status, &MembersReply::default());
-        assert_eq!((running.leader, running.quota_bytes), (None, None));
+        assert_eq!(running.leader, None);
+    }
+
+    #[test]
+    fn an_alarm_names_its_member_if_etcd_knows_it() {
+        let parsed = parse_alarm("memberID:10276657743932975437 alarm:CORRUPT ").unwrap();
+        assert_eq!(parsed.member.as_deref(), Some("8e9e05c52164694d"));
+        let parsed = parse_alarm("alarm:CORRUPT ").unwrap();
+        assert_eq!((parsed.alarm.as_str(), parsed.member), ("CORRUPT", None));
+        assert_eq!(parse_alarm("etcdserver: no leader"), None);
     }
 
     #[test]

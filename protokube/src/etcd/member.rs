@@ -116,9 +116,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         loop {
             let outcome = self.take_step().await?;
             self.set_settled(outcome == StepOutcome::Settled);
-            if outcome == StepOutcome::Settled {
-                self.report_alarm().await;
-            }
             match outcome {
                 StepOutcome::Stepped => timer.restart(),
                 StepOutcome::Waits => timer.wait_after(pace::PollResult::Missing).await,
@@ -588,14 +585,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         Ok(StepOutcome::Stepped)
     }
 
-    /// Reports an alarm of etcd. It does not stop the control plane, because reads continue.
-    async fn report_alarm(&self) {
-        match self.running.find_alarm().await {
-            Some(alarm) => self.role_log.report_error("alarm", &describe_alarm(&alarm)),
-            None => self.role_log.report_resolved("alarm"),
-        }
-    }
-
     fn report_wait(&self, why: &str) -> StepOutcome {
         self.role_log.report_status(Status::Started, why);
         StepOutcome::Waits
@@ -625,20 +614,5 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
 
     fn with_attaching_volume<T>(&self, with: impl FnOnce(&mut Option<String>) -> T) -> T {
         with(&mut lock_ignoring_poison(&self.attaching))
-    }
-}
-
-/// Explains an alarm and how to clear it (<https://etcd.io/docs/v3.6/op-guide/maintenance/#space-quota>).
-fn describe_alarm(alarm: &str) -> anyhow::Error {
-    match alarm {
-        "NOSPACE" => anyhow!(
-            "etcd's database has reached its quota (NOSPACE): it answers reads and refuses writes until objects are deleted, it is compacted \
-             and defragmented, and the alarm is disarmed with etcdctl"
-        ),
-        "CORRUPT" => anyhow!(
-            "the data of etcd's members differs (CORRUPT): it refuses writes; compare etcdctl endpoint hashkv of all members before \
-             anything else"
-        ),
-        other => anyhow!("etcd raised the alarm {other}"),
     }
 }

@@ -99,6 +99,8 @@ impl EtcdPeers {
                 name: self.names.member_host(member),
                 address: None,
                 port: self.port,
+                domain: self.names.domain.clone(),
+                quota: None,
             };
             let listed = gateway.request("cluster/member/list", r#"{"linearizable":true}"#.into());
             match listed.await {

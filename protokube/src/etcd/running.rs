@@ -4,7 +4,7 @@ use crate::probe::Probe;
 use anyhow::{Context, bail};
 use host::Host;
 use node::components::EtcdMemberNames;
-use node::manifests::{ETCD_ALARMS, ETCD_SERVES};
+use node::manifests::{ETCD_ANSWERS, ETCD_SERVES};
 use serde::Deserialize;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -23,9 +23,6 @@ pub trait RunningEtcd: Send + Sync + 'static {
 
     /// True if a local etcd runs, whether or not it is healthy.
     fn is_answering(&self) -> impl Future<Output = bool> + Send;
-
-    /// The active alarm, which stops writes: `NOSPACE` or `CORRUPT`.
-    fn find_alarm(&self) -> impl Future<Output = Option<String>> + Send;
 
     /// Lists the members of the cluster; `member` is the local one.
     fn list_members(
@@ -76,14 +73,8 @@ impl RunningEtcd for EtcdHttp {
     }
 
     async fn is_answering(&self) -> bool {
-        let url = format!("{}{ETCD_ALARMS}", self.health);
+        let url = format!("{}{ETCD_ANSWERS}", self.health);
         self.probe.fetch_url(&url).await.is_ok()
-    }
-
-    async fn find_alarm(&self) -> Option<String> {
-        let url = format!("{}{ETCD_ALARMS}", self.health);
-        let answer = self.probe.fetch_url(&url).await;
-        parse_alarm(&answer.ok()?.text)
     }
 
     async fn list_members(&self, member: &str) -> anyhow::Result<EtcdMembers> {
@@ -124,17 +115,6 @@ impl EtcdPeer {
             .build();
         client.context("could not create a client for etcd's peer port")
     }
-}
-
-/// Parses the alarm in a response such as `{"health":"false","reason":"ALARM NOSPACE"}`.
-fn parse_alarm(text: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct HealthReply {
-        #[serde(default)]
-        reason: String,
-    }
-    let health: HealthReply = serde_json::from_str(text).ok()?;
-    health.reason.strip_prefix("ALARM ").map(str::to_owned)
 }
 
 /// Parses the list of members. A member that has not started yet has no client URLs.

@@ -92,7 +92,7 @@ impl StatusReporter {
             },
             release: env!("CARGO_PKG_VERSION").to_owned(),
             written: now.format(&Rfc3339).unwrap_or_default(),
-            free_bytes: self.free_bytes(volume.as_deref()).await,
+            free_bytes: free_bytes(&self.host, volume.as_deref()).await,
             volume,
             // The role of the member knows better why it does not run than etcd, which is not there.
             problem: self.current_wait().or(problem),
@@ -106,18 +106,6 @@ impl StatusReporter {
             fsync_p99_seconds: metrics.ok().and_then(|all| parse_fsync_p99(&all.text)),
             ..member
         }
-    }
-
-    async fn free_bytes(&self, volume: Option<&str>) -> Option<u64> {
-        let disk = EtcdDisk {
-            volume: volume?,
-            requested_device: "",
-            prefix: "",
-        };
-        let folder = disk.mount_point();
-        let host = self.host.clone();
-        let free = run_blocking(move || Ok(host.free_bytes(&folder)?)).await;
-        free.ok()
     }
 
     /// What the role of the member waits for or refuses.
@@ -159,6 +147,18 @@ impl StatusReporter {
         }
         Ok(())
     }
+}
+
+/// Free space on a mounted volume, bytes; `None` if it is not mounted.
+pub(super) async fn free_bytes(host: &Host, volume: Option<&str>) -> Option<u64> {
+    let disk = EtcdDisk {
+        volume: volume?,
+        requested_device: "",
+        prefix: "",
+    };
+    let (host, folder) = (host.clone(), disk.mount_point());
+    let free = run_blocking(move || Ok(host.free_bytes(&folder)?)).await;
+    free.ok()
 }
 
 /// True if the other instance had the member that runs here.

@@ -790,10 +790,6 @@ impl RunningEtcd for FakeEtcd {
         kubelet.running.is_some()
     }
 
-    async fn find_alarm(&self) -> Option<String> {
-        None
-    }
-
     async fn list_members(&self, member: &str) -> anyhow::Result<EtcdMembers> {
         pass_fuse(&self.fuse).map_err(anyhow::Error::msg)?;
         let kubelet = self.kubelet.lock().unwrap();

@@ -1,5 +1,6 @@
 //! Names, ports and environment of etcd members, compatible with kOps: one member per volume, known by its DNS name.
 
+use super::etcd_checks::corruption_checks;
 use super::paths::KUBERNETES;
 use crate::config::EtcdCluster;
 use crate::names::dns;
@@ -115,7 +116,7 @@ pub fn etcd_environment(
     start: &EtcdStart,
 ) -> BTreeMap<String, String> {
     let mut environment = BTreeMap::from([("ETCD_LOG_OUTPUTS".to_owned(), "stderr".to_owned())]);
-    environment.extend(etcd.environment.clone());
+    environment.extend(corruption_checks(&etcd.version, &etcd.environment));
     let health = format!("http://127.0.0.1:{}", ports.health);
     let metrics = match etcd.environment.get(METRICS) {
         Some(own) => format!("{health},{own}"),

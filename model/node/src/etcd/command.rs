@@ -69,6 +69,11 @@ pub enum Verb {
     },
     /// Gives free space in the member's database back to the file system. The member answers nothing meanwhile.
     Defragment {},
+    /// Disarms an alarm of the etcd cluster, if what raised it is over.
+    Disarm {
+        /// `NOSPACE`, `CORRUPT`.
+        alarm: String,
+    },
     /// A verb of a newer release.
     #[serde(untagged)]
     Unknown(Value),
@@ -249,6 +254,7 @@ impl Verb {
         match self {
             Self::MoveLeader { to } => format!("move the leadership to {to}"),
             Self::Defragment {} => "defragment".to_owned(),
+            Self::Disarm { alarm } => format!("disarm the alarm {}", bounded_text(alarm, 120)),
             Self::Unknown(other) => bounded_text(&other.to_string(), 120),
         }
     }

@@ -31,8 +31,8 @@ const LIVE: &str = "/health?serializable=true&exclude=NOSPACE&exclude=CORRUPT";
 /// Health check without alarms: the member knows a leader and a quorum answers reads.
 pub const ETCD_SERVES: &str = "/health?exclude=NOSPACE&exclude=CORRUPT";
 
-/// Health check whose answer names an active alarm.
-pub const ETCD_ALARMS: &str = "/health?serializable=true";
+/// Any answer to it means that etcd runs.
+pub const ETCD_ANSWERS: &str = "/health?serializable=true";
 
 /// Builds the pod of a member.
 pub fn build_etcd_pod(of: &EtcdPod<'_>) -> Pod {
