@@ -24,6 +24,8 @@ pub enum EtcdWhat {
     MoveLeader(EtcdMoveLeader),
     /// Give free space in etcd's databases back, one member after the other
     Defrag(EtcdDefrag),
+    /// Disarm an alarm of an etcd cluster, once its cause is over
+    Disarm(EtcdDisarm),
     /// Begin an etcd cluster anew with the data of one member, after more than half were lost
     Recover(EtcdRecover),
 }
@@ -107,6 +109,32 @@ pub struct EtcdDefrag {
     /// Only this member
     #[arg(long, value_name = "MEMBER", requires = "etcd")]
     pub member: Option<String>,
+    /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
+    pub timeout: Duration,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
+}
+
+/// `kctl etcd disarm`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd disarm demo.example.com                        NOSPACE, if the databases are well below their quota
+  kctl etcd disarm demo.example.com --etcd main --corrupt  CORRUPT, if the data of all members are the same again
+
+protokube disarms NOSPACE by itself once data was deleted or the quota was raised.")]
+pub struct EtcdDisarm {
+    /// The cluster; instead of --name
+    #[arg(value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// The etcd cluster: main, events
+    #[arg(long, value_name = "ETCD", default_value = "main")]
+    pub etcd: String,
+    /// Disarm CORRUPT instead of NOSPACE; protokube compares the data of all members first
+    #[arg(long)]
+    pub corrupt: bool,
     /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
     pub timeout: Duration,

@@ -26,7 +26,9 @@ pub use create::{
 };
 pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteInstance, DeleteSecret, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
-pub use etcd::{Etcd, EtcdDefrag, EtcdMembers, EtcdMoveLeader, EtcdRecover, EtcdStatus, EtcdWhat};
+pub use etcd::{
+    Etcd, EtcdDefrag, EtcdDisarm, EtcdMembers, EtcdMoveLeader, EtcdRecover, EtcdStatus, EtcdWhat,
+};
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{
     Get, GetInstances, GetObjects, GetOfCluster, GetOperations, GetOutput, GetSecrets,

@@ -2,6 +2,7 @@
 
 mod command;
 mod defrag;
+mod disarm;
 mod members;
 mod move_leader;
 mod recover;
@@ -22,6 +23,7 @@ pub async fn run(what: &EtcdWhat, session: &Session<'_>) -> Result<Outcome, Comm
         EtcdWhat::Members(what) => members::run(what, session).await,
         EtcdWhat::MoveLeader(what) => move_leader::run(what, session).await,
         EtcdWhat::Defrag(what) => defrag::run(what, session).await,
+        EtcdWhat::Disarm(what) => disarm::run(what, session).await,
         EtcdWhat::Recover(what) => recover::run(what, session).await,
     }
 }

@@ -39,6 +39,48 @@ pub struct DefragmentedRow {
     pub after_bytes: u64,
 }
 
+/// The database of a member.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DatabaseRow {
+    pub name: String,
+    /// Size of the file, which counts for the quota.
+    pub database_bytes: u64,
+    /// The part of it that holds keys.
+    pub database_used_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_bytes: Option<u64>,
+}
+
+/// The databases of these members.
+pub fn database_rows(members: &[&ReportedMember]) -> Vec<DatabaseRow> {
+    let rows = members.iter().filter_map(|member| {
+        let running = member.status.running.as_ref()?;
+        Some(DatabaseRow {
+            name: member_name(member).to_owned(),
+            database_bytes: running.database_bytes,
+            database_used_bytes: running.database_used_bytes,
+            quota_bytes: running.quota_bytes,
+        })
+    });
+    rows.collect()
+}
+
+/// The databases as a table.
+pub fn database_table(rows: &[DatabaseRow]) -> String {
+    let headers = ["MEMBER", "DATABASE", "IN USE", "QUOTA"];
+    let size = |bytes: u64| BinaryBytes(bytes).to_string();
+    let cells = rows.iter().map(|row| {
+        vec![
+            row.name.clone(),
+            size(row.database_bytes),
+            size(row.database_used_bytes),
+            row.quota_bytes.map(size).unwrap_or_default(),
+        ]
+    });
+    render_rows(&headers, &cells.collect::<Vec<_>>())
+}
+
 /// The name of a member in etcd, or what is known instead: a learner does not say it, and one that is stopped neither.
 pub fn member_name(member: &ReportedMember) -> &str {
     let status = &member.status;

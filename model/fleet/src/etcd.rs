@@ -208,23 +208,35 @@ fn member_problems(member: &ReportedMember) -> Vec<EtcdProblem> {
 fn alarm_problems(etcd: &str, current: &[&ReportedMember]) -> Vec<EtcdProblem> {
     let any_fresh = current.iter().any(|one| one.is_fresh());
     let newest = current.iter().filter(|one| one.is_fresh() || !any_fresh);
-    let running = newest.filter_map(|one| one.status.running.as_ref());
+    let running: Vec<&RunningMember> = newest
+        .filter_map(|one| one.status.running.as_ref())
+        .collect();
     let alarms: BTreeSet<&str> = running
+        .iter()
         .flat_map(|one| one.alarms.iter().map(String::as_str))
         .collect();
     let alarms = alarms.into_iter().map(|alarm| {
         let next = match alarm {
             "NOSPACE" => {
-                "delete objects that nobody needs, run kctl etcd defrag, and disarm the alarm: docs/operations/etcd.md#alarms"
+                "delete objects that nobody needs, or raise the quota; protokube does the rest: docs/operations/full-disk.md"
             }
             "CORRUPT" => {
-                "find the member whose data differ before anything else: docs/operations/etcd.md#alarms"
+                "replace the member whose data differ before anything else: docs/operations/etcd.md#a-corrupt-member"
             }
             _ => "see what it means in the documentation of etcd",
         };
+        let raised: BTreeSet<&str> = running
+            .iter()
+            .flat_map(|one| one.members_with_alarm(alarm))
+            .collect();
+        let raised: Vec<&str> = raised.into_iter().collect();
+        let raised = match raised.as_slice() {
+            [] => String::new(),
+            raised => format!(", raised for {}", raised.join(", ")),
+        };
         cluster_problem(
             etcd,
-            format!("alarm {alarm}: etcd accepts no writes"),
+            format!("alarm {alarm}{raised}: etcd accepts no writes"),
             next.to_owned(),
         )
     });

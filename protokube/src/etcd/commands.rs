@@ -116,6 +116,9 @@ impl<E: EtcdMaintenance> CommandRole<E> {
             CommandStep::Leave => Ok(()),
             CommandStep::Claim(claimed) => self.claim_command(key, object.version, &claimed).await,
             CommandStep::Answer(answer) => {
+                if self.members.contains_key(&command.etcd) {
+                    self.upkeep_claims(&command.etcd).release_left().await?;
+                }
                 self.keep_answer(key, object.version, *answer);
                 self.write_answer(key).await
             }
@@ -176,13 +179,7 @@ impl<E: EtcdMaintenance> CommandRole<E> {
 
     /// Defragments the member while no protokube does that to another one.
     async fn defragment_alone(&self, member: &E, etcd: &str) -> anyhow::Result<Executed> {
-        let claims = UpkeepClaims {
-            store: self.store.clone(),
-            etcd: etcd.to_owned(),
-            instance: self.instance.clone(),
-            role: "commands".to_owned(),
-            clock: self.clock,
-        };
+        let claims = self.upkeep_claims(etcd);
         let claim = match claims.take().await? {
             Ok(claim) => claim,
             Err(holder) => bail!(
@@ -194,6 +191,16 @@ impl<E: EtcdMaintenance> CommandRole<E> {
             self.role_log.report_change(&format!("{error:#}"));
         }
         executed
+    }
+
+    fn upkeep_claims(&self, etcd: &str) -> UpkeepClaims {
+        UpkeepClaims {
+            store: self.store.clone(),
+            etcd: etcd.to_owned(),
+            instance: self.instance.clone(),
+            role: "commands".to_owned(),
+            clock: self.clock,
+        }
     }
 
     /// Not an error of this instance: it is logged, and the control plane is well.

@@ -22,6 +22,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 /// The same while an alarm is active, or something was done.
 const QUICK_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Time between two compactions while the alarm `NOSPACE` is active. Expiring leases delete keys all the time.
+const COMPACTION_INTERVAL: Duration = Duration::from_secs(30);
+
 /// Inputs of the role.
 #[derive(Debug)]
 pub struct UpkeepRole<E> {
@@ -53,16 +56,24 @@ struct Memory {
     defragmented: Option<Instant>,
     /// Revision at the last look.
     seen: Option<u64>,
-    /// Revision up to which the keys were compacted.
-    compacted: u64,
+    /// Revision up to which the keys were compacted, and when.
+    compacted: Option<(u64, Instant)>,
 }
 
 impl<E: EtcdMaintenance> UpkeepRole<E> {
     /// Keeps the member up for ever.
     pub async fn keep_up(&self) -> anyhow::Result<()> {
         const ABOUT: &str = "upkeep";
+        let mut begun = false;
         loop {
-            let interval = match self.take_step().await {
+            let taken = async {
+                if !begun {
+                    self.claims.release_left().await?;
+                    begun = true;
+                }
+                self.take_step().await
+            };
+            let interval = match taken.await {
                 Ok(interval) => {
                     self.role_log.report_resolved(ABOUT);
                     interval
@@ -149,7 +160,12 @@ impl<E: EtcdMaintenance> UpkeepRole<E> {
     ) -> UpkeepStep {
         let MemberVolume { settings, host } = &self.volume;
         let volume = manifest::runs_from(host, settings).await.ok().flatten();
-        let compactable = memory.seen.filter(|seen| *seen > memory.compacted);
+        let compactable = memory.seen.filter(|seen| {
+            let before = memory.compacted;
+            before.is_none_or(|(revision, at)| {
+                *seen > revision && at.elapsed() >= COMPACTION_INTERVAL
+            })
+        });
         decide_upkeep(&UpkeepView {
             own,
             free_bytes: free_bytes(host, volume.as_deref()).await,
@@ -177,7 +193,7 @@ impl<E: EtcdMaintenance> UpkeepRole<E> {
 
     async fn compact(&self, revision: u64) -> anyhow::Result<()> {
         self.member.compact(revision).await?;
-        lock_ignoring_poison(&self.memory.0).compacted = revision;
+        lock_ignoring_poison(&self.memory.0).compacted = Some((revision, Instant::now()));
         self.role_log
             .report_change(&format!("compacted the keys up to revision {revision}"));
         Ok(())

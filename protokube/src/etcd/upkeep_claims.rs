@@ -53,6 +53,22 @@ impl UpkeepClaims {
         }
     }
 
+    /// Gives back a claim that this role took before the process was restarted.
+    pub async fn release_left(&self) -> anyhow::Result<()> {
+        let key = upkeep_claim_key(&self.etcd);
+        let object = self.store.get(&key).await;
+        let object = object.with_context(|| format!("could not read {key}"))?;
+        let Some(object) = object else {
+            return Ok(());
+        };
+        let held = UpkeepClaim::parse(&key, &object.bytes).ok();
+        let own = held.is_some_and(|held| held.instance == self.instance && held.role == self.role);
+        if own {
+            self.release(object.version).await?;
+        }
+        Ok(())
+    }
+
     /// Gives the claim back. One that cannot be deleted ends by itself.
     pub async fn release(&self, claim: Version) -> anyhow::Result<()> {
         let key = upkeep_claim_key(&self.etcd);

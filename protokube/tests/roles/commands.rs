@@ -8,10 +8,10 @@ use aws_client::store::{Expect, Store};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use node::etcd::{
-    COMMAND_KEPT, COMMANDS_PREFIX, CommandState, EtcdCommand, LOST_CLAIM, ListedMember,
-    RunningMember, Verb, command_key,
+    COMMAND_KEPT, COMMANDS_PREFIX, CORRUPT, CommandState, EtcdCommand, LOST_CLAIM, ListedMember,
+    NO_SPACE, OtherMember, RunningMember, UpkeepClaim, Verb, command_key, upkeep_claim_key,
 };
-use protokube::etcd::{CommandMemory, CommandRole, EtcdMaintenance};
+use protokube::etcd::{CommandMemory, CommandRole, DataHash, EtcdMaintenance};
 use protokube::log::{Log, RoleLog};
 use std::fs;
 use std::path::PathBuf;
@@ -34,6 +34,10 @@ struct FakeMember {
     refuses: bool,
     /// The process dies while etcd works.
     hangs: bool,
+    /// Size of the database of b, bytes; the quota is 4096.
+    other_bytes: u64,
+    alarm: Option<&'static str>,
+    hashes: [u64; 2],
     /// The lock of the state store, which cannot be written from the next defragmentation on.
     breaks: Option<PathBuf>,
 }
@@ -51,9 +55,43 @@ impl EtcdMaintenance for FakeEtcd {
             id: "a".to_owned(),
             leader: Some(member.leader.clone()),
             database_bytes: 4096 >> member.defragmented,
+            quota_bytes: Some(4096),
+            alarms: member.alarm.iter().map(|one| (*one).to_owned()).collect(),
             members: ["a", "b", "c"].map(listed).into(),
             ..RunningMember::default()
         })
+    }
+
+    async fn describe_others(&self, own: &RunningMember) -> Vec<OtherMember> {
+        let says = RunningMember {
+            name: "etcd-b".to_owned(),
+            database_bytes: self.0.lock().unwrap().other_bytes,
+            ..own.clone()
+        };
+        vec![OtherMember {
+            listed: own.members[1].clone(),
+            says: Ok(says),
+        }]
+    }
+
+    async fn compact(&self, _: u64) -> anyhow::Result<()> {
+        bail!("no command asks for it")
+    }
+
+    async fn disarm(&self, alarm: &str) -> anyhow::Result<()> {
+        let disarmed = self.0.lock().unwrap().alarm.take();
+        assert_eq!(disarmed, Some(alarm));
+        Ok(())
+    }
+
+    async fn hash_data(&self, own: &RunningMember, _: u64) -> anyhow::Result<Vec<DataHash>> {
+        let hashes = own.members.iter().zip(self.0.lock().unwrap().hashes);
+        let hash = |(listed, hash): (&ListedMember, u64)| DataHash {
+            member: listed.name.clone(),
+            hash,
+            compacted: 5,
+        };
+        Ok(hashes.map(hash).collect())
     }
 
     async fn move_leader(&self, id: &str) -> anyhow::Result<()> {
@@ -223,6 +261,72 @@ async fn the_leader_moves_to_a_voting_member_and_only_from_the_leader() {
             .contains("does not lead any more")
     );
     assert_eq!(commands.etcd.0.lock().unwrap().moved, 1);
+}
+
+#[tokio::test]
+async fn a_full_database_keeps_its_alarm_and_data_that_differ_keep_theirs() {
+    let commands = Commands::new().await;
+    let ask = async |id: &str, alarm: &str| {
+        let verb = Verb::Disarm {
+            alarm: alarm.to_owned(),
+        };
+        commands.ask(id, "main", INSTANCE, verb).await;
+        commands.run_protokube().await;
+    };
+    let set = |alarm: &'static str, defragmented: usize, other_bytes: u64, hashes: [u64; 2]| {
+        let mut member = commands.etcd.0.lock().unwrap();
+        member.alarm = Some(alarm);
+        member.defragmented = defragmented;
+        member.other_bytes = other_bytes;
+        member.hashes = hashes;
+    };
+    set(NO_SPACE, 1, 4000, [1, 1]);
+    ask("1", NO_SPACE).await;
+    let reason = commands.reason("1").await;
+    assert!(
+        reason.contains("etcd-b") && reason.contains("delete objects"),
+        "{reason}"
+    );
+    set(NO_SPACE, 1, 2048, [1, 1]);
+    ask("2", NO_SPACE).await;
+    let done = commands.state("2").await;
+    assert!(matches!(done, CommandState::Done { .. }), "{done:?}");
+    set(CORRUPT, 1, 2048, [1, 2]);
+    ask("3", CORRUPT).await;
+    let reason = commands.reason("3").await;
+    assert!(
+        reason.contains("etcd-a 00000001, etcd-b 00000002"),
+        "{reason}"
+    );
+    set(CORRUPT, 1, 2048, [2, 2]);
+    ask("4", CORRUPT).await;
+    assert_eq!(commands.etcd.0.lock().unwrap().alarm, None);
+    ask("5", CORRUPT).await;
+    let done = commands.state("5").await;
+    assert!(
+        matches!(&done, CommandState::Done { message, .. } if message.contains("no alarm")),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_member_is_not_defragmented_while_another_one_is() {
+    let commands = Commands::new().await;
+    let other = UpkeepClaim::new("i-other", "upkeep-main", OffsetDateTime::now_utc());
+    let (key, text) = (upkeep_claim_key("main"), other.to_json().into_bytes());
+    let claim = commands.store.put(&key, text, Expect::Any).await.unwrap();
+    commands.ask_defragment("1").await;
+    commands.run_protokube().await;
+    assert!(commands.reason("1").await.contains("i-other (upkeep-main)"));
+    commands
+        .store
+        .delete(&key, Expect::Version(claim))
+        .await
+        .unwrap();
+    commands.ask_defragment("2").await;
+    commands.run_protokube().await;
+    assert_eq!(commands.defragmented(), 1);
+    assert_eq!(commands.store.get(&key).await.unwrap(), None);
 }
 
 #[tokio::test]

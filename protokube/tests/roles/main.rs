@@ -14,4 +14,5 @@ mod replacement;
 #[path = "../support/store.rs"]
 mod store;
 mod test_host;
+mod upkeep;
 mod waits_report;

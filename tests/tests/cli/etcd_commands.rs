@@ -1,4 +1,4 @@
-//! `kctl etcd members`, `move-leader` and `defrag`, with a store in a folder and a fake protokube that answers in it. Neither AWS
+//! `kctl etcd members`, `move-leader`, `defrag` and `disarm`, with a store in a folder and a fake protokube that answers in it. Neither AWS
 //! nor a Kubernetes API is there. protokube's side is tested in `protokube/tests/roles/commands.rs`.
 
 use crate::kctl::{Kctl, KctlOutput};
@@ -253,13 +253,73 @@ fn a_command_that_nobody_begins_is_withdrawn() {
     assert_eq!(members.open_commands(), 0);
 }
 
+/// Reports of all members with these sizes, in MiB of 64, and alarms.
+fn report_databases(members: &Members, size: u64, alarm: &str, raised: &str) {
+    let other = json!({"databaseBytes": size << 20, "databaseUsedBytes": 20 << 20, "quotaBytes": 64 << 20,
+        "alarms": [alarm], "raisedAlarms": [{"alarm": alarm, "member": raised}]});
+    for id in ["a", "b", "c"] {
+        members.report_with(id, 7, Duration::ZERO, &other, None);
+    }
+}
+
+#[test]
+fn a_full_database_keeps_its_alarm_and_a_smaller_one_is_disarmed_by_the_leaders_instance() {
+    let members = Members::new();
+    report_databases(&members, 63, "NOSPACE", "b");
+    let (ended, asked) = members.run_answered(&["disarm"], |_| done(None));
+    assert_eq!((ended.code, asked.len()), (4, 0), "{}", ended.all_output());
+    for told in [
+        "etcd-b 63 MiB of 64 MiB, 20 MiB in use",
+        "delete objects",
+        "full-disk.md",
+    ] {
+        assert!(ended.err.contains(told), "{told}: {}", ended.err);
+    }
+    assert!(ended.out.contains("20.00 MiB"), "{}", ended.out);
+    report_databases(&members, 20, "NOSPACE", "b");
+    let (ended, asked) = members.run_answered(&["disarm", "-o", "json"], |_| done(None));
+    let document: Value = serde_json::from_str(&ended.expect_success()).expect("JSON");
+    assert_eq!(
+        (&document["disarmed"], &document["alarm"]),
+        (&json!(true), &json!("NOSPACE"))
+    );
+    let alarm = "NOSPACE".to_owned();
+    assert_eq!(asked[0].verb, Verb::Disarm { alarm });
+    assert_eq!(instances(&asked), ["i-a"]);
+}
+
+#[test]
+fn members_whose_data_differ_are_named_and_disarmed_only_on_request() {
+    let members = Members::new();
+    report_databases(&members, 20, "CORRUPT", "b");
+    let (ended, asked) = members.run_answered(&["disarm"], |_| done(None));
+    assert_eq!((ended.code, asked.len()), (4, 0), "{}", ended.all_output());
+    for told in ["raised for etcd-b", "#a-corrupt-member", "--corrupt"] {
+        assert!(ended.err.contains(told), "{told}: {}", ended.err);
+    }
+    let (ended, asked) = members.run_answered(&["disarm", "--corrupt"], |_| failed("they differ"));
+    assert_eq!((ended.code, asked.len()), (1, 1), "{}", ended.all_output());
+    assert!(
+        ended.err.contains("protokube on i-a: they differ"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn without_an_alarm_nothing_is_disarmed() {
+    let members = Members::new();
+    let (ended, asked) = members.run_answered(&["disarm"], |_| done(None));
+    assert_eq!((ended.code, asked.len()), (0, 0), "{}", ended.all_output());
+}
+
 #[test]
 fn without_a_fresh_report_nothing_is_asked() {
     let members = Members::new();
     for id in ["a", "b", "c"] {
         members.report(id, 7, Duration::from_hours(2));
     }
-    for command in ["defrag", "move-leader"] {
+    for command in ["defrag", "move-leader", "disarm"] {
         let ended = members.run(&[command]);
         assert_eq!(ended.code, 4, "{}", ended.all_output());
         let why = "no instance has reported its member of main for 2h";

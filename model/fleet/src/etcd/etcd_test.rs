@@ -1,5 +1,5 @@
 use super::*;
-use node::etcd::{FormationState, LostMember};
+use node::etcd::{FormationState, ListedMember, LostMember, RaisedAlarm};
 
 const WRITTEN: &str = "2026-11-24T10:00:00Z";
 
@@ -162,7 +162,7 @@ fn an_alarm_is_one_problem_of_the_etcd_cluster_and_an_old_one_counts_only_if_nob
         said[0].one_line(),
         "main: alarm NOSPACE: etcd accepts no writes"
     );
-    assert!(said[0].next.contains("kctl etcd defrag") && said[0].next.contains("#alarms"));
+    assert!(said[0].next.contains("delete objects") && said[0].next.contains("full-disk.md"));
     let old = || MemberStatus {
         written: WRITTEN.to_owned(),
         ..full("a")
@@ -173,6 +173,41 @@ fn an_alarm_is_one_problem_of_the_etcd_cluster_and_an_old_one_counts_only_if_nob
     };
     assert!(!has_alarm(vec![old(), report("b", 20)]));
     assert!(has_alarm(vec![old(), report("b", 900)]));
+}
+
+#[test]
+fn an_alarm_names_the_member_for_which_it_was_raised() {
+    let listed = ["a", "b"].map(|id| ListedMember {
+        id: id.to_owned(),
+        name: format!("etcd-{id}"),
+        learner: false,
+    });
+    let corrupt = |member: &str, raised: Option<&str>| {
+        changed(member, |running| {
+            running.alarms = vec!["CORRUPT".to_owned()];
+            running.raised_alarms = vec![RaisedAlarm {
+                alarm: "CORRUPT".to_owned(),
+                member: raised.map(str::to_owned),
+            }];
+            running.members = listed.to_vec();
+        })
+    };
+    for (raised, line) in [
+        (
+            Some("b"),
+            "main: alarm CORRUPT, raised for etcd-b: etcd accepts no writes",
+        ),
+        (
+            Some("f"),
+            "main: alarm CORRUPT, raised for f: etcd accepts no writes",
+        ),
+        (None, "main: alarm CORRUPT: etcd accepts no writes"),
+    ] {
+        let reports = ["a", "b"].map(|member| corrupt(member, raised));
+        let said = problems(reports.into(), Some(formed(&["a", "b"])));
+        assert_eq!(said[0].one_line(), line);
+        assert!(said[0].next.contains("#a-corrupt-member"));
+    }
 }
 
 #[test]

@@ -43,7 +43,7 @@ const fn new_fault(
     }
 }
 
-/// Each of the last two leaves a cluster that is not healthy.
+/// The last one leaves a cluster that is not healthy if the lab machine lacks CAP_SYS_RESOURCE.
 const FAULTS: [Fault; 20] = [
     new_fault("worker-reboots", 55, |lab, _| reboots::reboot_worker(lab)),
     new_fault("flag-changes", 110, |lab, _| unrolled::change_flag(lab)),
@@ -71,11 +71,11 @@ const FAULTS: [Fault; 20] = [
     new_fault("one-replaced", 100, replaced::terminate_one),
     new_fault("ended-by-groups", 130, replaced::end_by_groups),
     new_fault("each-replaced", 200, replaced::terminate_each),
+    new_fault("at-quota", 150, quota::reach_quota),
     new_fault("log-lost", 90, lost_data::remove_log),
     new_fault("volume-lost", 150, lost_data::delete_volume),
     new_fault("quorum-lost", 200, quorum_lost::lose_two),
     new_fault("volumes-full", 170, full::fill_volumes),
-    new_fault("at-quota", 15, |lab, _| quota::reach_quota(lab)),
 ];
 
 /// The faults that `KCTL_LAB_FAULTS` names, separated by commas, or `all`. If it is not set, the seed draws them. Prints both.

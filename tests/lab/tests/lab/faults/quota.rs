@@ -1,11 +1,13 @@
-//! etcd reaches its quota: it accepts no writes, but reads continue, and kubelet does not restart etcd.
+//! etcd reaches its quota: it accepts no writes, but reads continue, and kubelet does not restart etcd. Once objects are deleted,
+//! protokube compacts, defragments and disarms the alarm, and writes go on.
 
-use super::super::{cluster, etcd};
+use super::super::cluster::{self, CLUSTER};
+use super::super::{PATIENCE, etcd};
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{LIMIT, Lab, Outcome};
+use lab::scenario::{LIMIT, Lab, Outcome, Writers, unix_time};
 use serde_json::Value;
 
-pub fn reach_quota(lab: &mut Lab) -> Result<()> {
+pub fn reach_quota(lab: &mut Lab, writers: &Writers) -> Result<()> {
     let before = etcd::count_restarts(lab)?;
     lab.run_kubectl(&["create", "namespace", "quota"])?;
     let tried = lab.fill_etcd("quota")?;
@@ -20,6 +22,25 @@ pub fn reach_quota(lab: &mut Lab) -> Result<()> {
     let read: Value = serde_json::from_str(&lab.run_kubectl(&["get", "--raw", read])?)?;
     ensure!(read["items"][0].is_object(), "{read}");
     expect_probes_to_pass(lab)?;
+    lab.wait_until("kctl validate names the alarm", LIMIT, |lab| {
+        let said = lab.run_kctl(&["validate", CLUSTER]);
+        let said = said.map_or_else(|failed| format!("{failed:#}"), |said| said);
+        ensure!(said.contains("alarm NOSPACE, raised for etcd-"), "{said}");
+        Ok(())
+    })?;
+    let begun = unix_time()?;
+    // A deletion writes no key, so etcd accepts it.
+    let filled = "/api/v1/namespaces/quota/configmaps";
+    for one in tried.iter().filter(|one| one.outcome == Outcome::Done) {
+        lab.run_kubectl(&["delete", "--raw", &format!("{filled}/{}", one.name)])?;
+    }
+    writers.goes_on(lab, PATIENCE)?;
+    eprintln!(
+        "       writes are back {:.1} s after objects were deleted",
+        unix_time()? - begun
+    );
+    lab.run_kubectl(&["delete", "namespace", "quota"])?;
+    cluster::expect_healthy(lab)?;
     let after = etcd::count_restarts(lab)?;
     ensure!(after == before, "{before:?} became {after:?}");
     Ok(())
