@@ -64,16 +64,11 @@ impl<E: EtcdMaintenance> UpkeepRole<E> {
     /// Keeps the member up for ever.
     pub async fn keep_up(&self) -> anyhow::Result<()> {
         const ABOUT: &str = "upkeep";
-        let mut begun = false;
+        let mut released = false;
         loop {
-            let taken = async {
-                if !begun {
-                    self.claims.release_left().await?;
-                    begun = true;
-                }
-                self.take_step().await
-            };
-            let interval = match taken.await {
+            // A claim that stays ends by itself, and a state store that fails is reported by other roles.
+            released = released || self.claims.release_left().await.is_ok();
+            let interval = match self.take_step().await {
                 Ok(interval) => {
                     self.role_log.report_resolved(ABOUT);
                     interval
@@ -102,11 +97,12 @@ impl<E: EtcdMaintenance> UpkeepRole<E> {
         if step.is_exclusive() {
             step = self.take_exclusive_step(memory).await?;
         }
-        let waits = match &step {
-            UpkeepStep::Wait(why) => Some(why.as_str()),
-            _ => None,
-        };
-        self.report_alarms(&own, waits);
+        match &step {
+            UpkeepStep::Wait(why) => self.report_alarms(&own, Some(why)),
+            // What is said about the alarm stays: this step comes between others.
+            UpkeepStep::Compact(_) => {}
+            _ => self.report_alarms(&own, None),
+        }
         match step {
             UpkeepStep::Compact(revision) => self.compact(revision).await?,
             UpkeepStep::Disarm => {
