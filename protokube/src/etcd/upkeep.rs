@@ -23,7 +23,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 const QUICK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Time between two compactions while the alarm `NOSPACE` is active. Expiring leases delete keys all the time.
-const COMPACTION_INTERVAL: Duration = Duration::from_secs(30);
+const COMPACTION_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Inputs of the role.
 #[derive(Debug)]

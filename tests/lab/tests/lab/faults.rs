@@ -71,7 +71,7 @@ const FAULTS: [Fault; 20] = [
     new_fault("one-replaced", 100, replaced::terminate_one),
     new_fault("ended-by-groups", 130, replaced::end_by_groups),
     new_fault("each-replaced", 200, replaced::terminate_each),
-    new_fault("at-quota", 150, quota::reach_quota),
+    new_fault("at-quota", 65, quota::reach_quota),
     new_fault("log-lost", 90, lost_data::remove_log),
     new_fault("volume-lost", 150, lost_data::delete_volume),
     new_fault("quorum-lost", 200, quorum_lost::lose_two),

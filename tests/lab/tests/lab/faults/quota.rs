@@ -34,12 +34,16 @@ pub fn reach_quota(lab: &mut Lab, writers: &Writers) -> Result<()> {
     for one in tried.iter().filter(|one| one.outcome == Outcome::Done) {
         lab.run_kubectl(&["delete", "--raw", &format!("{filled}/{}", one.name)])?;
     }
+    // Of the clients' writes, deletions went on all the time.
+    lab.wait_until("etcd accepts writes", PATIENCE, |lab| {
+        lab.run_kubectl(&["create", "namespace", "quota-over"])
+    })?;
     writers.goes_on(lab, PATIENCE)?;
     eprintln!(
         "       writes are back {:.1} s after objects were deleted",
         unix_time()? - begun
     );
-    lab.run_kubectl(&["delete", "namespace", "quota"])?;
+    lab.run_kubectl(&["delete", "namespace", "quota", "quota-over"])?;
     cluster::expect_healthy(lab)?;
     let after = etcd::count_restarts(lab)?;
     ensure!(after == before, "{before:?} became {after:?}");
