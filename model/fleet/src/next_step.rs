@@ -78,6 +78,16 @@ const NEXT_STEPS: &[(&str, &str, &str)] = &[
         "wait: the etcd volume becomes available once the instance that has it is terminated (kctl get instances)",
     ),
     (
+        "protokube/upkeep",
+        "nospace",
+        "delete objects that nobody needs, or raise the quota; protokube does the rest: docs/operations/full-disk.md",
+    ),
+    (
+        "protokube/upkeep",
+        "corrupt",
+        "replace the member whose data differ before anything else: docs/operations/etcd.md#a-corrupt-member",
+    ),
+    (
         "protokube/",
         "",
         "log in to the instance and read protokube's log: journalctl -u protokube",

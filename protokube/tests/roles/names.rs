@@ -5,9 +5,7 @@ use aws_client::dns::{AddressRecord, DnsRecord};
 use aws_client::ec2_query::{Attachment, Instance};
 use engine::Failure;
 use node::config::NodeConfig;
-use node::etcd::{
-    FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, record_key,
-};
+use node::etcd::{FormationRecord, FormationState, RecordedMember, record_key};
 use protokube::ec2::Ec2;
 use protokube::etcd::FormationStore;
 use protokube::names::{

@@ -385,7 +385,7 @@ async fn nothing_is_defragmented_while_another_instance_has_the_claim_or_a_membe
         .write(&upkeep_claim_key("main"), &other.to_json())
         .await;
     instances.run().await;
-    assert_eq!(instances.done(), [String::new(); 0]);
+    assert!(instances.done().is_empty(), "{:?}", instances.done());
     // The instance is gone.
     let store = instances
         .store()
@@ -404,5 +404,5 @@ async fn nothing_is_defragmented_while_another_instance_has_the_claim_or_a_membe
     let replacing = r#"{"format":1,"state":{"formed":{"clusterId":"c","token":"t"}},"members":{},"replacing":{"member":"b"}}"#;
     instances.write(&record_key("main"), replacing).await;
     instances.run().await;
-    assert_eq!(instances.done(), [String::new(); 0]);
+    assert!(instances.done().is_empty(), "{:?}", instances.done());
 }

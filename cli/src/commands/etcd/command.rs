@@ -56,13 +56,17 @@ impl CommandChannel<'_> {
         let command = EtcdCommand::new(etcd, instance, verb, &who, now, self.timeout);
         let key = StoreKeys::new(self.name).key_below(&command_key(&command_id(now, random)));
         let text = command.to_json().into_bytes();
-        let put = self.session.store.put(&key, text, Expect::Absent).await;
-        put.map_err(store_error)?;
+        let asked = async {
+            let put = self.session.store.put(&key, text, Expect::Absent).await;
+            put.map_err(store_error)?;
+            self.wait_for_answer(&key, instance).await
+        };
         let interrupts = Interrupts::default();
         tokio::select! {
             biased;
-            answer = self.wait_for_answer(&key, instance) => answer,
+            // First: signals are handled before the command is written.
             () = interrupts.wait_to_leave(|| ()) => Err(self.leave_command(&key).await),
+            answer = asked => answer,
         }
     }
 
