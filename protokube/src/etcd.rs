@@ -28,6 +28,7 @@ pub use disk::EtcdDisk;
 pub use formation::FormationStore;
 pub use gateway::EtcdGateway;
 pub use maintenance::{DEFRAGMENT_TIMEOUT, DataHash, EtcdMaintenance};
+pub use manifest::running_member;
 pub use member::{EtcdMember, StepOutcome};
 pub use peers::{EtcdPeers, EtcdQuorum};
 pub use running::{EtcdHttp, EtcdMembers, EtcdPeer, RunningEtcd};

@@ -23,7 +23,7 @@ use node::host::signing_duration;
 use node::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
 use node::ports;
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -50,6 +50,9 @@ pub const NAMES_PACE: PollPace = PollPace {
 
 /// Interval of reading the list of ready API servers.
 pub const READY_PACE: Duration = Duration::from_secs(5);
+
+/// Interval of looking which members run here, for their names in the hosted zone. Each look reads the formation records.
+pub const OWN_MEMBERS_PACE: Duration = Duration::from_secs(30);
 
 /// Interval of checking the local API server: half the timeout of a load balancer.
 const OWN_READY_PACE: Duration = Duration::from_secs(2);
@@ -93,6 +96,7 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
     add_role(&mut set, "manifests", daemon, write_manifests);
     add_role(&mut set, "names", daemon, name_members);
     add_role(&mut set, "dns", daemon, publish_names);
+    add_role(&mut set, "dns-members", daemon, publish_members);
     add_role(&mut set, "bootstrap", daemon, serve_workers);
     add_role(&mut set, "approval", daemon, approve_requests);
     add_role(&mut set, "labels", daemon, label_nodes);
@@ -341,6 +345,31 @@ async fn publish_names(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         pace: (READY_PACE, sleep_for),
     };
     run_for(api::CLIENT_LIFE, zone.keep_published()).await
+}
+
+/// Publishes the names of this instance's etcd members in the cluster's hosted zone, if it has one. Needs no API server.
+async fn publish_members(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
+    let zone = names::read_zone_id(&daemon.store).await?;
+    let (Some(zone), IpAddr::V4(address)) = (zone, daemon.address) else {
+        return std::future::pending().await;
+    };
+    let records = names::Route53 {
+        clients: daemon.clients.clone(),
+        zone,
+    };
+    let own = own_etcd(&daemon).into_iter().enumerate();
+    let members = own.map(|(index, etcd)| {
+        let formation = FormationStore::new(&daemon.store, &etcd.name);
+        (member_settings(&daemon, &etcd, index), formation)
+    });
+    let publisher = names::MemberPublisher {
+        host: &daemon.host,
+        records: &records,
+        members: members.collect(),
+        address,
+        pace: (OWN_MEMBERS_PACE, sleep_for),
+    };
+    run_for(api::CLIENT_LIFE, publisher.keep_published()).await
 }
 
 async fn follow_readiness(daemon: Arc<DaemonState>) -> anyhow::Result<()> {

@@ -46,9 +46,10 @@ async fn observe_once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
     let mut items = read(&names);
     note_uses(&mut items, &unnamed);
     let balancers = route53_record::balancers_by_name(&items);
+    let former = route53_record::former_member_names(world, &items);
     let records = records
         .iter()
-        .filter_map(|raw| route53_record::observe(world, raw, &balancers));
+        .filter_map(|raw| route53_record::observe(world, raw, &balancers, &former));
     items.extend(records);
     let associations = zone_vpcs.iter();
     let associations =

@@ -27,7 +27,7 @@ pub struct Scope {
     /// The hosted zone its records are in, without `/hostedzone/`; `None`: no DNS.
     pub hosted_zone: Option<String>,
     /// Domain names of records that are the cluster's, whether wanted or not; no trailing dots. Those that only
-    /// protokube publishes are seen when the cluster goes.
+    /// protokube publishes are seen when the cluster goes, and those of former etcd members always.
     pub record_names: Vec<String>,
     /// What the AWS names of its load balancers and target groups begin with: the series' name without the hash.
     pub balancer_prefixes: Vec<String>,

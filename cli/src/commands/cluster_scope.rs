@@ -42,7 +42,7 @@ pub fn cluster_scope(
         base: name.to_owned(),
         roles: roles.map(|role| names::iam_name(name, role)).to_vec(),
         hosted_zone: target.hosted_zone,
-        record_names: cluster.record_names.iter().cloned().collect(),
+        record_names: cluster.record_names(),
         balancer_prefixes: balancer_prefixes(name),
         queue: names::queue_name(name),
         event_rule_prefix: names::event_rule(name, ""),

@@ -143,13 +143,24 @@ mod tests {
             };
             all.iter().find(has).cloned().unwrap_or_default()
         };
-        let names = &of("route53:ChangeResourceRecordSets")["Condition"];
-        let names = &names["ForAllValues:StringEquals"]["route53:ChangeResourceRecordSetsNormalizedRecordNames"];
-        let wanted = ["api.internal", "api", "kops-controller.internal"];
+        let conditions = &of("route53:ChangeResourceRecordSets")["Condition"];
+        let allowed = |what: &str| {
+            let key = format!("route53:ChangeResourceRecordSets{what}");
+            string_list(&conditions["ForAllValues:StringEquals"][key])
+        };
+        let wanted = [
+            "api.internal",
+            "api",
+            "etcd-a.internal",
+            "etcd-events-a.internal",
+            "kops-controller.internal",
+        ];
         assert_eq!(
-            string_list(names),
+            allowed("NormalizedRecordNames"),
             wanted.map(|name| format!("{name}.{}", full.name))
         );
+        assert_eq!(allowed("RecordTypes"), ["A"]);
+        assert_eq!(allowed("Actions"), ["UPSERT"]);
         let queue = crate::queue_arn(&full);
         assert_eq!(string_list(&of("sqs:ReceiveMessage")["Resource"]), [queue]);
     }

@@ -21,8 +21,10 @@ pub struct CompletedCluster {
     pub dns: DnsKind,
     /// The hosted zone that the spec names, by id or name.
     pub dns_zone: Option<String>,
-    /// Every name that kctl or protokube publishes for it, sorted, without trailing dots.
-    pub record_names: BTreeSet<String>,
+    /// Names by which clients reach it, sorted, without trailing dots. protokube withdraws those of control planes that are replaced.
+    pub client_names: BTreeSet<String>,
+    /// Names of the etcd members in the spec, likewise. A name keeps its last address until another instance runs the member.
+    pub member_names: BTreeSet<String>,
     /// The destinations in `additionalRoutes` of all subnets.
     pub route_destinations: Vec<String>,
     /// The keys of `spec.cloudLabels`.
@@ -71,11 +73,18 @@ impl CompletedCluster {
             api: ApiEndpoint::from_cluster(cluster),
             dns: dns_kind(spec),
             dns_zone: spec.dns_zone.clone(),
-            record_names: record_names(cluster),
+            client_names: client_names(cluster),
+            member_names: member_names(cluster),
             route_destinations: routes.map(|route| route.cidr.clone()).collect(),
             cloud_labels: spec.cloud_labels.keys().cloned().collect(),
             etcd_versions: versions.collect(),
         }
+    }
+
+    /// Every name that kctl or protokube publishes for the cluster.
+    pub fn record_names(&self) -> Vec<String> {
+        let all = self.client_names.union(&self.member_names);
+        all.cloned().collect()
     }
 
     /// The id of the hosted zone with the cluster's records: the one in the spec, else the zone with the longest name that contains the
@@ -117,8 +126,8 @@ impl ApiEndpoint {
     }
 }
 
-/// Every name that kctl or protokube publishes for a cluster, including the default names.
-fn record_names(cluster: &Cluster) -> BTreeSet<String> {
+/// The names by which clients reach a cluster, including the default names.
+fn client_names(cluster: &Cluster) -> BTreeSet<String> {
     let (name, spec) = (cluster.name(), &cluster.spec);
     let mut all = BTreeSet::from([
         dns::api_name(name),
@@ -128,10 +137,15 @@ fn record_names(cluster: &Cluster) -> BTreeSet<String> {
     ]);
     let named = [&spec.master_public_name, &spec.master_internal_name];
     all.extend(named.into_iter().flatten().cloned());
-    for etcd in &spec.etcd_clusters {
+    all
+}
+
+fn member_names(cluster: &Cluster) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for etcd in &cluster.spec.etcd_clusters {
         let members = etcd.etcd_members.iter().map(|member| &member.name);
-        let names = EtcdMemberNames::new(&etcd.name, members, name);
-        all.extend(names.members.iter().map(|member| names.member_host(member)));
+        let names = EtcdMemberNames::new(&etcd.name, members, cluster.name());
+        all.extend(names.member_hosts());
     }
     all
 }
@@ -141,7 +155,32 @@ mod tests {
     use super::*;
     use crate::api::DnsType;
     use crate::api::api_access::LoadBalancerAccessSpec;
+    use crate::api::etcd::{EtcdClusterSpec, EtcdMemberSpec};
     use crate::api::topology::DNSSpec;
+
+    /// A rolling update waits until no client's name leads to an instance. A member's name always does.
+    #[test]
+    fn names_of_etcd_members_are_the_clusters_but_not_for_clients() {
+        let mut cluster = Cluster::default();
+        cluster.metadata.name = "a.example.com".to_owned();
+        let member = EtcdMemberSpec {
+            name: "a".to_owned(),
+            ..EtcdMemberSpec::default()
+        };
+        let etcd = |name: &str| EtcdClusterSpec {
+            name: name.to_owned(),
+            etcd_members: vec![member.clone()],
+            ..EtcdClusterSpec::default()
+        };
+        cluster.spec.etcd_clusters = vec![etcd("main"), etcd("events")];
+        let completed = CompletedCluster::from_cluster(&cluster);
+        let members = ["etcd-a", "etcd-events-a"];
+        let members = members.map(|name| format!("{name}.internal.a.example.com"));
+        assert_eq!(completed.member_names, members.clone().into());
+        assert!(completed.client_names.is_disjoint(&completed.member_names));
+        let all = completed.record_names();
+        assert!(members.iter().all(|name| all.contains(name)), "{all:?}");
+    }
 
     #[test]
     fn names_of_a_private_zone_are_for_operators_beside_an_internal_balancer_or_none() {

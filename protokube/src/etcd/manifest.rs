@@ -7,7 +7,8 @@ use anyhow::bail;
 use host::{Host, is_outgrown};
 use node::components::EtcdStart;
 use node::etcd::{
-    FileSystemContent, VolumeContent, as_existing, can_resume, has_founded, manifest_on_volume,
+    FileSystemContent, FormationRecord, VolumeContent, as_existing, can_resume, has_founded,
+    manifest_on_volume,
 };
 use node::yaml::to_yaml;
 use std::path::Path;
@@ -166,6 +167,19 @@ pub(super) async fn runs_from(
         Ok(runs.then_some(volume))
     })
     .await
+}
+
+/// The recorded member that kubelet runs on this instance, by its short name. At most one instance runs a member: a volume is attached
+/// to one instance at a time, and a detached one has no device. (EBS Multi-Attach, which kctl never asks for, would break this.)
+pub async fn running_member(
+    host: &Host,
+    settings: &MemberSettings,
+    record: &FormationRecord,
+) -> anyhow::Result<Option<String>> {
+    let volume = runs_from(host, settings).await?;
+    let mut members = record.members.iter();
+    let member = members.find(|(_, member)| Some(&member.volume) == volume.as_ref());
+    Ok(member.map(|(name, _)| name.clone()))
 }
 
 /// Hides the link from kubelet but keeps its target.

@@ -40,7 +40,7 @@ impl MemberSettings {
     }
 
     /// Names of the cluster and its members.
-    pub(super) fn member_names(&self) -> EtcdMemberNames {
+    pub(crate) fn member_names(&self) -> EtcdMemberNames {
         EtcdMemberNames::from_config(&self.etcd, &self.config.cluster)
     }
 

@@ -165,11 +165,8 @@ fn member_addresses(
 
 fn member_names(config: &NodeConfig, records: &RecordsByEtcd) -> BTreeSet<String> {
     let all = all_names(config, records);
-    all.flat_map(|(_, names)| {
-        let hosts = names.members.iter().map(|member| names.member_host(member));
-        hosts.collect::<Vec<_>>()
-    })
-    .collect()
+    all.flat_map(|(_, names)| names.member_hosts().collect::<Vec<_>>())
+        .collect()
 }
 
 /// The names of every etcd cluster's members. One that was added later is in the record before it is in the NodeConfig of every

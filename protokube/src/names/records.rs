@@ -78,18 +78,37 @@ pub fn needed_changes(
             }
             AddressKind::Public => public_addresses(ready, instances)?,
         };
-        let settled = match published.get(&wanted.name) {
-            Some(DnsRecord::Alias) => true,
-            Some(DnsRecord::Addresses(found)) => found.addresses == addresses && found.ttl == TTL,
-            None => false,
-        };
-        (!addresses.is_empty() && !settled).then(|| AddressRecord {
-            name: wanted.name.clone(),
-            addresses,
-            ttl: TTL,
-        })
+        change_of_name(&wanted.name, addresses, published)
     };
     wanted.iter().filter_map(change).collect()
+}
+
+/// The changes that give the names of an instance's etcd members its address. A name that is an alias is left alone.
+pub(super) fn needed_member_changes(
+    names: &BTreeSet<String>,
+    address: Ipv4Addr,
+    published: &PublishedRecords,
+) -> Vec<AddressRecord> {
+    let change = |name: &String| change_of_name(name, BTreeSet::from([address]), published);
+    names.iter().filter_map(change).collect()
+}
+
+/// The record with these addresses; `None` if there is no address, or the name has them already or is an alias.
+fn change_of_name(
+    name: &str,
+    addresses: BTreeSet<Ipv4Addr>,
+    published: &PublishedRecords,
+) -> Option<AddressRecord> {
+    let settled = match published.get(name) {
+        Some(DnsRecord::Alias) => true,
+        Some(DnsRecord::Addresses(found)) => found.addresses == addresses && found.ttl == TTL,
+        None => false,
+    };
+    (!addresses.is_empty() && !settled).then(|| AddressRecord {
+        name: name.to_owned(),
+        addresses,
+        ttl: TTL,
+    })
 }
 
 /// The instance with this private address.

@@ -226,8 +226,15 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
                     (record_rounds, address_rounds) = (RECORD_ROUNDS, 0);
                 }
                 if record_rounds >= RECORD_ROUNDS {
-                    self.update_zone(&wanted, &ready, &instances, &role_log)
-                        .await?;
+                    let published = self.read_zone(&wanted).await?;
+                    let mut changes = needed_changes(&wanted, &ready, &instances, &published);
+                    if !changes.is_empty() && address_rounds > 0 {
+                        // What another protokube wrote may come from a newer answer of EC2.
+                        instances = control_planes(self.ec2, &self.config.cluster).await?;
+                        address_rounds = 0;
+                        changes = needed_changes(&wanted, &ready, &instances, &published);
+                    }
+                    write_changes(self.records, &changes, &role_log).await?;
                     before = ready;
                     record_rounds = 0;
                 }
@@ -237,31 +244,31 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
         }
     }
 
-    /// Reads the zone and writes the needed changes.
-    async fn update_zone(
-        &self,
-        wanted: &[FollowedName],
-        ready: &BTreeSet<Ipv4Addr>,
-        instances: &[Instance],
-        role_log: &RoleLog,
-    ) -> anyhow::Result<()> {
+    async fn read_zone(&self, wanted: &[FollowedName]) -> Result<PublishedRecords, Failure> {
         let names: Vec<String> = wanted.iter().map(|one| one.name.clone()).collect();
-        let published = self.records.read_names(&names).await?;
-        let changes = needed_changes(wanted, ready, instances, &published);
-        if changes.is_empty() {
-            return Ok(());
-        }
-        self.records.write_names(&changes).await?;
-        let descriptions = changes.iter().map(|one| {
-            let addresses: Vec<String> = one.addresses.iter().map(ToString::to_string).collect();
-            format!("{} {}", one.name, addresses.join(" "))
-        });
-        role_log.report_status(
-            Status::Finished,
-            &descriptions.collect::<Vec<_>>().join(", "),
-        );
-        Ok(())
+        self.records.read_names(&names).await
     }
+}
+
+/// Writes changes, if there are any, and reports them.
+pub(super) async fn write_changes(
+    records: &impl ZoneRecords,
+    changes: &[AddressRecord],
+    role_log: &RoleLog,
+) -> anyhow::Result<()> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    records.write_names(changes).await?;
+    let descriptions = changes.iter().map(|one| {
+        let addresses: Vec<String> = one.addresses.iter().map(ToString::to_string).collect();
+        format!("{} {}", one.name, addresses.join(" "))
+    });
+    role_log.report_status(
+        Status::Finished,
+        &descriptions.collect::<Vec<_>>().join(", "),
+    );
+    Ok(())
 }
 
 #[cfg(test)]

@@ -110,17 +110,7 @@ fn new_member_with(
     settled: SettledClusters,
     role_log: RoleLog,
 ) -> EtcdMember<FakeEc2, FakeEtcd, FakeQuorum> {
-    let all = config.control_plane.clone().unwrap().etcd;
-    let settings = MemberSettings {
-        etcd: all.into_iter().find(|one| one.name == etcd).unwrap(),
-        config: Arc::new(config),
-        first_device: 0,
-        instance: INSTANCE.into(),
-        zone: ZONE.into(),
-        pace,
-        confirm_after: Duration::ZERO,
-        token: || Ok("token".to_owned()),
-    };
+    let settings = member_settings(config, etcd, pace);
     let kubelet = match etcd {
         "main" => Arc::clone(&host.kubelet),
         _ => host.new_events_kubelet(),
@@ -142,6 +132,20 @@ fn new_member_with(
         Arc::new(settled),
         role_log,
     )
+}
+
+pub fn member_settings(config: NodeConfig, etcd: &str, pace: PollPace) -> MemberSettings {
+    let all = config.control_plane.clone().unwrap().etcd;
+    MemberSettings {
+        etcd: all.into_iter().find(|one| one.name == etcd).unwrap(),
+        config: Arc::new(config),
+        first_device: 0,
+        instance: INSTANCE.into(),
+        zone: ZONE.into(),
+        pace,
+        confirm_after: Duration::ZERO,
+        token: || Ok("token".to_owned()),
+    }
 }
 
 fn running_etcd(host: &TestHost) -> FakeEtcd {

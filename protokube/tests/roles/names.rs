@@ -1,5 +1,6 @@
 //! Names follow instances: `/etc/hosts` is rewritten in place, the hosted zone only on changes.
 
+use crate::etcd::{member_settings, serving_member};
 use crate::test_host::{FakeEc2, INSTANCE, TestHost, ZONE, node_config};
 use aws_client::dns::{AddressRecord, DnsRecord};
 use aws_client::ec2_query::{Attachment, Instance};
@@ -9,8 +10,8 @@ use node::etcd::{FormationRecord, FormationState, RecordedMember, record_key};
 use protokube::ec2::Ec2;
 use protokube::etcd::FormationStore;
 use protokube::names::{
-    ApiServers, MemberNames, PublishedRecords, ZonePublisher as ZoneKeeper, ZoneRecords,
-    parse_entries, restore_names,
+    ApiServers, MemberNames, MemberPublisher, PublishedRecords, ZonePublisher as ZoneKeeper,
+    ZoneRecords, parse_entries, restore_names,
 };
 use protokube::pace::{PollPace, sleep_for};
 use std::collections::{BTreeMap, BTreeSet};
@@ -367,4 +368,71 @@ async fn protokubes_that_see_different_instances_do_not_write_in_turns() {
         let wanted = if name.starts_with("api.a") { 1 } else { 3 };
         assert_eq!(found.addresses.len(), wanted, "{name}");
     }
+}
+
+/// What EC2 says about the volume does not matter: the kernel of one instance has it.
+#[tokio::test]
+async fn the_instance_that_runs_a_member_publishes_its_name_and_no_other_does() {
+    let (host, config) = serving_member(false, false).await;
+    let name = format!("etcd-a.internal.{}", config.cluster);
+    // Another instance, to which EC2 already shows the volume as attached.
+    let other = TestHost::new().await;
+    let key = record_key("main");
+    let record = host.store.get(&key).await.unwrap().unwrap();
+    let expect = aws_client::store::Expect::Absent;
+    let copied = other.store.put(&key, record.bytes, expect);
+    copied.await.unwrap();
+    other
+        .cloud
+        .add_volume_of("vol-0a", "main", "a/a", Some(INSTANCE));
+    let zone = FakeZone::default();
+    let calls = host.cloud.count_calls();
+    let publisher = |host: &TestHost, last: u8| {
+        let settings = member_settings(config.clone(), "main", QUICK);
+        let formation = FormationStore::new(&host.store, "main");
+        let (host, zone) = (host.host.clone(), &zone);
+        async move {
+            let publisher = MemberPublisher {
+                host: &host,
+                records: zone,
+                members: vec![(settings, formation)],
+                address: Ipv4Addr::new(10, 0, 0, last),
+                pace: (PACE, sleep_for),
+            };
+            publisher.keep_published().await
+        }
+    };
+    let both_publish = async || {
+        tokio::select! {
+            ended = publisher(&host, 4) => panic!("{ended:?}"),
+            ended = publisher(&other, 5) => panic!("{ended:?}"),
+            () = tokio::time::sleep(PACE * 100) => {}
+        }
+    };
+    let written = || {
+        let writes = zone.writes.lock().unwrap();
+        let all = writes.iter().flatten();
+        let line = |one: &AddressRecord| format!("{} {:?} {}", one.name, one.addresses, one.ttl);
+        all.map(line).collect::<Vec<String>>()
+    };
+    both_publish().await;
+    assert_eq!(written(), [format!("{name} {{10.0.0.4}} 60")]);
+    // The record was changed from outside.
+    let (_, foreign) = placeholder_record(&name);
+    let published = || zone.published.lock().unwrap();
+    published().insert(name.clone(), foreign.clone());
+    both_publish().await;
+    assert_eq!(written().len(), 2, "{:?}", written());
+    // The volume moves, and its next instance has published the name.
+    for gone in [
+        "dev/nvme1n1",
+        "dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0a",
+    ] {
+        std::fs::remove_file(host.path(gone)).unwrap();
+    }
+    published().insert(name.clone(), foreign.clone());
+    both_publish().await;
+    assert_eq!(written().len(), 2, "{:?}", written());
+    assert_eq!(published().get(&name), Some(&foreign), "the last address");
+    assert_eq!(host.cloud.count_calls(), calls, "calls of EC2");
 }

@@ -133,6 +133,7 @@ fn a_private_cluster_with_a_hosted_zone_settles_and_goes() {
         crate::kctl::REGION,
         "boto('route53').create_hosted_zone(Name='example.com', CallerReference='test')",
     );
+    publish_names(&operator, &["etcd-of-the-users"]);
     let before = operator.list_resources();
     operator.run_ok(&[
         "create",
@@ -150,11 +151,50 @@ fn a_private_cluster_with_a_hosted_zone_settles_and_goes() {
         "10.20.0.0/16",
     ]);
     operator.run_ok(&["update", "--yes"]);
+    // protokube publishes the names of etcd's members. They stay, but for that of a member of which only the volume is left.
+    publish_names(&operator, &["etcd-a", "etcd-events-a"]);
     let settled = operator.run(&["update", "--exit-code"]);
     assert_eq!(settled.code, Some(0), "{}", settled.stdout);
+    publish_names(&operator, &["etcd-z"]);
+    operator
+        .simulator
+        .run_python(crate::kctl::REGION, VOLUME_OF_A_FORMER_MEMBER);
+    let shown = operator.run_ok(&["update"]).stdout;
+    assert!(
+        shown.contains("etcd-z.internal.prod.example.com"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("0 to add, 0 to change, 1 to delete"),
+        "{shown}"
+    );
+    operator.run_ok(&["update", "--yes"]);
+    let settled = operator.run(&["update", "--exit-code"]);
+    assert_eq!(settled.code, Some(0), "{}", settled.stdout);
+    // With a name that was published again meanwhile.
+    publish_names(&operator, &["etcd-z"]);
     operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
     assert_eq!(operator.list_resources(), before);
 }
+
+/// Publishes A records of these names below `internal.prod.example.com`.
+fn publish_names(operator: &Operator, names: &[&str]) {
+    let script = "dns = boto('route53')
+zone = dns.list_hosted_zones()['HostedZones'][0]['Id']
+for name in NAMES:
+    record = {'Name': f'{name}.internal.prod.example.com', 'Type': 'A', 'TTL': 60, 'ResourceRecords': [{'Value': '10.20.0.4'}]}
+    dns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'UPSERT', 'ResourceRecordSet': record}]})";
+    let script = script.replace("NAMES", &format!("{names:?}"));
+    operator.simulator.run_python(crate::kctl::REGION, &script);
+}
+
+/// A volume of etcd main's member z, which the spec does not have.
+const VOLUME_OF_A_FORMER_MEMBER: &str = "ec2 = boto('ec2')
+known = ec2.describe_volumes(Filters=[{'Name': 'tag-key', 'Values': ['k8s.io/etcd/main']}])['Volumes'][0]
+tags = {tag['Key']: tag['Value'] for tag in known['Tags']}
+tags.update({'Name': 'z.etcd-main.prod.example.com', 'k8s.io/etcd/main': 'z/a,z'})
+tags = [{'Key': key, 'Value': value} for key, value in tags.items()]
+ec2.create_volume(AvailabilityZone=known['AvailabilityZone'], Size=1, TagSpecifications=[{'ResourceType': 'volume', 'Tags': tags}])";
 
 #[test]
 fn every_network_plugin_and_a_network_of_the_users_settle() {

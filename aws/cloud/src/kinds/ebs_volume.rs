@@ -13,7 +13,7 @@ use cloud::{Cloud, EbsVolume, Kind};
 use engine::{Failure, Observed, Put, Refs, Removed};
 
 /// What the keys of tags begin with that say which etcd member a volume is of.
-const ETCD_TAG: &str = "k8s.io/etcd/";
+pub(crate) const ETCD_TAG: &str = "k8s.io/etcd/";
 
 pub(crate) async fn fetch(
     world: &AwsWorld,

@@ -1,13 +1,15 @@
 //! Route 53 records.
 
+use super::ebs_volume::ETCD_TAG;
 use super::{Have, Verbs, created_ready, desired_of_kind, find_same, observed_item};
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, local_failure};
 use aws_sdk_route53::operation::change_resource_record_sets::ChangeResourceRecordSetsError;
 use aws_sdk_route53::types::{self, Change, ChangeAction, ChangeBatch, ResourceRecord, RrType};
-use cloud::{AliasTarget, Cloud, Kind, Lb, Route53Record, Variant};
+use cloud::{AliasTarget, Cloud, EbsVolume, Kind, Lb, Route53Record, Variant};
 use engine::{Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Text};
-use std::collections::BTreeMap;
+use node::components::EtcdMemberNames;
+use std::collections::{BTreeMap, BTreeSet};
 
 const CHANGE: &str = "route53:ChangeResourceRecordSets";
 
@@ -70,9 +72,14 @@ pub(crate) fn observe(
     world: &AwsWorld,
     raw: &types::ResourceRecordSet,
     balancers: &Balancers,
+    former_members: &BTreeSet<String>,
 ) -> Option<Observed<Cloud>> {
     let name = plain_name(raw.name());
-    let ours = world.scope.record_names.contains(&name) && TYPES.contains(raw.r#type());
+    let of_former = former_members.contains(&name)
+        && *raw.r#type() == RrType::A
+        && raw.alias_target().is_none();
+    let known = world.scope.record_names.contains(&name) && TYPES.contains(raw.r#type());
+    let ours = of_former || known;
     // Weighted and located records are the user's.
     if !ours || raw.set_identifier().is_some() {
         return None;
@@ -82,8 +89,9 @@ pub(crate) fn observe(
     let physical = format!("{zone}/{name}/{record_type}");
     let wanted = desired_of_kind::<Route53Record>(world)
         .find(|one| one.name == name && one.record_type == record_type);
-    // What protokube publishes is not wanted here and yet stays, until the cluster goes.
-    if wanted.is_none() && raw.alias_target().is_none() && !world.scope.is_deletion() {
+    // What protokube publishes is not wanted here and yet stays, until the cluster or the member goes.
+    let published = wanted.is_none() && raw.alias_target().is_none() && !of_former;
+    if published && !world.scope.is_deletion() {
         return None;
     }
     // Who else publishes the values changes them as it likes.
@@ -142,6 +150,21 @@ pub(crate) fn balancers_by_name(of: &[Observed<Cloud>]) -> Balancers {
     of.iter().filter_map(one).collect()
 }
 
+/// The names of etcd members that the spec does not have any more. The tags of a volume name its member, and no update deletes a
+/// volume: the names below the cluster's that nobody can prove to be its own stay.
+pub(crate) fn former_member_names(world: &AwsWorld, of: &[Observed<Cloud>]) -> BTreeSet<String> {
+    let volumes = of.iter().filter_map(|item| EbsVolume::of(&item.resource));
+    let tags = volumes.flat_map(|volume| &volume.tags);
+    let names = tags.filter_map(|(key, value)| {
+        let etcd = key.strip_prefix(ETCD_TAG)?;
+        let (member, _) = value.split_once('/')?;
+        let names = EtcdMemberNames::new(etcd, [], &world.scope.cluster);
+        Some(names.member_host(member))
+    });
+    let current = &world.scope.record_names;
+    names.filter(|name| !current.contains(name)).collect()
+}
+
 /// The attribute of a balancer that its records lead to.
 const DNS_NAME: &str = "dns_name";
 
@@ -160,7 +183,7 @@ impl Verbs for Route53Record {
         let found = fetch(world).await?;
         let items = found
             .iter()
-            .filter_map(|raw| observe(world, raw, &balancers));
+            .filter_map(|raw| observe(world, raw, &balancers, &BTreeSet::new()));
         Ok(find_same(items, &want.id()))
     }
 

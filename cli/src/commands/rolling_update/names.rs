@@ -15,7 +15,7 @@ const PATIENCE: i64 = 120;
 /// Seconds to wait if the TTL is not known because the record was never seen with the address.
 const TTL: i64 = 60;
 
-/// The names of a cluster in its hosted zone.
+/// The names in its hosted zone by which clients reach a cluster.
 #[derive(Debug)]
 pub struct ClusterNames {
     /// Id of the hosted zone.

@@ -5,6 +5,7 @@
 use crate::iam::document::Statement;
 use crate::iam::{endpoint_suffix, state};
 use crate::{DnsKind, FullSpec, queue_arn};
+use node::components::EtcdMemberNames;
 use node::config::Networking;
 use node::names;
 use serde_json::json;
@@ -95,7 +96,9 @@ const CREATE: &[&str] = &[
 
 /// The service whose service-linked role the cloud controller manager may create.
 const BALANCING: &str = "elasticloadbalancing.amazonaws.com";
-const RECORDS: &str = "route53:ChangeResourceRecordSetsNormalizedRecordNames";
+const RECORD_NAMES: &str = "route53:ChangeResourceRecordSetsNormalizedRecordNames";
+const RECORD_TYPES: &str = "route53:ChangeResourceRecordSetsRecordTypes";
+const RECORD_ACTIONS: &str = "route53:ChangeResourceRecordSetsActions";
 const RESOURCE_CLUSTER: &str = "aws:ResourceTag/KubernetesCluster";
 const REQUEST_CLUSTER: &str = "aws:RequestTag/KubernetesCluster";
 
@@ -150,18 +153,21 @@ fn make_arn(full: &FullSpec, rest: &str) -> String {
     format!("arn:{}:{rest}", full.placement.partition)
 }
 
-/// Publishing exactly the names that protokube maintains in the cluster's zone. The condition keys:
+/// Publishing A records of exactly the names that protokube maintains in the cluster's zone; it deletes none. The condition keys:
 /// <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/specifying-rrset-conditions.html>.
 fn dns_statements(full: &FullSpec) -> Vec<Statement> {
-    let published = [
+    let of_clients = [
         full.dns.api_public_name.clone(),
         full.dns.api_internal_name.clone(),
         names::dns::bootstrap_name(&full.name),
     ];
-    let published: BTreeSet<String> = published
-        .iter()
-        .map(|name| normalize_record_name(name))
-        .collect();
+    let of_members = full.etcd.iter().flat_map(|etcd| {
+        let members = etcd.members.iter().map(|member| &member.name);
+        let names = EtcdMemberNames::new(&etcd.name, members, &full.name);
+        names.member_hosts().collect::<Vec<_>>()
+    });
+    let published = of_clients.into_iter().chain(of_members);
+    let published: BTreeSet<String> = published.map(|name| normalize_record_name(&name)).collect();
     let zone = match (&full.dns.zone, full.dns.kind) {
         (Some(zone), DnsKind::Public | DnsKind::Private) => zone,
         (None, _) | (_, DnsKind::None) => return Vec::new(),
@@ -170,7 +176,13 @@ fn dns_statements(full: &FullSpec) -> Vec<Statement> {
     vec![
         Statement::allow(["route53:ChangeResourceRecordSets"])
             .on_each([&hosted_zone])
-            .when("ForAllValues:StringEquals", RECORDS, json!(published)),
+            .when("ForAllValues:StringEquals", RECORD_NAMES, json!(published))
+            .when("ForAllValues:StringEquals", RECORD_TYPES, json!(["A"]))
+            .when(
+                "ForAllValues:StringEquals",
+                RECORD_ACTIONS,
+                json!(["UPSERT"]),
+            ),
         Statement::allow(["route53:GetHostedZone", "route53:ListResourceRecordSets"])
             .on_each([&hosted_zone]),
         Statement::allow(["route53:GetChange"]).on_each([make_arn(full, "route53:::change/*")]),

@@ -84,6 +84,11 @@ impl EtcdMemberNames {
     pub fn member_host(&self, member: &str) -> String {
         format!("{}.{}", self.member_name(member), self.domain)
     }
+
+    /// The DNS names of all members.
+    pub fn member_hosts(&self) -> impl Iterator<Item = String> {
+        self.members.iter().map(|member| self.member_host(member))
+    }
 }
 
 /// The ports of an etcd cluster; `None` for names other than `main` and `events`.

@@ -87,7 +87,13 @@ fn expect_shared_names(lab: &mut Lab) -> Result<()> {
         cluster::control_plane(lab, 0)?,
         cluster::worker_instances(lab)?.remove(0),
     );
-    for name in ["api.internal", "kops-controller.internal"] {
+    let names = [
+        "api.internal",
+        "kops-controller.internal",
+        "etcd-a.internal",
+        "etcd-events-a.internal",
+    ];
+    for name in names {
         expect_address(lab, &worker, &format!("{name}.{CLUSTER}"), control.address)?;
     }
     let balancers = lab.fetch_world()?.load_balancers;
@@ -129,7 +135,8 @@ fn expect_names(lab: &mut Lab) -> Result<()> {
     expect_names_of(lab, &control)
 }
 
-/// Waits until the API's names resolve to this control plane, in the zone and on a worker, and the operator reaches the API.
+/// Waits until the names of the API and of etcd's members resolve to this control plane, in the zone and on a worker, and the operator
+/// reaches the API.
 fn expect_names_of(lab: &Lab, control: &Instance) -> Result<()> {
     let public = control.public_address.context("no public address")?;
     let worker = cluster::worker_instances(lab)?.remove(0);
@@ -140,6 +147,8 @@ fn expect_names_of(lab: &Lab, control: &Instance) -> Result<()> {
             format!("kops-controller.internal.{CLUSTER}"),
             control.address,
         ),
+        (format!("etcd-a.internal.{CLUSTER}"), control.address),
+        (format!("etcd-events-a.internal.{CLUSTER}"), control.address),
     ] {
         expect_address(lab, &worker, &name, address)?;
     }
