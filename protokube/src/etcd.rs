@@ -21,6 +21,7 @@ mod settings;
 mod status;
 mod upkeep;
 mod upkeep_claims;
+mod upgrade;
 mod volumes;
 
 pub use commands::{COMMAND_INTERVAL, CommandMemory, CommandRole};

@@ -10,6 +10,9 @@ mod formed;
 mod laws_test;
 mod log;
 mod manifest;
+mod member_list;
+#[cfg(test)]
+mod member_list_test;
 mod member_status;
 mod record;
 mod recover;
@@ -18,6 +21,9 @@ mod replace;
 mod replace_test;
 mod upkeep;
 mod upkeep_claim;
+mod version_gate;
+#[cfg(test)]
+mod version_gate_test;
 mod volume_owner;
 
 pub use choose::{
@@ -35,7 +41,10 @@ pub use content::{
 pub use decide::{FormationStep, OwnMember, decide_step};
 pub use formed::{foreign_cluster, mark_formed};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
-pub use manifest::{ManifestError, as_existing, has_founded};
+pub use manifest::{ManifestError, as_existing, has_founded, manifest_version};
+pub use member_list::{
+    ListedPeer, MemberList, MembershipLog, describe_difference, parse_member_list,
+};
 pub use member_status::{
     ListedMember, MEMBER_STATUS_FORMAT, MEMBER_STATUS_LIMIT, MemberStatus, RaisedAlarm,
     RunningMember, member_name_matches, member_status_key, member_status_prefix,
@@ -52,4 +61,5 @@ pub use upkeep::{
     why_still_full,
 };
 pub use upkeep_claim::{UPKEEP_CLAIM_LIMIT, UpkeepClaim, upkeep_claim_key};
+pub use version_gate::{find_refusal, keeps_membership, mark_version};
 pub use volume_owner::can_resume;

@@ -4,4 +4,4 @@ mod members;
 mod versions;
 
 pub use members::{FormedMembers, check_members};
-pub use versions::{RunningVersion, check_version};
+pub use versions::{RunningVersion, check_version, is_next_minor};

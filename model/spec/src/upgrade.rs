@@ -4,6 +4,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::catalog::recommended_patch;
 use crate::expand::default_etcd_version;
 use crate::validate::versions::{NEWEST_MINOR, Version};
+use node::etcd::find_refusal;
 use std::collections::BTreeMap;
 
 /// A kubelet may be that many minors older than its API server (Kubernetes' version skew policy).
@@ -68,27 +69,45 @@ pub fn unfinished_problems(current: &Version, nodes: &[(&str, &str)]) -> Vec<Str
         .collect()
 }
 
-/// The etcd clusters that would change their minor with it. `running` has versions by name.
+/// The etcd clusters that cannot go to the minor that comes with it. `running` has versions by name.
 pub fn etcd_problems(
     spec: &ClusterSpec,
     running: &BTreeMap<String, String>,
     target: &Version,
 ) -> Vec<String> {
-    let mut problems = Vec::new();
-    for (name, version) in running {
+    let refused = etcd_changes(spec, running, target).filter_map(|(name, now, then)| {
+        let why = find_refusal(now, then)?;
+        Some(format!(
+            "etcd cluster {name} would go from {now} to {then}: {why}"
+        ))
+    });
+    refused.collect()
+}
+
+/// The etcd clusters that get another minor of etcd with a Kubernetes version.
+pub fn etcd_minor_changes<'a>(
+    spec: &'a ClusterSpec,
+    running: &'a BTreeMap<String, String>,
+    target: &Version,
+) -> Vec<&'a str> {
+    let changes = etcd_changes(spec, running, target);
+    let minor = |version: &str| Version::parse(version).map(|of| (of.major, of.minor));
+    let other = changes.filter(|(_, now, then)| minor(now) != minor(then));
+    other.map(|(name, _, _)| name).collect()
+}
+
+/// Name, present and next version of every etcd cluster.
+fn etcd_changes<'a>(
+    spec: &'a ClusterSpec,
+    running: &'a BTreeMap<String, String>,
+    target: &Version,
+) -> impl Iterator<Item = (&'a str, &'a str, &'a str)> {
+    let default = default_etcd_version(target);
+    running.iter().map(move |(name, version)| {
         let own = spec.etcd_clusters.iter().find(|etcd| etcd.name == *name);
         let own = own.and_then(|etcd| etcd.version.as_deref());
-        let next = own.unwrap_or(default_etcd_version(target));
-        let minors = (Version::parse(version), Version::parse(next));
-        if let (Some(now), Some(then)) = minors
-            && (now.major, now.minor) != (then.major, then.minor)
-        {
-            problems.push(format!(
-                "etcd cluster {name} would go from {now} to {then}: kctl does not change etcd's minor version during an upgrade yet"
-            ));
-        }
-    }
-    problems
+        (name.as_str(), version.as_str(), own.unwrap_or(default))
+    })
 }
 
 #[cfg(test)]
@@ -143,10 +162,21 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_changes_the_minor_of_etcd_is_a_problem() {
-        let running = BTreeMap::from([("main".to_owned(), "3.5.31".to_owned())]);
+    fn a_step_may_bring_the_next_minor_of_etcd_if_this_one_keeps_its_members() {
         let spec = ClusterSpec::default();
-        assert_eq!(etcd_problems(&spec, &running, &version("1.33.13")).len(), 0);
-        assert_eq!(etcd_problems(&spec, &running, &version("1.34.1")).len(), 1);
+        for (running, target, changes, refused) in [
+            ("3.5.31", "1.33.13", false, false),
+            ("3.5.31", "1.34.1", true, false),
+            ("3.5.20", "1.34.1", true, true),
+            ("3.4.30", "1.34.1", true, true),
+            ("3.6.12", "1.33.13", true, true),
+        ] {
+            let running = BTreeMap::from([("main".to_owned(), running.to_owned())]);
+            let target = version(target);
+            let changed = etcd_minor_changes(&spec, &running, &target);
+            assert_eq!(!changed.is_empty(), changes, "{running:?} {target}");
+            let problems = etcd_problems(&spec, &running, &target);
+            assert_eq!(!problems.is_empty(), refused, "{problems:?}");
+        }
     }
 }

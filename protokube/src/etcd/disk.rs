@@ -57,6 +57,11 @@ impl EtcdDisk<'_> {
         format!("{}.scratch", self.data_path())
     }
 
+    /// Path of the data as it was before this version of etcd first ran with it.
+    pub(super) fn before_path(&self, version: &str) -> String {
+        format!("{}.before-{version}", self.data_path())
+    }
+
     /// True if an etcd runs with the data: it locks its database (bbolt, `flock`).
     pub(super) fn is_in_use(&self, host: &Host) -> Result<bool, Error> {
         host.is_locked(&format!("{}/member/snap/db", self.data_path()))

@@ -8,7 +8,7 @@ use host::{Host, is_outgrown};
 use node::components::EtcdStart;
 use node::etcd::{
     FileSystemContent, FormationRecord, VolumeContent, as_existing, can_resume, has_founded,
-    manifest_on_volume,
+    manifest_on_volume, manifest_version,
 };
 use node::yaml::to_yaml;
 use std::path::Path;
@@ -231,6 +231,16 @@ pub(super) fn put_manifest(
     let pod = settings.build_pod(member, start, &disk.data_path())?;
     host.write_changed(&manifest, &to_yaml(&pod)?, MODE)?;
     show_link(host, &link, &manifest)
+}
+
+/// Version of etcd that the manifest on a disk names: the last that kubelet saw.
+pub(super) fn read_version(
+    host: &Host,
+    settings: &MemberSettings,
+    disk: &EtcdDisk<'_>,
+) -> anyhow::Result<Option<String>> {
+    let manifest = host.read_text(&manifest_path_on(disk, &settings.pod_name()))?;
+    Ok(manifest.and_then(|text| manifest_version(&text)))
 }
 
 fn manifest_path_on(disk: &EtcdDisk<'_>, pod: &str) -> String {

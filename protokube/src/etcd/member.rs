@@ -5,6 +5,7 @@ use super::formation::StoredRecord;
 use super::manifest::{self, InspectedDisk};
 use super::replacement::{self, DeletedVolumes};
 use super::restore::{self, RestoreRequest};
+use super::upgrade::{self, UpgradeRequest};
 use super::volumes::{AttachedVolume, VolumeSearch, find_or_attach};
 use super::{EtcdDisk, EtcdQuorum, FormationStore, MemberSettings, RunningEtcd, SettledClusters};
 use crate::ec2::{self, Ec2, etcd_volumes};
@@ -16,11 +17,12 @@ use host::Host;
 use node::components::{EtcdStart, etcd_ports};
 use node::etcd::{
     EtcdLog, FileSystemContent, FormationRecord, FormationState, FormationStep, LogIdentity,
-    Marker, MemberChange, OwnMember, SeenVolume, VolumeContent, VolumeRequest, decide_step,
-    end_recovery, foreign_cluster, has_lost_log, mark_formed, unseen_volumes,
+    Marker, MemberChange, OwnMember, RunningMember, SeenVolume, VolumeContent, VolumeRequest,
+    decide_step, end_recovery, foreign_cluster, has_lost_log, mark_formed, mark_version,
+    unseen_volumes,
 };
 use node::report::Status;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -155,6 +157,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             (None, VolumeContent::Blank) => self.formation.find_trace().await?,
             _ => None,
         };
+        let manifest_version = self.read_version(&disk, &content).await?;
         let token = (self.settings.token)()?;
         let deleted = &known.deleted;
         let deleted_twice = self.deleted.confirm(deleted, self.settings.confirm_after);
@@ -170,6 +173,8 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             gone: deleted,
             gone_twice: &deleted_twice,
             live: None,
+            peers: None,
+            manifest_version: manifest_version.as_deref(),
             shown: runs.as_ref() == Some(&attached.volume),
             token: &token,
             trace: trace.as_deref(),
@@ -184,6 +189,12 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             content = self.inspect_volume(&attached, &disk).await?;
             step = decide_step(&own, record, &content);
         }
+        let described;
+        if step == FormationStep::AskPeers {
+            described = self.describe_others(&own, record).await;
+            own.peers = Some(&described);
+            step = decide_step(&own, record, &content);
+        }
         let observed = ObservedVolume {
             attached: &attached,
             disk,
@@ -192,6 +203,33 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             own,
         };
         self.carry_out(step, observed).await
+    }
+
+    /// The version in the manifest of a member's volume.
+    async fn read_version(
+        &self,
+        disk: &DiskWorker,
+        content: &VolumeContent,
+    ) -> anyhow::Result<Option<String>> {
+        let VolumeContent::FileSystem(FileSystemContent::Marked { .. }) = content else {
+            return Ok(None);
+        };
+        let settings = self.settings.clone();
+        let read = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+            manifest::read_version(host, &settings, disk)
+        };
+        disk.run_on_disk(read).await
+    }
+
+    /// What the other members of the record say about themselves.
+    async fn describe_others(
+        &self,
+        own: &OwnMember<'_>,
+        record: Option<&FormationRecord>,
+    ) -> BTreeMap<String, Result<RunningMember, String>> {
+        let recorded = record.into_iter().flat_map(|record| record.members.keys());
+        let others: Vec<String> = recorded.filter(|one| *one != own.member).cloned().collect();
+        self.quorum.describe_members(&others).await
     }
 
     /// Mounts the volume and determines its content. A member that has lost its log stops at once, whatever is decided next.
@@ -370,7 +408,13 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 return self.use_restored(marker, restored, &observed).await;
             }
             FormationStep::Start(start) => return self.start_member(start, &observed).await,
-            FormationStep::ListMembers => bail!("the list of members was asked for twice"),
+            FormationStep::Upgrade {
+                marker,
+                compare_members,
+            } => return self.upgrade_data(marker, compare_members, &observed).await,
+            FormationStep::ListMembers | FormationStep::AskPeers => {
+                bail!("the members were asked twice")
+            }
             FormationStep::Change(change) => return self.change_members(&change, &observed).await,
             FormationStep::Wait(why) => return Ok(self.report_wait(&why)),
             FormationStep::Ask(why) => bail!(why),
@@ -498,6 +542,61 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         })
     }
 
+    /// Proves a copy of the stopped member's data with this instance's etcd, which is of the next minor, and keeps another copy.
+    async fn upgrade_data(
+        &self,
+        marker: Marker,
+        compare_members: bool,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
+        if !self.stop_etcd(observed).await? {
+            return Ok(self.report_wait(STOPPING));
+        }
+        let etcd = &self.settings.etcd;
+        let request = UpgradeRequest {
+            image: etcd.image.clone(),
+            version: etcd.version.clone(),
+            etcd: etcd.name.clone(),
+            compare_members,
+            interval: self.settings.pace.quick,
+        };
+        let what = format!("proving a copy of the data with etcd {}", etcd.version);
+        self.role_log.report_status(Status::Started, &what);
+        let prove = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+            let lacks = upgrade::prove_and_copy(host, disk, &request)?;
+            if lacks.is_none() {
+                disk.write_marker(host, &marker)?;
+            }
+            Ok(lacks)
+        };
+        Ok(match observed.disk.run_on_disk(prove).await? {
+            Some(lacks) => self.report_wait(&lacks),
+            None => {
+                let detail = format!("etcd {} can run with the data", etcd.version);
+                self.role_log.report_status(Status::Started, &detail);
+                StepOutcome::Stepped
+            }
+        })
+    }
+
+    /// Writes the version that runs to the marker, if it has another.
+    async fn mark_version(&self, observed: &ObservedVolume<'_>) -> anyhow::Result<()> {
+        let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = &observed.content
+        else {
+            return Ok(());
+        };
+        let (marker, settings) = (marker.clone(), self.settings.clone());
+        let mark = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+            let runs = manifest::read_version(host, &settings, disk)?;
+            let runs = runs.unwrap_or_else(|| settings.etcd.version.clone());
+            match mark_version(&marker, &runs) {
+                Some(marker) => disk.write_marker(host, &marker),
+                None => Ok(()),
+            }
+        };
+        observed.disk.run_on_disk(mark).await
+    }
+
     /// Puts the restored data in the place of the old.
     async fn use_restored(
         &self,
@@ -568,6 +667,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             bail!(why);
         }
         let Some(formed) = mark_formed(record, &members.cluster_id) else {
+            self.mark_version(observed).await?;
             return Ok(StepOutcome::Settled);
         };
         let names = self.settings.member_names();

@@ -4,8 +4,9 @@ use super::gateway::{EtcdGateway, Number};
 use anyhow::{Context, bail};
 use host::Host;
 use node::components::EtcdMemberNames;
-use node::etcd::{LiveCluster, LiveMember, MemberChange};
+use node::etcd::{LiveCluster, LiveMember, MemberChange, RunningMember};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::future::Future;
 
 /// The members of an etcd cluster together, as a trait that tests replace.
@@ -15,6 +16,12 @@ pub trait EtcdQuorum: Send + Sync + 'static {
         &self,
         members: &[String],
     ) -> impl Future<Output = anyhow::Result<LiveCluster>> + Send;
+
+    /// What each of these members, by short name, says about itself, or why it does not. This needs no quorum.
+    fn describe_members(
+        &self,
+        members: &[String],
+    ) -> impl Future<Output = BTreeMap<String, Result<RunningMember, String>>> + Send;
 
     /// Changes the list of members. Returns the id of an added member.
     fn change_members(
@@ -72,6 +79,18 @@ impl EtcdQuorum for EtcdPeers {
         self.find_member(members).await.map(|(_, live)| live)
     }
 
+    async fn describe_members(
+        &self,
+        members: &[String],
+    ) -> BTreeMap<String, Result<RunningMember, String>> {
+        let mut all = BTreeMap::new();
+        for member in members {
+            let said = self.gateway_of(member).describe_member().await;
+            all.insert(member.clone(), said.map_err(|error| format!("{error:#}")));
+        }
+        all
+    }
+
     async fn change_members(
         &self,
         members: &[String],
@@ -89,19 +108,23 @@ impl EtcdQuorum for EtcdPeers {
 }
 
 impl EtcdPeers {
+    fn gateway_of(&self, member: &str) -> EtcdGateway {
+        EtcdGateway {
+            host: self.host.clone(),
+            certificates: self.certificates.clone(),
+            name: self.names.member_host(member),
+            address: None,
+            port: self.port,
+            domain: self.names.domain.clone(),
+            quota: None,
+        }
+    }
+
     /// A member that answers for a quorum, and its list. The error has every member's reason.
     async fn find_member(&self, members: &[String]) -> anyhow::Result<(EtcdGateway, LiveCluster)> {
         let mut reasons = Vec::new();
         for member in members {
-            let gateway = EtcdGateway {
-                host: self.host.clone(),
-                certificates: self.certificates.clone(),
-                name: self.names.member_host(member),
-                address: None,
-                port: self.port,
-                domain: self.names.domain.clone(),
-                quota: None,
-            };
+            let gateway = self.gateway_of(member);
             let listed = gateway.request("cluster/member/list", r#"{"linearizable":true}"#.into());
             match listed.await {
                 Ok(listed) => return Ok((gateway, to_live_cluster(listed))),

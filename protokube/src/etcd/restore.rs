@@ -12,10 +12,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// etcd preallocates files of its log with this size (`wal.SegmentSizeBytes`), and may do so twice here.
-const LOG_FILE: u64 = 64 << 20;
+pub(super) const LOG_FILE: u64 = 64 << 20;
 
 /// How long the scratch etcd may take to replay the log.
-const REPLAY_TIME: Duration = Duration::from_mins(5);
+pub(super) const REPLAY_TIME: Duration = Duration::from_mins(5);
 
 /// How long it may take to stop.
 const STOP_TIME: Duration = Duration::from_mins(1);
@@ -26,7 +26,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const WORK: &str = "/work";
 
 /// The only addresses of the scratch etcd, in a network of its own.
-const CLIENTS: &str = "http://127.0.0.1:2379";
+pub(super) const CLIENTS: &str = "http://127.0.0.1:2379";
 const PEERS: &str = "http://127.0.0.1:2380";
 
 /// The member that the restored data belongs to.
@@ -63,7 +63,8 @@ pub(super) fn restore_data(
 ) -> anyhow::Result<Restored> {
     let restored = disk.restored_path(&request.token);
     let scratch = disk.scratch_path();
-    let containers = Containers::new(host, request, &scratch);
+    let names = (&*request.image, &*request.etcd);
+    let containers = Containers::new(host, names, request.interval, &scratch);
     // What an interrupted restore left behind.
     containers.remove_all();
     host.remove_folder(&scratch)?;
@@ -173,7 +174,7 @@ fn copy_and_restore(
 }
 
 /// Containers of containerd that kubelet does not know, with the scratch folder and no network.
-struct Containers<'a> {
+pub(super) struct Containers<'a> {
     host: &'a Host,
     image: &'a str,
     /// `--mount` of ctr.
@@ -181,55 +182,63 @@ struct Containers<'a> {
     log: String,
     replay: String,
     restore: String,
-    interval: Duration,
+    pub(super) interval: Duration,
 }
 
 impl<'a> Containers<'a> {
-    fn new(host: &'a Host, request: &'a RestoreRequest, scratch: &str) -> Self {
+    /// Containers of an image with the programs of the etcd cluster of this name; they see the folder `scratch`.
+    pub(super) fn new(
+        host: &'a Host,
+        (image, etcd): (&'a str, &str),
+        interval: Duration,
+        scratch: &str,
+    ) -> Self {
         Self {
             host,
-            image: &request.image,
+            image,
             mount: format!("type=bind,src={scratch},dst={WORK},options=rbind:rw"),
             log: format!("{scratch}/etcd.log"),
-            replay: format!("kctl-etcd-{}-replay", request.etcd),
-            restore: format!("kctl-etcd-{}-restore", request.etcd),
-            interval: request.interval.min(LOOK_INTERVAL),
+            replay: format!("kctl-etcd-{etcd}-replay"),
+            restore: format!("kctl-etcd-{etcd}-restore"),
+            interval: interval.min(LOOK_INTERVAL),
         }
     }
 
     /// Lets a scratch etcd apply the log to the database. Returns what it holds then.
     fn replay_log(&self) -> anyhow::Result<String> {
-        self.start_scratch_etcd()?;
+        // The member alone is a quorum, and asks no other.
+        self.start_scratch_etcd(&["--force-new-cluster", "--listen-peer-urls", PEERS])?;
         let content = self.wait_for_content();
-        let content = content.with_context(|| {
-            let log = self.host.read_text(&self.log).ok().flatten();
-            let last = log.unwrap_or_default();
-            let last = last.lines().last().unwrap_or("nothing").to_owned();
-            format!("a scratch etcd cannot read the data; its last words: {last}")
-        })?;
+        let content = content.with_context(|| self.describe_failure())?;
         self.stop_scratch_etcd()?;
         Ok(content)
     }
 
-    fn start_scratch_etcd(&self) -> anyhow::Result<()> {
+    /// Why the scratch etcd does not run, as it said last.
+    pub(super) fn describe_failure(&self) -> String {
+        let log = self.host.read_text(&self.log).ok().flatten();
+        let last = log.unwrap_or_default();
+        let last = last.lines().last().unwrap_or("nothing").to_owned();
+        format!("a scratch etcd cannot read the data; its last words: {last}")
+    }
+
+    /// Starts a scratch etcd in the folder that it sees, on the data in `data`.
+    pub(super) fn start_scratch_etcd(&self, flags: &[&str]) -> anyhow::Result<()> {
         let (data, log) = (format!("{WORK}/data"), format!("file://{}", self.log));
         let etcd = [
             "/usr/local/bin/etcd",
             "--name=scratch",
             "--data-dir",
             &data,
-            // The member alone is a quorum, and asks no other.
-            "--force-new-cluster",
             "--listen-client-urls",
             CLIENTS,
             "--advertise-client-urls",
             CLIENTS,
-            "--listen-peer-urls",
-            PEERS,
         ];
         let run = ["run", "--detach", "--log-uri", &log, "--mount", &self.mount];
-        let container = [self.image, &self.replay];
-        self.ctr(&[&run[..], &container, &etcd].concat()).map(drop)
+        let container = ["--cwd", WORK, self.image, &self.replay];
+        self.ctr(&[&run[..], &container, &etcd, flags].concat())
+            .map(drop)
     }
 
     /// Number of keys and revision, once the scratch etcd answers.
@@ -251,7 +260,7 @@ impl<'a> Containers<'a> {
     }
 
     /// Ends the scratch etcd in order, so that all it has applied is in its database.
-    fn stop_scratch_etcd(&self) -> anyhow::Result<()> {
+    pub(super) fn stop_scratch_etcd(&self) -> anyhow::Result<()> {
         self.ctr(&["task", "kill", "--signal", "SIGTERM", &self.replay])?;
         let begun = Instant::now();
         // ctr deletes no task that runs.
@@ -273,11 +282,37 @@ impl<'a> Containers<'a> {
 
     /// Removes the containers, whatever state they are in. Usually there are none; if one stays, ctr does not run another of its
     /// name, and says so.
-    fn remove_all(&self) {
+    pub(super) fn remove_all(&self) {
         for container in [&self.replay, &self.restore] {
             let _ = self.ctr(&["task", "delete", "--force", container]);
             let _ = self.ctr(&["container", "delete", container]);
         }
+    }
+
+    /// True if the scratch etcd has ended by itself.
+    pub(super) fn has_scratch_etcd_ended(&self) -> anyhow::Result<bool> {
+        let tasks = self.ctr(&["task", "list"])?;
+        let mut tasks = tasks.lines().map(str::split_whitespace);
+        Ok(tasks.any(|mut words| {
+            words.next() == Some(self.replay.as_str()) && words.last() == Some("STOPPED")
+        }))
+    }
+
+    /// Pulls the image if kubelet has not yet: on a new instance it has not seen the pod.
+    pub(super) fn pull_image(&self) -> anyhow::Result<()> {
+        let filter = format!("name=={}", self.image);
+        if self.ctr(&["images", "list", "--quiet", &filter])?.trim() == self.image {
+            return Ok(());
+        }
+        let hosts = "/etc/containerd/certs.d";
+        let pulled = self.ctr(&["images", "pull", "--hosts-dir", hosts, self.image]);
+        pulled.map(drop).with_context(|| {
+            format!(
+                "could not pull {}, with which a copy of the data is proven first; if its registry needs a login, pull it once with \
+                 `ctr --namespace k8s.io images pull`",
+                self.image
+            )
+        })
     }
 
     /// Runs ctr with the images of kubelet, and returns its output.

@@ -15,4 +15,5 @@ mod replacement;
 mod store;
 mod test_host;
 mod upkeep;
+mod upgrade;
 mod waits_report;

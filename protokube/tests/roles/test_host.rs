@@ -7,15 +7,18 @@ use aws_client::store::Store;
 use engine::{Class, Failure};
 use host::{Host, LocalSystem, MountEntry, Output, System};
 use node::config::{EtcdMember, NodeConfig, Role};
-use node::etcd::{LiveCluster, LiveMember, LogIdentity, MemberChange, log_identity};
+use node::etcd::{LiveCluster, LiveMember, LogIdentity, MemberChange, RunningMember, log_identity};
 use node::manifests::{Pod, manifest_path};
 use protokube::ec2::{Ec2, Filter};
 use protokube::etcd::{EtcdMembers, EtcdQuorum, RunningEtcd};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 use test_support::{full_spec, node_config_of, write_script};
 
@@ -246,6 +249,9 @@ impl System for HostWithLinks {
     fn run(&self, program: &str, arguments: &[&str]) -> std::io::Result<Output> {
         if program == "ctr" {
             pass_fuse(&self.fuse).map_err(std::io::Error::other)?;
+            if let Some(kubelet) = &self.kubelet {
+                kubelet.lock().unwrap().run_container(arguments)?;
+            }
         }
         self.programs.run(program, arguments)
     }
@@ -500,11 +506,35 @@ pub struct FakeKubelet {
     added: usize,
     /// True if etcd cannot write its log.
     pub full: bool,
+    /// What a scratch etcd lists as members; `None` if it does not run.
+    pub scratch_members: Option<String>,
+    /// Version of the peers.
+    pub peer_version: String,
+    /// A peer that does not answer.
+    pub silent: Option<String>,
 }
 
 impl FakeKubelet {
     fn host_path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// Runs a scratch etcd that answers on sockets, or ends it.
+    fn run_container(&mut self, arguments: &[&str]) -> std::io::Result<()> {
+        let mount = arguments
+            .iter()
+            .find_map(|one| one.strip_prefix("type=bind,src="));
+        let folder = mount.and_then(|mount| mount.split(',').next());
+        let (Some(folder), Some(members)) = (folder, &self.scratch_members) else {
+            return Ok(());
+        };
+        if !arguments.contains(&"--listen-metrics-urls") {
+            return Ok(());
+        }
+        let folder = self.host_path(folder);
+        let applied = "etcd_server_proposals_applied_total 0\n".to_owned();
+        answer_on_socket(&folder.join("localhost:2380"), members.clone())?;
+        answer_on_socket(&folder.join("localhost:2381"), applied)
     }
 
     fn pod_prefix(&self) -> &'static str {
@@ -705,6 +735,26 @@ impl FakeKubelet {
     }
 }
 
+/// Answers every request on a socket until its file is removed.
+fn answer_on_socket(path: &Path, body: String) -> std::io::Result<()> {
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    let path = path.to_owned();
+    std::thread::spawn(move || {
+        while path.exists() {
+            let Ok((mut stream, _)) = listener.accept() else {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            };
+            let mut request = [0; 256];
+            let _ = stream.set_nonblocking(false);
+            let _ = stream.read(&mut request);
+            let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{body}").as_bytes());
+        }
+    });
+    Ok(())
+}
+
 fn peer_url(member: &str) -> String {
     format!(
         "https://etcd-{member}.internal.{}:2380",
@@ -814,6 +864,28 @@ impl EtcdQuorum for FakeQuorum {
         // kubelet works while protokube waits.
         let _ = kubelet.sync_manifest();
         kubelet.list_live()
+    }
+
+    async fn describe_members(
+        &self,
+        members: &[String],
+    ) -> BTreeMap<String, Result<RunningMember, String>> {
+        let kubelet = self.kubelet.lock().unwrap();
+        let describe = |member: &String| {
+            let running = RunningMember {
+                id: member.clone(),
+                leader: Some("b".to_owned()),
+                version: kubelet.peer_version.clone(),
+                ..RunningMember::default()
+            };
+            let is_silent = kubelet.silent.as_ref() == Some(member);
+            let said = (!is_silent).then_some(running);
+            (
+                member.clone(),
+                said.ok_or_else(|| "nobody answers".to_owned()),
+            )
+        };
+        members.iter().map(describe).collect()
     }
 
     async fn change_members(

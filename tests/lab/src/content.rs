@@ -20,7 +20,7 @@ use debian::Debian;
 use go::Go;
 use key::CacheKey;
 use kit::ContentKit;
-use modules::{MODULES, Module, PREVIOUS_KUBERNETES};
+use modules::{MODULES, Module, PREVIOUS_ETCD, PREVIOUS_KUBERNETES, all_modules};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -70,19 +70,26 @@ impl ServedContent {
     }
 }
 
-/// Versions of Kubernetes that are served.
+/// Versions of Kubernetes and etcd that are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Versions {
     /// The newest, and the patch before.
     Newest,
-    /// The minor before as well.
+    /// The minor of Kubernetes before as well.
     WithPreviousMinor,
+    /// The minor of etcd before as well.
+    WithPreviousEtcd,
 }
 
 impl Versions {
     /// What has to be built.
     pub fn modules(self) -> impl Iterator<Item = &'static Module> {
-        let previous = (self == Self::WithPreviousMinor).then_some(&PREVIOUS_KUBERNETES);
+        const KUBERNETES: &[Module] = &[PREVIOUS_KUBERNETES];
+        let previous = match self {
+            Self::Newest => &[],
+            Self::WithPreviousMinor => KUBERNETES,
+            Self::WithPreviousEtcd => PREVIOUS_ETCD,
+        };
         MODULES.iter().chain(previous)
     }
 }
@@ -133,7 +140,7 @@ impl ContentStore {
     }
 
     /// Everything, built and laid out if it has to be. `roots`: certificates that programs in images shall trust, PEM. `versions`: which
-    /// versions of Kubernetes.
+    /// versions of Kubernetes and etcd.
     pub fn prepare_content(
         &self,
         roots: Option<String>,
@@ -207,7 +214,7 @@ impl ContentStore {
             "lock".to_owned(),
             debian::DebianSlot::new(&self.folder).folder_name(),
         ];
-        for module in Versions::WithPreviousMinor.modules() {
+        for module in all_modules() {
             kept.push(self.module_slot(module)?.folder_name());
         }
         for entry in fs::read_dir(&self.folder)? {

@@ -1,15 +1,18 @@
-//! Refuses an etcd version that is older than the running one, or newer by more than one minor.
+//! Refuses an etcd version that is older than the running one, or newer by more than one minor; and a newer minor while a member is
+//! not well.
 
 use crate::commands::assemble::completed_documents;
+use crate::commands::etcd::EtcdReports;
 use crate::commands::existing_cluster::read_completed_spec;
 use crate::commands::observe::ObservedCluster;
 use crate::commands::session::Session;
 use crate::commands::version_skew::control_plane_instances;
 use crate::error::CommandError;
+use fleet::{ReportedMember, find_upgrade_obstacle};
 use full::EtcdCluster;
 use node::config::etcd_versions_of;
 use spec::completed::CompletedCluster;
-use spec::etcd::{RunningVersion, check_version};
+use spec::etcd::{RunningVersion, check_version, is_next_minor};
 use spec::read::Problem;
 use std::collections::BTreeMap;
 
@@ -43,10 +46,13 @@ pub async fn version_problems(
     if instances.is_empty() || !all_known {
         instances.push(("the last update".to_owned(), last));
     }
+    let name = observed.target.cluster.as_str();
+    let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
     let edit = |(index, etcd): &(usize, &EtcdCluster)| {
         let runs = instances.iter().filter_map(|(by, versions)| {
+            let configured = versions.get(&etcd.name)?;
             Some(RunningVersion {
-                version: versions.get(&etcd.name)?.clone(),
+                version: version_with_data(&etcd.name, by, configured, &reports.members)?,
                 by: by.clone(),
             })
         });
@@ -54,9 +60,37 @@ pub async fn version_problems(
         let written = &observed.state.cluster.object.spec.etcd_clusters;
         let names_one = written.get(*index).is_some_and(|one| one.version.is_some());
         let kubernetes = (!names_one).then_some(observed.expanded.full.kubernetes_version.as_str());
-        check_version(*index, etcd, kubernetes, &runs)
+        check_version(*index, etcd, kubernetes, &runs).or_else(|| {
+            let (message, next) = is_next_minor(&etcd.version, &runs)
+                .then(|| find_upgrade_obstacle(&etcd.name, &reports.members, &reports.records))??;
+            let message = format!(
+                "etcd cluster {} goes to another minor only while all its members are well: {message}",
+                etcd.name
+            );
+            let field = match kubernetes {
+                Some(_) => "spec.kubernetesVersion".to_owned(),
+                None => format!("spec.etcdClusters[{index}].version"),
+            };
+            Some(Problem::error(field, message).hint(next))
+        })
     };
     Ok(formed.iter().filter_map(edit).collect())
+}
+
+/// The version of etcd that runs on an instance. What its configuration says counts if it has not reported lately. `None` if it reports
+/// that etcd does not run: protokube may have refused its version, and knows from the volume which ones can run there.
+fn version_with_data(
+    etcd: &str,
+    instance: &str,
+    configured: &str,
+    members: &[ReportedMember],
+) -> Option<String> {
+    let mut own = members.iter().filter(|one| one.is_fresh());
+    let own = own.find(|one| one.status.etcd == etcd && one.status.instance == instance);
+    match own {
+        None => Some(configured.to_owned()),
+        Some(own) => own.status.running.as_ref().map(|one| one.version.clone()),
+    }
 }
 
 /// The etcd versions of the last update, by etcd cluster.

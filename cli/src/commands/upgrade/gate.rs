@@ -1,12 +1,13 @@
 //! What a cluster must satisfy before an upgrade.
 
 use crate::args::{DrainTimeoutAction, ReplacementOptions, RollingUpdate, Upgrade};
+use crate::commands::etcd::EtcdReports;
 use crate::commands::rolling_update::Forecast;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext};
-use fleet::{Health, check_health, read_deprecated_apis};
+use fleet::{Health, check_health, find_upgrade_obstacle, read_deprecated_apis};
 use serde::Serialize;
-use spec::upgrade::{etcd_problems, kubelet_problems, unfinished_problems};
+use spec::upgrade::{etcd_minor_changes, etcd_problems, kubelet_problems, unfinished_problems};
 use spec::validate::versions::Version;
 use std::time::Duration;
 
@@ -43,6 +44,7 @@ pub async fn check_upgrade(
         &cluster.completed.etcd_versions,
         target,
     );
+    etcd.extend(etcd_obstacles(name, &forecast, target, session).await?);
     for unhealthy in &view.observed.etcd {
         let members = unhealthy.members.iter().filter(|member| !member.healthy);
         etcd.extend(members.map(|member| {
@@ -60,6 +62,28 @@ pub async fn check_upgrade(
         check("deprecated APIs", api_problems(&forecast, target).await?),
         check("budgets", forecast.stopping.clone()),
     ])
+}
+
+/// What holds up a minor upgrade of etcd that comes with the target, as the members report it.
+async fn etcd_obstacles(
+    name: &str,
+    forecast: &Forecast<'_>,
+    target: &Version,
+    session: &Session<'_>,
+) -> Result<Vec<String>, CommandError> {
+    let cluster = forecast.inspector().cluster();
+    let spec = &cluster.state.cluster.object.spec;
+    let changed = etcd_minor_changes(spec, &cluster.completed.etcd_versions, target);
+    if changed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
+    let found = changed
+        .into_iter()
+        .filter_map(|etcd| find_upgrade_obstacle(etcd, &reports.members, &reports.records));
+    Ok(found
+        .map(|(message, next)| format!("{message}: {next}"))
+        .collect())
 }
 
 /// The rolling update that an upgrade needs: every instance is replaced.

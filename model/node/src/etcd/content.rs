@@ -32,6 +32,9 @@ pub struct Marker {
     /// Set if the member joins a cluster that exists, so that it never founds one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins: Option<JoiningMember>,
+    /// The newest version of etcd that may have run with the data: `3.6.12`. A new minor is written before its first start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd_version: Option<String>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,

@@ -9,6 +9,7 @@ use super::choose::volumes_of_members;
 use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeContent};
 use super::formed::{Formed, check_copy, decide_formed, with_own_member};
 use super::log::LogIdentity;
+use super::member_status::RunningMember;
 use super::record::{
     FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, record_key,
 };
@@ -41,6 +42,11 @@ pub struct OwnMember<'a> {
     pub gone_twice: &'a BTreeSet<String>,
     /// The live list of members, or why it could not be had; `None` until [`FormationStep::ListMembers`] asks for it.
     pub live: Option<Result<&'a LiveCluster, &'a str>>,
+    /// What the other members say about themselves, by their short names, or why they do not; `None` until [`FormationStep::AskPeers`]
+    /// asks for it.
+    pub peers: Option<&'a BTreeMap<String, Result<RunningMember, String>>>,
+    /// Version in the manifest on the volume, which was the last that kubelet saw, if it names one.
+    pub manifest_version: Option<&'a str>,
     /// True if kubelet sees the manifest on this volume.
     pub shown: bool,
     /// A fresh random token for a new record.
@@ -85,8 +91,16 @@ pub enum FormationStep {
         /// The ids of the restored log.
         restored: LogIdentity,
     },
+    /// The data is of the etcd minor before: prove a copy of it with this instance's etcd, keep another copy, and write this marker.
+    Upgrade {
+        marker: Marker,
+        /// True if the lists of members in etcd's v2 and v3 store must be equal, because another one is believed from now on.
+        compare_members: bool,
+    },
     /// Ask the other members for the live list, which needs a quorum, and decide again.
     ListMembers,
+    /// Ask each other recorded member about itself, and decide again.
+    AskPeers,
     /// Change the list of members. The id of an added one goes into the record at once. One that shall vote has to run.
     Change(MemberChange),
     /// Wait for other members or volumes; the text is the reason.
@@ -297,6 +311,7 @@ fn decide_forming(
         cluster_id: None,
         member_id: None,
         joins: None,
+        etcd_version: None,
         unknown: UnknownFields::new(),
     };
     match content {

@@ -7,6 +7,7 @@ use super::recover::use_restored;
 use super::replace::{
     begin_replacement, decide_replacing, find_live, has_lost_data, record_id, running_id,
 };
+use super::version_gate::gate_version;
 use super::volume_owner::{check_log, check_owner, describe_content, recovery_hint};
 use crate::components::EtcdStart;
 
@@ -133,7 +134,8 @@ fn try_decide_formed(
             },
         )));
     }
-    Ok(FormationStep::Start(EtcdStart::Existing))
+    let step = gate_version(own, formed, marker);
+    Ok(step.unwrap_or(FormationStep::Start(EtcdStart::Existing)))
 }
 
 /// The record with a change to this instance's member.

@@ -50,6 +50,7 @@ fn marker_of_a(
         cluster_id: cluster_id.map(str::to_owned),
         member_id: member_id.map(str::to_owned),
         joins: None,
+        etcd_version: None,
         unknown: UnknownFields::new(),
     }
 }
@@ -207,6 +208,8 @@ fn own_member<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> OwnMember<'a>
         gone: &NONE,
         gone_twice: &NONE,
         live: None,
+        peers: None,
+        manifest_version: None,
         shown: false,
         token: "new",
         trace: None,
@@ -426,6 +429,9 @@ fn a_formed_cluster_stays_the_one_it_is() {
             | FormationStep::Wait(_)
             | FormationStep::Refuse(_)
             | FormationStep::Ask(_) => {}
+            FormationStep::Upgrade { .. } | FormationStep::AskPeers => {
+                panic!("no version is known")
+            }
         }
     });
 }
@@ -662,6 +668,9 @@ impl World {
             | FormationStep::UseRestored { .. }
             | FormationStep::Change(_) => unreachable!(),
             FormationStep::Record(_) | FormationStep::Mark { .. } | FormationStep::Wait(_) => {}
+            FormationStep::Upgrade { .. } | FormationStep::AskPeers => {
+                panic!("no version is known")
+            }
         }
     }
 

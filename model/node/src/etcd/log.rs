@@ -20,7 +20,7 @@ pub struct LogIdentity {
 /// A file is not a valid log file of etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the file is not a valid etcd log: {0}")]
-pub struct NotALog(&'static str);
+pub struct NotALog(pub(super) &'static str);
 
 /// Parses the identity from the first [`LOG_HEAD`] bytes of a log file.
 pub fn log_identity(head: &[u8]) -> Result<LogIdentity, NotALog> {
@@ -47,7 +47,7 @@ pub fn log_identity(head: &[u8]) -> Result<LogIdentity, NotALog> {
 /// Splits off the first record. A frame of eight bytes precedes it: the length in the lower 56 bits and, if the highest bit is
 /// set, the length of the padding to a multiple of eight in the three lowest bits of the highest byte (`decoder.go`,
 /// `decodeFrameSize`).
-fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotALog> {
+pub(super) fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotALog> {
     const SHORT: NotALog = NotALog("the file ends too early");
     let (frame, rest) = bytes.split_first_chunk::<8>().ok_or(SHORT)?;
     let frame = u64::from_le_bytes(*frame);
@@ -71,14 +71,14 @@ enum Field<'a> {
     Bytes(&'a [u8]),
 }
 
-fn number_field(message: &[u8], field: u64) -> Result<Option<u64>, NotALog> {
+pub(super) fn number_field(message: &[u8], field: u64) -> Result<Option<u64>, NotALog> {
     Ok(match find_field(message, field)? {
         Some(Field::Number(number)) => Some(number),
         _ => None,
     })
 }
 
-fn bytes_field(message: &[u8], field: u64) -> Result<Option<&[u8]>, NotALog> {
+pub(super) fn bytes_field(message: &[u8], field: u64) -> Result<Option<&[u8]>, NotALog> {
     Ok(match find_field(message, field)? {
         Some(Field::Bytes(bytes)) => Some(bytes),
         _ => None,

@@ -58,6 +58,18 @@ pub fn as_existing(manifest: &str) -> Result<String, ManifestError> {
     Ok(to_yaml(&pod)?)
 }
 
+/// The version of etcd that a manifest names in the tag of its image: `3.5.31` for `registry.k8s.io/etcd:3.5.31-0`.
+pub fn manifest_version(manifest: &str) -> Option<String> {
+    let pod: Pod = crate::yaml::read_as(manifest).ok()?;
+    let image = &pod.spec.containers.first()?.image;
+    let (_, name) = image.rsplit_once('/').unwrap_or(("", image));
+    let (_, tag) = name.split('@').next()?.split_once(':')?;
+    let tag = tag.trim_start_matches('v');
+    let end = tag.find(|one: char| one != '.' && !one.is_ascii_digit());
+    let version = tag.get(..end.unwrap_or(tag.len()))?;
+    (version.split('.').count() == 3).then(|| version.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

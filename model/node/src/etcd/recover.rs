@@ -276,6 +276,8 @@ pub(super) fn use_restored(
             cluster_id: Some(restored.cluster_id.clone()),
             member_id: Some(restored.member_id.clone()),
             joins: None,
+            // This instance's etcd made the log.
+            etcd_version: Some(own.version.to_owned()),
             ..marker.clone()
         },
         restored,

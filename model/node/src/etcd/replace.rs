@@ -10,6 +10,7 @@ use super::record::{
     FORMAT, FormationRecord, LostMember, RecordedMember, Replacing, UnknownFields,
 };
 use super::recover::was_blank;
+use super::version_gate::{keeps_membership, other_minor};
 use super::volume_owner::{check_owner, describe_content};
 use crate::components::{EtcdMemberNames, etcd_ports};
 
@@ -143,18 +144,6 @@ pub(super) fn begin_replacement(
     let joins = RecordedMember::on_volume(own.volume, is_empty(content) || was_blank(own, record));
     next.members.insert(own.member.to_owned(), joins);
     FormationStep::Record(next)
-}
-
-/// Releases of etcd 3.5 before 3.5.26 may lose promotions (etcd issue 19557) and bring back removed members (etcd's blog, "Zombie
-/// members").
-fn keeps_membership(version: &str) -> bool {
-    let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
-    let (major, minor, patch) = (parts.next(), parts.next(), parts.next());
-    match (major.flatten(), minor.flatten(), patch.flatten()) {
-        (Some(3), Some(5), patch) => patch.is_some_and(|patch| patch >= 26),
-        (Some(major), Some(minor), _) => (major, minor) > (3, 5),
-        _ => false,
-    }
 }
 
 /// The live list, or the step that obtains it or waits for it.
@@ -308,6 +297,10 @@ fn decide_vote(
         };
     }
     if joined.learner {
+        // It began under another minor of etcd, and begins anew under this one.
+        if other_minor(own, marker).is_some() {
+            return record_id(own, formed.record, None);
+        }
         return FormationStep::Change(MemberChange::Promote { id });
     }
     // Only once it votes: in releases before etcd's pull request 21719, an update of a learner made the list say that it votes.
@@ -391,6 +384,7 @@ fn prepare_volume<'a>(
         cluster_id: None,
         member_id: None,
         joins: Some(JoiningMember::default()),
+        etcd_version: None,
         unknown: UnknownFields::new(),
     };
     let not = |step| Prepared::Not(Box::new(step));
@@ -483,24 +477,4 @@ fn initial_cluster(own: &OwnMember<'_>, live: &LiveCluster) -> String {
     let mut entries: Vec<String> = entries.collect();
     entries.sort();
     entries.join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::keeps_membership;
-
-    #[test]
-    fn members_change_from_etcd_3_5_26_on() {
-        for (version, keeps) in [
-            ("3.4.30", false),
-            ("3.5.20", false),
-            ("3.5.26", true),
-            ("3.5.31", true),
-            ("3.6.0", true),
-            ("3.6.12-rc.1", true),
-            ("", false),
-        ] {
-            assert_eq!(keeps_membership(version), keeps, "{version}");
-        }
-    }
 }

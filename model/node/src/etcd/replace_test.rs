@@ -56,6 +56,7 @@ fn marker_of(member: &str, volume: &str, id: Option<&str>) -> Marker {
         cluster_id: id.map(|_| CLUSTER.into()),
         member_id: id.map(str::to_owned),
         joins: None,
+        etcd_version: None,
         unknown: UnknownFields::new(),
     }
 }
@@ -194,6 +195,8 @@ impl World {
             gone: &self.gone,
             gone_twice: &self.gone,
             live: None,
+            peers: None,
+            manifest_version: None,
             shown: self.shown.contains(member),
             token: "new",
             trace: None,
@@ -235,6 +238,9 @@ impl World {
             }
             FormationStep::Wait(_) | FormationStep::Ask(_) => return,
             FormationStep::ListMembers => panic!("asked for twice"),
+            FormationStep::Upgrade { .. } | FormationStep::AskPeers => {
+                panic!("no version is known")
+            }
             FormationStep::Format if half => VolumeContent::Unrecognized,
             FormationStep::Format => VolumeContent::FileSystem(FileSystemContent::Nothing),
             _ if half => return,

@@ -5,6 +5,7 @@
 use crate::read::Problem;
 use crate::validate::versions::Version;
 use full::EtcdCluster;
+use node::etcd::keeps_membership;
 
 /// A version that a member runs, or that the last update set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,14 @@ pub fn check_version(
             "set {field} to a version of {major}.{next} first, update, and replace every control plane"
         );
         (oldest.1, "it goes up one minor at a time", hint)
+    } else if let Some(forgetful) = find_forgetful(wanted, runs) {
+        // etcd issues 19557 and 20967; etcd's blog, "Avoiding Zombie Cluster Members When Upgrading to etcd v3.6".
+        let hint = format!(
+            "set {field} to 3.5.26 or newer of 3.5 first, update, and replace every control plane"
+        );
+        let why =
+            "releases before 3.5.26 may have forgotten who is a member, and 3.6 would believe them";
+        (forgetful, why, hint)
     } else {
         return None;
     };
@@ -56,6 +65,21 @@ pub fn check_version(
         None => field,
     };
     Some(Problem::error(at, message).hint(hint))
+}
+
+/// A member whose release of etcd 3.5 may lose members on the way to the minor `wanted`.
+fn find_forgetful(wanted: (u32, u32), runs: &[RunningVersion]) -> Option<&RunningVersion> {
+    runs.iter().find(|runs| {
+        let is_older = major_and_minor(&runs.version).is_some_and(|minor| minor < wanted);
+        is_older && !keeps_membership(&runs.version)
+    })
+}
+
+/// True if the version is of a newer minor than one that a member runs.
+pub fn is_next_minor(version: &str, runs: &[RunningVersion]) -> bool {
+    let wanted = major_and_minor(version);
+    runs.iter()
+        .any(|runs| major_and_minor(&runs.version) < wanted)
 }
 
 fn major_and_minor(version: &str) -> Option<(u32, u32)> {
@@ -100,6 +124,14 @@ mod tests {
             "spec.etcdClusters[1].version: etcd cluster main runs etcd 3.6.12 (i-0), and the spec wants 3.5.31: no older minor can \
              read its data; set spec.etcdClusters[1].version to 3.6.12"
         );
+        let old = running_versions(&["3.5.31", "3.5.20"]);
+        let new = etcd_of_version("3.6.12");
+        assert_eq!(
+            problem_text(check_version(0, &new, Some("1.34.0"), &old)),
+            "spec.kubernetesVersion: etcd cluster main runs etcd 3.5.20 (i-1), and the spec wants 3.6.12, which goes with Kubernetes \
+             1.34.0: releases before 3.5.26 may have forgotten who is a member, and 3.6 would believe them; set \
+             spec.etcdClusters[0].version to 3.5.26 or newer of 3.5 first, update, and replace every control plane"
+        );
         assert_eq!(
             problem_text(check_version(
                 0,
@@ -115,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_version_is_taken_exactly_if_no_member_goes_down_or_skips_a_minor(
+        fn a_version_is_taken_exactly_if_no_member_goes_down_or_skips_a_minor_or_has_forgotten_members(
             wanted in (0..9_u32, 0..40_u32),
             members in prop::collection::vec((0..9_u32, 0..40_u32), 0..=5),
         ) {
@@ -123,7 +155,9 @@ mod tests {
             let versions: Vec<String> = members.iter().map(written).collect();
             let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
             let edit = check_version(0, &etcd_of_version(&written(&wanted)), None, &running_versions(&versions));
-            let goes = |(minor, _): &(u32, u32)| wanted.0 == *minor || wanted.0 == minor + 1;
+            let goes = |(minor, patch): &(u32, u32)| {
+                wanted.0 == *minor || wanted.0 == minor + 1 && (*minor, *patch) >= (5, 26)
+            };
             prop_assert_eq!(edit.is_none(), members.iter().all(goes));
         }
     }

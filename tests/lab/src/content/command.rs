@@ -1,7 +1,7 @@
 //! `lab content`: builds what the lab serves, and shows it.
 
 use super::build::{BuiltModule, ModuleSlot};
-use super::modules::find_module;
+use super::modules::{all_modules, find_module};
 use super::{ContentStore, ServedContent, Versions};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -22,6 +22,9 @@ pub struct Content {
     /// Also build and serve the Kubernetes minor before, for upgrades
     #[arg(long, conflicts_with_all = ["list", "only"])]
     previous: bool,
+    /// Also build and serve the etcd minor before, for upgrades
+    #[arg(long, conflicts_with_all = ["list", "only", "previous"])]
+    previous_etcd: bool,
     /// Afterwards remove Go's caches (about 10 GB) and what other versions left
     #[arg(long, conflicts_with = "list")]
     prune: bool,
@@ -51,9 +54,10 @@ impl Content {
             show_content(&[built], None, out)?;
             return writeln!(out, "programs {folder}").context("saying where they are");
         }
-        let versions = match self.previous {
-            true => Versions::WithPreviousMinor,
-            false => Versions::Newest,
+        let versions = match (self.previous, self.previous_etcd) {
+            (true, _) => Versions::WithPreviousMinor,
+            (_, true) => Versions::WithPreviousEtcd,
+            _ => Versions::Newest,
         };
         let (served, built) = store.prepare_content(roots, versions, &mut say)?;
         if self.prune {
@@ -65,7 +69,7 @@ impl Content {
 
 fn list_modules(store: &ContentStore, out: &mut dyn Write) -> Result<()> {
     let mut table = new_table(["MODULE", "VERSION", "BUILT", "WHAT"]);
-    for module in Versions::WithPreviousMinor.modules() {
+    for module in all_modules() {
         let slot = store.module_slot(module)?;
         let built = if slot.find_built()?.is_some() {
             "yes"

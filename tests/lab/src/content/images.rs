@@ -91,24 +91,11 @@ fn kubernetes_images(kubernetes: &BuiltModule, layers: &Layers) -> Vec<Image> {
 }
 
 fn control_plane(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
-    let mut images = Vec::new();
-    let etcd = Tree::default()
-        .add_program("usr/local/bin/etcd", kit.program_path("etcd", "etcd")?)
-        .add_program(
-            "usr/local/bin/etcdctl",
-            kit.program_path("etcdctl", "etcdctl")?,
-        )
-        .add_program(
-            "usr/local/bin/etcdutl",
-            kit.program_path("etcdctl", "etcdutl")?,
-        );
-    let tag = format!("{}-0", kit.module_version("etcd")?);
-    images.push(new_image(
-        (KUBERNETES, "etcd"),
-        tag,
-        vec![layers.base.clone(), Rc::new(etcd)],
-        &[],
-    ));
+    let mut images = vec![etcd_image(kit, ("etcd", "etcdctl"), layers)?];
+    let previous = ("etcd-previous", "etcdctl-previous");
+    if kit.module_version(previous.0).is_ok() {
+        images.push(etcd_image(kit, previous, layers)?);
+    }
     let pause = Tree::default().add_program("pause", kit.program_path("small", "pause")?);
     let pause = new_image(
         (KUBERNETES, "pause"),
@@ -121,6 +108,17 @@ fn control_plane(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
         ..pause
     });
     Ok(images)
+}
+
+/// etcd and its tools of these modules.
+fn etcd_image(kit: &ContentKit, (etcd, tools): (&str, &str), layers: &Layers) -> Result<Image> {
+    let tree = Tree::default()
+        .add_program("usr/local/bin/etcd", kit.program_path(etcd, "etcd")?)
+        .add_program("usr/local/bin/etcdctl", kit.program_path(tools, "etcdctl")?)
+        .add_program("usr/local/bin/etcdutl", kit.program_path(tools, "etcdutl")?);
+    let tag = format!("{}-0", kit.module_version(etcd)?);
+    let stack = vec![layers.base.clone(), Rc::new(tree)];
+    Ok(new_image((KUBERNETES, "etcd"), tag, stack, &[]))
 }
 
 fn addon_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {

@@ -82,6 +82,40 @@ pub const PREVIOUS_KUBERNETES: Module = Module {
     ..KUBERNETES
 };
 
+const ETCD: Module = Module {
+    name: "etcd",
+    about: "etcd",
+    upstream: Some("go.etcd.io/etcd/server/v3"),
+    binaries: binaries! { "etcd" from "go.etcd.io/etcd/server/v3" },
+    variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "kctl-lab")],
+    ..ORDINARY
+};
+
+const ETCDCTL: Module = Module {
+    name: "etcdctl",
+    about: "etcdctl and etcdutl, of the nearest version that is served",
+    upstream: Some("go.etcd.io/etcd/etcdctl/v3"),
+    binaries: binaries! {
+        "etcdctl" from "go.etcd.io/etcd/etcdctl/v3",
+        "etcdutl" from "go.etcd.io/etcd/etcdutl/v3",
+    },
+    variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "kctl-lab")],
+    ..ORDINARY
+};
+
+/// The minor of etcd before, for upgrades: only built when a test needs it.
+pub const PREVIOUS_ETCD: &[Module] = &[
+    Module {
+        name: "etcd-previous",
+        about: "the etcd minor before, for upgrades",
+        ..ETCD
+    },
+    Module {
+        name: "etcdctl-previous",
+        ..ETCDCTL
+    },
+];
+
 /// In the order in which they are built: what most others wait for first.
 pub const MODULES: &[Module] = &[
     Module {
@@ -135,25 +169,8 @@ pub const MODULES: &[Module] = &[
         )],
         ..ORDINARY
     },
-    Module {
-        name: "etcd",
-        about: "etcd",
-        upstream: Some("go.etcd.io/etcd/server/v3"),
-        binaries: binaries! { "etcd" from "go.etcd.io/etcd/server/v3" },
-        variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "kctl-lab")],
-        ..ORDINARY
-    },
-    Module {
-        name: "etcdctl",
-        about: "etcdctl and etcdutl, of the nearest version that is served",
-        upstream: Some("go.etcd.io/etcd/etcdctl/v3"),
-        binaries: binaries! {
-            "etcdctl" from "go.etcd.io/etcd/etcdctl/v3",
-            "etcdutl" from "go.etcd.io/etcd/etcdutl/v3",
-        },
-        variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "kctl-lab")],
-        ..ORDINARY
-    },
+    ETCD,
+    ETCDCTL,
     Module {
         name: "containerd",
         about: "containerd, its shim, ctr",
@@ -221,11 +238,17 @@ pub const MODULES: &[Module] = &[
     },
 ];
 
-/// The row of that name.
-pub fn find_module(name: &str) -> Result<&'static Module> {
+/// Every row, also those that are built only when a test needs them.
+pub fn all_modules() -> impl Iterator<Item = &'static Module> {
     MODULES
         .iter()
         .chain([&PREVIOUS_KUBERNETES])
+        .chain(PREVIOUS_ETCD)
+}
+
+/// The row of that name.
+pub fn find_module(name: &str) -> Result<&'static Module> {
+    all_modules()
         .find(|module| module.name == name)
         .with_context(|| {
             let known: Vec<_> = MODULES.iter().map(|module| module.name).collect();
@@ -308,13 +331,12 @@ fn required_version(text: &str, module: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::module_sources;
-    use super::{MODULES, PREVIOUS_KUBERNETES, find_module};
+    use super::{all_modules, find_module};
     use std::collections::BTreeSet;
 
     #[test]
     fn every_folder_is_a_row_and_every_row_a_folder() {
-        let all = || MODULES.iter().chain([&PREVIOUS_KUBERNETES]);
-        let rows: BTreeSet<_> = all()
+        let rows: BTreeSet<_> = all_modules()
             .filter(|module| module.reports.is_none())
             .map(|module| module.name.to_owned())
             .collect();
@@ -323,7 +345,7 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         assert_eq!(rows, folders);
-        for module in all() {
+        for module in all_modules() {
             let version = module.read_version(&module_sources()).unwrap();
             let numbers = version
                 .split('.')

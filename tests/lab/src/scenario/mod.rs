@@ -124,6 +124,7 @@ pub fn built_content(test: &str, versions: Versions) -> Result<Option<ServedCont
             let option = match versions {
                 Versions::Newest => "",
                 Versions::WithPreviousMinor => " --previous",
+                Versions::WithPreviousEtcd => " --previous-etcd",
             };
             let why = format!(
                 "{} is not built: `lab content{option}` builds it",

@@ -1,6 +1,7 @@
 //! Scenarios of a cluster's life beside its faults: rolling updates, upgrades, certificate renewal, hosted zones, figures. `make soak`
 //! and `make bench` run those that `make test` does not.
 
+mod etcd_upgraded;
 mod figures;
 mod grown;
 mod renewals;
@@ -103,5 +104,16 @@ fn etcd_grows_from_one_member_to_three() -> Result<()> {
         return Ok(());
     };
     grown::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "ten minutes, and another etcd: make soak"]
+fn etcd_goes_from_3_5_to_3_6() -> Result<()> {
+    let test = "etcd_goes_from_3_5_to_3_6";
+    let Some(mut lab) = start_lab_with(test, "t-etcd-minor", 8, Versions::WithPreviousEtcd)? else {
+        return Ok(());
+    };
+    etcd_upgraded::run(&mut lab)?;
     lab.take_down()
 }

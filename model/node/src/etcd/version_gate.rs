@@ -1,0 +1,218 @@
+//! Decides whether a member may start under another minor of etcd than the one that ran with its data. etcd goes up one minor at a
+//! time, one member after the other, while all others are well (<https://etcd.io/docs/v3.6/upgrades/upgrade_3_6/>). Nothing is shown
+//! to kubelet before this decision, and the step that follows it proves a copy of the data with the new etcd.
+
+use super::content::Marker;
+use super::decide::{FormationStep, OwnMember};
+use super::formed::Formed;
+use super::member_status::RunningMember;
+
+/// The step instead of a start, if the data of the member was written under another minor; `None` if it may start.
+pub(super) fn gate_version(
+    own: &OwnMember<'_>,
+    formed: &Formed<'_>,
+    marker: &Marker,
+) -> Option<FormationStep> {
+    let from = other_minor(own, marker)?;
+    if let Some(why) = find_refusal(from, own.version) {
+        return Some(FormationStep::Refuse(format!(
+            "etcd {from} ran with the data of member {} of etcd {} on {}, and this instance has etcd {}, so it is not started: {why}",
+            own.member, own.etcd, own.volume, own.version
+        )));
+    }
+    Some(match await_others(own, formed) {
+        Await::Nothing => FormationStep::Upgrade {
+            marker: Marker {
+                etcd_version: Some(own.version.to_owned()),
+                ..marker.clone()
+            },
+            compare_members: is_from_v2_to_v3_store(from),
+        },
+        Await::Answer(step) => step,
+        Await::Others(why) => FormationStep::Wait(format!(
+            "member {} of etcd {} goes from etcd {from} to {} when all other members are well: {why}",
+            own.member, own.etcd, own.version
+        )),
+    })
+}
+
+/// The version that ran with the data, if it is of another minor than this instance's. What kubelet already sees passed before. A
+/// release of kctl without the field in the marker left the version in its manifest; if that names none, nothing is known.
+pub(super) fn other_minor<'a>(own: &OwnMember<'a>, marker: &'a Marker) -> Option<&'a str> {
+    let from = marker.etcd_version.as_deref().or(own.manifest_version)?;
+    let (old, new) = (read_version(from)?, read_version(own.version)?);
+    ((old.0, old.1) != (new.0, new.1) && !own.shown).then_some(from)
+}
+
+/// The marker once the member serves under this version; `None` if it says so already.
+pub fn mark_version(marker: &Marker, version: &str) -> Option<Marker> {
+    let known = marker.etcd_version.as_deref();
+    let minor = |version| read_version(version).map(|(major, minor, _)| (major, minor));
+    // Another minor is written before its first start.
+    let is_same_minor = known.is_none_or(|known| minor(known) == minor(version));
+    (marker.member_id.is_some() && known != Some(version) && is_same_minor).then(|| Marker {
+        etcd_version: Some(version.to_owned()),
+        ..marker.clone()
+    })
+}
+
+/// True if the list of members of this version is kept as promised. Releases of etcd 3.5 before 3.5.26 may lose promotions (etcd
+/// issues 19557 and 20793) and bring back removed members (issue 20967; etcd's blog, "Avoiding Zombie Cluster Members When Upgrading
+/// to etcd v3.6", which requires 3.5.26 before 3.6).
+pub fn keeps_membership(version: &str) -> bool {
+    read_version(version).is_some_and(|version| version >= (3, 5, 26))
+}
+
+/// Why etcd cannot go from one version to another minor, and what to do; `None` if it can.
+pub fn find_refusal(from: &str, to: &str) -> Option<String> {
+    let (old, new) = (read_version(from)?, read_version(to)?);
+    let next = (old.0, old.1 + 1);
+    let change = "run `kctl update cluster --yes` and replace this control plane";
+    if (new.0, new.1) < (old.0, old.1) {
+        // "cluster cannot be downgraded" (etcd: `serverversion.MustDetectDowngrade`).
+        return Some(format!(
+            "no older minor can read the data. Set spec.etcdClusters[].version to {from}, {change}"
+        ));
+    }
+    if (new.0, new.1) > next {
+        return Some(format!(
+            "etcd goes up one minor at a time. Set spec.etcdClusters[].version to a version of {}.{}, {change}",
+            next.0, next.1
+        ));
+    }
+    if (new.0, new.1) == next && !keeps_membership(from) {
+        return Some(format!(
+            "releases of etcd before 3.5.26 may have forgotten who is a member, and 3.6 would believe them. Set \
+             spec.etcdClusters[].version to 3.5.26 or newer of 3.5, {change}"
+        ));
+    }
+    None
+}
+
+/// Major, minor and patch.
+fn read_version(version: &str) -> Option<(u32, u32, u32)> {
+    let mut parts = version.splitn(3, '.');
+    let (major, minor, patch) = (parts.next()?, parts.next()?, parts.next()?);
+    let end = patch.find(|one: char| !one.is_ascii_digit());
+    let patch = end.and_then(|end| patch.get(..end)).unwrap_or(patch);
+    Some((
+        major.parse().ok()?,
+        minor.parse().ok()?,
+        patch.parse().ok()?,
+    ))
+}
+
+/// Until 3.5, etcd believes the list of members in its v2 store, from 3.6 on the one in its v3 store.
+fn is_from_v2_to_v3_store(from: &str) -> bool {
+    read_version(from).is_some_and(|version| version < (3, 6, 0))
+}
+
+/// What an upgrade waits for.
+enum Await {
+    Nothing,
+    /// An answer is needed first.
+    Answer(FormationStep),
+    Others(String),
+}
+
+fn await_others(own: &OwnMember<'_>, formed: &Formed<'_>) -> Await {
+    let record = formed.record;
+    if let Some(other) = &record.replacing {
+        return Await::Others(format!(
+            "member {} is being replaced or added",
+            other.member
+        ));
+    }
+    let others = || record.members.keys().filter(|name| *name != own.member);
+    if others().next().is_none() {
+        return Await::Nothing;
+    }
+    match own.live {
+        None => return Await::Answer(FormationStep::ListMembers),
+        Some(Err(why)) => return Await::Others(why.to_owned()),
+        Some(Ok(live)) if live.cluster_id != formed.cluster_id => {
+            return Await::Others(format!(
+                "the members that answer belong to etcd cluster {}, and not to {}",
+                live.cluster_id, formed.cluster_id
+            ));
+        }
+        Some(Ok(live)) => {
+            if let Some(learner) = live.members.iter().find(|one| one.learner) {
+                return Await::Others(format!(
+                    "member {} ({}) does not vote yet",
+                    learner.name, learner.id
+                ));
+            }
+        }
+    }
+    let Some(peers) = own.peers else {
+        return Await::Answer(FormationStep::AskPeers);
+    };
+    let mut problems = others().filter_map(|name| match peers.get(name) {
+        None => Some(format!("member {name} was not asked")),
+        Some(Err(why)) => Some(format!(
+            "member {name} does not answer ({why}). Bring its control plane back; if it is lost for good, `kctl etcd recover`"
+        )),
+        Some(Ok(peer)) => find_problem(peer, own.version).map(|why| format!("member {name} {why}")),
+    });
+    problems.next().map_or(Await::Nothing, Await::Others)
+}
+
+/// What is wrong with another member, for an upgrade to this version.
+fn find_problem(peer: &RunningMember, version: &str) -> Option<String> {
+    if peer.leader.is_none() {
+        return Some("knows no leader".to_owned());
+    }
+    if peer.learner {
+        return Some("does not vote yet".to_owned());
+    }
+    if peer.alarms.iter().any(|alarm| alarm == "CORRUPT") {
+        return Some("reports that the data of the members differs (CORRUPT)".to_owned());
+    }
+    let runs = read_version(&peer.version).map(|(major, minor, _)| (major, minor));
+    let wanted = read_version(version).map(|(major, minor, _)| (major, minor));
+    let (Some(runs), Some(wanted)) = (runs, wanted) else {
+        return Some(format!("runs etcd {}, which is no version", peer.version));
+    };
+    let is_near = runs.0 == wanted.0 && runs.1.abs_diff(wanted.1) <= 1;
+    (!is_near || !keeps_membership(&peer.version)).then(|| {
+        format!(
+            "runs etcd {}: set spec.etcdClusters[].version to {}, run `kctl update cluster --yes`, and replace its and this control plane",
+            peer.version,
+            if is_near { "3.5.26 or newer of 3.5" } else { "the minor after it" }
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn members_change_from_etcd_3_5_26_on() {
+        for (version, keeps) in [
+            ("3.4.30", false),
+            ("3.5.20", false),
+            ("3.5.26", true),
+            ("3.5.31", true),
+            ("3.6.0", true),
+            ("3.6.12-rc.1", true),
+            ("", false),
+        ] {
+            assert_eq!(keeps_membership(version), keeps, "{version}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn etcd_goes_up_one_minor_from_a_release_that_keeps_its_members(
+            old in (3_u32..9, 0_u32..40), new in (3_u32..9, 0_u32..40),
+        ) {
+            let version = |(minor, patch): (u32, u32)| format!("3.{minor}.{patch}");
+            let refusal = find_refusal(&version(old), &version(new));
+            let goes = new.0 == old.0 || new.0 == old.0 + 1 && old >= (5, 26);
+            prop_assert_eq!(refusal.is_none(), goes, "{:?}", refusal);
+        }
+    }
+}

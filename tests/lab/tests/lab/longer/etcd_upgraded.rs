@@ -1,0 +1,96 @@
+//! etcd goes from 3.5 to 3.6 by an edit of the spec and a rolling update, while clients write.
+
+use super::super::PATIENCE;
+use super::super::cluster::{self, CLUSTER};
+use super::super::etcd;
+use super::super::faults::crashes;
+use anyhow::{Context, Result, ensure};
+use lab::scenario::{Lab, describe_gaps, unix_time};
+use serde_json::Value;
+
+const OLD: &str = "3.5.31";
+const NEW: &str = "3.6.12";
+
+pub fn run(lab: &mut Lab) -> Result<()> {
+    lab.run_step("kctl makes a cluster with etcd 3.5", |lab| {
+        let version = format!("--set=spec.etcdClusters[*].version={OLD}");
+        let words = [
+            "--control-plane-zones=us-east-1a,us-east-1b,us-east-1c",
+            "--networking=flannel",
+            "--dns=none",
+            "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1",
+            &version,
+        ];
+        cluster::create_cluster(lab, &words)?;
+        cluster::expect_ready(lab, 3)?;
+        cluster::expect_healthy(lab)?;
+        etcd::expect_reported(lab)?;
+        expect_version(lab, OLD)
+    })?;
+    let writers = lab.run_step("writes begin", |lab| lab.start_writers("writes"))?;
+    lab.run_step("a skip of a minor is refused", |lab| {
+        set_version(lab, "3.7.0")?;
+        let refused = lab
+            .run_kctl(&["update", CLUSTER])
+            .map_err(|error| format!("{error:#}"));
+        let why = refused.err().context("3.7 after 3.5 is taken")?;
+        ensure!(why.contains("one minor at a time"), "{why}");
+        Ok(())
+    })?;
+    lab.run_step("every control plane gets etcd 3.6", |lab| {
+        set_version(lab, NEW)?;
+        lab.run_kctl(&["update", CLUSTER, "--yes"])?;
+        let begun = unix_time()?;
+        lab.run_kctl(&["rolling-update", CLUSTER, "--yes"])?;
+        let ended = unix_time()?;
+        let gaps = describe_gaps(&writers.read_attempts()?, begun, ended);
+        eprintln!(
+            "       every instance was replaced in {:.1} s; {gaps}",
+            ended - begun
+        );
+        Ok(())
+    })?;
+    lab.run_step("every member runs etcd 3.6 and reports no problem", |lab| {
+        cluster::expect_healthy(lab)?;
+        etcd::expect_reported(lab)?;
+        etcd::expect_three_voters(lab)?;
+        expect_version(lab, NEW)
+    })?;
+    lab.run_step("each volume has the data of before", |lab| {
+        for instance in cluster::control_planes(lab, 3)? {
+            let list =
+                format!("ls -d /mnt/master-*/var/etcd*/data.before-{NEW}/member/wal | wc -l");
+            let copies = lab.run_script(&instance.id, &list)?;
+            ensure!(copies == "2", "{copies} copies on {}", instance.id);
+            let marker = "grep -h etcdVersion /mnt/master-*/k8s.io/etcd-member.json | sort -u";
+            let marked = lab.run_script(&instance.id, marker)?;
+            ensure!(
+                marked.contains(NEW) && marked.lines().count() == 1,
+                "{marked}"
+            );
+        }
+        Ok(())
+    })?;
+    lab.run_step(
+        "all that clients did and saw fits one order of writes",
+        |lab| crashes::check_history(lab, writers, &[0, 1, 2]),
+    )
+}
+
+fn set_version(lab: &Lab, version: &str) -> Result<()> {
+    let set = format!("--set=spec.etcdClusters[*].version={version}");
+    lab.run_kctl(&["edit", "cluster", CLUSTER, &set]).map(drop)
+}
+
+/// `kctl etcd status` shows this version of every member.
+fn expect_version(lab: &Lab, version: &str) -> Result<()> {
+    lab.wait_until("every member reports its version", PATIENCE, |lab| {
+        let said = lab.run_kctl(&["etcd", "status", CLUSTER, "-o", "json"])?;
+        let said: Value = serde_json::from_str(&said)?;
+        let members = said["members"].as_array().context("members")?;
+        let mut versions = members.iter().map(|one| &one["running"]["version"]);
+        ensure!(members.len() == 6, "{said}");
+        ensure!(versions.all(|one| one == version), "{said}");
+        Ok(())
+    })
+}
