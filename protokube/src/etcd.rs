@@ -10,6 +10,7 @@ mod disk;
 mod disk_worker;
 mod formation;
 mod gateway;
+mod log_files;
 mod maintenance;
 mod manifest;
 mod member;

@@ -9,6 +9,7 @@ mod formed;
 #[cfg(test)]
 mod laws_test;
 mod log;
+mod log_position;
 mod manifest;
 mod member_list;
 #[cfg(test)]
@@ -35,12 +36,13 @@ pub use command::{
     DatabaseChange, EtcdCommand, LOST_CLAIM, Verb, command_id, command_key,
 };
 pub use content::{
-    EtcdLog, FileSystemContent, JoiningMember, LOG_FOLDER, MARKER, Marker, VolumeContent,
+    EtcdLog, FileSystemContent, JoiningMember, LOG_FOLDER, LastSeen, MARKER, Marker, VolumeContent,
     data_folder, manifest_on_volume,
 };
 pub use decide::{FormationStep, OwnMember, decide_step};
 pub use formed::{foreign_cluster, mark_formed};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
+pub use log_position::{LogPosition, read_log_position};
 pub use manifest::{ManifestError, as_existing, has_founded, manifest_version};
 pub use member_list::{
     ListedPeer, MemberList, MembershipLog, describe_difference, parse_member_list,

@@ -1,13 +1,13 @@
 //! A member's volume as a disk of this instance: device, content, mkfs, mount and marker.
 
+use super::log_files::{read_log_in, read_position_in, sync_log};
 use anyhow::{Context, bail};
 use host::{DeviceContent, Error, Formattable, Host, NewFileSystem, is_staged_name};
 use node::etcd::{
-    EtcdLog, FileSystemContent, LOG_FOLDER, LOG_HEAD, MARKER, Marker, VolumeContent, data_folder,
-    log_identity,
+    EtcdLog, FileSystemContent, LastSeen, MARKER, Marker, VolumeContent, data_folder,
 };
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Mode of the data folder, which etcd requires.
@@ -217,10 +217,8 @@ impl EtcdDisk<'_> {
     /// Determines what the mounted file system holds. Folders alone count as nothing, because the instance may have died before it
     /// wrote the marker.
     fn read_content(&self, host: &Host) -> anyhow::Result<FileSystemContent> {
-        let place = format!("{}/{MARKER}", self.mount_point());
-        if let Some(text) = host.read_text(&place)? {
-            let marker = Marker::parse(&place, text.as_bytes())?;
-            let log = self.read_log(host)?;
+        if let Some(marker) = self.read_marker(host)? {
+            let log = self.compare_log(host, &marker)?;
             return Ok(FileSystemContent::Marked { marker, log });
         }
         let names = file_names(&host.path_below_root(&self.mount_point()), 3)?;
@@ -231,51 +229,65 @@ impl EtcdDisk<'_> {
         })
     }
 
-    /// Reads the identity in etcd's log on the mounted disk. Every file has it; the newest is used, because etcd does not remove it
-    /// meanwhile. etcd renames a new file only after writing its beginning.
+    /// Reads the marker on the mounted disk.
+    fn read_marker(&self, host: &Host) -> anyhow::Result<Option<Marker>> {
+        let place = format!("{}/{MARKER}", self.mount_point());
+        let text = host.read_text(&place)?;
+        let marker = text.map(|text| Marker::parse(&place, text.as_bytes()));
+        Ok(marker.transpose()?)
+    }
+
+    /// Reads the identity in etcd's log on the mounted disk.
     pub fn read_log(&self, host: &Host) -> anyhow::Result<EtcdLog> {
         read_log_in(host, &self.data_path())
     }
-}
 
-/// Reads the identity of the log in a data folder.
-pub(super) fn read_log_in(host: &Host, data: &str) -> anyhow::Result<EtcdLog> {
-    let folder = host.path_below_root(&format!("{data}/{LOG_FOLDER}"));
-    let read = || {
-        let Some(newest) = newest_log(&folder)? else {
-            return Ok(EtcdLog::Missing);
+    /// Reads etcd's log on the mounted disk, and whether it reaches as far as the marker says.
+    fn compare_log(&self, host: &Host, marker: &Marker) -> anyhow::Result<EtcdLog> {
+        let log = match self.read_log(host)? {
+            EtcdLog::Of(log) => log,
+            other => return Ok(other),
         };
-        let mut head = Vec::new();
-        File::open(&newest)?.take(LOG_HEAD).read_to_end(&mut head)?;
-        Ok(match log_identity(&head) {
-            Ok(identity) => EtcdLog::Of(identity),
-            Err(error) => EtcdLog::Unreadable(format!("{}: {error}", newest.display())),
+        let Some(seen) = marker.least_position(&log) else {
+            return Ok(EtcdLog::Of(log));
+        };
+        let found = read_position_in(host, &self.data_path())?;
+        Ok(if found.is_behind(seen) {
+            EtcdLog::Shorter { log, seen, found }
+        } else {
+            EtcdLog::Of(log)
         })
-    };
-    read().map_err(|error: io::Error| {
-        anyhow::Error::new(error).context(format!("could not read {}", folder.display()))
-    })
+    }
+
+    /// Writes into the marker how far the member's log reaches, if it has grown. What was read is flushed before: etcd's last records
+    /// may be in the page cache only, and a log that a power cut took back must not look like one that lost its end.
+    pub(super) fn keep_last_seen(&self, host: &Host) -> anyhow::Result<()> {
+        let (marker, log) = (self.read_marker(host)?, self.read_log(host)?);
+        let (Some(marker), EtcdLog::Of(log)) = (marker, log) else {
+            return Ok(());
+        };
+        let position = read_position_in(host, &self.data_path())?;
+        let seen = marker.least_position(&log).unwrap_or_default();
+        let is_own = marker.member_id.as_ref() == Some(&log.member_id);
+        if !is_own || position == seen || position.is_behind(seen) {
+            return Ok(());
+        }
+        sync_log(host, &self.data_path())?;
+        let last_seen = LastSeen {
+            member_id: log.member_id,
+            position,
+        };
+        let marker = Marker {
+            last_seen: Some(last_seen),
+            ..marker
+        };
+        self.write_marker(host, &marker)
+    }
 }
 
 /// Path of the link that records the device name of a volume, for reboots of instances whose disks have no serial numbers.
 fn device_name_path(volume: &str) -> String {
     format!("/var/lib/kctl/volumes/{volume}")
-}
-
-/// The log file with the highest name, which begins with its number; etcd's `wal.Exist` uses the same suffix.
-fn newest_log(folder: &Path) -> io::Result<Option<PathBuf>> {
-    let mut newest = None;
-    let items = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        items => items?,
-    };
-    for item in items {
-        let path = item?.path();
-        if path.extension().is_some_and(|ending| ending == "wal") {
-            newest = newest.max(Some(path));
-        }
-    }
-    Ok(newest)
 }
 
 /// At most `most` names of files below a folder, without temporary files of unfinished writes.

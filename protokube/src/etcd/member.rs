@@ -2,6 +2,7 @@
 
 use super::disk_worker::DiskWorker;
 use super::formation::StoredRecord;
+use super::log_files::newest_log_name;
 use super::manifest::{self, InspectedDisk};
 use super::replacement::{self, DeletedVolumes};
 use super::restore::{self, RestoreRequest};
@@ -347,14 +348,21 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         find_or_attach(&*self.ec2, &self.host, &place, seen, record, first).await
     }
 
-    /// Returns when etcd's log disappears: a member without its log must not be restarted, and kubelet would restart it without
+    /// Returns when etcd's log disappears or loses its newest file: a member without its log must not be restarted, and kubelet would restart it without
     /// asking.
     async fn wait_for_lost_log(&self) {
+        let mut newest = None;
         while let Some(disk) = self.with_running_disk(|disk| disk.clone()) {
             tokio::time::sleep(LOG_CHECK_INTERVAL).await;
-            let log = disk.run_on_disk(|host, disk, _| disk.read_log(host)).await;
-            if !matches!(log, Ok(EtcdLog::Of(_))) {
-                return;
+            let look = |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+                Ok((
+                    disk.read_log(host)?,
+                    newest_log_name(host, &disk.data_path())?,
+                ))
+            };
+            match disk.run_on_disk(look).await {
+                Ok((EtcdLog::Of(_), name)) if name >= newest => newest = name,
+                _ => return,
             }
         }
     }
@@ -463,7 +471,10 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             return Ok(self.report_wait(STOPPING));
         }
         let expected = match &observed.content {
-            VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) => log.clone(),
+            VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) => match log {
+                EtcdLog::Shorter { log, .. } => EtcdLog::Of(log.clone()),
+                log => log.clone(),
+            },
             _ => EtcdLog::Missing,
         };
         let move_data = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
@@ -668,6 +679,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         }
         let Some(formed) = mark_formed(record, &members.cluster_id) else {
             self.mark_version(observed).await?;
+            self.keep_last_seen(&observed.disk).await;
             return Ok(StepOutcome::Settled);
         };
         let names = self.settings.member_names();
@@ -683,6 +695,16 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             self.role_log.report_status(Status::Started, &detail);
         }
         Ok(StepOutcome::Stepped)
+    }
+
+    /// Keeps on the volume how far the log reaches. The member runs whether or not that can be written.
+    async fn keep_last_seen(&self, disk: &DiskWorker) {
+        const ABOUT: &str = "position of the log";
+        let keep = |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| disk.keep_last_seen(host);
+        match disk.run_on_disk(keep).await {
+            Ok(()) => self.role_log.report_resolved(ABOUT),
+            Err(error) => self.role_log.report_error(ABOUT, &error),
+        }
     }
 
     fn report_wait(&self, why: &str) -> StepOutcome {

@@ -4,7 +4,7 @@
 //! usable, and `etcdutl snapshot restore` makes the new log from its database.
 
 use super::EtcdDisk;
-use super::disk::read_log_in;
+use super::log_files::read_log_in;
 use anyhow::{Context, bail};
 use host::Host;
 use node::etcd::{EtcdLog, LogIdentity, Marker, REVISION_BUMP};

@@ -1,6 +1,7 @@
 //! Content and layout of a member's volume.
 
 use super::log::LogIdentity;
+use super::log_position::LogPosition;
 use super::record::{Error, UnknownFields, parse_formatted, to_pretty_json};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,9 @@ pub struct Marker {
     /// The newest version of etcd that may have run with the data: `3.6.12`. A new minor is written before its first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_version: Option<String>,
+    /// How far the member's log reached when it was last seen. A shorter one is not started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seen: Option<LastSeen>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -50,6 +54,16 @@ pub struct JoiningMember {
     pub initial_cluster: String,
 }
 
+/// How far a log reached that was on the disk: no power cut takes it back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastSeen {
+    /// etcd's id of the member that wrote the log, hex. A log of another member, such as a restored one, begins anew.
+    pub member_id: String,
+    #[serde(flatten)]
+    pub position: LogPosition,
+}
+
 impl Marker {
     /// Parses a marker; `what` names it in errors.
     pub fn parse(what: &str, bytes: &[u8]) -> Result<Self, Error> {
@@ -59,6 +73,13 @@ impl Marker {
     /// The text that is written to the volume.
     pub fn to_json(&self) -> String {
         to_pretty_json(self)
+    }
+
+    /// The position that a log must have reached, if one of this member was seen before.
+    pub fn least_position(&self, log: &LogIdentity) -> Option<LogPosition> {
+        let seen = self.last_seen.as_ref();
+        let seen = seen.filter(|seen| seen.member_id == log.member_id);
+        seen.map(|seen| seen.position)
     }
 
     /// True once the member has run or its cluster was formed. It must not found a cluster again.
@@ -106,6 +127,14 @@ pub enum EtcdLog {
     Missing,
     /// The newest file is not a valid log; the text describes why.
     Unreadable(String),
+    /// A log that lost its end: it reached further when it was last seen.
+    Shorter {
+        log: LogIdentity,
+        /// How far it reached.
+        seen: LogPosition,
+        /// How far it reaches now.
+        found: LogPosition,
+    },
     /// The log of this member.
     Of(LogIdentity),
 }

@@ -312,6 +312,7 @@ fn decide_forming(
         member_id: None,
         joins: None,
         etcd_version: None,
+        last_seen: None,
         unknown: UnknownFields::new(),
     };
     match content {

@@ -51,6 +51,7 @@ fn marker_of_a(
         member_id: member_id.map(str::to_owned),
         joins: None,
         etcd_version: None,
+        last_seen: None,
         unknown: UnknownFields::new(),
     }
 }
@@ -60,6 +61,19 @@ fn log_of(cluster_id: &str, member_id: &str) -> EtcdLog {
         cluster_id: cluster_id.into(),
         member_id: member_id.into(),
     })
+}
+
+/// A log that reached further before.
+fn shorter_log(cluster_id: &str, member_id: &str) -> EtcdLog {
+    let at = |index| LogPosition { term: 2, index };
+    EtcdLog::Shorter {
+        log: LogIdentity {
+            cluster_id: cluster_id.into(),
+            member_id: member_id.into(),
+        },
+        seen: at(9),
+        found: at(8),
+    }
 }
 
 fn marked_content(marker: Marker, log: EtcdLog) -> VolumeContent {
@@ -174,6 +188,7 @@ fn all_contents() -> Vec<VolumeContent> {
     let logs = [
         EtcdLog::Missing,
         EtcdLog::Unreadable("it is cut off".into()),
+        shorter_log("c1", "m1"),
         log_of("c1", "m1"),
         log_of("c1", "m2"),
         log_of("c2", "m1"),
@@ -278,7 +293,7 @@ fn a_member_that_has_run_is_never_started_without_its_log_or_from_anothers() {
                 assert_eq!((&marker.member_id, &marker.cluster_id), (&None, &None));
                 assert!(matches!(start, EtcdStart::New { .. }));
             }
-            EtcdLog::Unreadable(why) => panic!("started from a log that cannot be read: {why}"),
+            EtcdLog::Unreadable(_) | EtcdLog::Shorter { .. } => panic!("started from {log:?}"),
             EtcdLog::Of(identity) => {
                 assert_eq!(marker.member_id.as_ref(), Some(&identity.member_id));
                 assert!(is_same_id(marker.cluster_id.as_ref(), &identity.cluster_id));
@@ -550,6 +565,61 @@ fn among_several_nothing_begins_from_a_copy_whatever_the_record_says() {
         }
     });
     assert!(copies > 0);
+}
+
+/// A lone member is not started from a log that lost its end, until an operator recovers what is left.
+#[test]
+fn a_lone_member_whose_log_lost_its_end_goes_on_only_by_a_recovery() {
+    let (all, volumes) = (member_names(1), seen_volumes(1));
+    let own = own_member(&all, &volumes);
+    let mut record = record_of(FormationState::formed("c1", "t1"), 1, true);
+    record.members.get_mut("a").unwrap().member_id = Some("m1".into());
+    let marker = marker_of_a("vol-a", "t1", Some("c1"), Some("m1"));
+    let content = marked_content(marker, shorter_log("c1", "m1"));
+    let FormationStep::Refuse(why) = decide_step(&own, Some(&record), &content) else {
+        panic!("it is started");
+    };
+    for part in [
+        "index 9",
+        "index 8",
+        "EBS snapshot",
+        "kctl etcd recover x.example.com --etcd main --from a",
+    ] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    let record = begin_recovery(&record, "a", "t2").unwrap();
+    let step = decide_step(&own, Some(&record), &content);
+    assert!(matches!(step, FormationStep::Restore { .. }), "{step:?}");
+    // The restored log begins anew.
+    let restored = LogIdentity {
+        cluster_id: "c2".into(),
+        member_id: "m2".into(),
+    };
+    let record = end_recovery(&record, &restored).unwrap();
+    let FormationStep::UseRestored { marker, .. } = decide_step(&own, Some(&record), &content)
+    else {
+        panic!("it is not used");
+    };
+    assert_eq!(marker.least_position(&restored), None);
+}
+
+/// What a marker says of one member's log does not bind another's.
+#[test]
+fn a_position_is_that_of_one_members_log() {
+    let mut marker = marker_of_a("vol-a", "t1", Some("c1"), Some("m1"));
+    let position = LogPosition { term: 2, index: 9 };
+    marker.last_seen = Some(LastSeen {
+        member_id: "m1".into(),
+        position,
+    });
+    let marker = Marker::parse("m", marker.to_json().as_bytes()).unwrap();
+    for (member_id, least) in [("m1", Some(position)), ("m2", None)] {
+        let log = LogIdentity {
+            cluster_id: "c1".into(),
+            member_id: member_id.into(),
+        };
+        assert_eq!(marker.least_position(&log), least);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::decide::{FormationStep, OwnMember};
 use super::formed::Formed;
 use super::log::LogIdentity;
 use super::record::{FormationRecord, FormationState, RecordedMember, Recovering, UnknownFields};
-use super::volume_owner::{check_log, check_owner, describe_content};
+use super::volume_owner::{check_owner, check_remaining_log, describe_content};
 use std::collections::BTreeSet;
 
 /// By how much the revision of the restored data is raised: more than can have been written since. All older revisions are marked
@@ -156,7 +156,7 @@ fn check_source<'a>(
         ));
     };
     check_owner(own, marker)?;
-    let log = check_log(own, marker, log)?;
+    let log = check_remaining_log(own, marker, log)?;
     let is_source = recorded.volume == own.volume
         && marker.volume == own.volume
         && log.cluster_id == recovering.cluster_id
@@ -278,6 +278,7 @@ pub(super) fn use_restored(
             joins: None,
             // This instance's etcd made the log.
             etcd_version: Some(own.version.to_owned()),
+            last_seen: None,
             ..marker.clone()
         },
         restored,

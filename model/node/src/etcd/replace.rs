@@ -385,6 +385,7 @@ fn prepare_volume<'a>(
         member_id: None,
         joins: Some(JoiningMember::default()),
         etcd_version: None,
+        last_seen: None,
         unknown: UnknownFields::new(),
     };
     let not = |step| Prepared::Not(Box::new(step));

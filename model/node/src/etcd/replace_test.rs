@@ -14,6 +14,8 @@ const TOKEN: &str = "t1";
 enum Loss {
     /// Its log is removed.
     Log,
+    /// Its log is cut off.
+    End,
     /// Its volume is wiped.
     Content,
     /// Its volume is deleted, and another one made in its place.
@@ -22,7 +24,13 @@ enum Loss {
     Instance,
 }
 
-const LOSSES: [Loss; 4] = [Loss::Log, Loss::Content, Loss::Volume, Loss::Instance];
+const LOSSES: [Loss; 5] = [
+    Loss::Log,
+    Loss::End,
+    Loss::Content,
+    Loss::Volume,
+    Loss::Instance,
+];
 
 /// An etcd cluster with the volumes of its members.
 struct World {
@@ -57,6 +65,7 @@ fn marker_of(member: &str, volume: &str, id: Option<&str>) -> Marker {
         member_id: id.map(str::to_owned),
         joins: None,
         etcd_version: None,
+        last_seen: None,
         unknown: UnknownFields::new(),
     }
 }
@@ -147,6 +156,20 @@ impl World {
             Loss::Log => {
                 if let VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) = content {
                     *log = EtcdLog::Missing;
+                }
+            }
+            Loss::End => {
+                if let VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) =
+                    content
+                    && marker.member_id.is_some()
+                    && let EtcdLog::Of(identity) = log
+                {
+                    let at = |index| LogPosition { term: 2, index };
+                    *log = EtcdLog::Shorter {
+                        log: identity.clone(),
+                        seen: at(9),
+                        found: at(8),
+                    };
                 }
             }
             Loss::Content => *content = VolumeContent::Blank,
@@ -474,7 +497,7 @@ proptest::proptest! {
     /// Without a quorum nothing begins that could not be undone, and no id lives twice.
     #[test]
     fn whatever_is_lost_no_id_lives_twice_and_nothing_changes_without_a_quorum(
-        turns in proptest::collection::vec((0_usize..3, 0_usize..6), 0..60),
+        turns in proptest::collection::vec((0_usize..3, 0_usize..7), 0..60),
     ) {
         let mut world = World::new(3, 3);
         for (who, what) in turns {
@@ -482,7 +505,7 @@ proptest::proptest! {
                 Some(loss) => world.suffer(NAMES[who], *loss),
                 None => {
                     let before = (world.has_quorum(), world.live.clone());
-                    world.take_turn(NAMES[who], what == 4);
+                    world.take_turn(NAMES[who], what == LOSSES.len());
                     let started = |live: &[LiveMember]| -> Vec<(String, bool)> {
                         live.iter().map(|one| (one.id.clone(), one.learner)).collect()
                     };
@@ -512,7 +535,7 @@ proptest::proptest! {
     #[test]
     fn a_loss_during_an_addition_is_mended_and_the_addition_goes_on(
         turns in proptest::collection::vec((0_usize..5, proptest::bool::ANY), 0..40),
-        loss in 0_usize..4,
+        loss in 0_usize..5,
         more in proptest::collection::vec((0_usize..5, proptest::bool::ANY), 0..40),
     ) {
         let mut world = World::new(3, 5);
@@ -530,7 +553,7 @@ proptest::proptest! {
     /// Two of three members are lost, or only their instances, in any order of dying and coming back.
     #[test]
     fn a_cluster_without_a_quorum_begins_anew_with_the_data_of_one_member(
-        lost in (0_usize..4, 0_usize..4),
+        lost in (0_usize..5, 0_usize..5),
         before in proptest::collection::vec((0_usize..3, proptest::bool::ANY), 0..10),
         turns in proptest::collection::vec((0_usize..3, 0_usize..8), 0..60),
         other in proptest::option::of(0_usize..60),

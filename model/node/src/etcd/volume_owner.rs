@@ -24,7 +24,7 @@ pub fn can_resume(
     if *log == EtcdLog::Missing && !marker.has_run() {
         return Ok(false);
     }
-    find_own_log(volume, marker, log).map(|_| true)
+    check_own_log(volume, marker, log).map(|_| true)
 }
 
 /// Checks that the marker names this member of this cluster.
@@ -49,8 +49,31 @@ pub(super) fn check_log<'a>(
     marker: &Marker,
     log: &'a EtcdLog,
 ) -> Result<&'a LogIdentity, String> {
-    let log = find_own_log(own.volume, marker, log);
-    log.map_err(|why| format!("{why}. {}", recovery_hint(own, own.volume)))
+    let checked = check_own_log(own.volume, marker, log);
+    checked.map_err(|why| {
+        let hint = recovery_hint(own, own.volume);
+        match log {
+            EtcdLog::Shorter { .. } => format!("{why}. {hint}. {}", shorter_hint(own)),
+            _ => format!("{why}. {hint}"),
+        }
+    })
+}
+
+fn shorter_hint(own: &OwnMember<'_>) -> String {
+    format!(
+        "Or give up what is missing: `kctl etcd recover {} --etcd {} --from {}` begins a new etcd cluster with the data that is left",
+        own.cluster, own.etcd, own.member
+    )
+}
+
+/// Like [`check_log`], and accepts a log that lost its end: an operator has asked for the data that is left.
+pub(super) fn check_remaining_log<'a>(
+    own: &OwnMember<'_>,
+    marker: &Marker,
+    log: &'a EtcdLog,
+) -> Result<&'a LogIdentity, String> {
+    let found = find_own_log(own.volume, marker, log);
+    found.map_err(|why| format!("{why}. {}", recovery_hint(own, own.volume)))
 }
 
 /// What an operator can do about a member that cannot start from its volume. `lost` is the volume that had its data.
@@ -76,6 +99,28 @@ pub(super) fn recovery_hint(own: &OwnMember<'_>, lost: &str) -> String {
     }
 }
 
+fn check_own_log<'a>(
+    volume: &str,
+    marker: &Marker,
+    log: &'a EtcdLog,
+) -> Result<&'a LogIdentity, String> {
+    let identity = find_own_log(volume, marker, log)?;
+    let EtcdLog::Shorter { seen, found, .. } = log else {
+        return Ok(identity);
+    };
+    Err(format!(
+        "the log of member {} of etcd {} on {volume} lost its end: it reached index {} in term {}, and now it ends at index {} in term \
+         {}. The member ({}) would vote without knowing what it agreed to, so it is not started",
+        marker.member,
+        marker.etcd,
+        seen.index,
+        seen.term,
+        found.index,
+        found.term,
+        identity.member_id
+    ))
+}
+
 fn find_own_log<'a>(
     volume: &str,
     marker: &Marker,
@@ -85,7 +130,7 @@ fn find_own_log<'a>(
     let id = marker.member_id.as_ref();
     let id = id.map(|id| format!(" ({id})")).unwrap_or_default();
     let identity = match log {
-        EtcdLog::Of(identity) => identity,
+        EtcdLog::Of(identity) | EtcdLog::Shorter { log: identity, .. } => identity,
         EtcdLog::Missing => {
             return Err(format!(
                 "the log of member {member} of etcd {etcd} is missing: {volume} was prepared for it, but no file in member/wal of its \
