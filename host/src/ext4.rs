@@ -9,6 +9,8 @@ use std::path::Path;
 /// Offset of the superblock in bytes (kernel: `Documentation/filesystems/ext4/super.rst`).
 const SUPERBLOCK: u64 = 1024;
 const MAGIC: u16 = 0xef53;
+/// Flag in `s_feature_incompat`: the journal has changes that are not in place yet.
+const RECOVER: u32 = 0x4;
 /// Flag in `s_feature_incompat`: the block count has 64 bits.
 const WIDE: u32 = 0x80;
 
@@ -79,13 +81,19 @@ pub fn is_outgrown(device: &Path) -> Result<bool, Error> {
     ))
 }
 
-/// Size of an ext4 file system and of one of its block groups, in bytes.
-struct Extent {
-    bytes: u64,
-    group: u64,
+/// True if the journal of an ext4 file system has changes that are not in place yet: it was not unmounted.
+pub(crate) fn has_pending_journal(device: &Path) -> io::Result<bool> {
+    Ok(read_superblock(&File::open(device)?)?.is_pending)
 }
 
-fn read_superblock(device: &File) -> io::Result<Extent> {
+/// Size of an ext4 file system and of one of its block groups, in bytes.
+struct Superblock {
+    bytes: u64,
+    group: u64,
+    is_pending: bool,
+}
+
+fn read_superblock(device: &File) -> io::Result<Superblock> {
     let mut block = [0; 1024];
     device.read_exact_at(&mut block, SUPERBLOCK)?;
     let word = |at: usize| {
@@ -102,8 +110,9 @@ fn read_superblock(device: &File) -> io::Result<Extent> {
         return Err(io::Error::other("the device has no ext4 superblock"));
     };
     let blocks = (u64::from(wide) << 32) | u64::from(word(0x4));
-    Ok(Extent {
+    Ok(Superblock {
         bytes: blocks.saturating_mul(size),
         group: u64::from(word(0x20)).saturating_mul(size),
+        is_pending: word(0x60) & RECOVER != 0,
     })
 }

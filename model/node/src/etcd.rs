@@ -5,6 +5,7 @@ mod choose;
 mod command;
 mod content;
 mod decide;
+mod first_look;
 mod formed;
 #[cfg(test)]
 mod laws_test;
@@ -40,6 +41,7 @@ pub use content::{
     data_folder, manifest_on_volume,
 };
 pub use decide::{FormationStep, OwnMember, decide_step};
+pub use first_look::{FirstLook, may_open, may_reopen};
 pub use formed::{foreign_cluster, mark_formed};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
 pub use log_position::{LogPosition, read_log_position};

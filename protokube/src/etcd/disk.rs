@@ -4,7 +4,7 @@ use super::log_files::{read_log_in, read_position_in, sync_log};
 use anyhow::{Context, bail};
 use host::{DeviceContent, Error, Formattable, Host, NewFileSystem, is_staged_name};
 use node::etcd::{
-    EtcdLog, FileSystemContent, LastSeen, MARKER, Marker, VolumeContent, data_folder,
+    EtcdLog, FileSystemContent, FirstLook, LastSeen, MARKER, Marker, VolumeContent, data_folder,
 };
 use std::fs;
 use std::io::ErrorKind;
@@ -44,7 +44,11 @@ impl EtcdDisk<'_> {
 
     /// Path of etcd's data folder on the mounted disk.
     pub fn data_path(&self) -> String {
-        format!("{}/{}", self.mount_point(), data_folder(self.prefix))
+        self.data_below(&self.mount_point())
+    }
+
+    fn data_below(&self, mount_point: &str) -> String {
+        format!("{mount_point}/{}", data_folder(self.prefix))
     }
 
     /// Path of the data that was restored for a cluster with this token.
@@ -83,6 +87,48 @@ impl EtcdDisk<'_> {
         }
     }
 
+    /// Determines what the disk holds, without changing a byte of it. Nothing else may use it.
+    pub fn look_first(&self, host: &Host, device: &Path) -> anyhow::Result<FirstLook> {
+        let looked = self.try_look_first(host, device);
+        looked.with_context(|| format!("could not look at {} ({})", self.volume, device.display()))
+    }
+
+    fn try_look_first(&self, host: &Host, device: &Path) -> anyhow::Result<FirstLook> {
+        let certain = |content| FirstLook {
+            content,
+            is_certain: true,
+        };
+        if let Some(content) = read_signature(host, device)? {
+            return Ok(certain(content));
+        }
+        let at = format!("/mnt/look-{}", self.volume);
+        let looked = host.look_at_ext4(self.volume, device, &at, |mounted| {
+            (mounted.is_outdated, self.read_content(host, &at))
+        });
+        let unreadable = |why: String| FirstLook {
+            content: VolumeContent::Damaged(why),
+            is_certain: false,
+        };
+        match looked {
+            Ok((outdated, Ok(content))) => Ok(FirstLook {
+                content: VolumeContent::FileSystem(content),
+                is_certain: !outdated,
+            }),
+            // A marker that can be read in part is no sign of damage.
+            Ok((_, Err(error))) if is_newer_format(&error) => Err(error),
+            Ok((_, Err(error))) => Ok(unreadable(format!("{error:#}"))),
+            Err(host::Error::File {
+                doing: "mount",
+                source,
+                ..
+            }) => Ok(unreadable(format!(
+                "it cannot be mounted without changing it: {source}; `fsck.ext4 -n {}` lists the errors",
+                device.display()
+            ))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Determines what the disk holds. A file system is checked and mounted for that.
     pub fn inspect(&self, host: &Host, device: &Path) -> anyhow::Result<VolumeContent> {
         self.try_inspect(host, device)
@@ -91,17 +137,7 @@ impl EtcdDisk<'_> {
 
     fn try_inspect(&self, host: &Host, device: &Path) -> anyhow::Result<VolumeContent> {
         if !self.is_mounted(host, device)? {
-            let content = match host.inspect_device(device)? {
-                DeviceContent::Blank => VolumeContent::Blank,
-                DeviceContent::Unrecognized => VolumeContent::Unrecognized,
-                DeviceContent::FileSystem { kind } if kind == "ext4" => {
-                    VolumeContent::FileSystem(FileSystemContent::Nothing)
-                }
-                DeviceContent::FileSystem { kind: what } | DeviceContent::Other(what) => {
-                    VolumeContent::Other(what)
-                }
-            };
-            if content != VolumeContent::FileSystem(FileSystemContent::Nothing) {
+            if let Some(content) = read_signature(host, device)? {
                 return Ok(content);
             }
             if let Some(why) = host.repair_ext4(device)? {
@@ -117,7 +153,9 @@ impl EtcdDisk<'_> {
                     .to_owned(),
             ));
         }
-        Ok(VolumeContent::FileSystem(self.read_content(host)?))
+        Ok(VolumeContent::FileSystem(
+            self.read_content(host, &self.mount_point())?,
+        ))
     }
 
     /// Makes a file system on the disk, whose content was `seen`.
@@ -214,14 +252,14 @@ impl EtcdDisk<'_> {
         Ok(Some(aside))
     }
 
-    /// Determines what the mounted file system holds. Folders alone count as nothing, because the instance may have died before it
+    /// Determines what the file system holds that is mounted at a folder. Folders alone count as nothing, because the instance may have died before it
     /// wrote the marker.
-    fn read_content(&self, host: &Host) -> anyhow::Result<FileSystemContent> {
-        if let Some(marker) = self.read_marker(host)? {
-            let log = self.compare_log(host, &marker)?;
+    fn read_content(&self, host: &Host, at: &str) -> anyhow::Result<FileSystemContent> {
+        if let Some(marker) = read_marker(host, at)? {
+            let log = compare_log(host, &self.data_below(at), &marker)?;
             return Ok(FileSystemContent::Marked { marker, log });
         }
-        let names = file_names(&host.path_below_root(&self.mount_point()), 3)?;
+        let names = file_names(&host.path_below_root(at), 3)?;
         Ok(if names.is_empty() {
             FileSystemContent::Nothing
         } else {
@@ -229,40 +267,17 @@ impl EtcdDisk<'_> {
         })
     }
 
-    /// Reads the marker on the mounted disk.
-    fn read_marker(&self, host: &Host) -> anyhow::Result<Option<Marker>> {
-        let place = format!("{}/{MARKER}", self.mount_point());
-        let text = host.read_text(&place)?;
-        let marker = text.map(|text| Marker::parse(&place, text.as_bytes()));
-        Ok(marker.transpose()?)
-    }
-
     /// Reads the identity in etcd's log on the mounted disk.
     pub fn read_log(&self, host: &Host) -> anyhow::Result<EtcdLog> {
         read_log_in(host, &self.data_path())
     }
 
-    /// Reads etcd's log on the mounted disk, and whether it reaches as far as the marker says.
-    fn compare_log(&self, host: &Host, marker: &Marker) -> anyhow::Result<EtcdLog> {
-        let log = match self.read_log(host)? {
-            EtcdLog::Of(log) => log,
-            other => return Ok(other),
-        };
-        let Some(seen) = marker.least_position(&log) else {
-            return Ok(EtcdLog::Of(log));
-        };
-        let found = read_position_in(host, &self.data_path())?;
-        Ok(if found.is_behind(seen) {
-            EtcdLog::Shorter { log, seen, found }
-        } else {
-            EtcdLog::Of(log)
-        })
-    }
-
-    /// Writes into the marker how far the member's log reaches, if it has grown. What was read is flushed before: etcd's last records
-    /// may be in the page cache only, and a log that a power cut took back must not look like one that lost its end.
+    /// Writes into the marker how far the member's log reaches, if it has grown. What was read is flushed before, because a log that a
+    /// power cut took back must not look like one that lost its end: etcd's last records may be in the page cache only. What etcd says
+    /// it has applied is no better: it applies committed entries while it still writes them (`server/etcdserver/raft.go`, `start`).
     pub(super) fn keep_last_seen(&self, host: &Host) -> anyhow::Result<()> {
-        let (marker, log) = (self.read_marker(host)?, self.read_log(host)?);
+        let marker = read_marker(host, &self.mount_point())?;
+        let log = self.read_log(host)?;
         let (Some(marker), EtcdLog::Of(log)) = (marker, log) else {
             return Ok(());
         };
@@ -283,6 +298,48 @@ impl EtcdDisk<'_> {
         };
         self.write_marker(host, &marker)
     }
+}
+
+/// What a device holds, if it is not an ext4 file system.
+fn read_signature(host: &Host, device: &Path) -> anyhow::Result<Option<VolumeContent>> {
+    Ok(match host.inspect_device(device)? {
+        DeviceContent::Blank => Some(VolumeContent::Blank),
+        DeviceContent::Unrecognized => Some(VolumeContent::Unrecognized),
+        DeviceContent::FileSystem { kind } if kind == "ext4" => None,
+        DeviceContent::FileSystem { kind: what } | DeviceContent::Other(what) => {
+            Some(VolumeContent::Other(what))
+        }
+    })
+}
+
+/// Reads the marker of a mounted disk.
+pub(super) fn read_marker(host: &Host, mount_point: &str) -> anyhow::Result<Option<Marker>> {
+    let place = format!("{mount_point}/{MARKER}");
+    let text = host.read_text(&place)?;
+    let marker = text.map(|text| Marker::parse(MARKER, text.as_bytes()));
+    Ok(marker.transpose()?)
+}
+
+fn is_newer_format(error: &anyhow::Error) -> bool {
+    let of_marker = error.downcast_ref::<node::etcd::Error>();
+    matches!(of_marker, Some(node::etcd::Error::Format { .. }))
+}
+
+/// Reads etcd's log in a data folder, and whether it reaches as far as the marker says.
+fn compare_log(host: &Host, data: &str, marker: &Marker) -> anyhow::Result<EtcdLog> {
+    let log = match read_log_in(host, data)? {
+        EtcdLog::Of(log) => log,
+        other => return Ok(other),
+    };
+    let Some(seen) = marker.least_position(&log) else {
+        return Ok(EtcdLog::Of(log));
+    };
+    let found = read_position_in(host, data)?;
+    Ok(if found.is_behind(seen) {
+        EtcdLog::Shorter { log, seen, found }
+    } else {
+        EtcdLog::Of(log)
+    })
 }
 
 /// Path of the link that records the device name of a volume, for reboots of instances whose disks have no serial numbers.

@@ -2,7 +2,7 @@
 
 use super::EtcdDisk;
 use super::volumes::AttachedVolume;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use host::Host;
 
 /// A member's disk on this instance.
@@ -29,6 +29,17 @@ impl DiskWorker {
             requested_device: &self.volume.requested_device,
             prefix: &self.prefix,
         }
+    }
+
+    /// Fails if the disk is not mounted: what is written for it would be on the root disk.
+    pub(crate) async fn require_mounted(&self) -> anyhow::Result<()> {
+        let require = |host: &Host, disk: &EtcdDisk<'_>, volume: &AttachedVolume| {
+            if !disk.is_mounted(host, &volume.device)? {
+                bail!("{} is not mounted any more", disk.volume);
+            }
+            Ok(())
+        };
+        self.run_on_disk(require).await
     }
 
     /// Runs work on the disk.

@@ -1,14 +1,15 @@
 //! A member's manifest. It is on the volume, and kubelet's folder of manifests has a link to it, so that kubelet runs etcd with its
 //! own volume or not at all.
 
+use super::disk::read_marker;
 use super::disk_worker::run_blocking;
 use super::{EtcdDisk, MemberSettings};
-use anyhow::bail;
+use anyhow::{Error, bail};
 use host::{Host, is_outgrown};
 use node::components::EtcdStart;
 use node::etcd::{
     FileSystemContent, FormationRecord, VolumeContent, as_existing, can_resume, has_founded,
-    manifest_on_volume, manifest_version,
+    manifest_on_volume, manifest_version, may_reopen,
 };
 use node::yaml::to_yaml;
 use std::path::Path;
@@ -48,8 +49,17 @@ pub(super) async fn resume_member(
         let Some(device) = disk.find_device(&host)? else {
             return Ok(None);
         };
-        let seen = mount_and_look(&host, &settings, &disk, &device)?;
         let (cluster, etcd) = (&settings.config.cluster, &settings.etcd.name);
+        if !disk.is_mounted(&host, &device)? {
+            hide_link(&host, &link)?;
+            let first = disk.look_first(&host, &device)?;
+            let is_by_id = host.device_of_volume(&volume)?.is_some();
+            if !may_reopen(cluster, etcd, &volume, &first, is_by_id) {
+                can_resume(cluster, etcd, &volume, &first.content).map_err(Error::msg)?;
+                bail!("{volume} is not the one that this instance ran from");
+            }
+        }
+        let seen = mount_and_look(&host, &settings, &disk, &device)?;
         match can_resume(cluster, etcd, &volume, &seen.content) {
             Ok(true) => show_link(&host, &link, &to.to_string_lossy())?,
             Ok(false) => {}
@@ -180,6 +190,34 @@ pub async fn running_member(
     let mut members = record.members.iter();
     let member = members.find(|(_, member)| Some(&member.volume) == volume.as_ref());
     Ok(member.map(|(name, _)| name.clone()))
+}
+
+/// The volume of this etcd cluster that is mounted here, also if its member does not run.
+pub(super) async fn mounted_volume(
+    host: &Host,
+    settings: &MemberSettings,
+) -> anyhow::Result<Option<String>> {
+    let (host, settings) = (host.clone(), settings.clone());
+    run_blocking(move || {
+        let own = (&settings.config.cluster, &settings.etcd.name);
+        for mount in host.mounts()? {
+            let path = mount.path.strip_prefix(host.root()).map(Path::to_owned);
+            let Some(volume) = path
+                .ok()
+                .and_then(|path| volume_of(&Path::new("/").join(path)))
+            else {
+                continue;
+            };
+            let marker = read_marker(&host, &format!("/mnt/master-{volume}"))
+                .ok()
+                .flatten();
+            if marker.is_some_and(|marker| (&marker.cluster, &marker.etcd) == own) {
+                return Ok(Some(volume));
+            }
+        }
+        Ok(None)
+    })
+    .await
 }
 
 /// Hides the link from kubelet but keeps its target.

@@ -17,9 +17,10 @@ use anyhow::{Context, anyhow, bail};
 use host::Host;
 use node::components::{EtcdStart, etcd_ports};
 use node::etcd::{
-    EtcdLog, FileSystemContent, FormationRecord, FormationState, FormationStep, LogIdentity,
-    Marker, MemberChange, OwnMember, RunningMember, SeenVolume, VolumeContent, VolumeRequest,
-    decide_step, end_recovery, foreign_cluster, has_lost_log, mark_formed, mark_version,
+    EtcdLog, FileSystemContent, FirstLook, FormationRecord, FormationState, FormationStep,
+    LogIdentity, Marker, MemberChange, OwnMember, RunningMember, SeenVolume, VolumeContent,
+    VolumeRequest, decide_step, end_recovery, foreign_cluster, has_lost_log, mark_formed,
+    mark_version, may_open,
     unseen_volumes,
 };
 use node::report::Status;
@@ -70,6 +71,22 @@ struct KnownVolumes {
     deleted: BTreeSet<String>,
     /// Missing tags of recorded volumes, described for a message.
     lacks: Vec<String>,
+}
+
+/// What a look at the volume showed.
+enum VolumeLook {
+    /// It is mounted, and checked before that.
+    Mounted(VolumeContent),
+    /// It is not mounted, and was not changed.
+    First(FirstLook),
+}
+
+impl VolumeLook {
+    fn content(&self) -> &VolumeContent {
+        match self {
+            Self::Mounted(content) | Self::First(FirstLook { content, .. }) => content,
+        }
+    }
 }
 
 /// What is known about this member's volume.
@@ -147,18 +164,17 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         };
         let names = self.settings.member_names();
         let disk = DiskWorker::new(&self.host, &attached, &names.prefix);
-        let mut content = self.inspect_volume(&attached, &disk).await?;
+        let mut look = self.look_at_volume(&attached, &disk).await?;
         let own = (&self.settings.config.cluster, &self.settings.etcd.name);
-        if let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = &content
+        if let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = look.content()
             && (&marker.cluster, &marker.etcd) == own
         {
             self.describe_missing(&marker.volume, &mut known).await?;
         }
-        let trace = match (record, &content) {
+        let trace = match (record, look.content()) {
             (None, VolumeContent::Blank) => self.formation.find_trace().await?,
             _ => None,
         };
-        let manifest_version = self.read_version(&disk, &content).await?;
         let token = (self.settings.token)()?;
         let deleted = &known.deleted;
         let deleted_twice = self.deleted.confirm(deleted, self.settings.confirm_after);
@@ -175,11 +191,14 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             gone_twice: &deleted_twice,
             live: None,
             peers: None,
-            manifest_version: manifest_version.as_deref(),
+            manifest_version: None,
             shown: runs.as_ref() == Some(&attached.volume),
             token: &token,
             trace: trace.as_deref(),
         };
+        let mut content = self.open_volume(look, &own, record, &disk).await?;
+        let manifest_version = self.read_version(&disk, &content).await?;
+        own.manifest_version = manifest_version.as_deref();
         let mut step = decide_step(&own, record, &content);
         let listed;
         if step == FormationStep::ListMembers {
@@ -187,7 +206,8 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             listed = live.map_err(|error| format!("{error:#}"));
             own.live = Some(listed.as_ref().map_err(String::as_str));
             // A member that is in the list as started has had its log before.
-            content = self.inspect_volume(&attached, &disk).await?;
+            look = self.look_at_volume(&attached, &disk).await?;
+            content = self.open_volume(look, &own, record, &disk).await?;
             step = decide_step(&own, record, &content);
         }
         let described;
@@ -233,16 +253,47 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         self.quorum.describe_members(&others).await
     }
 
-    /// Mounts the volume and determines its content. A member that has lost its log stops at once, whatever is decided next.
-    async fn inspect_volume(
+    /// Looks at the volume. If it is not mounted, nothing on it is changed.
+    async fn look_at_volume(
         &self,
         attached: &AttachedVolume,
         disk: &DiskWorker,
-    ) -> anyhow::Result<VolumeContent> {
+    ) -> anyhow::Result<VolumeLook> {
         match &attached.surplus_message {
             Some(why) => self.role_log.report_error("volumes", &anyhow!("{why}")),
             None => self.role_log.report_resolved("volumes"),
         }
+        let look = |host: &Host, disk: &EtcdDisk<'_>, attached: &AttachedVolume| match disk
+            .is_mounted(host, &attached.device)?
+        {
+            true => Ok(None),
+            false => disk.look_first(host, &attached.device).map(Some),
+        };
+        Ok(match disk.run_on_disk(look).await? {
+            Some(first) => VolumeLook::First(first),
+            None => VolumeLook::Mounted(self.inspect_volume(disk).await?),
+        })
+    }
+
+    /// Opens the file system of the volume if this member may use it. Otherwise nothing on it is changed.
+    async fn open_volume(
+        &self,
+        look: VolumeLook,
+        own: &OwnMember<'_>,
+        record: Option<&FormationRecord>,
+        disk: &DiskWorker,
+    ) -> anyhow::Result<VolumeContent> {
+        match look {
+            VolumeLook::First(first) if may_open(own, record, &first) => {
+                self.inspect_volume(disk).await
+            }
+            VolumeLook::First(first) => Ok(first.content),
+            VolumeLook::Mounted(content) => Ok(content),
+        }
+    }
+
+    /// Mounts the volume and determines its content. A member that has lost its log stops at once, whatever is decided next.
+    async fn inspect_volume(&self, disk: &DiskWorker) -> anyhow::Result<VolumeContent> {
         let settings = self.settings.clone();
         let inspected = disk.run_on_disk(move |host, disk, attached| {
             manifest::mount_and_look(host, &settings, disk, &attached.device)
@@ -372,6 +423,9 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         step: FormationStep,
         observed: ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
+        if step.writes_to_volume() {
+            observed.disk.require_mounted().await?;
+        }
         match step {
             FormationStep::Record(record) => {
                 if self.formation.write_record(observed.read, &record).await? {

@@ -82,6 +82,14 @@ impl StatusReporter {
                 Err(error) => problem = Some(format!("{error:#}")),
             }
         }
+        // A member that was stopped still has its volume, from which it can be recovered.
+        let volume = match volume {
+            None => manifest::mounted_volume(&self.host, &self.settings)
+                .await
+                .ok()
+                .flatten(),
+            volume => volume,
+        };
         MemberStatus {
             format: MEMBER_STATUS_FORMAT,
             etcd: self.settings.etcd.name.clone(),

@@ -2,11 +2,12 @@
 
 use crate::test_host::{
     FakeEc2, FakeEtcd, FakeQuorum, INSTANCE, TestHost, ZONE, config_of_three,
-    config_of_three_in_a_group, founder_identity, log_files, node_config, write_log,
+    config_of_three_in_a_group, encode_log, founder_identity, log_files, node_config, write_log,
+    write_log_to,
 };
 use aws_client::ec2_query::Attachment;
 use node::config::NodeConfig;
-use node::etcd::{FormationRecord, FormationState, record_key};
+use node::etcd::{FormationRecord, FormationState, LogPosition, record_key};
 use node::waits::Wait;
 use protokube::current_waits::CurrentWaits;
 use protokube::etcd::{
@@ -84,7 +85,7 @@ async fn run_supervised(host: &TestHost, config: &NodeConfig, current_waits: &Ar
 }
 
 /// Runs a member until the condition holds for the waits, and returns them.
-async fn wait_for_waits(
+pub async fn wait_for_waits(
     host: &TestHost,
     config: &NodeConfig,
     current_waits: &Arc<CurrentWaits>,
@@ -192,7 +193,7 @@ pub fn write_record(host: &TestHost, record: &FormationRecord) {
 }
 
 /// The error of a member's role that starts now and cannot continue.
-async fn refusal_text(host: &TestHost, config: &NodeConfig) -> String {
+pub async fn refusal_text(host: &TestHost, config: &NodeConfig) -> String {
     let member = member_of(host, config.clone(), AT_ONCE);
     format!("{:#}", member.run_member().await.unwrap_err())
 }
@@ -437,6 +438,44 @@ async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_look
         () = running => unreachable!(),
     };
     assert!(why.contains("is missing"), "{why}");
+    assert_eq!(host.host.link_target(LINK).unwrap(), None);
+}
+
+/// etcd keeps the removed file open, and would lose what is in it when it restarts. The next round is an hour away.
+#[tokio::test]
+async fn a_log_that_loses_its_newest_file_is_noticed_between_two_looks() {
+    let (host, config) = serving_member(false, false).await;
+    let identity = founder_identity("token");
+    let newest = host
+        .wal_path()
+        .join("0000000000000001-0000000000000029.wal");
+    write_log_to(
+        &host.wal_path(),
+        &identity,
+        LogPosition { term: 2, index: 40 },
+    );
+    let log = encode_log(&identity, LogPosition { term: 2, index: 50 });
+    fs::write(&newest, log).unwrap();
+    let (settled, mut is_settled) = watch::channel(BTreeMap::new());
+    let an_hour = PollPace {
+        rest: Duration::from_hours(1),
+        ..AT_ONCE
+    };
+    let role_log = RoleLog::for_role("etcd-main");
+    let member = new_member_with(&host, config, "main", an_hour, settled, role_log);
+    let running = async {
+        let main = |all: &BTreeMap<String, bool>| all.get("main") == Some(&true);
+        is_settled.wait_for(main).await.unwrap();
+        // Once it has been seen.
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        fs::remove_file(&newest).unwrap();
+        std::future::pending::<()>().await;
+    };
+    let why = tokio::select! {
+        ended = member.run_member() => ended.unwrap_err().to_string(),
+        () = running => unreachable!(),
+    };
+    assert!(why.contains("lost its end"), "{why}");
     assert_eq!(host.host.link_target(LINK).unwrap(), None);
 }
 

@@ -11,14 +11,14 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const DISK: EtcdDisk<'static> = EtcdDisk {
     volume: "vol-0a",
     requested_device: "/dev/xvdu",
     prefix: "etcd",
 };
 
-fn run(program: &str, arguments: &[&str]) -> Output {
+pub fn run(program: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.args(arguments).env("PATH", PROGRAMS);
     command.output().unwrap()

@@ -10,6 +10,7 @@ mod kernel;
 mod manifests;
 mod names;
 mod recovery;
+mod refused_volumes;
 mod replacement;
 #[path = "../support/store.rs"]
 mod store;

@@ -2,13 +2,15 @@
 //! the instance dies.
 
 use crate::etcd::{
-    AT_ONCE, let_settle, member_of, read_record, serving_member, settle_through_death, write_record,
+    AT_ONCE, LINK, let_settle, member_of, read_record, refusal_text, serving_member,
+    settle_through_death, write_record,
 };
+use crate::replacement::{cut_off_log, grow_log};
 use crate::test_host::{
     FakeEc2, FakeEtcd, FakeQuorum, TestHost, founder_identity, pass_fuse, write_log,
 };
 use node::config::NodeConfig;
-use node::etcd::{FormationState, begin_recovery};
+use node::etcd::{FormationState, MARKER, begin_recovery};
 use protokube::etcd::{EtcdMember, StepOutcome};
 use std::fs;
 use std::sync::Arc;
@@ -145,6 +147,53 @@ async fn a_protokube_that_dies_anywhere_goes_on_with_the_recovery() {
             settle_through_death(&host, &config, (dies_at, reboots), &what).await;
             assert_recovered(&host, &before, &what).await;
         }
+    }
+}
+
+/// Without its end the log of a lone member is not started. Moved back, it runs; or an operator gives up what is missing.
+#[tokio::test]
+async fn a_lone_member_whose_log_lost_its_end_waits_for_it_or_for_a_recovery() {
+    for recovers in [false, true] {
+        let (host, config) = serving_member(false, true).await;
+        write_script(&host.path("programs/ctr"), CTR);
+        write_log(
+            &host.path("programs/restored-wal"),
+            &founder_identity(NEW_TOKEN),
+        );
+        grow_log(&host);
+        let_settle(&new_member(&host, &config)).await;
+        let starts = host.kubelet.lock().unwrap().starts;
+        cut_off_log(&host);
+        for _ in 0..3 {
+            let why = refusal_text(&host, &config).await;
+            for part in [
+                "member a",
+                "lost its end",
+                "index 50 in term 2",
+                "index 40",
+                "EBS snapshot",
+                "kctl etcd recover",
+            ] {
+                assert!(why.contains(part), "{part}: {why}");
+            }
+            assert_eq!(host.host.link_target(LINK).unwrap(), None);
+            host.reboot();
+        }
+        if recovers {
+            let record = begin_recovery(&read_record(&host).await, "a", NEW_TOKEN).unwrap();
+            write_record(&host, &record);
+        } else {
+            grow_log(&host);
+        }
+        let_settle(&new_member(&host, &config)).await;
+        assert_eq!(host.kubelet.lock().unwrap().starts, starts + 1);
+        let aside = host.path_on_disk("var/etcd/data.lost-1/member/wal");
+        assert_eq!(aside.exists(), recovers);
+        let marker = fs::read_to_string(host.path_on_disk(MARKER)).unwrap();
+        assert_eq!(marker.contains("lastSeen"), !recovers, "{marker}");
+        // The restored log is shorter, and another one.
+        host.reboot();
+        let_settle(&new_member(&host, &config)).await;
     }
 }
 

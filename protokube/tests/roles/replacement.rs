@@ -3,9 +3,11 @@
 use crate::etcd::{
     AT_ONCE, LINK, let_settle, member_of, read_record, serving_member, settle_through_death,
 };
-use crate::test_host::{FakeEc2, FakeEtcd, FakeQuorum, TestHost, log_files, write_log};
+use crate::test_host::{
+    FakeEc2, FakeEtcd, FakeQuorum, TestHost, log_files, write_log, write_log_to,
+};
 use node::config::NodeConfig;
-use node::etcd::{EtcdLog, LogIdentity, record_key};
+use node::etcd::{LogIdentity, LogPosition, record_key};
 use protokube::etcd::{EtcdMember, StepOutcome};
 use std::fs;
 
@@ -16,15 +18,22 @@ type Member = EtcdMember<FakeEc2, FakeEtcd, FakeQuorum>;
 enum Loss {
     LogRemoved,
     LogZeroed,
+    LogCutOff,
     VolumeDeleted,
 }
 
-const LOSSES: [Loss; 3] = [Loss::LogRemoved, Loss::LogZeroed, Loss::VolumeDeleted];
+const LOSSES: [Loss; 4] = [
+    Loss::LogRemoved,
+    Loss::LogZeroed,
+    Loss::LogCutOff,
+    Loss::VolumeDeleted,
+];
 
 fn lose_data(host: &TestHost, loss: Loss) {
     match loss {
         Loss::LogRemoved => fs::remove_dir_all(host.wal_path().parent().unwrap()).unwrap(),
         Loss::LogZeroed => fs::write(log_files(&host.wal_path()).remove(0), [0; 64]).unwrap(),
+        Loss::LogCutOff => cut_off_log(host),
         Loss::VolumeDeleted => {
             let mut volumes = host.cloud.volumes.lock().unwrap();
             volumes.retain(|volume| volume.id != "vol-0a");
@@ -37,9 +46,30 @@ fn lose_data(host: &TestHost, loss: Loss) {
 /// A host whose member of three has lost its data while it was off.
 async fn unlucky_member(loss: Loss) -> (TestHost, NodeConfig) {
     let (host, config) = serving_member(true, true).await;
+    if loss == Loss::LogCutOff {
+        grow_log(&host);
+        let_settle(&new_member(&host, &config)).await;
+    }
     host.reboot();
     lose_data(&host, loss);
     (host, config)
+}
+
+/// The member writes to its log.
+pub fn grow_log(host: &TestHost) {
+    let position = LogPosition { term: 2, index: 50 };
+    write_log_to(&host.wal_path(), &read_identity(host), position);
+}
+
+/// The newest records of the log are lost.
+pub fn cut_off_log(host: &TestHost) {
+    let position = LogPosition { term: 2, index: 40 };
+    write_log_to(&host.wal_path(), &read_identity(host), position);
+}
+
+fn read_identity(host: &TestHost) -> LogIdentity {
+    let file = log_files(&host.wal_path()).remove(0);
+    node::etcd::log_identity(&fs::read(file).unwrap()).unwrap()
 }
 
 fn new_member(host: &TestHost, config: &NodeConfig) -> Member {
@@ -81,7 +111,8 @@ async fn a_member_that_lost_its_data_is_replaced_and_the_old_data_kept() {
         assert_eq!(after.state, before.state, "the same cluster");
         assert_ne!(after.members["a"].member_id, before.members["a"].member_id);
         let aside = host.path_on_disk("var/etcd/data.lost-1");
-        assert_eq!(aside.exists(), loss == Loss::LogZeroed, "{loss:?}");
+        let kept = matches!(loss, Loss::LogZeroed | Loss::LogCutOff);
+        assert_eq!(aside.exists(), kept, "{loss:?}");
         // From then on it is a member like every other.
         host.reboot();
         let_settle(&new_member(&host, &config)).await;
@@ -134,7 +165,7 @@ async fn a_removed_member_never_runs_again() {
     let_settle(&new_member(&host, &config)).await;
     host.reboot();
     let old = LogIdentity {
-        cluster_id: read_cluster_id(&host),
+        cluster_id: read_identity(&host).cluster_id,
         member_id: "b0b".to_owned(),
     };
     fs::remove_dir_all(host.wal_path()).unwrap();
@@ -142,12 +173,4 @@ async fn a_removed_member_never_runs_again() {
     let error = new_member(&host, &config).take_step().await.unwrap_err();
     assert!(format!("{error:#}").contains("b0b"), "{error:#}");
     assert_eq!(host.host.link_target(LINK).unwrap(), None);
-}
-
-fn read_cluster_id(host: &TestHost) -> String {
-    let file = log_files(&host.wal_path()).remove(0);
-    match node::etcd::log_identity(&fs::read(file).unwrap()).map(EtcdLog::Of) {
-        Ok(EtcdLog::Of(identity)) => identity.cluster_id,
-        other => panic!("{other:?}"),
-    }
 }

@@ -7,7 +7,9 @@ use aws_client::store::Store;
 use engine::{Class, Failure};
 use host::{Host, LocalSystem, MountEntry, Output, System};
 use node::config::{EtcdMember, NodeConfig, Role};
-use node::etcd::{LiveCluster, LiveMember, LogIdentity, MemberChange, RunningMember, log_identity};
+use node::etcd::{
+    LiveCluster, LiveMember, LogIdentity, LogPosition, MemberChange, RunningMember, log_identity,
+};
 use node::manifests::{Pod, manifest_path};
 use protokube::ec2::{Ec2, Filter};
 use protokube::etcd::{EtcdMembers, EtcdQuorum, RunningEtcd};
@@ -252,6 +254,13 @@ impl System for HostWithLinks {
             if let Some(kubelet) = &self.kubelet {
                 kubelet.lock().unwrap().run_container(arguments)?;
             }
+        }
+        // The disks are files here.
+        if program == "blockdev" {
+            return Ok(Output {
+                code: Some(0),
+                ..Output::default()
+            });
         }
         self.programs.run(program, arguments)
     }
@@ -781,8 +790,20 @@ pub fn log_files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The first file of a log as etcd writes it: a checksum, then the ids.
+/// Writes the first file of a log, as etcd has it before its first entry.
 pub fn write_log(folder: &Path, identity: &LogIdentity) {
+    write_log_to(folder, identity, LogPosition::default());
+}
+
+/// Writes the first file of a log that reaches to a position.
+pub fn write_log_to(folder: &Path, identity: &LogIdentity, position: LogPosition) {
+    fs::create_dir_all(folder).unwrap();
+    let file = folder.join("0000000000000000-0000000000000000.wal");
+    fs::write(file, encode_log(identity, position)).unwrap();
+}
+
+/// A file of a log as etcd writes it: a checksum, the ids, and the state, if there is one.
+pub fn encode_log(identity: &LogIdentity, position: LogPosition) -> Vec<u8> {
     let id = |id: &str| encode_varint(u64::from_str_radix(id, 16).unwrap());
     let ids = [
         &[0x08][..],
@@ -791,22 +812,49 @@ pub fn write_log(folder: &Path, identity: &LogIdentity) {
         &id(&identity.cluster_id),
     ]
     .concat();
-    let metadata = [
-        &[0x08, 1, 0x10, 0, 0x1a][..],
-        &encode_varint(ids.len() as u64),
-        &ids,
+    let state = [
+        &[0x08][..],
+        &encode_varint(position.term),
+        &[0x10, 0, 0x18],
+        &encode_varint(position.index),
     ]
     .concat();
     let mut file = Vec::new();
-    for record in [&[0x08, 4, 0x10, 0][..], &metadata] {
-        let filled = record.len().next_multiple_of(8) - record.len();
-        let high = if filled > 0 { 0x80 | filled as u64 } else { 0 };
-        file.extend((record.len() as u64 | (high << 56)).to_le_bytes());
-        file.extend(record);
-        file.resize(file.len() + filled, 0);
+    append_frame(&mut file, &[0x08, 4, 0x10, 0]);
+    let mut data = Vec::new();
+    for (kind, record) in [(1, ids), (3, state)] {
+        if kind == 3 && position == LogPosition::default() {
+            continue;
+        }
+        data.extend(&record);
+        let checksum = encode_varint(checksum_of(&data).into());
+        let length = encode_varint(record.len() as u64);
+        let whole = [
+            &[0x08, kind, 0x10][..],
+            &checksum,
+            &[0x1a],
+            &length,
+            &record,
+        ]
+        .concat();
+        append_frame(&mut file, &whole);
     }
-    fs::create_dir_all(folder).unwrap();
-    fs::write(folder.join("0000000000000000-0000000000000000.wal"), file).unwrap();
+    file
+}
+
+fn append_frame(file: &mut Vec<u8>, record: &[u8]) {
+    let filled = record.len().next_multiple_of(8) - record.len();
+    let high = if filled > 0 { 0x80 | filled as u64 } else { 0 };
+    file.extend((record.len() as u64 | (high << 56)).to_le_bytes());
+    file.extend(record);
+    file.resize(file.len() + filled, 0);
+}
+
+/// CRC-32C, bit by bit.
+fn checksum_of(data: &[u8]) -> u32 {
+    let shift = |sum: u32| (sum >> 1) ^ if sum & 1 == 1 { 0x82f6_3b78 } else { 0 };
+    let step = |sum: u32, byte: &u8| (0..8).fold(sum ^ u32::from(*byte), |sum, _| shift(sum));
+    !data.iter().fold(!0, step)
 }
 
 fn encode_varint(mut number: u64) -> Vec<u8> {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use cloud::facts::Facts;
 use node::bootstrap::{JoinRequest, check_report, check_requests, identify_caller, parse_identity};
 use node::config::read_boot_config;
-use node::etcd::{FormationRecord, Marker, as_existing, log_identity};
+use node::etcd::{FormationRecord, Marker, as_existing, log_identity, read_log_position};
 use node::pki::{read_keyset, trust_bundle, write_keyset};
 use node::waits::{WAITS_LIMIT, read_waits};
 use node::yaml::to_yaml;
@@ -36,7 +36,10 @@ pub fn law(data: &[u8]) {
         )),
         9 => boot(&text),
         10 => waits(rest),
-        _ => drop(log_identity(rest)),
+        _ => {
+            drop(log_identity(rest));
+            drop(read_log_position(rest));
+        }
     }
 }
 

@@ -210,6 +210,32 @@ fn validate_says_once_what_protokube_reports_twice_and_fails_if_the_store_does()
 }
 
 #[test]
+fn a_volume_that_protokube_refuses_is_shown_by_status_instances_and_validate() {
+    let cluster = Cluster::new_cluster(1);
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
+    cluster.api_shows_joined(&api, &[&cluster.workers[0]]);
+    let id = &cluster.control_plane;
+    let why = "vol-1 holds data of member a of etcd main of other.example.com, written on vol-9: is the volume's tag correct?";
+    let wait = json!({"role": "etcd-main", "about": "member a", "failed": true, "message": why, "since": "2026-11-21T10:00:00Z"});
+    let waits =
+        json!({"format": 1, "instance": id, "release": "0.1.0", "written": "", "waits": [wait]});
+    cluster.store_object(&format!("nodes/{id}.protokube.json"), &waits.to_string());
+    cluster.store_object("etcd/main.json", &record(&json!({})));
+    cluster.report_member(20, Some(why), &json!({"leader": null}));
+    let api = ["--api-server", &api.url];
+    for (command, code) in [
+        (vec!["etcd", "status", NAME], 0),
+        ([&["get", "instances"][..], &api].concat(), 0),
+        ([&["validate", NAME][..], &api].concat(), 3),
+    ] {
+        let ran = cluster.kctl.run(&command);
+        assert_eq!(ran.code, code, "{command:?}: {}", ran.all_output());
+        assert!(ran.out.contains(why), "{command:?}: {}", ran.out);
+    }
+}
+
+#[test]
 fn a_wait_for_a_healthy_cluster_reads_what_members_report_at_each_look() {
     let cluster = Cluster::new_cluster(1);
     cluster.report_boots(&[]);

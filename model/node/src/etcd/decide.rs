@@ -112,6 +112,21 @@ pub enum FormationStep {
     Ask(String),
 }
 
+impl FormationStep {
+    /// True if the step writes to the file system of the volume, which must be mounted.
+    pub fn writes_to_volume(&self) -> bool {
+        matches!(
+            self,
+            Self::Mark { .. }
+                | Self::SetAside { .. }
+                | Self::Join { .. }
+                | Self::Start(_)
+                | Self::Restore { .. }
+                | Self::UseRestored { .. }
+        )
+    }
+}
+
 /// Decides the next step for a member.
 pub fn decide_step(
     own: &OwnMember<'_>,

@@ -603,6 +603,88 @@ fn a_lone_member_whose_log_lost_its_end_goes_on_only_by_a_recovery() {
     assert_eq!(marker.least_position(&restored), None);
 }
 
+/// Every volume that was looked at without a change, with the step that follows from what the look showed.
+fn check_every_first_look(
+    mut check: impl FnMut(&OwnMember<'_>, Option<&FormationRecord>, &VolumeContent, FormationStep),
+) {
+    for gone in ["", "vol-lost", "vol-copied"] {
+        let gone = BTreeSet::from([gone.to_owned()]);
+        for count in [1, 3] {
+            let (all, volumes) = (member_names(count), seen_volumes(count));
+            let own = OwnMember {
+                gone: &gone,
+                ..own_member(&all, &volumes)
+            };
+            for record in all_records(count) {
+                for content in all_contents() {
+                    let step = decide_step(&own, record.as_ref(), &content);
+                    check(&own, record.as_ref(), &content, step);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_by_a_certain_look_is_not_opened_and_what_is_not_opened_is_not_written_to() {
+    let mut refused = 0;
+    check_every_first_look(|own, record, content, step| {
+        for is_certain in [true, false] {
+            let first = FirstLook {
+                content: content.clone(),
+                is_certain,
+            };
+            let opens = may_open(own, record, &first);
+            assert!(opens || !step.writes_to_volume(), "{record:?} {content:?}");
+            let VolumeContent::FileSystem(content) = content else {
+                continue;
+            };
+            match content {
+                FileSystemContent::Marked { marker, .. } if marker.cluster != own.cluster => {
+                    refused += 1;
+                    assert!(!opens, "{marker:?}");
+                }
+                FileSystemContent::Unmarked(_) if is_certain => assert!(!opens, "{record:?}"),
+                _ => {}
+            }
+        }
+    });
+    assert!(refused > 0);
+}
+
+/// A look without the journal may show an older file system, or one that cannot be read.
+#[test]
+fn what_only_the_journal_has_keeps_no_member_from_its_volume() {
+    let mut starts = 0;
+    check_every_first_look(|own, record, content, step| {
+        if !step.writes_to_volume() {
+            return;
+        }
+        let opens = |content| {
+            let first = FirstLook {
+                content,
+                is_certain: false,
+            };
+            may_open(own, record, &first)
+        };
+        if let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = content {
+            let outdated = marked_content(marker.clone(), EtcdLog::Missing);
+            assert!(opens(outdated), "{record:?} {content:?}");
+        }
+        if let FormationStep::Start(_) = step {
+            starts += 1;
+            for hidden in [
+                VolumeContent::Damaged("it is cut off".into()),
+                VolumeContent::FileSystem(FileSystemContent::Nothing),
+                VolumeContent::FileSystem(FileSystemContent::Unmarked(vec!["db".into()])),
+            ] {
+                assert!(opens(hidden), "{record:?} {content:?}");
+            }
+        }
+    });
+    assert!(starts > 0);
+}
+
 /// What a marker says of one member's log does not bind another's.
 #[test]
 fn a_position_is_that_of_one_members_log() {
