@@ -2,8 +2,8 @@
 
 use crate::ext4::has_pending_journal;
 use crate::{Error, Host};
-use rustix::fs::OFlags;
-use std::fs::OpenOptions;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -28,6 +28,13 @@ impl Host {
         folder: &str,
         look: impl FnOnce(MountedForLook) -> T,
     ) -> Result<T, Error> {
+        // Held until the end: another look would make the device writable in the middle of this one. udev probes no locked device
+        // (systemd: "Locking Block Device Access").
+        let locked = File::open(device).and_then(|device| {
+            flock(&device, FlockOperation::NonBlockingLockExclusive)?;
+            Ok(device)
+        });
+        let _locked = locked.map_err(Error::of_file("lock for a look without changes", device))?;
         // What a killed agent left behind.
         self.end_look(folder)?;
         let exclusive = i32::try_from(OFlags::EXCL.bits()).unwrap_or_default();

@@ -7,7 +7,7 @@ use node::etcd::{
     EtcdLog, FileSystemContent, FirstLook, LastSeen, MARKER, Marker, VolumeContent, data_folder,
 };
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Mode of the data folder, which etcd requires.
@@ -121,7 +121,7 @@ impl EtcdDisk<'_> {
                 doing: "mount",
                 source,
                 ..
-            }) => Ok(unreadable(format!(
+            }) if is_damage(&source) => Ok(unreadable(format!(
                 "it cannot be mounted without changing it: {source}; `fsck.ext4 -n {}` lists the errors",
                 device.display()
             ))),
@@ -298,6 +298,11 @@ impl EtcdDisk<'_> {
         };
         self.write_marker(host, &marker)
     }
+}
+
+/// True if the kernel could not mount a file system because of what is in it: `EINVAL`, `EIO`, `EBADMSG` (a wrong checksum), `EUCLEAN`.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(22 | 5 | 74 | 117))
 }
 
 /// What a device holds, if it is not an ext4 file system.
