@@ -49,6 +49,7 @@ impl World {
                 member_id: Some(format!("id-{name}")),
                 joins: None,
                 etcd_version: Some((*version).into()),
+                last_seen: None,
                 unknown: UnknownFields::new(),
             };
             let member = Member {
