@@ -109,6 +109,7 @@ fn marker() -> Marker {
         cluster_id: Some("c1".into()),
         member_id: Some("a1".into()),
         joins: None,
+        etcd_version: None,
         last_seen: None,
         unknown: UnknownFields::new(),
     }
