@@ -33,7 +33,7 @@ pub struct Marker {
     /// Set if the member joins a cluster that exists, so that it never founds one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins: Option<JoiningMember>,
-    /// The newest version of etcd that may have run with the data: `3.6.12`. A new minor is written before its first start.
+    /// The version of etcd that last ran with the data: `3.6.12`. Another minor is written before its first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_version: Option<String>,
     /// How far the member's log reached when it was last seen. A shorter one is not started.
