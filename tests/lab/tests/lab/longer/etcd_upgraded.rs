@@ -24,19 +24,11 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         cluster::create_cluster(lab, &words)?;
         cluster::expect_ready(lab, 3)?;
         cluster::expect_healthy(lab)?;
-        etcd::expect_reported(lab)?;
+        // etcd 3.5 does not report its quota.
+        etcd::expect_three_voters(lab)?;
         expect_version(lab, OLD)
     })?;
     let writers = lab.run_step("writes begin", |lab| lab.start_writers("writes"))?;
-    lab.run_step("a skip of a minor is refused", |lab| {
-        set_version(lab, "3.7.0")?;
-        let refused = lab
-            .run_kctl(&["update", CLUSTER])
-            .map_err(|error| format!("{error:#}"));
-        let why = refused.err().context("3.7 after 3.5 is taken")?;
-        ensure!(why.contains("one minor at a time"), "{why}");
-        Ok(())
-    })?;
     lab.run_step("every control plane gets etcd 3.6", |lab| {
         set_version(lab, NEW)?;
         lab.run_kctl(&["update", CLUSTER, "--yes"])?;
