@@ -21,6 +21,12 @@ const MODE: u32 = 0o440;
 /// Name of the API server's pod.
 const API_SERVER: &str = "kube-apiserver";
 
+/// The etcd cluster without which the API serves everything but Event objects.
+const EVENTS: &str = "events";
+
+/// How long the API server waits for a quorum of events.
+const EVENTS_PATIENCE: Duration = Duration::from_mins(2);
+
 /// Pods that start after the API server, before all others.
 const CONTROLLERS: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
 
@@ -36,6 +42,8 @@ pub struct HealthGates {
     /// URL of protokube's health server, without path.
     pub health: String,
     pub pace: Duration,
+    /// How long to wait for a quorum of events.
+    pub events_patience: Duration,
 }
 
 impl HealthGates {
@@ -51,6 +59,7 @@ impl HealthGates {
             settled,
             health: format!("http://127.0.0.1:{}", ports::API_HEALTH),
             pace: Duration::from_secs(1),
+            events_patience: EVENTS_PATIENCE,
         }
     }
 }
@@ -94,7 +103,8 @@ impl ManifestWriter<'_> {
         self.wait_for_etcd().await?;
         if let Some(manifest) = missing.get(API_SERVER) {
             // The API server's probes go to protokube; without an answer kubelet would kill it.
-            self.wait_for_answer(&format!("{}/livez", self.gates.health))
+            let livez = format!("{}/livez", self.gates.health);
+            self.wait_for_answer("protokube's health server", &livez)
                 .await;
             self.write_manifest(API_SERVER, manifest)?;
         }
@@ -136,19 +146,37 @@ impl ManifestWriter<'_> {
         Ok(())
     }
 
-    /// Waits until every etcd cluster is formed and healthy.
+    /// Waits until every etcd cluster is formed and healthy, but not for ever for a quorum of events: its loss must not hold up the
+    /// API on an instance that was replaced. It has to run, because the API server does not start before it has a connection to
+    /// each etcd (`apiserver/pkg/storage/storagebackend/factory/etcd3.go`: `grpc.WithBlock`).
     async fn wait_for_etcd(&self) -> anyhow::Result<()> {
-        let mut settled = self.gates.settled.clone();
-        for (name, health) in &self.gates.etcd {
-            let is = |all: &BTreeMap<String, bool>| all.get(name) == Some(&true);
-            if !is(&settled.borrow_and_update()) {
-                let waits = format!("waiting until etcd-{name} is formed");
-                self.role_log.report_status(Status::Started, &waits);
-            }
-            settled.wait_for(is).await?;
-            self.wait_until_healthy(&format!("etcd-{name}"), health)
-                .await;
+        for (name, health) in self.gates.etcd.iter().filter(|(name, _)| *name != EVENTS) {
+            self.wait_until_settled(name, health).await?;
         }
+        let Some(health) = self.gates.etcd.get(EVENTS) else {
+            return Ok(());
+        };
+        let waited = self.wait_until_settled(EVENTS, health);
+        match tokio::time::timeout(self.gates.events_patience, waited).await {
+            Ok(waited) => waited,
+            Err(_) => {
+                self.wait_for_answer("etcd-events, which has no quorum either", health)
+                    .await;
+                Ok(())
+            }
+        }
+    }
+
+    async fn wait_until_settled(&self, name: &str, health: &str) -> anyhow::Result<()> {
+        let mut settled = self.gates.settled.clone();
+        let is = |all: &BTreeMap<String, bool>| all.get(name) == Some(&true);
+        if !is(&settled.borrow_and_update()) {
+            let waits = format!("waiting until etcd-{name} is formed");
+            self.role_log.report_status(Status::Started, &waits);
+        }
+        settled.wait_for(is).await?;
+        self.wait_until_healthy(&format!("etcd-{name}"), health)
+            .await;
         Ok(())
     }
 
@@ -162,9 +190,9 @@ impl ManifestWriter<'_> {
     }
 
     /// Waits until a server answers at the URL, with whatever status.
-    async fn wait_for_answer(&self, url: &str) {
+    async fn wait_for_answer(&self, what: &str, url: &str) {
         while let Err(error) = self.probe.fetch_url(url).await {
-            let waits = format!("waiting for protokube's health server: {error:#}");
+            let waits = format!("waiting for {what}: {error:#}");
             self.role_log.report_status(Status::Started, &waits);
             tokio::time::sleep(self.gates.pace).await;
         }

@@ -1,4 +1,4 @@
-//! Whether the volumes of etcd members still exist.
+//! Whether the volumes of etcd members still exist, and which instances have them.
 
 use crate::CloudClients;
 use aws_client::failure::Classify;
@@ -17,6 +17,21 @@ pub async fn is_volume_deleted(clients: &CloudClients, id: &str) -> Result<bool,
                 .iter()
                 .any(|one| one.state() == Some(&VolumeState::Deleted));
             Ok(deleted)
+        }
+    }
+}
+
+/// The instance that the volume is attached to, in whatever state; `None` if it is attached to none, or does not exist.
+pub async fn volume_holder(clients: &CloudClients, id: &str) -> Result<Option<String>, Failure> {
+    let call = clients.ec2.describe_volumes().volume_ids(id);
+    let found = call.send().await.classify_call("ec2:DescribeVolumes");
+    match found {
+        Err(failure) if failure.code == "InvalidVolume.NotFound" => Ok(None),
+        found => {
+            let volumes = found?.volumes.unwrap_or_default();
+            let attachments = volumes.iter().flat_map(|one| one.attachments());
+            let mut holders = attachments.filter_map(|one| one.instance_id());
+            Ok(holders.next().map(str::to_owned))
         }
     }
 }

@@ -20,7 +20,7 @@ pub use balancer::balancer_dns_name;
 pub use classic_load_balancers::{classic_load_balancers, delete_classic_load_balancer};
 pub use clients::CloudClients;
 pub use console::{Console, console_output};
-pub use etcd_volumes::is_volume_deleted;
+pub use etcd_volumes::{is_volume_deleted, volume_holder};
 pub use facts::collect_facts;
 pub use network_interfaces::{delete_interface, foreign_interfaces, left_interfaces};
 pub use scope::{AssetSource, Scope};

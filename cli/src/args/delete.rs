@@ -94,12 +94,13 @@ pub struct DeleteCluster {
 #[command(after_help = "\
 Examples:
   kctl delete ig nodes-eu-west-1a --yes        take it out of the spec
-  kctl update --yes                            then delete its instances")]
+  kctl delete ig control-plane-eu-west-1d control-plane-eu-west-1e --yes
+  kctl update --yes                            then remove members of etcd, and delete the instances")]
 pub struct DeleteGroup {
-    /// The instance group
-    #[arg(value_name = "GROUP")]
-    pub group: String,
-    /// Delete it
+    /// The instance groups
+    #[arg(value_name = "GROUP", required = true)]
+    pub groups: Vec<String>,
+    /// Delete them
     #[arg(short, long)]
     pub yes: bool,
 }

@@ -28,6 +28,8 @@ pub enum EtcdWhat {
     Disarm(EtcdDisarm),
     /// Begin an etcd cluster anew with the data of one member, after more than half were lost
     Recover(EtcdRecover),
+    /// Found etcd without a member whose machine does not come, or the events anew
+    Forget(EtcdForget),
 }
 
 /// `kctl etcd status`.
@@ -176,4 +178,37 @@ pub struct EtcdRecover {
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ReportFormat,
+}
+
+/// `kctl etcd forget`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd forget demo.example.com c                           shows what would happen
+  kctl etcd forget demo.example.com c --yes                     in both etcd clusters
+  kctl etcd forget demo.example.com c --etcd main --yes
+  kctl etcd forget demo.example.com --etcd events --all --yes   events begin empty
+
+A member is forgotten only while its etcd cluster is being founded and nobody has seen its volume. If its machine comes later, it joins.
+Members of an etcd cluster that exists are removed from the spec: `kctl update` shows how.")]
+pub struct EtcdForget {
+    /// The cluster
+    #[arg(value_name = "NAME")]
+    pub cluster: String,
+    /// The member: c, etcd-c
+    #[arg(
+        value_name = "MEMBER",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    pub member: Option<String>,
+    /// The etcd cluster: main, events [default: both]
+    #[arg(long, value_name = "ETCD")]
+    pub etcd: Option<String>,
+    /// Give up all data of events, which has no quorum, and found it anew
+    #[arg(long, requires = "etcd")]
+    pub all: bool,
+    /// Do it
+    #[arg(short, long)]
+    pub yes: bool,
 }

@@ -27,7 +27,8 @@ pub use create::{
 pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteInstance, DeleteSecret, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
 pub use etcd::{
-    Etcd, EtcdDefrag, EtcdDisarm, EtcdMembers, EtcdMoveLeader, EtcdRecover, EtcdStatus, EtcdWhat,
+    Etcd, EtcdDefrag, EtcdDisarm, EtcdForget, EtcdMembers, EtcdMoveLeader, EtcdRecover, EtcdStatus,
+    EtcdWhat,
 };
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{

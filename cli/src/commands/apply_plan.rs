@@ -10,6 +10,7 @@ use crate::state::{
     outdated_keys, store_error,
 };
 use crate::ui::events::Events;
+use crate::ui::member_change::MemberChange;
 use crate::ui::progress::{Progress, id_list, millis_text};
 use aws_client::fence::LockLost;
 use aws_client::store::{Entry, Expect};
@@ -47,6 +48,8 @@ pub struct PlanContext<'a> {
     pub for_programs: bool,
     /// An object to write to the store before the first change: key and text.
     pub write_first: Option<(String, String)>,
+    /// Members of etcd that leave before the plan is applied, or come back.
+    pub members: Vec<MemberChange>,
 }
 
 impl PlanContext<'_> {

@@ -248,6 +248,7 @@ fn plan_context<'a>(
         events,
         for_programs: programs,
         write_first: None,
+        members: Vec::new(),
     }
 }
 

@@ -1,17 +1,19 @@
-//! `kctl delete ig`: removes an instance group from the spec. The next update shows and deletes its instances.
+//! `kctl delete ig`: removes instance groups from the spec, with their members of etcd. The next update removes the members, and then
+//! deletes the instances.
 
 use super::session::Session;
 use super::spec_log;
 use super::spec_objects::SpecObjects;
 use crate::args::DeleteGroup;
 use crate::error::{CommandError, ErrorKind, Outcome};
-use crate::state::{ClusterState, SpecChange, store_error};
+use crate::state::{ClusterState, SpecChange, StoredObject, store_error, write_object};
 use aws_client::store::{Expect, StoreError};
-use spec::api::etcd::EtcdMemberSpec;
+use spec::api::Cluster;
+use spec::api::instance_group::InstanceGroupSpec;
 use spec::read::ReadOptions;
 use std::collections::BTreeMap;
 
-/// Removes the group's object from the store.
+/// Removes the groups' objects from the store.
 pub async fn run(args: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(None).await?;
     let state = ClusterState::read(
@@ -22,79 +24,122 @@ pub async fn run(args: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, C
         },
     )
     .await?;
-    let stored = state.group(&args.group)?;
-    check_no_etcd_member(&state, &args.group)?;
+    let mut stored = Vec::new();
+    for group in &args.groups {
+        stored.push(state.group(group)?);
+    }
+    let (cluster, members) = without_members(&state.cluster.object, &args.groups);
     let mut rest = SpecObjects::from_state(&state);
-    rest.groups.retain(|group| group.name() != args.group);
+    rest.groups
+        .retain(|group| !args.groups.iter().any(|one| one == group.name()));
+    rest.cluster.clone_from(&cluster);
     rest.check(session.shell)?;
-    let question = format!(
-        "Take instance group {} out of {name}? Type yes:",
-        args.group
+    let what = describe(&args.groups, &members);
+    let command = format!(
+        "kctl delete ig {} --name {name} --yes",
+        args.groups.join(" ")
     );
     if !args.yes && !session.shell.can_ask() {
-        session.shell.print_result(&format!(
-            "Instance group {} of {name} would be taken out of the spec.",
-            args.group
-        ))?;
-        session.shell.hint(&format!(
-            "kctl delete ig {} --name {name} --yes    takes it out",
-            args.group
-        ));
+        session
+            .shell
+            .print_result(&format!("{what} of {name} would be taken out of the spec."))?;
+        session.shell.hint(&format!("{command}    takes it out"));
         return Ok(Outcome::Fine);
     }
+    let question = format!("Take {what} out of {name}? Type yes:");
     if !args.yes && !session.shell.confirm(&question, "yes").await {
         return Err(CommandError::from_message(
             ErrorKind::Usage,
-            format!("instance group {} was not deleted", args.group),
-            format!("kctl delete ig {} --name {name} --yes", args.group),
+            format!("{what} was not deleted"),
+            command,
         ));
     }
-    let key = state.keys.group(&args.group);
-    session
-        .store
-        .delete(&key, Expect::Version(stored.version.clone()))
-        .await
-        .map_err(|error| match error {
-            StoreError::Conflict { .. } => CommandError::from_message(
-                ErrorKind::Precondition,
-                format!("InstanceGroup {} was changed by somebody else at the same time: it was not deleted", args.group),
-                format!("see what it is now with `kctl get ig {} -o yaml`, and repeat the command", args.group),
-            ),
-            error => store_error(error),
-        })?;
-    let change = SpecChange::from_objects(Some(&stored.object), None);
-    let change = change.into_iter().collect();
-    spec_log::log_spec_changes("delete instancegroup", &state.keys, change, session).await;
+    let mut changes = Vec::new();
+    // The members first: a group that is left over is an error that says so, and the command can be repeated.
+    if !members.is_empty() {
+        let (key, expect) = (
+            state.keys.config(),
+            Expect::Version(state.cluster.version.clone()),
+        );
+        write_object(&session.store, &key, &cluster, expect).await?;
+        changes.extend(SpecChange::from_objects(
+            Some(&state.cluster.object),
+            Some(&cluster),
+        ));
+    }
+    for group in stored {
+        delete_object(group, &state, session).await?;
+        changes.extend(SpecChange::from_objects(Some(&group.object), None));
+    }
+    spec_log::log_spec_changes("delete instancegroup", &state.keys, changes, session).await;
     session
         .shell
-        .print_done(&format!("took instance group {} out of {name}", args.group));
+        .print_done(&format!("took {what} out of {name}"));
+    let first = if members.is_empty() {
+        ""
+    } else {
+        "removes the members from etcd, and "
+    };
     session.shell.hint(&format!(
-        "kctl update {name} --yes    deletes its instances"
+        "kctl update {name} --yes    {first}deletes its instances"
     ));
     Ok(Outcome::Fine)
 }
 
-/// Fails if a member of etcd is in the group.
-fn check_no_etcd_member(state: &ClusterState, group: &str) -> Result<(), CommandError> {
-    let mut members: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for etcd in &state.cluster.object.spec.etcd_clusters {
-        let here = |member: &&EtcdMemberSpec| member.instance_group == group;
-        for member in etcd.etcd_members.iter().filter(here) {
-            members.entry(&member.name).or_default().push(&etcd.name);
+/// The cluster without the members of etcd in these groups, and the names of these by etcd cluster.
+fn without_members(
+    cluster: &Cluster,
+    groups: &[String],
+) -> (Cluster, BTreeMap<String, Vec<String>>) {
+    let mut cluster = cluster.clone();
+    let mut members: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for etcd in &mut cluster.spec.etcd_clusters {
+        let (gone, stay) = std::mem::take(&mut etcd.etcd_members)
+            .into_iter()
+            .partition(|member| groups.contains(&member.instance_group));
+        let gone: Vec<spec::api::etcd::EtcdMemberSpec> = gone;
+        etcd.etcd_members = stay;
+        if !gone.is_empty() {
+            let names = gone.into_iter().map(|member| member.name);
+            members.insert(etcd.name.clone(), names.collect());
         }
     }
+    (cluster, members)
+}
+
+/// `instance group control-plane-eu-west-1d with etcd member d of main and d of events`.
+fn describe(groups: &[String], members: &BTreeMap<String, Vec<String>>) -> String {
+    let word = if groups.len() == 1 { "group" } else { "groups" };
+    let what = format!("instance {word} {}", groups.join(" and "));
     if members.is_empty() {
-        return Ok(());
+        return what;
     }
     let members = members
         .iter()
-        .map(|(member, of)| format!("etcd member {member} of {}", of.join(", ")));
+        .map(|(etcd, names)| format!("{} of {etcd}", names.join(" and ")));
     let members: Vec<String> = members.collect();
-    Err(CommandError::usage_error(
-        format!(
-            "{} is in instance group {group}: this release removes no members",
-            members.join(" and ")
+    format!("{what}, with etcd members {}", members.join(", "))
+}
+
+async fn delete_object(
+    stored: &StoredObject<InstanceGroupSpec>,
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let group = stored.object.name();
+    let deleted = session
+        .store
+        .delete(
+            &state.keys.group(group),
+            Expect::Version(stored.version.clone()),
+        )
+        .await;
+    deleted.map_err(|error| match error {
+        StoreError::Conflict { .. } => CommandError::from_message(
+            ErrorKind::Precondition,
+            format!("InstanceGroup {group} was changed by somebody else at the same time: it was not deleted"),
+            format!("see what it is now with `kctl get ig {group} -o yaml`, and repeat the command"),
         ),
-        format!("the group stays; `kctl edit ig {group}` changes its instances"),
-    ))
+        error => store_error(error),
+    })
 }

@@ -3,13 +3,14 @@
 mod command;
 mod defrag;
 mod disarm;
+mod forget;
 mod members;
 mod move_leader;
 mod recover;
 mod reports;
 mod status;
 
-pub(super) use reports::EtcdReports;
+pub(super) use reports::{EtcdReports, RECORD_LIMIT};
 
 use super::session::Session;
 use crate::args::{EtcdWhat, ReportFormat};
@@ -25,6 +26,7 @@ pub async fn run(what: &EtcdWhat, session: &Session<'_>) -> Result<Outcome, Comm
         EtcdWhat::Defrag(what) => defrag::run(what, session).await,
         EtcdWhat::Disarm(what) => disarm::run(what, session).await,
         EtcdWhat::Recover(what) => recover::run(what, session).await,
+        EtcdWhat::Forget(what) => forget::run(what, session).await,
     }
 }
 

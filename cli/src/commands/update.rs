@@ -4,6 +4,7 @@ mod apply_saved;
 mod balancer_users;
 mod compare;
 mod etcd_members;
+mod etcd_removals;
 mod etcd_versions;
 mod own_tags;
 mod save_plan;
@@ -181,7 +182,7 @@ async fn plan_and_apply(name: &str, run: UpdateRun<'_>) -> Result<Outcome, Comma
                 // The one JSON document also reports the apply.
                 if how.output != PlanFormat::Json || plan.is_empty() {
                     let shown = PlanOutput::new(plan, &assembled.stand_ins, &observed);
-                    show_plan(&shown, run)?;
+                    show_plan(&shown.with_members(&work.members), run)?;
                 }
                 let saved = None;
                 apply_plan(
@@ -307,7 +308,7 @@ async fn with_plan<T>(
     let own_tags = own_tags::read_own_tags(observed, assembled, session).await?;
     let write_first = own_tags.pending_write(observed);
     let cloud = aws_world(observed, assembled, &journal, own_tags.own, run);
-    let context = PlanContext {
+    let mut context = PlanContext {
         session,
         target: &observed.target,
         keys: &observed.state.keys,
@@ -318,12 +319,16 @@ async fn with_plan<T>(
         events: run.events,
         for_programs: run.options.output.is_for_programs(),
         write_first,
+        members: Vec::new(),
     };
     let (desired, snapshot) = settle(assembled.desired.clone(), context.observe_cloud().await?);
     let ca = kubernetes_ca(&observed.public);
     let claim = ownership::ownership_claim(&observed.state, ca, observed.last_operation.as_ref());
     ownership::check_ownership(&claim, &snapshot, &observed.state, session)?;
-    etcd_members::check_etcd_members(observed, &snapshot, session).await?;
+    let checked = Box::pin(etcd_members::check_etcd_members(
+        observed, &snapshot, session,
+    ));
+    context.members = checked.await?;
     explain_plan_error(used_load_balancers::check_zones(&desired, &snapshot))?;
     let named = balancer_users::find_balancer_users(
         observed,
@@ -346,25 +351,28 @@ async fn show_preview(
         &assembled,
         run,
         &interrupts,
-        async |_, plan, snapshot| {
-            show_plan(&PlanOutput::new(plan, &assembled.stand_ins, observed), run)?;
+        async |work, plan, snapshot| {
+            let shown = PlanOutput::new(plan, &assembled.stand_ins, observed);
+            show_plan(&shown.with_members(&work.members), run)?;
             if let Some(file) = &run.options.plan_out {
                 save_plan::save_plan(file, plan, snapshot, observed, &assembled, run)?;
-            } else if !plan.is_empty() && !run.options.output.is_for_programs() {
+            } else if (!plan.is_empty() || !work.members.is_empty())
+                && !run.options.output.is_for_programs()
+            {
                 run.session.shell.hint(&format!(
                     "kctl update {} --yes    makes these changes",
                     observed.target.cluster
                 ));
             }
-            Ok(preview_outcome(plan, run.options))
+            Ok(preview_outcome(work, plan, run.options))
         },
     )
     .await
 }
 
 /// The outcome of a preview.
-fn preview_outcome(plan: &Plan<Cloud>, options: &UpdateOptions) -> Outcome {
-    if options.exit_code && !plan.is_empty() {
+fn preview_outcome(work: &PlanContext<'_>, plan: &Plan<Cloud>, options: &UpdateOptions) -> Outcome {
+    if options.exit_code && (!plan.is_empty() || !work.members.is_empty()) {
         Outcome::ChangesPending
     } else {
         Outcome::Fine
@@ -393,6 +401,11 @@ async fn apply_plan(
         snapshot,
         saved,
     } = *applied;
+    if !context.members.is_empty() {
+        observed.check_authority(run.session).await?;
+        let ends = (lock, context.interrupts);
+        etcd_removals::carry_out(&context.members, observed, run.session, ends).await?;
+    }
     if plan.is_empty() {
         return Ok(());
     }
@@ -404,10 +417,12 @@ async fn apply_plan(
     if run.options.output == PlanFormat::Json {
         let shown = PlanOutput::new(plan, &[], observed);
         let report = Some(&report);
+        let members = &context.members;
         show_plan(
             &PlanOutput {
                 report,
                 saved,
+                members,
                 ..shown
             },
             run,

@@ -2,6 +2,7 @@
 //! keep `format`; any other change raises it.
 
 use super::Shell;
+use super::member_change::MemberChange;
 use super::plan_json::plan_changes;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::plan_target::{ClusterTarget, PlanSummary};
@@ -55,6 +56,17 @@ impl<'a> Events<'a> {
     /// Writes the features that kctl does not implement yet.
     pub fn emit_not_yet(self, all: &[NotYet]) {
         self.emit_line(&json!({"event": "warnings", "warnings": all}));
+    }
+
+    /// Writes a line for each member of etcd that is removed before the steps, or comes back.
+    pub fn emit_members(self, members: &[MemberChange]) {
+        for member in members {
+            let mut value = serde_json::to_value(member).unwrap_or_default();
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("event".to_owned(), Value::from("etcd_member"));
+            }
+            self.emit_line(&value);
+        }
     }
 
     /// Writes a line for each step and each kept resource, and a summary. `late` are the placeholder texts.

@@ -12,6 +12,7 @@ pub mod health;
 pub mod health_progress;
 pub mod instances;
 pub mod lock;
+pub mod member_change;
 pub mod operations;
 pub mod paint;
 pub mod plan;

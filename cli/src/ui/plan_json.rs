@@ -1,6 +1,7 @@
 //! A plan as one JSON document. Additions keep `format`; any other change raises it.
 
 use super::diff::LATE;
+use super::member_change::MemberChange;
 use crate::plan_target::{ClusterTarget, PlanSummary};
 use crate::saved_plan::{PlanDrift, SavedPlan};
 use cloud::Cloud;
@@ -23,6 +24,9 @@ pub struct PlanDocument<'a> {
     /// True if all changes were applied.
     applied: bool,
     changes: Vec<Change<'a>>,
+    /// Members of etcd that are removed before, or come back.
+    #[serde(skip_serializing_if = "<[MemberChange]>::is_empty")]
+    etcd_members: &'a [MemberChange],
     #[serde(skip_serializing_if = "<[Kept]>::is_empty")]
     kept: &'a [Kept],
     summary: PlanSummary,
@@ -91,6 +95,7 @@ impl<'a> PlanDocument<'a> {
             warnings: &[],
             applied: report.is_some_and(Report::is_complete),
             changes: plan_changes(plan),
+            etcd_members: &[],
             kept: &plan.kept,
             summary: PlanSummary::new(plan),
             failed: report
@@ -111,6 +116,13 @@ impl<'a> PlanDocument<'a> {
     #[must_use]
     pub fn with_warnings(mut self, not_yet: &'a [NotYet]) -> Self {
         self.warnings = not_yet;
+        self
+    }
+
+    /// Adds members of etcd that are removed before, or come back.
+    #[must_use]
+    pub fn with_members(mut self, members: &'a [MemberChange]) -> Self {
+        self.etcd_members = members;
         self
     }
 

@@ -1,5 +1,5 @@
 //! What is wrong with the etcd clusters, by what their members report in the state store and by the records of the clusters. `kctl etcd
-//! status` and `kctl validate` show it. A rolling update does not read it: a silent instance must not stop its own replacement.
+//! status` and `kctl validate` show it. A rolling update does not read it, but the records: a silent instance must not stop its own replacement.
 
 use crate::boot_stage::PROTOKUBE;
 use crate::next_step::next_step;
@@ -58,6 +58,24 @@ impl ReportedMember {
     /// True if protokube on the instance has reported lately.
     pub fn is_fresh(&self) -> bool {
         self.age_seconds.is_some_and(|age| age <= SILENT)
+    }
+
+    /// True if it is an old report of a member that was removed: its instance is gone, and no other takes its place.
+    pub fn is_left_behind(&self, record: &FormationRecord) -> bool {
+        let own = self.status.member.as_ref();
+        let volume = self.status.volume.as_ref();
+        let removed = record
+            .removed
+            .iter()
+            .flat_map(|(member, all)| all.iter().map(move |one| (member, &one.volume)));
+        let is_of = |(member, of): (&String, &String)| {
+            volume.map_or(own == Some(member), |volume| volume == of)
+        };
+        let stays = record
+            .members
+            .iter()
+            .any(|(member, one)| is_of((member, &one.volume)));
+        !self.is_fresh() && !stays && removed.into_iter().any(is_of)
     }
 
     fn has_volume(&self, recorded: &RecordedMember) -> bool {
@@ -134,10 +152,15 @@ fn cluster_problems(
     problems.extend(different_clusters(etcd, &current));
     if let Some(record) = record {
         problems.extend(record.replacing.iter().map(|one| change_of(etcd, one)));
-        if let FormationState::Recovering(recovering) = &record.state {
-            problems.push(recovery_of(etcd, recovering));
-        } else {
-            problems.extend(unreported_members(etcd, &current, record));
+        problems.extend(removals(etcd, record));
+        match &record.state {
+            FormationState::Recovering(recovering) => {
+                problems.push(recovery_of(etcd, recovering));
+            }
+            FormationState::Forming { .. } => problems.extend(unseen_members(etcd, record)),
+            FormationState::Formed { .. } => {
+                problems.extend(unreported_members(etcd, &current, record));
+            }
         }
     }
     problems
@@ -280,6 +303,42 @@ fn recovery_of(etcd: &str, recovering: &Recovering) -> EtcdProblem {
     let next =
         format!("kctl etcd recover --etcd {etcd} --from {from} --yes shows what it waits for");
     cluster_problem(etcd, message, next)
+}
+
+/// Members that the spec has no longer, and that are still in etcd.
+fn removals(etcd: &str, record: &FormationRecord) -> Vec<EtcdProblem> {
+    let pending = record.pending_removals().map(|(member, leaving)| {
+        let how = match leaving.begun {
+            true => "is being removed",
+            false => "waits to be removed",
+        };
+        cluster_problem(
+            etcd,
+            format!("member {member} {how}, because the spec has it no longer"),
+            "wait: it is removed once all other members are well. kctl update --yes waits for it, and then deletes its group"
+                .to_owned(),
+        )
+    });
+    pending.collect()
+}
+
+/// Members without whose volumes no cluster is founded.
+fn unseen_members(etcd: &str, record: &FormationRecord) -> Vec<EtcdProblem> {
+    let anew = !record.given_up.is_empty();
+    let unseen = record.unseen_members().map(|(member, recorded)| {
+        let volume = &recorded.volume;
+        let message = if anew {
+            format!("it is being founded anew, and waits until member {member} has set its old data on {volume} aside")
+        } else {
+            format!("it is being founded, and waits for member {member}: no instance has taken its volume {volume}")
+        };
+        let next = format!(
+            "see how far its control plane is: kctl get instances. If its machine does not come, go on without it: kctl etcd forget CLUSTER \
+             {member} --etcd {etcd}"
+        );
+        cluster_problem(etcd, message, next)
+    });
+    unseen.collect()
 }
 
 fn unreported_members(

@@ -6,9 +6,13 @@ mod command;
 mod content;
 mod decide;
 mod first_look;
+mod forget;
+#[cfg(test)]
+mod forget_test;
 mod formed;
 #[cfg(test)]
 mod laws_test;
+mod leave;
 mod log;
 mod log_position;
 mod manifest;
@@ -42,7 +46,9 @@ pub use content::{
 };
 pub use decide::{FormationStep, OwnMember, decide_step};
 pub use first_look::{FirstLook, may_open, may_reopen};
+pub use forget::{forget_member, found_anew};
 pub use formed::{foreign_cluster, mark_formed};
+pub use leave::{MemberAnswer, MemberAnswers, set_leaving};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
 pub use log_position::{LogPosition, read_log_position};
 pub use manifest::{ManifestError, as_existing, has_founded, manifest_version};
@@ -55,8 +61,8 @@ pub use member_status::{
     read_member_status,
 };
 pub use record::{
-    Error, FORMAT, FormationRecord, FormationState, LostMember, RecordedMember, Recovering,
-    Replacing, UnknownFields, backups_prefix, formed_key, formed_prefix, record_key,
+    Error, FORMAT, FormationRecord, FormationState, Leaving, LostMember, RecordedMember,
+    Recovering, Replacing, UnknownFields, backups_prefix, formed_key, formed_prefix, record_key,
 };
 pub use recover::{REVISION_BUMP, begin_recovery, end_recovery};
 pub use replace::{LiveCluster, LiveMember, MemberChange, has_lost_log};

@@ -3,5 +3,5 @@
 mod members;
 mod versions;
 
-pub use members::{FormedMembers, check_members};
+pub use members::{FormedMembers, UnwantedMember, check_members};
 pub use versions::{RunningVersion, check_version, is_next_minor};

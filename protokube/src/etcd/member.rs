@@ -18,10 +18,9 @@ use host::Host;
 use node::components::{EtcdStart, etcd_ports};
 use node::etcd::{
     EtcdLog, FileSystemContent, FirstLook, FormationRecord, FormationState, FormationStep,
-    LogIdentity, Marker, MemberChange, OwnMember, RunningMember, SeenVolume, VolumeContent,
-    VolumeRequest, decide_step, end_recovery, foreign_cluster, has_lost_log, mark_formed,
-    mark_version, may_open,
-    unseen_volumes,
+    LiveCluster, LogIdentity, Marker, MemberAnswers, MemberChange, OwnMember, RunningMember,
+    SeenVolume, VolumeContent, VolumeRequest, decide_step, end_recovery, foreign_cluster,
+    has_lost_log, mark_formed, mark_version, may_open, unseen_volumes,
 };
 use node::report::Status;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +29,9 @@ use std::time::Duration;
 
 /// Time between checks of etcd's log on the local disk while the member runs.
 const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What is reported about the removal of other members.
+const REMOVAL: &str = "removal";
 
 /// What a member waits for that must not run.
 const STOPPING: &str = "waiting until kubelet has stopped etcd";
@@ -164,7 +166,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         };
         let names = self.settings.member_names();
         let disk = DiskWorker::new(&self.host, &attached, &names.prefix);
-        let mut look = self.look_at_volume(&attached, &disk).await?;
+        let look = self.look_at_volume(&attached, &disk).await?;
         let own = (&self.settings.config.cluster, &self.settings.etcd.name);
         if let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = look.content()
             && (&marker.cluster, &marker.etcd) == own
@@ -192,30 +194,17 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             live: None,
             peers: None,
             manifest_version: None,
+            answers: None,
             shown: runs.as_ref() == Some(&attached.volume),
             token: &token,
             trace: trace.as_deref(),
         };
-        let mut content = self.open_volume(look, &own, record, &disk).await?;
+        let content = self.open_volume(look, &own, record, &disk).await?;
         let manifest_version = self.read_version(&disk, &content).await?;
         own.manifest_version = manifest_version.as_deref();
-        let mut step = decide_step(&own, record, &content);
-        let listed;
-        if step == FormationStep::ListMembers {
-            let live = self.quorum.list_live_members(&members).await;
-            listed = live.map_err(|error| format!("{error:#}"));
-            own.live = Some(listed.as_ref().map_err(String::as_str));
-            // A member that is in the list as started has had its log before.
-            look = self.look_at_volume(&attached, &disk).await?;
-            content = self.open_volume(look, &own, record, &disk).await?;
-            step = decide_step(&own, record, &content);
-        }
-        let described;
-        if step == FormationStep::AskPeers {
-            described = self.describe_others(&own, record).await;
-            own.peers = Some(&described);
-            step = decide_step(&own, record, &content);
-        }
+        let (step, content) = self
+            .decide_by_asking(own, record, (&attached, &disk), content)
+            .await?;
         let observed = ObservedVolume {
             attached: &attached,
             disk,
@@ -224,6 +213,45 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             own,
         };
         self.carry_out(step, observed).await
+    }
+
+    /// Decides the next step, and asks the other members for what the decision needs, each question once.
+    async fn decide_by_asking(
+        &self,
+        own: OwnMember<'_>,
+        record: Option<&FormationRecord>,
+        (attached, disk): (&AttachedVolume, &DiskWorker),
+        mut content: VolumeContent,
+    ) -> anyhow::Result<(FormationStep, VolumeContent)> {
+        let mut listed: Option<Result<LiveCluster, String>> = None;
+        let (mut answers, mut peers) = (None, None);
+        loop {
+            let live = listed
+                .as_ref()
+                .map(|listed| listed.as_ref().map_err(String::as_str));
+            let asked = OwnMember {
+                live,
+                answers: answers.as_ref(),
+                peers: peers.as_ref(),
+                ..own
+            };
+            match (decide_step(&asked, record, &content), &listed) {
+                (FormationStep::ListMembers, None) => {
+                    let live = self.quorum.list_live_members(own.members).await;
+                    // A member that is in the list as started has had its log before.
+                    let look = self.look_at_volume(attached, disk).await?;
+                    content = self.open_volume(look, &own, record, disk).await?;
+                    listed = Some(live.map_err(|error| format!("{error:#}")));
+                }
+                (FormationStep::AskMembers, Some(Ok(live))) if answers.is_none() => {
+                    answers = Some(self.quorum.ask_members(live).await);
+                }
+                (FormationStep::AskPeers, _) if peers.is_none() => {
+                    peers = Some(self.describe_others(&own, record).await);
+                }
+                (step, _) => return Ok((step, content)),
+            }
+        }
     }
 
     /// The version in the manifest of a member's volume.
@@ -444,14 +472,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 disk.run_on_disk(format).await?;
             }
             FormationStep::Mark { marker, new } => {
-                let mark = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-                    disk.write_marker(host, &marker)?;
-                    if new {
-                        disk.make_data_folder(host)?;
-                    }
-                    Ok(())
-                };
-                observed.disk.run_on_disk(mark).await?;
+                Self::write_marker(marker, new, &observed).await?;
             }
             FormationStep::Join { marker, joins } => {
                 let initial_cluster = joins.initial_cluster;
@@ -469,16 +490,27 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             FormationStep::UseRestored { marker, restored } => {
                 return self.use_restored(marker, restored, &observed).await;
             }
-            FormationStep::Start(start) => return self.start_member(start, &observed).await,
+            FormationStep::Start(start) => {
+                self.report_removal(None);
+                return self.start_member(start, &observed).await;
+            }
+            FormationStep::Continue { waits } => {
+                self.report_removal(Some(waits));
+                return self.start_member(EtcdStart::Existing, &observed).await;
+            }
             FormationStep::Upgrade {
                 marker,
                 compare_members,
             } => return self.upgrade_data(marker, compare_members, &observed).await,
-            FormationStep::ListMembers | FormationStep::AskPeers => {
+            FormationStep::ListMembers | FormationStep::AskMembers | FormationStep::AskPeers => {
                 bail!("the members were asked twice")
             }
             FormationStep::Change(change) => return self.change_members(&change, &observed).await,
             FormationStep::Wait(why) => return Ok(self.report_wait(&why)),
+            FormationStep::Withdraw(why) => {
+                self.withdraw_member(&observed.disk).await?;
+                return Ok(self.report_wait(&why));
+            }
             FormationStep::Ask(why) => bail!(why),
             FormationStep::Refuse(why) => {
                 self.withdraw_member(&observed.disk).await?;
@@ -486,6 +518,22 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             }
         }
         Ok(StepOutcome::Stepped)
+    }
+
+    /// Writes the marker; `new`: and makes the data folder.
+    async fn write_marker(
+        marker: Marker,
+        new: bool,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<()> {
+        let mark = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+            disk.write_marker(host, &marker)?;
+            if new {
+                disk.make_data_folder(host)?;
+            }
+            Ok(())
+        };
+        observed.disk.run_on_disk(mark).await
     }
 
     /// Writes the manifest if there is none, and shows it to kubelet.
@@ -700,7 +748,9 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             }
             // What ran here before has no place in the cluster any more.
             MemberChange::AddLearner { .. } => self.withdraw_member(&observed.disk).await?,
-            MemberChange::Remove { .. } | MemberChange::EndJoin { .. } => {}
+            MemberChange::Remove { .. }
+            | MemberChange::MoveLeader { .. }
+            | MemberChange::EndJoin { .. } => {}
         }
         let changed =
             replacement::change_members(&self.quorum, &self.formation, read, own, change).await;
@@ -737,7 +787,9 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             return Ok(StepOutcome::Settled);
         };
         let names = self.settings.member_names();
-        let missing = names.members.iter().map(|member| names.member_name(member));
+        // Those of the record found it; the spec of this instance may have others.
+        let founders = record.members.keys();
+        let missing = founders.map(|member| names.member_name(member));
         let missing: Vec<String> = missing
             .filter(|name| !members.named.contains(name))
             .collect();
@@ -773,6 +825,14 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let etcd = &self.settings.etcd.name;
         self.settled
             .send_if_modified(|all| all.insert(etcd.clone(), settled) != Some(settled));
+    }
+
+    /// Reports what the removal of other members waits for, until it waits no longer.
+    fn report_removal(&self, waits: Option<String>) {
+        match waits {
+            Some(why) => self.role_log.report_error(REMOVAL, &anyhow!(why)),
+            None => self.role_log.report_resolved(REMOVAL),
+        }
     }
 
     /// Reports a problem with the volume until it is resolved, independent of the member's state.

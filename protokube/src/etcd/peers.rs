@@ -1,10 +1,13 @@
 //! Asks the other members of an etcd cluster for the list of members, and changes it. Every answer needs a quorum.
 
 use super::gateway::{EtcdGateway, Number};
+use super::maintenance::EtcdMaintenance;
 use anyhow::{Context, bail};
 use host::Host;
 use node::components::EtcdMemberNames;
-use node::etcd::{LiveCluster, LiveMember, MemberChange, RunningMember};
+use node::etcd::{
+    LiveCluster, LiveMember, MemberAnswer, MemberAnswers, MemberChange, RunningMember,
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -23,7 +26,10 @@ pub trait EtcdQuorum: Send + Sync + 'static {
         members: &[String],
     ) -> impl Future<Output = BTreeMap<String, Result<RunningMember, String>>> + Send;
 
-    /// Changes the list of members. Returns the id of an added member.
+    /// What those of the members say about themselves that answer, and are of this cluster. Needs no quorum.
+    fn ask_members(&self, live: &LiveCluster) -> impl Future<Output = MemberAnswers> + Send;
+
+    /// Changes the list of members, or the leader. Returns the id of an added member.
     fn change_members(
         &self,
         members: &[String],
@@ -91,11 +97,35 @@ impl EtcdQuorum for EtcdPeers {
         all
     }
 
+    async fn ask_members(&self, live: &LiveCluster) -> MemberAnswers {
+        let asked = live.members.iter().map(|member| async move {
+            // One that has not started has no name.
+            let host = format!("{}.{}", member.name, self.names.domain);
+            let running = self.gateway_at(host).describe_member().await.ok()?;
+            let is_it = running.id == member.id && running.cluster_id == live.cluster_id;
+            let answer = MemberAnswer {
+                leader: running.leader,
+                term: running.term,
+                revision: running.revision,
+            };
+            is_it.then(|| (member.id.clone(), answer))
+        });
+        futures::future::join_all(asked)
+            .await
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
     async fn change_members(
         &self,
         members: &[String],
         change: &MemberChange,
     ) -> anyhow::Result<Option<String>> {
+        if let MemberChange::MoveLeader { from, to } = change {
+            self.gateway_of(from).move_leader(to).await?;
+            return Ok(None);
+        }
         let (gateway, _) = self.find_member(members).await?;
         let (method, body) = to_request(change)?;
         if matches!(change, MemberChange::AddLearner { .. }) {
@@ -109,10 +139,14 @@ impl EtcdQuorum for EtcdPeers {
 
 impl EtcdPeers {
     fn gateway_of(&self, member: &str) -> EtcdGateway {
+        self.gateway_at(self.names.member_host(member))
+    }
+
+    fn gateway_at(&self, name: String) -> EtcdGateway {
         EtcdGateway {
             host: self.host.clone(),
             certificates: self.certificates.clone(),
-            name: self.names.member_host(member),
+            name,
             address: None,
             port: self.port,
             domain: self.names.domain.clone(),
@@ -157,7 +191,8 @@ fn to_request(change: &MemberChange) -> anyhow::Result<(&'static str, String)> {
     };
     let with_id = |id: &str| anyhow::Ok(serde_json::json!({"ID": decimal(id)?}).to_string());
     Ok(match change {
-        MemberChange::Remove { id } => ("cluster/member/remove", with_id(id)?),
+        MemberChange::Remove { id, .. } => ("cluster/member/remove", with_id(id)?),
+        MemberChange::MoveLeader { .. } => bail!("the leader is moved by its own request"),
         MemberChange::Promote { id } => ("cluster/member/promote", with_id(id)?),
         MemberChange::EndJoin { id, peer_url } => {
             let body = serde_json::json!({"ID": decimal(id)?, "peerURLs": [peer_url]});
@@ -185,7 +220,11 @@ mod tests {
         assert_eq!(live.members[0].id, "8e9e05c52164694d");
         assert!(live.members[1].learner && live.members[1].name.is_empty());
         let id = live.members[0].id.clone();
-        let (method, body) = to_request(&MemberChange::Remove { id }).unwrap();
+        let (method, body) = to_request(&MemberChange::Remove {
+            member: "a".into(),
+            id,
+        })
+        .unwrap();
         assert_eq!(
             (method, body.as_str()),
             ("cluster/member/remove", r#"{"ID":"10276657743932975437"}"#)

@@ -56,7 +56,19 @@ fn record_added(record: &FormationRecord, member: &str, id: String) -> Formation
 pub(super) fn describe_change(own: &OwnMember<'_>, change: &MemberChange) -> String {
     let member = format!("member {} of etcd {}", own.member, own.etcd);
     match change {
-        MemberChange::Remove { id } => format!("removing the lost {member} ({id})"),
+        MemberChange::Remove { id, member: of } if of == own.member => {
+            format!("removing the lost {member} ({id})")
+        }
+        MemberChange::Remove { id, member: of } => {
+            format!(
+                "removing member {of} of etcd {} ({id}), which leaves",
+                own.etcd
+            )
+        }
+        MemberChange::MoveLeader { from, to } => format!(
+            "moving the leadership of etcd {} from member {from}, which leaves, to {to}",
+            own.etcd
+        ),
         MemberChange::AddLearner { .. } => {
             format!("adding a new {member}, which does not vote yet")
         }

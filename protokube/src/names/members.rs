@@ -180,7 +180,10 @@ fn all_names(
         let recorded = records.get(&etcd.name).into_iter();
         let recorded = recorded.flat_map(|record| record.members.keys());
         let configured = etcd.members.iter().map(|member| &member.name);
-        let members: BTreeSet<&String> = configured.chain(recorded).collect();
+        let record = records.get(&etcd.name);
+        let has_left = |member: &&String| record.is_some_and(|record| record.has_left(member));
+        let members = configured.chain(recorded);
+        let members: BTreeSet<&String> = members.filter(|member| !has_left(member)).collect();
         let names = EtcdMemberNames::new(&etcd.name, members, &config.cluster);
         (etcd.name.clone(), names)
     })

@@ -6,11 +6,13 @@ mod call_rates;
 mod commands;
 mod disks;
 mod etcd;
+mod forgotten;
 mod kernel;
 mod manifests;
 mod names;
 mod recovery;
 mod refused_volumes;
+mod removal_of_members;
 mod replacement;
 #[path = "../support/store.rs"]
 mod store;

@@ -74,6 +74,7 @@ impl FakeServices {
             settled: services.settled.subscribe(),
             health: services.health.url.clone(),
             pace: Duration::from_millis(2),
+            events_patience: Duration::from_hours(1),
         };
         (services, gates)
     }
@@ -125,13 +126,13 @@ async fn each_manifest_waits_for_what_it_needs() {
         wait_a_moment().await;
         assert_eq!(present_manifests(&host), [""; 0], "without kubelet");
 
-        services.etcd[1].set_status(503);
+        services.etcd[0].set_status(503);
         services.kubelet.set_status(200);
         wait_a_moment().await;
         assert_eq!(present_manifests(&host), [""; 0], "with one etcd only");
 
         services.settled.send_replace(all(false));
-        services.etcd[1].set_status(200);
+        services.etcd[0].set_status(200);
         wait_a_moment().await;
         // The role may have passed the first etcd before; the second one was never healthy.
         assert_eq!(
@@ -222,5 +223,39 @@ async fn manifests_that_are_right_are_left_alone_and_others_come_back_behind_the
     tokio::select! {
         ended = role => panic!("{ended:?}"),
         () = watched => {}
+    }
+}
+
+/// etcd-events runs without a quorum: the API server starts without it, but not before the process is there to connect to.
+#[tokio::test]
+async fn events_without_a_quorum_do_not_hold_up_the_api_server_for_ever() {
+    let host = TestHost::new().await;
+    let (services, gates) = FakeServices::new().await;
+    let gates = HealthGates {
+        events_patience: Duration::from_millis(20),
+        ..gates
+    };
+    let (pods, probe, role_log) = (
+        static_pods(),
+        Probe::new().unwrap(),
+        RoleLog::for_role("manifests"),
+    );
+    let opened = async {
+        services.kubelet.set_status(200);
+        services.etcd[1].set_status(0);
+        services.health.set_status(503);
+        wait_a_moment().await;
+        assert_eq!(present_manifests(&host), [""; 0], "without main");
+        services.etcd[0].set_status(200);
+        let settled = [("main".to_owned(), true), ("events".to_owned(), false)];
+        services.settled.send_replace(settled.into());
+        wait_a_moment().await;
+        assert_eq!(present_manifests(&host), [""; 0], "events does not run");
+        services.etcd[1].set_status(503);
+        wait_for_manifests(&host, &["kube-apiserver"]).await;
+    };
+    tokio::select! {
+        error = write_manifests(&host.host, &pods, &gates, &probe, &role_log) => panic!("{error:?}"),
+        () = opened => {}
     }
 }

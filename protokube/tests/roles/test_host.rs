@@ -8,12 +8,13 @@ use engine::{Class, Failure};
 use host::{Host, LocalSystem, MountEntry, Output, System};
 use node::config::{EtcdMember, NodeConfig, Role};
 use node::etcd::{
-    LiveCluster, LiveMember, LogIdentity, LogPosition, MemberChange, RunningMember, log_identity,
+    LiveCluster, LiveMember, LogIdentity, LogPosition, MemberAnswer, MemberAnswers, MemberChange,
+    RunningMember, log_identity,
 };
 use node::manifests::{Pod, manifest_path};
 use protokube::ec2::{Ec2, Filter};
 use protokube::etcd::{EtcdMembers, EtcdQuorum, RunningEtcd};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
@@ -519,8 +520,10 @@ pub struct FakeKubelet {
     pub scratch_members: Option<String>,
     /// Version of the peers.
     pub peer_version: String,
-    /// A peer that does not answer.
-    pub silent: Option<String>,
+    /// Peers that do not answer for themselves.
+    pub silent: BTreeSet<String>,
+    /// Id of the leader; `None`: this member.
+    pub leader: Option<String>,
 }
 
 impl FakeKubelet {
@@ -689,9 +692,21 @@ impl FakeKubelet {
     fn change_live(&mut self, change: &MemberChange) -> anyhow::Result<Option<String>> {
         self.list_live()?;
         match change {
-            MemberChange::Remove { id } => {
+            MemberChange::Remove { id, .. } => {
+                if self.leader.as_ref() == Some(id) {
+                    bail!("{id} leads");
+                }
                 self.live.retain(|one| one.id != *id);
-                self.known = None;
+                self.known = self.known.take().filter(|known| known.member_id != *id);
+            }
+            MemberChange::MoveLeader { from, to } => {
+                let leader = self.leader.as_ref();
+                let leads = |one: &&LiveMember| Some(&one.id) == leader;
+                let leader = self.live.iter().find(leads).context("a leads")?;
+                if !leader.peer_urls.contains(&peer_url(from)) {
+                    bail!("{from} does not lead");
+                }
+                self.leader = Some(to.clone());
             }
             MemberChange::EndJoin { id, peer_url } => {
                 let mut live = self.live.iter_mut();
@@ -720,6 +735,37 @@ impl FakeKubelet {
             }
         }
         Ok(None)
+    }
+
+    /// Answers of those in the list that run.
+    fn answers(&self) -> MemberAnswers {
+        let own = self.known.as_ref().map(|known| known.member_id.clone());
+        let leader = self.leader.clone().or_else(|| own.clone());
+        let answers = |one: &&LiveMember| match Some(&one.id) == own.as_ref() {
+            true => self.running.is_some(),
+            false => !self.silent.contains(&one.id),
+        };
+        let answer = |one: &LiveMember| {
+            let answer = MemberAnswer {
+                leader: leader.clone(),
+                term: 2,
+                revision: 7,
+            };
+            (one.id.clone(), answer)
+        };
+        self.live.iter().filter(answers).map(answer).collect()
+    }
+
+    /// The others remove this member.
+    pub fn remove_member(&mut self, id: &str) {
+        self.list_live().unwrap();
+        self.live.retain(|one| one.id != id);
+        self.known = None;
+    }
+
+    /// Names of all members in the list.
+    pub fn listed_names(&self) -> Vec<String> {
+        self.live.iter().map(|one| one.name.clone()).collect()
     }
 
     /// Ids of the member a in the list of members, with whether it votes.
@@ -926,7 +972,7 @@ impl EtcdQuorum for FakeQuorum {
                 version: kubelet.peer_version.clone(),
                 ..RunningMember::default()
             };
-            let is_silent = kubelet.silent.as_ref() == Some(member);
+            let is_silent = kubelet.silent.contains(member);
             let said = (!is_silent).then_some(running);
             (
                 member.clone(),
@@ -934,6 +980,10 @@ impl EtcdQuorum for FakeQuorum {
             )
         };
         members.iter().map(describe).collect()
+    }
+
+    async fn ask_members(&self, _: &LiveCluster) -> MemberAnswers {
+        self.kubelet.lock().unwrap().answers()
     }
 
     async fn change_members(

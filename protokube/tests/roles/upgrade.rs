@@ -150,13 +150,13 @@ async fn what_may_not_run_on_the_data_is_never_shown() {
 #[tokio::test]
 async fn a_silent_member_is_waited_for() {
     let (host, config) = upgraded_member(true, OLD, NEW).await;
-    host.kubelet.lock().unwrap().silent = Some("b".to_owned());
+    host.kubelet.lock().unwrap().silent = ["b".to_owned()].into();
     let member = member_of(&host, config, AT_ONCE);
     for _ in 0..4 {
         assert_eq!(member.take_step().await.unwrap(), StepOutcome::Waits);
         assert!(host.kubelet.lock().unwrap().running.is_none());
     }
-    host.kubelet.lock().unwrap().silent = None;
+    host.kubelet.lock().unwrap().silent.clear();
     let_settle(&member).await;
     assert_upgraded(&host, "later");
 }

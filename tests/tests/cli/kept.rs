@@ -180,7 +180,7 @@ fn a_spec_with_other_members_than_etcd_was_formed_with_is_refused_with_the_way()
             "spec.etcdClusters[1].etcdMembers",
             "etcd cluster main was formed with member a, whose data is on vol-",
             "put member a back in a group of zone eu-west-1a",
-            "this release cannot rename or remove members",
+            "at least one member with the data has to stay",
         ] {
             assert!(ran.err.contains(words), "{words}: {}", ran.err);
         }

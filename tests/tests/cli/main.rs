@@ -15,6 +15,7 @@ mod documented_commands;
 mod etcd;
 mod etcd_commands;
 mod etcd_recover;
+mod etcd_removal;
 mod help;
 mod instances;
 mod json;

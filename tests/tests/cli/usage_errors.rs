@@ -35,10 +35,7 @@ fn what_was_meant_is_said() {
         ),
         (
             &["delete", "ig", "control-plane-eu-west-1a", "--yes"],
-            &[
-                "etcd member a of main, events is in instance group control-plane-eu-west-1a",
-                "this release removes no members",
-            ],
+            &["etcd cluster main has no members"],
         ),
         (
             &["edit", "ig", "nodes-eu-west-1a", "--set", "maxSize=3"],

@@ -72,8 +72,13 @@ impl EtcdReports {
                 }
             }
         }
+        let mut members = describe_members(members, OffsetDateTime::now_utc());
+        members.retain(|one| {
+            let record = records.get(&one.status.etcd);
+            !record.is_some_and(|record: &FormationRecord| one.is_left_behind(record))
+        });
         Ok(Some(Self {
-            members: describe_members(members, OffsetDateTime::now_utc()),
+            members,
             records,
             gaps,
         }))

@@ -15,6 +15,7 @@ use crate::interrupt::Interrupts;
 use crate::plan_target::ClusterTarget;
 use crate::saved_plan::{PlanDrift, SavedPlan};
 use crate::state::{ClusterLock, StoreKeys};
+use crate::ui::member_change::MemberChange;
 use cloud::Cloud;
 use engine::Plan;
 use std::path::Path;
@@ -51,6 +52,20 @@ pub async fn run_saved_plan(name: &str, saved: SavedPlanRun<'_>) -> Result<Outco
     with_lock(session, &keys, "update", wait, body).await
 }
 
+/// The members of etcd that leave are not part of a plan; its other changes follow from them.
+fn show_members(members: &[MemberChange], run: UpdateRun<'_>) -> Result<(), CommandError> {
+    for member in members {
+        if run.options.output.is_for_programs() {
+            run.session.shell.note(&member.line());
+        } else {
+            run.session
+                .shell
+                .print_result(&format!("{}\n", member.line()))?;
+        }
+    }
+    Ok(())
+}
+
 impl SavedPlanRun<'_> {
     async fn show_preview(self, name: &str) -> Result<Outcome, CommandError> {
         let (run, interrupts) = (self.run, Interrupts::default());
@@ -61,18 +76,19 @@ impl SavedPlanRun<'_> {
             &terms,
             run,
             &interrupts,
-            async |_, plan, snapshot| {
+            async |work, plan, snapshot| {
                 let drift =
                     compare_with_saved(self.plan, plan, snapshot, &observed, &terms, run).await?;
                 self.show_saved(&drift, &observed)?;
                 self.check_applies(&drift)?;
+                show_members(&work.members, run)?;
                 if !plan.is_empty() && !run.options.output.is_for_programs() {
                     run.session.shell.hint(&format!(
                         "kctl update --plan {} --yes    makes these changes",
                         self.file.display()
                     ));
                 }
-                Ok(preview_outcome(plan, run.options))
+                Ok(preview_outcome(work, plan, run.options))
             },
         )
         .await
@@ -104,6 +120,7 @@ impl SavedPlanRun<'_> {
                     || plan.is_empty()
                 {
                     self.show_saved(&drift, &observed)?;
+                    show_members(&work.members, run)?;
                 }
                 self.check_applies(&drift)?;
                 if !unminted {

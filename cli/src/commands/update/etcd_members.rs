@@ -1,11 +1,14 @@
-//! Refuses changes of etcd members, and etcd versions that cannot follow the running one.
+//! Refuses changes of etcd members that cannot be made, and etcd versions that cannot follow the running one.
 
+use super::etcd_removals::{check_quorum, find_changes};
 use super::etcd_versions;
 use crate::commands::observe::{ObservedCluster, aws_error};
 use crate::commands::session::Session;
 use crate::commands::spec_objects::SpecObjects;
 use crate::error::{CommandError, ErrorKind};
 use crate::state::store_error;
+use crate::ui::member_change::MemberChange;
+use aws_client::store::Version;
 use aws_cloud::is_volume_deleted;
 use cloud::Cloud;
 use engine::Snapshot;
@@ -13,17 +16,19 @@ use node::etcd::{FormationRecord, record_key};
 use spec::etcd::{FormedMembers, check_members};
 use spec::read::Problem;
 
-/// Compares the spec with the formation records and running versions, and fails with all problems.
+/// Compares the spec with the formation records and running versions, and fails with all problems. Returns the members that leave or
+/// come back.
 pub async fn check_etcd_members(
     observed: &ObservedCluster,
     snapshot: &Snapshot<Cloud>,
     session: &Session<'_>,
-) -> Result<(), CommandError> {
+) -> Result<Vec<MemberChange>, CommandError> {
     let spec = &observed.expanded.full.etcd;
     let mut problems: Vec<Problem> = Vec::new();
     let mut existing = Vec::new();
+    let (mut changes, mut records) = (Vec::new(), Vec::new());
     for (index, etcd) in spec.iter().enumerate() {
-        if let Some(record) = read_formation_record(&etcd.name, observed, session).await? {
+        if let Some((record, _)) = read_formation_record(&etcd.name, observed, session).await? {
             let cluster = &observed.target.cluster;
             let mut formed = FormedMembers::from_record(&record, cluster, &etcd.name, snapshot);
             for volume in formed.missing_volumes() {
@@ -34,6 +39,9 @@ pub async fn check_etcd_members(
             }
             problems.extend(check_members(index, etcd, &formed));
             existing.push((index, etcd));
+            let wanted = etcd.members.iter().map(|one| one.name.clone()).collect();
+            changes.extend(find_changes(&etcd.name, &record, &wanted));
+            records.push((etcd.name.clone(), record));
         }
     }
     problems.extend(
@@ -43,27 +51,31 @@ pub async fn check_etcd_members(
         .await?,
     );
     if problems.is_empty() {
-        return Ok(());
+        check_quorum(&changes, &records, &observed.target.cluster, session).await?;
+        return Ok(changes);
     }
     SpecObjects::from_state(&observed.state).locate_problems(&mut problems);
     Err(CommandError::from_problems(problems))
 }
 
-/// The formation record of an etcd cluster; `None`: no instance has begun to form it.
-async fn read_formation_record(
+/// The formation record of an etcd cluster with its version; `None`: no instance has begun to form it.
+pub async fn read_formation_record(
     etcd: &str,
     observed: &ObservedCluster,
     session: &Session<'_>,
-) -> Result<Option<FormationRecord>, CommandError> {
+) -> Result<Option<(FormationRecord, Version)>, CommandError> {
     let key = observed.state.keys.key_below(&record_key(etcd));
     if observed.state.find_entry(&key).is_none() {
         return Ok(None);
     }
     let object = session.store.get(&key).await.map_err(store_error)?;
     let read = object
-        .map(|object| FormationRecord::parse(&key, &object.bytes))
+        .map(|object| {
+            let record = FormationRecord::parse(&key, &object.bytes)?;
+            Ok((record, object.version))
+        })
         .transpose();
-    read.map_err(|error| {
+    read.map_err(|error: node::etcd::Error| {
         let hint = "use the release that wrote it, or restore it from the bucket's versions: without it kctl cannot know \
                     which volumes hold the cluster's data";
         CommandError::new(ErrorKind::Precondition, error, hint)

@@ -7,6 +7,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext};
 use crate::plan_target::ClusterTarget;
 use crate::saved_plan::{PlanDrift, SavedPlan};
+use crate::ui::member_change::MemberChange;
 use crate::ui::plan::{self, PlanView};
 use crate::ui::plan_json::{PlanDocument, hide_stand_ins};
 use cloud::Cloud;
@@ -26,6 +27,8 @@ pub struct PlanOutput<'a> {
     pub report: Option<&'a Report>,
     /// The saved plan, if it comes from one, and its comparison with the current plan.
     pub saved: Option<(&'a SavedPlan, &'a PlanDrift)>,
+    /// Members of etcd that leave before, or come back.
+    pub members: &'a [MemberChange],
 }
 
 impl<'a> PlanOutput<'a> {
@@ -42,7 +45,14 @@ impl<'a> PlanOutput<'a> {
             not_yet: &observed.not_yet,
             report: None,
             saved: None,
+            members: &[],
         }
+    }
+
+    /// With the members of etcd that leave before, or come back.
+    #[must_use]
+    pub fn with_members(self, members: &'a [MemberChange]) -> Self {
+        Self { members, ..self }
     }
 }
 
@@ -51,6 +61,7 @@ pub fn show_plan(output: &PlanOutput<'_>, run: UpdateRun<'_>) -> Result<(), Comm
     const DEFECT: &str = "report this: it is a defect of kctl";
     let (plan, shell) = (output.plan, run.session.shell);
     if let Some(events) = run.events {
+        events.emit_members(output.members);
         events.emit_plan(plan, output.stand_ins);
         if let Some((_, stale)) = output.saved {
             events.emit_drift(stale);
@@ -60,6 +71,7 @@ pub fn show_plan(output: &PlanOutput<'_>, run: UpdateRun<'_>) -> Result<(), Comm
     if run.options.output == PlanFormat::Json {
         let mut document =
             PlanDocument::new(plan, output.target, output.report).with_warnings(output.not_yet);
+        document = document.with_members(output.members);
         if let Some((saved, stale)) = output.saved {
             document = document.with_saved_plan(saved, stale);
         }
@@ -69,13 +81,16 @@ pub fn show_plan(output: &PlanOutput<'_>, run: UpdateRun<'_>) -> Result<(), Comm
         let text = serde_json::to_string_pretty(&json);
         return shell.print_document(&text.or_failed("the plan has no JSON form", DEFECT)?);
     }
+    for member in output.members {
+        shell.print_result(&format!("{}\n", member.line()))?;
+    }
     let view = PlanView {
         plan,
         wide: run.options.output == PlanFormat::Wide,
         paint: shell.paint(),
         stand_ins: output.stand_ins,
     };
-    if plan.is_empty() {
+    if plan.is_empty() && output.members.is_empty() {
         let message = format!(
             "No changes. AWS matches the spec of {}.\n",
             output.target.cluster

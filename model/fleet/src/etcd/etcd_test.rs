@@ -1,5 +1,5 @@
 use super::*;
-use node::etcd::{FormationState, ListedMember, LostMember, RaisedAlarm};
+use node::etcd::{FormationState, Leaving, ListedMember, LostMember, RaisedAlarm};
 
 const WRITTEN: &str = "2026-11-24T10:00:00Z";
 
@@ -261,6 +261,64 @@ fn a_recovery_says_from_whom_and_who_has_stopped() {
         said,
         ["main: it is being recovered from member a; stopped: b"]
     );
+}
+
+#[test]
+fn members_that_leave_and_those_that_a_formation_waits_for_are_named() {
+    let mut leaves = formed(&["a", "b", "c"]);
+    leaves.leaving.insert("b".to_owned(), Leaving::default());
+    leaves.leaving.insert(
+        "c".to_owned(),
+        Leaving {
+            begun: true,
+            ..Leaving::default()
+        },
+    );
+    let reports = ["a", "b", "c"].map(|member| report(member, 20));
+    assert_eq!(
+        lines(reports.into(), Some(leaves)),
+        [
+            "main: member b waits to be removed, because the spec has it no longer",
+            "main: member c is being removed, because the spec has it no longer",
+        ]
+    );
+    let mut forming = record(FormationState::forming("t"), &["a", "b"]);
+    forming.members.get_mut("b").unwrap().blank = false;
+    let mut waits = report("a", 20);
+    waits.running = None;
+    let said = problems(vec![waits], Some(forming));
+    assert_eq!(
+        said[0].one_line(),
+        "main: it is being founded, and waits for member b: no instance has taken its volume vol-b"
+    );
+    assert!(
+        said[0]
+            .next
+            .contains("kctl etcd forget CLUSTER b --etcd main"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn an_old_report_of_a_removed_member_is_left_behind() {
+    let mut record = formed(&["a"]);
+    let removed = RecordedMember::on_volume("vol-b", true);
+    record.leaving.insert("b".to_owned(), Leaving::default());
+    record.removed.insert("b".to_owned(), vec![removed]);
+    let hidden = MemberStatus {
+        volume: None,
+        running: None,
+        ..report("b", SILENT + 1)
+    };
+    for (status, left) in [
+        (report("b", SILENT + 1), true),
+        (hidden, true),
+        (report("b", 20), false),
+        (report("a", SILENT + 1), false),
+    ] {
+        let member = describe_members(vec![status], at(1000)).remove(0);
+        assert_eq!(member.is_left_behind(&record), left, "{member:?}");
+    }
 }
 
 fn record_with_ids(members: &[&str]) -> FormationRecord {

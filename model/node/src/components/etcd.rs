@@ -40,6 +40,8 @@ pub enum EtcdStart {
     New {
         /// `initial-cluster-token`.
         token: String,
+        /// Short names of the members that found it: those of the record, since the spec may have others.
+        members: Vec<String>,
     },
     /// The member joins an existing cluster under the id that the others gave it, and has to ask them for it. They answer only until
     /// it has a log, see [`crate::etcd::MemberChange::EndJoin`].
@@ -147,8 +149,8 @@ fn member_identity(
         format!("{name}=https://{}:{peer}", names.member_host(member))
     };
     let initial_cluster = match start {
-        EtcdStart::New { .. } => {
-            let all = names.members.iter().map(|member| entry(member));
+        EtcdStart::New { members, .. } => {
+            let all = members.iter().map(|member| entry(member));
             all.collect::<Vec<_>>().join(",")
         }
         EtcdStart::Join { initial_cluster } => initial_cluster.clone(),
@@ -178,7 +180,7 @@ fn member_identity(
         .map(|(name, value)| (format!("ETCD_{name}"), value)),
     );
     let state = match start {
-        EtcdStart::New { token } => {
+        EtcdStart::New { token, .. } => {
             environment.insert("ETCD_INITIAL_CLUSTER_TOKEN".into(), token.clone());
             "new"
         }
@@ -211,9 +213,12 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_known_by_its_name_and_every_member_knows_all() {
-        let environment =
-            environment_of_b(&sample_cluster(), &EtcdStart::New { token: "t".into() });
+    fn a_founder_is_known_by_its_name_and_knows_all_that_found_with_it() {
+        let start = EtcdStart::New {
+            token: "t".into(),
+            members: vec!["a".into(), "b".into()],
+        };
+        let environment = environment_of_b(&sample_cluster(), &start);
         assert_eq!(environment["ETCD_NAME"], "etcd-events-b");
         assert_eq!(
             environment["ETCD_INITIAL_CLUSTER"],

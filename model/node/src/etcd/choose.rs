@@ -252,7 +252,8 @@ fn volume_of<'a>(
     }
 }
 
-/// The names of all members: of the spec that this instance was launched with, of the record, and of the tags of volumes.
+/// The names of all members: of the spec that this instance was launched with, of the record, and of the tags of volumes, without
+/// those that were removed.
 pub fn all_members(
     spec: &[String],
     seen: &[SeenVolume],
@@ -262,7 +263,9 @@ pub fn all_members(
     let tagged = seen.iter().filter(|volume| volume.member().is_some());
     let tagged = tagged.filter_map(|volume| volume.tag.split_once('/'));
     let tagged = tagged.flat_map(|(_, all)| all.split(',').map(str::to_owned));
-    let all: BTreeSet<String> = spec.iter().chain(recorded).cloned().chain(tagged).collect();
+    let all = spec.iter().chain(recorded).cloned().chain(tagged);
+    let has_left = |member: &String| record.is_some_and(|record| record.has_left(member));
+    let all: BTreeSet<String> = all.filter(|member| !has_left(member)).collect();
     all.into_iter().collect()
 }
 

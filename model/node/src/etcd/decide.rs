@@ -7,13 +7,15 @@
 use super::SeenVolume;
 use super::choose::volumes_of_members;
 use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeContent};
+use super::forget::set_old_aside;
 use super::formed::{Formed, check_copy, decide_formed, with_own_member};
+use super::leave::{MemberAnswers, decide_removed};
 use super::log::LogIdentity;
 use super::member_status::RunningMember;
 use super::record::{
     FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, record_key,
 };
-use super::recover::{decide_recovering, may_begin};
+use super::recover::{decide_recovering, is_given_up, may_begin};
 use super::replace::{LiveCluster, MemberChange, begin_replacement};
 use super::volume_owner::{check_log, check_owner, describe_content};
 use crate::components::EtcdStart;
@@ -47,6 +49,8 @@ pub struct OwnMember<'a> {
     pub peers: Option<&'a BTreeMap<String, Result<RunningMember, String>>>,
     /// Version in the manifest on the volume, which was the last that kubelet saw, if it names one.
     pub manifest_version: Option<&'a str>,
+    /// What the members in the live list say about themselves; `None` until [`FormationStep::AskMembers`] asks for it.
+    pub answers: Option<&'a MemberAnswers>,
     /// True if kubelet sees the manifest on this volume.
     pub shown: bool,
     /// A fresh random token for a new record.
@@ -97,14 +101,20 @@ pub enum FormationStep {
         /// True if the lists of members in etcd's v2 and v3 store must be equal, because another one is believed from now on.
         compare_members: bool,
     },
-    /// Ask the other members for the live list, which needs a quorum, and decide again.
-    ListMembers,
     /// Ask each other recorded member about itself, and decide again.
     AskPeers,
+    /// Let kubelet start the member, as one of an existing cluster, and report what the removal of another one waits for.
+    Continue { waits: String },
+    /// Ask the other members for the live list, which needs a quorum, and decide again.
+    ListMembers,
+    /// Ask every member in the live list what it says about itself, and decide again.
+    AskMembers,
     /// Change the list of members. The id of an added one goes into the record at once. One that shall vote has to run.
     Change(MemberChange),
     /// Wait for other members or volumes; the text is the reason.
     Wait(String),
+    /// Hide the member's manifest from kubelet. Nobody has to act; the text is the reason.
+    Withdraw(String),
     /// Do not run the data on the volume and hide its manifest from kubelet. An operator must act; the text says why and how.
     Refuse(String),
     /// Record and volume contradict each other. A running member continues, and nothing new begins. An operator must act; the text
@@ -172,6 +182,15 @@ fn decide_unrecorded(
     record: &FormationRecord,
     content: &VolumeContent,
 ) -> FormationStep {
+    if record.has_left(own.member) {
+        return decide_removed(own, record, content);
+    }
+    if own.shown && is_given_up(own, record, content) {
+        return FormationStep::Withdraw(format!(
+            "the data of member {} on {} is of an etcd cluster that was given up",
+            own.member, own.volume
+        ));
+    }
     match (&record.state, content) {
         (FormationState::Formed { cluster_id, .. }, content) if may_begin(own, record, content) => {
             begin_replacement(own, record, cluster_id, content)
@@ -180,10 +199,12 @@ fn decide_unrecorded(
             "etcd {} is being recovered from member {}; member {} joins afterwards",
             own.etcd, recovering.from, own.member
         )),
-        (FormationState::Forming { .. }, VolumeContent::Blank) => FormationStep::Wait(format!(
-            "etcd {} is being formed without member {}, which joins afterwards",
-            own.etcd, own.member
-        )),
+        (FormationState::Forming { .. }, content) if may_begin(own, record, content) => {
+            FormationStep::Wait(format!(
+                "etcd {} is being formed without member {}, which joins afterwards",
+                own.etcd, own.member
+            ))
+        }
         (_, content) => FormationStep::Ask(format!(
             "etcd {} is recorded without member {}, and {} {}: nothing on it is changed. A member is added on a blank volume; to add \
              this one anew, wipe {} with wipefs and blkdiscard; otherwise remove member {} from the spec",
@@ -310,13 +331,26 @@ fn decide_forming(
     content: &VolumeContent,
 ) -> FormationStep {
     if recorded.volume != own.volume {
+        let is_empty = *content == VolumeContent::Blank && own.gone.contains(&recorded.volume);
+        // Nobody has started, because nobody has seen this member's volume.
+        if is_empty && !recorded.blank && !recorded.prepared {
+            if !own.gone_twice.contains(&recorded.volume) {
+                return FormationStep::Wait(format!(
+                    "EC2 says that {}, the volume of member {} of etcd {}, does not exist; EC2 is asked again in a minute",
+                    recorded.volume, own.member, own.etcd
+                ));
+            }
+            return FormationStep::Record(with_own_member(own, record, |member| {
+                *member = RecordedMember::on_volume(own.volume, true);
+            }));
+        }
         return FormationStep::Ask(format!(
             "etcd {} is being formed with {} for member {}, but this instance holds {}: attach the recorded volume. If it no longer exists, this \
              cluster cannot be formed; it never served, so `kctl delete cluster` and `kctl create cluster` lose no data",
             own.etcd, recorded.volume, own.member, own.volume
         ));
     }
-    let marker = |token: &str| Marker {
+    let new_marker = |token: &str| Marker {
         format: FORMAT,
         cluster: own.cluster.to_owned(),
         etcd: own.etcd.to_owned(),
@@ -339,13 +373,20 @@ fn decide_forming(
         VolumeContent::Unrecognized if recorded.blank => FormationStep::Format,
         VolumeContent::FileSystem(FileSystemContent::Nothing) if recorded.blank => {
             FormationStep::Mark {
-                marker: marker(token),
+                marker: new_marker(token),
                 new: true,
             }
         }
         VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) => {
+            let fresh = new_marker(token);
             match check_owner(own, marker) {
                 Err(why) => FormationStep::Refuse(why),
+                Ok(())
+                    if marker.volume == own.volume
+                        && let Some(step) = set_old_aside(own, record, &fresh, (marker, log)) =>
+                {
+                    step
+                }
                 Ok(()) if marker.token != token || marker.volume != own.volume => {
                     FormationStep::Ask(format!(
                         "{} was prepared by another formation of etcd {}: wipe it with wipefs and blkdiscard if nothing on it \
@@ -417,15 +458,18 @@ fn start_new(
             return Ok(FormationStep::Mark { marker, new: false });
         }
     }
-    let unseen = record.members.iter().filter(|(_, one)| !one.blank);
-    let unseen: Vec<&str> = unseen.map(|(member, _)| member.as_str()).collect();
+    let unseen = record.unseen_members();
+    let unseen = unseen.map(|(member, one)| format!("{} of member {member}", one.volume));
+    let unseen: Vec<String> = unseen.collect();
     if unseen.is_empty() {
         return Ok(FormationStep::Start(EtcdStart::New {
             token: token.to_owned(),
+            members: record.members.keys().cloned().collect(),
         }));
     }
-    let unseen = unseen.join(", ");
     Ok(FormationStep::Wait(format!(
-        "the volume of {unseen} has not been seen blank yet"
+        "etcd {} is founded once every member's volume was seen, and no instance has taken {} yet",
+        own.etcd,
+        unseen.join(" and ")
     )))
 }

@@ -2,6 +2,7 @@
 
 use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
+use super::leave::{decide_leaving, decide_removal};
 use super::record::{FormationRecord, FormationState, RecordedMember};
 use super::recover::use_restored;
 use super::replace::{
@@ -47,17 +48,32 @@ pub(super) fn decide_formed(
     content: &VolumeContent,
 ) -> FormationStep {
     let record = formed.record;
+    let leaves = record.leaving.contains_key(own.member);
     let replacing = record.replacing.as_ref();
     if replacing.is_some_and(|of| of.member == own.member) {
-        return decide_replacing(own, formed, content);
+        return if leaves {
+            decide_leaving(own, record)
+        } else {
+            decide_replacing(own, formed, content)
+        };
     }
     if let Some(step) = use_restored(own, formed, content) {
         return step;
     }
     if record.data_members() > 1 && has_lost_data(own, formed.recorded, content) {
-        return begin_replacement(own, record, formed.cluster_id, content);
+        return if leaves {
+            decide_leaving(own, record)
+        } else {
+            begin_replacement(own, record, formed.cluster_id, content)
+        };
     }
-    try_decide_formed(own, formed, content).unwrap_or_else(FormationStep::Refuse)
+    let step = try_decide_formed(own, formed, content).unwrap_or_else(FormationStep::Refuse);
+    if step == FormationStep::Start(EtcdStart::Existing)
+        && let Some(removal) = decide_removal(own, formed)
+    {
+        return removal;
+    }
+    step
 }
 
 fn try_decide_formed(

@@ -225,6 +225,7 @@ fn own_member<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> OwnMember<'a>
         live: None,
         peers: None,
         manifest_version: None,
+        answers: None,
         shown: false,
         token: "new",
         trace: None,
@@ -365,7 +366,7 @@ fn what_is_resumed_is_the_members_own_log_as_its_marker_tells_of_it() {
 fn a_cluster_is_founded_only_under_forming_on_volumes_that_all_were_blank() {
     let mut founded = 0;
     check_every(|_, record, content, step| {
-        let FormationStep::Start(EtcdStart::New { token }) = &step else {
+        let FormationStep::Start(EtcdStart::New { token, .. }) = &step else {
             return;
         };
         founded += 1;
@@ -432,7 +433,9 @@ fn a_formed_cluster_stays_the_one_it_is() {
             FormationStep::Record(after) => assert!(
                 matches!(&after.state, FormationState::Formed { cluster_id: id, .. } if id == cluster_id)
             ),
-            FormationStep::Start(EtcdStart::Existing) | FormationStep::Mark { .. } => {
+            FormationStep::Start(EtcdStart::Existing)
+            | FormationStep::Continue { .. }
+            | FormationStep::Mark { .. } => {
                 let (marker, log) = marker_and_log(content);
                 assert!(
                     is_same_id(marker.cluster_id.as_ref(), cluster_id),
@@ -441,6 +444,8 @@ fn a_formed_cluster_stays_the_one_it_is() {
                 assert!(matches!(log, EtcdLog::Of(of) if of.cluster_id == *cluster_id));
             }
             FormationStep::ListMembers
+            | FormationStep::AskMembers
+            | FormationStep::Withdraw(_)
             | FormationStep::Wait(_)
             | FormationStep::Refuse(_)
             | FormationStep::Ask(_) => {}
@@ -814,6 +819,9 @@ impl World {
             }
             FormationStep::Ask(why) => panic!("{why}"),
             FormationStep::SetAside { .. }
+            | FormationStep::AskMembers
+            | FormationStep::Continue { .. }
+            | FormationStep::Withdraw(_)
             | FormationStep::Join { .. }
             | FormationStep::Stop(_)
             | FormationStep::Restore { .. }
@@ -831,7 +839,7 @@ impl World {
         let (marker, log) = marker_and_log(&self.content[member]);
         let marker = marker.clone();
         if *log == EtcdLog::Missing {
-            if let EtcdStart::New { token } = &start {
+            if let EtcdStart::New { token, .. } = &start {
                 self.founded.push(token.clone());
             }
             *self.lives.entry(member.to_owned()).or_default() += 1;

@@ -100,7 +100,10 @@ mod tests {
             }))
             .unwrap()
         };
-        let new = yaml(&EtcdStart::New { token: "t".into() });
+        let new = yaml(&EtcdStart::New {
+            token: "t".into(),
+            members: vec!["a".into(), "b".into()],
+        });
         let existing = yaml(&EtcdStart::Existing);
         assert_ne!(new, existing);
         assert_eq!(as_existing(&new).unwrap(), existing);

@@ -30,6 +30,25 @@ pub struct FormationRecord {
     /// again, and is kept on their volumes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub given_up: BTreeMap<String, BTreeMap<String, RecordedMember>>,
+    /// Members that the spec has no longer, by name. They are removed one at a time. An entry stays when its member is gone, so that
+    /// an instance of an older configuration does not add it again, and until an update of a spec with that member takes it away.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub leaving: BTreeMap<String, Leaving>,
+    /// Members that were removed, by name, the last one at the end. Their ids are never started again, and their volumes are kept.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub removed: BTreeMap<String, Vec<RecordedMember>>,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// A member that is to be removed, see [`super::set_leaving`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leaving {
+    /// True once it may have been removed from etcd: from then on nobody can let it stay.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub begun: bool,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -89,6 +108,10 @@ pub struct RecordedMember {
     /// record, so an interrupted mkfs may be repeated.
     #[serde(default)]
     pub blank: bool,
+    /// True once the volume was prepared for the cluster that is founded in the place of an old one: the old member was stopped, and
+    /// its data moved aside.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub prepared: bool,
     /// etcd's id of the member, hex; set once it has run. An id has one log for its lifetime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member_id: Option<String>,
@@ -177,6 +200,8 @@ impl FormationRecord {
             members,
             replacing: None,
             given_up: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            removed: BTreeMap::new(),
             unknown: UnknownFields::new(),
         }
     }
@@ -204,6 +229,23 @@ impl FormationRecord {
     pub fn data_members(&self) -> usize {
         let added = self.replacing.as_ref().is_some_and(|of| of.lost.is_none());
         self.members.len() - usize::from(added)
+    }
+
+    /// True if a member of this name was removed, and none may be added.
+    pub fn has_left(&self, member: &str) -> bool {
+        self.leaving.contains_key(member) && !self.members.contains_key(member)
+    }
+
+    /// The members that are to be removed and have not been yet, with how far that is.
+    pub fn pending_removals(&self) -> impl Iterator<Item = (&String, &Leaving)> {
+        let leaving = self.leaving.iter();
+        leaving.filter(|(member, _)| self.members.contains_key(*member))
+    }
+
+    /// The members that a cluster which is being founded waits for: nobody has seen their volumes.
+    pub fn unseen_members(&self) -> impl Iterator<Item = (&String, &RecordedMember)> {
+        let members = self.members.iter();
+        members.filter(|(_, member)| !member.blank && !member.prepared)
     }
 
     /// True if the cluster exists.
@@ -237,10 +279,19 @@ impl RecordedMember {
         Self {
             volume: volume.to_owned(),
             blank,
+            prepared: false,
             member_id: None,
             unknown: UnknownFields::new(),
         }
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Parses JSON with a field `format`, which is checked first.
@@ -281,6 +332,8 @@ mod tests {
     const RECORD: &str = r#"{"format":1,"later":[1],"members":{"a":{"volume":"vol-1","blank":true,"memberId":"8e9e","later":{}}},
         "replacing":{"member":"a","lost":{"volume":"vol-0","memberId":"1"},"later":2},
         "givenUp":{"9":{"b":{"volume":"vol-3","blank":false,"later":3}}},
+        "leaving":{"d":{"begun":true,"later":4},"e":{"later":5}},
+        "removed":{"e":[{"volume":"vol-4","blank":false,"prepared":true,"memberId":"2","later":6}]},
         "state":{"formed":{"clusterId":"cdf8","token":"t","later":"x"}}}"#;
     const MARKER: &str = r#"{"format":1,"cluster":"x","etcd":"main","member":"a","volume":"vol-1","token":"t","later":{"deep":1}}"#;
 

@@ -6,6 +6,7 @@ use super::choose::SeenVolume;
 use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
 use super::formed::Formed;
+use super::leave::was_removed_on;
 use super::log::LogIdentity;
 use super::record::{FormationRecord, FormationState, RecordedMember, Recovering, UnknownFields};
 use super::volume_owner::{check_owner, check_remaining_log, describe_content};
@@ -54,7 +55,11 @@ pub fn begin_recovery(
         }
     };
     stopped.remove(from);
+    let mut leaving = record.leaving.clone();
+    // It will be the only one with data; the next update may ask again.
+    leaving.remove(from);
     Ok(FormationRecord {
+        leaving,
         state: FormationState::Recovering(Recovering {
             from: from.to_owned(),
             token: token.to_owned(),
@@ -213,7 +218,7 @@ fn find_unstopped(
 }
 
 /// True if a member that the record lacks may begin on the volume: nothing is on it, or it was prepared for a new member that never
-/// ran, or its data is of an etcd cluster that was given up.
+/// ran, or its data is of a member that was removed or of an etcd cluster that was given up.
 pub(super) fn may_begin(
     own: &OwnMember<'_>,
     record: &FormationRecord,
@@ -223,9 +228,14 @@ pub(super) fn may_begin(
         VolumeContent::Blank | VolumeContent::FileSystem(FileSystemContent::Nothing) => true,
         VolumeContent::Unrecognized => was_blank(own, record),
         VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) => {
-            let is_prepared = marker.joins.is_some() && !marker.has_run();
+            // A founder that was forgotten has not started, see `forget_member`.
+            let was_founder = marker.token == record.token() || !record.given_up.is_empty();
+            let is_prepared = (marker.joins.is_some() || was_founder) && !marker.has_run();
             let is_own = check_owner(own, marker).is_ok() && marker.volume == own.volume;
-            is_own && is_prepared && *log == EtcdLog::Missing || is_given_up(own, record, content)
+            let is_removed = is_own && was_removed_on(record, own.member, own.volume);
+            is_own && is_prepared && *log == EtcdLog::Missing
+                || is_removed
+                || is_given_up(own, record, content)
         }
         _ => false,
     }
@@ -234,12 +244,18 @@ pub(super) fn may_begin(
 /// True if the volume was seen blank for a member that has not run since.
 pub(super) fn was_blank(own: &OwnMember<'_>, record: &FormationRecord) -> bool {
     let known = record.given_up.values().chain([&record.members]);
-    let mut own_records = known.filter_map(|members| members.get(own.member));
+    let known = known.filter_map(|members| members.get(own.member));
+    let removed = record.removed.get(own.member).into_iter().flatten();
+    let mut own_records = known.chain(removed);
     own_records.any(|of| of.volume == own.volume && of.blank && of.member_id.is_none())
 }
 
 /// True if the volume holds data of this member of an etcd cluster that was given up.
-fn is_given_up(own: &OwnMember<'_>, record: &FormationRecord, content: &VolumeContent) -> bool {
+pub(super) fn is_given_up(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    content: &VolumeContent,
+) -> bool {
     let VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) = content else {
         return false;
     };

@@ -38,7 +38,13 @@ pub struct LiveMember {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberChange {
     /// Removes the member with this id (hex) for ever.
-    Remove { id: String },
+    Remove {
+        /// Short name: `a`.
+        member: String,
+        id: String,
+    },
+    /// Makes the member with the id `to` the leader. Only the leader, `from` by its short name, can do that.
+    MoveLeader { from: String, to: String },
     /// Adds a learner with these peer URLs. Its new id is recorded before it starts.
     AddLearner { peer_urls: Vec<String> },
     /// Leaves the new member this peer URL only. From then on its manifest cannot start another log under its id.
@@ -121,7 +127,7 @@ pub(super) fn begin_replacement(
     if let Some(other) = &record.replacing {
         // etcd adds no member while a voter is away (`mayAddMember`). So the dead one goes first, whoever waits for whom.
         if let Some(stale) = find_stale(own, live, None) {
-            return FormationStep::Change(MemberChange::Remove { id: stale });
+            return FormationStep::Change(remove_own(own, stale));
         }
         let unborn = |of: &RecordedMember| of.member_id.is_none();
         let is_unborn = record.members.get(&other.member).is_some_and(unborn);
@@ -168,11 +174,29 @@ pub(super) fn find_live<'a>(
 
 /// The id of a member in the live list that has this member's peer URL and is not the one that was added.
 fn find_stale(own: &OwnMember<'_>, live: &LiveCluster, added: Option<&String>) -> Option<String> {
-    let peer_url = own_peer_url(own);
-    let is_own = |url: &String| url.eq_ignore_ascii_case(&peer_url);
     let mut of_own = live.members.iter();
-    let stale = of_own.find(|one| one.peer_urls.iter().any(is_own) && Some(&one.id) != added);
+    let stale = of_own.find(|one| is_of_member(own, own.member, one) && Some(&one.id) != added);
     stale.map(|one| one.id.clone())
+}
+
+fn remove_own(own: &OwnMember<'_>, id: String) -> MemberChange {
+    MemberChange::Remove {
+        member: own.member.to_owned(),
+        id,
+    }
+}
+
+/// True if this one of the live list has the peer URL of the member with this short name.
+pub(super) fn is_of_member(own: &OwnMember<'_>, member: &str, listed: &LiveMember) -> bool {
+    let peer_url = peer_url_of(own, member);
+    let mut urls = listed.peer_urls.iter();
+    urls.any(|url| url.eq_ignore_ascii_case(&peer_url))
+}
+
+/// Those that vote.
+pub(super) fn voting_members<'a>(listed: &[&'a LiveMember]) -> Vec<&'a LiveMember> {
+    let voters = listed.iter().filter(|one| !one.learner);
+    voters.copied().collect()
 }
 
 /// What the volume holds for the new member.
@@ -216,7 +240,7 @@ pub(super) fn decide_replacing(
         return record_id(own, record, None);
     }
     if let Some(id) = find_stale(own, live, recorded.member_id.as_ref()) {
-        return FormationStep::Change(MemberChange::Remove { id });
+        return FormationStep::Change(remove_own(own, id));
     }
     let Some(id) = &recorded.member_id else {
         return match prepared {
@@ -445,11 +469,12 @@ fn member_names(own: &OwnMember<'_>) -> EtcdMemberNames {
 }
 
 fn own_peer_url(own: &OwnMember<'_>) -> String {
+    peer_url_of(own, own.member)
+}
+
+fn peer_url_of(own: &OwnMember<'_>, member: &str) -> String {
     let port = etcd_ports(own.etcd).map_or(0, |ports| ports.peer);
-    format!(
-        "https://{}:{port}",
-        member_names(own).member_host(own.member)
-    )
+    format!("https://{}:{port}", member_names(own).member_host(member))
 }
 
 /// The peer URLs of a member that joins: its own, and the same in capitals. etcd starts without a log only if its manifest names

@@ -50,6 +50,14 @@ struct World {
     gone: BTreeSet<String>,
     /// How often a log began under an id.
     lives: BTreeMap<String, usize>,
+    /// Members that the spec has.
+    wanted: BTreeSet<String>,
+    /// etcd's id of the leader.
+    leader: Option<String>,
+    /// Ids of the logs that were moved aside.
+    aside: BTreeSet<String>,
+    /// Every version that the record has had.
+    versions: Vec<FormationRecord>,
     count: usize,
 }
 
@@ -99,6 +107,10 @@ impl World {
             restored: BTreeMap::new(),
             gone: BTreeSet::new(),
             lives: BTreeMap::new(),
+            wanted: NAMES.iter().take(all).map(ToString::to_string).collect(),
+            leader: None,
+            aside: BTreeSet::new(),
+            versions: Vec::new(),
             count: 0,
         };
         for (index, member) in world.members.clone().into_iter().enumerate() {
@@ -141,6 +153,46 @@ impl World {
         let voters = || self.live.iter().filter(|one| !one.learner);
         let up = voters().filter(|one| self.is_running(&one.id)).count();
         up > voters().count() / 2
+    }
+
+    /// What an update does with the spec's members.
+    fn update(&mut self, wanted: &[&str]) {
+        self.wanted = wanted.iter().map(ToString::to_string).collect();
+        if let Some(next) = set_leaving(&self.record, &self.wanted).unwrap() {
+            self.write_record(next);
+        }
+    }
+
+    fn write_record(&mut self, record: FormationRecord) {
+        let before = std::mem::replace(&mut self.record, record);
+        self.versions.push(before);
+    }
+
+    /// The members elect a leader, if they can.
+    fn elect(&mut self) {
+        let voters = self.live.iter().filter(|one| !one.learner);
+        let up = voters.filter(|one| self.is_running(&one.id));
+        let up: Vec<String> = up.map(|one| one.id.clone()).collect();
+        let leads = self
+            .leader
+            .as_ref()
+            .is_some_and(|leader| up.contains(leader));
+        if !self.has_quorum() {
+            self.leader = None;
+        } else if !leads {
+            self.leader = up.last().cloned();
+        }
+    }
+
+    fn answers(&mut self) -> MemberAnswers {
+        self.elect();
+        let running = self.live.iter().filter(|one| self.is_running(&one.id));
+        let answer = |one: &LiveMember| MemberAnswer {
+            leader: self.leader.clone(),
+            term: 1,
+            revision: one.id.len() as u64,
+        };
+        running.map(|one| (one.id.clone(), answer(one))).collect()
     }
 
     fn stop(&mut self, member: &str) {
@@ -207,10 +259,12 @@ impl World {
         } else {
             Err("no quorum".to_owned())
         };
+        let answers = self.answers();
+        let members = all_members(&self.members, &seen, Some(&self.record));
         let mut own = OwnMember {
             cluster: "x.example.com",
             etcd: "main",
-            members: &self.members,
+            members: &members,
             version: "3.6.12",
             member,
             volume: &volume,
@@ -220,6 +274,7 @@ impl World {
             live: None,
             peers: None,
             manifest_version: None,
+            answers: None,
             shown: self.shown.contains(member),
             token: "new",
             trace: None,
@@ -227,6 +282,10 @@ impl World {
         let mut step = decide_step(&own, Some(&self.record), &content);
         if step == FormationStep::ListMembers {
             own.live = Some(live.as_ref().map_err(String::as_str));
+            step = decide_step(&own, Some(&self.record), &content);
+        }
+        if step == FormationStep::AskMembers {
+            own.answers = Some(&answers);
             step = decide_step(&own, Some(&self.record), &content);
         }
         self.carry_out(member, step, half);
@@ -237,7 +296,7 @@ impl World {
         let next = match step {
             FormationStep::Record(record) => {
                 if !half {
-                    self.record = record;
+                    self.write_record(record);
                 }
                 return;
             }
@@ -247,11 +306,12 @@ impl World {
             FormationStep::Join { marker, joins } => {
                 return self.join(member, marker, &joins.initial_cluster, half);
             }
-            FormationStep::Refuse(_) => return self.stop(member),
+            FormationStep::Continue { .. } => return self.continue_member(member, half),
+            FormationStep::Withdraw(_) | FormationStep::Refuse(_) => return self.stop(member),
             FormationStep::Stop(record) => {
                 self.stop(member);
                 if !half {
-                    self.record = record;
+                    self.write_record(record);
                 }
                 return;
             }
@@ -260,14 +320,25 @@ impl World {
                 return self.use_restored(member, marker, restored, half);
             }
             FormationStep::Wait(_) | FormationStep::Ask(_) => return,
-            FormationStep::ListMembers => panic!("asked for twice"),
+            FormationStep::ListMembers | FormationStep::AskMembers => panic!("asked for twice"),
             FormationStep::Upgrade { .. } | FormationStep::AskPeers => {
                 panic!("no version is known")
             }
             FormationStep::Format if half => VolumeContent::Unrecognized,
             FormationStep::Format => VolumeContent::FileSystem(FileSystemContent::Nothing),
             _ if half => return,
-            FormationStep::SetAside { marker } => marked_content(marker, EtcdLog::Missing),
+            FormationStep::SetAside { marker } => {
+                if let VolumeContent::FileSystem(FileSystemContent::Marked {
+                    log: EtcdLog::Of(log),
+                    ..
+                }) = content
+                {
+                    self.aside.insert(log.member_id.clone());
+                }
+                self.running.remove(member);
+                self.shown.remove(member);
+                marked_content(marker, EtcdLog::Missing)
+            }
             FormationStep::Mark { marker, new } => match content {
                 VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) if !new => {
                     marked_content(marker, log.clone())
@@ -326,7 +397,21 @@ impl World {
     fn change_members(&mut self, member: &str, change: MemberChange, half: bool) {
         assert!(self.has_quorum(), "{change:?}");
         match change {
-            MemberChange::Remove { id } => {
+            MemberChange::MoveLeader { from, to } => {
+                let leader = self
+                    .live
+                    .iter()
+                    .find(|one| Some(&one.id) == self.leader.as_ref());
+                assert!(leader.unwrap().peer_urls.contains(&peer_url(&from)));
+                let target = self.live.iter().find(|one| one.id == to).unwrap();
+                assert!(!target.learner && self.is_running(&to));
+                self.leader = Some(to);
+            }
+            MemberChange::Remove { id, member: of } => {
+                if of != member {
+                    assert_ne!(self.leader.as_ref(), Some(&id), "it still leads");
+                    assert!(self.record.leaving[&of].begun, "it might be withdrawn");
+                }
                 let voters = self.live.iter().filter(|one| !one.learner && one.id != id);
                 let up = voters
                     .clone()
@@ -337,6 +422,7 @@ impl World {
                     self.live.retain(|one| one.id != id);
                     self.running.retain(|_, running| *running != id);
                 }
+                assert!(self.has_quorum(), "{of} was needed");
             }
             MemberChange::EndJoin { id, peer_url } => {
                 let own = self.live.iter().find(|one| one.id == id).unwrap();
@@ -423,7 +509,7 @@ impl World {
         self.continue_member(member, half);
     }
 
-    /// True if every member of the spec runs and votes, and nobody else is in the list.
+    /// True if every member of the spec runs and votes, nobody else is in the list, and kubelet sees no other.
     fn is_settled(&self) -> bool {
         let votes = |member: &String| {
             self.live.iter().any(|one| {
@@ -434,9 +520,12 @@ impl World {
         };
         self.record.replacing.is_none()
             && self.record.is_formed()
-            && self.live.len() == self.members.len()
+            && self.record.pending_removals().next().is_none()
+            && self.record.members.keys().eq(&self.wanted)
+            && self.live.len() == self.wanted.len()
             && self.live.iter().all(|one| one.peer_urls.len() == 1)
-            && self.members.iter().all(votes)
+            && self.wanted.iter().all(votes)
+            && self.shown.iter().all(|one| self.wanted.contains(one))
     }
 
     fn run_until_settled(&mut self) {
@@ -591,5 +680,95 @@ proptest::proptest! {
         assert!(["cluster-of-t2", "cluster-of-t3"].contains(&world.cluster.as_str()));
         let given_up: Vec<&String> = world.record.given_up.keys().collect();
         assert_eq!(given_up, [CLUSTER]);
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(500))]
+
+    /// From five to three, or to one, with losses of members that stay and of members that leave. The instances of those that left go
+    /// on, with the spec that they were launched with. Afterwards the spec has all again.
+    #[test]
+    fn members_leave_one_at_a_time_whatever_dies_and_may_come_back_on_the_volumes_that_they_had(
+        one in proptest::bool::ANY,
+        keeps in 0_usize..5,
+        turns in proptest::collection::vec((0_usize..5, 0_usize..8, 0_usize..4), 0..80),
+        back in proptest::collection::vec((0_usize..5, proptest::bool::ANY), 0..40),
+        older in proptest::option::of(proptest::prelude::any::<proptest::sample::Index>()),
+    ) {
+        let mut world = World::new(5, 5);
+        let first = world.record.clone();
+        let stays: Vec<&str> = (0..if one { 1 } else { 3 }).map(|place| NAMES[(keeps + place) % 5]).collect();
+        world.update(&stays);
+        let mut lost = 0;
+        for (who, what, loss) in turns {
+            // Two of five may be away at first, and nobody of the last one.
+            let voters = world.live.iter().filter(|one| !one.learner);
+            let up = voters.clone().filter(|one| world.is_running(&one.id)).count();
+            match what {
+                6 if up > voters.count() / 2 + 1 && lost < 3 => {
+                    lost += 1;
+                    // The record of before names the volume of before, which an operator would have to restore too.
+                    let loss = if older.is_some() && LOSSES[loss] == Loss::Volume { Loss::Content } else { LOSSES[loss] };
+                    world.suffer(NAMES[who], loss);
+                }
+                _ => world.take_turn(NAMES[who], what == 0),
+            }
+            world.expect_one_life_per_id();
+        }
+        world.run_until_settled();
+        world.expect_one_life_per_id();
+        // An older version of the record is restored, in which they still belong to it.
+        if let Some(older) = older {
+            world.write_record(older.get(&world.versions.clone()).clone());
+            world.update(&stays);
+            world.run_until_settled();
+        }
+        let gone: Vec<String> = first.members.iter()
+            .filter(|(member, _)| !stays.contains(&member.as_str()))
+            .filter(|(member, _)| matches!(&world.volumes[*member].1,
+                VolumeContent::FileSystem(FileSystemContent::Marked { log: EtcdLog::Of(_), .. })))
+            .map(|(member, _)| member.clone()).collect();
+        let old: Vec<String> = gone.iter().map(|member| match &world.volumes[member].1 {
+            VolumeContent::FileSystem(FileSystemContent::Marked { log: EtcdLog::Of(log), .. }) => log.member_id.clone(),
+            other => panic!("{other:?}"),
+        }).collect();
+        world.update(&NAMES);
+        for (who, half) in back {
+            world.take_turn(NAMES[who], half);
+            world.expect_one_life_per_id();
+        }
+        world.run_until_settled();
+        world.expect_one_life_per_id();
+        for id in old {
+            assert!(world.aside.contains(&id), "{id}: {:?}", world.aside);
+            assert!(!world.live.iter().any(|one| one.id == id));
+        }
+    }
+
+    /// An operator changes their mind: what has not begun is withdrawn, and what has begun ends before the member comes back.
+    #[test]
+    fn a_spec_that_changes_at_any_time_is_what_remains(
+        updates in proptest::collection::vec((1_usize..=3, proptest::collection::vec((0_usize..5, proptest::bool::ANY), 0..20)), 1..6),
+    ) {
+        let mut world = World::new(3, 5);
+        world.update(&["a", "b", "c"]);
+        for (size, turns) in updates {
+            let specs: [&[&str]; 4] = [&["a"], &["a"], &["a", "b", "c"], &["a", "b", "c", "d", "e"]];
+            world.update(specs[size]);
+            for (who, half) in turns {
+                world.take_turn(NAMES[who], half);
+                world.expect_one_life_per_id();
+            }
+        }
+        for _ in 0..80 {
+            let wanted: Vec<String> = world.wanted.iter().cloned().collect();
+            world.update(&wanted.iter().map(String::as_str).collect::<Vec<_>>());
+            for member in NAMES {
+                world.take_turn(member, false);
+            }
+        }
+        world.run_until_settled();
+        world.expect_one_life_per_id();
     }
 }

@@ -1,11 +1,11 @@
-//! Compares the etcd members of a spec with the formation record. A member may be added, and one of several whose volume was
-//! deleted gets a new volume. kctl cannot rename or remove members yet: such a spec would leave etcd without its quorum.
+//! Compares the etcd members of a spec with the formation record. Members may be added or removed, and one of several whose volume was
+//! deleted gets a new volume. One whose data is gone may not be the last, and none is renamed: that would be another member.
 
 use crate::read::Problem;
 use cloud::Cloud;
 use engine::Snapshot;
 use full::EtcdCluster;
-use node::etcd::FormationRecord;
+use node::etcd::{FormationRecord, FormationState};
 use node::names::etcd_volume;
 use std::collections::BTreeMap;
 
@@ -16,6 +16,17 @@ pub struct FormedMembers {
     members: BTreeMap<String, FormedMember>,
     /// How many of them hold the cluster's data.
     with_data: usize,
+    /// The cluster is being founded.
+    forming: bool,
+}
+
+/// A member that the spec has no longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnwantedMember {
+    /// Its name: `d`.
+    pub member: String,
+    /// Id of the volume with its data, which is kept.
+    pub volume: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +38,7 @@ struct FormedMember {
     needs_new_volume: bool,
     /// EC2 says that the volume of the record does not exist.
     deleted: bool,
-    /// The member is being added: it has no data yet.
+    /// The member has no data: it is being added, or nobody has seen its volume while the cluster is founded.
     added: bool,
 }
 
@@ -62,13 +73,17 @@ impl FormedMembers {
                 zone,
                 needs_new_volume: !has_volume(name),
                 deleted: false,
-                added: added == Some(name),
+                added: added == Some(name)
+                    || matches!(record.state, FormationState::Forming { .. })
+                        && !member.blank
+                        && !member.prepared,
             };
             (name.clone(), member)
         });
         Self {
             members: members.collect(),
             with_data: record.data_members(),
+            forming: matches!(record.state, FormationState::Forming { .. }),
         }
     }
 
@@ -77,6 +92,37 @@ impl FormedMembers {
         let lost = self.members.values();
         let lost = lost.filter(|member| member.needs_new_volume && member.zone.is_none());
         lost.map(|member| member.volume.clone()).collect()
+    }
+
+    /// The members that the spec has no longer.
+    pub fn unwanted(&self, spec: &EtcdCluster) -> Vec<UnwantedMember> {
+        let members = self.members.iter();
+        let unwanted = members.filter(|(name, _)| !has_member(spec, name));
+        let unwanted = unwanted.map(|(name, member)| UnwantedMember {
+            member: name.clone(),
+            volume: member.volume.clone(),
+        });
+        unwanted.collect()
+    }
+
+    /// Why the members that the spec has no longer cannot be removed; `None` if they can.
+    fn find_obstacle(&self, spec: &EtcdCluster) -> Option<String> {
+        let stays =
+            |(name, member): (&String, &FormedMember)| has_member(spec, name) && !member.added;
+        if !self.members.iter().any(stays) {
+            return Some("at least one member with the data has to stay".to_owned());
+        }
+        if self.forming {
+            return Some(
+                "the cluster is being founded: `kctl etcd forget` goes on without a member whose machine does not come".to_owned(),
+            );
+        }
+        let mut added = spec.members.iter();
+        let added = added.find(|one| !self.members.contains_key(&one.name))?;
+        Some(format!(
+            "members are not renamed: remove it in one update, and add {} in the next",
+            added.name
+        ))
     }
 
     /// EC2 says that this volume does not exist.
@@ -91,17 +137,21 @@ impl FormedMembers {
 pub fn check_members(index: usize, spec: &EtcdCluster, formed: &FormedMembers) -> Vec<Problem> {
     let at = format!("spec.etcdClusters[{index}].etcdMembers");
     let mut problems = Vec::new();
+    let obstacle = formed.find_obstacle(spec);
     for (name, member) in &formed.members {
-        if !spec.members.iter().any(|wanted| wanted.name == *name) {
+        if !has_member(spec, name)
+            && let Some(obstacle) = &obstacle
+        {
             let message = format!(
                 "etcd cluster {} was formed with member {name}, whose data is on {}, and the spec has no such member",
                 spec.name, member.volume
             );
             let home = member.zone.as_ref();
             let home = home.map_or(String::new(), |zone| format!(" in a group of zone {zone}"));
-            problems.push(Problem::error(at.clone(), message).hint(format!(
-                "put member {name} back{home}: this release cannot rename or remove members of an existing etcd cluster"
-            )));
+            problems.push(
+                Problem::error(at.clone(), message)
+                    .hint(format!("put member {name} back{home}: {obstacle}")),
+            );
         }
     }
     for (position, wanted) in spec.members.iter().enumerate() {
@@ -135,6 +185,10 @@ pub fn check_members(index: usize, spec: &EtcdCluster, formed: &FormedMembers) -
         }
     }
     problems
+}
+
+fn has_member(spec: &EtcdCluster, name: &str) -> bool {
+    spec.members.iter().any(|wanted| wanted.name == name)
 }
 
 /// How to get a member's volume back. A single member can start from a snapshot; one of several would lose entries that it
@@ -174,6 +228,7 @@ mod tests {
         FormedMembers {
             members: members.iter().map(member).collect(),
             with_data: members.len(),
+            forming: false,
         }
     }
 
@@ -208,7 +263,7 @@ mod tests {
         assert_eq!(
             check_messages(&spec, &formed_in_zones(&[("a", &home)])),
             [format!(
-                "spec.etcdClusters[1].etcdMembers: etcd cluster main was formed with member a, whose data is on vol-a, and the spec has no such member; put member a back in a group of zone {home}: this release cannot rename or remove members of an existing etcd cluster"
+                "spec.etcdClusters[1].etcdMembers: etcd cluster main was formed with member a, whose data is on vol-a, and the spec has no such member; put member a back in a group of zone {home}: at least one member with the data has to stay"
             ),]
         );
     }
@@ -265,7 +320,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_spec_is_taken_exactly_if_it_has_all_members_of_the_record(
+        fn a_spec_removes_members_or_adds_some_and_keeps_one_with_the_data(
             names in prop::sample::subsequence(vec!["a", "b", "c", "d", "e"], 1..=5),
             recorded in prop::sample::subsequence(vec!["a", "b", "c", "d", "e"], 1..=5),
         ) {
@@ -273,8 +328,16 @@ mod tests {
             let mut formed = formed_in_zones(&recorded.iter().map(|name| (*name, "")).collect::<Vec<_>>());
             // A volume that is gone says nothing of zones.
             formed.members.values_mut().for_each(|member| member.zone = None);
-            let missing = recorded.iter().filter(|name| !names.contains(name)).count();
-            prop_assert_eq!(check_members(0, &spec, &formed).len(), missing);
+            let missing: Vec<&str> = recorded.iter().filter(|name| !names.contains(name)).copied().collect();
+            let adds = names.iter().any(|name| !recorded.contains(name));
+            let stays = recorded.iter().any(|name| names.contains(name));
+            let refused = if adds || !stays { missing.len() } else { 0 };
+            prop_assert_eq!(check_members(0, &spec, &formed).len(), refused);
+            let unwanted: Vec<String> = formed.unwanted(&spec).into_iter().map(|one| one.member).collect();
+            prop_assert_eq!(&unwanted, &missing);
+            // What a cluster that is being founded waits for is forgotten by command.
+            formed.forming = true;
+            prop_assert_eq!(check_members(0, &spec, &formed).len(), missing.len());
         }
     }
 }

@@ -81,7 +81,13 @@ pub fn expect_reported(lab: &mut Lab) -> Result<()> {
 
 /// Waits until three members have started and vote in each etcd cluster.
 pub fn expect_three_voters(lab: &Lab) -> Result<()> {
-    lab.wait_until("three members vote in each etcd cluster", PATIENCE, |lab| {
+    expect_voters(lab, 3)
+}
+
+/// Waits until as many members have started and vote in each etcd cluster, and no others are in its list.
+pub fn expect_voters(lab: &Lab, count: usize) -> Result<()> {
+    let what = format!("{count} members vote in each etcd cluster");
+    lab.wait_until(&what, PATIENCE, |lab| {
         let said = lab.run_kctl(&["etcd", "members", CLUSTER, "-o", "json"])?;
         let said: Value = serde_json::from_str(&said)?;
         let members = said["members"].as_array().context("members")?;
@@ -89,7 +95,9 @@ pub fn expect_three_voters(lab: &Lab) -> Result<()> {
             let voters = members.iter().filter(|one| {
                 one["etcd"] == name && one["voter"] == true && one["started"] == true
             });
-            ensure!(voters.count() == 3, "{said}");
+            ensure!(voters.count() == count, "{said}");
+            let listed = members.iter().filter(|one| one["etcd"] == name);
+            ensure!(listed.count() == count, "{said}");
         }
         Ok(())
     })

@@ -97,10 +97,10 @@ fn a_minor_reaches_control_planes_first() -> Result<()> {
 }
 
 #[test]
-#[ignore = "ten minutes: make soak"]
-fn etcd_grows_from_one_member_to_three() -> Result<()> {
-    let test = "etcd_grows_from_one_member_to_three";
-    let Some(mut lab) = start_lab(test, "t-grown", 6)? else {
+#[ignore = "fifteen minutes: make soak"]
+fn etcd_grows_from_one_member_to_five_and_shrinks() -> Result<()> {
+    let test = "etcd_grows_from_one_member_to_five_and_shrinks";
+    let Some(mut lab) = start_lab(test, "t-grown", 8)? else {
         return Ok(());
     };
     grown::run(&mut lab)?;
