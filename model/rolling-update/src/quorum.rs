@@ -1,6 +1,8 @@
 //! Whether the etcd clusters survive the loss of an instance. The rolling update asks before each control plane, and
 //! so does every command that ends one.
 
+use node::etcd::FormationRecord;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// An etcd cluster as its members describe it.
@@ -109,9 +111,65 @@ pub fn would_survive(clusters: &[EtcdCluster], instance: &str) -> Result<Surviva
     Ok(survival)
 }
 
+/// Counts members as not healthy that the record of their cluster says are being replaced, added or removed. Their pods run, but they
+/// may not vote yet, or not any more. Such a member itself may still be taken away.
+pub fn mark_changing(clusters: &mut [EtcdCluster], records: &BTreeMap<String, FormationRecord>) {
+    for cluster in clusters {
+        let Some(record) = records.get(&cluster.name) else {
+            continue;
+        };
+        let replaced = record.replacing.as_ref().map(|of| &of.member);
+        let removed = record.pending_removals();
+        let removed = removed.filter(|(_, leaving)| leaving.begun);
+        let changing: Vec<&String> = removed.map(|(name, _)| name).chain(replaced).collect();
+        for member in &mut cluster.members {
+            member.healthy &= !changing.contains(&&member.name);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use node::etcd::{FormationState, Leaving, RecordedMember, Replacing, UnknownFields};
+
+    /// A learner's pod runs like that of a voter.
+    #[test]
+    fn no_other_member_goes_while_one_changes_and_the_changing_one_may() {
+        let member = |number: usize| {
+            let recorded = RecordedMember::on_volume("vol-1", true);
+            (format!("etcd-{number}"), recorded)
+        };
+        let still = FormationRecord::new(
+            FormationState::formed("c", "t"),
+            (0..3).map(member).collect(),
+        );
+        let replaced = FormationRecord {
+            replacing: Some(Replacing {
+                member: "etcd-1".to_owned(),
+                lost: None,
+                unknown: UnknownFields::new(),
+            }),
+            ..still.clone()
+        };
+        let mut asked = still.clone();
+        asked
+            .leaving
+            .insert("etcd-1".to_owned(), Leaving::default());
+        let mut begun = asked.clone();
+        begun.leaving.get_mut("etcd-1").unwrap().begun = true;
+        for (record, survives) in [
+            (still, true),
+            (asked, true),
+            (replaced, false),
+            (begun, false),
+        ] {
+            let mut clusters = [cluster(&[true; 3])];
+            mark_changing(&mut clusters, &[("main".to_owned(), record)].into());
+            assert_eq!(would_survive(&clusters, "i-0").is_ok(), survives);
+            assert!(would_survive(&clusters, "i-1").is_ok());
+        }
+    }
 
     fn cluster(healthy: &[bool]) -> EtcdCluster {
         let member = |(number, healthy): (usize, &bool)| EtcdMember {
