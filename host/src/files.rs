@@ -143,11 +143,11 @@ impl Host {
         fchown(file, Some(user), Some(group))
     }
 
-    /// Removes a file or link if it exists.
+    /// Removes a file or link if it exists, and flushes its folder, so that it does not come back after a power failure.
     pub fn remove_file(&self, path: &str) -> Result<(), Error> {
         self.may_change()?;
         let path = self.path_below_root(path);
-        remove_if_there(&path).map_err(Error::of_file("remove", &path))
+        remove_and_sync(&path).map_err(Error::of_file("remove", &path))
     }
 
     /// Renames a folder; the new name is not in use.
@@ -240,6 +240,15 @@ fn rename_and_sync(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
     match to.parent() {
         Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+fn remove_and_sync(path: &Path) -> io::Result<()> {
+    remove_if_there(path)?;
+    // Also if it is not there: another process may have removed it and died before it flushed the folder.
+    match path.parent().map(File::open) {
+        Some(folder) => absent_as_none(folder.and_then(|folder| folder.sync_all())).map(drop),
         None => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! Whole folders: copy, size and removal.
 
 use crate::{Error, Host};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, syncfs};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -42,6 +42,14 @@ impl Host {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Flushes everything that was written to the file system of a folder.
+    pub fn sync_file_system(&self, path: &str) -> Result<(), Error> {
+        self.may_change()?;
+        let path = self.path_below_root(path);
+        let flush = || syncfs(File::open(&path)?).map_err(io::Error::from);
+        flush().map_err(Error::of_file("flush the file system of", &path))
     }
 
     /// Bytes of all files in a folder and below it.

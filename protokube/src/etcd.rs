@@ -20,9 +20,9 @@ mod restore;
 mod running;
 mod settings;
 mod status;
+mod upgrade;
 mod upkeep;
 mod upkeep_claims;
-mod upgrade;
 mod volumes;
 
 pub use commands::{COMMAND_INTERVAL, CommandMemory, CommandRole};

@@ -166,7 +166,7 @@ pub struct EtcdRecover {
     /// The member whose data is kept
     #[arg(long, value_name = "MEMBER")]
     pub from: Option<String>,
-    /// Give up newer data of another member
+    /// Give up what only other members have, or may have
     #[arg(long, requires = "from")]
     pub force: bool,
     /// Do it

@@ -21,7 +21,9 @@ pub struct CopyRow {
     pub role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub term: Option<u64>,
-    /// Newest revision. Members apply the same writes in the same order, so a higher one has all that a lower one has.
+    /// Newest revision that was ever reported of the data. Members apply the same writes in the same order, so a higher one has all
+    /// that a lower one had applied. What a member has in its log and has not applied does not show: protokube compares the logs once
+    /// the members have stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,12 +36,20 @@ pub struct CopyRow {
     /// True if the instance has reported lately.
     #[serde(skip)]
     fresh: bool,
+    /// Version of etcd, if it runs.
+    #[serde(skip)]
+    pub version: Option<String>,
 }
 
 impl CopyRow {
     /// True if protokube on the instance can restore the data.
     pub fn is_usable(&self) -> bool {
         self.fresh && self.role != "learner"
+    }
+
+    /// True if etcd runs there, and votes as soon as it reaches the others.
+    pub fn may_vote(&self) -> bool {
+        self.fresh && ["leader", "follower", "no leader"].contains(&self.role)
     }
 }
 
@@ -50,9 +60,15 @@ pub fn list_copies(
     etcd: &str,
 ) -> Vec<CopyRow> {
     let copies = record.members.iter().map(|(member, recorded)| {
-        let own = members.iter().find(|one| {
+        let of_volume = |one: &&ReportedMember| {
             one.status.etcd == etcd && one.status.volume.as_ref() == Some(&recorded.volume)
-        });
+        };
+        let age = |one: &ReportedMember| one.stored_seconds.or(one.age_seconds);
+        // An instance that is gone has left its report.
+        let own = members.iter().filter(of_volume);
+        let own = own.min_by_key(|one| age(one).unwrap_or(i64::MAX));
+        let revisions = members.iter().filter(of_volume);
+        let revisions = revisions.filter_map(|one| Some(one.status.running.as_ref()?.revision));
         let running = own.and_then(|one| one.status.running.as_ref());
         CopyRow {
             member: member.clone(),
@@ -60,18 +76,25 @@ pub fn list_copies(
             instance: own.map(|one| one.status.instance.clone()),
             role: own.map_or("not reported", |one| one.role),
             term: running.map(|one| one.term),
-            revision: running.map(|one| one.revision),
+            revision: revisions.max(),
             database_bytes: running.map(|one| one.database_bytes),
-            age_seconds: own.and_then(|one| one.age_seconds),
+            age_seconds: own.and_then(age),
             is_foreign: running.is_some_and(|one| recorded.member_id.as_ref() != Some(&one.id)),
-            fresh: own.is_some_and(ReportedMember::is_fresh),
+            fresh: own.is_some_and(ReportedMember::is_stored_lately),
+            version: running.map(|one| one.version.clone()),
         }
     });
     copies.collect()
 }
 
-/// The copy with the newest data.
+/// The copy with the newest data that was ever reported, whether or not it can be used now.
 pub fn newest_copy(copies: &[CopyRow]) -> Option<&CopyRow> {
+    let known = copies.iter().filter(|copy| copy.revision.is_some());
+    known.max_by_key(|copy| (copy.revision, copy.is_usable()))
+}
+
+/// The newest of the copies that an instance can restore now.
+pub fn newest_usable_copy(copies: &[CopyRow]) -> Option<&CopyRow> {
     let usable = copies.iter().filter(|copy| copy.is_usable());
     usable
         .filter(|copy| copy.revision.is_some())
@@ -118,8 +141,9 @@ pub fn describe_recovery(copies: &[CopyRow], from: &str, etcd: &str, name: &str)
     };
     format!(
         "{}\nA recovery of etcd {etcd} from member {from}:\n\
-         - stops all other members for ever: {others}. It waits until each has stopped, or its volume is deleted or attached to nothing. \
-         Terminate an instance that does not answer\n\
+         - stops all other members for ever: {others}. It waits until each has stopped, or its volume is deleted; with --force, or attached \
+         to nothing. Terminate an instance that does not answer\n\
+         - compares the ends of the logs once the members have stopped, and stops there if another one has more, unless --force\n\
          - restores the data of member {from} as a new etcd cluster. Writes that only the lost members acknowledged are lost\n\
          - lets every client list anew: revisions begin far above all that were used\n\
          - keeps all old data on its volumes, in data.lost-N\n\

@@ -28,6 +28,9 @@ pub struct ReportedMember {
     /// Age of the status; `None` if its time cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<i64>,
+    /// Age by the state store's own clock; `None` if it was not asked. The instance's may be wrong.
+    #[serde(skip)]
+    pub stored_seconds: Option<i64>,
     #[serde(flatten)]
     pub status: MemberStatus,
 }
@@ -78,6 +81,12 @@ impl ReportedMember {
         !self.is_fresh() && !stays && removed.into_iter().any(is_of)
     }
 
+    /// True if it was written lately by the state store's clock, if that is known.
+    pub fn is_stored_lately(&self) -> bool {
+        let age = self.stored_seconds.or(self.age_seconds);
+        age.is_some_and(|age| age <= SILENT)
+    }
+
     fn has_volume(&self, recorded: &RecordedMember) -> bool {
         self.status.volume.as_ref() == Some(&recorded.volume)
     }
@@ -91,6 +100,7 @@ pub fn describe_members(all: Vec<MemberStatus>, now: OffsetDateTime) -> Vec<Repo
             role: status.running.as_ref().map_or("stopped", role_word),
             // An instance's clock may be ahead.
             age_seconds: written.map(|written| (now - written).whole_seconds().max(0)),
+            stored_seconds: None,
             status,
         }
     };
@@ -151,7 +161,9 @@ fn cluster_problems(
     problems.extend(alarm_problems(etcd, &current));
     problems.extend(different_clusters(etcd, &current));
     if let Some(record) = record {
-        problems.extend(record.replacing.iter().map(|one| change_of(etcd, one)));
+        if !matches!(record.state, FormationState::Recovering(_)) {
+            problems.extend(record.replacing.iter().map(|one| change_of(etcd, one)));
+        }
         problems.extend(removals(etcd, record));
         match &record.state {
             FormationState::Recovering(recovering) => {

@@ -10,10 +10,12 @@ mod forget;
 #[cfg(test)]
 mod forget_test;
 mod formed;
+mod given_up;
 #[cfg(test)]
 mod laws_test;
 mod leave;
 mod log;
+mod log_end;
 mod log_position;
 mod manifest;
 mod member_list;
@@ -22,9 +24,12 @@ mod member_list_test;
 mod member_status;
 mod record;
 mod recover;
+#[cfg(test)]
+mod recover_test;
 mod replace;
 #[cfg(test)]
 mod replace_test;
+mod successors;
 mod upkeep;
 mod upkeep_claim;
 mod version_gate;
@@ -48,8 +53,10 @@ pub use decide::{FormationStep, OwnMember, decide_step};
 pub use first_look::{FirstLook, may_open, may_reopen};
 pub use forget::{forget_member, found_anew};
 pub use formed::{foreign_cluster, mark_formed};
+pub use given_up::must_stay_stopped;
 pub use leave::{MemberAnswer, MemberAnswers, set_leaving};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
+pub use log_end::{LastEntry, LogEnd, read_log_end};
 pub use log_position::{LogPosition, read_log_position};
 pub use manifest::{ManifestError, as_existing, has_founded, manifest_version};
 pub use member_list::{
@@ -64,8 +71,12 @@ pub use record::{
     Error, FORMAT, FormationRecord, FormationState, Leaving, LostMember, RecordedMember,
     Recovering, Replacing, UnknownFields, backups_prefix, formed_key, formed_prefix, record_key,
 };
-pub use recover::{REVISION_BUMP, begin_recovery, end_recovery};
+pub use recover::{
+    REVISION_BUMP, RecoveryTerms, begin_recovery, can_bump_revisions, end_recovery, find_newer,
+    mark_stopped,
+};
 pub use replace::{LiveCluster, LiveMember, MemberChange, has_lost_log};
+pub use successors::{FormedClusters, read_replaced};
 pub use upkeep::{
     CORRUPT, NO_SPACE, OtherMember, UpkeepStep, UpkeepView, decide_upkeep, needs_upkeep,
     why_still_full,

@@ -3,8 +3,12 @@
 use anyhow::Context;
 use aws_client::store::{Expect, Store, StoreError, Version};
 use node::etcd::{
-    FormationRecord, FormationState, backups_prefix, formed_key, formed_prefix, record_key,
+    FormationRecord, FormationState, FormedClusters, backups_prefix, formed_key, formed_prefix,
+    read_replaced, record_key,
 };
+
+/// Largest object of a formed cluster that is read, bytes: it is the cluster's record.
+const FORMED_LIMIT: usize = 64 * 1024;
 
 /// Access to the record of one etcd cluster.
 #[derive(Clone, Debug)]
@@ -59,23 +63,43 @@ impl FormationStore {
         Ok(None)
     }
 
-    /// Replaces the record that was read. False if another control plane wrote it first. If the cluster becomes formed, first writes
-    /// the object that shows this permanently.
+    /// The etcd clusters of this name that were ever formed.
+    pub async fn list_formed(&self) -> anyhow::Result<FormedClusters> {
+        let prefix = formed_prefix(&self.etcd);
+        let entries = self.store.list(&prefix, None).await;
+        let entries = entries.with_context(|| format!("could not list {prefix}"))?;
+        let mut formed = FormedClusters::new();
+        for key in entries.into_iter().map(|entry| entry.key) {
+            let object = self.store.get_first(&key, FORMED_LIMIT).await;
+            let object = object.with_context(|| format!("could not read {key}"))?;
+            let replaced = read_replaced(&object.unwrap_or_default());
+            if let Some(id) = key.strip_prefix(&prefix) {
+                formed.insert(id.to_owned(), replaced);
+            }
+        }
+        Ok(formed)
+    }
+
+    /// Writes the object which shows permanently that the recorded cluster was formed. The record comes first: a cluster whose record
+    /// could not be written never serves, and nothing must speak of it.
+    pub async fn write_formed(&self, record: &FormationRecord) -> anyhow::Result<()> {
+        let FormationState::Formed { cluster_id, .. } = &record.state else {
+            return Ok(());
+        };
+        let key = formed_key(&self.etcd, cluster_id);
+        let text = record.to_json().into_bytes();
+        match self.store.put(&key, text, Expect::Absent).await {
+            Ok(_) | Err(StoreError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error).with_context(|| format!("could not write {key}")),
+        }
+    }
+
+    /// Replaces the record that was read. False if another control plane wrote it first.
     pub async fn write_record(
         &self,
         read: &StoredRecord,
         record: &FormationRecord,
     ) -> anyhow::Result<bool> {
-        if let FormationState::Formed { cluster_id, .. } = &record.state
-            && !read.record.as_ref().is_some_and(FormationRecord::is_formed)
-        {
-            let key = formed_key(&self.etcd, cluster_id);
-            let text = record.to_json().into_bytes();
-            match self.store.put(&key, text, Expect::Absent).await {
-                Ok(_) | Err(StoreError::Conflict { .. }) => {}
-                Err(error) => return Err(error).with_context(|| format!("could not write {key}")),
-            }
-        }
         let expect = read.version.clone();
         let expect = expect.map_or(Expect::Absent, Expect::Version);
         let text = record.to_json().into_bytes();

@@ -3,9 +3,12 @@
 
 use anyhow::Context;
 use host::Host;
-use node::etcd::{EtcdLog, LOG_FOLDER, LOG_HEAD, LogPosition, log_identity, read_log_position};
-use std::fs::{self, File};
-use std::io::{self, BufReader, ErrorKind, Read};
+use node::etcd::{
+    EtcdLog, LOG_FOLDER, LOG_HEAD, LastEntry, LogEnd, LogPosition, log_identity, read_log_end,
+    read_log_position,
+};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Reads the identity of the log.
@@ -28,6 +31,55 @@ pub(super) fn read_position_in(host: &Host, data: &str) -> anyhow::Result<LogPos
     look_at_newest(host, data, |newest| match newest {
         Some(newest) => read_log_position(BufReader::new(File::open(newest)?)),
         None => Ok(LogPosition::default()),
+    })
+}
+
+/// Reads the last entry of the log; 0 without a log. `None` if it cannot be read.
+pub(super) fn read_last_entry_in(host: &Host, data: &str) -> anyhow::Result<Option<LastEntry>> {
+    let found = read_ends(host, data)?;
+    let is_log = !matches!(read_log_in(host, data)?, EtcdLog::Unreadable(_));
+    let last = found.into_iter().find_map(|end| end.last_entry);
+    Ok(is_log.then(|| last.unwrap_or_default()))
+}
+
+/// Makes the log say that all its entries are committed. etcd drops entries of which that is not known if it is forced to be a
+/// cluster of its own (`bootstrap.go`, "discarding uncommitted WAL entries"), although they may be acknowledged. Only for a copy.
+pub(super) fn commit_whole_log(host: &Host, data: &str) -> anyhow::Result<()> {
+    let ends = read_ends(host, data)?;
+    let last = ends.iter().find_map(|end| end.last_entry);
+    let newest = ends.first().context("there is no log")?;
+    let record = newest.commit_record(last.unwrap_or_default());
+    let record = record.map_err(anyhow::Error::msg)?;
+    look_at_newest(host, data, |path| {
+        let path = path.ok_or(ErrorKind::NotFound)?;
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        // What follows is zero, or a record that was not written completely.
+        file.set_len(newest.offset)?;
+        file.seek(SeekFrom::End(0))?;
+        file.write_all(&record)?;
+        file.sync_all()
+    })
+}
+
+/// Where the newest files of the log end, until one of them has an entry; the newest first. A new file has none at first.
+fn read_ends(host: &Host, data: &str) -> anyhow::Result<Vec<LogEnd>> {
+    let folder = host.path_below_root(&format!("{data}/{LOG_FOLDER}"));
+    let read = || {
+        let mut files = log_files(&folder)?;
+        files.sort();
+        let mut ends = Vec::new();
+        for file in files.iter().rev() {
+            let end = read_log_end(BufReader::new(File::open(file)?))?;
+            let has_entry = end.last_entry.is_some();
+            ends.push(end);
+            if has_entry {
+                break;
+            }
+        }
+        Ok(ends)
+    };
+    read().map_err(|error: io::Error| {
+        anyhow::Error::new(error).context(format!("could not read {}", folder.display()))
     })
 }
 
@@ -65,16 +117,20 @@ fn look_at_newest<T>(
 
 /// The log file with the highest name, which begins with its number; etcd's `wal.Exist` uses the same suffix.
 fn newest_log(folder: &Path) -> io::Result<Option<PathBuf>> {
-    let mut newest = None;
+    Ok(log_files(folder)?.into_iter().max())
+}
+
+fn log_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let items = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         items => items?,
     };
+    let mut files = Vec::new();
     for item in items {
         let path = item?.path();
         if path.extension().is_some_and(|ending| ending == "wal") {
-            newest = newest.max(Some(path));
+            files.push(path);
         }
     }
-    Ok(newest)
+    Ok(files)
 }

@@ -9,7 +9,7 @@ use host::{Host, is_outgrown};
 use node::components::EtcdStart;
 use node::etcd::{
     FileSystemContent, FormationRecord, VolumeContent, as_existing, can_resume, has_founded,
-    manifest_on_volume, manifest_version, may_reopen,
+    manifest_on_volume, manifest_version, may_reopen, must_stay_stopped,
 };
 use node::yaml::to_yaml;
 use std::path::Path;
@@ -60,6 +60,10 @@ pub(super) async fn resume_member(
             }
         }
         let seen = mount_and_look(&host, &settings, &disk, &device)?;
+        if must_stay_stopped("", None, &seen.content) {
+            withdraw_manifest(&host, &settings, &disk)?;
+            return Ok(seen.warning);
+        }
         match can_resume(cluster, etcd, &volume, &seen.content) {
             Ok(true) => show_link(&host, &link, &to.to_string_lossy())?,
             Ok(false) => {}

@@ -1,11 +1,12 @@
 //! The role of one etcd member on this instance: finds its volume, starts the member and watches it.
 
+mod recovery;
+
 use super::disk_worker::DiskWorker;
 use super::formation::StoredRecord;
 use super::log_files::newest_log_name;
 use super::manifest::{self, InspectedDisk};
-use super::replacement::{self, DeletedVolumes};
-use super::restore::{self, RestoreRequest};
+use super::replacement::{self, RepeatedAnswers};
 use super::upgrade::{self, UpgradeRequest};
 use super::volumes::{AttachedVolume, VolumeSearch, find_or_attach};
 use super::{EtcdDisk, EtcdQuorum, FormationStore, MemberSettings, RunningEtcd, SettledClusters};
@@ -15,15 +16,16 @@ use crate::log::RoleLog;
 use crate::pace::{self, PollTimer};
 use anyhow::{Context, anyhow, bail};
 use host::Host;
-use node::components::{EtcdStart, etcd_ports};
+use node::components::EtcdStart;
 use node::etcd::{
     EtcdLog, FileSystemContent, FirstLook, FormationRecord, FormationState, FormationStep,
-    LiveCluster, LogIdentity, Marker, MemberAnswers, MemberChange, OwnMember, RunningMember,
-    SeenVolume, VolumeContent, VolumeRequest, decide_step, end_recovery, foreign_cluster,
-    has_lost_log, mark_formed, mark_version, may_open, unseen_volumes,
+    FormedClusters, LiveCluster, Marker, MemberChange, OwnMember, RunningMember, SeenVolume,
+    VolumeContent, VolumeRequest, decide_step, foreign_cluster, has_lost_log, mark_formed,
+    mark_version, may_open, must_stay_stopped, unseen_volumes,
 };
 use node::report::Status;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -51,7 +53,10 @@ pub struct EtcdMember<E, R, Q> {
     runs_from: Mutex<Option<DiskWorker>>,
     /// Volume that EC2 accepted to attach but has not shown as attached yet; EC2's answers may be old.
     attaching: Mutex<Option<String>>,
-    deleted: DeletedVolumes,
+    deleted: RepeatedAnswers,
+    free: RepeatedAnswers,
+    /// True once it is known that the state store says that the recorded cluster was formed, and shows no successor.
+    is_current: AtomicBool,
 }
 
 /// Result of one step.
@@ -122,7 +127,9 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             role_log,
             runs_from: Mutex::default(),
             attaching: Mutex::default(),
-            deleted: DeletedVolumes::default(),
+            deleted: RepeatedAnswers::default(),
+            free: RepeatedAnswers::default(),
+            is_current: AtomicBool::new(false),
         }
     }
 
@@ -158,11 +165,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let attached = match self.find_volume(&known, runs.as_deref(), record).await? {
             VolumeSearch::Attached(held) => held,
             VolumeSearch::Waiting(why) => return Ok(self.report_wait(&why)),
-            VolumeSearch::Asked(volume) => {
-                let why = format!("waiting until {volume} is attached");
-                self.with_attaching_volume(|attaching| *attaching = Some(volume));
-                return Ok(self.report_wait(&why));
-            }
+            VolumeSearch::Asked(volume) => return Ok(self.wait_for_attachment(volume)),
         };
         let names = self.settings.member_names();
         let disk = DiskWorker::new(&self.host, &attached, &names.prefix);
@@ -173,13 +176,12 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         {
             self.describe_missing(&marker.volume, &mut known).await?;
         }
-        let trace = match (record, look.content()) {
-            (None, VolumeContent::Blank) => self.formation.find_trace().await?,
-            _ => None,
-        };
+        let trace = self.find_trace(record, look.content()).await?;
+        let formed = self.list_formed(record, runs.as_deref()).await?;
         let token = (self.settings.token)()?;
         let deleted = &known.deleted;
         let deleted_twice = self.deleted.confirm(deleted, self.settings.confirm_after);
+        let free_twice = self.confirm_free(&known.seen);
         let members = node::etcd::all_members(&names.members, &known.seen, record);
         let mut own = OwnMember {
             cluster: &self.settings.config.cluster,
@@ -191,6 +193,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             seen: &known.seen,
             gone: deleted,
             gone_twice: &deleted_twice,
+            free_twice: &free_twice,
             live: None,
             peers: None,
             manifest_version: None,
@@ -198,13 +201,20 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             shown: runs.as_ref() == Some(&attached.volume),
             token: &token,
             trace: trace.as_deref(),
+            formed: formed.as_ref(),
         };
         let content = self.open_volume(look, &own, record, &disk).await?;
+        if must_stay_stopped(&attached.member, record, &content) && !self.stop_etcd(&disk).await? {
+            return Ok(self.report_wait(STOPPING));
+        }
         let manifest_version = self.read_version(&disk, &content).await?;
         own.manifest_version = manifest_version.as_deref();
         let (step, content) = self
             .decide_by_asking(own, record, (&attached, &disk), content)
             .await?;
+        if let (Some(formed), Some(record)) = (&formed, record) {
+            self.show_formed(formed, record, &step).await?;
+        }
         let observed = ObservedVolume {
             attached: &attached,
             disk,
@@ -279,6 +289,63 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let recorded = record.into_iter().flat_map(|record| record.members.keys());
         let others: Vec<String> = recorded.filter(|one| *one != own.member).cloned().collect();
         self.quorum.describe_members(&others).await
+    }
+
+    fn wait_for_attachment(&self, volume: String) -> StepOutcome {
+        let why = format!("waiting until {volume} is attached");
+        self.with_attaching_volume(|attaching| *attaching = Some(volume));
+        self.report_wait(&why)
+    }
+
+    /// Volumes that EC2 has shown as attached to nothing for a while.
+    fn confirm_free(&self, seen: &[SeenVolume]) -> BTreeSet<String> {
+        let free = seen.iter().filter(|one| one.holder.is_none());
+        let free = free.map(|one| one.id.clone()).collect();
+        self.free.confirm(&free, self.settings.confirm_after)
+    }
+
+    /// What shows that the etcd cluster existed, if there is no record and the volume is blank.
+    async fn find_trace(
+        &self,
+        record: Option<&FormationRecord>,
+        content: &VolumeContent,
+    ) -> anyhow::Result<Option<String>> {
+        match (record, content) {
+            (None, VolumeContent::Blank) => self.formation.find_trace().await,
+            _ => Ok(None),
+        }
+    }
+
+    /// The etcd clusters that were formed. It is looked up before a member is started, and once by each protokube.
+    async fn list_formed(
+        &self,
+        record: Option<&FormationRecord>,
+        runs: Option<&str>,
+    ) -> anyhow::Result<Option<FormedClusters>> {
+        if record.is_some() && runs.is_some() && self.is_current.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.formation.list_formed().await.map(Some)
+    }
+
+    /// Makes the state store show permanently that the recorded cluster was formed, before its member goes on.
+    async fn show_formed(
+        &self,
+        formed: &FormedClusters,
+        record: &FormationRecord,
+        step: &FormationStep,
+    ) -> anyhow::Result<()> {
+        let FormationState::Formed { cluster_id, .. } = &record.state else {
+            return Ok(());
+        };
+        if matches!(step, FormationStep::Refuse(_) | FormationStep::Ask(_)) {
+            return Ok(());
+        }
+        if !formed.contains_key(cluster_id) {
+            self.formation.write_formed(record).await?;
+        }
+        self.is_current.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Looks at the volume. If it is not mounted, nothing on it is changed.
@@ -480,13 +547,13 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 return self.join_cluster(marker, start, &observed).await;
             }
             FormationStep::SetAside { marker } => return self.set_aside(marker, &observed).await,
-            FormationStep::Stop(record) => {
-                if !self.stop_etcd(&observed).await? {
-                    return Ok(self.report_wait(STOPPING));
-                }
-                self.formation.write_record(observed.read, &record).await?;
+            FormationStep::Stop { marker } => return self.stop_for_good(marker, &observed).await,
+            FormationStep::PrepareRestore(record) => {
+                self.prepare_restore(&record, &observed).await?;
             }
-            FormationStep::Restore { token } => return self.restore_data(token, &observed).await,
+            FormationStep::Restore { token, revision } => {
+                return self.restore_data(token, revision, &observed).await;
+            }
             FormationStep::UseRestored { marker, restored } => {
                 return self.use_restored(marker, restored, &observed).await;
             }
@@ -569,7 +636,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         marker: Marker,
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
-        if !self.stop_etcd(observed).await? {
+        if !self.stop_etcd(&observed.disk).await? {
             return Ok(self.report_wait(STOPPING));
         }
         let expected = match &observed.content {
@@ -596,63 +663,13 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
     }
 
     /// Hides the member from kubelet. True once its etcd has ended.
-    async fn stop_etcd(&self, observed: &ObservedVolume<'_>) -> anyhow::Result<bool> {
-        self.withdraw_member(&observed.disk).await?;
+    async fn stop_etcd(&self, disk: &DiskWorker) -> anyhow::Result<bool> {
+        self.withdraw_member(disk).await?;
         if self.running.is_answering().await {
             return Ok(false);
         }
-        let in_use = observed
-            .disk
-            .run_on_disk(|host, disk, _| Ok(disk.is_in_use(host)?));
+        let in_use = disk.run_on_disk(|host, disk, _| Ok(disk.is_in_use(host)?));
         Ok(!in_use.await?)
-    }
-
-    /// Restores the data of the stopped member as the log of a new cluster, beside the old data, and records it.
-    async fn restore_data(
-        &self,
-        token: String,
-        observed: &ObservedVolume<'_>,
-    ) -> anyhow::Result<StepOutcome> {
-        let Some(record) = &observed.read.record else {
-            bail!("a recovery needs a record");
-        };
-        if !self.stop_etcd(observed).await? {
-            return Ok(self.report_wait(STOPPING));
-        }
-        let request = self.restore_request(observed, token)?;
-        let what = format!("restoring the data of {}", request.name);
-        self.role_log.report_status(Status::Started, &what);
-        let restore = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            restore::restore_data(host, disk, &request)
-        };
-        let restored = observed.disk.run_on_disk(restore).await?;
-        let next = end_recovery(record, &restored.log);
-        let next = next.context("the record is not of a recovery")?;
-        if self.formation.write_record(observed.read, &next).await? {
-            let content = restored.content.unwrap_or_else(|| "as before".to_owned());
-            let cluster = &restored.log.cluster_id;
-            let detail = format!("restored {content}, as etcd cluster {cluster}");
-            self.role_log.report_status(Status::Started, &detail);
-        }
-        Ok(StepOutcome::Stepped)
-    }
-
-    fn restore_request(
-        &self,
-        observed: &ObservedVolume<'_>,
-        token: String,
-    ) -> anyhow::Result<RestoreRequest> {
-        let (etcd, member) = (&self.settings.etcd, &observed.attached.member);
-        let names = self.settings.member_names();
-        let ports = etcd_ports(&etcd.name).context("etcd clusters are main and events")?;
-        Ok(RestoreRequest {
-            image: etcd.image.clone(),
-            etcd: etcd.name.clone(),
-            name: names.member_name(member),
-            peer_url: format!("https://{}:{}", names.member_host(member), ports.peer),
-            token,
-            interval: self.settings.pace.quick,
-        })
     }
 
     /// Proves a copy of the stopped member's data with this instance's etcd, which is of the next minor, and keeps another copy.
@@ -662,7 +679,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         compare_members: bool,
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
-        if !self.stop_etcd(observed).await? {
+        if !self.stop_etcd(&observed.disk).await? {
             return Ok(self.report_wait(STOPPING));
         }
         let etcd = &self.settings.etcd;
@@ -708,26 +725,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             }
         };
         observed.disk.run_on_disk(mark).await
-    }
-
-    /// Puts the restored data in the place of the old.
-    async fn use_restored(
-        &self,
-        marker: Marker,
-        restored: LogIdentity,
-        observed: &ObservedVolume<'_>,
-    ) -> anyhow::Result<StepOutcome> {
-        if !self.stop_etcd(observed).await? {
-            return Ok(self.report_wait(STOPPING));
-        }
-        let put = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            restore::use_restored(host, disk, &marker, &restored)
-        };
-        if let Some(aside) = observed.disk.run_on_disk(put).await? {
-            let detail = format!("kept the member's old data in {aside}");
-            self.role_log.report_status(Status::Started, &detail);
-        }
-        Ok(StepOutcome::Stepped)
     }
 
     /// Changes the list of members. A refusal of etcd is waited out: it checks that a quorum remains and that a learner has caught up.

@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// When EC2 first said of volumes that they do not exist.
+/// When EC2 first said something of volumes, for example that they do not exist. One answer may be old.
 #[derive(Debug, Default)]
-pub(super) struct DeletedVolumes(Mutex<BTreeMap<String, Instant>>);
+pub(super) struct RepeatedAnswers(Mutex<BTreeMap<String, Instant>>);
 
-impl DeletedVolumes {
-    /// Those volumes of which EC2 has said so for `least` without a contradiction.
-    pub(super) fn confirm(&self, deleted: &BTreeSet<String>, least: Duration) -> BTreeSet<String> {
+impl RepeatedAnswers {
+    /// Those of the volumes of which EC2 has said so for `least` without a contradiction.
+    pub(super) fn confirm(&self, said_of: &BTreeSet<String>, least: Duration) -> BTreeSet<String> {
         let now = Instant::now();
         let mut first = lock_ignoring_poison(&self.0);
-        first.retain(|volume, _| deleted.contains(volume));
-        let confirmed = deleted.iter().filter(|volume| {
+        first.retain(|volume, _| said_of.contains(volume));
+        let confirmed = said_of.iter().filter(|volume| {
             let since = first.entry((*volume).clone()).or_insert(now);
             now.duration_since(*since) >= least
         });

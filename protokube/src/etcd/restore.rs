@@ -4,12 +4,14 @@
 //! usable, and `etcdutl snapshot restore` makes the new log from its database.
 
 use super::EtcdDisk;
-use super::log_files::read_log_in;
+use super::log_files::{commit_whole_log, read_log_in};
 use anyhow::{Context, bail};
 use host::Host;
 use node::etcd::{EtcdLog, LogIdentity, Marker, REVISION_BUMP};
+use std::fs;
+use std::io::ErrorKind;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// etcd preallocates files of its log with this size (`wal.SegmentSizeBytes`), and may do so twice here.
 pub(super) const LOG_FILE: u64 = 64 << 20;
@@ -21,6 +23,12 @@ pub(super) const REPLAY_TIME: Duration = Duration::from_mins(5);
 const STOP_TIME: Duration = Duration::from_mins(1);
 
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Mode of the note of what the data was restored from.
+const NOTE_MODE: u32 = 0o600;
+
+/// Where kubelet's containerd has the mirrors of registries (nodeup writes it).
+const REGISTRIES: &str = "/etc/containerd/certs.d";
 
 /// Where the containers see the scratch folder.
 const WORK: &str = "/work";
@@ -41,6 +49,8 @@ pub(super) struct RestoreRequest {
     pub peer_url: String,
     /// `initial-cluster-token`, from which etcd computes the ids of cluster and member.
     pub token: String,
+    /// The data must not be older than this revision.
+    pub revision: Option<u64>,
     /// How long to wait between two looks at the scratch etcd, at most [`LOOK_INTERVAL`].
     pub interval: Duration,
 }
@@ -54,8 +64,21 @@ pub(super) struct Restored {
     pub content: Option<String>,
 }
 
+/// Makes sure that the member's data can be restored here: the volume has room for it, and the programs are there. kubelet may never
+/// have pulled the image on this instance, and `ctr run` pulls none.
+pub(super) fn prepare_restore(
+    host: &Host,
+    disk: &EtcdDisk<'_>,
+    request: &RestoreRequest,
+) -> anyhow::Result<()> {
+    check_room(host, disk)?;
+    let names = (&*request.image, &*request.etcd);
+    let scratch = disk.scratch_path();
+    Containers::new(host, names, request.interval, &scratch).provide_image()
+}
+
 /// Restores the data of the member on this disk, which must not run, beside its data. What was restored before with this token is
-/// used again.
+/// used again if the member's data has not changed since.
 pub(super) fn restore_data(
     host: &Host,
     disk: &EtcdDisk<'_>,
@@ -68,12 +91,23 @@ pub(super) fn restore_data(
     // What an interrupted restore left behind.
     containers.remove_all();
     host.remove_folder(&scratch)?;
+    let source = describe_files(host, &disk.data_path())?;
+    let note = format!("{restored}.source");
     if let EtcdLog::Of(log) = read_log_in(host, &restored)? {
-        return Ok(Restored { log, content: None });
+        if host.read_text(&note)?.as_deref() == Some(source.as_str()) {
+            // protokube may have died between the rename and the flush of the folder.
+            host.sync_file_system(&disk.mount_point())?;
+            return Ok(Restored { log, content: None });
+        }
+        host.remove_folder(&restored)?;
     }
     check_room(host, disk)?;
+    containers.provide_image()?;
     let content = copy_and_restore(host, disk, &containers, request)
         .inspect_err(|_| containers.remove_all())?;
+    host.write_changed(&note, &source, NOTE_MODE)?;
+    // Whoever reads the record relies on the restored files.
+    host.sync_file_system(&disk.mount_point())?;
     host.rename_folder(&format!("{scratch}/restored"), &restored)?;
     host.remove_folder(&scratch)?;
     match read_log_in(host, &restored)? {
@@ -86,18 +120,23 @@ pub(super) fn restore_data(
 }
 
 /// Moves the old data of a stopped member aside and puts the restored data in its place. Returns where the old data is kept. What was
-/// done before is not repeated.
+/// done before is not repeated. Restored data that is gone is restored again, with the same ids, while the old data is in its place.
 pub(super) fn use_restored(
     host: &Host,
     disk: &EtcdDisk<'_>,
+    request: &RestoreRequest,
     marker: &Marker,
     restored: &LogIdentity,
 ) -> anyhow::Result<Option<String>> {
     let wanted = EtcdLog::Of(restored.clone());
+    let folder = disk.restored_path(&marker.token);
     let mut aside = None;
-    if disk.read_log(host)? != wanted {
-        let folder = disk.restored_path(&marker.token);
-        let found = read_log_in(host, &folder)?;
+    let in_place = disk.read_log(host)?;
+    if in_place != wanted {
+        let mut found = read_log_in(host, &folder)?;
+        if found == EtcdLog::Missing && matches!(in_place, EtcdLog::Of(_)) {
+            found = EtcdLog::Of(restore_data(host, disk, request)?.log);
+        }
         if found != wanted {
             bail!(
                 "the restored data of member {} of etcd cluster {} is not in {folder}: {found:?}",
@@ -108,8 +147,34 @@ pub(super) fn use_restored(
         aside = disk.set_data_aside(host)?;
         host.rename_folder(&folder, &disk.data_path())?;
     }
+    // protokube may have died between the rename and the flush of the folder.
+    host.sync_file_system(&disk.mount_point())?;
     disk.write_marker(host, marker)?;
+    host.remove_file(&format!("{folder}.source"))?;
     Ok(aside)
+}
+
+/// Names, sizes and times of change of the files from which a member's data is restored. They change whenever etcd writes.
+fn describe_files(host: &Host, data: &str) -> anyhow::Result<String> {
+    let mut lines = Vec::new();
+    for below in ["member/wal", "member/snap"] {
+        let folder = host.path_below_root(&format!("{data}/{below}"));
+        let items = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            items => items.with_context(|| format!("could not read {}", folder.display()))?,
+        };
+        for item in items {
+            let item = item?;
+            let metadata = item.metadata()?;
+            let changed = metadata.modified()?.duration_since(UNIX_EPOCH);
+            let changed = changed.unwrap_or_default().as_nanos();
+            let name = item.file_name();
+            let name = name.to_string_lossy();
+            lines.push(format!("{below}/{name} {} {changed}\n", metadata.len()));
+        }
+    }
+    lines.sort();
+    Ok(lines.concat())
 }
 
 /// Checks that the volume has room for a copy of the data and for the restored data.
@@ -137,7 +202,8 @@ fn copy_and_restore(
     let scratch = disk.scratch_path();
     host.make_folder(&scratch, 0o700)?;
     host.copy_folder(&disk.data_path(), &format!("{scratch}/data"))?;
-    let content = containers.replay_log()?;
+    commit_whole_log(host, &format!("{scratch}/data"))?;
+    let content = containers.replay_log(request.revision)?;
     let RestoreRequest {
         name,
         peer_url,
@@ -204,14 +270,44 @@ impl<'a> Containers<'a> {
         }
     }
 
+    /// Pulls the image unless it is there, with the mirrors of kubelet's containerd.
+    pub(super) fn provide_image(&self) -> anyhow::Result<()> {
+        let filter = format!("name=={}", self.image);
+        let listed = self.ctr(&["images", "ls", "--quiet", &filter])?;
+        if listed.lines().any(|name| name.trim() == self.image) {
+            return Ok(());
+        }
+        let pull = ["images", "pull", "--hosts-dir", REGISTRIES, self.image];
+        let pulled = self.ctr(&pull).map(drop);
+        pulled.with_context(|| {
+            format!(
+                "could not pull {}; if its registry needs a login, pull it once with `ctr --namespace k8s.io images pull`",
+                self.image
+            )
+        })
+    }
+
     /// Lets a scratch etcd apply the log to the database. Returns what it holds then.
-    fn replay_log(&self) -> anyhow::Result<String> {
-        // The member alone is a quorum, and asks no other.
-        self.start_scratch_etcd(&["--force-new-cluster", "--listen-peer-urls", PEERS])?;
+    fn replay_log(&self, revision: Option<u64>) -> anyhow::Result<String> {
+        self.start_scratch_etcd(&[
+            // The member alone is a quorum, and asks no other.
+            "--force-new-cluster",
+            // What is in the log was within the member's quota (`storage.NewBackendQuota`: a negative one is none).
+            "--quota-backend-bytes=-1",
+            "--listen-peer-urls",
+            PEERS,
+        ])?;
         let content = self.wait_for_content();
         let content = content.with_context(|| self.describe_failure())?;
+        if let Some(known) = revision.filter(|known| content.revision < *known) {
+            bail!(
+                "the data is at revision {}, but the member has reported revision {known}: data is missing. Nothing was changed; choose \
+                 another member with `kctl etcd recover`",
+                content.revision
+            );
+        }
         self.stop_scratch_etcd()?;
-        Ok(content)
+        Ok(content.text())
     }
 
     /// Why the scratch etcd does not run, as it said last.
@@ -241,22 +337,28 @@ impl<'a> Containers<'a> {
             .map(drop)
     }
 
-    /// Number of keys and revision, once the scratch etcd answers.
-    fn wait_for_content(&self) -> anyhow::Result<String> {
+    /// What the scratch etcd holds, once it answers. The alarms of the old cluster do not pass to the new one, which raises its own.
+    fn wait_for_content(&self) -> anyhow::Result<Content> {
         let begun = Instant::now();
         let mut look = 0;
         loop {
             look += 1;
-            let id = format!("look-{look}");
-            let exec = ["task", "exec", "--exec-id", &id, &self.replay];
-            let count = ["get", "--prefix", "", "--count-only", "--write-out=fields"];
-            let etcdctl = ["/usr/local/bin/etcdctl", "--endpoints", CLIENTS];
-            match self.ctr(&[&exec[..], &etcdctl, &count].concat()) {
-                Ok(fields) => return describe_content(&fields),
+            // An alarm CORRUPT also refuses reads.
+            let disarmed = self.etcdctl(&format!("disarm-{look}"), &["alarm", "disarm"]);
+            match disarmed {
+                Ok(_) => break,
                 Err(error) if begun.elapsed() > REPLAY_TIME => return Err(error),
                 Err(_) => sleep(self.interval),
             }
         }
+        let count = ["get", "--prefix", "", "--count-only", "--write-out=fields"];
+        Content::parse(&self.etcdctl("count", &count)?)
+    }
+
+    fn etcdctl(&self, id: &str, arguments: &[&str]) -> anyhow::Result<String> {
+        let exec = ["task", "exec", "--exec-id", id, &self.replay];
+        let etcdctl = ["/usr/local/bin/etcdctl", "--endpoints", CLIENTS];
+        self.ctr(&[&exec[..], &etcdctl, arguments].concat())
     }
 
     /// Ends the scratch etcd in order, so that all it has applied is in its database.
@@ -298,23 +400,6 @@ impl<'a> Containers<'a> {
         }))
     }
 
-    /// Pulls the image if kubelet has not yet: on a new instance it has not seen the pod.
-    pub(super) fn pull_image(&self) -> anyhow::Result<()> {
-        let filter = format!("name=={}", self.image);
-        if self.ctr(&["images", "list", "--quiet", &filter])?.trim() == self.image {
-            return Ok(());
-        }
-        let hosts = "/etc/containerd/certs.d";
-        let pulled = self.ctr(&["images", "pull", "--hosts-dir", hosts, self.image]);
-        pulled.map(drop).with_context(|| {
-            format!(
-                "could not pull {}, with which a copy of the data is proven first; if its registry needs a login, pull it once with \
-                 `ctr --namespace k8s.io images pull`",
-                self.image
-            )
-        })
-    }
-
     /// Runs ctr with the images of kubelet, and returns its output.
     fn ctr(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let all = [&["--namespace", "k8s.io"], arguments].concat();
@@ -326,32 +411,42 @@ impl<'a> Containers<'a> {
     }
 }
 
-/// `--write-out=fields` of etcdctl has lines `"Revision" : 2700`.
-fn describe_content(fields: &str) -> anyhow::Result<String> {
-    let field = |name: &str| {
-        let mut lines = fields.lines().filter_map(|line| line.split_once(" : "));
-        let found = lines.find(|(key, _)| key.trim_matches('"') == name);
-        let (_, value) = found.with_context(|| format!("etcdctl says no {name}: {fields}"))?;
-        anyhow::Ok(value.trim().to_owned())
-    };
-    Ok(format!(
-        "{} keys at revision {}",
-        field("Count")?,
-        field("Revision")?
-    ))
+/// What an etcd holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Content {
+    keys: u64,
+    revision: u64,
+}
+
+impl Content {
+    /// `--write-out=fields` of etcdctl has lines `"Revision" : 2700`.
+    fn parse(fields: &str) -> anyhow::Result<Self> {
+        let field = |name: &str| {
+            let mut lines = fields.lines().filter_map(|line| line.split_once(" : "));
+            let found = lines.find(|(key, _)| key.trim_matches('"') == name);
+            let value = found.and_then(|(_, value)| value.trim().parse().ok());
+            value.with_context(|| format!("etcdctl says no {name}: {fields}"))
+        };
+        Ok(Self {
+            keys: field("Count")?,
+            revision: field("Revision")?,
+        })
+    }
+
+    fn text(self) -> String {
+        format!("{} keys at revision {}", self.keys, self.revision)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::describe_content;
+    use super::Content;
 
     #[test]
     fn the_content_is_a_number_of_keys_and_a_revision() {
         let fields = "\"ClusterID\" : 14841639068965178418\n\"Revision\" : 2700\n\"More\" : false\n\"Count\" : 233\n";
-        assert_eq!(
-            describe_content(fields).unwrap(),
-            "233 keys at revision 2700"
-        );
-        assert!(describe_content("Error: context deadline exceeded").is_err());
+        let content = Content::parse(fields).unwrap();
+        assert_eq!(content.text(), "233 keys at revision 2700");
+        assert!(Content::parse("Error: context deadline exceeded").is_err());
     }
 }

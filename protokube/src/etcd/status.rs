@@ -71,19 +71,19 @@ impl StatusReporter {
     /// The member as it is now. Nothing fails: what could not be learned is missing.
     async fn observe(&self, now: OffsetDateTime) -> MemberStatus {
         let runs = manifest::runs_from(&self.host, &self.settings).await;
-        let (volume, mut problem) = match runs {
+        let (runs, mut problem) = match runs {
             Ok(volume) => (volume, None),
             Err(error) => (None, Some(format!("{error:#}"))),
         };
         let mut running = None;
-        if volume.is_some() {
+        if runs.is_some() {
             match self.gateway.describe_member().await {
                 Ok(member) => running = Some(self.with_fsync_time(member).await),
                 Err(error) => problem = Some(format!("{error:#}")),
             }
         }
         // A member that was stopped still has its volume, from which it can be recovered.
-        let volume = match volume {
+        let volume = match runs {
             None => manifest::mounted_volume(&self.host, &self.settings)
                 .await
                 .ok()

@@ -57,7 +57,7 @@ pub(super) fn prove_and_copy(
         true => Some(read_v2_members(host, disk, &log)?),
         false => None,
     };
-    containers.pull_image()?;
+    containers.provide_image()?;
     host.make_folder(&scratch, 0o700)?;
     host.copy_folder(&disk.data_path(), &format!("{scratch}/data"))?;
     let found = ask_scratch_etcd(host, &containers, &scratch, log.commit());

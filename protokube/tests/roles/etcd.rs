@@ -149,7 +149,7 @@ pub fn member_settings(config: NodeConfig, etcd: &str, pace: PollPace) -> Member
     }
 }
 
-fn running_etcd(host: &TestHost) -> FakeEtcd {
+pub fn running_etcd(host: &TestHost) -> FakeEtcd {
     FakeEtcd {
         kubelet: Arc::clone(&host.kubelet),
         fuse: host.fuse.clone(),

@@ -17,6 +17,6 @@ mod replacement;
 #[path = "../support/store.rs"]
 mod store;
 mod test_host;
-mod upkeep;
 mod upgrade;
+mod upkeep;
 mod waits_report;

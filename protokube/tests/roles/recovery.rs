@@ -2,7 +2,7 @@
 //! the instance dies.
 
 use crate::etcd::{
-    AT_ONCE, LINK, let_settle, member_of, read_record, refusal_text, serving_member,
+    AT_ONCE, LINK, let_settle, member_of, read_record, refusal_text, running_etcd, serving_member,
     settle_through_death, write_record,
 };
 use crate::replacement::{cut_off_log, grow_log};
@@ -10,8 +10,8 @@ use crate::test_host::{
     FakeEc2, FakeEtcd, FakeQuorum, TestHost, founder_identity, pass_fuse, write_log,
 };
 use node::config::NodeConfig;
-use node::etcd::{FormationState, MARKER, begin_recovery};
-use protokube::etcd::{EtcdMember, StepOutcome};
+use node::etcd::{FormationState, LastEntry, MARKER, RecoveryTerms, begin_recovery};
+use protokube::etcd::{EtcdMember, RunningEtcd, StepOutcome};
 use std::fs;
 use std::sync::Arc;
 use test_support::write_script;
@@ -20,10 +20,12 @@ const NEW_TOKEN: &str = "recovered";
 
 /// Does what ctr does with etcd's programs: it copies a log that was prepared by the test.
 const CTR: &str = r#"root=$(dirname "$0")/..
+echo "$*" >> "$root/ctr-calls"
 case "$*" in
   *etcdutl*) for word; do case $word in type=bind,src=*) from=${word#type=bind,src=}; from=${from%%,*} ;; esac; done
     [ -e "$root$from/data/member/wal" ] || exit 1
     mkdir -p "$root$from/restored/member" && cp -r "$root/programs/restored-wal" "$root$from/restored/member/wal" ;;
+  *"images ls"*) echo "${*##*name==}" ;;
   *etcdctl*) printf '"Revision" : 2700\n"Count" : 233\n' ;;
 esac
 "#;
@@ -43,7 +45,16 @@ async fn survivor() -> (TestHost, NodeConfig) {
     let restored = founder_identity(NEW_TOKEN);
     write_log(&host.path("programs/restored-wal"), &restored);
     host.kubelet.lock().unwrap().peers = false;
-    let record = begin_recovery(&read_record(&host).await, "a", NEW_TOKEN).unwrap();
+    let record = begin_recovery(
+        &read_record(&host).await,
+        "a",
+        NEW_TOKEN,
+        RecoveryTerms {
+            revision: Some(2700),
+            force: true,
+        },
+    )
+    .unwrap();
     write_record(&host, &record);
     (host, config)
 }
@@ -92,6 +103,7 @@ async fn nothing_begins_while_another_member_could_run() {
     let (host, config) = survivor().await;
     let before = cluster_before(&host);
     let member = new_member(&host, &config);
+    assert_eq!(member.take_step().await.unwrap(), StepOutcome::Stepped);
     for _ in 0..5 {
         assert_eq!(member.take_step().await.unwrap(), StepOutcome::Waits);
     }
@@ -111,7 +123,17 @@ async fn a_member_of_the_old_cluster_stops_and_does_not_come_back() {
     let (host, config) = serving_member(true, true).await;
     let mut known = read_record(&host).await;
     known.members.get_mut("b").unwrap().member_id = Some("b".into());
-    write_record(&host, &begin_recovery(&known, "b", NEW_TOKEN).unwrap());
+    let terms = RecoveryTerms::default();
+    let mut begun = begin_recovery(&known, "b", NEW_TOKEN, terms).unwrap();
+    write_record(&host, &begun);
+    // It stops once the source can be restored.
+    let outcome = new_member(&host, &config).take_step().await.unwrap();
+    assert_eq!(outcome, StepOutcome::Waits);
+    assert!(host.kubelet.lock().unwrap().running.is_some());
+    if let FormationState::Recovering(recovering) = &mut begun.state {
+        recovering.ready = true;
+    }
+    write_record(&host, &begun);
     let member = new_member(&host, &config);
     for _ in 0..4 {
         member.take_step().await.unwrap();
@@ -121,12 +143,178 @@ async fn a_member_of_the_old_cluster_stops_and_does_not_come_back() {
     };
     assert!(recovering.stopped.contains("a"));
     assert!(host.kubelet.lock().unwrap().running.is_none());
-    host.reboot();
-    assert_eq!(
-        new_member(&host, &config).take_step().await.unwrap(),
-        StepOutcome::Waits
-    );
-    assert!(host.kubelet.lock().unwrap().running.is_none());
+    assert_eq!(recovering.logs["a"], LastEntry::default());
+    // A power failure brings the link back that was removed last.
+    for is_marked in [true, false] {
+        host.reboot();
+        let target = "/mnt/master-vol-0a/k8s.io/manifests/etcd-main.manifest";
+        host.host.make_link(LINK, target).unwrap();
+        if is_marked {
+            // Without AWS, only the volume tells that the member was stopped.
+            *host.cloud.down.lock().unwrap() = true;
+            let why = new_member(&host, &config).run_member().await.unwrap_err();
+            assert!(format!("{why:#}").contains("nobody answers"), "{why:#}");
+            *host.cloud.down.lock().unwrap() = false;
+        } else {
+            // An older protokube has stopped it, and says so in the record only.
+            let marker = host.path_on_disk("k8s.io/etcd-member.json");
+            let text = fs::read_to_string(&marker).unwrap();
+            let mut marked: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(
+                marked.as_object_mut().unwrap().remove("stopped").unwrap(),
+                NEW_TOKEN
+            );
+            fs::write(&marker, marked.to_string()).unwrap();
+            let outcome = new_member(&host, &config).take_step().await.unwrap();
+            assert_eq!(outcome, StepOutcome::Waits);
+        }
+        assert_eq!(host.host.link_target(LINK).unwrap(), None, "{is_marked}");
+        let _ = running_etcd(&host).find_problem().await;
+        assert!(
+            host.kubelet.lock().unwrap().running.is_none(),
+            "{is_marked}"
+        );
+    }
+}
+
+/// The state store shows that another cluster was formed in place of this one, whatever became of the record.
+#[tokio::test]
+async fn a_cluster_that_was_given_up_is_not_started_for_want_of_a_record() {
+    for has_old_record in [true, false] {
+        for is_replaced in [true, false] {
+            let (host, config) = serving_member(true, true).await;
+            let (own, other) = (cluster_before(&host), "c0ffee");
+            let formed = host.path("store/etcd/formed/main");
+            // Which of the two came later stands in its object.
+            let (newer, older) = if is_replaced {
+                (other, own.as_str())
+            } else {
+                (own.as_str(), other)
+            };
+            let mut record = read_record(&host).await;
+            record.state = FormationState::formed(newer, "t");
+            let nobody = std::collections::BTreeMap::new();
+            record.given_up.insert(older.to_owned(), nobody);
+            fs::write(formed.join(newer), record.to_json()).unwrap();
+            if !is_replaced {
+                fs::write(formed.join(older), "").unwrap();
+            }
+            if !has_old_record {
+                fs::remove_file(host.path("store/etcd/main.json")).unwrap();
+            }
+            host.reboot();
+            let what = format!("old record: {has_old_record}, replaced: {is_replaced}");
+            let mut why = String::new();
+            for _ in 0..5 {
+                let step = new_member(&host, &config).take_step().await;
+                why = step.map_or_else(|error| format!("{error:#}"), |_| String::new());
+            }
+            let runs = running_etcd(&host).find_problem().await.is_none();
+            assert_eq!(runs, !is_replaced, "{what}: {why}");
+            assert_eq!(
+                why.contains("etcd/formed/main/c0ffee"),
+                is_replaced,
+                "{what}: {why}"
+            );
+        }
+    }
+}
+
+/// The instance is new and has not run etcd yet: the image is pulled before any member stops.
+#[tokio::test]
+async fn an_image_that_is_missing_is_pulled_before_anything_stops() {
+    let (host, config) = survivor().await;
+    let before = cluster_before(&host);
+    lose_the_others(&host);
+    let no_image = "case \"$*\" in *\"images pull\"*) echo 'not found' >&2; exit 1 ;; esac";
+    write_script(&host.path("programs/ctr"), no_image);
+    let member = new_member(&host, &config);
+    for _ in 0..3 {
+        let error = member.take_step().await.unwrap_err();
+        assert!(format!("{error:#}").contains("could not pull"), "{error:#}");
+    }
+    assert!(host.kubelet.lock().unwrap().running.is_some());
+    let FormationState::Recovering(recovering) = read_record(&host).await.state else {
+        panic!("it recovers");
+    };
+    assert!(!recovering.ready);
+    write_script(&host.path("programs/ctr"), CTR);
+    let_settle(&member).await;
+    assert_recovered(&host, &before, "later").await;
+    let calls = fs::read_to_string(host.path("ctr-calls")).unwrap();
+    for part in ["--quota-backend-bytes=-1", "alarm disarm"] {
+        assert!(calls.contains(part), "{part}: {calls}");
+    }
+}
+
+/// What another member has acknowledged is given up by force only, also if nobody knew of it when the operator asked.
+#[tokio::test]
+async fn newer_data_of_a_stopped_member_keeps_the_source_from_being_restored() {
+    let newer = LastEntry { term: 2, index: 9 };
+    for (logs, revision, why) in [
+        (Some(newer), None, "ends with entry 9 of term 2"),
+        (None, None, "is not known"),
+        (Some(LastEntry::default()), Some(2701), "revision 2700"),
+    ] {
+        let (host, config) = survivor().await;
+        let before = cluster_before(&host);
+        host.cloud
+            .volumes
+            .lock()
+            .unwrap()
+            .retain(|one| one.id != "vol-0c");
+        let mut record = read_record(&host).await;
+        let FormationState::Recovering(recovering) = &mut record.state else {
+            panic!("it recovers");
+        };
+        recovering.force = false;
+        recovering.revision = revision;
+        recovering.stopped.insert("b".to_owned());
+        recovering
+            .logs
+            .extend(logs.map(|last| ("b".to_owned(), last)));
+        let mut forced = record.clone();
+        write_record(&host, &record);
+        let member = new_member(&host, &config);
+        let mut error = String::new();
+        for _ in 0..4 {
+            if let Err(refused) = member.take_step().await {
+                error = format!("{refused:#}");
+            }
+        }
+        assert!(error.contains(why), "{why}: {error}");
+        assert!(host.wal_path().exists());
+        assert!(!host.path_on_disk("var/etcd/data.lost-1").exists(), "{why}");
+        if let FormationState::Recovering(recovering) = &mut forced.state {
+            (recovering.force, recovering.revision) = (true, None);
+        }
+        write_record(&host, &forced);
+        let_settle(&member).await;
+        assert_recovered(&host, &before, why).await;
+    }
+}
+
+/// Restored data that is lost before it is used, or that is of an older state of the source, is restored again.
+#[tokio::test]
+async fn restored_data_that_is_lost_or_stale_is_restored_again() {
+    for is_stale in [true, false] {
+        let (host, config) = survivor().await;
+        let before = cluster_before(&host);
+        lose_the_others(&host);
+        let restored = host.path_on_disk("var/etcd/data.restored-recovered");
+        if is_stale {
+            write_log(&restored.join("member/wal"), &founder_identity("stale"));
+        }
+        let member = new_member(&host, &config);
+        while !read_record(&host).await.is_formed() {
+            member.take_step().await.unwrap();
+        }
+        fs::remove_dir_all(&restored).unwrap();
+        let_settle(&member).await;
+        assert_recovered(&host, &before, "later").await;
+        let source = host.path_on_disk("var/etcd/data.restored-recovered.source");
+        assert!(!source.exists());
+    }
 }
 
 /// protokube dies at each change, file or call, and the instance may reboot each time.
@@ -180,7 +368,8 @@ async fn a_lone_member_whose_log_lost_its_end_waits_for_it_or_for_a_recovery() {
             host.reboot();
         }
         if recovers {
-            let record = begin_recovery(&read_record(&host).await, "a", NEW_TOKEN).unwrap();
+            let terms = RecoveryTerms::default();
+            let record = begin_recovery(&read_record(&host).await, "a", NEW_TOKEN, terms).unwrap();
             write_record(&host, &record);
         } else {
             grow_log(&host);
@@ -205,7 +394,7 @@ async fn data_that_a_scratch_etcd_cannot_read_stays_where_it_is() {
     lose_the_others(&host);
     write_script(
         &host.path("programs/ctr"),
-        "case \"$*\" in *etcdutl*) echo 'panic: invalid page' >&2; exit 2 ;; *etcdctl*) printf '\"Revision\" : 1\\n\"Count\" : 1\\n' ;; esac",
+        "case \"$*\" in *etcdutl*) echo 'panic: invalid page' >&2; exit 2 ;; *etcdctl*) printf '\"Revision\" : 2700\\n\"Count\" : 1\\n' ;; esac",
     );
     let member = new_member(&host, &config);
     let mut error = String::new();

@@ -110,6 +110,7 @@ fn marker() -> Marker {
         member_id: Some("a1".into()),
         joins: None,
         etcd_version: None,
+        stopped: None,
         last_seen: None,
         unknown: UnknownFields::new(),
     }

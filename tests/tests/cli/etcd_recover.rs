@@ -1,17 +1,19 @@
 //! `kctl etcd recover`, with a store in a folder and a fake protokube that changes the record in it. protokube's side is tested in
 //! `protokube/tests/roles/recovery.rs`, both together in the lab (`quorum-lost`).
 
+use crate::instances::Cluster;
 use crate::kctl::{Kctl, KctlOutput};
 use crate::scenario::NAME;
 use node::etcd::{
-    FormationRecord, FormationState, LogIdentity, RecordedMember, begin_recovery, end_recovery,
+    FormationRecord, FormationState, LogIdentity, RecordedMember, RecoveryTerms, begin_recovery,
+    end_recovery,
 };
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -39,7 +41,8 @@ impl LostQuorum {
             ["a", "b", "c"].map(member).into(),
         ));
         lost.report("a", 9, None, "c1");
-        lost.report("b", 7, None, "c1");
+        lost.report_long_ago("b", 7);
+        lost.report_long_ago("c", 5);
         lost
     }
 
@@ -65,8 +68,19 @@ impl LostQuorum {
             "revision": revision, "databaseBytes": 8192});
         let status = json!({"format": 1, "etcd": "main", "instance": format!("i-{id}"), "volume": format!("vol-{id}"),
             "written": written.expect("a time"), "running": running});
-        let path = self.folder().join(format!("main/i-{id}.status.json"));
-        fs::write(path, status.to_string()).expect("a file");
+        fs::write(self.report_path(id), status.to_string()).expect("a file");
+    }
+
+    /// Writes the report of a member that was lost an hour ago, whatever its clock said.
+    fn report_long_ago(&self, id: &str, revision: u64) {
+        self.report(id, revision, None, "c1");
+        let report = fs::File::options().write(true).open(self.report_path(id));
+        let hour = SystemTime::now() - Duration::from_hours(1);
+        report.expect("a file").set_modified(hour).expect("a time");
+    }
+
+    fn report_path(&self, id: &str) -> PathBuf {
+        self.folder().join(format!("main/i-{id}.status.json"))
     }
 
     fn run(&self, words: &[&str]) -> KctlOutput {
@@ -118,10 +132,7 @@ fn the_newest_copy_is_named_and_nothing_is_changed_without_yes() {
         "{shown}"
     );
     let row = shown.lines().find(|line| line.starts_with('c')).expect("c");
-    assert!(
-        row.contains("vol-c") && row.contains("not reported"),
-        "{row}"
-    );
+    assert!(row.contains("vol-c") && row.contains("1h"), "{row}");
     let shown = lost.run(&["-o", "json"]).expect_success();
     let shown: Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(
@@ -131,7 +142,7 @@ fn the_newest_copy_is_named_and_nothing_is_changed_without_yes() {
     assert_eq!(shown["copies"][1]["revision"], 7);
     let preview = lost.run(&["--from", "etcd-a"]).expect_success();
     for part in [
-        "b on i-b with vol-b; c with vol-c",
+        "b on i-b with vol-b; c on i-c with vol-c",
         "Writes that only the lost members acknowledged are lost",
         "kctl etcd recover demo.example.com --etcd main --from a --yes",
     ] {
@@ -165,6 +176,9 @@ fn a_cluster_with_a_leader_is_not_recovered() {
 #[test]
 fn newer_data_is_given_up_only_by_force() {
     let lost = LostQuorum::new();
+    fs::remove_file(lost.report_path("a")).expect("a file");
+    lost.report("b", 7, None, "c1");
+    lost.report_long_ago("a", 9);
     lost.expect_refused(
         &["--from", "b", "--yes"],
         &[
@@ -174,13 +188,52 @@ fn newer_data_is_given_up_only_by_force() {
     );
     let forced = lost.run(&["--from", "b", "--force"]).expect_success();
     assert!(forced.contains("from member b"), "{forced}");
+    let shown = lost.run(&[]).expect_success();
+    assert!(
+        shown.contains("The data of member a on vol-a is newer"),
+        "{shown}"
+    );
+}
+
+/// During an election every member knows no leader, whatever the clocks of the instances say.
+#[test]
+fn a_quorum_that_runs_is_given_up_only_by_force() {
+    let lost = LostQuorum::new();
+    lost.report("b", 7, None, "c1");
+    let why = ["members a, b of etcd main run", "Wait", "--force"];
+    lost.expect_refused(&["--from", "a", "--yes"], &why);
+    lost.run(&["--from", "a", "--force"]).expect_success();
+}
+
+#[test]
+fn a_member_of_whose_data_nothing_is_known_is_given_up_only_by_force() {
+    let lost = LostQuorum::new();
+    fs::remove_file(lost.report_path("c")).expect("a file");
+    let why = [
+        "nothing is known of the data of member c on vol-c",
+        "EC2 could not be asked",
+        "use --force",
+    ];
+    lost.expect_refused(&["--from", "a", "--yes"], &why);
+    lost.run(&["--from", "a", "--force"]).expect_success();
+}
+
+#[test]
+fn an_etcd_that_cannot_restore_with_higher_revisions_is_refused_before_anything_stops() {
+    let lost = LostQuorum::new();
+    let text = fs::read_to_string(lost.report_path("a")).expect("a report");
+    let mut report: Value = serde_json::from_str(&text).expect("JSON");
+    report["running"]["version"] = json!("3.5.9");
+    fs::write(lost.report_path("a"), report.to_string()).expect("a file");
+    let why = ["member a runs etcd 3.5.9", "3.5.10"];
+    lost.expect_refused(&["--from", "a", "--force", "--yes"], &why);
 }
 
 #[test]
 fn only_a_member_whose_instance_reports_can_be_the_source() {
     let lost = LostQuorum::new();
     let why = "no instance reports lately that it holds the data of member c";
-    lost.expect_refused(&["--from", "c", "--yes"], &[why]);
+    lost.expect_refused(&["--from", "c", "--force", "--yes"], &[why]);
     let why = "etcd main has no member x; its members: a, b, c";
     lost.expect_refused(&["--from", "x", "--yes"], &[why]);
     let ended = lost.run(&["--etcd", "events"]);
@@ -195,7 +248,8 @@ fn only_a_member_whose_instance_reports_can_be_the_source() {
 #[test]
 fn a_recovery_that_is_under_way_is_followed_and_not_begun_again() {
     let lost = LostQuorum::new();
-    let begun = begin_recovery(&lost.read_record(), "a", "token").expect("a recovery");
+    let terms = RecoveryTerms::default();
+    let begun = begin_recovery(&lost.read_record(), "a", "token", terms).expect("a recovery");
     lost.write_record(&begun);
     let ended = lost.run(&["--from", "a", "--yes", "--timeout", "3s"]);
     assert_eq!(ended.code, 1, "{}", ended.all_output());
@@ -203,11 +257,39 @@ fn a_recovery_that_is_under_way_is_followed_and_not_begun_again() {
         "the recovery is not over after 3s: waiting for protokube on the instance of member a";
     assert!(ended.err.contains(why), "{}", ended.err);
     assert_eq!(lost.read_record(), begun);
+    // Force is added to the same recovery.
+    let forced = ["--from", "a", "--force", "--yes", "--timeout", "3s"];
+    assert_eq!(lost.run(&forced).code, 1);
+    let FormationState::Recovering(recovering) = lost.read_record().state else {
+        panic!("it recovers");
+    };
+    assert_eq!(
+        (recovering.token.as_str(), recovering.force),
+        ("token", true)
+    );
     // Another source may be chosen until the first one is restored.
+    lost.report("b", 7, None, "c1");
     let other = ["--from", "b", "--force", "--yes", "--timeout", "3s"];
     assert_eq!(lost.run(&other).code, 1);
     let FormationState::Recovering(recovering) = lost.read_record().state else {
         panic!("it recovers");
     };
     assert_eq!(recovering.from, "b");
+}
+
+/// EC2 says that the volumes of the others do not exist: nothing of theirs is left.
+#[test]
+fn members_whose_volumes_are_gone_need_no_force() {
+    let cluster = Cluster::new_cluster(1);
+    let member = |id: &str| json!({"volume": format!("vol-0{id}"), "blank": true, "memberId": format!("id-{id}")});
+    let record = json!({"format": 1, "state": {"formed": {"clusterId": "c1", "token": "t"}},
+        "members": {"a": member("a"), "b": member("b"), "c": member("c")}});
+    cluster.store_object("etcd/main.json", &record.to_string());
+    let written = OffsetDateTime::now_utc().format(&Rfc3339).expect("a time");
+    let status = json!({"format": 1, "etcd": "main", "instance": "i-1", "written": written, "volume": "vol-0a",
+        "running": {"name": "etcd-a", "id": "id-a", "clusterId": "c1", "term": 2, "revision": 9}});
+    cluster.store_object("etcd/main/i-1.status.json", &status.to_string());
+    let words = ["etcd", "recover", NAME, "--from", "a"];
+    let shown = cluster.kctl.run(&words).expect_success();
+    assert!(shown.contains("from member a"), "{shown}");
 }

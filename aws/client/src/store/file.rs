@@ -1,7 +1,9 @@
 //! A state store in a directory: files of mode 0600 in directories of mode 0700, written beside and
 //! renamed, every write under one lock so that conditions hold between processes.
 
-use super::{Entry, Expect, Object, StoreError, Version, fenced_error, sha256, sha256_of_reader};
+use super::{
+    Entry, Expect, FirstBytes, Object, StoreError, Version, fenced_error, sha256, sha256_of_reader,
+};
 use crate::fence::Fence;
 use node::digest::to_hex;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -9,7 +11,7 @@ use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Names of ours in the directory; no listing shows them and no key can be them.
 const OURS: &str = ".kctl-";
@@ -41,28 +43,28 @@ impl FileStore {
             Ok((bytes, written)) => Ok(Some(Object {
                 version: sha256(&bytes),
                 bytes,
-                // A file of the future was written now.
-                age: Some(
-                    SystemTime::now()
-                        .duration_since(written)
-                        .unwrap_or_default(),
-                ),
+                age: Some(file_age(written)),
             })),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(io_error(&path, error)),
         }
     }
 
-    pub(super) fn get_first(&self, key: &str, most: usize) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) fn get_first(
+        &self,
+        key: &str,
+        most: usize,
+    ) -> Result<Option<FirstBytes>, StoreError> {
         let path = self.path(key)?;
         let read = || {
             let mut bytes = Vec::new();
             let file = File::open(&path)?;
+            let written = file.metadata()?.modified()?;
             file.take(most as u64).read_to_end(&mut bytes)?;
-            Ok(bytes)
+            Ok((bytes, Some(file_age(written))))
         };
         match read() {
-            Ok(bytes) => Ok(Some(bytes)),
+            Ok(found) => Ok(Some(found)),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(io_error(&path, error)),
         }
@@ -330,6 +332,12 @@ fn make_dir(dir: &Path) -> Result<(), StoreError> {
         .mode(0o700)
         .create(dir)
         .map_err(|error| io_error(dir, error))
+}
+
+/// How old a file is. A file of the future was written now.
+fn file_age(written: SystemTime) -> Duration {
+    let age = SystemTime::now().duration_since(written);
+    age.unwrap_or_default()
 }
 
 fn io_error(path: &Path, source: io::Error) -> StoreError {

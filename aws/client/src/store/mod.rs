@@ -34,6 +34,9 @@ pub struct Object {
     pub age: Option<Duration>,
 }
 
+/// The beginning of an object, and its age as [`Object::age`].
+pub type FirstBytes = (Vec<u8>, Option<Duration>);
+
 /// An object as listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -218,6 +221,16 @@ impl Store {
 
     /// The first `most` bytes of the object with that key: for what others write, who may have written anything.
     pub async fn get_first(&self, key: &str, most: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = self.get_first_with_age(key, most).await?;
+        Ok(found.map(|(bytes, _)| bytes))
+    }
+
+    /// Like [`Self::get_first`], with the object's age as [`Object::age`].
+    pub async fn get_first_with_age(
+        &self,
+        key: &str,
+        most: usize,
+    ) -> Result<Option<FirstBytes>, StoreError> {
         check_key(key)?;
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
         match &self.backend {

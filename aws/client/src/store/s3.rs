@@ -1,7 +1,7 @@
 //! A state store in an S3 bucket. Conditional writes use S3's own headers: If-None-Match and If-Match on the `ETag`.
 
 use super::age::{AnswerDate, object_age};
-use super::{Entry, Expect, Object, Owner, StoreError, Version, fenced_error};
+use super::{Entry, Expect, FirstBytes, Object, Owner, StoreError, Version, fenced_error};
 use crate::fence::LockLost;
 use crate::identity::caller_identity;
 use crate::{Clients, failure};
@@ -137,12 +137,16 @@ impl S3Store {
         &self,
         key: &str,
         most: usize,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    ) -> Result<Option<FirstBytes>, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
             let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
             async move {
+                let answered = AnswerDate::default();
+                let request = request.customize().interceptor(answered.clone());
                 let answer = request.send().await;
-                let mut body = answer.map_err(|error| classify_miss(GET, &error))?.body;
+                let answer = answer.map_err(|error| classify_miss(GET, &error))?;
+                let age = object_age(answered.answered_at(), answer.last_modified);
+                let mut body = answer.body;
                 let mut bytes = Vec::new();
                 while bytes.len() < most
                     && let Some(piece) = body.next().await
@@ -150,7 +154,7 @@ impl S3Store {
                     bytes.extend_from_slice(&piece.map_err(|error| broken_body_error(&error))?);
                 }
                 bytes.truncate(most);
-                Ok(bytes)
+                Ok((bytes, age))
             }
         };
         self.unless_absent(key, self.in_region(call).await)

@@ -4,15 +4,19 @@
 use super::command::words;
 use super::reports::{EtcdReports, RECORD_LIMIT};
 use crate::args::{EtcdRecover, ReportFormat};
+use crate::commands::existing_cluster::ExistingCluster;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::state::{StoreKeys, store_error};
-use crate::ui::etcd_copies::{CopyRow, copies_table, describe_recovery, list_copies, newest_copy};
+use crate::ui::etcd_copies::{
+    CopyRow, copies_table, describe_recovery, list_copies, newest_copy, newest_usable_copy,
+};
 use aws_client::store::{Expect, StoreError, Version};
-use fleet::ReportedMember;
+use aws_cloud::is_volume_deleted;
 use node::etcd::{
-    FormationRecord, FormationState, Recovering, begin_recovery, member_name_matches, record_key,
+    FormationRecord, FormationState, Recovering, RecoveryTerms, begin_recovery, can_bump_revisions,
+    member_name_matches, record_key,
 };
 use serde::Serialize;
 use std::time::Duration;
@@ -58,10 +62,17 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
         None => recovery.describe_choice(&copies),
         Some(named) => {
             let from = recovery.find_member(&record, named)?;
-            let is_running = is_recovering_from(&record, &from);
-            let next = (!is_running)
-                .then(|| recovery.plan_recovery(&record, &from, &copies, &reports.members))
-                .transpose()?;
+            let next = match recovering_from(&record, &from) {
+                Some(running) if running.force || !args.force => None,
+                Some(running) => Some(recovery.begin(&record, &from, &running.token, &copies)?),
+                None => {
+                    recovery.check_quorum(&record, &copies)?;
+                    recovery.check_source(&from, &copies)?;
+                    recovery.check_others(&record, &from, &copies).await?;
+                    let token = new_token()?;
+                    Some(recovery.begin(&record, &from, &token, &copies)?)
+                }
+            };
             match next {
                 _ if !args.yes => describe_recovery(&copies, &from, &args.etcd, &name),
                 next => {
@@ -89,8 +100,25 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
     Ok(Outcome::Fine)
 }
 
-fn is_recovering_from(record: &FormationRecord, member: &str) -> bool {
-    matches!(&record.state, FormationState::Recovering(Recovering { from, .. }) if from == member)
+fn recovering_from<'a>(record: &'a FormationRecord, member: &str) -> Option<&'a Recovering> {
+    match &record.state {
+        FormationState::Recovering(recovering) if recovering.from == member => Some(recovering),
+        _ => None,
+    }
+}
+
+fn revision_of(member: &str, copies: &[CopyRow]) -> Option<u64> {
+    let own = copies.iter().find(|copy| copy.member == member);
+    own.and_then(|copy| copy.revision)
+}
+
+fn new_token() -> Result<String, CommandError> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).or_failed(
+        "could not get random numbers from the system",
+        "report this: it is a defect of kctl",
+    )?;
+    Ok(node::digest::to_hex(&random))
 }
 
 impl Recovery<'_> {
@@ -169,38 +197,67 @@ impl Recovery<'_> {
     fn describe_choice(&self, copies: &[CopyRow]) -> String {
         let table = copies_table(copies);
         let (etcd, name) = (&self.args.etcd, self.name);
-        match newest_copy(copies) {
+        let newest = newest_copy(copies);
+        let ahead = |usable: &CopyRow| newest.filter(|newest| newest.revision > usable.revision);
+        match newest_usable_copy(copies) {
             None => format!("{table}\nNo instance reports data of etcd {etcd}.\n"),
-            Some(newest) => format!(
-                "{table}\nThe newest data is that of member {member}. To see what a recovery from it would do:\n  \
-                 kctl etcd recover {name} --etcd {etcd} --from {member}\n",
-                member = newest.member
-            ),
+            Some(usable) => {
+                let ahead = ahead(usable).map_or_else(String::new, |newest| {
+                    format!(
+                        "The data of member {} on {} is newer, but no instance has reported it lately: bring it back first. ",
+                        newest.member, newest.volume
+                    )
+                });
+                format!(
+                    "{table}\n{ahead}The newest data is that of member {member}. To see what a recovery from it would do:\n  \
+                     kctl etcd recover {name} --etcd {etcd} --from {member}\n",
+                    member = usable.member
+                )
+            }
         }
     }
 
-    /// The record with which the recovery begins, if nothing speaks against it.
-    fn plan_recovery(
+    /// A cluster that has a quorum, or will have one as soon as its members reach each other, is not given up.
+    fn check_quorum(
         &self,
         record: &FormationRecord,
-        from: &str,
         copies: &[CopyRow],
-        members: &[ReportedMember],
-    ) -> Result<FormationRecord, CommandError> {
+    ) -> Result<(), CommandError> {
         let etcd = &self.args.etcd;
-        let mut fresh = members
+        let led = copies
             .iter()
-            .filter(|one| one.status.etcd == *etcd && one.is_fresh());
-        if let Some(led) = fresh.find(|one| ["leader", "follower"].contains(&one.role)) {
+            .find(|copy| copy.may_vote() && copy.role != "no leader");
+        if let Some(led) = led {
             return Err(self.refuse(
                 format!(
                     "etcd {etcd} has a leader, as {} reports: a recovery would give up what only other members have. Lost members of a \
                      cluster with a quorum are replaced without a command",
-                    led.status.instance
+                    led.instance.as_deref().unwrap_or(&led.member)
                 ),
                 "see the members",
             ));
         }
+        let alive: Vec<&str> = copies
+            .iter()
+            .filter(|copy| copy.may_vote())
+            .map(|copy| copy.member.as_str())
+            .collect();
+        if alive.len() > record.data_members() / 2 && !self.args.force {
+            return Err(self.refuse(
+                format!(
+                    "members {} of etcd {etcd} run, which is a quorum: they elect a leader once they reach each other. Wait; if they do not, \
+                     look at the network between them (ports 2380 and 2381), and at their clocks and disks. --force gives up the cluster \
+                     nevertheless",
+                    alive.join(", ")
+                ),
+                "see the members",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The member must be able to restore its data.
+    fn check_source(&self, from: &str, copies: &[CopyRow]) -> Result<(), CommandError> {
         let source = copies.iter().find(|copy| copy.member == from);
         let Some(source) = source.filter(|copy| copy.is_usable()) else {
             return Err(self.refuse(
@@ -219,29 +276,103 @@ impl Recovery<'_> {
                 "see the ids of the members",
             ));
         }
+        let version = source
+            .version
+            .as_deref()
+            .filter(|version| !version.is_empty());
+        if let Some(old) = version.filter(|version| !can_bump_revisions(version)) {
+            return Err(self.refuse(
+                format!(
+                    "member {from} runs etcd {old}, and etcdutl before 3.5.10 cannot restore data with higher revisions: set \
+                     spec.etcdClusters[].version to 3.5.10 or newer, update, and replace the instance of member {from}"
+                ),
+                "see the versions of the members (-o yaml)",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Nothing that another member has, or may have, is given up without force.
+    async fn check_others(
+        &self,
+        record: &FormationRecord,
+        from: &str,
+        copies: &[CopyRow],
+    ) -> Result<(), CommandError> {
+        if self.args.force {
+            return Ok(());
+        }
+        let revision = revision_of(from, copies);
+        let words = |revision: Option<u64>| {
+            revision.map_or("unknown".to_owned(), |revision| revision.to_string())
+        };
         if let Some(newest) = newest_copy(copies)
-            && newest.revision > source.revision
-            && !self.args.force
+            && newest.revision > revision
         {
             return Err(self.refuse(
                 format!(
                     "the data of member {} is newer (revision {}) than that of member {from} (revision {}): use --from {}, or --force to \
                      give up the newer data",
                     newest.member,
-                    newest.revision.unwrap_or_default(),
-                    source.revision.unwrap_or_default(),
+                    words(newest.revision),
+                    words(revision),
                     newest.member
                 ),
                 "see the members",
             ));
         }
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).or_failed(
-            "could not get random numbers from the system",
-            "report this: it is a defect of kctl",
-        )?;
-        let token = node::digest::to_hex(&random);
-        begin_recovery(record, from, &token).map_err(|why| {
+        // protokube compares the logs of members that have stopped.
+        let is_known = |member: &String| match &record.state {
+            FormationState::Recovering(recovering) => recovering.logs.contains_key(member),
+            _ => false,
+        };
+        for copy in copies.iter().filter(|copy| copy.member != from) {
+            if copy.revision.is_some() || is_known(&copy.member) {
+                continue;
+            }
+            let why = match self.is_deleted(&copy.volume).await {
+                Ok(true) => continue,
+                Ok(false) => "which exists".to_owned(),
+                Err(error) => format!("and EC2 could not be asked whether it exists ({error})"),
+            };
+            return Err(self.refuse(
+                format!(
+                    "nothing is known of the data of member {} on {}, {why}: it may be newer. An instance of its group attaches the volume \
+                     and reports within minutes of its launch. To give its data up, use --force",
+                    copy.member, copy.volume
+                ),
+                "see the members",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether EC2 says that a volume does not exist.
+    async fn is_deleted(&self, volume: &str) -> Result<bool, String> {
+        let cluster = ExistingCluster::read(self.name, self.session).await;
+        let unreadable = |error: CommandError| match error.cause {
+            Some(cause) => format!("{cause:#}"),
+            None => "the spec of the cluster has problems".to_owned(),
+        };
+        let clients = cluster.map_err(unreadable)?.clients;
+        let deleted = is_volume_deleted(&clients, volume).await;
+        deleted.map_err(|failure| failure.to_string())
+    }
+
+    /// The record with which the recovery begins, goes on from another member, or goes on by force.
+    fn begin(
+        &self,
+        record: &FormationRecord,
+        from: &str,
+        token: &str,
+        copies: &[CopyRow],
+    ) -> Result<FormationRecord, CommandError> {
+        let terms = RecoveryTerms {
+            revision: revision_of(from, copies).filter(|_| !self.args.force),
+            force: self.args.force,
+        };
+        begin_recovery(record, from, token, terms).map_err(|why| {
+            let etcd = &self.args.etcd;
             self.refuse(
                 format!("etcd {etcd} cannot be recovered from member {from}: {why}"),
                 "see the members",

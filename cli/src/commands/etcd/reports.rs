@@ -9,6 +9,7 @@ use fleet::{ReportedMember, describe_members};
 use futures::{StreamExt, TryStreamExt, stream};
 use node::etcd::{FormationRecord, MEMBER_STATUS_LIMIT, read_member_status};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use time::OffsetDateTime;
 
 /// Objects that are read at the same time.
@@ -57,10 +58,14 @@ impl EtcdReports {
         let mut members = Vec::new();
         let mut records = BTreeMap::new();
         let mut gaps = Vec::new();
-        for (path, bytes) in &objects {
+        let mut ages = BTreeMap::new();
+        for (path, bytes, age) in &objects {
             if path.ends_with(".status.json") {
                 match read_member_status(&format!("etcd/{path}"), bytes) {
-                    Ok(status) => members.push(status),
+                    Ok(status) => {
+                        ages.insert((status.etcd.clone(), status.instance.clone()), *age);
+                        members.push(status);
+                    }
                     Err(why) => gaps.push(format!(
                         "{prefix}{path} is not the status of a member: {why}"
                     )),
@@ -73,6 +78,12 @@ impl EtcdReports {
             }
         }
         let mut members = describe_members(members, OffsetDateTime::now_utc());
+        for member in &mut members {
+            let status = &member.status;
+            let age = ages.get(&(status.etcd.clone(), status.instance.clone()));
+            let age = age.copied().flatten().map(|age| age.as_secs());
+            member.stored_seconds = age.and_then(|age| i64::try_from(age).ok());
+        }
         members.retain(|one| {
             let record = records.get(&one.status.etcd);
             !record.is_some_and(|record: &FormationRecord| one.is_left_behind(record))
@@ -85,12 +96,15 @@ impl EtcdReports {
     }
 }
 
-/// The records and the status of members, by their path below `etcd/`.
+/// Path below `etcd/`, content, and age by the store's clock.
+type StoredObject = (String, Vec<u8>, Option<Duration>);
+
+/// The records and the status of members.
 async fn read_objects(
     prefix: &str,
     entries: &[Entry],
     session: &Session<'_>,
-) -> Result<Vec<(String, Vec<u8>)>, CommandError> {
+) -> Result<Vec<StoredObject>, CommandError> {
     let wanted = entries.iter().filter_map(|entry| {
         let path = entry.key.strip_prefix(prefix)?;
         let limit = match path.split('/').count() {
@@ -101,12 +115,12 @@ async fn read_objects(
         Some((path.to_owned(), entry.key.clone(), limit))
     });
     let reads = wanted.map(|(path, key, limit)| async move {
-        let found = session.store.get_first(&key, limit).await;
+        let found = session.store.get_first_with_age(&key, limit).await;
         let found = found.map_err(store_error)?;
-        Ok::<_, CommandError>(found.map(|bytes| (path, bytes)))
+        Ok::<_, CommandError>(found.map(|(bytes, age)| (path, bytes, age)))
     });
     // In order, so that the same state is always shown in the same way.
-    let found: Vec<Option<(String, Vec<u8>)>> =
+    let found: Vec<Option<StoredObject>> =
         stream::iter(reads).buffered(PARALLEL).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
 }

@@ -250,8 +250,13 @@ fn a_slow_disk_is_no_problem_but_a_sentence() {
 
 #[test]
 fn a_recovery_says_from_whom_and_who_has_stopped() {
-    let mut recovering =
-        node::etcd::begin_recovery(&record_with_ids(&["a", "b", "c"]), "a", "token").unwrap();
+    let mut recovering = node::etcd::begin_recovery(
+        &record_with_ids(&["a", "b", "c"]),
+        "a",
+        "token",
+        Default::default(),
+    )
+    .unwrap();
     let FormationState::Recovering(state) = &mut recovering.state else {
         panic!("{recovering:?}");
     };

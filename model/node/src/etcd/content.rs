@@ -36,6 +36,10 @@ pub struct Marker {
     /// The version of etcd that last ran with the data: `3.6.12`. Another minor is written before its first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_version: Option<String>,
+    /// Token of the recovery for which the member was stopped. From then on its log is never started, also while nobody can read the
+    /// record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// How far the member's log reached when it was last seen. A shorter one is not started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<LastSeen>,

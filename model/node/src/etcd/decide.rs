@@ -9,14 +9,16 @@ use super::choose::volumes_of_members;
 use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeContent};
 use super::forget::set_old_aside;
 use super::formed::{Formed, check_copy, decide_formed, with_own_member};
+use super::given_up::{is_given_up, may_begin, stopped_for_good};
 use super::leave::{MemberAnswers, decide_removed};
 use super::log::LogIdentity;
 use super::member_status::RunningMember;
 use super::record::{
     FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, record_key,
 };
-use super::recover::{decide_recovering, is_given_up, may_begin};
+use super::recover::decide_recovering;
 use super::replace::{LiveCluster, MemberChange, begin_replacement};
+use super::successors::{FormedClusters, find_successor};
 use super::volume_owner::{check_log, check_owner, describe_content};
 use crate::components::EtcdStart;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +44,8 @@ pub struct OwnMember<'a> {
     pub gone: &'a BTreeSet<String>,
     /// Those of them for which EC2 has answered so twice, a minute apart.
     pub gone_twice: &'a BTreeSet<String>,
+    /// Volumes that EC2 has shown twice, a minute apart, as attached to nothing.
+    pub free_twice: &'a BTreeSet<String>,
     /// The live list of members, or why it could not be had; `None` until [`FormationStep::ListMembers`] asks for it.
     pub live: Option<Result<&'a LiveCluster, &'a str>>,
     /// What the other members say about themselves, by their short names, or why they do not; `None` until [`FormationStep::AskPeers`]
@@ -57,6 +61,8 @@ pub struct OwnMember<'a> {
     pub token: &'a str,
     /// If there is no record: the key of an object in the state store which shows that the etcd cluster existed before.
     pub trace: Option<&'a str>,
+    /// The etcd clusters of this name that were formed. `None`: nobody has looked, because the member runs already.
+    pub formed: Option<&'a FormedClusters>,
 }
 
 /// The next step for a member.
@@ -82,12 +88,20 @@ pub enum FormationStep {
     },
     /// Let kubelet start the member.
     Start(EtcdStart),
-    /// Stop the member and hide it from kubelet; once it is stopped, write this record like [`Self::Record`].
-    Stop(FormationRecord),
-    /// Stop the member, restore its data as the log of a new cluster beside it, and record that with [`super::end_recovery`].
+    /// Stop the member and hide it from kubelet; once it is stopped, write this marker, and record that with [`super::mark_stopped`].
+    Stop {
+        /// The marker of the volume's data; `None` if the volume holds no data of a member.
+        marker: Option<Marker>,
+    },
+    /// Make sure that this instance can restore the member's data, then write this record like [`Self::Record`].
+    PrepareRestore(FormationRecord),
+    /// Stop the member. If [`super::find_newer`] finds nothing, restore its data as the log of a new cluster beside it, and record that
+    /// with [`super::end_recovery`].
     Restore {
         /// `initial-cluster-token` of the new cluster.
         token: String,
+        /// The data has at least this revision.
+        revision: Option<u64>,
     },
     /// Move the old data aside, put the restored data in its place, and write this marker.
     UseRestored {
@@ -162,6 +176,9 @@ pub fn decide_step(
         FormationState::Formed {
             cluster_id, token, ..
         } => {
+            if let Some(why) = find_successor(own, cluster_id, Some(record)) {
+                return FormationStep::Refuse(why);
+            }
             let formed = Formed {
                 record,
                 recorded,
@@ -301,6 +318,12 @@ fn adopt_cluster(
             record_key(own.etcd)
         )));
     };
+    if marker.stopped.is_some() {
+        return Err(stopped_for_good(own));
+    }
+    if let Some(why) = find_successor(own, cluster_id, None) {
+        return Err(why);
+    }
     if marker.volume != own.volume {
         check_copy(own, &marker.volume, own.members.len())?;
     }
@@ -317,10 +340,15 @@ fn adopt_cluster(
         };
         (member, recorded)
     };
-    Ok(FormationStep::Record(FormationRecord::new(
+    let mut record = FormationRecord::new(
         FormationState::formed(cluster_id, &marker.token),
         volumes.into_iter().map(recorded).collect(),
-    )))
+    );
+    // Who were their members is not known any more.
+    let replaced = own.formed.and_then(|formed| formed.get(cluster_id));
+    let replaced = replaced.into_iter().flatten();
+    record.given_up = replaced.map(|id| (id.clone(), BTreeMap::new())).collect();
+    Ok(FormationStep::Record(record))
 }
 
 fn decide_forming(
@@ -361,6 +389,7 @@ fn decide_forming(
         member_id: None,
         joins: None,
         etcd_version: None,
+        stopped: None,
         last_seen: None,
         unknown: UnknownFields::new(),
     };

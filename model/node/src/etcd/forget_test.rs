@@ -61,11 +61,15 @@ impl World {
             seen: &[],
             gone: &NONE,
             gone_twice: &NONE,
+            free_twice: &NONE,
             live: Some(Err("nobody answers")),
+            peers: None,
+            manifest_version: None,
             answers: None,
             shown: self.running.contains_key(member),
             token: "unused",
             trace: None,
+            formed: None,
         };
         let next = match decide_step(&own, Some(&self.record), &content) {
             FormationStep::Record(record) => {

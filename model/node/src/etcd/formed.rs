@@ -2,9 +2,9 @@
 
 use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
+use super::given_up::{stopped_for_good, use_restored};
 use super::leave::{decide_leaving, decide_removal};
 use super::record::{FormationRecord, FormationState, RecordedMember};
-use super::recover::use_restored;
 use super::replace::{
     begin_replacement, decide_replacing, find_live, has_lost_data, record_id, running_id,
 };
@@ -168,6 +168,9 @@ pub(super) fn with_own_member(
 }
 
 fn check_cluster(own: &OwnMember<'_>, formed: &Formed<'_>, marker: &Marker) -> Result<(), String> {
+    if marker.stopped.is_some() {
+        return Err(stopped_for_good(own));
+    }
     match &marker.cluster_id {
         Some(cluster_id) if cluster_id != formed.cluster_id => {
             Err(other_cluster(own, cluster_id, formed))

@@ -51,6 +51,7 @@ fn marker_of_a(
         member_id: member_id.map(str::to_owned),
         joins: None,
         etcd_version: None,
+        stopped: None,
         last_seen: None,
         unknown: UnknownFields::new(),
     }
@@ -222,6 +223,7 @@ fn own_member<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> OwnMember<'a>
         seen: volumes,
         gone: &NONE,
         gone_twice: &NONE,
+        free_twice: &NONE,
         live: None,
         peers: None,
         manifest_version: None,
@@ -229,6 +231,7 @@ fn own_member<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> OwnMember<'a>
         shown: false,
         token: "new",
         trace: None,
+        formed: None,
     }
 }
 
@@ -423,7 +426,8 @@ fn a_formed_cluster_stays_the_one_it_is() {
             | FormationStep::SetAside { .. }
             | FormationStep::Change(_)
             | FormationStep::Join { .. }
-            | FormationStep::Stop(_)
+            | FormationStep::Stop { .. }
+            | FormationStep::PrepareRestore(_)
             | FormationStep::Restore { .. }
             | FormationStep::UseRestored { .. }
             | FormationStep::Start(EtcdStart::New { .. } | EtcdStart::Join { .. })
@@ -592,7 +596,11 @@ fn a_lone_member_whose_log_lost_its_end_goes_on_only_by_a_recovery() {
     ] {
         assert!(why.contains(part), "{part}: {why}");
     }
-    let record = begin_recovery(&record, "a", "t2").unwrap();
+    let record = begin_recovery(&record, "a", "t2", RecoveryTerms::default()).unwrap();
+    let step = decide_step(&own, Some(&record), &content);
+    let FormationStep::PrepareRestore(record) = step else {
+        panic!("{step:?}");
+    };
     let step = decide_step(&own, Some(&record), &content);
     assert!(matches!(step, FormationStep::Restore { .. }), "{step:?}");
     // The restored log begins anew.
@@ -823,7 +831,8 @@ impl World {
             | FormationStep::Continue { .. }
             | FormationStep::Withdraw(_)
             | FormationStep::Join { .. }
-            | FormationStep::Stop(_)
+            | FormationStep::Stop { .. }
+            | FormationStep::PrepareRestore(_)
             | FormationStep::Restore { .. }
             | FormationStep::UseRestored { .. }
             | FormationStep::Change(_) => unreachable!(),

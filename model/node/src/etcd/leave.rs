@@ -7,8 +7,8 @@
 use super::content::{EtcdLog, FileSystemContent, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
 use super::formed::Formed;
+use super::given_up::is_given_up;
 use super::record::{FormationRecord, FormationState, Leaving, RecordedMember};
-use super::recover::is_given_up;
 use super::replace::{LiveCluster, LiveMember, MemberChange, is_of_member, voting_members};
 use super::version_gate::keeps_membership;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,10 +6,10 @@ use std::io::{self, Read};
 
 /// Record types (`wal.go`).
 const METADATA: u64 = 1;
-const ENTRY: u64 = 2;
-const STATE: u64 = 3;
+pub(super) const ENTRY: u64 = 2;
+pub(super) const STATE: u64 = 3;
 const CHECKSUM: u64 = 4;
-const SNAPSHOT: u64 = 5;
+pub(super) const SNAPSHOT: u64 = 5;
 
 /// No record is longer: etcd begins another file after 64 MB, and a write has at most a few.
 const LONGEST_RECORD: u64 = 128 << 20;
@@ -49,7 +49,7 @@ pub fn read_log_position(mut file: impl Read) -> io::Result<LogPosition> {
 
 /// Reads the next record without its padding. False if the file ends, also in the middle of a record, or if only zeros follow: etcd
 /// preallocates files.
-fn read_record(file: &mut impl Read, record: &mut Vec<u8>) -> io::Result<bool> {
+pub(super) fn read_record(file: &mut impl Read, record: &mut Vec<u8>) -> io::Result<bool> {
     let mut frame = Vec::new();
     file.take(8).read_to_end(&mut frame)?;
     let Some(frame) = frame.first_chunk::<8>() else {
@@ -74,8 +74,11 @@ fn read_record(file: &mut impl Read, record: &mut Vec<u8>) -> io::Result<bool> {
     Ok(read as u64 == length as u64 + filled)
 }
 
-/// Takes one record (`walpb.Record`) into account. `None` if it is not valid.
-fn apply_record(record: &[u8], checksum: &mut Checksum, position: &mut LogPosition) -> Option<()> {
+/// Type and data of one record (`walpb.Record`). `None` if it is not valid.
+pub(super) fn check_record<'a>(
+    record: &'a [u8],
+    checksum: &mut Checksum,
+) -> Option<(u64, &'a [u8])> {
     let kind = number_field(record, 1).ok()??;
     let said = number_field(record, 2).ok()?.unwrap_or(0);
     let data = bytes_field(record, 3).ok()?.unwrap_or_default();
@@ -84,36 +87,39 @@ fn apply_record(record: &[u8], checksum: &mut Checksum, position: &mut LogPositi
         let said = u32::try_from(said).ok()?;
         let fits = checksum.sum == 0 || checksum.sum == said;
         checksum.sum = said;
-        return fits.then_some(());
+        return fits.then_some((kind, data));
     }
     checksum.extend(data);
     if u64::from(checksum.sum) != said {
         return None;
     }
-    match kind {
-        METADATA | ENTRY | SNAPSHOT => {}
-        // `raftpb.HardState`: term, vote, commit.
-        STATE => {
-            let field = |field| Some(number_field(data, field).ok()?.unwrap_or(0));
-            *position = LogPosition {
-                term: field(1)?,
-                index: field(3)?,
-            };
-        }
-        _ => return None,
+    [METADATA, ENTRY, STATE, SNAPSHOT]
+        .contains(&kind)
+        .then_some((kind, data))
+}
+
+/// Takes one record into account. `None` if it is not valid.
+fn apply_record(record: &[u8], checksum: &mut Checksum, position: &mut LogPosition) -> Option<()> {
+    // `raftpb.HardState`: term, vote, commit.
+    if let (STATE, data) = check_record(record, checksum)? {
+        let field = |field| Some(number_field(data, field).ok()?.unwrap_or(0));
+        *position = LogPosition {
+            term: field(1)?,
+            index: field(3)?,
+        };
     }
     Some(())
 }
 
 /// CRC-32C (Castagnoli) of all data so far.
-struct Checksum {
-    sum: u32,
+pub(super) struct Checksum {
+    pub(super) sum: u32,
     /// What each byte adds.
     table: [u32; 256],
 }
 
 impl Checksum {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         const POLYNOMIAL: u32 = 0x82f6_3b78;
         let shift = |row: u32| (row >> 1) ^ if row & 1 == 1 { POLYNOMIAL } else { 0 };
         let row = |byte| (0..8).fold(byte, |row, _| shift(row));
@@ -124,7 +130,7 @@ impl Checksum {
         }
     }
 
-    fn extend(&mut self, data: &[u8]) {
+    pub(super) fn extend(&mut self, data: &[u8]) {
         let step = |sum: u32, byte: &u8| {
             let [low, ..] = (sum ^ u32::from(*byte)).to_le_bytes();
             let row = self.table.get(usize::from(low)).copied();

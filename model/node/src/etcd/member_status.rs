@@ -36,7 +36,7 @@ pub struct MemberStatus {
     pub release: String,
     /// Time of writing by the instance's clock, RFC 3339.
     pub written: String,
-    /// Volume from which the member runs.
+    /// Volume with the member's data, also while the member is stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
     /// Free space on the volume, bytes.

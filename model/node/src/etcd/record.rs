@@ -2,6 +2,7 @@
 //! is founded only under such a record. During an upgrade two releases share it: each reads the other's records and keeps fields
 //! that it does not know.
 
+use super::log_end::LastEntry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,9 +91,21 @@ pub struct Recovering {
     pub token: String,
     /// etcd's id of the cluster that is given up, hex.
     pub cluster_id: String,
+    /// True once the instance of that member has what it needs to restore the data. The others stop only then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ready: bool,
+    /// True if the operator gives up what other members have and that one has not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+    /// Revision of that member when the operator chose it: its data is not older.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
     /// Members whose etcd was stopped for the recovery, and is not started again.
     #[serde(default)]
     pub stopped: BTreeSet<String>,
+    /// The last entries of their logs, read after they stopped. It is missing for a log that cannot be read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub logs: BTreeMap<String, LastEntry>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -353,6 +366,10 @@ mod tests {
         let record = FormationRecord::parse("r", forming.as_bytes()).unwrap();
         assert_eq!(parse_value(&record.to_json()), parse_value(forming));
         let recovering = r#"{"format":1,"members":{},"state":{"recovering":{"from":"a","token":"t","clusterId":"9","stopped":["b"],"later":1}}}"#;
+        let record = FormationRecord::parse("r", recovering.as_bytes()).unwrap();
+        assert_eq!(parse_value(&record.to_json()), parse_value(recovering));
+        let recovering = r#"{"format":1,"members":{},"state":{"recovering":{"from":"a","token":"t","clusterId":"9","ready":true,"force":true,
+            "revision":7,"stopped":["b"],"logs":{"b":{"term":2,"index":9}}}}}"#;
         let record = FormationRecord::parse("r", recovering.as_bytes()).unwrap();
         assert_eq!(parse_value(&record.to_json()), parse_value(recovering));
         let marker = Marker::parse("m", MARKER.as_bytes()).unwrap();

@@ -3,18 +3,45 @@
 //! Nothing is deleted: each volume keeps its old data beside the new.
 
 use super::choose::SeenVolume;
-use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
+use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
-use super::formed::Formed;
-use super::leave::was_removed_on;
+use super::given_up::cluster_of;
 use super::log::LogIdentity;
-use super::record::{FormationRecord, FormationState, RecordedMember, Recovering, UnknownFields};
+use super::log_end::LastEntry;
+use super::record::{
+    FormationRecord, FormationState, RecordedMember, Recovering, UnknownFields, record_key,
+};
 use super::volume_owner::{check_owner, check_remaining_log, describe_content};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// By how much the revision of the restored data is raised: more than can have been written since. All older revisions are marked
 /// as compacted, so every client that knows one gets an error and lists anew (etcd documentation, "Disaster recovery").
 pub const REVISION_BUMP: u64 = 1_000_000_000;
+
+/// The first releases of etcd whose etcdutl knows `--bump-revision` and `--mark-compacted` (etcd: CHANGELOG-3.5, pull request 16165).
+const BUMPS_FROM: (u32, u32, u32) = (3, 5, 10);
+
+/// What an operator knows and accepts of a recovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryTerms {
+    /// Revision that the source has reported.
+    pub revision: Option<u64>,
+    /// True if what only other members have is given up.
+    pub force: bool,
+}
+
+/// True if this version of etcd can restore data with revisions above all that were used.
+pub fn can_bump_revisions(version: &str) -> bool {
+    let mut parts = version
+        .split(['.', '-'])
+        .map(|part| part.parse::<u32>().ok());
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(Some(major)), Some(Some(minor)), Some(Some(patch))) => {
+            (major, minor, patch) >= BUMPS_FROM
+        }
+        _ => false,
+    }
+}
 
 /// The record with which a recovery begins, or goes on from another member than the one that was asked for before. The error says why
 /// this cluster cannot be recovered from this member.
@@ -22,6 +49,7 @@ pub fn begin_recovery(
     record: &FormationRecord,
     from: &str,
     token: &str,
+    terms: RecoveryTerms,
 ) -> Result<FormationRecord, String> {
     let known = record.members.get(from);
     let known = known.ok_or_else(|| {
@@ -43,13 +71,26 @@ pub fn begin_recovery(
             "member {from} is being replaced or added, so it may not have the data yet"
         ));
     }
-    let (cluster_id, mut stopped) = match &record.state {
-        FormationState::Formed { cluster_id, .. } => (cluster_id, BTreeSet::new()),
+    let (cluster_id, mut stopped, logs) = match &record.state {
+        FormationState::Formed { cluster_id, .. } => (cluster_id, BTreeSet::new(), BTreeMap::new()),
         FormationState::Recovering(before) if before.from == from => {
-            return Err(format!("it is being recovered from member {from} already"));
+            if before.force || !terms.force {
+                return Err(format!("it is being recovered from member {from} already"));
+            }
+            let mut forced = record.clone();
+            forced.state = FormationState::Recovering(Recovering {
+                force: true,
+                revision: None,
+                ..before.clone()
+            });
+            return Ok(forced);
         }
         // Whoever has stopped stays stopped; the member that was the source before stops now.
-        FormationState::Recovering(before) => (&before.cluster_id, before.stopped.clone()),
+        FormationState::Recovering(before) => (
+            &before.cluster_id,
+            before.stopped.clone(),
+            before.logs.clone(),
+        ),
         FormationState::Forming { .. } => {
             return Err("it was never formed, so it has no data".to_owned());
         }
@@ -64,10 +105,14 @@ pub fn begin_recovery(
             from: from.to_owned(),
             token: token.to_owned(),
             cluster_id: cluster_id.clone(),
+            ready: false,
+            force: terms.force,
+            revision: terms.revision,
             stopped,
+            logs,
             unknown: UnknownFields::new(),
         }),
-        replacing: None,
+        // It also tells a second choice of the source which member may lack data.
         ..record.clone()
     })
 }
@@ -88,6 +133,7 @@ pub fn end_recovery(record: &FormationRecord, restored: &LogIdentity) -> Option<
     let before = record.members.clone();
     next.given_up.insert(recovering.cluster_id.clone(), before);
     next.state = FormationState::formed(&restored.cluster_id, &recovering.token);
+    next.replacing = None;
     Some(next)
 }
 
@@ -99,8 +145,21 @@ pub(super) fn decide_recovering(
     recorded: &RecordedMember,
     content: &VolumeContent,
 ) -> FormationStep {
+    if let Some(other) = cluster_of(content)
+        && *other != recovering.cluster_id
+        && !record.given_up.contains_key(other)
+    {
+        return FormationStep::Ask(format!(
+            "the record says that etcd {} is being recovered from cluster {}, but {} holds data of cluster {other}: an older version of \
+             the record was restored. Restore the newest version of {}",
+            own.etcd,
+            recovering.cluster_id,
+            own.volume,
+            record_key(own.etcd)
+        ));
+    }
     if own.member != recovering.from {
-        return stop_member(own, record, recovering);
+        return stop_member(own, recovering, content);
     }
     let marker = match check_source(own, recovering, recorded, content) {
         Ok(marker) => marker,
@@ -115,19 +174,45 @@ pub(super) fn decide_recovering(
         };
         return FormationStep::Mark { marker, new: false };
     }
+    if !recovering.ready {
+        return prepare_restore(own, record, recovering);
+    }
     match find_unstopped(own, record, recovering) {
         Some(why) => FormationStep::Wait(why),
         None => FormationStep::Restore {
             token: recovering.token.clone(),
+            revision: recovering.revision,
         },
     }
+}
+
+/// Nobody stops before it is known that the data can be restored.
+fn prepare_restore(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    recovering: &Recovering,
+) -> FormationStep {
+    if !can_bump_revisions(own.version) {
+        return FormationStep::Ask(format!(
+            "etcd {} cannot be recovered with etcd {}: etcdutl before 3.5.10 cannot restore data with higher revisions. Set \
+             spec.etcdClusters[].version to 3.5.10 or newer, update, and replace this instance",
+            own.etcd, own.version
+        ));
+    }
+    FormationStep::PrepareRestore(FormationRecord {
+        state: FormationState::Recovering(Recovering {
+            ready: true,
+            ..recovering.clone()
+        }),
+        ..record.clone()
+    })
 }
 
 /// Another member than the one whose data is kept: it never runs under its id again.
 fn stop_member(
     own: &OwnMember<'_>,
-    record: &FormationRecord,
     recovering: &Recovering,
+    content: &VolumeContent,
 ) -> FormationStep {
     if recovering.stopped.contains(own.member) {
         return FormationStep::Wait(format!(
@@ -135,12 +220,70 @@ fn stop_member(
             own.etcd, recovering.from, own.member
         ));
     }
-    let mut recovering = recovering.clone();
-    recovering.stopped.insert(own.member.to_owned());
-    FormationStep::Stop(FormationRecord {
-        state: FormationState::Recovering(recovering),
-        ..record.clone()
-    })
+    if !recovering.ready {
+        return FormationStep::Wait(format!(
+            "etcd {} is to be recovered from member {}: member {} stops once the instance of member {} can restore its data",
+            own.etcd, recovering.from, own.member, recovering.from
+        ));
+    }
+    let marker = match content {
+        VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. })
+            if check_owner(own, marker).is_ok() =>
+        {
+            Some(Marker {
+                stopped: Some(recovering.token.clone()),
+                ..marker.clone()
+            })
+        }
+        _ => None,
+    };
+    FormationStep::Stop { marker }
+}
+
+/// The record once a member was stopped. `last`: the last entry of its log; `None` if the log cannot be read.
+pub fn mark_stopped(
+    record: &FormationRecord,
+    member: &str,
+    last: Option<LastEntry>,
+) -> FormationRecord {
+    let mut next = record.clone();
+    if let FormationState::Recovering(recovering) = &mut next.state {
+        recovering.stopped.insert(member.to_owned());
+        recovering
+            .logs
+            .extend(last.map(|last| (member.to_owned(), last)));
+    }
+    next
+}
+
+/// Why the data of the source, which was stopped and whose log has this last entry, must not be restored: a stopped member may have
+/// acknowledged writes that the source lacks, and the operator has not given them up. `None`: there is no such member.
+pub fn find_newer(etcd: &str, record: &FormationRecord, last: Option<LastEntry>) -> Option<String> {
+    let FormationState::Recovering(recovering) = &record.state else {
+        return None;
+    };
+    if recovering.force {
+        return None;
+    }
+    let from = &recovering.from;
+    let last = last.unwrap_or_default();
+    let mut reasons = recovering.stopped.iter().filter_map(|member| {
+        let known = recovering.logs.get(member);
+        match known {
+            Some(known) if *known <= last => None,
+            Some(known) => Some(format!(
+                "the log of member {member} ends with entry {} of term {}, that of member {from} with entry {} of term {}, so member \
+                 {member} may have acknowledged writes that member {from} lacks. Recover from member {member}: `kctl etcd recover --etcd \
+                 {etcd} --from {member} --yes`; with --from {from} --force, they are given up",
+                known.index, known.term, last.index, last.term
+            )),
+            None => Some(format!(
+                "how far the log of member {member} reaches is not known, so it may have acknowledged writes that member {from} lacks. To \
+                 give them up: `kctl etcd recover --etcd {etcd} --from {from} --force --yes`"
+            )),
+        }
+    });
+    reasons.next()
 }
 
 /// Checks that the volume holds the recorded log of the member.
@@ -195,108 +338,38 @@ fn find_unstopped(
         .filter(|(member, _)| *member != own.member && !recovering.stopped.contains(*member));
     let mut reasons = others.filter_map(|(member, recorded)| {
         let volume = &recorded.volume;
-        if own.gone.contains(volume) {
+        if own.gone_twice.contains(volume) {
             return None;
+        }
+        if own.gone.contains(volume) {
+            return Some(format!(
+                "EC2 says that {volume} of member {member} does not exist; EC2 is asked again in a minute"
+            ));
         }
         let seen: Option<&SeenVolume> = own.seen.iter().find(|seen| seen.id == *volume);
         let Some(seen) = seen else {
             return Some(format!("EC2 does not show {volume} of member {member}"));
         };
-        let holder = seen.holder.as_ref()?;
-        Some(format!(
-            "{} has {volume} of member {member}, and its protokube has not stopped the member yet; if the instance does not come back, \
-             terminate it",
-            holder.instance
-        ))
+        match &seen.holder {
+            Some(holder) => Some(format!(
+                "{} has {volume} of member {member}, and its protokube has not stopped the member yet; if the instance does not come \
+                 back, terminate it",
+                holder.instance
+            )),
+            None if !own.free_twice.contains(volume) => Some(format!(
+                "{volume} of member {member} is attached to nothing; EC2 is asked again in a minute"
+            )),
+            None if recovering.force => None,
+            None => Some(format!(
+                "{volume} of member {member} exists, is attached to nothing, and may hold newer data. An instance of its group attaches it \
+                 within minutes of its launch; to give its data up, repeat `kctl etcd recover` with --force, or delete the volume"
+            )),
+        }
     });
     reasons.next().map(|why| {
         format!(
             "etcd {} is recovered from member {} once no other member can run: {why}",
             own.etcd, own.member
         )
-    })
-}
-
-/// True if a member that the record lacks may begin on the volume: nothing is on it, or it was prepared for a new member that never
-/// ran, or its data is of a member that was removed or of an etcd cluster that was given up.
-pub(super) fn may_begin(
-    own: &OwnMember<'_>,
-    record: &FormationRecord,
-    content: &VolumeContent,
-) -> bool {
-    match content {
-        VolumeContent::Blank | VolumeContent::FileSystem(FileSystemContent::Nothing) => true,
-        VolumeContent::Unrecognized => was_blank(own, record),
-        VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) => {
-            // A founder that was forgotten has not started, see `forget_member`.
-            let was_founder = marker.token == record.token() || !record.given_up.is_empty();
-            let is_prepared = (marker.joins.is_some() || was_founder) && !marker.has_run();
-            let is_own = check_owner(own, marker).is_ok() && marker.volume == own.volume;
-            let is_removed = is_own && was_removed_on(record, own.member, own.volume);
-            is_own && is_prepared && *log == EtcdLog::Missing
-                || is_removed
-                || is_given_up(own, record, content)
-        }
-        _ => false,
-    }
-}
-
-/// True if the volume was seen blank for a member that has not run since.
-pub(super) fn was_blank(own: &OwnMember<'_>, record: &FormationRecord) -> bool {
-    let known = record.given_up.values().chain([&record.members]);
-    let known = known.filter_map(|members| members.get(own.member));
-    let removed = record.removed.get(own.member).into_iter().flatten();
-    let mut own_records = known.chain(removed);
-    own_records.any(|of| of.volume == own.volume && of.blank && of.member_id.is_none())
-}
-
-/// True if the volume holds data of this member of an etcd cluster that was given up.
-pub(super) fn is_given_up(
-    own: &OwnMember<'_>,
-    record: &FormationRecord,
-    content: &VolumeContent,
-) -> bool {
-    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) = content else {
-        return false;
-    };
-    let of_log = match log {
-        EtcdLog::Of(log) => Some(&log.cluster_id),
-        _ => None,
-    };
-    let known = marker.cluster_id.as_ref().or(of_log);
-    check_owner(own, marker).is_ok()
-        && marker.volume == own.volume
-        && known.is_some_and(|id| record.given_up.contains_key(id))
-}
-
-/// The founder of the new cluster still has its old data in place: the restored data takes its place.
-pub(super) fn use_restored(
-    own: &OwnMember<'_>,
-    formed: &Formed<'_>,
-    content: &VolumeContent,
-) -> Option<FormationStep> {
-    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = content else {
-        return None;
-    };
-    let restored = LogIdentity {
-        cluster_id: formed.cluster_id.to_owned(),
-        member_id: formed.recorded.member_id.clone()?,
-    };
-    let is_own = formed.recorded.volume == own.volume;
-    if !is_own || !is_given_up(own, formed.record, content) {
-        return None;
-    }
-    Some(FormationStep::UseRestored {
-        marker: Marker {
-            token: formed.token.to_owned(),
-            cluster_id: Some(restored.cluster_id.clone()),
-            member_id: Some(restored.member_id.clone()),
-            joins: None,
-            // This instance's etcd made the log.
-            etcd_version: Some(own.version.to_owned()),
-            last_seen: None,
-            ..marker.clone()
-        },
-        restored,
     })
 }

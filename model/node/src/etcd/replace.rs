@@ -5,11 +5,11 @@
 use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
 use super::formed::{Formed, with_own_member};
+use super::given_up::was_blank;
 use super::log::LogIdentity;
 use super::record::{
     FORMAT, FormationRecord, LostMember, RecordedMember, Replacing, UnknownFields,
 };
-use super::recover::was_blank;
 use super::version_gate::{keeps_membership, other_minor};
 use super::volume_owner::{check_owner, describe_content};
 use crate::components::{EtcdMemberNames, etcd_ports};
@@ -409,6 +409,7 @@ fn prepare_volume<'a>(
         member_id: None,
         joins: Some(JoiningMember::default()),
         etcd_version: None,
+        stopped: None,
         last_seen: None,
         unknown: UnknownFields::new(),
     };

@@ -48,6 +48,7 @@ impl World {
                 cluster_id: Some(CLUSTER.into()),
                 member_id: Some(format!("id-{name}")),
                 joins: None,
+                stopped: None,
                 etcd_version: Some((*version).into()),
                 last_seen: None,
                 unknown: UnknownFields::new(),
@@ -143,12 +144,15 @@ impl World {
             seen: &[],
             gone: &NONE,
             gone_twice: &NONE,
+            free_twice: &NONE,
             live: None,
             peers: None,
             manifest_version: member.manifest.as_deref(),
+            answers: None,
             shown: member.runs.is_some(),
             token: "new",
             trace: None,
+            formed: None,
         };
         loop {
             match decide_step(&own, Some(&self.record), &content) {

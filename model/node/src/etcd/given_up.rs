@@ -1,0 +1,137 @@
+//! Recognizes data that must not run any more: of a member that was stopped for a recovery, or of an etcd cluster that was given up.
+
+use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
+use super::decide::{FormationStep, OwnMember};
+use super::formed::Formed;
+use super::leave::was_removed_on;
+use super::log::LogIdentity;
+use super::record::{FormationRecord, FormationState, record_key};
+use super::volume_owner::check_owner;
+
+/// etcd's id of the cluster whose data a volume holds, hex.
+pub(super) fn cluster_of(content: &VolumeContent) -> Option<&String> {
+    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) = content else {
+        return None;
+    };
+    let of_log = match log {
+        EtcdLog::Of(log) | EtcdLog::Shorter { log, .. } => Some(&log.cluster_id),
+        _ => None,
+    };
+    marker.cluster_id.as_ref().or(of_log)
+}
+
+/// True if the data on the volume of this member must not run, whatever is decided next: the member was stopped for a recovery, or
+/// its cluster was given up.
+pub fn must_stay_stopped(
+    member: &str,
+    record: Option<&FormationRecord>,
+    content: &VolumeContent,
+) -> bool {
+    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = content else {
+        return false;
+    };
+    if marker.stopped.is_some() {
+        return true;
+    }
+    let Some(record) = record else { return false };
+    let id = cluster_of(content);
+    let was_stopped = match &record.state {
+        FormationState::Recovering(recovering) => {
+            recovering.stopped.contains(member) && id.is_none_or(|id| *id == recovering.cluster_id)
+        }
+        _ => false,
+    };
+    was_stopped || id.is_some_and(|id| record.given_up.contains_key(id))
+}
+
+/// Why a member is not started whose marker says that it was stopped.
+pub(super) fn stopped_for_good(own: &OwnMember<'_>) -> String {
+    format!(
+        "member {} of etcd {} on {} was stopped for a recovery of the cluster, and never runs again with this data, but {} says nothing of \
+         that: restore its newest version (from object versions of the bucket), or recover the cluster again with `kctl etcd recover`",
+        own.member,
+        own.etcd,
+        own.volume,
+        record_key(own.etcd)
+    )
+}
+
+/// True if a member that the record lacks may begin on the volume: nothing is on it, or it was prepared for a new member that never
+/// ran, or its data is of a member that was removed or of an etcd cluster that was given up.
+pub(super) fn may_begin(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    content: &VolumeContent,
+) -> bool {
+    match content {
+        VolumeContent::Blank | VolumeContent::FileSystem(FileSystemContent::Nothing) => true,
+        VolumeContent::Unrecognized => was_blank(own, record),
+        VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) => {
+            // A founder that was forgotten has not started, see `forget_member`.
+            let was_founder = marker.token == record.token() || !record.given_up.is_empty();
+            let is_prepared = (marker.joins.is_some() || was_founder) && !marker.has_run();
+            let is_own = check_owner(own, marker).is_ok() && marker.volume == own.volume;
+            let is_removed = is_own && was_removed_on(record, own.member, own.volume);
+            is_own && is_prepared && *log == EtcdLog::Missing
+                || is_removed
+                || is_given_up(own, record, content)
+        }
+        _ => false,
+    }
+}
+
+/// True if the volume was seen blank for a member that has not run since.
+pub(super) fn was_blank(own: &OwnMember<'_>, record: &FormationRecord) -> bool {
+    let known = record.given_up.values().chain([&record.members]);
+    let known = known.filter_map(|members| members.get(own.member));
+    let removed = record.removed.get(own.member).into_iter().flatten();
+    let mut own_records = known.chain(removed);
+    own_records.any(|of| of.volume == own.volume && of.blank && of.member_id.is_none())
+}
+
+/// True if the volume holds data of this member of an etcd cluster that was given up.
+pub(super) fn is_given_up(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    content: &VolumeContent,
+) -> bool {
+    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = content else {
+        return false;
+    };
+    check_owner(own, marker).is_ok()
+        && marker.volume == own.volume
+        && cluster_of(content).is_some_and(|id| record.given_up.contains_key(id))
+}
+
+/// The founder of the new cluster still has its old data in place: the restored data takes its place.
+pub(super) fn use_restored(
+    own: &OwnMember<'_>,
+    formed: &Formed<'_>,
+    content: &VolumeContent,
+) -> Option<FormationStep> {
+    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = content else {
+        return None;
+    };
+    let restored = LogIdentity {
+        cluster_id: formed.cluster_id.to_owned(),
+        member_id: formed.recorded.member_id.clone()?,
+    };
+    let is_own = formed.recorded.volume == own.volume;
+    if !is_own || !is_given_up(own, formed.record, content) {
+        return None;
+    }
+    Some(FormationStep::UseRestored {
+        marker: Marker {
+            token: formed.token.to_owned(),
+            cluster_id: Some(restored.cluster_id.clone()),
+            member_id: Some(restored.member_id.clone()),
+            joins: None,
+            // This instance's etcd made the log.
+            etcd_version: Some(own.version.to_owned()),
+            stopped: None,
+            last_seen: None,
+            ..marker.clone()
+        },
+        restored,
+    })
+}

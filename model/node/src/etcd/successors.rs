@@ -1,0 +1,42 @@
+//! Which etcd clusters of one name were formed, as objects beside the record show. A cluster that was given up must not run again
+//! because its record was lost, or an older version of it restored.
+
+use super::decide::OwnMember;
+use super::record::{FormationRecord, formed_key, record_key};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The ids of all etcd clusters of a name that were ever formed, each with those that were given up for it.
+pub type FormedClusters = BTreeMap<String, BTreeSet<String>>;
+
+/// Why the etcd cluster with this id must not run: another one was formed that it did not replace, as far as the record and the
+/// objects say.
+pub(super) fn find_successor(
+    own: &OwnMember<'_>,
+    cluster_id: &str,
+    record: Option<&FormationRecord>,
+) -> Option<String> {
+    let formed = own.formed?;
+    let replaced = formed.get(cluster_id);
+    let is_replaced = |id: &String| {
+        record.is_some_and(|record| record.given_up.contains_key(id))
+            || replaced.is_some_and(|replaced| replaced.contains(id))
+    };
+    let mut others = formed.keys().filter(|id| *id != cluster_id);
+    let successor = others.find(|id| !is_replaced(id))?;
+    let key = formed_key(own.etcd, successor);
+    Some(format!(
+        "{key} shows that etcd {} began anew as cluster {successor}: no member of cluster {cluster_id} is started, because two clusters would \
+         serve. Restore the newest version of {} (from object versions of the bucket); or, if cluster {successor} has no data that is \
+         needed, move {key} out of the cluster's folder",
+        own.etcd,
+        record_key(own.etcd),
+    ))
+}
+
+/// The clusters that were given up for the one whose object has this text, which is that of its record.
+pub fn read_replaced(text: &[u8]) -> BTreeSet<String> {
+    let record = FormationRecord::parse("the object of a formed cluster", text);
+    // An older release or an operator may have written anything; then it replaced none.
+    let given_up = record.map(|record| record.given_up).unwrap_or_default();
+    given_up.into_keys().collect()
+}
