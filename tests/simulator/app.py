@@ -169,6 +169,10 @@ def _control_action(state: State, method: str, name: str, body: bytes) -> "tuple
         state.foreign_tags = _tags(json.loads(body or b"{}"))
     elif (method, name) == ("POST", "clock"):
         state.later.advance(float(body))
+    elif (method, name) == ("POST", "stale"):
+        from .mends.volumes import volumes_as_they_are
+
+        state.later.hold_views(float(body), volumes_as_they_are())
     else:
         return "404 Not Found", {"error": f"no control endpoint {method} {name}"}
     return "200 OK", {}

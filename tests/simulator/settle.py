@@ -8,7 +8,7 @@ Whoever waits for a change (`machines/feed.py`) wakes up when the next one is du
 from __future__ import annotations
 
 import time
-from typing import Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 
 class _Entry(NamedTuple):
@@ -26,6 +26,8 @@ class Later:
         self._ahead = 0.0
         self._made: "dict[str, float]" = {}
         self._due: "list[_Entry]" = []
+        self._views: "dict[int, Any]" = {}
+        self._views_end = 0.0
 
     def add(self, finish: "Callable[[], None]") -> None:
         """Runs `finish` after the delay: what AWS takes its time for."""
@@ -72,10 +74,19 @@ class Later:
         """Whether it was made so short a time ago that other services do not see it."""
         return identity in self._made and self.now() - self._made[identity] < self.lag
 
+    def hold_views(self, seconds: float, views: "dict[int, Any]") -> None:
+        """For so many seconds some descriptions are of these views, by identity of the backend."""
+        self._views, self._views_end = views, self.now() + seconds
+
+    def old_view(self, backend: Any) -> Any:
+        """What a backend's descriptions are of; None: of what is there now."""
+        return self._views.get(id(backend)) if self.now() < self._views_end else None
+
     def clear(self) -> None:
         """Forgets everything (after a reset the objects are gone)."""
         self._due = []
         self._made = {}
+        self._views_end = 0.0
         self.lag = 0.0
 
     def now(self) -> float:

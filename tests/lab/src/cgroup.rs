@@ -159,7 +159,7 @@ pub fn pids_in_cgroup(path: &Path) -> Result<BTreeSet<u32>> {
 }
 
 /// A cgroup and all below it, children before parents; empty when it is not there.
-fn cgroup_tree(cgroup: &Path) -> Result<Vec<PathBuf>> {
+pub fn cgroup_tree(cgroup: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let entries = match fs::read_dir(cgroup) {
         Err(error) if is_vanished(&error) => return Ok(found),

@@ -89,6 +89,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         volumes.volumes_describe_their_performance,
         volumes.volumes_are_made_in_zones_that_exist,
         volumes.encryption_by_default_encrypts,
+        partial(volumes.descriptions_of_volumes_may_be_old, options),
         launch_templates.new_versions_keep_their_user_data,
         launch_templates.template_tags_set_later_are_shown,
         launch_templates.template_tags_stay_out_of_the_data,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import TYPE_CHECKING, Any
 
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.elastic_block_store import EBSBackend
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 
 from .patch import replace
+
+if TYPE_CHECKING:
+    from . import Options
 
 
 def a_volume_is_attached_once_and_in_its_zone() -> None:
@@ -95,3 +99,32 @@ def encryption_by_default_encrypts() -> None:
         # Images and their volumes are there before the account's settings.
         by_default = getattr(backend, "ebs_encryption_by_default", False)
         return original(backend, *args, encrypted=encrypted or by_default, **more)
+
+
+def descriptions_of_volumes_may_be_old(options: "Options") -> None:
+    """AWS: descriptions are eventually consistent: DescribeVolumes may show for a while what was true before.
+    moto: shows the newest state. So does this, but for the seconds that a test asks for (`POST /_simulator/stale`).
+    """
+
+    @replace(EBSBackend, "describe_volumes")
+    def describe(original: Any, backend: Any, *args: Any, **kwargs: Any) -> Any:
+        now, view = backend.volumes, options.later.old_view(backend)
+        backend.volumes = now if view is None else view
+        try:
+            return original(backend, *args, **kwargs)
+        finally:
+            backend.volumes = now
+
+
+def volumes_as_they_are() -> "dict[int, dict[str, Any]]":
+    """A view of every region's volumes for `Later.hold_views`. Their tags are not in it: those are always of now."""
+    from moto.ec2.models import ec2_backends
+
+    backends = [backend for account in ec2_backends.values() for backend in account.values()]
+    return {id(backend): {of: _copied(volume) for of, volume in backend.volumes.items()} for backend in backends}
+
+
+def _copied(volume: Any) -> Any:
+    old = copy.copy(volume)
+    old.attachment = copy.copy(volume.attachment)
+    return old

@@ -75,3 +75,24 @@ def test_encryption_by_default_encrypts_what_asks_for_none(both):
     assert found["Encrypted"]
     (plain,) = both.ec2.describe_volumes(VolumeIds=[volume(both)])["Volumes"]
     assert not plain["Encrypted"]
+
+
+def test_descriptions_may_be_old_for_a_while(aws):
+    (instance, _) = instances(aws)
+    here, gone = volume(aws), volume(aws)
+    aws.control("POST", "stale", 60)
+    try:
+        aws.ec2.attach_volume(VolumeId=here, InstanceId=instance, Device="/dev/xvdu")
+        aws.ec2.delete_volume(VolumeId=gone)
+        new = volume(aws)
+        found = aws.ec2.describe_volumes(VolumeIds=[here, gone])["Volumes"]
+        assert [one["State"] for one in found] == ["available", "available"]
+        assert code_of(aws.ec2.describe_volumes, VolumeIds=[new]) == "InvalidVolume.NotFound"
+        # What changes something sees what is true.
+        again = {"VolumeId": here, "InstanceId": instance, "Device": "/dev/xvdv"}
+        assert code_of(aws.ec2.attach_volume, **again) == "VolumeInUse"
+    finally:
+        aws.control("POST", "stale", 0)
+    found = aws.ec2.describe_volumes(VolumeIds=[here, new])["Volumes"]
+    assert {one["VolumeId"]: one["State"] for one in found} == {here: "in-use", new: "available"}
+    assert code_of(aws.ec2.describe_volumes, VolumeIds=[gone]) == "InvalidVolume.NotFound"

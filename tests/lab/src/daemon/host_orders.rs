@@ -253,6 +253,9 @@ fn change_volume(
 ) -> Result<bool> {
     match order {
         VolumeOrder::Attach { instance, device } | VolumeOrder::Grow { instance, device } => {
+            if matches!(order, VolumeOrder::Attach { .. }) {
+                std::thread::sleep(host::attachment_delay(place)?);
+            }
             let spec = VolumeSpec {
                 id: volume.to_owned(),
                 size,

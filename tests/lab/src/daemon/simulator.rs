@@ -137,6 +137,16 @@ impl SimulatorClient {
         Ok(())
     }
 
+    /// For so many seconds DescribeVolumes answers as of now; zero ends that.
+    pub async fn hold_volumes(&self, seconds: f64) -> Result<()> {
+        let url = format!("{}/_simulator/stale", self.url);
+        let response = self.client.post(url).json(&seconds).send().await;
+        response
+            .context("telling the simulator to answer as of now")?
+            .error_for_status()?;
+        Ok(())
+    }
+
     /// Tells how machines are. What does not fit any more is the simulator's to ignore.
     pub async fn send_report(&self, report: &HostReport) -> Result<()> {
         let url = format!("{}/_simulator/report", self.url);

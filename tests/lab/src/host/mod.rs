@@ -13,6 +13,7 @@ mod layer;
 mod power;
 mod recipe;
 mod requirements;
+mod slow_disk;
 mod state;
 mod volume;
 
@@ -26,5 +27,6 @@ pub use layer::LowerLayers;
 pub use power::{kill9, power_off, reboot_host, start_host, terminate_host};
 pub use recipe::PANICS;
 pub use requirements::ready as requirements_ready;
+pub use slow_disk::limit_writes;
 pub use state::{Host, HostSpec, HostState, list_hosts};
-pub use volume::{HostVolume, VolumeSpec, attach_volume};
+pub use volume::{HostVolume, VolumeSpec, attach_volume, attachment_delay, delay_attachments};

@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The script that makes a host's devices: run by its first process at boot, and by attaching.
 const DEVICES: &str = "etc/kctl-lab/devices";
@@ -74,6 +75,24 @@ pub(super) fn volume_file(place: &LabPaths, volume: &str) -> PathBuf {
         .data_folder()
         .join("volumes")
         .join(format!("{volume}.img"))
+}
+
+/// How long volumes take until their host has them, besides the work itself; none unless [`delay_attachments`] was called.
+pub fn attachment_delay(place: &LabPaths) -> Result<Duration> {
+    let seconds = json_file::read_json::<f64>(&delay_file(place))?;
+    Ok(Duration::from_secs_f64(seconds.unwrap_or_default()))
+}
+
+/// From now on attachments take longer, as on a busy day of EC2.
+pub fn delay_attachments(place: &LabPaths, delay: Duration) -> Result<()> {
+    Ok(json_file::write_json(
+        &delay_file(place),
+        &delay.as_secs_f64(),
+    )?)
+}
+
+fn delay_file(place: &LabPaths) -> PathBuf {
+    place.run().join("attachments.json")
 }
 
 /// Attaches a volume to a host that was booted, on or off. Attached there already is fine, and grows it if it is larger

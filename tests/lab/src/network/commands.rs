@@ -15,8 +15,11 @@ pub struct PartitionArguments {
     #[arg(required_unless_present = "heal")]
     host: Option<String>,
     /// From this host only
-    #[arg(long, value_name = "HOST", conflicts_with_all = ["from_balancers", "loss"])]
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["from_balancers", "loss", "only"])]
     from: Option<String>,
+    /// Only packets to it, or only those from it
+    #[arg(long, value_name = "WAY", conflicts_with_all = ["from_balancers", "loss"])]
+    only: Option<Way>,
     /// From load balancers only
     #[arg(long, conflicts_with = "loss")]
     from_balancers: bool,
@@ -24,8 +27,14 @@ pub struct PartitionArguments {
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u16).range(0..=100))]
     loss: Option<u16>,
     /// Take back all faults of the host, or of the lab
-    #[arg(long, conflicts_with_all = ["from", "from_balancers", "loss"])]
+    #[arg(long, conflicts_with_all = ["from", "from_balancers", "loss", "only"])]
     heal: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Way {
+    Inbound,
+    Outbound,
 }
 
 /// Does what the arguments say and returns what is in force then.
@@ -40,10 +49,12 @@ pub fn change_partition(place: &LabPaths, arguments: &PartitionArguments) -> Res
             if let Some(percent) = arguments.loss {
                 faults::set_packet_loss(place, &host, percent * 10)?;
             } else {
-                let what = match (&arguments.from, arguments.from_balancers) {
-                    (Some(other), _) => Partition::Pair(host, find(other)?),
-                    (None, true) => Partition::FromBalancers(host),
-                    (None, false) => Partition::Host(host),
+                let what = match (&arguments.from, arguments.only, arguments.from_balancers) {
+                    (Some(other), ..) => Partition::Pair(host, find(other)?),
+                    (None, Some(Way::Inbound), _) => Partition::Inbound(host),
+                    (None, Some(Way::Outbound), _) => Partition::Outbound(host),
+                    (None, None, true) => Partition::FromBalancers(host),
+                    (None, None, false) => Partition::Host(host),
                 };
                 faults::partition_host(place, &what)?;
             }
@@ -139,7 +150,12 @@ fn host_line(topology: &Topology<'_>, host: &Host<'_>, faults: &Faults) -> Strin
     );
     let own = faults.hosts.get(&instance.id).cloned().unwrap_or_default();
     let words = [
-        own.isolated.then(|| "cut off".to_owned()),
+        match (own.inbound, own.outbound) {
+            (true, true) => Some("cut off".to_owned()),
+            (true, false) => Some("nothing reaches it".to_owned()),
+            (false, true) => Some("it reaches nothing".to_owned()),
+            (false, false) => None,
+        },
         own.from_balancers
             .then(|| "cut off from balancers".to_owned()),
         (own.loss > 0).then(|| format!("loss {}.{} %", own.loss / 10, own.loss % 10)),

@@ -22,8 +22,10 @@ pub struct Faults {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFaults {
-    /// From everything but what AWS's own hypervisor answers: metadata, names, DHCP.
-    pub isolated: bool,
+    /// Nothing reaches it but what AWS's own hypervisor answers: metadata, names, DHCP.
+    pub inbound: bool,
+    /// It reaches nothing else.
+    pub outbound: bool,
     /// From balancers: their connections, their health checks, and its own to them.
     pub from_balancers: bool,
     /// Of a thousand packets, in each direction.
@@ -34,6 +36,10 @@ pub struct HostFaults {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Partition {
     Host(String),
+    /// Of the packets between a host and everything else only those to it are lost.
+    Inbound(String),
+    /// Only those from it.
+    Outbound(String),
     Pair(String, String),
     FromBalancers(String),
 }
@@ -41,7 +47,12 @@ pub enum Partition {
 /// Cuts a host off; connections that it has starve, nothing is refused.
 pub fn partition_host(place: &LabPaths, what: &Partition) -> Result<()> {
     change_faults(place, |faults| match what {
-        Partition::Host(id) => faults.hosts.entry(id.clone()).or_default().isolated = true,
+        Partition::Host(id) => {
+            let host = faults.hosts.entry(id.clone()).or_default();
+            (host.inbound, host.outbound) = (true, true);
+        }
+        Partition::Inbound(id) => faults.hosts.entry(id.clone()).or_default().inbound = true,
+        Partition::Outbound(id) => faults.hosts.entry(id.clone()).or_default().outbound = true,
         Partition::FromBalancers(id) => {
             faults.hosts.entry(id.clone()).or_default().from_balancers = true;
         }

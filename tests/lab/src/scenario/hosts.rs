@@ -7,6 +7,7 @@ use crate::ledger::Ledger;
 use crate::network::faults::{self, Partition};
 use anyhow::{Context, Result, bail, ensure};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 /// The tag that names an instance's Auto Scaling group.
 const GROUP: &str = "aws:autoscaling:groupName";
@@ -182,6 +183,22 @@ impl Lab {
     pub fn start_host(&self, id: &str) -> Result<()> {
         let ledger = Ledger::open(&self.place).context("opening the ledger")?;
         host::start_host(&self.place, &ledger, id).map(drop)
+    }
+
+    /// Whether the system of a host runs, which says nothing of what AWS sees.
+    pub fn is_on(&self, id: &str) -> Result<bool> {
+        let host = host::Host::read_host(&self.place, id)?;
+        Ok(host.current_state(&self.place)? == host::HostState::Running)
+    }
+
+    /// Lets a host write at most so many times a second to each of its volumes; `None`: as fast as it can.
+    pub fn limit_writes(&self, id: &str, per_second: Option<u32>) -> Result<()> {
+        host::limit_writes(&self.place, id, per_second)
+    }
+
+    /// From now on volumes take so much longer until their instance has them.
+    pub fn delay_attachments(&self, delay: Duration) -> Result<()> {
+        host::delay_attachments(&self.place, delay)
     }
 
     /// The boot id of a host.

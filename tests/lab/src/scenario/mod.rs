@@ -22,7 +22,7 @@ pub use operator::SPEC;
 pub use service_calls::{ServiceCall, ServiceCalls};
 pub use stages::{Stage, parse_stages};
 pub use web::Pod;
-pub use writes::{PUBLIC, Writers, count_failures, describe_gaps, unix_time};
+pub use writes::{PUBLIC, Writers, count_failures, describe_gaps, longest_gap, unix_time};
 
 use crate::aws_state::AwsState;
 use crate::content::{ContentStore, ServedContent, Versions};
@@ -237,6 +237,11 @@ impl Lab {
     /// Makes AWS calls fail for every client, as `tests/simulator/README.md` describes. An empty list ends the faults.
     pub fn set_faults(&self, faults: &Value) -> Result<()> {
         self.runtime.block_on(self.simulator.set_faults(faults))
+    }
+
+    /// For so many seconds DescribeVolumes answers every client as of now; zero ends that.
+    pub fn hold_volumes(&self, seconds: f64) -> Result<()> {
+        self.runtime.block_on(self.simulator.hold_volumes(seconds))
     }
 
     /// Removes the lab. Unlike a drop, this returns an error.

@@ -234,14 +234,18 @@ impl Writers {
     }
 
     /// Ends the writers. What they did and saw must fit one order of writes.
-    pub fn check_history(mut self) -> Result<Tally> {
+    pub fn check_history(self) -> Result<Tally> {
+        let files = format!("{}, {}", self.attempts.display(), self.seen.display());
+        self.end()?.judge().with_context(|| files)
+    }
+
+    /// Ends the writers, and returns what they did and saw.
+    pub fn end(mut self) -> Result<History> {
         self.end_process()?;
-        let history = History {
+        Ok(History {
             attempts: self.read_attempts()?,
             seen: read_lines::<Seen>(&self.seen)?,
-        };
-        let judged = history.judge();
-        judged.with_context(|| format!("{}, {}", self.attempts.display(), self.seen.display()))
+        })
     }
 
     fn end_process(&mut self) -> Result<()> {

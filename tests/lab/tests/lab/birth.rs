@@ -2,7 +2,7 @@
 //! and it survives a crash and the faults that a seed draws. All that clients of its API servers wrote, read and watched meanwhile fits one order of writes.
 
 use super::faults::{self, crashes, reboots};
-use super::{Step, attacks, cluster, etcd, identity, pods, start_lab, wait_for_turn};
+use super::{Step, attacks, cluster, etcd, etcd_faults, identity, pods, start_lab, wait_for_turn};
 use anyhow::Result;
 use lab::scenario::Lab;
 use serde_json::json;
@@ -90,6 +90,7 @@ fn run_cluster_life(test: &str, name: &str, dns: &str) -> Result<()> {
     lab.run_step("one control plane crashes", |lab| {
         crashes::crash_one(lab, &writers)
     })?;
+    etcd_faults::run_quick(&mut lab, &writers, QUICK)?;
     for fault in &faults {
         lab.run_step(fault.name, |lab| (fault.happen)(lab, &writers))?;
     }
@@ -100,19 +101,27 @@ fn run_cluster_life(test: &str, name: &str, dns: &str) -> Result<()> {
     lab.take_down()
 }
 
+/// How many of the quick kinds of [`etcd_faults`] happen in each run.
+const QUICK: usize = 6;
+
 /// etcd's quota in bytes: a test can reach it, and nothing else does.
 const QUOTA: &str = "67108864";
 
 /// Creates the cluster with the smallest etcd volumes that EC2 has.
 pub fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
+    let words = cluster_words(dns);
+    cluster::create_cluster(lab, &words.each_ref().map(String::as_str))
+}
+
+/// Its arguments.
+pub fn cluster_words(dns: &str) -> [String; 6] {
     let env = "spec.etcdClusters[0].manager.env[0]";
-    let words = [
+    [
         "--control-plane-zones=us-east-1a,us-east-1b,us-east-1c".to_owned(),
         "--networking=flannel".to_owned(),
         format!("--dns={dns}"),
         "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1".to_owned(),
         format!("--set={env}.name=ETCD_QUOTA_BACKEND_BYTES"),
         format!("--set={env}.value={QUOTA}"),
-    ];
-    cluster::create_cluster(lab, &words.each_ref().map(String::as_str))
+    ]
 }

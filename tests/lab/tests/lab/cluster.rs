@@ -21,7 +21,12 @@ const WORKERS: &str = "nodes-us-east-1a.demo.example.com";
 
 /// Runs `kctl create cluster` with more arguments, `kctl update --yes` and `kctl export kubeconfig`, in a new state store.
 pub fn create_cluster(lab: &Lab, words: &[&str]) -> Result<()> {
-    create_spec(lab, words)?;
+    create_cluster_of(lab, "2", words)
+}
+
+/// The same with another number of workers.
+pub fn create_cluster_of(lab: &Lab, workers: &str, words: &[&str]) -> Result<()> {
+    create_spec_of(lab, workers, words)?;
     lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     lab.run_kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])
         .map(drop)
@@ -29,8 +34,12 @@ pub fn create_cluster(lab: &Lab, words: &[&str]) -> Result<()> {
 
 /// Creates a state store, and in it the spec.
 pub fn create_spec(lab: &Lab, words: &[&str]) -> Result<()> {
+    create_spec_of(lab, "2", words)
+}
+
+fn create_spec_of(lab: &Lab, workers: &str, words: &[&str]) -> Result<()> {
     lab.create_store()?;
-    let size = ["--zones=us-east-1a", "--node-count=2"];
+    let size = ["--zones=us-east-1a", "--node-count", workers];
     lab.create_cluster(CLUSTER, &[&size, words].concat())
         .map(drop)
 }

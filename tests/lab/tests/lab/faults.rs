@@ -5,7 +5,7 @@ pub mod crashes;
 mod cut_off;
 mod full;
 mod kills;
-mod lost_data;
+pub mod lost_data;
 mod members;
 mod quorum_lost;
 mod quota;
@@ -95,7 +95,7 @@ pub fn choose_faults() -> Result<Vec<&'static Fault>> {
 }
 
 /// `KCTL_LAB_SEED`; if it is not set, the current time.
-fn read_seed() -> Result<u64> {
+pub fn read_seed() -> Result<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     Ok(number_from_environment("KCTL_LAB_SEED")?.unwrap_or(now.as_secs()))
 }

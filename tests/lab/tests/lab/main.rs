@@ -17,6 +17,7 @@ mod dns;
 mod downs;
 mod dumps;
 mod etcd;
+mod etcd_faults;
 mod faults;
 mod files;
 mod identity;

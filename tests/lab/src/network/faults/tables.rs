@@ -72,7 +72,7 @@ fn address_list(addresses: &[Ipv4Addr]) -> String {
 
 fn from_host(world: &AwsState, instance: &Instance, host: &HostFaults) -> Vec<String> {
     let mut rules = Vec::new();
-    if host.isolated {
+    if host.outbound {
         rules.push("udp dport 67 accept".to_owned());
         rules.push(format!(
             "ip daddr != {} drop",
@@ -85,7 +85,7 @@ fn from_host(world: &AwsState, instance: &Instance, host: &HostFaults) -> Vec<St
 
 fn to_host(world: &AwsState, instance: &Instance, host: &HostFaults) -> Vec<String> {
     let mut rules = Vec::new();
-    if host.isolated {
+    if host.inbound {
         rules.push(format!(
             "ip saddr != {} udp sport != 67 drop",
             host_services_rule(world, instance)

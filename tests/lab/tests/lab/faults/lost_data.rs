@@ -12,19 +12,25 @@ use std::time::Instant;
 pub fn remove_log(lab: &mut Lab, writers: &Writers) -> Result<()> {
     let host = cluster::control_plane(lab, 1)?.id;
     let volume = etcd::find_volume(lab, "b")?;
-    let data = format!("{}/var/etcd/data", etcd::mount_point(&volume));
     let (old, begun) = (find_member_id(lab, "etcd-b")?, unix_time()?);
     let boot = lab.boot_id(&host)?;
-    lab.run_script(
-        &host,
-        &format!("systemctl stop kubelet; rm -r {data}/member; sync"),
-    )?;
-    lab.call_aws("ec2", "RebootInstances", &json!({"InstanceIds": [host]}))?;
+    remove_log_of(lab, &host, &volume)?;
     lab.booted_again(&host, &boot)?;
     let since = Instant::now();
     expect_new_member(lab, "etcd-b", &old)?;
     print_times(writers, begun, since)?;
     cluster::expect_healthy(lab)
+}
+
+/// Removes the log of a host's member of `main`, and reboots the host.
+pub fn remove_log_of(lab: &Lab, host: &str, volume: &str) -> Result<()> {
+    let data = format!("{}/var/etcd/data", etcd::mount_point(volume));
+    lab.run_script(
+        host,
+        &format!("systemctl stop kubelet; rm -r {data}/member; sync -f {data}"),
+    )?;
+    lab.call_aws("ec2", "RebootInstances", &json!({"InstanceIds": [host]}))
+        .map(drop)
 }
 
 /// The volume is deleted after its instance was terminated; `kctl update` creates another.
