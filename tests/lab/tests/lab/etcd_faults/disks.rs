@@ -41,7 +41,7 @@ pub fn fill_root(lab: &Lab, chance: &mut Chance) -> Result<Fault> {
             mount -t overlay full -o lowerdir=$at,upperdir=$over/upper,workdir=$over/work $at
         done
         n=0; while touch /run/full/$n 2>/dev/null; do n=$((n + 1)); done
-        for at in {WRITTEN}; do ! mkdir $at/full 2>/dev/null; done
+        for at in {WRITTEN}; do if mkdir $at/full 2>/dev/null; then echo $at is not full; exit 1; fi; done
         systemctl kill --signal=KILL --kill-whom=main protokube; pkill -KILL -x etcd"
     );
     Ok(Box::new(move |lab| {

@@ -151,8 +151,8 @@ fn lose_aws(lab: &Lab, chance: &mut Chance, service: &'static str) -> Result<Fau
     let away = Duration::from_secs(chance.away).as_secs_f64();
     let crash = cut_power(lab, chance, 1)?;
     Ok(Box::new(move |lab| {
-        lab.set_faults(&faults)?;
         let mut due = crash(lab)?;
+        lab.set_faults(&faults)?;
         due.push(Due::once(away, |lab| lab.set_faults(&json!([]))));
         Ok(due)
     }))
