@@ -156,3 +156,33 @@ fn forward_chain(faults: &Faults, world: &AwsState) -> String {
     });
     chains.concat()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_that_is_lost_is_dropped_at_its_own_hook_only() {
+        let world = AwsState {
+            instances: vec![Instance::new_running("i-1", [10, 0, 0, 4].into())],
+            ..AwsState::default()
+        };
+        let links = BTreeSet::from([link_name("i-1")]);
+        for (inbound, outbound) in [(true, false), (false, true), (true, true)] {
+            let host = HostFaults {
+                inbound,
+                outbound,
+                ..HostFaults::default()
+            };
+            let faults = Faults {
+                hosts: [("i-1".to_owned(), host)].into(),
+                ..Faults::default()
+            };
+            let text = fault_ruleset(&faults, &world, &links);
+            for (hook, lost) in [("ingress", outbound), ("egress", inbound)] {
+                let chain = text.split("chain ").find(|chain| chain.starts_with(hook));
+                assert_eq!(chain.unwrap().contains("drop"), lost, "{hook}: {text}");
+            }
+        }
+    }
+}

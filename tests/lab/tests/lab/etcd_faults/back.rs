@@ -1,6 +1,6 @@
 //! Control planes and their members of etcd, as they say themselves at this moment; reports in the state store may be a minute old.
 
-use super::super::cluster::{CLUSTER, CONTROL_PLANES};
+use super::super::cluster::CONTROL_PLANES;
 use anyhow::{Context, Result, ensure};
 use lab::aws_state::InstanceState;
 use lab::scenario::Lab;
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Deserializer, Value};
 use std::collections::BTreeSet;
 
-/// Names and client ports of the etcd clusters, and the folder of their certificates.
-const ETCDS: [(&str, u16, &str); 2] = [
-    ("main", 4001, "/srv/kubernetes/etcd"),
-    ("events", 4002, "/srv/kubernetes/etcd-events"),
+/// Client ports of `main` and `events`, and the folders of their certificates.
+const ETCDS: [(u16, &str); 2] = [
+    (4001, "/srv/kubernetes/etcd"),
+    (4002, "/srv/kubernetes/etcd-events"),
 ];
 
 /// A control plane that AWS says is running.
@@ -32,6 +32,15 @@ pub struct Member {
     pub leader: String,
     /// Ids of the members that it lists and that vote.
     voters: BTreeSet<String>,
+    /// How many it lists.
+    listed: usize,
+}
+
+/// What a control plane says of itself.
+struct HostAnswer {
+    boot: String,
+    /// Of `main` and `events`.
+    members: Vec<Member>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -81,27 +90,21 @@ pub fn running(lab: &Lab) -> Result<Vec<ControlPlane>> {
 pub fn members_are_back(lab: &Lab) -> Result<()> {
     let hosts = running(lab)?;
     ensure!(hosts.len() == 3, "only {hosts:?} run");
-    let mut boots = Vec::new();
-    let mut members = [Vec::new(), Vec::new()];
-    for host in &hosts {
-        let script = "systemctl is-active protokube >&2; cat /proc/sys/kernel/random/boot_id";
-        boots.push((host.id.clone(), lab.run_script(&host.id, script)?));
-        for ((name, ..), of) in ETCDS.iter().zip(&mut members) {
-            of.push(ask_member(lab, &host.id, name)?);
-        }
-    }
-    for of in &members {
+    let ask = |host: &ControlPlane| Ok((host.id.clone(), ask_host(lab, &host.id)?));
+    let said: Vec<(String, HostAnswer)> = hosts.iter().map(ask).collect::<Result<_>>()?;
+    for position in 0..ETCDS.len() {
+        let of: Vec<&Member> = said.iter().map(|(_, one)| &one.members[position]).collect();
         let ids: BTreeSet<String> = of.iter().map(|one| one.id.clone()).collect();
         let led = of
             .iter()
             .all(|one| ids.contains(&one.leader) && one.leader == of[0].leader);
-        let listed = of.iter().all(|one| one.voters == ids);
+        let listed = of.iter().all(|one| one.voters == ids && one.listed == 3);
         ensure!(ids.len() == 3 && led && listed, "{of:?}");
     }
-    nodes_are_ready(lab, &boots)
+    nodes_are_ready(lab, &said)
 }
 
-fn nodes_are_ready(lab: &Lab, boots: &[(String, String)]) -> Result<()> {
+fn nodes_are_ready(lab: &Lab, hosts: &[(String, HostAnswer)]) -> Result<()> {
     let nodes = lab.get_objects(&["nodes"])?;
     let nodes = nodes["items"].as_array().context("nodes")?;
     for node in nodes {
@@ -112,7 +115,7 @@ fn nodes_are_ready(lab: &Lab, boots: &[(String, String)]) -> Result<()> {
         let is = ready.is_some_and(|ready| ready["status"] == "True");
         ensure!(is, "{}: {ready:?}", node["metadata"]["name"]);
     }
-    for (id, boot) in boots {
+    for (id, HostAnswer { boot, .. }) in hosts {
         let own = nodes
             .iter()
             .find(|node| node["metadata"]["name"] == id.as_str());
@@ -125,44 +128,57 @@ fn nodes_are_ready(lab: &Lab, boots: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
-/// A member on a host; `name` is `main` or `events`.
-pub fn ask_member(lab: &Lab, host: &str, name: &str) -> Result<Member> {
-    let (_, port, pki) = ETCDS
-        .iter()
-        .find(|etcd| etcd.0 == name)
-        .context("an etcd")?;
-    let url = format!("https://127.0.0.1:{port}/v3");
-    let said = lab.run_script(
-        host,
-        &format!(
-            "curl -sS --fail --max-time 5 --cacert {pki}/clients-ca.crt --cert {pki}/server.crt --key {pki}/server.key \
+/// The boot of a host whose protokube runs, and its members.
+fn ask_host(lab: &Lab, host: &str) -> Result<HostAnswer> {
+    let mut script =
+        "systemctl is-active protokube >/dev/null; cat /proc/sys/kernel/random/boot_id".to_owned();
+    for (port, pki) in ETCDS {
+        let url = format!("https://127.0.0.1:{port}/v3");
+        script += &format!(
+            "; curl -sS --fail --max-time 5 --cacert {pki}/clients-ca.crt --cert {pki}/server.crt --key {pki}/server.key \
              -d '{{}}' {url}/maintenance/status {url}/cluster/member/list"
-        ),
-    )?;
-    let answers = Deserializer::from_str(&said).into_iter::<Answer>();
+        );
+    }
+    let said = lab.run_script(host, &script)?;
+    let (boot, answers) = said.split_once('\n').with_context(|| said.clone())?;
+    let answers = Deserializer::from_str(answers).into_iter::<Answer>();
     let answers: Vec<Answer> = answers
         .collect::<Result<_, _>>()
         .with_context(|| said.clone())?;
-    let [status, list] = answers.as_slice() else {
-        anyhow::bail!("{name} of {CLUSTER} on {host} says {said}");
-    };
+    ensure!(answers.len() == 2 * ETCDS.len(), "{host} says {said}");
+    let members = answers.chunks(2).map(to_member);
+    Ok(HostAnswer {
+        boot: boot.to_owned(),
+        members: members.collect::<Result<_>>()?,
+    })
+}
+
+/// From a member's status and its list of members.
+fn to_member(answers: &[Answer]) -> Result<Member> {
+    let (status, list) = (&answers[0], &answers[1]);
     let header = status.header.as_ref().context("a header")?;
     let voters = list
         .members
         .iter()
         .filter(|one| !one.name.is_empty() && !one.is_learner);
-    ensure!(list.members.len() == 3, "{name} lists {said}");
     Ok(Member {
         id: header.member_id.clone(),
         leader: status.leader.clone(),
         voters: voters.map(|one| one.id.clone()).collect(),
+        listed: list.members.len(),
     })
+}
+
+/// The member of `main` on a host.
+pub fn ask_member(lab: &Lab, host: &str) -> Result<Member> {
+    let mut members = ask_host(lab, host)?.members;
+    Ok(members.remove(0))
 }
 
 /// The control plane whose member leads `main`.
 pub fn find_leader(lab: &Lab) -> Result<ControlPlane> {
     for host in running(lab)? {
-        if ask_member(lab, &host.id, "main").is_ok_and(|one| one.id == one.leader) {
+        if ask_member(lab, &host.id).is_ok_and(|one| one.id == one.leader) {
             return Ok(host);
         }
     }

@@ -13,11 +13,11 @@ use serde_json::json;
 pub fn remove_log(lab: &Lab, chance: &mut Chance) -> Result<Fault> {
     let victim = choose_one(lab, chance)?;
     let volume = etcd::find_volume(lab, victim.member)?;
-    let old = ask_member(lab, &victim.id, "main")?.id;
+    let old = ask_member(lab, &victim.id)?.id;
     Ok(Box::new(move |lab| {
         lost_data::remove_log_of(lab, &victim.id, &volume)?;
         Ok(vec![Due::once(0.0, move |lab| {
-            let now = ask_member(lab, &victim.id, "main")?.id;
+            let now = ask_member(lab, &victim.id)?.id;
             ensure!(now != old, "{} has member {old} again", victim.id);
             Ok(())
         })])
