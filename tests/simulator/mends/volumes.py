@@ -106,12 +106,14 @@ def descriptions_of_volumes_may_be_old(options: "Options") -> None:
     moto: shows the newest state. So does this, but for the seconds that a test asks for (`POST /_simulator/stale`).
     """
 
-    @replace(EBSBackend, "describe_volumes")
-    def describe(original: Any, backend: Any, *args: Any, **kwargs: Any) -> Any:
+    @replace(ElasticBlockStore, "describe_volumes")
+    def describe(original: Any, response: Any) -> Any:
+        # Not the backend's function, which other operations call too: those see what is true.
+        backend = response.ec2_backend
         now, view = backend.volumes, options.later.old_view(backend)
         backend.volumes = now if view is None else view
         try:
-            return original(backend, *args, **kwargs)
+            return original(response)
         finally:
             backend.volumes = now
 

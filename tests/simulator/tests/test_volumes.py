@@ -78,7 +78,7 @@ def test_encryption_by_default_encrypts_what_asks_for_none(both):
 
 
 def test_descriptions_may_be_old_for_a_while(aws):
-    (instance, _) = instances(aws)
+    (instance, other) = instances(aws)
     here, gone = volume(aws), volume(aws)
     aws.control("POST", "stale", 60)
     try:
@@ -91,6 +91,10 @@ def test_descriptions_may_be_old_for_a_while(aws):
         # What changes something sees what is true.
         again = {"VolumeId": here, "InstanceId": instance, "Device": "/dev/xvdv"}
         assert code_of(aws.ec2.attach_volume, **again) == "VolumeInUse"
+        (subnet,) = make.subnets(aws, make.vpc(aws), "a")
+        launch = {"ImageId": make.image(aws), "InstanceType": "t3.medium", "SubnetId": subnet, "MinCount": 1, "MaxCount": 1}
+        late = aws.ec2.run_instances(**launch)["Instances"][0]["InstanceId"]
+        aws.ec2.terminate_instances(InstanceIds=[other, late])
     finally:
         aws.control("POST", "stale", 0)
     found = aws.ec2.describe_volumes(VolumeIds=[here, new])["Volumes"]
