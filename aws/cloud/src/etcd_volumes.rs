@@ -2,7 +2,7 @@
 
 use crate::CloudClients;
 use aws_client::failure::Classify;
-use aws_sdk_ec2::types::VolumeState;
+use aws_sdk_ec2::types::{Volume, VolumeState};
 use engine::Failure;
 
 /// True if EC2, asked by id, says that the volume does not exist. An answer to filters may lack a volume that is there.
@@ -29,7 +29,7 @@ pub async fn volume_holder(clients: &CloudClients, id: &str) -> Result<Option<St
         Err(failure) if failure.code == "InvalidVolume.NotFound" => Ok(None),
         found => {
             let volumes = found?.volumes.unwrap_or_default();
-            let attachments = volumes.iter().flat_map(|one| one.attachments());
+            let attachments = volumes.iter().flat_map(Volume::attachments);
             let mut holders = attachments.filter_map(|one| one.instance_id());
             Ok(holders.next().map(str::to_owned))
         }

@@ -120,7 +120,7 @@ fn newest_log(folder: &Path) -> io::Result<Option<PathBuf>> {
     Ok(log_files(folder)?.into_iter().max())
 }
 
-fn log_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn log_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let items = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         items => items?,

@@ -1,13 +1,13 @@
 //! The role of one etcd member on this instance: finds its volume, starts the member and watches it.
 
 mod recovery;
+mod versions;
 
 use super::disk_worker::DiskWorker;
 use super::formation::StoredRecord;
 use super::log_files::newest_log_name;
 use super::manifest::{self, InspectedDisk};
 use super::replacement::{self, RepeatedAnswers};
-use super::upgrade::{self, UpgradeRequest};
 use super::volumes::{AttachedVolume, VolumeSearch, find_or_attach};
 use super::{EtcdDisk, EtcdQuorum, FormationStore, MemberSettings, RunningEtcd, SettledClusters};
 use crate::ec2::{self, Ec2, etcd_volumes};
@@ -21,7 +21,7 @@ use node::etcd::{
     EtcdLog, FileSystemContent, FirstLook, FormationRecord, FormationState, FormationStep,
     FormedClusters, LiveCluster, Marker, MemberChange, OwnMember, RunningMember, SeenVolume,
     VolumeContent, VolumeRequest, decide_step, foreign_cluster, has_lost_log, mark_formed,
-    mark_version, may_open, must_stay_stopped, unseen_volumes,
+    may_open, must_stay_stopped, unseen_volumes,
 };
 use node::report::Status;
 use std::collections::{BTreeMap, BTreeSet};
@@ -262,22 +262,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 (step, _) => return Ok((step, content)),
             }
         }
-    }
-
-    /// The version in the manifest of a member's volume.
-    async fn read_version(
-        &self,
-        disk: &DiskWorker,
-        content: &VolumeContent,
-    ) -> anyhow::Result<Option<String>> {
-        let VolumeContent::FileSystem(FileSystemContent::Marked { .. }) = content else {
-            return Ok(None);
-        };
-        let settings = self.settings.clone();
-        let read = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            manifest::read_version(host, &settings, disk)
-        };
-        disk.run_on_disk(read).await
     }
 
     /// What the other members of the record say about themselves.
@@ -670,61 +654,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         }
         let in_use = disk.run_on_disk(|host, disk, _| Ok(disk.is_in_use(host)?));
         Ok(!in_use.await?)
-    }
-
-    /// Proves a copy of the stopped member's data with this instance's etcd, which is of the next minor, and keeps another copy.
-    async fn upgrade_data(
-        &self,
-        marker: Marker,
-        compare_members: bool,
-        observed: &ObservedVolume<'_>,
-    ) -> anyhow::Result<StepOutcome> {
-        if !self.stop_etcd(&observed.disk).await? {
-            return Ok(self.report_wait(STOPPING));
-        }
-        let etcd = &self.settings.etcd;
-        let request = UpgradeRequest {
-            image: etcd.image.clone(),
-            version: etcd.version.clone(),
-            etcd: etcd.name.clone(),
-            compare_members,
-            interval: self.settings.pace.quick,
-        };
-        let what = format!("proving a copy of the data with etcd {}", etcd.version);
-        self.role_log.report_status(Status::Started, &what);
-        let prove = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            let lacks = upgrade::prove_and_copy(host, disk, &request)?;
-            if lacks.is_none() {
-                disk.write_marker(host, &marker)?;
-            }
-            Ok(lacks)
-        };
-        Ok(match observed.disk.run_on_disk(prove).await? {
-            Some(lacks) => self.report_wait(&lacks),
-            None => {
-                let detail = format!("etcd {} can run with the data", etcd.version);
-                self.role_log.report_status(Status::Started, &detail);
-                StepOutcome::Stepped
-            }
-        })
-    }
-
-    /// Writes the version that runs to the marker, if it has another.
-    async fn mark_version(&self, observed: &ObservedVolume<'_>) -> anyhow::Result<()> {
-        let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = &observed.content
-        else {
-            return Ok(());
-        };
-        let (marker, settings) = (marker.clone(), self.settings.clone());
-        let mark = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            let runs = manifest::read_version(host, &settings, disk)?;
-            let runs = runs.unwrap_or_else(|| settings.etcd.version.clone());
-            match mark_version(&marker, &runs) {
-                Some(marker) => disk.write_marker(host, &marker),
-                None => Ok(()),
-            }
-        };
-        observed.disk.run_on_disk(mark).await
     }
 
     /// Changes the list of members. A refusal of etcd is waited out: it checks that a quorum remains and that a learner has caught up.

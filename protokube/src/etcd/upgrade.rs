@@ -4,6 +4,7 @@
 //! `ReadyNotify`), and the members alone have none.
 
 use super::EtcdDisk;
+use super::log_files::log_files;
 use super::restore::{Containers, LOG_FILE, REPLAY_TIME};
 use anyhow::{Context, bail};
 use host::Host;
@@ -87,18 +88,14 @@ fn find_lack_of_room(host: &Host, disk: &EtcdDisk<'_>) -> anyhow::Result<Option<
 
 /// Reads the files of the member's log.
 fn read_log(host: &Host, disk: &EtcdDisk<'_>) -> anyhow::Result<MembershipLog> {
-    let folder = format!("{}/{LOG_FOLDER}", disk.data_path());
-    let items = fs::read_dir(host.path_below_root(&folder));
-    let items = items.with_context(|| format!("could not read {folder}"))?;
-    let names = items.map(|item| Ok(item?.file_name().to_string_lossy().into_owned()));
-    let mut names: Vec<String> = names.collect::<std::io::Result<_>>()?;
-    names.retain(|name| name.ends_with(".wal"));
-    names.sort();
+    let folder = host.path_below_root(&format!("{}/{LOG_FOLDER}", disk.data_path()));
+    let files = log_files(&folder);
+    let mut files = files.with_context(|| format!("could not read {}", folder.display()))?;
+    files.sort();
     let mut log = MembershipLog::default();
-    for name in names {
-        let path = format!("{folder}/{name}");
-        let bytes = host.read_bytes(&path)?.unwrap_or_default();
-        log.read_file(&bytes).context(path)?;
+    for path in files {
+        let mut read = || anyhow::Ok(log.read_file(&fs::read(&path)?)?);
+        read().with_context(|| format!("could not read {}", path.display()))?;
     }
     Ok(log)
 }

@@ -117,17 +117,13 @@ fn marker() -> Marker {
 }
 
 /// A formed etcd cluster whose member a runs from vol-0a.
-fn formed(count: usize) -> Option<FormationRecord> {
-    Some(record_of(
-        FormationState::formed("c1", "token"),
-        count,
-        true,
-    ))
+fn formed(count: usize) -> FormationRecord {
+    record_of(FormationState::formed("c1", "token"), count, true)
 }
 
 /// The cluster is being formed, and nobody has looked at the volume yet.
-fn forming() -> Option<FormationRecord> {
-    Some(record_of(FormationState::forming("token"), 1, false))
+fn forming() -> FormationRecord {
+    record_of(FormationState::forming("token"), 1, false)
 }
 
 fn record_of(state: FormationState, count: usize, blank: bool) -> FormationRecord {
@@ -209,6 +205,7 @@ fn noise(count: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(count).collect()
 }
 
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn refused_volumes() -> Vec<Refused> {
     let of = |name, record, fill, says| Refused {
         name,
@@ -219,7 +216,7 @@ fn refused_volumes() -> Vec<Refused> {
     };
     let of_three = |name, fill, says| Refused {
         members: 3,
-        ..of(name, formed(3), fill, says)
+        ..of(name, Some(formed(3)), fill, says)
     };
     vec![
         of(
@@ -230,13 +227,13 @@ fn refused_volumes() -> Vec<Refused> {
         ),
         of(
             "swap",
-            formed(1),
+            Some(formed(1)),
             |of| of.run_on_device("mkswap", &[]),
             &["holds swap", "no second cluster"],
         ),
         of(
             "a partition table",
-            forming(),
+            Some(forming()),
             |of| {
                 of.write_at(446, &[0, 0, 2, 0, 0x83, 1, 1, 0, 0, 8, 0, 0, 0, 16, 0, 0]);
                 of.write_at(510, &[0x55, 0xaa]);
@@ -245,13 +242,13 @@ fn refused_volumes() -> Vec<Refused> {
         ),
         of(
             "noise",
-            forming(),
+            Some(forming()),
             |of| of.write_at(0, &noise(2 << 20)),
             &["unrecognized data", "wipefs"],
         ),
         of(
             "mkfs that nobody recorded",
-            forming(),
+            Some(forming()),
             |of| {
                 of.make_ext4(&[]);
                 of.write_at(1080, &[0, 0]);
@@ -260,7 +257,7 @@ fn refused_volumes() -> Vec<Refused> {
         ),
         of(
             "a damaged superblock",
-            forming(),
+            Some(forming()),
             |of| {
                 of.make_ext4(&[]);
                 of.write_at(1144, b"another");
@@ -284,13 +281,13 @@ fn refused_volumes() -> Vec<Refused> {
         ),
         of(
             "files of somebody else, not unmounted",
-            forming(),
+            Some(forming()),
             put_unclean_ext4,
             &["holds other files, such as theirs"],
         ),
         of(
             "data of etcd-manager",
-            formed(1),
+            Some(formed(1)),
             |of| of.make_ext4(&[("data/Xq/member/snap/db", b"db"), ("state", b"s")]),
             &["holds other files", "no second cluster"],
         ),
@@ -302,37 +299,37 @@ fn refused_volumes() -> Vec<Refused> {
         ),
         of(
             "a marker of events",
-            formed(1),
+            Some(formed(1)),
             |of| put_marker(of, |marker| marker.etcd = "events".into()),
             &["member a of etcd events of"],
         ),
         of(
             "a marker of another member",
-            formed(1),
+            Some(formed(1)),
             |of| put_marker(of, |marker| marker.member = "b".into()),
             &["member b of etcd main of"],
         ),
         of(
             "an etcd cluster of an earlier life",
-            formed(1),
+            Some(formed(1)),
             |of| put_marker(of, |marker| marker.cluster_id = Some("c9".into())),
             &["holds data of etcd cluster c9", "is c1"],
         ),
         of(
             "another formation",
-            forming(),
+            Some(forming()),
             |of| {
                 put_marker(of, |marker| {
                     marker.token = "older".into();
                     marker.cluster_id = None;
                     marker.member_id = None;
-                })
+                });
             },
             &["prepared by another formation"],
         ),
         of(
             "a marker of a newer release",
-            formed(1),
+            Some(formed(1)),
             |of| put_marker(of, |marker| marker.format = FORMAT + 1),
             &[
                 "k8s.io/etcd-member.json has format 2",
@@ -346,7 +343,7 @@ fn refused_volumes() -> Vec<Refused> {
         ),
         of(
             "nothing, where a lone member was",
-            formed(1),
+            Some(formed(1)),
             |_| {},
             &["is blank", "no second cluster is founded", "EBS snapshot"],
         ),

@@ -254,7 +254,7 @@ fn a_recovery_says_from_whom_and_who_has_stopped() {
         &record_with_ids(&["a", "b", "c"]),
         "a",
         "token",
-        Default::default(),
+        node::etcd::RecoveryTerms::default(),
     )
     .unwrap();
     let FormationState::Recovering(state) = &mut recovering.state else {

@@ -65,6 +65,27 @@ pub struct OwnMember<'a> {
     pub formed: Option<&'a FormedClusters>,
 }
 
+impl OwnMember<'_> {
+    /// The marker of a member that has not run yet.
+    pub(super) fn new_marker(&self, token: &str) -> Marker {
+        Marker {
+            format: FORMAT,
+            cluster: self.cluster.to_owned(),
+            etcd: self.etcd.to_owned(),
+            member: self.member.to_owned(),
+            volume: self.volume.to_owned(),
+            token: token.to_owned(),
+            cluster_id: None,
+            member_id: None,
+            joins: None,
+            etcd_version: None,
+            stopped: None,
+            last_seen: None,
+            unknown: UnknownFields::new(),
+        }
+    }
+}
+
 /// The next step for a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormationStep {
@@ -359,40 +380,9 @@ fn decide_forming(
     content: &VolumeContent,
 ) -> FormationStep {
     if recorded.volume != own.volume {
-        let is_empty = *content == VolumeContent::Blank && own.gone.contains(&recorded.volume);
-        // Nobody has started, because nobody has seen this member's volume.
-        if is_empty && !recorded.blank && !recorded.prepared {
-            if !own.gone_twice.contains(&recorded.volume) {
-                return FormationStep::Wait(format!(
-                    "EC2 says that {}, the volume of member {} of etcd {}, does not exist; EC2 is asked again in a minute",
-                    recorded.volume, own.member, own.etcd
-                ));
-            }
-            return FormationStep::Record(with_own_member(own, record, |member| {
-                *member = RecordedMember::on_volume(own.volume, true);
-            }));
-        }
-        return FormationStep::Ask(format!(
-            "etcd {} is being formed with {} for member {}, but this instance holds {}: attach the recorded volume. If it no longer exists, this \
-             cluster cannot be formed; it never served, so `kctl delete cluster` and `kctl create cluster` lose no data",
-            own.etcd, recorded.volume, own.member, own.volume
-        ));
+        return form_on_other_volume(own, record, recorded, content);
     }
-    let new_marker = |token: &str| Marker {
-        format: FORMAT,
-        cluster: own.cluster.to_owned(),
-        etcd: own.etcd.to_owned(),
-        member: own.member.to_owned(),
-        volume: own.volume.to_owned(),
-        token: token.to_owned(),
-        cluster_id: None,
-        member_id: None,
-        joins: None,
-        etcd_version: None,
-        stopped: None,
-        last_seen: None,
-        unknown: UnknownFields::new(),
-    };
+    let fresh = own.new_marker(token);
     match content {
         VolumeContent::Blank if !recorded.blank => {
             FormationStep::Record(with_own_member(own, record, |member| member.blank = true))
@@ -402,12 +392,11 @@ fn decide_forming(
         VolumeContent::Unrecognized if recorded.blank => FormationStep::Format,
         VolumeContent::FileSystem(FileSystemContent::Nothing) if recorded.blank => {
             FormationStep::Mark {
-                marker: new_marker(token),
+                marker: fresh,
                 new: true,
             }
         }
         VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) => {
-            let fresh = new_marker(token);
             match check_owner(own, marker) {
                 Err(why) => FormationStep::Refuse(why),
                 Ok(())
@@ -438,6 +427,33 @@ fn decide_forming(
             describe_content(content)
         )),
     }
+}
+
+/// The instance holds another volume than the one that is recorded for the formation.
+fn form_on_other_volume(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    recorded: &RecordedMember,
+    content: &VolumeContent,
+) -> FormationStep {
+    let is_empty = *content == VolumeContent::Blank && own.gone.contains(&recorded.volume);
+    // Nobody has started, because nobody has seen this member's volume.
+    if is_empty && !recorded.blank && !recorded.prepared {
+        if !own.gone_twice.contains(&recorded.volume) {
+            return FormationStep::Wait(format!(
+                "EC2 says that {}, the volume of member {} of etcd {}, does not exist; EC2 is asked again in a minute",
+                recorded.volume, own.member, own.etcd
+            ));
+        }
+        return FormationStep::Record(with_own_member(own, record, |member| {
+            *member = RecordedMember::on_volume(own.volume, true);
+        }));
+    }
+    FormationStep::Ask(format!(
+        "etcd {} is being formed with {} for member {}, but this instance holds {}: attach the recorded volume. If it no longer exists, this \
+         cluster cannot be formed; it never served, so `kctl delete cluster` and `kctl create cluster` lose no data",
+        own.etcd, recorded.volume, own.member, own.volume
+    ))
 }
 
 /// The marker shows that the formation was completed, so the record is a restored older version. Following it, instances would

@@ -219,7 +219,7 @@ impl Removal<'_> {
             ));
         }
         if let Some(learner) = stays.iter().find(|one| one.learner) {
-            return Err(format!("{} has to vote first", self.describe(learner)));
+            return Err(format!("{} has to vote first", describe_member(learner)));
         }
         let is_up = listed.iter().any(|one| self.answer_of(one).is_some());
         let votes = listed.iter().any(|one| !one.learner);
@@ -233,7 +233,7 @@ impl Removal<'_> {
         }
         let voters = voting_members(stays);
         let silent = voters.iter().filter(|one| self.answer_of(one).is_none());
-        let silent: Vec<String> = silent.map(|one| self.describe(one)).collect();
+        let silent: Vec<String> = silent.map(|one| describe_member(one)).collect();
         let well = voters.len() - silent.len();
         let remains = |one: &&&LiveMember| {
             let mut members = self.record.members.keys();
@@ -256,19 +256,19 @@ impl Removal<'_> {
         Ok(())
     }
 
-    fn describe(&self, one: &LiveMember) -> String {
-        match one.name.as_str() {
-            "" => format!("the new member {}", one.id),
-            name => format!("{name} ({})", one.id),
-        }
-    }
-
     /// The id of the voter that has most of the data.
     fn next_leader(&self, stays: &[&LiveMember]) -> Result<String, String> {
         let voters = voting_members(stays).into_iter();
         let best = voters.max_by_key(|one| self.answer_of(one).map(|answer| answer.revision));
         let best = best.ok_or("no other member votes")?;
         Ok(best.id.clone())
+    }
+}
+
+fn describe_member(one: &LiveMember) -> String {
+    match one.name.as_str() {
+        "" => format!("the new member {}", one.id),
+        name => format!("{name} ({})", one.id),
     }
 }
 

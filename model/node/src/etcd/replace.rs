@@ -7,9 +7,7 @@ use super::decide::{FormationStep, OwnMember};
 use super::formed::{Formed, with_own_member};
 use super::given_up::was_blank;
 use super::log::LogIdentity;
-use super::record::{
-    FORMAT, FormationRecord, LostMember, RecordedMember, Replacing, UnknownFields,
-};
+use super::record::{FormationRecord, LostMember, RecordedMember, Replacing, UnknownFields};
 use super::version_gate::{keeps_membership, other_minor};
 use super::volume_owner::{check_owner, describe_content};
 use crate::components::{EtcdMemberNames, etcd_ports};
@@ -399,19 +397,8 @@ fn prepare_volume<'a>(
     content: &'a VolumeContent,
 ) -> Prepared<'a> {
     let marker = || Marker {
-        format: FORMAT,
-        cluster: own.cluster.to_owned(),
-        etcd: own.etcd.to_owned(),
-        member: own.member.to_owned(),
-        volume: own.volume.to_owned(),
-        token: formed.token.to_owned(),
-        cluster_id: None,
-        member_id: None,
         joins: Some(JoiningMember::default()),
-        etcd_version: None,
-        stopped: None,
-        last_seen: None,
-        unknown: UnknownFields::new(),
+        ..own.new_marker(formed.token)
     };
     let not = |step| Prepared::Not(Box::new(step));
     match content {

@@ -375,27 +375,22 @@ impl World {
     fn carry_out(&mut self, member: &str, step: FormationStep, half: bool) {
         let (_, content) = &self.volumes[member];
         let next = match step {
-            FormationStep::Record(record) => {
+            FormationStep::Record(record) | FormationStep::PrepareRestore(record) => {
                 if !half {
                     self.write_record(record);
                 }
                 return;
             }
             FormationStep::Change(change) => return self.change_members(member, change, half),
-            FormationStep::Start(EtcdStart::Existing) => return self.continue_member(member, half),
+            FormationStep::Start(EtcdStart::Existing) | FormationStep::Continue { .. } => {
+                return self.continue_member(member, half);
+            }
             FormationStep::Start(start) => panic!("{start:?}"),
             FormationStep::Join { marker, joins } => {
                 return self.join(member, marker, &joins.initial_cluster, half);
             }
-            FormationStep::Continue { .. } => return self.continue_member(member, half),
             FormationStep::Withdraw(_) | FormationStep::Refuse(_) => return self.stop(member),
             FormationStep::Stop { marker } => return self.stop_for_good(member, marker, half),
-            FormationStep::PrepareRestore(record) => {
-                if !half {
-                    self.write_record(record);
-                }
-                return;
-            }
             FormationStep::Restore { token, .. } => return self.restore(member, token, half),
             FormationStep::UseRestored { marker, restored } => {
                 return self.use_restored(member, marker, restored, half);

@@ -108,6 +108,7 @@ fn is_from_v2_to_v3_store(from: &str) -> bool {
 }
 
 /// What an upgrade waits for.
+#[expect(clippy::large_enum_variant, reason = "there is one at a look")]
 enum Await {
     Nothing,
     /// An answer is needed first.

@@ -24,7 +24,7 @@ pub fn reach_quota(lab: &mut Lab, writers: &Writers) -> Result<()> {
     expect_probes_to_pass(lab)?;
     lab.wait_until("kctl validate names the alarm", LIMIT, |lab| {
         let said = lab.run_kctl(&["validate", CLUSTER]);
-        let said = said.map_or_else(|failed| format!("{failed:#}"), |said| said);
+        let said = said.unwrap_or_else(|failed| format!("{failed:#}"));
         ensure!(said.contains("alarm NOSPACE, raised for etcd-"), "{said}");
         Ok(())
     })?;
