@@ -128,7 +128,6 @@ fn remove_one(simulator: &Simulator, etcd: &str) {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one story")]
 fn members_that_leave_the_spec_are_removed_before_their_groups_go() {
     let simulator = Simulator::start_simulator();
     let kctl = three_control_planes(&simulator);

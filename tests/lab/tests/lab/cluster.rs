@@ -80,20 +80,22 @@ pub fn expect_ready(lab: &Lab, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Waits until `kctl validate` reports a healthy cluster with all its instances.
+/// Waits until `kctl validate` reports a healthy cluster with all its instances, and the Nodes of ended ones are gone.
 pub fn expect_healthy(lab: &mut Lab) -> Result<()> {
-    let wait = ["--wait=15m", "--interval=2s", "-o", "json"];
-    let said = lab.run_kctl(&[&["validate", CLUSTER], &wait[..]].concat())?;
-    let said: Value = serde_json::from_str(&said)?;
-    ensure!(said["healthy"] == true, "{said}");
-    let mut instances = worker_instances(lab)?.len();
-    for group in CONTROL_PLANES {
-        instances += lab.group_instances(group)?.len();
-    }
-    let nodes = said["nodes"].as_array().context("nodes")?;
-    ensure!(
-        nodes.len() == instances,
-        "expected {instances} nodes: {said}"
-    );
-    Ok(())
+    lab.wait_until("the cluster is healthy", PATIENCE, |lab| {
+        let wait = ["--wait=15m", "--interval=2s", "-o", "json"];
+        let said = lab.run_kctl(&[&["validate", CLUSTER], &wait[..]].concat())?;
+        let said: Value = serde_json::from_str(&said)?;
+        ensure!(said["healthy"] == true, "{said}");
+        let mut instances = worker_instances(lab)?.len();
+        for group in CONTROL_PLANES {
+            instances += lab.group_instances(group)?.len();
+        }
+        let nodes = said["nodes"].as_array().context("nodes")?;
+        ensure!(
+            nodes.len() == instances,
+            "expected {instances} nodes: {said}"
+        );
+        Ok(())
+    })
 }
