@@ -88,6 +88,7 @@ impl WaitsFixture {
             sleep: virtual_sleep,
         };
         tokio::select! {
+            biased;
             ended = report.keep_report() => panic!("{ended:?}"),
             over = test => over,
         }
