@@ -1,13 +1,12 @@
 //! Laws of what an operator may have forgotten, by simulating a cluster that is founded, members whose machines never come, and clusters
 //! that are founded anew, with instances that die at any time.
 
+use super::laws_test::own_member;
 use super::*;
 use crate::components::EtcdStart;
 use std::collections::{BTreeMap, BTreeSet};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
-
-static NONE: BTreeSet<String> = BTreeSet::new();
 
 fn marked_content(marker: Marker, log: EtcdLog) -> VolumeContent {
     VolumeContent::FileSystem(FileSystemContent::Marked { marker, log })
@@ -52,24 +51,12 @@ impl World {
         let (all, volume) = (NAMES.map(str::to_owned), format!("vol-{member}"));
         let content = self.content[member].clone();
         let own = OwnMember {
-            cluster: "x.example.com",
             etcd: "events",
-            members: &all,
-            version: "3.6.12",
             member,
             volume: &volume,
-            seen: &[],
-            gone: &NONE,
-            gone_twice: &NONE,
-            free_twice: &NONE,
             live: Some(Err("nobody answers")),
-            peers: None,
-            manifest_version: None,
-            answers: None,
             shown: self.running.contains_key(member),
-            token: "unused",
-            trace: None,
-            formed: None,
+            ..own_member(&all, &[])
         };
         let next = match decide_step(&own, Some(&self.record), &content) {
             FormationStep::Record(record) => {

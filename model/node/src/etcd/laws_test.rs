@@ -212,7 +212,8 @@ fn all_contents() -> Vec<VolumeContent> {
     all
 }
 
-fn own_member<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> OwnMember<'a> {
+/// Member a on vol-a of a cluster in which nothing is known of the others.
+pub(super) fn own_member<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> OwnMember<'a> {
     OwnMember {
         cluster: "x.example.com",
         etcd: "main",

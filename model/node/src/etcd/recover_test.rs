@@ -1,9 +1,8 @@
 //! Tests of when a recovery begins, and of what a given-up cluster cannot do.
 
+use super::laws_test::own_member;
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
-
-static NONE: BTreeSet<String> = BTreeSet::new();
 
 /// A formed cluster of three, each member on `vol-NAME` with the id `id-NAME`.
 fn formed_record() -> FormationRecord {
@@ -74,29 +73,6 @@ fn all_seen() -> Vec<SeenVolume> {
     ["a", "b", "c"]
         .map(|member| seen(member, Some(&format!("i-{member}"))))
         .into()
-}
-
-fn own_member<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> OwnMember<'a> {
-    OwnMember {
-        cluster: "x.example.com",
-        etcd: "main",
-        members: all,
-        version: "3.6.12",
-        member: "a",
-        volume: "vol-a",
-        seen: volumes,
-        gone: &NONE,
-        gone_twice: &NONE,
-        free_twice: &NONE,
-        live: None,
-        peers: None,
-        manifest_version: None,
-        answers: None,
-        shown: false,
-        token: "new",
-        trace: None,
-        formed: None,
-    }
 }
 
 fn names() -> Vec<String> {

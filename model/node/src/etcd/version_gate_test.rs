@@ -1,12 +1,12 @@
 //! Laws of minor upgrades, by simulating an etcd cluster whose instances are replaced by those of another version, and die at any
 //! time.
 
+use super::laws_test::own_member;
 use super::*;
 use crate::components::EtcdStart;
 use std::collections::{BTreeMap, BTreeSet};
 
 const CLUSTER: &str = "c1";
-static NONE: BTreeSet<String> = BTreeSet::new();
 
 /// A member: what is on its volume, what its instance has, and what runs.
 #[derive(Clone, Debug)]
@@ -135,24 +135,12 @@ impl World {
         });
         let (live, peers) = (self.live(), self.peers());
         let mut own = OwnMember {
-            cluster: "x.example.com",
-            etcd: "main",
-            members: &names,
             version: &member.version,
             member: name,
             volume: &volume,
-            seen: &[],
-            gone: &NONE,
-            gone_twice: &NONE,
-            free_twice: &NONE,
-            live: None,
-            peers: None,
             manifest_version: member.manifest.as_deref(),
-            answers: None,
             shown: member.runs.is_some(),
-            token: "new",
-            trace: None,
-            formed: None,
+            ..own_member(&names, &[])
         };
         loop {
             match decide_step(&own, Some(&self.record), &content) {

@@ -4,8 +4,9 @@ use super::super::PATIENCE;
 use super::super::cluster::{self, CLUSTER};
 use super::super::etcd;
 use super::super::faults::crashes;
+use super::upgraded::replace_all;
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{Lab, describe_gaps, unix_time};
+use lab::scenario::Lab;
 use serde_json::Value;
 
 const OLD: &str = "3.5.31";
@@ -32,15 +33,7 @@ pub fn run(lab: &mut Lab) -> Result<()> {
     lab.run_step("every control plane gets etcd 3.6", |lab| {
         set_version(lab, NEW)?;
         lab.run_kctl(&["update", CLUSTER, "--yes"])?;
-        let begun = unix_time()?;
-        lab.run_kctl(&["rolling-update", CLUSTER, "--yes"])?;
-        let ended = unix_time()?;
-        let gaps = describe_gaps(&writers.read_attempts()?, begun, ended);
-        eprintln!(
-            "       every instance was replaced in {:.1} s; {gaps}",
-            ended - begun
-        );
-        Ok(())
+        replace_all(lab, &writers, "rolling-update")
     })?;
     lab.run_step("every member runs etcd 3.6 and reports no problem", |lab| {
         cluster::expect_healthy(lab)?;

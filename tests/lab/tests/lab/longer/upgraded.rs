@@ -39,7 +39,7 @@ impl Upgrade {
             self.preview(lab)
         })?;
         lab.run_step("kctl replaces every instance", |lab| {
-            replace_all(lab, &writers)
+            replace_all(lab, &writers, "reconcile")
         })?;
         lab.run_step(
             "all of it has the new version, control planes first",
@@ -100,9 +100,10 @@ impl Upgrade {
     }
 }
 
-fn replace_all(lab: &mut Lab, writers: &Writers) -> Result<()> {
+/// Runs the kctl command that replaces every instance, and prints how long writes were away meanwhile.
+pub(super) fn replace_all(lab: &Lab, writers: &Writers, command: &str) -> Result<()> {
     let begun = unix_time()?;
-    lab.run_kctl(&["reconcile", CLUSTER, "--yes"])?;
+    lab.run_kctl(&[command, CLUSTER, "--yes"])?;
     let ended = unix_time()?;
     let gaps = describe_gaps(&writers.read_attempts()?, begun, ended);
     eprintln!(
