@@ -416,32 +416,43 @@ async fn a_container_that_kubelet_starts_again_without_its_log_does_not_take_par
     }
 }
 
-/// The next round is an hour away.
-#[tokio::test]
-async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_looks() {
-    let (host, config) = serving_member(false, false).await;
+/// With what a member ends that runs, is settled, and then loses from its log. The next round is an hour away.
+async fn error_after_losing_log(
+    host: &TestHost,
+    config: NodeConfig,
+    lose: impl Future<Output = ()>,
+) -> String {
     let (settled, mut is_settled) = watch::channel(BTreeMap::new());
     let an_hour = PollPace {
         rest: Duration::from_hours(1),
         ..AT_ONCE
     };
     let role_log = RoleLog::for_role("etcd-main");
-    let member = new_member_with(&host, config, "main", an_hour, settled, role_log);
+    let member = new_member_with(host, config, "main", an_hour, settled, role_log);
     let running = async {
         let main = |all: &BTreeMap<String, bool>| all.get("main") == Some(&true);
         is_settled.wait_for(main).await.unwrap();
-        fs::remove_dir_all(host.path_on_disk("var/etcd/data/member")).unwrap();
+        lose.await;
         std::future::pending::<()>().await;
     };
-    let why = tokio::select! {
+    tokio::select! {
         ended = member.run_member() => ended.unwrap_err().to_string(),
         () = running => unreachable!(),
-    };
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_looks() {
+    let (host, config) = serving_member(false, false).await;
+    let why = error_after_losing_log(&host, config, async {
+        fs::remove_dir_all(host.path_on_disk("var/etcd/data/member")).unwrap();
+    })
+    .await;
     assert!(why.contains("is missing"), "{why}");
     assert_eq!(host.host.link_target(LINK).unwrap(), None);
 }
 
-/// etcd keeps the removed file open, and would lose what is in it when it restarts. The next round is an hour away.
+/// etcd keeps the removed file open, and would lose what is in it when it restarts.
 #[tokio::test]
 async fn a_log_that_loses_its_newest_file_is_noticed_between_two_looks() {
     let (host, config) = serving_member(false, false).await;
@@ -456,25 +467,12 @@ async fn a_log_that_loses_its_newest_file_is_noticed_between_two_looks() {
     );
     let log = encode_log(&identity, LogPosition { term: 2, index: 50 });
     fs::write(&newest, log).unwrap();
-    let (settled, mut is_settled) = watch::channel(BTreeMap::new());
-    let an_hour = PollPace {
-        rest: Duration::from_hours(1),
-        ..AT_ONCE
-    };
-    let role_log = RoleLog::for_role("etcd-main");
-    let member = new_member_with(&host, config, "main", an_hour, settled, role_log);
-    let running = async {
-        let main = |all: &BTreeMap<String, bool>| all.get("main") == Some(&true);
-        is_settled.wait_for(main).await.unwrap();
+    let why = error_after_losing_log(&host, config, async {
         // Once it has been seen.
         tokio::time::sleep(Duration::from_millis(2500)).await;
         fs::remove_file(&newest).unwrap();
-        std::future::pending::<()>().await;
-    };
-    let why = tokio::select! {
-        ended = member.run_member() => ended.unwrap_err().to_string(),
-        () = running => unreachable!(),
-    };
+    })
+    .await;
     assert!(why.contains("lost its end"), "{why}");
     assert_eq!(host.host.link_target(LINK).unwrap(), None);
 }
