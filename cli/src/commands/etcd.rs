@@ -10,7 +10,7 @@ mod recover;
 mod reports;
 mod status;
 
-pub(super) use reports::{EtcdReports, RECORD_LIMIT};
+pub(super) use reports::EtcdReports;
 
 use super::session::Session;
 use crate::args::{EtcdWhat, ReportFormat};

@@ -36,7 +36,7 @@ pub struct Forecast<'a> {
 impl<'a> Forecast<'a> {
     /// Observes the cluster.
     pub async fn observe(
-        name: &str,
+        name: &'a str,
         args: &'a RollingUpdate,
         session: &'a Session<'a>,
     ) -> Result<Self, CommandError> {

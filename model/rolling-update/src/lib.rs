@@ -19,7 +19,7 @@ pub use observed::{
     Condition, Mark, Observed, RollingGroup, RollingInstance, RollingNode, Traffic,
 };
 pub use obstacles::{Obstacle, find_obstacles};
-pub use quorum::{EtcdCluster, EtcdMember, Refusal, Survival, mark_changing, would_survive};
+pub use quorum::{EtcdCluster, EtcdMember, Refusal, Survival, find_hidden_problems, would_survive};
 pub use record::Record;
 pub use settings::{OnDrainTimeout, Settings, resolve_surge, resolve_unavailable};
 pub use stop::Stop;

@@ -1,11 +1,12 @@
 //! Makes what a rolling update decides on from what is observed of a cluster: its fleet, its health, Nodes and pods.
 
+use crate::quorum::reporting_instance;
 use crate::{
     Condition, EtcdCluster, EtcdMember, Mark, Observed, RollingGroup, RollingInstance, RollingNode,
     Traffic, resolve_surge, resolve_unavailable,
 };
 use drain::{Drain, drain_of, pod_name};
-use fleet::{FindingKind, Fleet, Health, InstanceStatus, Membership};
+use fleet::{FindingKind, Fleet, Health, InstanceStatus, Membership, ReportedMember};
 use k8s_openapi::api::core::v1 as k8s;
 use node::config::Role;
 use node::names::ROLLING_UPDATE_ANNOTATION;
@@ -48,6 +49,8 @@ pub struct ClusterState<'a> {
     pub pods: &'a [k8s::Pod],
     /// For each etcd cluster its members and the instance group of each.
     pub etcd: &'a BTreeMap<String, Vec<(String, String)>>,
+    /// What the members report in the state store.
+    pub reports: &'a [ReportedMember],
     /// Whether clients are sent to an instance, for those that are targets of a load balancer.
     pub traffic: &'a BTreeMap<String, Traffic>,
 }
@@ -232,23 +235,30 @@ fn read_mark(text: &str) -> Mark {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// The members by what the API shows: a member is healthy if its pod runs and protokube reports nothing about it.
+/// The members by what the API shows: a member is healthy if its pod runs and protokube reports nothing about it. Which instance of
+/// its group runs a member is what the instances report; what is not reported is assigned to the instances that are left.
 fn etcd_clusters(cluster: &ClusterState<'_>) -> Vec<EtcdCluster> {
-    let members = |name: &str, members: &[(String, String)]| -> Vec<EtcdMember> {
-        let mut used = BTreeSet::new();
+    let members = |etcd: &str, members: &[(String, String)]| -> Vec<EtcdMember> {
+        let reporting = members
+            .iter()
+            .map(|(member, _)| reporting_instance(cluster.reports, etcd, member));
+        let reporting: Vec<Option<&str>> = reporting.collect();
+        let mut used: BTreeSet<&str> = reporting.iter().copied().flatten().collect();
         let mut all = Vec::new();
-        for (member, group) in members {
-            let counted = cluster.fleet.counted_instances(group);
-            let free = counted
-                .into_iter()
-                .find(|one| !used.contains(&one.instance.id));
-            if let Some(one) = free {
-                used.insert(one.instance.id.clone());
-            }
+        for ((member, group), reported) in members.iter().zip(reporting) {
+            let mut counted = cluster.fleet.counted_instances(group).into_iter();
+            let found = counted.find(|one| {
+                let id = one.instance.id.as_str();
+                reported.map_or_else(|| !used.contains(id), |reported| reported == id)
+            });
+            used.extend(found.map(|one| one.instance.id.as_str()));
             all.push(EtcdMember {
                 name: member.clone(),
-                instance: free.map(|one| one.instance.id.clone()),
-                healthy: free.is_some_and(|one| runs_member(cluster, one, name)),
+                instance: found.map(|one| one.instance.id.clone()),
+                problem: match found {
+                    Some(one) => member_problem(cluster, one, etcd),
+                    None => Some("no instance of its group runs it".to_owned()),
+                },
             });
         }
         all
@@ -261,10 +271,16 @@ fn etcd_clusters(cluster: &ClusterState<'_>) -> Vec<EtcdCluster> {
     .collect()
 }
 
-fn runs_member(cluster: &ClusterState<'_>, status: &InstanceStatus, etcd: &str) -> bool {
+/// Why the member on an instance is not healthy.
+fn member_problem(
+    cluster: &ClusterState<'_>,
+    status: &InstanceStatus,
+    etcd: &str,
+) -> Option<String> {
     let app = format!("etcd-{etcd}");
+    let id = &status.instance.id;
     let Some(node) = status.node.as_ref().filter(|node| node.ready) else {
-        return false;
+        return Some(format!("the Node of {id} is not Ready"));
     };
     let runs = |pod: &k8s::Pod| {
         let spec = pod.spec.as_ref();
@@ -277,8 +293,12 @@ fn runs_member(cluster: &ClusterState<'_>, status: &InstanceStatus, etcd: &str) 
             && !containers.is_empty()
             && containers.iter().all(|container| container.ready)
     };
+    if !cluster.pods.iter().any(runs) {
+        return Some(format!("its pod on {id} is not ready"));
+    }
     let mut waits = fleet::unhealthy_waits(&status.waits);
-    cluster.pods.iter().any(runs) && !waits.any(|wait| wait.role == app)
+    let wait = waits.find(|wait| wait.role == app)?;
+    Some(format!("protokube on {id}: {}", wait.message))
 }
 
 /// Findings of the health check but those about the groups to roll and their instances, on which [`crate::decide`] waits

@@ -210,7 +210,7 @@ mod tests {
                 members: vec![EtcdMember {
                     name: "a".to_owned(),
                     instance: Some("i-c".to_owned()),
-                    healthy: true,
+                    problem: None,
                 }],
             }],
             problems: [("Pod/x".to_owned(), "Pod/x: it is Pending".to_owned())].into(),

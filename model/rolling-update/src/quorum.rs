@@ -1,7 +1,8 @@
 //! Whether the etcd clusters survive the loss of an instance. The rolling update asks before each control plane, and
 //! so does every command that ends one.
 
-use node::etcd::FormationRecord;
+use fleet::ReportedMember;
+use node::etcd::{CORRUPT, FormationRecord, FormationState, member_name_matches};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -21,8 +22,8 @@ pub struct EtcdMember {
     pub name: String,
     /// The instance that it runs on, if known.
     pub instance: Option<String>,
-    /// True if it answers and has no alarm.
-    pub healthy: bool,
+    /// Why it is not healthy: `its pod is not ready`. `None`: it is.
+    pub problem: Option<String>,
 }
 
 /// What the loss of an instance means for etcd.
@@ -43,6 +44,8 @@ pub enum Refusal {
         cluster: String,
         /// The member.
         member: String,
+        /// Why.
+        problem: String,
     },
     /// Too few members would remain.
     QuorumLost {
@@ -58,12 +61,14 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unhealthy { cluster, member } => {
-                write!(
-                    out,
-                    "member {member} of etcd cluster {cluster} is not healthy"
-                )
-            }
+            Self::Unhealthy {
+                cluster,
+                member,
+                problem,
+            } => write!(
+                out,
+                "member {member} of etcd cluster {cluster} is not healthy: {problem}"
+            ),
             Self::QuorumLost {
                 cluster,
                 remaining,
@@ -92,10 +97,12 @@ pub fn would_survive(clusters: &[EtcdCluster], instance: &str) -> Result<Surviva
             continue;
         }
         let mut others = cluster.members.iter().filter(|member| !is_there(member));
-        if let Some(member) = others.find(|member| !member.healthy) {
+        let unhealthy = others.find_map(|member| Some((member, member.problem.as_ref()?)));
+        if let Some((member, problem)) = unhealthy {
             return Err(Refusal::Unhealthy {
                 cluster: cluster.name.clone(),
                 member: member.name.clone(),
+                problem: problem.clone(),
             });
         }
         let remaining = cluster.members.len() - lost;
@@ -111,27 +118,100 @@ pub fn would_survive(clusters: &[EtcdCluster], instance: &str) -> Result<Surviva
     Ok(survival)
 }
 
-/// Counts members as not healthy that the record of their cluster says are being replaced, added or removed. Their pods run, but they
-/// may not vote yet, or not any more. Such a member itself may still be taken away.
-pub fn mark_changing(clusters: &mut [EtcdCluster], records: &BTreeMap<String, FormationRecord>) {
+/// Finds the members whose pods run, but which may not vote, according to the record of their cluster and to what they report in the
+/// state store. Such a member itself may still be taken away, except while the whole cluster is founded or recovered.
+pub fn find_hidden_problems(
+    clusters: &mut [EtcdCluster],
+    records: &BTreeMap<String, FormationRecord>,
+    reports: &[ReportedMember],
+) {
     for cluster in clusters {
-        let Some(record) = records.get(&cluster.name) else {
-            continue;
-        };
-        let replaced = record.replacing.as_ref().map(|of| &of.member);
-        let removed = record.pending_removals();
-        let removed = removed.filter(|(_, leaving)| leaving.begun);
-        let changing: Vec<&String> = removed.map(|(name, _)| name).chain(replaced).collect();
+        let record = records.get(&cluster.name);
         for member in &mut cluster.members {
-            member.healthy &= !changing.contains(&&member.name);
+            let told = record.and_then(|record| recorded_problem(record, &member.name));
+            let mut reported = reports.iter().filter(|one| {
+                one.is_stored_lately()
+                    && one.status.etcd == cluster.name
+                    && Some(&one.status.instance) == member.instance.as_ref()
+            });
+            let told = told.or_else(|| reported.find_map(|one| reported_problem(one, record)));
+            member.problem = member.problem.take().or(told);
         }
     }
+}
+
+/// What the record says is done with a member.
+fn recorded_problem(record: &FormationRecord, member: &str) -> Option<String> {
+    match &record.state {
+        FormationState::Forming { .. } => {
+            return Some("its etcd cluster is being founded".to_owned());
+        }
+        FormationState::Recovering(recovering) => {
+            return Some(format!(
+                "its etcd cluster is being recovered from member {}",
+                recovering.from
+            ));
+        }
+        FormationState::Formed { .. } => {}
+    }
+    let mut removals = record.pending_removals();
+    if record
+        .replacing
+        .as_ref()
+        .is_some_and(|of| of.member == member)
+    {
+        Some("it is being replaced or added".to_owned())
+    } else if removals.any(|(name, leaving)| name == member && leaving.begun) {
+        Some("it is being removed".to_owned())
+    } else {
+        None
+    }
+}
+
+/// Why a member that reports does not count as one that votes. A full database (NOSPACE) is none of the reasons: a larger quota
+/// comes with new instances.
+fn reported_problem(member: &ReportedMember, record: Option<&FormationRecord>) -> Option<String> {
+    let running = member.status.running.as_ref()?;
+    if let Some(FormationState::Formed { cluster_id, .. }) = record.map(|record| &record.state)
+        && *cluster_id != running.cluster_id
+    {
+        let of = &running.cluster_id;
+        return Some(format!("it runs in another etcd cluster, {of}"));
+    }
+    let mut corrupt = running.members_with_alarm(CORRUPT).into_iter();
+    if corrupt.any(|name| name == running.name) {
+        return Some("its data differ from that of the others (alarm CORRUPT)".to_owned());
+    }
+    match member.role {
+        "learner" => Some("it is a learner and does not vote yet".to_owned()),
+        "no leader" => Some("it knows no leader".to_owned()),
+        _ => None,
+    }
+}
+
+/// The instance that reports a member lately, if one does.
+pub(crate) fn reporting_instance<'a>(
+    reports: &'a [ReportedMember],
+    etcd: &str,
+    member: &str,
+) -> Option<&'a str> {
+    let mut own = reports.iter().filter(|one| {
+        let running = one.status.running.as_ref();
+        let is_named = |name: &str| member_name_matches(etcd, name, member);
+        one.status.etcd == etcd
+            && one.is_stored_lately()
+            && running.is_some_and(|running| is_named(&running.name))
+    });
+    own.next().map(|one| one.status.instance.as_str())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use node::etcd::{FormationState, Leaving, RecordedMember, Replacing, UnknownFields};
+    use fleet::describe_members;
+    use node::etcd::{Leaving, RecordedMember, Replacing, UnknownFields};
+    use serde_json::json;
+    use time::OffsetDateTime;
 
     /// A learner's pod runs like that of a voter.
     #[test]
@@ -165,9 +245,64 @@ mod tests {
             (begun, false),
         ] {
             let mut clusters = [cluster(&[true; 3])];
-            mark_changing(&mut clusters, &[("main".to_owned(), record)].into());
+            find_hidden_problems(&mut clusters, &[("main".to_owned(), record)].into(), &[]);
             assert_eq!(would_survive(&clusters, "i-0").is_ok(), survives);
             assert!(would_survive(&clusters, "i-1").is_ok());
+        }
+    }
+
+    #[test]
+    fn no_member_goes_while_the_cluster_is_founded_or_recovered() {
+        let members: BTreeMap<_, _> = (0..3)
+            .map(|number| {
+                (
+                    format!("etcd-{number}"),
+                    RecordedMember::on_volume("vol-1", true),
+                )
+            })
+            .collect();
+        let recovering = json!({"recovering": {"from": "etcd-0", "token": "t", "clusterId": "c"}});
+        for state in [json!({"forming": {"token": "t"}}), recovering] {
+            let state = serde_json::from_value(state).unwrap();
+            let record = FormationRecord::new(state, members.clone());
+            let mut clusters = [cluster(&[true; 3])];
+            find_hidden_problems(&mut clusters, &[("main".to_owned(), record)].into(), &[]);
+            for instance in ["i-0", "i-1", "i-2"] {
+                assert!(would_survive(&clusters, instance).is_err());
+            }
+        }
+    }
+
+    /// What the member on `i-1` reports, by what differs from a healthy follower.
+    #[test]
+    fn no_other_member_goes_while_one_reports_that_it_does_not_vote() {
+        let formed = FormationState::formed("c", "t");
+        let record = FormationRecord::new(formed, BTreeMap::new());
+        let records = BTreeMap::from([("main".to_owned(), record)]);
+        let running = json!({"name": "etcd-1", "id": "1", "clusterId": "c", "leader": "2",
+            "members": [{"id": "1", "name": "etcd-1"}, {"id": "2", "name": "etcd-2"}]});
+        let alarm = |name: &str, member: &str| json!([{"alarm": name, "member": member}]);
+        for (field, value, survives) in [
+            ("leader", json!("1"), true),
+            ("leader", json!(null), false),
+            ("learner", json!(true), false),
+            ("clusterId", json!("d"), false),
+            ("raisedAlarms", alarm("CORRUPT", "1"), false),
+            ("raisedAlarms", alarm("CORRUPT", "2"), true),
+            ("raisedAlarms", alarm("NOSPACE", "1"), true),
+        ] {
+            let mut running = running.clone();
+            running[field] = value;
+            let told = json!({"etcd": "main", "instance": "i-1", "running": running});
+            let told = serde_json::from_value(told).unwrap();
+            let mut reports = describe_members(vec![told], OffsetDateTime::UNIX_EPOCH);
+            for (age, survives) in [(10, survives), (1000, true)] {
+                reports[0].stored_seconds = Some(age);
+                let mut clusters = [cluster(&[true; 3])];
+                find_hidden_problems(&mut clusters, &records, &reports);
+                assert_eq!(would_survive(&clusters, "i-0").is_ok(), survives, "{field}");
+                assert!(would_survive(&clusters, "i-1").is_ok());
+            }
         }
     }
 
@@ -175,7 +310,7 @@ mod tests {
         let member = |(number, healthy): (usize, &bool)| EtcdMember {
             name: format!("etcd-{number}"),
             instance: Some(format!("i-{number}")),
-            healthy: *healthy,
+            problem: (!healthy).then(|| "its pod is not ready".to_owned()),
         };
         EtcdCluster {
             name: "main".to_owned(),
@@ -203,7 +338,7 @@ mod tests {
         };
         assert_eq!(
             refusal(&[true, false, true]),
-            "member etcd-1 of etcd cluster main is not healthy"
+            "member etcd-1 of etcd cluster main is not healthy: its pod is not ready"
         );
         assert_eq!(
             refusal(&[true, true]),

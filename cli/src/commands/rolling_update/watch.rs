@@ -5,23 +5,21 @@ use super::select::{SelectedGroups, etcd_members, select_groups};
 use super::traffic::observe_traffic;
 use crate::api::{ApiObjects, ApiQuery};
 use crate::args::RollingUpdate;
-use crate::commands::etcd::RECORD_LIMIT;
+use crate::commands::etcd::EtcdReports;
 use crate::commands::inspect::Inspector;
 use crate::commands::observe::aws_error;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind};
-use crate::state::store_error;
-use aws_client::store::Store;
 use fleet::{Fleet, check_health};
 use full::DnsKind;
-use node::etcd::{FormationRecord, record_key};
-use rolling_update::{ClusterState, Observed, Selection, mark_changing, observe};
+use rolling_update::{ClusterState, Observed, Selection, find_hidden_problems, observe};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 
 /// The source of observations.
 pub struct Watch<'a> {
-    store: &'a Store,
+    name: &'a str,
+    session: &'a Session<'a>,
     inspector: Inspector<'a>,
     selected: SelectedGroups,
     etcd: BTreeMap<String, Vec<(String, String)>>,
@@ -46,7 +44,7 @@ pub struct View {
 impl<'a> Watch<'a> {
     /// Reads the cluster's objects from the store.
     pub async fn open(
-        name: &str,
+        name: &'a str,
         args: &'a RollingUpdate,
         session: &'a Session<'a>,
     ) -> Result<Self, CommandError> {
@@ -64,7 +62,8 @@ impl<'a> Watch<'a> {
         let zone = zone.filter(|zone| completed.dns != DnsKind::None && !zone.contains('.'));
         let names = zone.map(|zone| ClusterNames::new(zone, &completed.client_names));
         Ok(Self {
-            store: &session.store,
+            name,
+            session,
             selected,
             etcd,
             inspector,
@@ -114,6 +113,9 @@ impl<'a> Watch<'a> {
             traffic.map_err(aws_error)?
         };
         let health = check_health(self.inspector.groups(), &fleet);
+        // What cannot be understood changes nothing: then pods and waits alone count.
+        let reports = EtcdReports::find(self.name, self.session).await?;
+        let reports = reports.unwrap_or_default();
         let mut observed = observe(
             &ClusterState {
                 now,
@@ -122,6 +124,7 @@ impl<'a> Watch<'a> {
                 nodes: &objects.nodes,
                 pods: &objects.pods,
                 etcd: &self.etcd,
+                reports: &reports.members,
                 traffic: &traffic,
             },
             &Selection {
@@ -135,25 +138,11 @@ impl<'a> Watch<'a> {
             observed.etcd.clear();
             observed.problems.clear();
         }
-        mark_changing(&mut observed.etcd, &self.read_records().await?);
+        find_hidden_problems(&mut observed.etcd, &reports.records, &reports.members);
         Ok(View {
             fleet,
             objects,
             observed,
         })
-    }
-
-    /// The records of the etcd clusters. One that cannot be understood changes nothing: then pods and waits alone count.
-    async fn read_records(&self) -> Result<BTreeMap<String, FormationRecord>, CommandError> {
-        let mut records = BTreeMap::new();
-        let keys = &self.inspector.cluster().state.keys;
-        for etcd in self.etcd.keys() {
-            let key = keys.key_below(&record_key(etcd));
-            let object = self.store.get_first(&key, RECORD_LIMIT).await;
-            let bytes = object.map_err(store_error)?;
-            let record = bytes.and_then(|bytes| FormationRecord::parse(&key, &bytes).ok());
-            records.extend(record.map(|record| (etcd.clone(), record)));
-        }
-        Ok(records)
     }
 }

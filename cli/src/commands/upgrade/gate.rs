@@ -46,12 +46,12 @@ pub async fn check_upgrade(
     );
     etcd.extend(etcd_obstacles(name, &forecast, target, session).await?);
     for unhealthy in &view.observed.etcd {
-        let members = unhealthy.members.iter().filter(|member| !member.healthy);
-        etcd.extend(members.map(|member| {
-            format!(
-                "member {} of etcd cluster {} is not healthy",
+        etcd.extend(unhealthy.members.iter().filter_map(|member| {
+            let problem = member.problem.as_ref()?;
+            Some(format!(
+                "member {} of etcd cluster {} is not healthy: {problem}",
                 member.name, unhealthy.name
-            )
+            ))
         }));
     }
     let check = |name, problems| Check { name, problems };

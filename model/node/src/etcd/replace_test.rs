@@ -843,14 +843,16 @@ proptest::proptest! {
         if world.last_entry(&best) < world.acknowledged {
             return Ok(());
         }
-        // What was known of a log that is lost by now is given up by force only.
+        // What was known of a log that is lost by now is given up by force only, and so is what only a member that is being
+        // replaced holds.
         let FormationState::Recovering(recovering) = &world.record.state else {
             panic!("it recovers");
         };
-        let mut known = recovering.logs.values();
+        let held = replaced.map(|member| world.last_entry(&member));
+        let mut known = recovering.logs.values().copied().chain(held);
         let terms = RecoveryTerms {
             revision: None,
-            force: known.any(|known| *known > world.last_entry(&best)),
+            force: known.any(|known| known > world.last_entry(&best)),
         };
         if let Ok(record) = begin_recovery(&world.record, &best, "t3", terms) {
             world.record = record;

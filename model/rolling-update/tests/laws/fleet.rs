@@ -322,7 +322,8 @@ impl Fleet {
             EtcdMember {
                 name: group.name.clone(),
                 instance: holder.map(|one| one.id.clone()),
-                healthy: holder.is_some() && self.sick_member.as_ref() != Some(&group.name),
+                problem: (holder.is_none() || self.sick_member.as_ref() == Some(&group.name))
+                    .then(|| "it does not answer".to_owned()),
             }
         });
         Observed {
