@@ -18,12 +18,18 @@ mod peers;
 mod replacement;
 mod restore;
 mod running;
+mod scratch;
 mod settings;
+mod snapshot_restore;
 mod status;
 mod upgrade;
 mod upkeep;
 mod upkeep_claims;
 mod volumes;
+
+pub(crate) use disk_worker::run_blocking;
+pub(crate) use restore::LOG_FILE;
+pub(crate) use scratch::{Containers, WORK};
 
 pub use commands::{COMMAND_INTERVAL, CommandMemory, CommandRole};
 pub use disk::EtcdDisk;

@@ -8,6 +8,7 @@ pub mod addons;
 mod api;
 pub mod approval;
 pub mod arguments;
+pub mod backup;
 pub mod bootstrap;
 pub mod current_waits;
 mod daemon;

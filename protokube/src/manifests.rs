@@ -30,6 +30,19 @@ const EVENTS_PATIENCE: Duration = Duration::from_mins(2);
 /// Pods that start after the API server, before all others.
 const CONTROLLERS: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
 
+/// Removes the manifests of the pods that need etcd, so that kubelet stops them: the controllers, which would end again and again
+/// without an API, and the API server, which would serve what it remembers. [`write_manifests`] brings them back, in order, once etcd is
+/// formed and healthy. True if one was there.
+pub(crate) fn remove_manifests(host: &Host) -> anyhow::Result<bool> {
+    let mut removed = false;
+    for name in CONTROLLERS.into_iter().chain([API_SERVER]) {
+        let path = manifest_path(name);
+        removed |= host.read_text(&path)?.is_some();
+        host.remove_file(&path)?;
+    }
+    Ok(removed)
+}
+
 /// The health checks that pods wait for.
 #[derive(Clone, Debug)]
 pub struct HealthGates {
@@ -78,10 +91,26 @@ pub async fn write_manifests(
         probe,
         role_log,
     };
+    let mut settled = gates.settled.clone();
     loop {
-        role.write_all(pods).await?;
-        role.role_log.report_status(Status::Finished, "");
-        tokio::time::sleep(gates.pace * 60).await;
+        settled.mark_unchanged();
+        let rounds = async {
+            loop {
+                role.write_all(pods).await?;
+                role.role_log.report_status(Status::Finished, "");
+                tokio::time::sleep(gates.pace * 60).await;
+            }
+        };
+        // A recovery of etcd takes manifests away, perhaps while others are waited for: everything is looked at again.
+        let changed = async {
+            if settled.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            ended = rounds => return ended,
+            () = changed => {}
+        }
     }
 }
 
@@ -101,6 +130,8 @@ impl ManifestWriter<'_> {
         self.wait_until_healthy("kubelet", &self.gates.kubelet)
             .await;
         self.wait_for_etcd().await?;
+        // More may have been taken away meanwhile.
+        let missing = self.missing_manifests(pods)?;
         if let Some(manifest) = missing.get(API_SERVER) {
             // The API server's probes go to protokube; without an answer kubelet would kill it.
             let livez = format!("{}/livez", self.gates.health);

@@ -1,5 +1,6 @@
 //! Starts the roles of a control plane, each as a supervised task.
 
+use crate::backup::{BackupRole, SnapshotTaker};
 use crate::bootstrap::{self, ApiNodes};
 use crate::current_waits::WaitsReporter;
 use crate::daemon::DaemonState;
@@ -22,6 +23,7 @@ use node::config::{EtcdCluster, etcd_members};
 use node::host::signing_duration;
 use node::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
 use node::ports;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -83,7 +85,18 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
             spawn_supervised(&mut set, role_log, &Arc::new(role), keep);
         }
     }
-    let commands = Arc::new(build_command_role(daemon));
+    let takers = build_snapshot_takers(daemon);
+    for (etcd, taker) in &takers {
+        let role_log = || new_role_log(daemon, &format!("backup-{etcd}"));
+        let role = BackupRole {
+            taker: Arc::clone(taker),
+            role_log: role_log(),
+            sleep: sleep_for,
+        };
+        let keep = async |role: Arc<BackupRole<EtcdGateway>>| role.keep_backups().await;
+        spawn_supervised(&mut set, role_log(), &Arc::new(role), keep);
+    }
+    let commands = Arc::new(build_command_role(daemon, takers));
     let execute = async |role: Arc<CommandRole<EtcdGateway>>| role.execute_commands().await;
     spawn_supervised(
         &mut set,
@@ -273,8 +286,34 @@ fn build_upkeep_role(
     })
 }
 
+/// What takes snapshots of the members on this instance, by etcd cluster.
+fn build_snapshot_takers(
+    daemon: &DaemonState,
+) -> BTreeMap<String, Arc<SnapshotTaker<EtcdGateway>>> {
+    let takers = own_etcd(daemon).into_iter().filter_map(|etcd| {
+        let taker = SnapshotTaker {
+            cluster: daemon.config.cluster.clone(),
+            etcd: etcd.name.clone(),
+            instance: daemon.instance.clone(),
+            image: etcd.image.clone(),
+            members: etcd.members.len(),
+            source: build_gateway(daemon, &etcd)?,
+            host: daemon.host.clone(),
+            store: daemon.store.clone(),
+            clock: OffsetDateTime::now_utc,
+            interval: MEMBER_PACE.quick,
+            busy: tokio::sync::Mutex::default(),
+        };
+        Some((etcd.name, Arc::new(taker)))
+    });
+    takers.collect()
+}
+
 /// The role that executes what `kctl etcd` asks of the members.
-fn build_command_role(daemon: &DaemonState) -> CommandRole<EtcdGateway> {
+fn build_command_role(
+    daemon: &DaemonState,
+    snapshots: BTreeMap<String, Arc<SnapshotTaker<EtcdGateway>>>,
+) -> CommandRole<EtcdGateway> {
     let members = own_etcd(daemon).into_iter().filter_map(|etcd| {
         let gateway = build_gateway(daemon, &etcd)?;
         Some((etcd.name, gateway))
@@ -283,6 +322,7 @@ fn build_command_role(daemon: &DaemonState) -> CommandRole<EtcdGateway> {
         store: daemon.store.clone(),
         instance: daemon.instance.clone(),
         members: members.collect(),
+        snapshots,
         role_log: new_role_log(daemon, "commands"),
         clock: OffsetDateTime::now_utc,
         sleep: sleep_for,

@@ -11,6 +11,7 @@ pub mod ec2_query;
 pub mod failure;
 pub mod fence;
 mod identity;
+pub mod packed;
 #[cfg(test)]
 mod s3_test;
 pub mod store;

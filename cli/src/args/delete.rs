@@ -70,7 +70,10 @@ pub struct DeleteSecret {
 #[command(after_help = "\
 Examples:
   kctl delete cluster demo.example.com         show what would be deleted
-  kctl delete cluster demo.example.com --yes   delete it")]
+  kctl delete cluster demo.example.com --yes   delete it
+  kctl delete cluster demo.example.com --yes --delete-backups
+
+A last snapshot of etcd is taken before, and backups are kept.")]
 pub struct DeleteCluster {
     /// The cluster; here or with --name, never from the environment
     #[arg(value_name = "NAME")]
@@ -87,6 +90,12 @@ pub struct DeleteCluster {
     /// Only delete the cluster's spec and state from the state store; leave AWS as it is
     #[arg(long)]
     pub unregister: bool,
+    /// Delete the backups of etcd too
+    #[arg(long)]
+    pub delete_backups: bool,
+    /// Take no last snapshot of etcd
+    #[arg(long)]
+    pub no_last_backup: bool,
 }
 
 /// `kctl delete ig`.

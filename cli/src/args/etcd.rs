@@ -1,6 +1,6 @@
 //! `kctl etcd`.
 
-use super::ReportFormat;
+use super::{EtcdRestore, EtcdSnapshot, ReportFormat};
 use crate::duration;
 use clap::{Args, Subcommand};
 use std::time::Duration;
@@ -28,6 +28,10 @@ pub enum EtcdWhat {
     Disarm(EtcdDisarm),
     /// Begin an etcd cluster anew with the data of one member, after more than half were lost
     Recover(EtcdRecover),
+    /// Take, list, verify, download and delete snapshots
+    Snapshot(EtcdSnapshot),
+    /// Put a snapshot in the place of an etcd cluster's data
+    Restore(EtcdRestore),
     /// Found etcd without a member whose machine does not come, or the events anew
     Forget(EtcdForget),
 }

@@ -5,6 +5,7 @@ mod create;
 mod delete;
 mod edit;
 mod etcd;
+mod etcd_snapshot;
 mod export;
 mod get;
 mod help;
@@ -29,6 +30,10 @@ pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
 pub use etcd::{
     Etcd, EtcdDefrag, EtcdDisarm, EtcdForget, EtcdMembers, EtcdMoveLeader, EtcdRecover, EtcdStatus,
     EtcdWhat,
+};
+pub use etcd_snapshot::{
+    EtcdRestore, EtcdSnapshot, SnapshotDelete, SnapshotDownload, SnapshotImport, SnapshotList,
+    SnapshotPlace, SnapshotPrune, SnapshotSave, SnapshotVerify, SnapshotWhat,
 };
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{

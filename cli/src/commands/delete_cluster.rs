@@ -3,6 +3,7 @@
 use super::apply_plan::{PlanContext, with_lock};
 use super::cluster_scope::{ScopeTarget, cluster_scope};
 use super::existing_cluster::ExistingCluster;
+use super::last_backup::{self, is_backup};
 use super::session::Session;
 use super::{observe, ownership};
 use crate::agents::AgentBinaries;
@@ -289,6 +290,7 @@ async fn delete_under_lock(
             format!("type its name, or: kctl delete cluster {name} --yes"),
         ));
     }
+    last_backup::take_last(name, args, session).await?;
     delete_besides(deletion).await.map_err(observe::aws_error)?;
     let mut report = Report::default();
     if !plan.is_empty() {
@@ -303,7 +305,7 @@ async fn delete_under_lock(
     if json {
         show_plan(&plan, deletion, args, Some(&report), events, session).await?;
     }
-    delete_from_store(name, &deletion.state.keys, session).await
+    delete_from_store(name, &deletion.state.keys, args, session).await
 }
 
 /// Says what is deleted besides what the plan has, and what is in the way.
@@ -398,7 +400,7 @@ async fn show_plan(
         .list(&keys.prefix(), None)
         .await
         .map_err(store_error)?;
-    let store = store_summary(keys, &all, session).await?;
+    let store = store_summary(keys, &all, args, session).await?;
     let text = format!(
         "{}{}\n{store}",
         plan::render(view),
@@ -411,16 +413,17 @@ async fn show_plan(
 async fn store_summary(
     keys: &StoreKeys,
     all: &[Entry],
+    args: &DeleteCluster,
     session: &Session<'_>,
 ) -> Result<String, CommandError> {
-    let backups = all
-        .iter()
-        .filter(|entry| entry.key.starts_with(&keys.key_below("backups/")))
-        .count();
-    let backups = if backups > 0 {
-        format!(", {backups} of them of etcd backups")
-    } else {
-        String::new()
+    let backups = all.iter().filter(|entry| is_backup(keys, entry)).count();
+    let (deleted, backups) = match (backups, args.delete_backups) {
+        (0, _) => (all.len(), String::new()),
+        (backups, true) => (all.len(), format!(", {backups} of them of etcd backups")),
+        (backups, false) => (
+            all.len() - backups,
+            format!("; {backups} objects of etcd backups stay (--delete-backups deletes them too)"),
+        ),
     };
     let kept = match session.store.keeps_versions().await {
         Ok(false) => "",
@@ -430,7 +433,7 @@ async fn store_summary(
     };
     Ok(format!(
         "Then {} objects below {}/{} will be deleted: the spec, keys and certificates, and the log of operations{backups}.\n{kept}",
-        all.len(),
+        deleted,
         session.url,
         keys.prefix()
     ))
@@ -447,16 +450,28 @@ const PERHAPS_KEPT: &str = "If the bucket has versioning (s3:GetBucketVersioning
 async fn delete_from_store(
     name: &str,
     keys: &StoreKeys,
+    args: &DeleteCluster,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let store = &session.store;
+    if args.delete_backups
+        && let Some(settings) = last_backup::read_settings(name, session).await?
+    {
+        last_backup::delete_backups(&settings, session).await?;
+    }
     let entries = store
         .list(&keys.prefix(), None)
         .await
         .map_err(store_error)?;
     let last = [keys.config(), keys.lock(LockKind::Changes)];
+    let kept = |entry: &Entry| !args.delete_backups && is_backup(keys, entry);
+    let keeps = entries.iter().any(kept);
+    if keeps {
+        last_backup::mark_kept(keys, session).await?;
+    }
     let first: Vec<String> = entries
         .into_iter()
+        .filter(|entry| !kept(entry))
         .map(|entry| entry.key)
         .filter(|key| !last.contains(key))
         .collect();
@@ -474,6 +489,13 @@ async fn delete_from_store(
             .note(&format!("took {name} out of {}", path.display()));
     }
     session.shell.print_done(&format!("deleted cluster {name}"));
+    if keeps {
+        session.shell.note(&format!(
+            "kept the backups of etcd below {}/{}",
+            session.url,
+            keys.key_below("backups/")
+        ));
+    }
     Ok(Outcome::Fine)
 }
 
@@ -489,7 +511,7 @@ async fn unregister_cluster(
         .list(&keys.prefix(), None)
         .await
         .map_err(store_error)?;
-    let words = store_summary(keys, &all, session).await?;
+    let words = store_summary(keys, &all, args, session).await?;
     session
         .shell
         .note(&format!("AWS stays as it is. {}", words.trim_end()));
@@ -508,7 +530,7 @@ async fn unregister_cluster(
         args.lock_wait,
         async |_, _| {
             check_no_rolling_update(keys, session).await?;
-            delete_from_store(name, keys, session).await
+            delete_from_store(name, keys, args, session).await
         },
     )
     .await

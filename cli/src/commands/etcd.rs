@@ -3,13 +3,18 @@
 mod command;
 mod defrag;
 mod disarm;
+mod follow;
 mod forget;
 mod members;
 mod move_leader;
 mod recover;
 mod reports;
+mod restore;
+pub mod snapshot;
 mod status;
+mod stored_record;
 
+pub(super) use command::CommandChannel;
 pub(super) use reports::EtcdReports;
 
 use super::session::Session;
@@ -26,6 +31,8 @@ pub async fn run(what: &EtcdWhat, session: &Session<'_>) -> Result<Outcome, Comm
         EtcdWhat::Defrag(what) => defrag::run(what, session).await,
         EtcdWhat::Disarm(what) => disarm::run(what, session).await,
         EtcdWhat::Recover(what) => recover::run(what, session).await,
+        EtcdWhat::Snapshot(what) => snapshot::run(&what.what, session).await,
+        EtcdWhat::Restore(what) => restore::run(what, session).await,
         EtcdWhat::Forget(what) => forget::run(what, session).await,
     }
 }

@@ -15,6 +15,7 @@ mod existing_cluster;
 mod export;
 mod get;
 mod inspect;
+mod last_backup;
 mod lock;
 mod node_configs;
 mod observe;

@@ -10,12 +10,13 @@ use crate::interrupt::Interrupts;
 use crate::ui::health as shown;
 use crate::ui::health_progress::HealthProgress;
 use fleet::{
-    FindingKind, Fleet, Group, Health, IgnoredProblem, check_health, find_etcd_problems,
-    find_slow_disks,
+    FindingKind, Fleet, Group, Health, IgnoredProblem, check_health, find_backup_problems,
+    find_etcd_problems, find_slow_disks,
 };
 use serde::Serialize;
 use spec::not_yet::NotYet;
 use std::time::Duration;
+use time::OffsetDateTime;
 use tokio::time::Instant;
 
 /// Validates the cluster that the options name.
@@ -96,7 +97,11 @@ async fn look(
 impl Look {
     /// The health as this command sees it: only here, what etcd's members report counts.
     fn health(&self, groups: &[Group], ignored: &[IgnoredProblem]) -> Health {
-        let problems = find_etcd_problems(&self.etcd.members, &self.etcd.records);
+        let mut problems = find_etcd_problems(&self.etcd.members, &self.etcd.records);
+        problems.extend(find_backup_problems(
+            &self.etcd.backups,
+            OffsetDateTime::now_utc(),
+        ));
         check_health(groups, &self.fleet)
             .with_etcd(problems, &self.fleet)
             .ignore(ignored)

@@ -311,9 +311,20 @@ fn recovery_of(etcd: &str, recovering: &Recovering) -> EtcdProblem {
         [] => "no other member has stopped yet".to_owned(),
         stopped => format!("stopped: {}", stopped.join(", ")),
     };
-    let message = format!("it is being recovered from member {from}; {stopped}");
-    let next =
-        format!("kctl etcd recover --etcd {etcd} --from {from} --yes shows what it waits for");
+    let (message, command) = match &recovering.snapshot {
+        None => (
+            format!("it is being recovered from member {from}; {stopped}"),
+            format!("recover --etcd {etcd} --from {from}"),
+        ),
+        Some(snapshot) => (
+            format!(
+                "the snapshot {} is being restored on member {from}; {stopped}",
+                snapshot.name
+            ),
+            format!("restore --etcd {etcd} --snapshot {}", snapshot.name),
+        ),
+    };
+    let next = format!("kctl etcd {command} --yes shows what it waits for");
     cluster_problem(etcd, message, next)
 }
 

@@ -6,6 +6,7 @@ mod api_error;
 mod boot_stage;
 mod deprecated_apis;
 mod etcd;
+mod etcd_backups;
 mod etcd_upgrade;
 mod group;
 mod health;
@@ -27,6 +28,7 @@ pub use deprecated_apis::{DeprecatedApi, read_deprecated_apis};
 pub use etcd::{
     EtcdProblem, ReportedMember, describe_members, find_etcd_problems, find_slow_disks,
 };
+pub use etcd_backups::{StoredBackups, find_backup_problems};
 pub use etcd_upgrade::find_upgrade_obstacle;
 pub use group::{Group, role_name};
 pub use health::{

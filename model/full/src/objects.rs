@@ -4,6 +4,7 @@ mod addons;
 mod autoscaling;
 mod bastion;
 mod dns;
+mod etcd_backups;
 mod etcd_volumes;
 mod group_tags;
 mod iam;
@@ -47,6 +48,7 @@ pub fn desired_objects(
         launch_templates::build_launch_templates(full, user_data),
         autoscaling::build_autoscaling(full),
         node_termination::build_node_termination(full),
+        vec![etcd_backups::build_backup_settings(full).into()],
         objects.into_iter().map(Cloud::from).collect(),
     ]
     .concat();

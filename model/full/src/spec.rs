@@ -7,6 +7,7 @@ pub use components::{Addons, CloudControllerManager, ControlPlane, CoreDns, Core
 pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};
 
 use ipnet::{IpNet, Ipv4Net};
+use node::backup::EtcdBackupSettings;
 use node::components::Component;
 use node::config::{Asset, Networking, Rebalance};
 use serde::{Deserialize, Serialize};
@@ -262,6 +263,8 @@ pub struct EtcdCluster {
     pub image: String,
     /// Settings that tune its members, as variables of their environment.
     pub environment: BTreeMap<String, String>,
+    /// Where and how often it is backed up.
+    pub backups: EtcdBackupSettings,
 }
 
 /// A member of an etcd cluster.

@@ -29,6 +29,9 @@ mod recover_test;
 mod replace;
 #[cfg(test)]
 mod replace_test;
+mod restore;
+#[cfg(test)]
+mod restore_test;
 mod successors;
 mod upkeep;
 mod upkeep_claim;
@@ -69,13 +72,16 @@ pub use member_status::{
 };
 pub use record::{
     Error, FORMAT, FormationRecord, FormationState, Leaving, LostMember, RecordedMember,
-    Recovering, Replacing, UnknownFields, backups_prefix, formed_key, formed_prefix, record_key,
+    Recovering, Replacing, RestoredSnapshot, UnknownFields, backups_prefix, formed_key,
+    formed_prefix, kept_backups_key, record_key,
 };
+pub(crate) use record::{parse_formatted, to_pretty_json};
 pub use recover::{
     REVISION_BUMP, RecoveryTerms, begin_recovery, can_bump_revisions, end_recovery, find_newer,
     mark_stopped,
 };
 pub use replace::{LiveCluster, LiveMember, MemberChange, has_lost_log};
+pub use restore::{begin_restore, call_off_restore, revision_bump};
 pub use successors::{FormedClusters, read_replaced};
 pub use upkeep::{
     CORRUPT, NO_SPACE, OtherMember, UpkeepStep, UpkeepView, decide_upkeep, needs_upkeep,

@@ -2,6 +2,7 @@
 //! clusters, certificates and names. No I/O, no clock, no randomness.
 
 pub mod addons;
+pub mod backup;
 pub mod bootstrap;
 pub mod components;
 pub mod config;

@@ -132,7 +132,7 @@ pub fn read_waits(bytes: &[u8], instance: &str) -> Result<Waits, String> {
 }
 
 /// The first characters of a text, with terminal control characters replaced by blanks.
-pub(crate) fn bounded_text(text: &str, most: usize) -> String {
+pub fn bounded_text(text: &str, most: usize) -> String {
     let plain = |one: char| if is_terminal_control(one) { ' ' } else { one };
     text.chars().take(most).map(plain).collect()
 }

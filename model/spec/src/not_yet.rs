@@ -18,10 +18,7 @@ pub struct NotYet {
 /// The features that a spec asks for without effect. Takes the spec as written or as completed.
 pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
     let spec = &cluster.spec;
-    let mut all = vec![not_yet_item(
-        "backups",
-        "etcd is not backed up yet: backupStore, backupInterval and backupRetentionDays have no effect",
-    )];
+    let mut all = Vec::new();
     let off = |switch: Option<bool>| switch == Some(false);
     let cloud = spec.cloud_config.clone().unwrap_or_default();
     let driver = cloud.aws_ebscsi_driver.unwrap_or_default();

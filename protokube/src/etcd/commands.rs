@@ -2,6 +2,7 @@
 //! it is claimed, executed and answered there, also while the Kubernetes API is away (`node::etcd::EtcdCommand`).
 
 use super::{DataHash, EtcdMaintenance, UpkeepClaims};
+use crate::backup::{SnapshotSource, SnapshotTaker};
 use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::{Context, bail};
@@ -11,7 +12,7 @@ use node::etcd::{
     EtcdCommand, NO_SPACE, OtherMember, RunningMember, Verb, why_still_full,
 };
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use time::OffsetDateTime;
 
@@ -30,6 +31,8 @@ pub struct CommandRole<E> {
     pub instance: String,
     /// The local members by etcd cluster.
     pub members: BTreeMap<String, E>,
+    /// What takes and verifies snapshots of them.
+    pub snapshots: BTreeMap<String, Arc<SnapshotTaker<E>>>,
     pub role_log: RoleLog,
     pub clock: fn() -> OffsetDateTime,
     pub sleep: Sleep,
@@ -48,7 +51,7 @@ struct Executed {
     database: Option<DatabaseChange>,
 }
 
-impl<E: EtcdMaintenance> CommandRole<E> {
+impl<E: SnapshotSource> CommandRole<E> {
     /// Executes commands for ever.
     pub async fn execute_commands(&self) -> anyhow::Result<()> {
         const ABOUT: &str = "commands in the state store";
@@ -169,6 +172,14 @@ impl<E: EtcdMaintenance> CommandRole<E> {
             Verb::MoveLeader { to } => move_leader(member, to).await,
             Verb::Defragment {} => self.defragment_alone(member, etcd).await,
             Verb::Disarm { alarm } => disarm(member, alarm).await,
+            Verb::Snapshot { name } => {
+                let reason = format!("command, asked by {}", command.asked_by);
+                let taken = self.snapshots_of(etcd)?.take_asked(name, &reason);
+                Ok(taken.await?.into())
+            }
+            Verb::VerifySnapshot { name } => {
+                Ok(self.snapshots_of(etcd)?.verify_stored(name).await?.into())
+            }
             Verb::Unknown(_) => bail!(
                 "protokube {} does not know {}: replace this instance with the release of kctl that asks",
                 env!("CARGO_PKG_VERSION"),
@@ -191,6 +202,12 @@ impl<E: EtcdMaintenance> CommandRole<E> {
             self.role_log.report_change(&format!("{error:#}"));
         }
         executed
+    }
+
+    fn snapshots_of(&self, etcd: &str) -> anyhow::Result<&SnapshotTaker<E>> {
+        let taker = self.snapshots.get(etcd);
+        let taker = taker.with_context(|| format!("no snapshots of etcd {etcd} are taken here"))?;
+        Ok(taker)
     }
 
     fn upkeep_claims(&self, etcd: &str) -> UpkeepClaims {

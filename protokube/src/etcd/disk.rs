@@ -235,6 +235,27 @@ impl EtcdDisk<'_> {
         Ok(host.make_folder(&self.data_path(), DATA_MODE)?)
     }
 
+    /// Removes what was restored and never used.
+    pub(super) fn remove_restored(&self, host: &Host) -> anyhow::Result<()> {
+        let data = self.data_path();
+        let (parent, name) = data.rsplit_once('/').context("the data has a folder")?;
+        let items = match fs::read_dir(host.path_below_root(parent)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            items => items.with_context(|| format!("could not read {parent}"))?,
+        };
+        let begin = format!("{name}.restored-");
+        for item in items {
+            let left = item?.file_name().to_string_lossy().into_owned();
+            let path = format!("{parent}/{left}");
+            if left.starts_with(&begin) && left.ends_with(".source") {
+                host.remove_file(&path)?;
+            } else if left.starts_with(&begin) {
+                host.remove_folder(&path)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Moves the data folder aside, if there is something in it, and returns its new path. Nothing deletes it.
     pub(super) fn set_data_aside(&self, host: &Host) -> anyhow::Result<Option<String>> {
         let data = host.path_below_root(&self.data_path());

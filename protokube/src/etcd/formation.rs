@@ -4,7 +4,7 @@ use anyhow::Context;
 use aws_client::store::{Expect, Store, StoreError, Version};
 use node::etcd::{
     FormationRecord, FormationState, FormedClusters, backups_prefix, formed_key, formed_prefix,
-    read_replaced, record_key,
+    kept_backups_key, read_replaced, record_key,
 };
 
 /// Largest object of a formed cluster that is read, bytes: it is the cluster's record.
@@ -36,6 +36,11 @@ impl FormationStore {
         }
     }
 
+    /// The backup store at this address.
+    pub fn open_backups(&self, url: &str) -> anyhow::Result<Store> {
+        Ok(self.store.open_other(url)?)
+    }
+
     pub async fn read_record(&self) -> anyhow::Result<StoredRecord> {
         let object = self.store.get(&self.key).await;
         let object = object.with_context(|| format!("could not read {}", self.key))?;
@@ -56,6 +61,11 @@ impl FormationStore {
         for prefix in [formed_prefix(&self.etcd), backups_prefix(&self.etcd)] {
             let entries = self.store.list(&prefix, None).await;
             let entries = entries.with_context(|| format!("could not list {prefix}"))?;
+            // Backups that `kctl delete cluster` has kept are of another cluster of this name.
+            let kept = kept_backups_key(&self.etcd);
+            if entries.iter().any(|entry| entry.key == kept) {
+                continue;
+            }
             if let Some(entry) = entries.into_iter().next() {
                 return Ok(Some(entry.key));
             }

@@ -5,6 +5,7 @@ use super::gateway::Number;
 use anyhow::{Context, bail};
 use node::etcd::{OtherMember, RunningMember};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::time::Duration;
 
@@ -167,6 +168,36 @@ impl EtcdGateway {
         timeout: Duration,
     ) -> anyhow::Result<()> {
         self.request_bytes(method, body, timeout).await.map(drop)
+    }
+
+    /// Like [`Self::request`], for a method that takes its time.
+    pub(crate) async fn request_slowly<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        body: String,
+        timeout: Duration,
+    ) -> anyhow::Result<T> {
+        let bytes = self.request_bytes(method, body, timeout).await?;
+        serde_json::from_slice(&bytes).with_context(|| format!("etcd's answer to {method}"))
+    }
+
+    /// Calls a method that answers bit by bit.
+    pub(crate) async fn begin_request(
+        &self,
+        method: &str,
+        body: String,
+        timeout: Duration,
+    ) -> anyhow::Result<reqwest::Response> {
+        let url = format!("https://{}:{}/v3/{method}", self.name, self.port);
+        let request = self.build_client()?.post(&url).body(body).timeout(timeout);
+        let answer = request.send().await;
+        let answer = answer.with_context(|| format!("etcd does not answer at {url}"))?;
+        let status = answer.status();
+        if !status.is_success() {
+            let bytes = answer.bytes().await?;
+            bail!("{url} returned {status}: {}", error_message(&bytes));
+        }
+        Ok(answer)
     }
 
     /// Calls a method that takes its time. An error has etcd's message.

@@ -57,6 +57,10 @@ pub struct EtcdMember<E, R, Q> {
     free: RepeatedAnswers,
     /// True once it is known that the state store says that the recorded cluster was formed, and shows no successor.
     is_current: AtomicBool,
+    /// What was waited for last.
+    last_wait: Mutex<String>,
+    /// True if that has changed since the last pause.
+    waits_anew: AtomicBool,
 }
 
 /// Result of one step.
@@ -130,6 +134,8 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             deleted: RepeatedAnswers::default(),
             free: RepeatedAnswers::default(),
             is_current: AtomicBool::new(false),
+            last_wait: Mutex::default(),
+            waits_anew: AtomicBool::new(false),
         }
     }
 
@@ -147,7 +153,12 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             self.set_settled(outcome == StepOutcome::Settled);
             match outcome {
                 StepOutcome::Stepped => timer.restart(),
-                StepOutcome::Waits => timer.wait_after(pace::PollResult::Missing).await,
+                StepOutcome::Waits => {
+                    if self.waits_anew.swap(false, Ordering::Relaxed) {
+                        timer.restart();
+                    }
+                    timer.wait_after(pace::PollResult::Missing).await;
+                }
                 StepOutcome::Settled => tokio::select! {
                     () = timer.wait_settled() => {}
                     () = self.wait_for_lost_log() => {}
@@ -531,15 +542,11 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 return self.join_cluster(marker, start, &observed).await;
             }
             FormationStep::SetAside { marker } => return self.set_aside(marker, &observed).await,
-            FormationStep::Stop { marker } => return self.stop_for_good(marker, &observed).await,
-            FormationStep::PrepareRestore(record) => {
-                self.prepare_restore(&record, &observed).await?;
-            }
-            FormationStep::Restore { token, revision } => {
-                return self.restore_data(token, revision, &observed).await;
-            }
-            FormationStep::UseRestored { marker, restored } => {
-                return self.use_restored(marker, restored, &observed).await;
+            step @ (FormationStep::Stop { .. }
+            | FormationStep::PrepareRestore(_)
+            | FormationStep::Restore { .. }
+            | FormationStep::UseRestored { .. }) => {
+                return self.carry_out_recovery(step, &observed).await;
             }
             FormationStep::Start(start) => {
                 self.report_removal(None);
@@ -739,7 +746,14 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         }
     }
 
+    /// A wait for something else than before, or for kubelet, is likely to be short.
     fn report_wait(&self, why: &str) -> StepOutcome {
+        let mut before = lock_ignoring_poison(&self.last_wait);
+        if *before != why || why == STOPPING {
+            why.clone_into(&mut before);
+            self.waits_anew.store(true, Ordering::Relaxed);
+        }
+        drop(before);
         self.role_log.report_status(Status::Started, why);
         StepOutcome::Waits
     }

@@ -1,41 +1,22 @@
 //! Restores the data of a stopped member as the log of a new etcd cluster, and puts it in the place of the old data. `node::etcd`
-//! decides when. etcd's own programs do it, from the image of its pod and
-//! in containers without a network: a scratch etcd replays the member's log on a copy of its data, which also proves that the data is
+//! decides when. etcd's own programs do it: a scratch etcd replays the member's log on a copy of its data, which also proves that the data is
 //! usable, and `etcdutl snapshot restore` makes the new log from its database.
 
 use super::EtcdDisk;
 use super::log_files::{commit_whole_log, read_log_in};
+use super::scratch::{Containers, WORK};
 use anyhow::{Context, bail};
 use host::Host;
 use node::etcd::{EtcdLog, LogIdentity, Marker, REVISION_BUMP};
 use std::fs;
 use std::io::ErrorKind;
-use std::thread::sleep;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// etcd preallocates files of its log with this size (`wal.SegmentSizeBytes`), and may do so twice here.
-pub(super) const LOG_FILE: u64 = 64 << 20;
-
-/// How long the scratch etcd may take to replay the log.
-pub(super) const REPLAY_TIME: Duration = Duration::from_mins(5);
-
-/// How long it may take to stop.
-const STOP_TIME: Duration = Duration::from_mins(1);
-
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const LOG_FILE: u64 = 64 << 20;
 
 /// Mode of the note of what the data was restored from.
 const NOTE_MODE: u32 = 0o600;
-
-/// Where kubelet's containerd has the mirrors of registries (nodeup writes it).
-const REGISTRIES: &str = "/etc/containerd/certs.d";
-
-/// Where the containers see the scratch folder.
-const WORK: &str = "/work";
-
-/// The only addresses of the scratch etcd, in a network of its own.
-pub(super) const CLIENTS: &str = "http://127.0.0.1:2379";
-const PEERS: &str = "http://127.0.0.1:2380";
 
 /// The member that the restored data belongs to.
 #[derive(Clone, Debug)]
@@ -51,7 +32,7 @@ pub(super) struct RestoreRequest {
     pub token: String,
     /// The data must not be older than this revision.
     pub revision: Option<u64>,
-    /// How long to wait between two looks at the scratch etcd, at most [`LOOK_INTERVAL`].
+    /// How long to wait between two looks at the scratch etcd, at most a second.
     pub interval: Duration,
 }
 
@@ -84,7 +65,6 @@ pub(super) fn restore_data(
     disk: &EtcdDisk<'_>,
     request: &RestoreRequest,
 ) -> anyhow::Result<Restored> {
-    let restored = disk.restored_path(&request.token);
     let scratch = disk.scratch_path();
     let names = (&*request.image, &*request.etcd);
     let containers = Containers::new(host, names, request.interval, &scratch);
@@ -92,39 +72,69 @@ pub(super) fn restore_data(
     containers.remove_all();
     host.remove_folder(&scratch)?;
     let source = describe_files(host, &disk.data_path())?;
-    let note = format!("{restored}.source");
-    if let EtcdLog::Of(log) = read_log_in(host, &restored)? {
-        if host.read_text(&note)?.as_deref() == Some(source.as_str()) {
-            // protokube may have died between the rename and the flush of the folder.
-            host.sync_file_system(&disk.mount_point())?;
-            return Ok(Restored { log, content: None });
-        }
-        host.remove_folder(&restored)?;
+    if let Some(log) = find_restored(host, disk, &request.token, &source)? {
+        return Ok(Restored { log, content: None });
     }
     check_room(host, disk)?;
     containers.provide_image()?;
     let content = copy_and_restore(host, disk, &containers, request)
         .inspect_err(|_| containers.remove_all())?;
-    host.write_changed(&note, &source, NOTE_MODE)?;
+    let log = keep_restored(host, disk, &request.token, &source)?;
+    let content = Some(content);
+    Ok(Restored { log, content })
+}
+
+/// The log that was restored before with this token from this source. One from another source is removed.
+pub(super) fn find_restored(
+    host: &Host,
+    disk: &EtcdDisk<'_>,
+    token: &str,
+    source: &str,
+) -> anyhow::Result<Option<LogIdentity>> {
+    let restored = disk.restored_path(token);
+    let EtcdLog::Of(log) = read_log_in(host, &restored)? else {
+        return Ok(None);
+    };
+    if host.read_text(&source_note(&restored))?.as_deref() == Some(source) {
+        // protokube may have died between the rename and the flush of the folder.
+        host.sync_file_system(&disk.mount_point())?;
+        return Ok(Some(log));
+    }
+    host.remove_folder(&restored)?;
+    Ok(None)
+}
+
+/// Puts what was restored in the scratch folder beside the member's data.
+pub(super) fn keep_restored(
+    host: &Host,
+    disk: &EtcdDisk<'_>,
+    token: &str,
+    source: &str,
+) -> anyhow::Result<LogIdentity> {
+    let (restored, scratch) = (disk.restored_path(token), disk.scratch_path());
+    host.write_changed(&source_note(&restored), source, NOTE_MODE)?;
     // Whoever reads the record relies on the restored files.
     host.sync_file_system(&disk.mount_point())?;
     host.rename_folder(&format!("{scratch}/restored"), &restored)?;
     host.remove_folder(&scratch)?;
     match read_log_in(host, &restored)? {
-        EtcdLog::Of(log) => Ok(Restored {
-            log,
-            content: Some(content),
-        }),
+        EtcdLog::Of(log) => Ok(log),
         other => bail!("etcdutl made no log in {restored}: {other:?}"),
     }
 }
 
+/// Path of the note of what the folder was restored from.
+fn source_note(restored: &str) -> String {
+    format!("{restored}.source")
+}
+
 /// Moves the old data of a stopped member aside and puts the restored data in its place. Returns where the old data is kept. What was
-/// done before is not repeated. Restored data that is gone is restored again, with the same ids, while the old data is in its place.
+/// done before is not repeated. Restored data that is gone is restored again as `request` says, with the same ids, while the old data is in
+/// its place.
 pub(super) fn use_restored(
     host: &Host,
     disk: &EtcdDisk<'_>,
-    request: &RestoreRequest,
+    request: Option<&RestoreRequest>,
     marker: &Marker,
     restored: &LogIdentity,
 ) -> anyhow::Result<Option<String>> {
@@ -134,7 +144,10 @@ pub(super) fn use_restored(
     let in_place = disk.read_log(host)?;
     if in_place != wanted {
         let mut found = read_log_in(host, &folder)?;
-        if found == EtcdLog::Missing && matches!(in_place, EtcdLog::Of(_)) {
+        if let Some(request) = request
+            && found == EtcdLog::Missing
+            && matches!(in_place, EtcdLog::Of(_))
+        {
             found = EtcdLog::Of(restore_data(host, disk, request)?.log);
         }
         if found != wanted {
@@ -150,7 +163,7 @@ pub(super) fn use_restored(
     // protokube may have died between the rename and the flush of the folder.
     host.sync_file_system(&disk.mount_point())?;
     disk.write_marker(host, marker)?;
-    host.remove_file(&format!("{folder}.source"))?;
+    host.remove_file(&source_note(&folder))?;
     Ok(aside)
 }
 
@@ -203,25 +216,45 @@ fn copy_and_restore(
     host.make_folder(&scratch, 0o700)?;
     host.copy_folder(&disk.data_path(), &format!("{scratch}/data"))?;
     commit_whole_log(host, &format!("{scratch}/data"))?;
-    let content = containers.replay_log(request.revision)?;
+    let content = replay_log(containers, request.revision)?;
+    let database = format!("{WORK}/data/member/snap/db");
+    // The file was not written by `snapshot save`, which adds a hash; the scratch etcd has just read it.
+    let flags = ["--skip-hash-check"];
+    restore_log(containers, &database, request, REVISION_BUMP, &flags)?;
+    Ok(content)
+}
+
+/// Lets a scratch etcd apply the log to the database. Returns what it holds then.
+fn replay_log(containers: &Containers<'_>, revision: Option<u64>) -> anyhow::Result<String> {
+    let content = containers.read_content()?;
+    if let Some(known) = revision.filter(|known| content.revision < *known) {
+        bail!(
+            "the data is at revision {}, but the member has reported revision {known}: data is missing. Nothing was changed; choose \
+             another member with `kctl etcd recover`",
+            content.revision
+        );
+    }
+    Ok(content.text())
+}
+
+/// Makes the log of a new etcd cluster of one member from a file with a database, in the folder `restored`. All revisions are raised by
+/// `bump`, and the ones below are marked as compacted.
+pub(super) fn restore_log(
+    containers: &Containers<'_>,
+    file: &str,
+    request: &RestoreRequest,
+    bump: u64,
+    flags: &[&str],
+) -> anyhow::Result<()> {
     let RestoreRequest {
         name,
         peer_url,
         token,
         ..
     } = request;
-    let bump = REVISION_BUMP.to_string();
-    let (data, database) = (
-        format!("{WORK}/restored"),
-        format!("{WORK}/data/member/snap/db"),
-    );
-    let initial_cluster = format!("{name}={peer_url}");
-    containers.run_restore(&[
-        "snapshot",
-        "restore",
-        &database,
-        // The file was not written by `snapshot save`, which adds a hash; the scratch etcd has just read it.
-        "--skip-hash-check",
+    let (bump, initial_cluster) = (bump.to_string(), format!("{name}={peer_url}"));
+    let data = format!("{WORK}/restored");
+    let arguments = [
         "--bump-revision",
         &bump,
         "--mark-compacted",
@@ -235,218 +268,6 @@ fn copy_and_restore(
         peer_url,
         "--initial-cluster-token",
         token,
-    ])?;
-    Ok(content)
-}
-
-/// Containers of containerd that kubelet does not know, with the scratch folder and no network.
-pub(super) struct Containers<'a> {
-    host: &'a Host,
-    image: &'a str,
-    /// `--mount` of ctr.
-    mount: String,
-    log: String,
-    replay: String,
-    restore: String,
-    pub(super) interval: Duration,
-}
-
-impl<'a> Containers<'a> {
-    /// Containers of an image with the programs of the etcd cluster of this name; they see the folder `scratch`.
-    pub(super) fn new(
-        host: &'a Host,
-        (image, etcd): (&'a str, &str),
-        interval: Duration,
-        scratch: &str,
-    ) -> Self {
-        Self {
-            host,
-            image,
-            mount: format!("type=bind,src={scratch},dst={WORK},options=rbind:rw"),
-            log: format!("{scratch}/etcd.log"),
-            replay: format!("kctl-etcd-{etcd}-replay"),
-            restore: format!("kctl-etcd-{etcd}-restore"),
-            interval: interval.min(LOOK_INTERVAL),
-        }
-    }
-
-    /// Pulls the image unless it is there, with the mirrors of kubelet's containerd.
-    pub(super) fn provide_image(&self) -> anyhow::Result<()> {
-        let filter = format!("name=={}", self.image);
-        let listed = self.ctr(&["images", "ls", "--quiet", &filter])?;
-        if listed.lines().any(|name| name.trim() == self.image) {
-            return Ok(());
-        }
-        let pull = ["images", "pull", "--hosts-dir", REGISTRIES, self.image];
-        let pulled = self.ctr(&pull).map(drop);
-        pulled.with_context(|| {
-            format!(
-                "could not pull {}; if its registry needs a login, pull it once with `ctr --namespace k8s.io images pull`",
-                self.image
-            )
-        })
-    }
-
-    /// Lets a scratch etcd apply the log to the database. Returns what it holds then.
-    fn replay_log(&self, revision: Option<u64>) -> anyhow::Result<String> {
-        self.start_scratch_etcd(&[
-            // The member alone is a quorum, and asks no other.
-            "--force-new-cluster",
-            // What is in the log was within the member's quota (`storage.NewBackendQuota`: a negative one is none).
-            "--quota-backend-bytes=-1",
-            "--listen-peer-urls",
-            PEERS,
-        ])?;
-        let content = self.wait_for_content();
-        let content = content.with_context(|| self.describe_failure())?;
-        if let Some(known) = revision.filter(|known| content.revision < *known) {
-            bail!(
-                "the data is at revision {}, but the member has reported revision {known}: data is missing. Nothing was changed; choose \
-                 another member with `kctl etcd recover`",
-                content.revision
-            );
-        }
-        self.stop_scratch_etcd()?;
-        Ok(content.text())
-    }
-
-    /// Why the scratch etcd does not run, as it said last.
-    pub(super) fn describe_failure(&self) -> String {
-        let log = self.host.read_text(&self.log).ok().flatten();
-        let last = log.unwrap_or_default();
-        let last = last.lines().last().unwrap_or("nothing").to_owned();
-        format!("a scratch etcd cannot read the data; its last words: {last}")
-    }
-
-    /// Starts a scratch etcd in the folder that it sees, on the data in `data`.
-    pub(super) fn start_scratch_etcd(&self, flags: &[&str]) -> anyhow::Result<()> {
-        let (data, log) = (format!("{WORK}/data"), format!("file://{}", self.log));
-        let etcd = [
-            "/usr/local/bin/etcd",
-            "--name=scratch",
-            "--data-dir",
-            &data,
-            "--listen-client-urls",
-            CLIENTS,
-            "--advertise-client-urls",
-            CLIENTS,
-        ];
-        let run = ["run", "--detach", "--log-uri", &log, "--mount", &self.mount];
-        let container = ["--cwd", WORK, self.image, &self.replay];
-        self.ctr(&[&run[..], &container, &etcd, flags].concat())
-            .map(drop)
-    }
-
-    /// What the scratch etcd holds, once it answers. The alarms of the old cluster do not pass to the new one, which raises its own.
-    fn wait_for_content(&self) -> anyhow::Result<Content> {
-        let begun = Instant::now();
-        let mut look = 0;
-        loop {
-            look += 1;
-            // An alarm CORRUPT also refuses reads.
-            let disarmed = self.etcdctl(&format!("disarm-{look}"), &["alarm", "disarm"]);
-            match disarmed {
-                Ok(_) => break,
-                Err(error) if begun.elapsed() > REPLAY_TIME => return Err(error),
-                Err(_) => sleep(self.interval),
-            }
-        }
-        let count = ["get", "--prefix", "", "--count-only", "--write-out=fields"];
-        Content::parse(&self.etcdctl("count", &count)?)
-    }
-
-    fn etcdctl(&self, id: &str, arguments: &[&str]) -> anyhow::Result<String> {
-        let exec = ["task", "exec", "--exec-id", id, &self.replay];
-        let etcdctl = ["/usr/local/bin/etcdctl", "--endpoints", CLIENTS];
-        self.ctr(&[&exec[..], &etcdctl, arguments].concat())
-    }
-
-    /// Ends the scratch etcd in order, so that all it has applied is in its database.
-    pub(super) fn stop_scratch_etcd(&self) -> anyhow::Result<()> {
-        self.ctr(&["task", "kill", "--signal", "SIGTERM", &self.replay])?;
-        let begun = Instant::now();
-        // ctr deletes no task that runs.
-        while let Err(error) = self.ctr(&["task", "delete", &self.replay]) {
-            if begun.elapsed() > STOP_TIME {
-                return Err(error.context("the scratch etcd does not end"));
-            }
-            sleep(self.interval);
-        }
-        self.ctr(&["container", "delete", &self.replay]).map(drop)
-    }
-
-    fn run_restore(&self, arguments: &[&str]) -> anyhow::Result<()> {
-        let run = ["run", "--rm", "--mount", &self.mount, self.image];
-        let etcdutl = [&self.restore, "/usr/local/bin/etcdutl"];
-        let words = [&run[..], &etcdutl, arguments].concat();
-        self.ctr(&words).map(drop)
-    }
-
-    /// Removes the containers, whatever state they are in. Usually there are none; if one stays, ctr does not run another of its
-    /// name, and says so.
-    pub(super) fn remove_all(&self) {
-        for container in [&self.replay, &self.restore] {
-            let _ = self.ctr(&["task", "delete", "--force", container]);
-            let _ = self.ctr(&["container", "delete", container]);
-        }
-    }
-
-    /// True if the scratch etcd has ended by itself.
-    pub(super) fn has_scratch_etcd_ended(&self) -> anyhow::Result<bool> {
-        let tasks = self.ctr(&["task", "list"])?;
-        let mut tasks = tasks.lines().map(str::split_whitespace);
-        Ok(tasks.any(|mut words| {
-            words.next() == Some(self.replay.as_str()) && words.last() == Some("STOPPED")
-        }))
-    }
-
-    /// Runs ctr with the images of kubelet, and returns its output.
-    fn ctr(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let all = [&["--namespace", "k8s.io"], arguments].concat();
-        let output = self.host.run_program("ctr", &all)?;
-        if !output.is_success() {
-            bail!("ctr {}: {}", arguments.join(" "), output.error_output());
-        }
-        Ok(output.stdout)
-    }
-}
-
-/// What an etcd holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Content {
-    keys: u64,
-    revision: u64,
-}
-
-impl Content {
-    /// `--write-out=fields` of etcdctl has lines `"Revision" : 2700`.
-    fn parse(fields: &str) -> anyhow::Result<Self> {
-        let field = |name: &str| {
-            let mut lines = fields.lines().filter_map(|line| line.split_once(" : "));
-            let found = lines.find(|(key, _)| key.trim_matches('"') == name);
-            let value = found.and_then(|(_, value)| value.trim().parse().ok());
-            value.with_context(|| format!("etcdctl says no {name}: {fields}"))
-        };
-        Ok(Self {
-            keys: field("Count")?,
-            revision: field("Revision")?,
-        })
-    }
-
-    fn text(self) -> String {
-        format!("{} keys at revision {}", self.keys, self.revision)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Content;
-
-    #[test]
-    fn the_content_is_a_number_of_keys_and_a_revision() {
-        let fields = "\"ClusterID\" : 14841639068965178418\n\"Revision\" : 2700\n\"More\" : false\n\"Count\" : 233\n";
-        let content = Content::parse(fields).unwrap();
-        assert_eq!(content.text(), "233 keys at revision 2700");
-        assert!(Content::parse("Error: context deadline exceeded").is_err());
-    }
+    ];
+    containers.run_restore(&[&[file], flags, &arguments].concat())
 }

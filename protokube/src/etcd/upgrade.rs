@@ -5,7 +5,8 @@
 
 use super::EtcdDisk;
 use super::log_files::log_files;
-use super::restore::{Containers, LOG_FILE, REPLAY_TIME};
+use super::restore::LOG_FILE;
+use super::scratch::{Containers, REPLAY_TIME};
 use anyhow::{Context, bail};
 use host::Host;
 use node::etcd::{LOG_FOLDER, MemberList, MembershipLog, describe_difference, parse_member_list};

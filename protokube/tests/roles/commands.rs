@@ -11,8 +11,10 @@ use node::etcd::{
     COMMAND_KEPT, COMMANDS_PREFIX, CORRUPT, CommandState, EtcdCommand, LOST_CLAIM, ListedMember,
     NO_SPACE, OtherMember, RunningMember, UpkeepClaim, Verb, command_key, upkeep_claim_key,
 };
+use protokube::backup::{KeyHash, SnapshotSource};
 use protokube::etcd::{CommandMemory, CommandRole, DataHash, EtcdMaintenance};
 use protokube::log::{Log, RoleLog};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -40,6 +42,20 @@ struct FakeMember {
     hashes: [u64; 2],
     /// The lock of the state store, which cannot be written from the next defragmentation on.
     breaks: Option<PathBuf>,
+}
+
+impl SnapshotSource for FakeEtcd {
+    async fn save_snapshot(&self, _: &str) -> anyhow::Result<()> {
+        bail!("no command asks for it")
+    }
+
+    async fn hash_own(&self, _: u64) -> anyhow::Result<KeyHash> {
+        bail!("no command asks for it")
+    }
+
+    async fn count_keys(&self, _: u64) -> anyhow::Result<u64> {
+        bail!("no command asks for it")
+    }
 }
 
 impl EtcdMaintenance for FakeEtcd {
@@ -150,6 +166,7 @@ impl Commands {
             store: self.store.clone(),
             instance: INSTANCE.to_owned(),
             members: [("main".to_owned(), self.etcd.clone())].into(),
+            snapshots: BTreeMap::new(),
             role_log: RoleLog::with_log(Log::from_fn(|_| ()), "commands"),
             clock: OffsetDateTime::now_utc,
             sleep: sleep_briefly,

@@ -1,7 +1,10 @@
 //! Tests of protokube's roles on test hosts in folders: volumes and etcd, manifests, names.
 #![cfg(test)]
+// The roles are nested futures of generic types, in which the tests nest more.
+#![recursion_limit = "256"]
 
 mod alarms;
+mod backups;
 mod call_rates;
 mod commands;
 mod disks;
@@ -14,6 +17,7 @@ mod recovery;
 mod refused_volumes;
 mod removal_of_members;
 mod replacement;
+mod snapshot_restore;
 #[path = "../support/store.rs"]
 mod store;
 mod test_host;

@@ -259,3 +259,67 @@ async fn events_without_a_quorum_do_not_hold_up_the_api_server_for_ever() {
         () = opened => {}
     }
 }
+
+/// A recovery of etcd takes manifests away one after the other, at any moment, also while the role waits for the API server.
+#[tokio::test]
+async fn manifests_that_are_taken_away_come_back_whenever_that_happens() {
+    let host = TestHost::new().await;
+    let (services, gates) = FakeServices::new().await;
+    let all_well = |are: bool| {
+        for server in [&services.kubelet, &services.health] {
+            server.set_status(200);
+        }
+        services.etcd.iter().for_each(|etcd| etcd.set_status(200));
+        let names = ["main", "events"].map(str::to_owned);
+        services
+            .settled
+            .send_replace(names.map(|name| (name, are)).into());
+    };
+    let pods = static_pods();
+    let names: Vec<&str> = pods.keys().map(String::as_str).collect();
+    let fenced = [
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kube-apiserver",
+    ];
+    let probe = Probe::new().unwrap();
+    let role_log = RoleLog::for_role("manifests");
+    let story = async {
+        all_well(true);
+        wait_for_manifests(&host, &names).await;
+        for taken_first in 0..=fenced.len() {
+            all_well(false);
+            for (index, name) in fenced.iter().enumerate() {
+                if index == taken_first {
+                    wait_a_moment().await;
+                }
+                host.host.remove_file(&manifest_path(name)).unwrap();
+            }
+            wait_a_moment().await;
+            all_well(true);
+            wait_for_manifests(&host, &names).await;
+            // Again, while the role waits for the API server.
+            all_well(false);
+            for name in fenced {
+                host.host.remove_file(&manifest_path(name)).unwrap();
+            }
+            wait_a_moment().await;
+            all_well(true);
+            services.health.set_status(503);
+            while !host.path(&manifest_path("kube-apiserver")).exists() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            all_well(false);
+            host.host
+                .remove_file(&manifest_path("kube-apiserver"))
+                .unwrap();
+            wait_a_moment().await;
+            all_well(true);
+            wait_for_manifests(&host, &names).await;
+        }
+    };
+    tokio::select! {
+        ended = write_manifests(&host.host, &pods, &gates, &probe, &role_log) => panic!("{ended:?}"),
+        () = story => {}
+    }
+}

@@ -127,7 +127,8 @@ fn validate_shows_what_members_report_and_reads_the_store_once_more_for_each() {
     cluster.store_object("etcd/main.json", &record(&json!({})));
     cluster.report_member(20, None, &json!({}));
     validate(0, &[]);
-    assert_eq!(cluster.store_reads(), (gets + 2, lists));
+    // The record, the report, and the settings of backups.
+    assert_eq!(cluster.store_reads(), (gets + 3, lists));
     assert_eq!(cluster.simulator.calls_by_operation()["aws"], json!(2));
 
     cluster.report_member(400, None, &json!({}));

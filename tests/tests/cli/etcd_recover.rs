@@ -253,8 +253,7 @@ fn a_recovery_that_is_under_way_is_followed_and_not_begun_again() {
     lost.write_record(&begun);
     let ended = lost.run(&["--from", "a", "--yes", "--timeout", "3s"]);
     assert_eq!(ended.code, 1, "{}", ended.all_output());
-    let why =
-        "the recovery is not over after 3s: waiting for protokube on the instance of member a";
+    let why = "it is not over after 3s: waiting for protokube on the instance of member a";
     assert!(ended.err.contains(why), "{}", ended.err);
     assert_eq!(lost.read_record(), begun);
     // Force is added to the same recovery.

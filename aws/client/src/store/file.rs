@@ -267,14 +267,20 @@ fn check_expectation(key: &str, path: &Path, expect: &Expect) -> Result<(), Stor
 fn read_entry(key: String, path: &Path) -> Result<Option<Entry>, StoreError> {
     let open = || {
         let mut file = File::open(path)?;
-        Ok((sha256_of_reader(&mut file)?, file.metadata()?.len()))
+        Ok((sha256_of_reader(&mut file)?, file.metadata()?))
     };
     match open() {
-        Ok((digest, size)) => Ok(Some(Entry {
-            key,
-            version: Version(to_hex(&digest)),
-            size,
-        })),
+        Ok((digest, metadata)) => {
+            let written = metadata.modified().ok();
+            let seconds = written.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+            Ok(Some(Entry {
+                key,
+                version: Version(to_hex(&digest)),
+                size: metadata.len(),
+                written: seconds.and_then(|at| i64::try_from(at.as_secs()).ok()),
+                age: written.map(file_age),
+            }))
+        }
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(io_error(path, error)),
     }

@@ -44,6 +44,10 @@ pub struct Entry {
     pub version: Version,
     /// Bytes.
     pub size: u64,
+    /// When it was written, by the store's own clock, Unix seconds. `None`: the store does not say.
+    pub written: Option<i64>,
+    /// How long ago that was, as [`Object::age`].
+    pub age: Option<Duration>,
 }
 
 /// What must be true of an object for a write to happen.
@@ -139,6 +143,7 @@ fn object_url(bucket: &str, key: &str) -> String {
 #[derive(Clone, Debug)]
 pub struct Store {
     url: String,
+    clients: Clients,
     backend: Backend,
     counts: Arc<Counts>,
     fence: Fence,
@@ -168,10 +173,16 @@ impl Store {
         };
         Ok(Self {
             url: url.trim_end_matches('/').to_owned(),
+            clients: clients.clone(),
             backend,
             counts: Arc::default(),
             fence: clients.fence().clone(),
         })
+    }
+
+    /// The store at another address, opened with the same clients. It has counts of its own.
+    pub fn open_other(&self, url: &str) -> Result<Self, StoreError> {
+        Self::open(url, &self.clients)
     }
 
     /// The same store, but that nothing is written to another one's bucket.
@@ -203,6 +214,7 @@ impl Store {
         };
         Self {
             url: self.url.clone(),
+            clients: self.clients.clone(),
             backend,
             counts: self.counts.clone(),
             fence: Fence::default(),

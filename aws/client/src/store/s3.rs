@@ -12,6 +12,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{Delete, ObjectIdentifier, ServerSideEncryption};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::DateTime;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -463,18 +464,21 @@ impl S3Store {
                     .set_start_after(start_after.map(|after| self.full_key(after)))
                     .set_continuation_token(token.clone());
                 async move {
+                    let answered = AnswerDate::default();
+                    let request = request.customize().interceptor(answered.clone());
                     let answer = request.send().await;
-                    answer.map_err(|error| classify_miss("s3:ListBucket", &error))
+                    let answer = answer.map_err(|error| classify_miss("s3:ListBucket", &error))?;
+                    Ok((answer, answered.answered_at()))
                 }
             };
             let answer = self.in_region(call).await;
-            let page =
+            let (page, answered_at) =
                 answer.map_err(|failure| self.store_error(prefix, "s3:ListBucket", failure))?;
             pages += 1;
             entries.extend(
                 page.contents()
                     .iter()
-                    .filter_map(|item| self.parse_entry(item)),
+                    .filter_map(|item| self.parse_entry(item, answered_at)),
             );
             token = page.next_continuation_token;
             let past = entries
@@ -486,11 +490,18 @@ impl S3Store {
         }
     }
 
-    fn parse_entry(&self, item: &aws_sdk_s3::types::Object) -> Option<Entry> {
+    fn parse_entry(
+        &self,
+        item: &aws_sdk_s3::types::Object,
+        answered_at: Option<DateTime>,
+    ) -> Option<Entry> {
+        let modified = item.last_modified().copied();
         Some(Entry {
             key: item.key()?.strip_prefix(&self.prefix)?.to_owned(),
             version: Version(item.e_tag()?.to_owned()),
             size: u64::try_from(item.size().unwrap_or_default()).unwrap_or_default(),
+            written: modified.map(|modified| modified.secs()),
+            age: object_age(answered_at, modified),
         })
     }
 

@@ -8,11 +8,18 @@ use aws_client::store::{Entry, Expect, Object, StoreError, sha256_of_file};
 use cloud::{Cloud, ObjectContent, S3Object};
 use engine::{Class, Failure, Observed, Put, Refs, Removed, error_chain};
 use futures::future::try_join_all;
+use node::backup::BACKUP_SETTINGS_KEY;
 use node::digest::to_hex;
 
 /// Folders and keys below the cluster's base that hold such objects. All else there is other people's: the
 /// spec, secrets, backups, the journal.
-const OURS: [&str; 4] = ["addons/", "assets/", "cluster-completed.spec", "igconfig/"];
+const OURS: [&str; 5] = [
+    "addons/",
+    "assets/",
+    "cluster-completed.spec",
+    BACKUP_SETTINGS_KEY,
+    "igconfig/",
+];
 
 /// Hex digits of a sha256.
 const DIGITS: usize = 64;

@@ -162,7 +162,8 @@ async fn give_up(
     })
 }
 
-async fn find_holder(
+/// The instance that has a volume; `None`: it does not exist, or is attached to nothing.
+pub(super) async fn find_holder(
     volume: &str,
     name: &str,
     session: &Session<'_>,

@@ -1,29 +1,21 @@
 //! `kctl etcd recover`: an etcd cluster that lost more than half of its members begins anew with the data of one member. kctl changes
 //! the formation record; protokube does the rest.
 
-use super::command::words;
-use super::reports::{EtcdReports, RECORD_LIMIT};
+use super::follow::follow_until_done;
+use super::reports::EtcdReports;
+use super::stored_record::{StoredRecord, new_token};
 use crate::args::{EtcdRecover, ReportFormat};
 use crate::commands::existing_cluster::ExistingCluster;
 use crate::commands::session::Session;
-use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
-use crate::interrupt::Interrupts;
-use crate::state::{StoreKeys, store_error};
+use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_copies::{
     CopyRow, copies_table, describe_recovery, list_copies, newest_copy, newest_usable_copy,
 };
-use aws_client::store::{Expect, StoreError, Version};
 use aws_cloud::is_volume_deleted;
 use node::etcd::{
     FormationRecord, FormationState, Recovering, RecoveryTerms, begin_recovery, can_bump_revisions,
-    member_name_matches, record_key,
 };
 use serde::Serialize;
-use std::time::Duration;
-use tokio::time::Instant;
-
-/// Time between two looks at the record.
-const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The copies, and how far the recovery is, as JSON or YAML.
 #[derive(Debug, Serialize)]
@@ -56,12 +48,17 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
         name: &name,
     };
     let reports = EtcdReports::read(&name, session).await?;
-    let (record, version) = recovery.read_record().await?;
+    let stored = StoredRecord {
+        session,
+        name: &name,
+        etcd: &args.etcd,
+    };
+    let (record, version) = stored.read().await?;
     let copies = list_copies(&reports.members, &record, &args.etcd);
     let text = match &args.from {
         None => recovery.describe_choice(&copies),
         Some(named) => {
-            let from = recovery.find_member(&record, named)?;
+            let from = stored.find_member(&record, named)?;
             let next = match recovering_from(&record, &from) {
                 Some(running) if running.force || !args.force => None,
                 Some(running) => Some(recovery.begin(&record, &from, &running.token, &copies)?),
@@ -77,9 +74,9 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
                 _ if !args.yes => describe_recovery(&copies, &from, &args.etcd, &name),
                 next => {
                     if let Some(next) = next {
-                        recovery.write_record(&next, version).await?;
+                        stored.write(&next, version).await?;
                     }
-                    recovery.follow_until_done(&record, &from).await?;
+                    follow_until_done(&stored, &record, &from, args.timeout).await?;
                     recovery.describe_end()
                 }
             }
@@ -112,86 +109,13 @@ fn revision_of(member: &str, copies: &[CopyRow]) -> Option<u64> {
     own.and_then(|copy| copy.revision)
 }
 
-fn new_token() -> Result<String, CommandError> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).or_failed(
-        "could not get random numbers from the system",
-        "report this: it is a defect of kctl",
-    )?;
-    Ok(node::digest::to_hex(&random))
-}
-
 impl Recovery<'_> {
-    async fn read_record(&self) -> Result<(FormationRecord, Version), CommandError> {
-        let key = StoreKeys::new(self.name).key_below(&record_key(&self.args.etcd));
-        let object = self.session.store.get(&key).await.map_err(store_error)?;
-        let object = object.filter(|object| object.bytes.len() < RECORD_LIMIT);
-        let object = object.ok_or_else(|| self.missing_record_error())?;
-        let record = FormationRecord::parse(&key, &object.bytes).or_failed(
-            "the record cannot be read",
-            "use the kctl of the cluster's release",
-        )?;
-        Ok((record, object.version))
-    }
-
-    fn missing_record_error(&self) -> CommandError {
-        CommandError::from_message(
-            ErrorKind::Precondition,
-            format!(
-                "{} has no record of an etcd cluster {}",
-                self.name, self.args.etcd
-            ),
-            format!(
-                "see the etcd clusters with `kctl etcd status {}`",
-                self.name
-            ),
-        )
-    }
-
-    async fn write_record(
-        &self,
-        record: &FormationRecord,
-        read: Version,
-    ) -> Result<(), CommandError> {
-        let key = StoreKeys::new(self.name).key_below(&record_key(&self.args.etcd));
-        let (text, expect) = (record.to_json().into_bytes(), Expect::Version(read));
-        match self.session.store.put(&key, text, expect).await {
-            Ok(_) => Ok(()),
-            Err(StoreError::Conflict { .. }) => {
-                // A write whose answer was lost was repeated.
-                if self.read_record().await?.0.token() == record.token() {
-                    return Ok(());
-                }
-                Err(self.refuse(
-                    "the record was changed by somebody else meanwhile; nothing was changed"
-                        .to_owned(),
-                    "look at the members and ask again",
-                ))
-            }
-            Err(error) => Err(store_error(error)),
-        }
-    }
-
     fn refuse(&self, why: String, next: &str) -> CommandError {
         CommandError::from_message(
             ErrorKind::Precondition,
             why,
             format!("{next}: `kctl etcd status {}`", self.name),
         )
-    }
-
-    /// The short name of the member that was named: `etcd-b` or `b`.
-    fn find_member(&self, record: &FormationRecord, named: &str) -> Result<String, CommandError> {
-        let etcd = &self.args.etcd;
-        let is_named =
-            |member: &&String| *member == named || member_name_matches(etcd, named, member);
-        let found = record.members.keys().find(is_named).cloned();
-        found.ok_or_else(|| {
-            let members: Vec<&str> = record.members.keys().map(String::as_str).collect();
-            let members = members.join(", ");
-            let why = format!("etcd {etcd} has no member {named}; its members: {members}");
-            self.refuse(why, "see the members")
-        })
     }
 
     fn describe_choice(&self, copies: &[CopyRow]) -> String {
@@ -378,70 +302,6 @@ impl Recovery<'_> {
                 "see the members",
             )
         })
-    }
-
-    async fn follow_until_done(
-        &self,
-        before: &FormationRecord,
-        from: &str,
-    ) -> Result<(), CommandError> {
-        let interrupts = Interrupts::default();
-        tokio::select! {
-            biased;
-            done = self.follow(before, from) => done,
-            () = interrupts.wait_to_leave(|| ()) => Err(CommandError::from_message(
-                ErrorKind::Interrupted,
-                "interrupted",
-                format!("protokube goes on with the recovery; to see how far it is, repeat the command or use `kctl etcd status {}`", self.name),
-            )),
-        }
-    }
-
-    async fn follow(&self, before: &FormationRecord, from: &str) -> Result<(), CommandError> {
-        let (shell, etcd) = (self.session.shell, &self.args.etcd);
-        let begun = Instant::now();
-        let mut shown = String::new();
-        loop {
-            let reports = EtcdReports::read(self.name, self.session).await?;
-            let record = reports.records.get(etcd);
-            let record = record.ok_or_else(|| self.missing_record_error())?;
-            let volume = before.members.get(from).map(|member| &member.volume);
-            let source = reports
-                .members
-                .iter()
-                .find(|one| one.status.etcd == *etcd && one.status.volume.as_ref() == volume);
-            let waits = match &record.state {
-                FormationState::Formed { cluster_id, .. } if record.state != before.state => {
-                    let running = source.and_then(|one| one.status.running.as_ref());
-                    if running
-                        .is_some_and(|one| one.cluster_id == *cluster_id && one.leader.is_some())
-                    {
-                        return Ok(());
-                    }
-                    format!("restored as etcd cluster {cluster_id}; member {from} starts")
-                }
-                _ => source
-                    .and_then(|one| one.status.problem.clone())
-                    .unwrap_or_else(|| {
-                        format!("waiting for protokube on the instance of member {from}")
-                    }),
-            };
-            if waits != shown {
-                shell.note(&format!("{etcd}: {waits}"));
-                shown = waits;
-            }
-            if begun.elapsed() > self.args.timeout {
-                return Err(CommandError::from_message(
-                    ErrorKind::Failed,
-                    format!(
-                        "the recovery is not over after {}: {shown}",
-                        words(self.args.timeout)
-                    ),
-                    "protokube goes on; repeat the command to follow it",
-                ));
-            }
-            tokio::time::sleep(LOOK_INTERVAL).await;
-        }
     }
 
     fn describe_end(&self) -> String {

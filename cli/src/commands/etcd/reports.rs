@@ -5,8 +5,11 @@ use crate::error::CommandError;
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::Entry;
 use engine::error_chain;
-use fleet::{ReportedMember, describe_members};
+use fleet::{ReportedMember, StoredBackups, describe_members};
 use futures::{StreamExt, TryStreamExt, stream};
+use node::backup::{
+    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BACKUP_STATE_LIMIT, BackupSettings, BackupState,
+};
 use node::etcd::{FormationRecord, MEMBER_STATUS_LIMIT, read_member_status};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,6 +17,9 @@ use time::OffsetDateTime;
 
 /// Objects that are read at the same time.
 const PARALLEL: usize = 10;
+
+/// The end of the path of a backup state, after the name of its etcd cluster.
+const BACKUP_STATE: &str = "/backups.json";
 
 /// Largest formation record that is read, bytes.
 pub const RECORD_LIMIT: usize = 64 * 1024;
@@ -25,6 +31,8 @@ pub struct EtcdReports {
     pub members: Vec<ReportedMember>,
     /// By etcd cluster.
     pub records: BTreeMap<String, FormationRecord>,
+    /// Settings and state of the backups.
+    pub backups: StoredBackups,
     /// What cannot be understood, one message each. The rest is complete without it.
     pub gaps: Vec<String>,
 }
@@ -58,6 +66,7 @@ impl EtcdReports {
         let mut members = Vec::new();
         let mut records = BTreeMap::new();
         let mut gaps = Vec::new();
+        let mut backups = read_backup_settings(name, session, &mut gaps).await?;
         let mut ages = BTreeMap::new();
         for (path, bytes, age) in &objects {
             if path.ends_with(".status.json") {
@@ -69,6 +78,11 @@ impl EtcdReports {
                     Err(why) => gaps.push(format!(
                         "{prefix}{path} is not the status of a member: {why}"
                     )),
+                }
+            } else if let Some(etcd) = path.strip_suffix(BACKUP_STATE) {
+                match BackupState::parse(path, bytes) {
+                    Ok(state) => drop(backups.states.insert(etcd.to_owned(), state)),
+                    Err(error) => gaps.push(format!("{prefix}{}", error_chain(&error))),
                 }
             } else if let Some(etcd) = path.strip_suffix(".json") {
                 match FormationRecord::parse(path, bytes) {
@@ -91,9 +105,32 @@ impl EtcdReports {
         Ok(Some(Self {
             members,
             records,
+            backups,
             gaps,
         }))
     }
+}
+
+/// The settings of the backups, without states.
+async fn read_backup_settings(
+    name: &str,
+    session: &Session<'_>,
+    gaps: &mut Vec<String>,
+) -> Result<StoredBackups, CommandError> {
+    let key = StoreKeys::new(name).key_below(BACKUP_SETTINGS_KEY);
+    let read = session
+        .store
+        .get_first_with_age(&key, BACKUP_SETTINGS_LIMIT);
+    let Some((bytes, age)) = read.await.map_err(store_error)? else {
+        return Ok(StoredBackups::default());
+    };
+    let settings = BackupSettings::parse(&key, &bytes);
+    let settings = settings.map_err(|error| gaps.push(error_chain(&error)));
+    Ok(StoredBackups {
+        settings: settings.ok(),
+        settings_age: age.and_then(|age| i64::try_from(age.as_secs()).ok()),
+        ..StoredBackups::default()
+    })
 }
 
 /// Path below `etcd/`, content, and age by the store's clock.
@@ -110,6 +147,7 @@ async fn read_objects(
         let limit = match path.split('/').count() {
             1 => RECORD_LIMIT,
             _ if path.ends_with(".status.json") => MEMBER_STATUS_LIMIT + 1,
+            2 if path.ends_with(BACKUP_STATE) => BACKUP_STATE_LIMIT,
             _ => return None,
         };
         Some((path.to_owned(), entry.key.clone(), limit))

@@ -5,8 +5,11 @@ use crate::args::{EtcdStatus, ReportFormat};
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::ui::etcd as shown;
-use fleet::{EtcdProblem, ReportedMember, find_etcd_problems, find_slow_disks};
+use fleet::{
+    EtcdProblem, ReportedMember, find_backup_problems, find_etcd_problems, find_slow_disks,
+};
 use serde::Serialize;
+use time::OffsetDateTime;
 
 /// The members as JSON or YAML.
 #[derive(Debug, Serialize)]
@@ -23,7 +26,11 @@ pub async fn run(args: &EtcdStatus, session: &Session<'_>) -> Result<Outcome, Co
     let name = session.cluster_name(args.cluster.as_deref()).await?;
     let reports = EtcdReports::read(&name, session).await?;
     let members = &reports.members;
-    let problems = find_etcd_problems(members, &reports.records);
+    let mut problems = find_etcd_problems(members, &reports.records);
+    problems.extend(find_backup_problems(
+        &reports.backups,
+        OffsetDateTime::now_utc(),
+    ));
     for slow in find_slow_disks(members) {
         session.shell.warning(&slow);
     }

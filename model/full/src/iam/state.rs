@@ -2,14 +2,12 @@
 
 use crate::FullSpec;
 use crate::iam::document::Statement;
+use std::collections::BTreeSet;
 
-/// Actions that read, write and delete objects with their versions.
-const OBJECTS: &[&str] = &[
-    "s3:DeleteObject",
-    "s3:DeleteObjectVersion",
-    "s3:GetObject",
-    "s3:PutObject",
-];
+/// Actions on backups. Old versions of objects are not deleted: who takes over a control plane cannot destroy them in a bucket with
+/// versioning.
+const OBJECTS: &[&str] = &["s3:DeleteObject", "s3:GetObject", "s3:PutObject"];
+
 /// Actions on the bucket itself that clients need.
 const BUCKET: &[&str] = &[
     "s3:GetBucketLocation",
@@ -21,21 +19,36 @@ const BUCKET: &[&str] = &[
 /// Control planes read the cluster's whole folder, and write backups, etcd's formation records and boot reports. Workers send
 /// their boot reports through control planes, hence all of `nodes/`.
 pub(super) fn control_plane_state_access(full: &FullSpec) -> Vec<Statement> {
-    let Some(bucket) = bucket_arn(full) else {
-        return Vec::new();
-    };
-    let folder = format!("{bucket}/{}", full.state.prefix);
-    let backups = full.etcd.iter().map(|etcd| {
-        let name = &etcd.name;
-        Statement::allow(OBJECTS).on_one(format!("{folder}/backups/etcd/{name}/*"))
+    let own = bucket_arn(full);
+    let stores: Vec<(String, String)> = full
+        .etcd
+        .iter()
+        .filter_map(|etcd| backup_arns(&etcd.backups.store, &full.placement.partition))
+        .collect();
+    let buckets: BTreeSet<&String> = own
+        .iter()
+        .chain(stores.iter().map(|(arn, _)| arn))
+        .collect();
+    let backups = stores
+        .iter()
+        .map(|(_, objects)| Statement::allow(OBJECTS).on_one(objects.clone()));
+    let own = own.iter().flat_map(|bucket| {
+        let folder = format!("{bucket}/{}", full.state.prefix);
+        let records = Statement::allow(OBJECTS)
+            .on_each(["etcd", "nodes"].map(|records| format!("{folder}/{records}/*")));
+        let reads = Statement::allow(["s3:Get*"]).on_one(format!("{folder}/*"));
+        [reads, records]
     });
-    let records = Statement::allow(["s3:DeleteObject", "s3:GetObject", "s3:PutObject"])
-        .on_each(["etcd", "nodes"].map(|records| format!("{folder}/{records}/*")));
-    let reads = Statement::allow(["s3:Get*"]).on_one(format!("{folder}/*"));
-    std::iter::once(reads)
-        .chain(backups)
-        .chain([records, Statement::allow(BUCKET).on_each([&bucket])])
-        .collect()
+    let bucket = (!buckets.is_empty()).then(|| Statement::allow(BUCKET).on_each(buckets.clone()));
+    own.chain(backups).chain(bucket).collect()
+}
+
+/// ARNs of the bucket and the objects of a backup store in S3.
+fn backup_arns(store: &str, partition: &str) -> Option<(String, String)> {
+    let path = store.strip_prefix("s3://")?.trim_end_matches('/');
+    let bucket = path.split('/').next()?;
+    let arn = |of: &str| format!("arn:{partition}:s3:::{of}");
+    Some((arn(bucket), arn(&format!("{path}/*"))))
 }
 
 /// Workers read only the agents in `assets/`.

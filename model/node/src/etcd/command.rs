@@ -74,6 +74,16 @@ pub enum Verb {
         /// `NOSPACE`, `CORRUPT`.
         alarm: String,
     },
+    /// Takes a snapshot, verifies it and stores it under this name in the backup store.
+    Snapshot {
+        /// Name of the snapshot; it is never deleted by itself unless it is that of a scheduled one.
+        name: String,
+    },
+    /// Lets a scratch etcd read a stored snapshot, and says what is in it.
+    VerifySnapshot {
+        /// Name of the snapshot.
+        name: String,
+    },
     /// A verb of a newer release.
     #[serde(untagged)]
     Unknown(Value),
@@ -255,6 +265,10 @@ impl Verb {
             Self::MoveLeader { to } => format!("move the leadership to {to}"),
             Self::Defragment {} => "defragment".to_owned(),
             Self::Disarm { alarm } => format!("disarm the alarm {}", bounded_text(alarm, 120)),
+            Self::Snapshot { name } => format!("take the snapshot {}", bounded_text(name, 120)),
+            Self::VerifySnapshot { name } => {
+                format!("verify the snapshot {}", bounded_text(name, 120))
+            }
             Self::Unknown(other) => bounded_text(&other.to_string(), 120),
         }
     }

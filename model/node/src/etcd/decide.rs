@@ -14,7 +14,8 @@ use super::leave::{MemberAnswers, decide_removed};
 use super::log::LogIdentity;
 use super::member_status::RunningMember;
 use super::record::{
-    FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, record_key,
+    FORMAT, FormationRecord, FormationState, RecordedMember, RestoredSnapshot, UnknownFields,
+    record_key,
 };
 use super::recover::decide_recovering;
 use super::replace::{LiveCluster, MemberChange, begin_replacement};
@@ -123,12 +124,16 @@ pub enum FormationStep {
         token: String,
         /// The data has at least this revision.
         revision: Option<u64>,
+        /// Restored in the place of the member's data, which may be of any age then.
+        snapshot: Option<RestoredSnapshot>,
     },
     /// Move the old data aside, put the restored data in its place, and write this marker.
     UseRestored {
         marker: Marker,
         /// The ids of the restored log.
         restored: LogIdentity,
+        /// What was restored in the place of the member's data.
+        snapshot: Option<RestoredSnapshot>,
     },
     /// The data is of the etcd minor before: prove a copy of it with this instance's etcd, keep another copy, and write this marker.
     Upgrade {

@@ -116,6 +116,10 @@ pub(super) fn use_restored(
         cluster_id: formed.cluster_id.to_owned(),
         member_id: formed.recorded.member_id.clone()?,
     };
+    let snapshot = match &formed.record.state {
+        FormationState::Formed { restored, .. } => restored.clone(),
+        _ => None,
+    };
     let is_own = formed.recorded.volume == own.volume;
     if !is_own || !is_given_up(own, formed.record, content) {
         return None;
@@ -133,5 +137,6 @@ pub(super) fn use_restored(
             ..marker.clone()
         },
         restored,
+        snapshot,
     })
 }

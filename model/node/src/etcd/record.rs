@@ -73,15 +73,19 @@ pub enum FormationState {
         cluster_id: String,
         /// The token with which it was formed.
         token: String,
+        /// The snapshot with which it began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        restored: Option<RestoredSnapshot>,
         /// Fields of a newer release.
         #[serde(flatten)]
         unknown: UnknownFields,
     },
-    /// More than half of the members are lost, and an operator has asked for a new cluster with the data of one member.
+    /// An operator has asked for a new cluster with the data of one member, because more than half of the members are lost, or with
+    /// a snapshot.
     Recovering(Recovering),
 }
 
-/// A recovery of a cluster without a quorum, see [`super::begin_recovery`].
+/// A recovery of a cluster without a quorum, see [`super::begin_recovery`], or a restore of a snapshot, see [`super::begin_restore`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recovering {
@@ -106,6 +110,37 @@ pub struct Recovering {
     /// The last entries of their logs, read after they stopped. It is missing for a log that cannot be read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub logs: BTreeMap<String, LastEntry>,
+    /// The snapshot that is restored in the place of the member's data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<RestoredSnapshot>,
+    /// `initial-cluster-token` of the cluster that is given up. With it a restore that has not stopped anybody can be called off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_before: Option<String>,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// A snapshot with which an etcd cluster begins anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoredSnapshot {
+    /// Address of the backup store.
+    pub store: String,
+    /// Name of the snapshot in it.
+    pub name: String,
+    /// SHA-256 of the snapshot's file, uncompressed, hex.
+    pub sha256: String,
+    /// Size of that file, bytes.
+    pub bytes: u64,
+    /// Revision of the data, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// How many keys it holds, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<u64>,
+    /// How much the revision is raised, so that it is above all that were used since.
+    pub bump: u64,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -191,6 +226,11 @@ pub fn record_key(etcd: &str) -> String {
 /// Prefix of the keys of an etcd cluster's backups, as in kOps.
 pub fn backups_prefix(etcd: &str) -> String {
     format!("backups/etcd/{etcd}/")
+}
+
+/// Key of the object which shows that an etcd cluster's backups are of a cluster that was deleted, and do not show that one exists.
+pub fn kept_backups_key(etcd: &str) -> String {
+    format!("{}kept-after-delete", backups_prefix(etcd))
 }
 
 /// Prefix of the keys of objects which show, besides the record, that an etcd cluster was formed. With them a lost record is not
@@ -281,6 +321,7 @@ impl FormationState {
         Self::Formed {
             cluster_id: cluster_id.to_owned(),
             token: token.to_owned(),
+            restored: None,
             unknown: UnknownFields::new(),
         }
     }
@@ -308,7 +349,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// Parses JSON with a field `format`, which is checked first.
-pub(super) fn parse_formatted<T: serde::de::DeserializeOwned>(
+pub(crate) fn parse_formatted<T: serde::de::DeserializeOwned>(
     what: &str,
     bytes: &[u8],
 ) -> Result<T, Error> {
@@ -331,7 +372,7 @@ pub(super) fn parse_formatted<T: serde::de::DeserializeOwned>(
 }
 
 /// Writes indented JSON. It cannot fail for these types, because their keys are texts.
-pub(super) fn to_pretty_json<T: Serialize>(value: &T) -> String {
+pub(crate) fn to_pretty_json<T: Serialize>(value: &T) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     format!("{value:#}\n")
 }
@@ -372,6 +413,18 @@ mod tests {
             "revision":7,"stopped":["b"],"logs":{"b":{"term":2,"index":9}}}}}"#;
         let record = FormationRecord::parse("r", recovering.as_bytes()).unwrap();
         assert_eq!(parse_value(&record.to_json()), parse_value(recovering));
+        let snapshot = r#"{"store":"s3://x","name":"n","sha256":"0a","bytes":4,"revision":7,"keys":2,"bump":1000000000,"later":1}"#;
+        let restoring = r#"{"from":"a","token":"t","clusterId":"9","force":true,"stopped":[],"tokenBefore":"t0","snapshot":"#;
+        let restoring = format!(
+            r#"{{"format":1,"members":{{}},"state":{{"recovering":{restoring}{snapshot}}}}}}}"#
+        );
+        let formed = format!(
+            r#"{{"format":1,"members":{{}},"state":{{"formed":{{"clusterId":"9","token":"t","restored":{snapshot}}}}}}}"#
+        );
+        for text in [restoring, formed] {
+            let record = FormationRecord::parse("r", text.as_bytes()).unwrap();
+            assert_eq!(parse_value(&record.to_json()), parse_value(&text));
+        }
         let marker = Marker::parse("m", MARKER.as_bytes()).unwrap();
         assert_eq!(parse_value(&marker.to_json()), parse_value(MARKER));
     }

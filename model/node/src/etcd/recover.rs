@@ -11,6 +11,7 @@ use super::log_end::LastEntry;
 use super::record::{
     FormationRecord, FormationState, RecordedMember, Recovering, UnknownFields, record_key,
 };
+use super::restore::check_place;
 use super::volume_owner::{check_owner, check_remaining_log, describe_content};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,6 +111,8 @@ pub fn begin_recovery(
             revision: terms.revision,
             stopped,
             logs,
+            snapshot: None,
+            token_before: None,
             unknown: UnknownFields::new(),
         }),
         // It also tells a second choice of the source which member may lack data.
@@ -132,7 +135,12 @@ pub fn end_recovery(record: &FormationRecord, restored: &LogIdentity) -> Option<
     next.members = [(recovering.from.clone(), founder)].into();
     let before = record.members.clone();
     next.given_up.insert(recovering.cluster_id.clone(), before);
-    next.state = FormationState::formed(&restored.cluster_id, &recovering.token);
+    next.state = FormationState::Formed {
+        cluster_id: restored.cluster_id.clone(),
+        token: recovering.token.clone(),
+        restored: recovering.snapshot.clone(),
+        unknown: UnknownFields::new(),
+    };
     next.replacing = None;
     Some(next)
 }
@@ -159,17 +167,24 @@ pub(super) fn decide_recovering(
         ));
     }
     if own.member != recovering.from {
-        return stop_member(own, recovering, content);
+        return stop_member(own, recovering, recorded, content);
     }
-    let marker = match check_source(own, recovering, recorded, content) {
-        Ok(marker) => marker,
-        Err(why) => return FormationStep::Refuse(why),
+    let source = match &recovering.snapshot {
+        Some(_) => check_place(own, record, recovering, recorded, content),
+        None => check_source(own, recovering, recorded, content)
+            .map_err(|why| Box::new(FormationStep::Refuse(why))),
     };
-    if marker.cluster_id.is_none() || marker.member_id.is_none() {
+    let marker = match source {
+        Ok(marker) => marker,
+        Err(step) => return *step,
+    };
+    let has_id = marker.member_id.is_some() || recorded.member_id.is_none();
+    if marker.cluster_id.is_none() || !has_id {
         // Afterwards its marker shows that the data belongs to the cluster that is given up.
+        let known = marker.member_id.clone();
         let marker = Marker {
             cluster_id: Some(recovering.cluster_id.clone()),
-            member_id: recorded.member_id.clone(),
+            member_id: known.or_else(|| recorded.member_id.clone()),
             ..marker.clone()
         };
         return FormationStep::Mark { marker, new: false };
@@ -182,6 +197,7 @@ pub(super) fn decide_recovering(
         None => FormationStep::Restore {
             token: recovering.token.clone(),
             revision: recovering.revision,
+            snapshot: recovering.snapshot.clone(),
         },
     }
 }
@@ -212,8 +228,17 @@ fn prepare_restore(
 fn stop_member(
     own: &OwnMember<'_>,
     recovering: &Recovering,
+    recorded: &RecordedMember,
     content: &VolumeContent,
 ) -> FormationStep {
+    if recorded.volume != own.volume {
+        // Only who holds the recorded volume can say that the member does not run from it.
+        return FormationStep::Wait(format!(
+            "etcd {} is being recovered from member {}: this instance holds {}, but the data of member {} is on {}; member {} joins anew \
+             afterwards",
+            own.etcd, recovering.from, own.volume, own.member, recorded.volume, own.member
+        ));
+    }
     if recovering.stopped.contains(own.member) {
         return FormationStep::Wait(format!(
             "etcd {} is being recovered from member {}: member {} was stopped, and joins anew afterwards",

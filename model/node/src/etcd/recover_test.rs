@@ -5,7 +5,7 @@ use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A formed cluster of three, each member on `vol-NAME` with the id `id-NAME`.
-fn formed_record() -> FormationRecord {
+pub(super) fn formed_record() -> FormationRecord {
     let member = |name: &str| {
         let recorded = RecordedMember {
             member_id: Some(format!("id-{name}")),
@@ -30,7 +30,7 @@ fn recovering_record(force: bool) -> FormationRecord {
     record
 }
 
-fn data_of(member: &str, stopped: Option<&str>) -> VolumeContent {
+pub(super) fn data_of(member: &str, stopped: Option<&str>) -> VolumeContent {
     let (volume, id) = (format!("vol-{member}"), format!("id-{member}"));
     VolumeContent::FileSystem(FileSystemContent::Marked {
         marker: Marker {
@@ -55,7 +55,7 @@ fn data_of(member: &str, stopped: Option<&str>) -> VolumeContent {
     })
 }
 
-fn seen(member: &str, holder: Option<&str>) -> SeenVolume {
+pub(super) fn seen(member: &str, holder: Option<&str>) -> SeenVolume {
     SeenVolume {
         id: format!("vol-{member}"),
         zone: "z".into(),
@@ -75,7 +75,7 @@ fn all_seen() -> Vec<SeenVolume> {
         .into()
 }
 
-fn names() -> Vec<String> {
+pub(super) fn names() -> Vec<String> {
     ["a", "b", "c"].map(str::to_owned).into()
 }
 

@@ -392,7 +392,9 @@ impl World {
             FormationStep::Withdraw(_) | FormationStep::Refuse(_) => return self.stop(member),
             FormationStep::Stop { marker } => return self.stop_for_good(member, marker, half),
             FormationStep::Restore { token, .. } => return self.restore(member, token, half),
-            FormationStep::UseRestored { marker, restored } => {
+            FormationStep::UseRestored {
+                marker, restored, ..
+            } => {
                 return self.use_restored(member, marker, restored, half);
             }
             FormationStep::Wait(_) | FormationStep::Ask(_) => return,

@@ -1,7 +1,7 @@
 //! The etcd clusters: versions, members and their volumes.
 
 use super::assets::{self, remapped_image};
-use super::etcd_clusters::etcd_clusters;
+use super::etcd_clusters::{RETENTION_DAYS, etcd_clusters};
 use super::fill::fill;
 use super::volumes::{self, DEFAULT_TYPE};
 use super::{Context, Findings};
@@ -11,12 +11,22 @@ use crate::api::etcd::{EnvVar, EtcdClusterSpec, EtcdMemberSpec};
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use crate::validate::versions::Version;
 use full::{EtcdCluster, EtcdMember};
+use node::backup::{EtcdBackupSettings, parse_period};
 use node::components::{EtcdSetting, etcd_setting};
 use node::duration::parse_milliseconds;
 use std::collections::BTreeMap;
 
 /// Variable with the metrics addresses. The spec has two places for them; both count.
 const METRICS: &str = "ETCD_LISTEN_METRICS_URLS";
+
+/// Seconds between two backups, as in kOps.
+const BACKUP_INTERVAL: u64 = 15 * 60;
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// Variables of etcd-manager with the retention of backups.
+pub(crate) const HOURLY_RETENTION: &str = "ETCD_MANAGER_HOURLY_BACKUPS_RETENTION";
+pub(crate) const DAILY_RETENTION: &str = "ETCD_MANAGER_DAILY_BACKUPS_RETENTION";
 
 /// Default size of a member's volume, in GiB.
 const VOLUME_SIZE: i32 = 20;
@@ -60,7 +70,7 @@ fn complete_cluster(etcd: &mut EtcdClusterSpec, base: &str, context: &Context) {
     fill(&mut backups.backup_store, store);
     let manager = etcd.manager.get_or_insert_default();
     fill(&mut manager.backup_interval, "15m0s");
-    fill(&mut manager.backup_retention_days, 90);
+    fill(&mut manager.backup_retention_days, RETENTION_DAYS);
 }
 
 fn complete_member(member: &mut EtcdMemberSpec) {
@@ -106,6 +116,7 @@ pub(super) fn full_etcd_clusters(
             memory_request: etcd.memory_request.clone().unwrap_or_default(),
             image: etcd_image(etcd, &assets),
             environment: etcd_environment(etcd),
+            backups: backup_settings(etcd),
         });
     }
     (!findings.has_errors()).then_some(clusters)
@@ -150,6 +161,28 @@ fn etcd_environment(etcd: &EtcdClusterSpec) -> BTreeMap<String, String> {
         environment.insert(METRICS.to_owned(), metrics.join(","));
     }
     environment
+}
+
+/// Where and how often the etcd cluster is backed up. As in kOps, `backupRetentionDays` is for the daily backups, and etcd-manager's
+/// variables win (kOps: `pkg/model/components/etcdmanager/model.go`).
+fn backup_settings(etcd: &EtcdClusterSpec) -> EtcdBackupSettings {
+    let manager = etcd.manager.clone().unwrap_or_default();
+    let backups = etcd.backups.clone().unwrap_or_default();
+    let variable = |name: &str| {
+        let mut named = manager.env.iter().filter(|one| one.name == name);
+        let value = named.next_back().and_then(|one| one.value.as_deref());
+        value.and_then(parse_period).map(|period| period.as_secs())
+    };
+    let days = manager.backup_retention_days.unwrap_or(RETENTION_DAYS);
+    let days = u64::try_from(days).unwrap_or_default();
+    let interval = manager.backup_interval.as_deref().and_then(parse_period);
+    EtcdBackupSettings {
+        store: backups.backup_store.unwrap_or_default(),
+        interval_seconds: interval.map_or(BACKUP_INTERVAL, |interval| interval.as_secs()),
+        hourly_retention_seconds: variable(HOURLY_RETENTION).unwrap_or(7 * DAY),
+        daily_retention_seconds: variable(DAILY_RETENTION).unwrap_or(days * DAY),
+        unknown: serde_json::Map::default(),
+    }
 }
 
 fn without_v(version: &str) -> String {

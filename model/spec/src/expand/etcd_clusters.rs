@@ -3,7 +3,7 @@
 use crate::api::etcd::{EtcdClusterSpec, EtcdManagerSpec, EtcdMemberSpec};
 
 /// Days that etcd backups are kept.
-const RETENTION_DAYS: i32 = 90;
+pub(super) const RETENTION_DAYS: i32 = 90;
 
 /// etcd clusters of these names with one member in each control-plane group, as kOps' `create
 /// cluster` writes them.

@@ -2,12 +2,15 @@
 
 use crate::api::InstanceGroupRole;
 use crate::api::etcd::{EnvVar, EtcdClusterSpec, EtcdMemberSpec};
+use crate::expand::{DAILY_RETENTION, HOURLY_RETENTION};
 use crate::read::{Problem, nearest};
+use node::backup::parse_period;
 use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
 
 use super::ClusterInput;
 use super::text::{check_unique, is_dns_label};
 use super::volumes::{self, VolumeSettings};
+use std::time::Duration;
 
 /// The etcd clusters that Kubernetes uses.
 pub const NAMES: [&str; 2] = ["main", "events"];
@@ -148,7 +151,14 @@ fn check_settings(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Proble
     }
 }
 
-fn setting_problem(path: &str, EnvVar { name, .. }: &EnvVar) -> Option<Problem> {
+fn setting_problem(path: &str, EnvVar { name, value, .. }: &EnvVar) -> Option<Problem> {
+    if [HOURLY_RETENTION, DAILY_RETENTION].contains(&name.as_str()) {
+        let period = value.as_deref().unwrap_or_default();
+        return parse_period(period).is_none().then(|| {
+            let message = format!("{period:?} is not a period");
+            Problem::error(path, message).hint("write 7d, 1y or a duration such as 36h")
+        });
+    }
     if name.starts_with("ETCD_MANAGER_") || !name.starts_with("ETCD_") {
         let message = format!("{name} is a setting of etcd-manager, which kctl does not run");
         return Some(Problem::warning(path, message).hint("remove it: it does nothing"));
@@ -168,6 +178,9 @@ fn setting_problem(path: &str, EnvVar { name, .. }: &EnvVar) -> Option<Problem> 
     }
 }
 
+/// protokube looks once a minute whether a snapshot is due.
+const SHORTEST_INTERVAL: Duration = Duration::from_mins(1);
+
 fn check_backups(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
     if let Some(store) = cluster
         .backups
@@ -182,6 +195,19 @@ fn check_backups(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem
             format!("\"{store}\" is not a store"),
         );
         problems.push(problem.hint("write s3://BUCKET/PATH"));
+    }
+    let interval = cluster
+        .manager
+        .as_ref()
+        .and_then(|manager| manager.backup_interval.as_deref());
+    if let Some(interval) = interval
+        && parse_period(interval).is_some_and(|period| period < SHORTEST_INTERVAL)
+    {
+        let problem = Problem::error(
+            format!("{at}.manager.backupInterval"),
+            format!("a snapshot every {interval} would take longer than that"),
+        );
+        problems.push(problem.hint("use 1m or more; the default is 15m"));
     }
     if let Some(days) = cluster
         .manager

@@ -11,7 +11,7 @@ fn documented_topics(found: &[NotYet]) -> Vec<&str> {
 fn what_kops_does_unasked_and_nobody_does_here_is_told_of_every_cluster() {
     let expanded = expanded_with(|_, _| ());
     let said = not_yet(&expanded.cluster, &expanded.groups);
-    assert_eq!(documented_topics(&said), ["backups", "volumes"]);
+    assert_eq!(documented_topics(&said), ["volumes"]);
 }
 
 #[test]
@@ -23,9 +23,9 @@ fn what_a_spec_asks_for_is_told_and_what_it_declines_is_not() {
         groups[2].spec.autoscale = Some(true);
     });
     let warnings = not_yet(&expanded.cluster, &expanded.groups);
-    assert_eq!(documented_topics(&warnings), ["backups", "autoscaling"]);
+    assert_eq!(documented_topics(&warnings), ["autoscaling"]);
     assert!(
-        warnings[1].message.contains("nodes-eu-west-1a"),
+        warnings[0].message.contains("nodes-eu-west-1a"),
         "{warnings:?}"
     );
 }

@@ -1,22 +1,78 @@
 //! The steps of a recovery: the source restores its data, all other members stop for good. `node::etcd` decides them.
 
+use super::super::disk_worker::run_blocking;
 use super::super::log_files::read_last_entry_in;
-use super::super::restore::{self, RestoreRequest};
+use super::super::restore::{self, RestoreRequest, Restored};
+use super::super::snapshot_restore::restore_snapshot;
 use super::super::volumes::AttachedVolume;
 use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd};
 use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
 use crate::ec2::Ec2;
+use crate::manifests::remove_manifests;
 use anyhow::{Context, bail};
 use host::Host;
 use node::components::etcd_ports;
 use node::etcd::{
-    FormationRecord, LastEntry, LogIdentity, Marker, end_recovery, find_newer, mark_stopped,
+    EtcdLog, FormationRecord, FormationState, FormationStep, LastEntry, LogIdentity, Marker,
+    Recovering, RestoredSnapshot, end_recovery, find_newer, mark_stopped,
 };
 use node::report::Status;
 
+/// The etcd cluster without which there is no API.
+const MAIN: &str = "main";
+
 impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
+    /// Takes a step of a recovery.
+    pub(super) async fn carry_out_recovery(
+        &self,
+        step: FormationStep,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
+        match step {
+            FormationStep::Stop { marker } => self.stop_for_good(marker, observed).await,
+            FormationStep::PrepareRestore(record) => {
+                self.prepare_restore(&record, observed).await?;
+                Ok(StepOutcome::Stepped)
+            }
+            FormationStep::Restore {
+                token,
+                snapshot: Some(snapshot),
+                ..
+            } => self.restore_from(token, &snapshot, observed).await,
+            FormationStep::Restore {
+                token, revision, ..
+            } => self.restore_data(token, revision, observed).await,
+            FormationStep::UseRestored {
+                marker,
+                restored,
+                snapshot,
+            } => {
+                self.use_restored(marker, restored, snapshot, observed)
+                    .await
+            }
+            other => bail!("{other:?} is no step of a recovery"),
+        }
+    }
+
+    /// Stops the API server and the controllers of this instance before etcd main. Besides, kubelet would wait half a minute for each of
+    /// its requests to an API server without etcd, and start nothing meanwhile (kubelet: `HandlePodCleanups` deletes mirror pods in its
+    /// main loop). True if they have just been told to stop.
+    async fn fence_control_plane(&self) -> anyhow::Result<bool> {
+        if self.settings.etcd.name != MAIN {
+            return Ok(false);
+        }
+        self.set_settled(false);
+        let host = self.host.clone();
+        run_blocking(move || remove_manifests(&host)).await
+    }
+
+    /// Stops what needs etcd, then etcd. False: they have not stopped yet.
+    async fn stop_all(&self, observed: &ObservedVolume<'_>) -> anyhow::Result<bool> {
+        Ok(!self.fence_control_plane().await? && self.stop_etcd(&observed.disk).await?)
+    }
+
     /// Stops the member for a recovery, so that it never runs again with its data, and records how far its log reaches.
-    pub(super) async fn stop_for_good(
+    async fn stop_for_good(
         &self,
         marker: Option<Marker>,
         observed: &ObservedVolume<'_>,
@@ -24,7 +80,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let Some(record) = &observed.read.record else {
             bail!("a recovery needs a record");
         };
-        if !self.stop_etcd(&observed.disk).await? {
+        if !self.stop_all(observed).await? {
             return Ok(self.report_wait(STOPPING));
         }
         let has_data = marker.is_some();
@@ -44,12 +100,22 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
     }
 
     /// Makes sure that the data can be restored here, before any member is stopped for it.
-    pub(super) async fn prepare_restore(
+    async fn prepare_restore(
         &self,
         record: &FormationRecord,
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<()> {
         let request = self.restore_request(observed, record.token().to_owned(), None)?;
+        if let FormationState::Recovering(Recovering {
+            snapshot: Some(snapshot),
+            ..
+        }) = &record.state
+        {
+            // What takes long happens while the members still serve.
+            self.restore_snapshot(&request, snapshot, observed).await?;
+            self.formation.write_record(observed.read, record).await?;
+            return Ok(());
+        }
         let prepare = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
             restore::prepare_restore(host, disk, &request)
         };
@@ -58,8 +124,63 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         Ok(())
     }
 
+    /// Restores a snapshot beside the member's data, unless that was done before.
+    async fn restore_snapshot(
+        &self,
+        request: &RestoreRequest,
+        snapshot: &RestoredSnapshot,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<Restored> {
+        observed.disk.require_mounted().await?;
+        let what = format!("restoring the snapshot {}", snapshot.name);
+        self.role_log.report_status(Status::Started, &what);
+        let store = self.formation.open_backups(&snapshot.store)?;
+        let restored = restore_snapshot(&observed.disk, &store, request, snapshot).await?;
+        if let Some(content) = &restored.content {
+            let detail = format!("the snapshot {} has {content}", snapshot.name);
+            self.role_log.report_status(Status::Started, &detail);
+        }
+        Ok(restored)
+    }
+
+    /// Restores the snapshot that the record names as the log of a new cluster, beside the old data of the stopped member, and records
+    /// it.
+    async fn restore_from(
+        &self,
+        token: String,
+        snapshot: &RestoredSnapshot,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
+        let record = observed.read.record.as_ref();
+        let record = record.context("a restore needs a record")?;
+        let request = self.restore_request(observed, token, None)?;
+        let restored = self.restore_snapshot(&request, snapshot, observed).await?;
+        if !self.stop_all(observed).await? {
+            return Ok(self.report_wait(STOPPING));
+        }
+        self.record_restored(record, &restored, observed).await?;
+        Ok(StepOutcome::Stepped)
+    }
+
+    async fn record_restored(
+        &self,
+        record: &FormationRecord,
+        restored: &Restored,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<()> {
+        let next = end_recovery(record, &restored.log);
+        let next = next.context("the record is not of a recovery")?;
+        if self.formation.write_record(observed.read, &next).await? {
+            let content = restored.content.as_deref().unwrap_or("as before");
+            let cluster = &restored.log.cluster_id;
+            let detail = format!("restored {content}, as etcd cluster {cluster}");
+            self.role_log.report_status(Status::Started, &detail);
+        }
+        Ok(())
+    }
+
     /// Restores the data of the stopped member as the log of a new cluster, beside the old data, and records it.
-    pub(super) async fn restore_data(
+    async fn restore_data(
         &self,
         token: String,
         revision: Option<u64>,
@@ -68,7 +189,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let Some(record) = &observed.read.record else {
             bail!("a recovery needs a record");
         };
-        if !self.stop_etcd(&observed.disk).await? {
+        if !self.stop_all(observed).await? {
             return Ok(self.report_wait(STOPPING));
         }
         let read = |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
@@ -85,14 +206,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             restore::restore_data(host, disk, &request)
         };
         let restored = observed.disk.run_on_disk(restore).await?;
-        let next = end_recovery(record, &restored.log);
-        let next = next.context("the record is not of a recovery")?;
-        if self.formation.write_record(observed.read, &next).await? {
-            let content = restored.content.unwrap_or_else(|| "as before".to_owned());
-            let cluster = &restored.log.cluster_id;
-            let detail = format!("restored {content}, as etcd cluster {cluster}");
-            self.role_log.report_status(Status::Started, &detail);
-        }
+        self.record_restored(record, &restored, observed).await?;
         Ok(StepOutcome::Stepped)
     }
 
@@ -116,19 +230,44 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         })
     }
 
+    /// Restores the snapshot again if what was restored is neither in its place nor beside it.
+    async fn provide_restored(
+        &self,
+        request: &RestoreRequest,
+        snapshot: &RestoredSnapshot,
+        restored: &LogIdentity,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<()> {
+        let read = |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| disk.read_log(host);
+        let in_place = observed.disk.run_on_disk(read).await?;
+        if in_place != EtcdLog::Of(restored.clone()) {
+            self.restore_snapshot(request, snapshot, observed).await?;
+        }
+        Ok(())
+    }
+
     /// Puts the restored data in the place of the old.
-    pub(super) async fn use_restored(
+    async fn use_restored(
         &self,
         marker: Marker,
         restored: LogIdentity,
+        snapshot: Option<RestoredSnapshot>,
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
-        if !self.stop_etcd(&observed.disk).await? {
+        if !self.stop_all(observed).await? {
             return Ok(self.report_wait(STOPPING));
         }
         let request = self.restore_request(observed, marker.token.clone(), None)?;
+        let request = match &snapshot {
+            None => Some(request),
+            Some(snapshot) => {
+                self.provide_restored(&request, snapshot, &restored, observed)
+                    .await?;
+                None
+            }
+        };
         let put = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            restore::use_restored(host, disk, &request, &marker, &restored)
+            restore::use_restored(host, disk, request.as_ref(), &marker, &restored)
         };
         if let Some(aside) = observed.disk.run_on_disk(put).await? {
             let detail = format!("kept the member's old data in {aside}");

@@ -23,7 +23,7 @@ fn a_cluster_with_a_zone_is_born_and_survives() -> Result<()> {
 }
 
 /// What every cluster must pass before any fault.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     ("five instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 3)
     }),
@@ -66,6 +66,10 @@ const STEPS: [Step; 14] = [
     (
         "a stolen worker uses flannel's token",
         attacks::use_flannel_token,
+    ),
+    (
+        "each etcd cluster has a verified snapshot",
+        etcd::expect_snapshots,
     ),
 ];
 

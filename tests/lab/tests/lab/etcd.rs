@@ -79,6 +79,31 @@ pub fn expect_reported(lab: &mut Lab) -> Result<()> {
     })
 }
 
+/// Waits until protokube has taken and verified a snapshot of each etcd cluster.
+pub fn expect_snapshots(lab: &mut Lab) -> Result<()> {
+    ["main", "events"]
+        .iter()
+        .try_for_each(|etcd| expect_snapshot(lab, etcd))
+}
+
+fn expect_snapshot(lab: &Lab, etcd: &str) -> Result<()> {
+    lab.wait_until("a snapshot is listed", PATIENCE, |lab| {
+        let words = ["etcd", "snapshot", "list", "--etcd", etcd, "-o", "json"];
+        let said = lab.run_kctl(&[&words[..], &["--name", CLUSTER]].concat())?;
+        let said: Value = serde_json::from_str(&said)?;
+        let all = said["snapshots"].as_array().context("snapshots")?;
+        let one = all.iter().find(|one| one["kind"] == "scheduled");
+        let one = one.with_context(|| said.to_string())?;
+        ensure!(one["verified"] == true, "{one}");
+        let verified = &one["manifest"]["verified"];
+        eprintln!(
+            "       {etcd}: {} keys at revision {}, {} bytes, verified after {} s",
+            verified["keys"], verified["revision"], one["compressedBytes"], verified["seconds"]
+        );
+        Ok(())
+    })
+}
+
 /// Waits until three members have started and vote in each etcd cluster.
 pub fn expect_three_voters(lab: &Lab) -> Result<()> {
     expect_voters(lab, 3)

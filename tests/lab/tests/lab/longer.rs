@@ -5,6 +5,7 @@ mod etcd_upgraded;
 mod figures;
 mod grown;
 mod renewals;
+mod restored;
 mod rolled;
 mod upgraded;
 mod zone;
@@ -104,6 +105,16 @@ fn etcd_grows_from_one_member_to_five_and_shrinks() -> Result<()> {
         return Ok(());
     };
     grown::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "ten minutes: make soak"]
+fn etcd_is_restored_from_snapshots() -> Result<()> {
+    let Some(mut lab) = start_lab("etcd_is_restored_from_snapshots", "t-restored", 8)? else {
+        return Ok(());
+    };
+    restored::run(&mut lab)?;
     lab.take_down()
 }
 

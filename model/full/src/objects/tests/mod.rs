@@ -199,10 +199,34 @@ fn nothing_of_the_users_is_ours() {
     }
 }
 
+/// Each etcd cluster may have a bucket of its own.
+#[test]
+fn control_planes_reach_the_backup_store_that_the_spec_names_and_nothing_beside_it() {
+    let mut full = spec::minimal_spec();
+    full.etcd[0].backups.store = "s3://elsewhere/main/".into();
+    let policies = desired_of(&full).into_iter().filter_map(|one| match one {
+        Cloud::IamRolePolicy(policy) => Some(policy.policy_document.to_string()),
+        _ => None,
+    });
+    let policies: String = policies.collect();
+    for granted in [
+        "s3:::elsewhere/main/*",
+        "s3:::elsewhere\"",
+        "/backups/etcd/events/*",
+    ] {
+        assert!(policies.contains(granted), "{granted}: {policies}");
+    }
+    assert!(!policies.contains("/backups/etcd/main/*"), "{policies}");
+    assert!(!policies.contains("s3:::elsewhere/*"), "{policies}");
+}
+
 #[test]
 fn a_store_in_a_directory_grants_nothing_in_s3() {
     let mut full = spec::minimal_spec();
     full.state.bucket = None;
+    for etcd in &mut full.etcd {
+        etcd.backups.store = "file:///backups".into();
+    }
     full.iam.allow_container_registry = false;
     for one in desired_of(&full) {
         if let Cloud::IamRolePolicy(policy) = one {

@@ -1,6 +1,7 @@
 //! Full specs written by hand, for tests of builders.
 
 use crate::*;
+use node::backup::EtcdBackupSettings;
 use node::config::{Arch, Networking, Rebalance, Role};
 use std::collections::BTreeMap;
 
@@ -204,6 +205,13 @@ pub fn etcd_cluster(name: &str, members: &[&str]) -> EtcdCluster {
         memory_request: "100Mi".into(),
         image: String::new(),
         environment: BTreeMap::new(),
+        backups: EtcdBackupSettings {
+            store: format!("s3://state/tests/minimal.example.com/backups/etcd/{name}"),
+            interval_seconds: 900,
+            hourly_retention_seconds: 7 * 86_400,
+            daily_retention_seconds: 90 * 86_400,
+            unknown: serde_json::Map::default(),
+        },
     }
 }
 

@@ -2,7 +2,6 @@
 //! `kctl validate` say that they do not.
 
 const DNSMASQ: &str = "kube-dns had it, with dnsmasq; CoreDNS has neither in kOps";
-const BACKUPS: &str = "not yet: nothing takes snapshots of etcd";
 const ETCD_MANAGER: &str = "etcd-manager's own; there is no etcd-manager";
 const NAMED: &str = "others refer to it by this name: changing it alone is an error";
 const ROLLING: &str = "limits of `kctl rolling-update`, which reads them from the spec: nothing is rendered from them";
@@ -34,21 +33,6 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "Cluster",
         "spec.etcdClusters[].etcdMembers[].instanceGroup",
         NAMED,
-    ),
-    (
-        "Cluster",
-        "spec.etcdClusters[].backups.backupStore",
-        BACKUPS,
-    ),
-    (
-        "Cluster",
-        "spec.etcdClusters[].manager.backupInterval",
-        BACKUPS,
-    ),
-    (
-        "Cluster",
-        "spec.etcdClusters[].manager.backupRetentionDays",
-        BACKUPS,
     ),
     (
         "Cluster",

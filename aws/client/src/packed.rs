@@ -1,0 +1,157 @@
+//! Files that are stored compressed: packed and unpacked piece by piece, with their sizes and hashes.
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use node::digest::to_hex;
+use sha2::{Digest, Sha256};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Size and SHA-256 (hex) of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDigest {
+    /// Its size.
+    pub bytes: u64,
+    /// Its SHA-256, hex.
+    pub sha256: String,
+}
+
+/// Passes bytes on, and hashes them.
+struct Hashed<T> {
+    inner: T,
+    hasher: Sha256,
+    bytes: u64,
+}
+
+impl<T> Hashed<T> {
+    fn new(inner: T) -> Self {
+        Self {
+            inner,
+            hasher: Sha256::new(),
+            bytes: 0,
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+
+    fn finish(self) -> FileDigest {
+        FileDigest {
+            bytes: self.bytes,
+            sha256: to_hex(&self.hasher.finalize()),
+        }
+    }
+}
+
+impl<T: Read> Read for Hashed<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.add(buffer.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+impl<T: Write> Write for Hashed<T> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(buffer)?;
+        self.add(buffer.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Why a file could not be packed or unpacked.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    /// It is not the one that was expected.
+    #[error("it is damaged: unpacked, it has {0}")]
+    Damaged(String),
+    /// It cannot be read or written, or is not compressed.
+    #[error("it cannot be packed or unpacked")]
+    Io(#[from] io::Error),
+}
+
+/// A new file that nobody else can read.
+fn create_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Compresses a file into a new one. Returns what the two are.
+pub fn pack_file(from: &Path, to: &Path) -> io::Result<(FileDigest, FileDigest)> {
+    let mut plain = Hashed::new(File::open(from)?);
+    let mut packed = GzEncoder::new(Hashed::new(create_file(to)?), Compression::fast());
+    io::copy(&mut plain, &mut packed)?;
+    Ok((plain.finish(), packed.finish()?.finish()))
+}
+
+/// Unpacks a file into a new one, and checks that the new one has this size and SHA-256 (hex).
+pub fn unpack_file(from: &Path, to: &Path, bytes: u64, sha256: &str) -> Result<(), PackError> {
+    // One byte more than it has shows that it is another one.
+    let found = unpack_any(from, to, bytes + 1)?;
+    if found.bytes != bytes {
+        let more = if found.bytes > bytes { " or more" } else { "" };
+        let damaged = format!("{} bytes{more} instead of {bytes}", found.bytes);
+        return Err(PackError::Damaged(damaged));
+    }
+    if found.sha256 != sha256 {
+        let damaged = format!("the SHA-256 {} instead of {sha256}", found.sha256);
+        return Err(PackError::Damaged(damaged));
+    }
+    Ok(())
+}
+
+/// Unpacks at most this much of a file into a new one. Returns what the new one is.
+pub fn unpack_any(from: &Path, to: &Path, most: u64) -> io::Result<FileDigest> {
+    let mut plain = Hashed::new(MultiGzDecoder::new(File::open(from)?).take(most));
+    let mut unpacked = create_file(to)?;
+    io::copy(&mut plain, &mut unpacked)?;
+    Ok(plain.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn sha256_hex(bytes: &[u8]) -> String {
+        to_hex(&Sha256::digest(bytes))
+    }
+
+    #[test]
+    fn what_was_packed_is_unpacked_and_nothing_else_passes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let content: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+        fs::write(path("plain"), &content).unwrap();
+        let (plain, packed) = pack_file(&path("plain"), &path("packed")).unwrap();
+        assert_eq!(plain.bytes, 400_000);
+        assert_eq!(plain.sha256, sha256_hex(&content));
+        let stored = fs::read(path("packed")).unwrap();
+        assert_eq!(packed.sha256, sha256_hex(&stored));
+        assert_eq!(packed.bytes, stored.len() as u64);
+        let again = |bytes, sha256: &str| {
+            fs::write(path("packed"), &stored).unwrap();
+            let _ = fs::remove_file(path("again"));
+            unpack_file(&path("packed"), &path("again"), bytes, sha256)
+        };
+        again(400_000, &plain.sha256).unwrap();
+        assert_eq!(fs::read(path("again")).unwrap(), content);
+        for (bytes, sha256, says) in [
+            (399_999, plain.sha256.as_str(), "400000 bytes or more"),
+            (400_001, plain.sha256.as_str(), "400000 bytes instead"),
+            (400_000, packed.sha256.as_str(), "SHA-256"),
+        ] {
+            let why = again(bytes, sha256).unwrap_err().to_string();
+            assert!(why.contains(says), "{why}");
+        }
+    }
+}

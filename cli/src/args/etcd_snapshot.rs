@@ -1,0 +1,217 @@
+//! `kctl etcd snapshot` and `kctl etcd restore`.
+
+use super::ReportFormat;
+use crate::duration;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `kctl etcd snapshot`.
+#[derive(Debug, Args)]
+pub struct EtcdSnapshot {
+    /// What to do.
+    #[command(subcommand)]
+    pub what: SnapshotWhat,
+}
+
+/// What `kctl etcd snapshot` does.
+#[derive(Debug, Subcommand)]
+pub enum SnapshotWhat {
+    /// Take a snapshot now, verify it and store it; it is never deleted by itself
+    Save(SnapshotSave),
+    /// List the snapshots in the backup store
+    List(SnapshotList),
+    /// Let a scratch etcd on a control plane read a stored snapshot, and count what is in it
+    Verify(SnapshotVerify),
+    /// Write a snapshot to a file, as `etcdutl snapshot restore` reads it
+    Download(SnapshotDownload),
+    /// Bring a snapshot from a file into the backup store, so that it can be restored
+    Import(SnapshotImport),
+    /// Delete snapshots by name
+    Delete(SnapshotDelete),
+    /// Delete the scheduled snapshots that the retention in the spec does not keep
+    Prune(SnapshotPrune),
+}
+
+/// Which backup store.
+#[derive(Clone, Debug, Args)]
+pub struct SnapshotPlace {
+    /// The etcd cluster: main, events
+    #[arg(long, value_name = "ETCD", default_value = "main")]
+    pub etcd: String,
+}
+
+/// `kctl etcd snapshot save`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd snapshot save --name demo.example.com
+  kctl etcd snapshot save before-upgrade --name demo.example.com
+
+protokube on the instance of a member takes it, preferably not the leader's, compares it with the member's data by etcd's hash, and stores it.")]
+pub struct SnapshotSave {
+    /// Name of the snapshot [default: manual-TIME]
+    #[arg(value_name = "SNAPSHOT")]
+    pub snapshot: Option<String>,
+    #[command(flatten)]
+    pub place: SnapshotPlace,
+    /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
+    pub timeout: Duration,
+}
+
+/// `kctl etcd snapshot list`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd snapshot list --name demo.example.com
+  kctl etcd snapshot list --store s3://bucket/main -o json    without the cluster")]
+pub struct SnapshotList {
+    #[command(flatten)]
+    pub place: SnapshotPlace,
+    /// Address of a backup store [default: that of the cluster]
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
+}
+
+/// `kctl etcd snapshot verify`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd snapshot verify --name demo.example.com                 the newest
+  kctl etcd snapshot verify before-upgrade --name demo.example.com
+
+protokube on a control plane downloads it, lets a scratch etcd read it, and says how long that took: a drill of a restore that changes
+nothing.")]
+pub struct SnapshotVerify {
+    /// Name of the snapshot [default: the newest]
+    #[arg(value_name = "SNAPSHOT")]
+    pub snapshot: Option<String>,
+    #[command(flatten)]
+    pub place: SnapshotPlace,
+    /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
+    pub timeout: Duration,
+}
+
+/// `kctl etcd snapshot download`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd snapshot download before-upgrade --file etcd.db --name demo.example.com
+  kctl etcd snapshot download before-upgrade --file etcd.db --store s3://bucket/main
+
+The file holds all Secrets of the cluster, unless they are encrypted at rest. Only you can read it.")]
+pub struct SnapshotDownload {
+    /// Name of the snapshot
+    #[arg(value_name = "SNAPSHOT")]
+    pub snapshot: String,
+    /// File to write; it must not exist
+    #[arg(short, long, value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub place: SnapshotPlace,
+    /// Address of a backup store [default: that of the cluster]
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+}
+
+/// `kctl etcd snapshot import`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd snapshot import old --file etcd.db --name demo.example.com
+  kctl etcd snapshot import old --file etcd.backup.gz --name demo.example.com    of etcd-manager
+  kctl etcd snapshot import old --file old.zip --name demo.example.com           of RKE
+
+The hash that etcd writes at the end of a snapshot is checked. `kctl etcd snapshot verify old` then lets a scratch etcd read it.")]
+pub struct SnapshotImport {
+    /// Name of the snapshot
+    #[arg(value_name = "SNAPSHOT")]
+    pub snapshot: String,
+    /// A file of `etcdctl snapshot save`, the same compressed with gzip, or a zip of RKE with one
+    #[arg(short, long, value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub place: SnapshotPlace,
+}
+
+/// `kctl etcd snapshot delete`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd snapshot delete before-upgrade --name demo.example.com         shows what would be deleted
+  kctl etcd snapshot delete before-upgrade --name demo.example.com --yes
+
+The newest verified snapshot is not deleted.")]
+pub struct SnapshotDelete {
+    /// Names of snapshots
+    #[arg(value_name = "SNAPSHOT", required = true)]
+    pub snapshots: Vec<String>,
+    #[command(flatten)]
+    pub place: SnapshotPlace,
+    /// Do it
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// `kctl etcd snapshot prune`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd snapshot prune --name demo.example.com         shows what would be deleted
+  kctl etcd snapshot prune --name demo.example.com --yes
+
+protokube does the same after each scheduled snapshot.")]
+pub struct SnapshotPrune {
+    #[command(flatten)]
+    pub place: SnapshotPlace,
+    /// Do it
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// `kctl etcd restore`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd restore demo.example.com --snapshot before-upgrade           shows what would happen
+  kctl etcd restore demo.example.com --snapshot before-upgrade --yes
+  kctl etcd restore demo.example.com --call-off
+
+All writes since the snapshot are given up. A snapshot of the present is taken first, and all old data stays on its volumes. The snapshot is
+proven and unpacked while the members still serve. protokube does the work; an interrupted command can be repeated.")]
+pub struct EtcdRestore {
+    /// The cluster; instead of --name
+    #[arg(value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// The etcd cluster: main, events
+    #[arg(long, value_name = "ETCD", default_value = "main")]
+    pub etcd: String,
+    /// Name of the snapshot, see `kctl etcd snapshot list`
+    #[arg(
+        long,
+        value_name = "SNAPSHOT",
+        required_unless_present = "call_off",
+        conflicts_with = "call_off"
+    )]
+    pub snapshot: Option<String>,
+    /// The member on whose volume it is restored; the others join anew [default: one that reports]
+    #[arg(long, value_name = "MEMBER")]
+    pub on: Option<String>,
+    /// Go on without a snapshot of the present, with a snapshot of another cluster, and if a member does not report
+    #[arg(long, requires = "snapshot")]
+    pub force: bool,
+    /// End a restore that has not stopped any member yet
+    #[arg(long)]
+    pub call_off: bool,
+    /// Do it
+    #[arg(short, long)]
+    pub yes: bool,
+    /// How long to follow the restore: 10m, 90s; protokube goes on afterwards
+    #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration::parse)]
+    pub timeout: Duration,
+}

@@ -1,0 +1,112 @@
+//! `kctl etcd snapshot save` and `verify`: protokube on the instance of a member does the work.
+
+use super::BackupStore;
+use super::refuse;
+use crate::args::{SnapshotSave, SnapshotVerify};
+use crate::commands::etcd::EtcdReports;
+use crate::commands::etcd::command::{CommandChannel, reporting_members};
+use crate::commands::session::Session;
+use crate::error::{CommandError, ErrorKind, Outcome};
+use crate::ui::etcd_members::member_name;
+use fleet::ReportedMember;
+use node::backup::{check_snapshot_name, is_scheduled};
+use node::etcd::Verb;
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+/// Takes a snapshot.
+pub async fn save(args: &SnapshotSave, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    let name = session.cluster_name(None).await?;
+    let channel = CommandChannel {
+        session,
+        name: &name,
+        timeout: args.timeout,
+    };
+    let asked = args
+        .snapshot
+        .clone()
+        .unwrap_or_else(|| timed_name("manual"));
+    let says = take_snapshot(&asked, &args.place.etcd, &channel).await?;
+    session.shell.print_result(&format!("{says}\n"))?;
+    Ok(Outcome::Fine)
+}
+
+/// `manual-2026-11-25T05-40-00Z`.
+pub fn timed_name(prefix: &str) -> String {
+    let form = format_description!("[year]-[month]-[day]T[hour]-[minute]-[second]Z");
+    let now = OffsetDateTime::now_utc().format(form).unwrap_or_default();
+    format!("{prefix}-{now}")
+}
+
+/// Lets an instance take a snapshot under this name. Returns what it says.
+pub async fn take_snapshot(
+    asked: &str,
+    etcd: &str,
+    channel: &CommandChannel<'_>,
+) -> Result<String, CommandError> {
+    check_snapshot_name(asked).map_err(refuse)?;
+    if is_scheduled(asked) {
+        return Err(CommandError::usage_error(
+            format!("{asked} has the form of scheduled snapshots, which are deleted by themselves"),
+            "choose another name",
+        ));
+    }
+    let backups = BackupStore::of_cluster(channel.name, etcd, channel.session).await?;
+    if backups.list().await?.iter().any(|one| one.name == asked) {
+        return Err(refuse(format!("there is a snapshot {asked} already")));
+    }
+    let verb = Verb::Snapshot {
+        name: asked.to_owned(),
+    };
+    ask_member(etcd, verb, channel).await
+}
+
+/// Lets a scratch etcd on an instance read a stored snapshot.
+pub async fn verify(args: &SnapshotVerify, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    let name = session.cluster_name(None).await?;
+    let backups = BackupStore::of_cluster(&name, &args.place.etcd, session).await?;
+    let snapshot = match &args.snapshot {
+        Some(snapshot) => backups.require_manifest(snapshot).await?.name,
+        None => {
+            let newest = backups.newest_verified().await?;
+            let newest = newest
+                .ok_or_else(|| refuse(format!("{} has no snapshot yet", backups.store.url())))?;
+            newest.name().to_owned()
+        }
+    };
+    let channel = CommandChannel {
+        session,
+        name: &name,
+        timeout: args.timeout,
+    };
+    let verb = Verb::VerifySnapshot { name: snapshot };
+    let says = ask_member(&args.place.etcd, verb, &channel).await?;
+    session.shell.print_result(&format!("{says}\n"))?;
+    Ok(Outcome::Fine)
+}
+
+/// Asks the instance of a member that votes, preferably not of the leader.
+async fn ask_member(
+    etcd: &str,
+    verb: Verb,
+    channel: &CommandChannel<'_>,
+) -> Result<String, CommandError> {
+    let reports = EtcdReports::read(channel.name, channel.session).await?;
+    let members = reporting_members(&reports.members, etcd, channel.name)?;
+    let votes = |one: &&&ReportedMember| ["leader", "follower"].contains(&one.role);
+    let chosen = members.iter().filter(votes);
+    let chosen = chosen.min_by_key(|one| (one.role == "leader", member_name(one)));
+    let chosen = chosen.ok_or_else(|| {
+        CommandError::from_message(
+            ErrorKind::Precondition,
+            format!("no member of {etcd} knows a leader"),
+            format!("see why: `kctl etcd status {}`", channel.name),
+        )
+    })?;
+    let instance = &chosen.status.instance;
+    channel.session.shell.note(&format!(
+        "{etcd}: asking protokube on {instance} to {}",
+        verb.describe()
+    ));
+    Ok(channel.execute(chosen, verb).await?.message)
+}

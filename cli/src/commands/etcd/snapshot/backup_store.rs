@@ -1,0 +1,209 @@
+//! The backup store of an etcd cluster, and what is in it.
+
+use super::refuse;
+use crate::commands::session::Session;
+use crate::error::{CommandError, ErrorContext, ErrorKind};
+use crate::state::{StoreKeys, store_error};
+use aws_client::store::Store;
+use futures::{StreamExt, TryStreamExt, stream};
+use node::backup::{
+    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings, MANIFEST_LIMIT,
+    SnapshotManifest, StoredSnapshot, group_snapshots, is_scheduled, manifest_key,
+};
+
+/// Manifests that are read at the same time.
+const PARALLEL: usize = 10;
+
+/// What kind of snapshot it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotKind {
+    /// protokube took it on schedule. It is deleted by itself.
+    Scheduled,
+    /// Somebody asked for it. It is kept until somebody deletes it.
+    Asked,
+    /// etcd-manager took it. It has no manifest.
+    EtcdManager,
+    /// It has neither manifest nor etcd-manager's description.
+    Unfinished,
+}
+
+/// A snapshot in the store.
+#[derive(Clone, Debug)]
+pub struct FoundSnapshot {
+    pub stored: StoredSnapshot,
+    pub kind: SnapshotKind,
+    pub manifest: Option<SnapshotManifest>,
+}
+
+/// A backup store.
+#[derive(Clone, Debug)]
+pub struct BackupStore {
+    pub store: Store,
+    /// Settings of the cluster's backups; `None`: the store was named by its address.
+    pub settings: Option<EtcdBackupSettings>,
+}
+
+impl SnapshotKind {
+    fn of(stored: &StoredSnapshot) -> Self {
+        match (stored.has_manifest, stored.has_meta) {
+            (true, _) if is_scheduled(&stored.name) => Self::Scheduled,
+            (true, _) => Self::Asked,
+            (false, true) => Self::EtcdManager,
+            (false, false) => Self::Unfinished,
+        }
+    }
+
+    /// For tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Asked => "asked for",
+            Self::EtcdManager => "of etcd-manager",
+            Self::Unfinished => "unfinished",
+        }
+    }
+}
+
+impl FoundSnapshot {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.stored.name
+    }
+
+    /// True if a scratch etcd has read it.
+    pub fn is_verified(&self) -> bool {
+        self.manifest
+            .as_ref()
+            .is_some_and(|manifest| manifest.verified.is_some())
+    }
+
+    /// Revision of its data, if known.
+    pub fn revision(&self) -> Option<u64> {
+        let verified = self.manifest.as_ref()?.verified.as_ref()?;
+        Some(verified.revision)
+    }
+}
+
+impl BackupStore {
+    /// The store at an address, or that of the cluster.
+    pub async fn open(
+        address: Option<&str>,
+        etcd: &str,
+        session: &Session<'_>,
+    ) -> Result<Self, CommandError> {
+        match address {
+            Some(address) => Self::at(address, session),
+            None => {
+                let name = session.cluster_name(None).await?;
+                Self::of_cluster(&name, etcd, session).await
+            }
+        }
+    }
+
+    /// The store at an address.
+    pub fn at(address: &str, session: &Session<'_>) -> Result<Self, CommandError> {
+        Ok(Self {
+            store: session.store.open_other(address).map_err(store_error)?,
+            settings: None,
+        })
+    }
+
+    /// The store in the settings of the cluster, which `kctl update` wrote.
+    pub async fn of_cluster(
+        name: &str,
+        etcd: &str,
+        session: &Session<'_>,
+    ) -> Result<Self, CommandError> {
+        let key = StoreKeys::new(name).key_below(BACKUP_SETTINGS_KEY);
+        let read = session.store.get_first(&key, BACKUP_SETTINGS_LIMIT).await;
+        let Some(bytes) = read.map_err(store_error)? else {
+            session.check_cluster_exists(name).await?;
+            return Err(CommandError::from_message(
+                ErrorKind::Precondition,
+                format!("{name} has no settings for backups yet"),
+                format!("write them: `kctl update {name} --yes`"),
+            ));
+        };
+        let settings = BackupSettings::parse(&key, &bytes).or_failed(
+            "the settings of the backups cannot be read",
+            "use the kctl of the cluster's release",
+        )?;
+        let settings = settings.etcd.get(etcd).cloned();
+        let settings = settings.ok_or_else(|| {
+            CommandError::usage_error(
+                format!("{name} has no etcd cluster {etcd}"),
+                "etcd clusters are main and events",
+            )
+        })?;
+        Ok(Self {
+            store: session
+                .store
+                .open_other(&settings.store)
+                .map_err(store_error)?,
+            settings: Some(settings),
+        })
+    }
+
+    /// All snapshots without their manifests, sorted by name.
+    pub async fn list(&self) -> Result<Vec<StoredSnapshot>, CommandError> {
+        let listed = self.store.list("", None).await.map_err(store_error)?;
+        let objects = listed
+            .iter()
+            .map(|entry| (entry.key.as_str(), entry.size, entry.written, entry.age));
+        Ok(group_snapshots(objects))
+    }
+
+    /// All snapshots with their manifests, the newest first.
+    pub async fn read_all(&self) -> Result<Vec<FoundSnapshot>, CommandError> {
+        let reads = self.list().await?.into_iter().map(|stored| async move {
+            let manifest = match stored.has_manifest {
+                true => self.read_manifest(&stored.name).await?,
+                false => None,
+            };
+            Ok::<_, CommandError>(FoundSnapshot {
+                kind: SnapshotKind::of(&stored),
+                manifest,
+                stored,
+            })
+        });
+        let all: Vec<FoundSnapshot> = stream::iter(reads).buffered(PARALLEL).try_collect().await?;
+        let mut all = all;
+        all.sort_by(|a, b| {
+            let key = |one: &FoundSnapshot| (one.stored.written, one.stored.name.clone());
+            key(b).cmp(&key(a))
+        });
+        Ok(all)
+    }
+
+    /// The newest snapshot that a scratch etcd has read.
+    pub async fn newest_verified(&self) -> Result<Option<FoundSnapshot>, CommandError> {
+        let all = self.read_all().await?;
+        Ok(all.into_iter().find(FoundSnapshot::is_verified))
+    }
+
+    async fn read_manifest(&self, name: &str) -> Result<Option<SnapshotManifest>, CommandError> {
+        let key = manifest_key(name);
+        let read = self.store.get_first(&key, MANIFEST_LIMIT).await;
+        let Some(bytes) = read.map_err(store_error)? else {
+            return Ok(None);
+        };
+        let parsed = SnapshotManifest::parse(&format!("{}/{key}", self.store.url()), &bytes);
+        parsed.map(Some).or_failed(
+            format!("the manifest of {name} cannot be read"),
+            "use the kctl of the release that wrote it, or delete the snapshot",
+        )
+    }
+
+    /// The manifest of a snapshot that can be restored or downloaded.
+    pub async fn require_manifest(&self, name: &str) -> Result<SnapshotManifest, CommandError> {
+        node::backup::check_snapshot_name(name).map_err(refuse)?;
+        let found = self.read_manifest(name).await?;
+        found.ok_or_else(|| {
+            refuse(format!(
+                "{} has no snapshot {name} with a manifest",
+                self.store.url()
+            ))
+            .with_hint("one of etcd-manager: download it with the AWS CLI, then `kctl etcd snapshot import`")
+        })
+    }
+}

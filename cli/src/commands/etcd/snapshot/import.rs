@@ -1,0 +1,181 @@
+//! `kctl etcd snapshot import`: a snapshot of etcdctl, of etcd-manager or of RKE becomes one of the backup store.
+
+use super::{BackupStore, refuse};
+use crate::args::SnapshotImport;
+use crate::commands::session::Session;
+use crate::error::{CommandError, ErrorContext, Outcome};
+use crate::state::{store_error, user_at_host};
+use aws_client::packed::{FileDigest, pack_file, unpack_any};
+use aws_client::store::{Expect, sha256_of_file};
+use node::backup::{
+    MANIFEST_FORMAT, SnapshotManifest, check_snapshot_name, data_key, is_scheduled, manifest_key,
+};
+use node::etcd::UnknownFields;
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Length of the hash at the end of a snapshot.
+const HASH: usize = 32;
+
+/// A database has whole pages, so its size is a multiple of this (etcd: `etcdutl/snapshot/v3_snapshot.go`, `saveDB`).
+const PAGE: u64 = 512;
+
+/// No database of etcd is larger: its quota is 8 GiB at most by recommendation, and never more than this.
+const MOST: u64 = 64 << 30;
+
+/// First bytes of a file of gzip, and of a zip.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZIP: [u8; 2] = *b"PK";
+
+/// Stores a snapshot from a file.
+pub async fn run(args: &SnapshotImport, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    check_snapshot_name(&args.snapshot).map_err(refuse)?;
+    if is_scheduled(&args.snapshot) {
+        return Err(CommandError::usage_error(
+            format!(
+                "{} has the form of scheduled snapshots, which are deleted by themselves",
+                args.snapshot
+            ),
+            "choose another name",
+        ));
+    }
+    let name = session.cluster_name(None).await?;
+    let etcd = &args.place.etcd;
+    let backups = BackupStore::of_cluster(&name, etcd, session).await?;
+    if backups
+        .list()
+        .await?
+        .iter()
+        .any(|one| one.name == args.snapshot)
+    {
+        return Err(refuse(format!(
+            "there is a snapshot {} already",
+            args.snapshot
+        )));
+    }
+    let folder = tempfile::tempdir().or_failed("no folder for temporary files", "set TMPDIR")?;
+    let (plain, packed) = (folder.path().join("plain"), folder.path().join("packed"));
+    let unreadable = || format!("{} is no snapshot of etcd", args.file.display());
+    const HINT: &str = "name a file of `etcdctl snapshot save`, an etcd.backup.gz of etcd-manager, or a zip of RKE";
+    let source = find_plain(&args.file, &plain).or_failed(unreadable(), HINT)?;
+    check_hash(&source).or_failed(unreadable(), HINT)?;
+    let (whole, compressed) = pack_file(&source, &packed).or_failed(
+        format!("{} cannot be compressed", args.file.display()),
+        "set TMPDIR to a folder with room for it",
+    )?;
+    let key = data_key(&args.snapshot);
+    session
+        .shell
+        .note(&format!("uploading {}/{key}", backups.store.url()));
+    let sha256 = sha256_of_file(&packed).await;
+    let sha256 = sha256.or_failed("the compressed file cannot be read", "try again")?;
+    let put = backups.store.put_file(&key, &packed, &sha256).await;
+    put.map_err(store_error)?;
+    let manifest = describe(args, (&name, etcd), whole, compressed);
+    let text = manifest.to_json().into_bytes();
+    let key = manifest_key(&args.snapshot);
+    let put = backups.store.put(&key, text, Expect::Absent);
+    put.await.map_err(store_error)?;
+    session.shell.print_done(&format!(
+        "imported {} ({} bytes); nobody has read it yet",
+        args.snapshot, manifest.bytes
+    ));
+    session.shell.hint(&format!(
+        "kctl etcd snapshot verify {} --etcd {etcd} --name {name}    lets a scratch etcd read it",
+        args.snapshot
+    ));
+    Ok(Outcome::Fine)
+}
+
+fn describe(
+    args: &SnapshotImport,
+    (cluster, etcd): (&str, &str),
+    plain: FileDigest,
+    packed: FileDigest,
+) -> SnapshotManifest {
+    let now = OffsetDateTime::now_utc();
+    SnapshotManifest {
+        format: MANIFEST_FORMAT,
+        name: args.snapshot.clone(),
+        cluster: cluster.to_owned(),
+        etcd: etcd.to_owned(),
+        reason: format!(
+            "imported by {} from {}",
+            user_at_host(),
+            args.file.file_name().unwrap_or_default().to_string_lossy()
+        ),
+        taken_at: now.format(&Rfc3339).unwrap_or_default(),
+        instance: None,
+        member: None,
+        cluster_id: None,
+        etcd_version: None,
+        bytes: plain.bytes,
+        sha256: plain.sha256,
+        compressed_bytes: packed.bytes,
+        compressed_sha256: packed.sha256,
+        verified: None,
+        kctl_version: env!("CARGO_PKG_VERSION").to_owned(),
+        unknown: UnknownFields::new(),
+    }
+}
+
+/// The snapshot itself: the file, or what is unpacked from it.
+fn find_plain(file: &Path, to: &Path) -> io::Result<PathBuf> {
+    let mut first = [0; 2];
+    File::open(file)?.read_exact(&mut first)?;
+    match first {
+        GZIP => drop(unpack_any(file, to, MOST)?),
+        ZIP => unzip_snapshot(file, to)?,
+        _ => return Ok(file.to_owned()),
+    }
+    Ok(to.to_owned())
+}
+
+/// RKE's zips have the snapshot under an absolute name, `/backup/NAME`, and perhaps the state of the cluster beside it, `NAME.rkestate`.
+fn unzip_snapshot(file: &Path, to: &Path) -> io::Result<()> {
+    let mut archive = zip::ZipArchive::new(File::open(file)?)?;
+    let mut found = Vec::new();
+    for index in 0..archive.len() {
+        let entry = archive.by_index(index)?;
+        if entry.is_file() && !entry.name()?.ends_with(".rkestate") {
+            found.push(index);
+        }
+    }
+    let [index] = found.as_slice() else {
+        let message = format!(
+            "the zip has {} files that may be a snapshot, not one",
+            found.len()
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    };
+    // Its name is used for nothing.
+    let mut entry = archive.by_index(*index)?.take(MOST);
+    io::copy(&mut entry, &mut File::create_new(to)?)?;
+    Ok(())
+}
+
+/// etcd writes the SHA-256 of the database behind it.
+fn check_hash(file: &Path) -> io::Result<()> {
+    let damaged = |message: &str| Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    let bytes = fs::metadata(file)?.len();
+    if bytes <= HASH as u64 || bytes % PAGE != HASH as u64 {
+        return damaged("it is empty, was cut off, or has no hash at its end");
+    }
+    let mut opened = File::open(file)?;
+    let mut hasher = Sha256::new();
+    io::copy(
+        &mut Read::by_ref(&mut opened).take(bytes - HASH as u64),
+        &mut hasher,
+    )?;
+    let mut hash = [0; HASH];
+    opened.seek(SeekFrom::Start(bytes - HASH as u64))?;
+    opened.read_exact(&mut hash)?;
+    if hash[..] != hasher.finalize()[..] {
+        return damaged("its content does not match the hash at its end: it is damaged");
+    }
+    Ok(())
+}

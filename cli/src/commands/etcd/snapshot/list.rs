@@ -1,0 +1,93 @@
+//! `kctl etcd snapshot list`.
+
+use super::{BackupStore, FoundSnapshot};
+use crate::args::{ReportFormat, SnapshotList};
+use crate::commands::etcd::print_document;
+use crate::commands::session::Session;
+use crate::error::{CommandError, Outcome};
+use crate::ui::table;
+use indicatif::BinaryBytes;
+use node::backup::SnapshotManifest;
+use node::duration::duration_text;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListDocument<'a> {
+    format: u32,
+    store: &'a str,
+    snapshots: Vec<SnapshotRow<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SnapshotRow<'a> {
+    name: &'a str,
+    kind: &'static str,
+    verified: bool,
+    /// By the store's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_seconds: Option<u64>,
+    compressed_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manifest: Option<&'a SnapshotManifest>,
+}
+
+/// Lists the snapshots.
+pub async fn run(args: &SnapshotList, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    let backups = BackupStore::open(args.store.as_deref(), &args.place.etcd, session).await?;
+    let all = backups.read_all().await?;
+    if args.output != ReportFormat::Table {
+        let document = ListDocument {
+            format: 1,
+            store: backups.store.url(),
+            snapshots: all.iter().map(row).collect(),
+        };
+        return print_document(&document, args.output, session);
+    }
+    if all.is_empty() {
+        let empty = format!("{} has no snapshots.\n", backups.store.url());
+        session.shell.print_result(&empty)?;
+        return Ok(Outcome::Fine);
+    }
+    session.shell.print_result(&render(&all))?;
+    Ok(Outcome::Fine)
+}
+
+fn row(one: &FoundSnapshot) -> SnapshotRow<'_> {
+    SnapshotRow {
+        name: one.name(),
+        kind: one.kind.word(),
+        verified: one.is_verified(),
+        age_seconds: one.stored.age.map(|age| age.as_secs()),
+        compressed_bytes: one.stored.compressed_bytes,
+        manifest: one.manifest.as_ref(),
+    }
+}
+
+fn render(all: &[FoundSnapshot]) -> String {
+    let headers = [
+        "SNAPSHOT", "AGE", "KIND", "VERIFIED", "KEYS", "REVISION", "SIZE", "STORED", "ETCD",
+    ];
+    let rows = all.iter().map(|one| {
+        let manifest = one.manifest.as_ref();
+        let verified = manifest.and_then(|manifest| manifest.verified.as_ref());
+        let age = one
+            .stored
+            .age
+            .and_then(|age| i64::try_from(age.as_secs()).ok());
+        let text = |value: Option<String>| value.unwrap_or_default();
+        vec![
+            one.name().to_owned(),
+            text(age.map(duration_text)),
+            one.kind.word().to_owned(),
+            if verified.is_some() { "yes" } else { "no" }.to_owned(),
+            text(verified.map(|verified| verified.keys.to_string())),
+            text(verified.map(|verified| verified.revision.to_string())),
+            text(manifest.map(|manifest| BinaryBytes(manifest.bytes).to_string())),
+            BinaryBytes(one.stored.compressed_bytes).to_string(),
+            text(manifest.and_then(|manifest| manifest.etcd_version.clone())),
+        ]
+    });
+    table::render(&headers, &rows.collect::<Vec<_>>())
+}

@@ -1,0 +1,89 @@
+//! The backups of a cluster that is deleted: a last snapshot is taken, and all are kept unless the user says otherwise.
+
+use super::etcd::snapshot::{BackupStore, take_snapshot, timed_name};
+use super::etcd::{CommandChannel, EtcdReports};
+use super::session::Session;
+use crate::args::DeleteCluster;
+use crate::error::CommandError;
+use crate::state::{StoreKeys, store_error};
+use aws_client::store::{Entry, Expect};
+use node::backup::BackupSettings;
+use node::etcd::kept_backups_key;
+use std::time::Duration;
+
+/// How long protokube may take to begin.
+const BEGIN_TIME: Duration = Duration::from_mins(2);
+
+/// The etcd cluster that holds the cluster's objects. Events are not worth a last snapshot.
+const MAIN: &str = "main";
+
+/// Takes a last snapshot, if etcd serves.
+pub async fn take_last(
+    name: &str,
+    args: &DeleteCluster,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    if args.delete_backups || args.no_last_backup {
+        return Ok(());
+    }
+    let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
+    let serves = reports.members.iter().any(|one| {
+        one.status.etcd == MAIN
+            && one.is_stored_lately()
+            && ["leader", "follower"].contains(&one.role)
+    });
+    if !serves || reports.backups.settings.is_none() {
+        let note = "etcd does not serve, so no last snapshot is taken";
+        session.shell.note(note);
+        return Ok(());
+    }
+    let channel = CommandChannel {
+        session,
+        name,
+        timeout: BEGIN_TIME,
+    };
+    let taken = take_snapshot(&timed_name("before-delete"), MAIN, &channel).await;
+    let says = taken.map_err(|error| {
+        error.with_hint("nothing was deleted; --no-last-backup goes on without a last snapshot")
+    })?;
+    session.shell.print_done(&says);
+    Ok(())
+}
+
+/// True for the key of a backup in the cluster's folder.
+pub fn is_backup(keys: &StoreKeys, entry: &Entry) -> bool {
+    entry.key.starts_with(&keys.key_below("backups/"))
+}
+
+/// Marks the backups in the cluster's folder as those of a deleted cluster, so that another one of its name can be created.
+pub async fn mark_kept(keys: &StoreKeys, session: &Session<'_>) -> Result<(), CommandError> {
+    for etcd in [MAIN, "events"] {
+        let key = keys.key_below(&kept_backups_key(etcd));
+        let put = session.store.put(&key, Vec::new(), Expect::Any).await;
+        put.map_err(store_error)?;
+    }
+    Ok(())
+}
+
+/// The settings of the backups, if there are any: they are read before the state of the cluster is deleted.
+pub async fn read_settings(
+    name: &str,
+    session: &Session<'_>,
+) -> Result<Option<BackupSettings>, CommandError> {
+    let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
+    Ok(reports.backups.settings)
+}
+
+/// Deletes the snapshots in the backup stores of these settings.
+pub async fn delete_backups(
+    settings: &BackupSettings,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    for settings in settings.etcd.values() {
+        let backups = BackupStore::at(&settings.store, session)?;
+        let all = backups.list().await?;
+        let keys: Vec<String> = all.iter().flat_map(|one| one.keys.clone()).collect();
+        backups.store.delete_all(&keys).await.map_err(store_error)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! What is wrong with the backups of the etcd clusters, by what protokube stores about them. `kctl validate` and `kctl etcd status` show it:
+//! a backup that silently stopped is found on the day of the restore.
+
+use crate::etcd::EtcdProblem;
+use node::backup::{BackupSettings, BackupState};
+use node::duration::duration_text;
+use std::collections::BTreeMap;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A snapshot is late after so many intervals, and some time to take it.
+const INTERVALS: i64 = 4;
+const LEEWAY: i64 = 15 * 60;
+
+/// What is stored about the backups of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredBackups {
+    /// The settings; `None`: `kctl update` has not written them yet.
+    pub settings: Option<BackupSettings>,
+    /// Age of the settings, seconds, by the state store's clock.
+    pub settings_age: Option<i64>,
+    /// By etcd cluster.
+    pub states: BTreeMap<String, BackupState>,
+}
+
+/// Etcd clusters without a snapshot that is young enough, or whose last drill failed.
+pub fn find_backup_problems(backups: &StoredBackups, now: OffsetDateTime) -> Vec<EtcdProblem> {
+    let mut problems = find_late_backups(backups, now);
+    let drills = backups.states.iter().filter_map(|(etcd, state)| {
+        let drill = state.drill.as_ref().filter(|drill| drill.failed)?;
+        Some(EtcdProblem {
+            etcd: etcd.clone(),
+            instance: None,
+            message: format!(
+                "its snapshot {} cannot be restored, as a drill on {} found: {}",
+                drill.name, drill.instance, drill.found
+            ),
+            next: format!(
+                "see whether others can: kctl etcd snapshot verify --etcd {etcd}; docs/operations/backups.md"
+            ),
+            is_told: false,
+        })
+    });
+    problems.extend(drills);
+    problems
+}
+
+fn find_late_backups(backups: &StoredBackups, now: OffsetDateTime) -> Vec<EtcdProblem> {
+    let settings = backups.settings.iter().flat_map(|settings| &settings.etcd);
+    let problems = settings.filter_map(|(etcd, settings)| {
+        let interval = i64::try_from(settings.interval_seconds).unwrap_or(i64::MAX);
+        let late = interval.saturating_mul(INTERVALS).saturating_add(LEEWAY);
+        let state = backups.states.get(etcd);
+        let last = state.and_then(|state| state.last.as_ref());
+        let taken = last.and_then(|last| OffsetDateTime::parse(&last.taken_at, &Rfc3339).ok());
+        let message = match taken.map(|taken| (now - taken).whole_seconds()) {
+            Some(age) if age > late => {
+                format!("its last snapshot is {} old", duration_text(age))
+            }
+            Some(_) => return None,
+            None => {
+                let failed = state.is_some_and(|state| state.failure.is_some());
+                let waited = backups.settings_age.is_some_and(|age| age > late);
+                if !failed && !waited {
+                    return None;
+                }
+                "it has no snapshot".to_owned()
+            }
+        };
+        let failure = state.and_then(|state| state.failure.as_ref());
+        let why = failure.map(|failure| {
+            format!(
+                ": {} have failed since, the last on {}: {}",
+                failure.count, failure.instance, failure.reason
+            )
+        });
+        let interval = duration_text(interval);
+        Some(EtcdProblem {
+            etcd: etcd.clone(),
+            instance: None,
+            message: format!(
+                "{message}, and one is taken every {interval}{}",
+                why.unwrap_or_default()
+            ),
+            next: format!(
+                "take one now, which says what fails: kctl etcd snapshot save --etcd {etcd}; docs/operations/backups.md"
+            ),
+            is_told: false,
+        })
+    });
+    problems.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node::backup::{BackupDrill, BackupFailure, EtcdBackupSettings, LastSnapshot};
+    use time::macros::datetime;
+
+    const NOW: OffsetDateTime = datetime!(2026-11-25 12:00 UTC);
+
+    fn backups(last: Option<&str>, fails: bool, settings_age: i64) -> StoredBackups {
+        let settings = EtcdBackupSettings {
+            store: "s3://b".into(),
+            interval_seconds: 900,
+            hourly_retention_seconds: 0,
+            daily_retention_seconds: 0,
+            unknown: node::etcd::UnknownFields::new(),
+        };
+        let state = BackupState {
+            last: last.map(|at| LastSnapshot {
+                name: "n".into(),
+                store: "s3://b".into(),
+                instance: "i-1".into(),
+                revision: 1,
+                compressed_bytes: 1,
+                taken_at: at.into(),
+            }),
+            failure: fails.then(|| BackupFailure {
+                reason: "the root disk is full".into(),
+                instance: "i-1".into(),
+                at: String::new(),
+                count: 3,
+            }),
+            ..BackupState::default()
+        };
+        StoredBackups {
+            settings: Some(BackupSettings::new([("main".into(), settings)].into())),
+            settings_age: Some(settings_age),
+            states: [("main".into(), state)].into(),
+        }
+    }
+
+    #[test]
+    fn a_drill_that_failed_is_a_problem_until_the_next() {
+        let mut backups = backups(Some("2026-11-25T11:50:00Z"), false, 0);
+        for (failed, count) in [(true, 1), (false, 0)] {
+            backups.states.get_mut("main").unwrap().drill = Some(BackupDrill {
+                name: "n".into(),
+                instance: "i-1".into(),
+                at: "2026-11-25T11:50:00Z".into(),
+                seconds: 9,
+                found: "it is damaged".into(),
+                failed,
+            });
+            let found = find_backup_problems(&backups, NOW);
+            assert_eq!(found.len(), count);
+            assert!(
+                found
+                    .iter()
+                    .all(|one| one.message.contains("it is damaged"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_late_snapshot_and_a_missing_one_are_problems() {
+        for (last, fails, settings_age, says) in [
+            (Some("2026-11-25T11:50:00Z"), false, 0, None),
+            (Some("2026-11-25T11:50:00Z"), true, 0, None),
+            (Some("2026-11-25T10:50:00Z"), false, 0, None),
+            (
+                Some("2026-11-25T10:40:00Z"),
+                false,
+                0,
+                Some("its last snapshot is 1h20m old"),
+            ),
+            (
+                Some("2026-11-25T10:40:00Z"),
+                true,
+                0,
+                Some("the last on i-1: the root disk is full"),
+            ),
+            // A new cluster.
+            (None, false, 600, None),
+            (None, true, 600, Some("it has no snapshot")),
+            (None, false, 5000, Some("it has no snapshot")),
+        ] {
+            let found = find_backup_problems(&backups(last, fails, settings_age), NOW);
+            let found: Vec<&str> = found.iter().map(|one| one.message.as_str()).collect();
+            assert_eq!(
+                found.len(),
+                usize::from(says.is_some()),
+                "{last:?}: {found:?}"
+            );
+            if let (Some(says), Some(found)) = (says, found.first()) {
+                assert!(found.contains(says), "{found}");
+            }
+        }
+        assert_eq!(find_backup_problems(&StoredBackups::default(), NOW), []);
+    }
+}

@@ -1,0 +1,24 @@
+//! Backups of etcd: names and content of what lies in a backup store, when a snapshot is taken, and which are deleted. protokube takes
+//! them, `kctl etcd snapshot` lists and asks for them.
+
+mod manifest;
+mod name;
+mod retention;
+mod settings;
+mod state;
+mod tick;
+
+pub use manifest::{MANIFEST_FORMAT, MANIFEST_LIMIT, SnapshotManifest, VerifiedSnapshot};
+pub use name::{
+    DATA_FILE, MANIFEST_FILE, META_FILE, check_snapshot_name, data_key, is_scheduled, manifest_key,
+    meta_key, scheduled_name,
+};
+pub use retention::{Retention, StoredSnapshot, choose_deletions, group_snapshots};
+pub use settings::{
+    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings, parse_period,
+};
+pub use state::{
+    BACKUP_STATE_LIMIT, BackupClaim, BackupDrill, BackupFailure, BackupState, LastSnapshot,
+    backup_state_key,
+};
+pub use tick::{CLAIM_LIFE, TickView, begin_snapshot, end_snapshot, fail_snapshot, is_due};

@@ -1,0 +1,109 @@
+//! Names of snapshots and keys of their objects. The layout is etcd-manager's (`pkg/backup/vfs.go`), so each can restore the other's; the
+//! manifest is an addition.
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The compressed file, below the snapshot's name.
+pub const DATA_FILE: &str = "etcd.backup.gz";
+
+/// What etcd-manager needs to know of it.
+pub const META_FILE: &str = "_etcd_backup.meta";
+
+/// What is known of it. A snapshot without manifest is unfinished, or etcd-manager's.
+pub const MANIFEST_FILE: &str = "manifest.json";
+
+/// Longest name, characters.
+const LONGEST: usize = 128;
+
+/// The name of a scheduled snapshot, as etcd-manager forms them: `2026-11-25T05:40:00Z-000123`.
+pub fn scheduled_name(now: OffsetDateTime, sequence: u32) -> String {
+    let now = now.to_offset(time::UtcOffset::UTC);
+    let now = now.replace_nanosecond(0).unwrap_or(now);
+    let time = now.format(&Rfc3339).unwrap_or_default();
+    format!("{time}-{:06}", sequence % 1_000_000)
+}
+
+/// True for the name of a scheduled snapshot. Every other one was asked for by somebody, and is never deleted by itself.
+pub fn is_scheduled(name: &str) -> bool {
+    let Some((time, sequence)) = name.rsplit_once('-') else {
+        return false;
+    };
+    sequence.len() == 6
+        && sequence.bytes().all(|byte| byte.is_ascii_digit())
+        && time.ends_with('Z')
+        && time.len() == "2026-11-25T05:40:00Z".len()
+        && OffsetDateTime::parse(time, &Rfc3339).is_ok()
+}
+
+/// Checks the name of a snapshot. The error says what is wrong.
+pub fn check_snapshot_name(name: &str) -> Result<(), String> {
+    let mut characters = name.chars();
+    let begins = characters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphanumeric());
+    let is_valid = |one: char| one.is_ascii_alphanumeric() || ['.', '_', ':', '-'].contains(&one);
+    if begins && characters.all(is_valid) && name.len() <= LONGEST {
+        return Ok(());
+    }
+    Err(format!(
+        "{name:?} is no name of a snapshot: a letter or digit, then letters, digits, `.`, `_`, `:` and `-`, {LONGEST} at most"
+    ))
+}
+
+/// Key of the compressed file, relative to the backup store.
+pub fn data_key(name: &str) -> String {
+    format!("{name}/{DATA_FILE}")
+}
+
+/// Key of etcd-manager's description.
+pub fn meta_key(name: &str) -> String {
+    format!("{name}/{META_FILE}")
+}
+
+/// Key of the manifest.
+pub fn manifest_key(name: &str) -> String {
+    format!("{name}/{MANIFEST_FILE}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::macros::datetime;
+
+    #[test]
+    fn a_scheduled_name_is_known_by_its_form() {
+        let name = scheduled_name(datetime!(2026-11-25 06:40:00.7 +1), 1_000_123);
+        assert_eq!(name, "2026-11-25T05:40:00Z-000123");
+        assert!(is_scheduled(&name) && check_snapshot_name(&name).is_ok());
+        for asked in [
+            "manual",
+            "manual-2026-11-25T05-40-00Z",
+            "2026-11-25T05:40:00Z-00012",
+            "2026-11-25T05:40:00Z-0001234",
+            "2026-13-25T05:40:00Z-000123",
+            "before-2026-11-25T05:40:00Z-000123",
+        ] {
+            assert!(!is_scheduled(asked), "{asked}");
+            assert!(check_snapshot_name(asked).is_ok(), "{asked}");
+        }
+    }
+
+    #[test]
+    fn no_name_leads_out_of_its_folder() {
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "../a",
+            "-a",
+            "a b",
+            "a\n",
+            "ü",
+            &"a".repeat(129),
+        ] {
+            assert!(check_snapshot_name(bad).is_err(), "{bad:?}");
+        }
+    }
+}

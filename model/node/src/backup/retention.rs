@@ -1,0 +1,265 @@
+//! Decides which snapshots are deleted. Times are those of the store's clock, and never those in names.
+
+use super::name::{DATA_FILE, MANIFEST_FILE, META_FILE, is_scheduled};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Everything younger is kept, as by etcd-manager.
+const ALL: Duration = Duration::from_hours(1);
+
+/// An unfinished snapshot is deleted after this time.
+const UNFINISHED: Duration = Duration::from_hours(24);
+
+const HOUR: i64 = 60 * 60;
+const DAY: i64 = 24 * HOUR;
+
+/// How long scheduled snapshots are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// The first of each hour.
+    pub hourly: Duration,
+    /// The first of each day.
+    pub daily: Duration,
+}
+
+/// A snapshot as the listing of its store shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredSnapshot {
+    /// Its name, the folder of its objects.
+    pub name: String,
+    /// True if it has a manifest: it is complete and ours.
+    pub has_manifest: bool,
+    /// True if it has etcd-manager's description.
+    pub has_meta: bool,
+    /// True if it has its compressed file.
+    pub has_data: bool,
+    /// Bytes of the compressed file.
+    pub compressed_bytes: u64,
+    /// When its youngest object was written, by the store's clock, Unix seconds.
+    pub written: Option<i64>,
+    /// How long ago that was, by the store's clock.
+    pub age: Option<Duration>,
+    /// Keys of its objects that this release knows.
+    pub keys: Vec<String>,
+}
+
+impl StoredSnapshot {
+    /// The keys of its objects in the order in which they are deleted: without its manifest, the rest counts for nothing.
+    pub fn keys_to_delete(&self) -> Vec<String> {
+        let mut keys = self.keys.clone();
+        keys.sort_by_key(|key| !key.ends_with(MANIFEST_FILE));
+        keys
+    }
+}
+
+/// An object of a listing: key, bytes, time of writing (Unix seconds) and age, both by the store's clock.
+pub type ListedObject<'a> = (&'a str, u64, Option<i64>, Option<Duration>);
+
+/// Groups a listing of a backup store by snapshots, sorted by name. Objects that are in no folder of a snapshot are left out.
+pub fn group_snapshots<'a>(
+    listed: impl IntoIterator<Item = ListedObject<'a>>,
+) -> Vec<StoredSnapshot> {
+    let mut found: BTreeMap<&str, StoredSnapshot> = BTreeMap::new();
+    for (key, bytes, written, age) in listed {
+        let Some((name, file)) = key.split_once('/') else {
+            continue;
+        };
+        if ![DATA_FILE, META_FILE, MANIFEST_FILE].contains(&file) {
+            continue;
+        }
+        let is_first = !found.contains_key(name);
+        let one = found.entry(name).or_default();
+        name.clone_into(&mut one.name);
+        one.keys.push(key.to_owned());
+        match file {
+            DATA_FILE => (one.has_data, one.compressed_bytes) = (true, bytes),
+            META_FILE => one.has_meta = true,
+            _ => one.has_manifest = true,
+        }
+        // A time that is not known is that of now.
+        let (before, known) = ((one.written, one.age), written.zip(age));
+        (one.written, one.age) = match (is_first, before.0.zip(before.1), known) {
+            (true, _, known) => known.unzip(),
+            (_, Some(before), Some(known)) => {
+                (Some(before.0.max(known.0)), Some(before.1.min(known.1)))
+            }
+            _ => (None, None),
+        };
+    }
+    found.into_values().collect()
+}
+
+/// The scheduled snapshots that are not kept any more, from a complete listing. The newest verified one is never among them, and neither
+/// is one that somebody asked for, one of etcd-manager, or one whose age is not known.
+pub fn choose_deletions(all: &[StoredSnapshot], retention: Retention) -> Vec<&StoredSnapshot> {
+    let scheduled = all.iter().filter(|one| is_scheduled(&one.name));
+    let mut timed: Vec<(&StoredSnapshot, i64, Duration)> = scheduled
+        .filter_map(|one| Some((one, one.written?, one.age?)))
+        .collect();
+    timed.sort_by_key(|(one, written, _)| (*written, one.name.clone()));
+    let newest = all.iter().filter(|one| one.has_manifest && one.has_data);
+    // One whose age is not known may be the newest, and is kept besides.
+    let newest = newest.max_by_key(|one| (one.written, &one.name));
+    let (mut hours, mut days) = (BTreeSet::new(), BTreeSet::new());
+    let mut deleted = Vec::new();
+    for (one, written, age) in timed {
+        if !one.has_manifest {
+            let is_unfinished = one.has_data && !one.has_meta;
+            if is_unfinished && age >= UNFINISHED {
+                deleted.push(one);
+            }
+            continue;
+        }
+        let first_of_hour = hours.insert(written.div_euclid(HOUR));
+        let first_of_day = days.insert(written.div_euclid(DAY));
+        let is_kept = age < ALL
+            || first_of_hour && age < retention.hourly
+            || first_of_day && age < retention.daily
+            || newest.is_some_and(|newest| newest.name == one.name);
+        if !is_kept {
+            deleted.push(one);
+        }
+    }
+    deleted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::name::scheduled_name;
+    use super::*;
+    use proptest::prelude::*;
+    use time::OffsetDateTime;
+
+    fn snapshot(name: &str, now: i64, written: i64) -> StoredSnapshot {
+        StoredSnapshot {
+            name: name.to_owned(),
+            has_manifest: true,
+            has_meta: true,
+            has_data: true,
+            compressed_bytes: 1,
+            written: Some(written),
+            age: Some(Duration::from_secs(
+                u64::try_from(now - written).unwrap_or(0),
+            )),
+            keys: Vec::new(),
+        }
+    }
+
+    fn scheduled(number: u32, now: i64, written: i64) -> StoredSnapshot {
+        // Names lie: their times are of any clock.
+        let time =
+            OffsetDateTime::UNIX_EPOCH + time::Duration::days(i64::from(number * 7919 % 9000));
+        snapshot(&scheduled_name(time, number), now, written)
+    }
+
+    fn periods() -> impl Strategy<Value = Retention> {
+        (0..400_u64, 0..4000_u64).prop_map(|(hourly, daily)| Retention {
+            hourly: Duration::from_hours(hourly),
+            daily: Duration::from_hours(daily),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_newest_verified_one_and_what_was_asked_for_are_never_deleted(
+            times in proptest::collection::vec((0..40_000_000_i64, 0..6_u8, any::<bool>()), 0..60),
+            now in 0..40_000_000_i64, retention in periods(),
+        ) {
+            let all: Vec<StoredSnapshot> = times.iter().enumerate().map(|(number, (written, kind, known))| {
+                let number = u32::try_from(number).unwrap();
+                let mut one = scheduled(number, now, *written);
+                match kind {
+                    0 => one.name = format!("asked-{number}"),
+                    1 => one.has_manifest = false,
+                    2 => (one.has_manifest, one.has_meta) = (false, false),
+                    _ => {}
+                }
+                if !known {
+                    (one.written, one.age) = (None, None);
+                }
+                one
+            }).collect();
+            let deleted = choose_deletions(&all, retention);
+            let verified = || all.iter().filter(|one| one.has_manifest);
+            prop_assert!(verified().count() == 0 || verified().any(|one| !deleted.contains(&one)));
+            let newest = verified().filter_map(|one| one.written).max();
+            for one in deleted {
+                prop_assert!(is_scheduled(&one.name));
+                prop_assert!(one.age.unwrap() >= ALL);
+                prop_assert!(one.has_manifest || !one.has_meta);
+                prop_assert!(!one.has_manifest || one.written <= newest);
+                prop_assert!(!one.has_manifest || verified().any(|other| other != one && other.written >= one.written));
+            }
+        }
+
+        /// However often it is asked, and whatever was deleted before, the same ones are left.
+        #[test]
+        fn what_is_left_does_not_depend_on_when_it_was_asked_before(
+            steps in proptest::collection::vec((60..20_000_i64, any::<bool>()), 1..120), retention in periods(),
+        ) {
+            let (mut now, mut often, mut once) = (1_000_000, Vec::new(), Vec::new());
+            for (number, (passes, asks)) in steps.into_iter().enumerate() {
+                now += passes;
+                let written = now;
+                let number = u32::try_from(number).unwrap();
+                often.push((number, written));
+                once.push((number, written));
+                if asks {
+                    keep_only(&mut often, now, retention);
+                }
+            }
+            keep_only(&mut often, now, retention);
+            keep_only(&mut once, now, retention);
+            prop_assert_eq!(often, once);
+        }
+    }
+
+    fn keep_only(all: &mut Vec<(u32, i64)>, now: i64, retention: Retention) {
+        let listed: Vec<StoredSnapshot> = all
+            .iter()
+            .map(|(number, written)| scheduled(*number, now, *written))
+            .collect();
+        let deleted = choose_deletions(&listed, retention);
+        let is_deleted: Vec<bool> = listed.iter().map(|one| deleted.contains(&one)).collect();
+        let mut is_deleted = is_deleted.into_iter();
+        all.retain(|_| is_deleted.next() == Some(false));
+    }
+
+    #[test]
+    fn with_the_default_a_year_of_snapshots_is_a_week_of_hours_and_a_quarter_of_days() {
+        let retention = Retention {
+            hourly: Duration::from_hours(7 * 24),
+            daily: Duration::from_hours(90 * 24),
+        };
+        let mut all: Vec<(u32, i64)> = (0..365 * 96)
+            .map(|number| (number, i64::from(number) * 900))
+            .collect();
+        keep_only(&mut all, 365 * DAY, retention);
+        // Three of the last hour, 167 hours and 83 days before.
+        assert_eq!(all.len(), 3 + 167 + 83);
+    }
+
+    #[test]
+    fn a_listing_is_grouped_by_folders_and_foreign_objects_are_left_out() {
+        let age = Some(Duration::from_secs(5));
+        let listed = [
+            ("a/etcd.backup.gz", 9, Some(10), age),
+            ("a/manifest.json", 1, Some(15), Some(Duration::ZERO)),
+            ("b/etcd.backup.gz", 7, Some(10), age),
+            ("b/_etcd_backup.meta", 1, None, None),
+            ("b/sub/manifest.json", 1, Some(10), age),
+            ("control/etcd-cluster-created", 1, Some(10), age),
+            ("readme", 1, Some(10), age),
+        ];
+        let found = group_snapshots(listed);
+        let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!(found[0].has_manifest && !found[1].has_manifest);
+        assert_eq!(
+            (found[0].written, found[0].age),
+            (Some(15), Some(Duration::ZERO))
+        );
+        assert_eq!((found[1].written, found[1].age), (None, None));
+        assert_eq!(found[0].compressed_bytes, 9);
+    }
+}

@@ -1,0 +1,119 @@
+//! Settings of the backups, an object in the state store that `kctl update` writes from the spec and protokube follows while it runs: a
+//! change replaces no instance.
+
+use super::retention::Retention;
+use crate::etcd::{Error, UnknownFields, parse_formatted, to_pretty_json};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Key of the object, relative to the cluster's base in the state store.
+pub const BACKUP_SETTINGS_KEY: &str = "etcd-backups.json";
+
+/// Limit of the object, bytes.
+pub const BACKUP_SETTINGS_LIMIT: usize = 16 * 1024;
+
+/// Format of [`BackupSettings`].
+const SETTINGS_FORMAT: u32 = 1;
+
+/// Settings of the backups of all etcd clusters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupSettings {
+    format: u32,
+    /// By name of the etcd cluster.
+    pub etcd: BTreeMap<String, EtcdBackupSettings>,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// Settings of the backups of an etcd cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdBackupSettings {
+    /// Address of the backup store, `s3://BUCKET/PREFIX`.
+    pub store: String,
+    /// Seconds between two snapshots.
+    pub interval_seconds: u64,
+    /// Seconds for which one of each hour is kept.
+    pub hourly_retention_seconds: u64,
+    /// Seconds for which one of each day is kept.
+    pub daily_retention_seconds: u64,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+impl BackupSettings {
+    /// Settings of these etcd clusters.
+    pub fn new(etcd: BTreeMap<String, EtcdBackupSettings>) -> Self {
+        Self {
+            format: SETTINGS_FORMAT,
+            etcd,
+            unknown: UnknownFields::new(),
+        }
+    }
+
+    /// Parses the object; `what` names it in errors.
+    pub fn parse(what: &str, bytes: &[u8]) -> Result<Self, Error> {
+        parse_formatted(what, bytes)
+    }
+
+    /// The text that is stored.
+    pub fn to_json(&self) -> String {
+        to_pretty_json(self)
+    }
+}
+
+impl EtcdBackupSettings {
+    /// Time between two snapshots.
+    pub fn interval(&self) -> Duration {
+        Duration::from_secs(self.interval_seconds)
+    }
+
+    /// How long scheduled snapshots are kept.
+    pub fn retention(&self) -> Retention {
+        Retention {
+            hourly: Duration::from_secs(self.hourly_retention_seconds),
+            daily: Duration::from_secs(self.daily_retention_seconds),
+        }
+    }
+}
+
+/// Parses a period as etcd-manager does (`pkg/backupcontroller/cleanup.go`, `ParseHumanDuration`): `7d`, `1y` (365 days), or a duration of
+/// Go, `36h`.
+pub fn parse_period(text: &str) -> Option<Duration> {
+    const DAY: u64 = 24 * 60 * 60;
+    for (unit, seconds) in [("y", 365 * DAY), ("d", DAY)] {
+        if let Some(count) = text.strip_suffix(unit) {
+            let seconds = count.parse::<u64>().ok()?.checked_mul(seconds);
+            return seconds.map(Duration::from_secs);
+        }
+    }
+    let seconds = crate::duration::parse_seconds(text)?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_those_of_etcd_manager() {
+        let hours = |count| Some(Duration::from_hours(count));
+        for (text, period) in [
+            ("7d", hours(7 * 24)),
+            ("1y", hours(365 * 24)),
+            ("36h", hours(36)),
+            ("90m", Some(Duration::from_mins(90))),
+            ("", None),
+            ("d", None),
+            ("-1d", None),
+            ("7w", None),
+            ("99999999999999999d", None),
+        ] {
+            assert_eq!(parse_period(text), period, "{text}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Decides when a snapshot takes the place of an etcd cluster's data: the restore is a recovery whose source is a snapshot. One member
+//! begins a new cluster with it, on its volume or on a blank one in the place of a volume that is gone; all others stop before, and
+//! join as new members after. Nothing is deleted: each volume keeps its old data beside the new.
+
+use super::content::{FileSystemContent, Marker, VolumeContent};
+use super::decide::{FormationStep, OwnMember};
+use super::formed::with_own_member;
+use super::record::{
+    FormationRecord, FormationState, RecordedMember, Recovering, RestoredSnapshot, UnknownFields,
+};
+use super::recover::REVISION_BUMP;
+use super::volume_owner::{check_owner, describe_content};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How much the revision of a snapshot is raised, so that it is above all that clients can know. `newest`: the highest revision that
+/// anybody has reported or stored.
+pub fn revision_bump(snapshot: u64, newest: u64) -> u64 {
+    newest.saturating_sub(snapshot) + REVISION_BUMP
+}
+
+/// The record with which the restore of a snapshot on the volume of the member `from` begins. It takes the place of a recovery or
+/// restore that is under way. The error says why this cluster cannot be restored there.
+pub fn begin_restore(
+    record: &FormationRecord,
+    from: &str,
+    token: &str,
+    snapshot: RestoredSnapshot,
+) -> Result<FormationRecord, String> {
+    if !record.members.contains_key(from) {
+        let members: Vec<&str> = record.members.keys().map(String::as_str).collect();
+        let members = members.join(", ");
+        return Err(format!("it has no member {from}; its members: {members}"));
+    }
+    let replacing = record.replacing.as_ref();
+    if replacing.is_some_and(|of| of.member == from) {
+        return Err(format!(
+            "member {from} is being replaced or added: name another one, or wait until it votes"
+        ));
+    }
+    let (cluster_id, token_before, mut stopped, logs) = match &record.state {
+        FormationState::Formed {
+            cluster_id, token, ..
+        } => (cluster_id, Some(token), BTreeSet::new(), BTreeMap::new()),
+        FormationState::Recovering(before) => (
+            &before.cluster_id,
+            before.token_before.as_ref(),
+            before.stopped.clone(),
+            before.logs.clone(),
+        ),
+        FormationState::Forming { .. } => {
+            return Err(
+                "it was never formed: a snapshot is restored in a cluster that serves".to_owned(),
+            );
+        }
+    };
+    stopped.remove(from);
+    let mut leaving = record.leaving.clone();
+    leaving.remove(from);
+    Ok(FormationRecord {
+        leaving,
+        state: FormationState::Recovering(Recovering {
+            from: from.to_owned(),
+            token: token.to_owned(),
+            cluster_id: cluster_id.clone(),
+            ready: false,
+            // Whoever asks for a snapshot gives up what was written since.
+            force: true,
+            revision: None,
+            stopped,
+            logs,
+            snapshot: Some(snapshot),
+            token_before: token_before.cloned(),
+            unknown: UnknownFields::new(),
+        }),
+        ..record.clone()
+    })
+}
+
+/// The record of a cluster whose restore is called off. The error says why that is too late.
+pub fn call_off_restore(record: &FormationRecord) -> Result<FormationRecord, String> {
+    let FormationState::Recovering(recovering) = &record.state else {
+        return Err("it is not being restored".to_owned());
+    };
+    let token = recovering.token_before.as_ref();
+    let token = token.filter(|_| recovering.snapshot.is_some());
+    let Some(token) = token.filter(|_| !recovering.ready && recovering.stopped.is_empty()) else {
+        return Err(
+            "its members are being stopped, and what was stopped never runs again with its data"
+                .to_owned(),
+        );
+    };
+    Ok(FormationRecord {
+        state: FormationState::formed(&recovering.cluster_id, token),
+        ..record.clone()
+    })
+}
+
+/// Checks that the volume is where the snapshot is to be restored, whatever became of the data on it, and returns its marker. The error
+/// is the step that has to be taken before.
+pub(super) fn check_place<'a>(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    recovering: &Recovering,
+    recorded: &RecordedMember,
+    content: &'a VolumeContent,
+) -> Result<&'a Marker, Box<FormationStep>> {
+    let is_new = recorded.member_id.is_none() && recorded.blank;
+    let step = match content {
+        _ if recorded.volume != own.volume => take_new_volume(own, record, recorded, content),
+        VolumeContent::Blank if !is_new => record_blank(own, record),
+        VolumeContent::Blank => FormationStep::Format,
+        // The volume was recorded as blank, so this can only be an interrupted mkfs.
+        VolumeContent::Unrecognized if is_new => FormationStep::Format,
+        VolumeContent::FileSystem(FileSystemContent::Nothing) if is_new => FormationStep::Mark {
+            // The data that it does not have is of the cluster that is given up, so what is restored takes its place.
+            marker: Marker {
+                cluster_id: Some(recovering.cluster_id.clone()),
+                ..own.new_marker(&recovering.token)
+            },
+            new: true,
+        },
+        VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) => {
+            match check_owner(own, marker) {
+                Ok(()) if marker.volume == own.volume => return Ok(marker),
+                Ok(()) => refuse_content(own, content),
+                Err(why) => FormationStep::Refuse(why),
+            }
+        }
+        _ => refuse_content(own, content),
+    };
+    Err(Box::new(step))
+}
+
+fn record_blank(own: &OwnMember<'_>, record: &FormationRecord) -> FormationStep {
+    FormationStep::Record(with_own_member(own, record, |member| {
+        *member = RecordedMember::on_volume(own.volume, true);
+    }))
+}
+
+/// The recorded volume must never run again: EC2 has to say for a minute that it does not exist.
+fn take_new_volume(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    recorded: &RecordedMember,
+    content: &VolumeContent,
+) -> FormationStep {
+    let lost = &recorded.volume;
+    if *content != VolumeContent::Blank {
+        return refuse_content(own, content);
+    }
+    if own.gone_twice.contains(lost) {
+        return record_blank(own, record);
+    }
+    if own.gone.contains(lost) {
+        return FormationStep::Wait(format!(
+            "EC2 says that {lost} of member {} of etcd {} does not exist; EC2 is asked again in a minute",
+            own.member, own.etcd
+        ));
+    }
+    FormationStep::Ask(format!(
+        "a snapshot of etcd {} is to be restored on {lost} of member {}, but this instance holds {}: attach {lost}, or delete it if nothing \
+         on it is needed",
+        own.etcd, own.member, own.volume
+    ))
+}
+
+fn refuse_content(own: &OwnMember<'_>, content: &VolumeContent) -> FormationStep {
+    FormationStep::Refuse(format!(
+        "a snapshot of etcd {} is to be restored on {} of member {}, but it {}. Restore on another member, or wipe it with wipefs and \
+         blkdiscard if nothing on it is needed",
+        own.etcd,
+        own.volume,
+        own.member,
+        describe_content(content)
+    ))
+}

@@ -1,0 +1,332 @@
+//! Runs etcd's own programs, from the image of its pod, on files in a scratch folder: in containers that kubelet does not know, and
+//! without a network.
+
+use anyhow::{Context, bail};
+use host::Host;
+use serde::Deserialize;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long the scratch etcd may take to replay the log.
+pub(crate) const REPLAY_TIME: Duration = Duration::from_mins(5);
+
+/// How long it may take to stop.
+const STOP_TIME: Duration = Duration::from_mins(1);
+
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Where kubelet's containerd has the mirrors of registries (nodeup writes it).
+const REGISTRIES: &str = "/etc/containerd/certs.d";
+
+/// Where the containers see the scratch folder.
+pub(crate) const WORK: &str = "/work";
+
+/// The only addresses of the scratch etcd, in a network of its own.
+pub(crate) const CLIENTS: &str = "http://127.0.0.1:2379";
+const PEERS: &str = "http://127.0.0.1:2380";
+
+/// Containers of containerd that kubelet does not know, with the scratch folder and no network.
+pub(crate) struct Containers<'a> {
+    host: &'a Host,
+    image: &'a str,
+    /// `--mount` of ctr.
+    mount: String,
+    /// The data of the scratch etcd, as the host sees it.
+    data: String,
+    log: String,
+    replay: String,
+    restore: String,
+    /// `--memory-limit` of ctr, bytes.
+    memory: Option<String>,
+    pub(crate) interval: Duration,
+}
+
+impl<'a> Containers<'a> {
+    /// Containers of an image with the programs of the etcd cluster of this name; they see the folder `scratch`.
+    pub(crate) fn new(
+        host: &'a Host,
+        (image, etcd): (&'a str, &str),
+        interval: Duration,
+        scratch: &str,
+    ) -> Self {
+        Self {
+            host,
+            image,
+            mount: format!("type=bind,src={scratch},dst={WORK},options=rbind:rw"),
+            data: format!("{scratch}/data"),
+            log: format!("{scratch}/etcd.log"),
+            replay: format!("kctl-etcd-{etcd}-replay"),
+            restore: format!("kctl-etcd-{etcd}-restore"),
+            memory: None,
+            interval: interval.min(LOOK_INTERVAL),
+        }
+    }
+
+    /// The same, with at most this memory in bytes and one processor.
+    pub(crate) fn limited_to(self, memory: u64) -> Self {
+        Self {
+            memory: Some(memory.to_string()),
+            ..self
+        }
+    }
+
+    fn limits(&self) -> Vec<&str> {
+        self.memory
+            .iter()
+            .flat_map(|memory| ["--cpus", "1", "--memory-limit", memory])
+            .collect()
+    }
+
+    /// Path of the data of the scratch etcd.
+    pub(crate) fn data_folder(&self) -> &str {
+        &self.data
+    }
+
+    /// Pulls the image unless it is there, with the mirrors of kubelet's containerd.
+    pub(crate) fn provide_image(&self) -> anyhow::Result<()> {
+        let filter = format!("name=={}", self.image);
+        let listed = self.ctr(&["images", "ls", "--quiet", &filter])?;
+        if listed.lines().any(|name| name.trim() == self.image) {
+            return Ok(());
+        }
+        let pull = ["images", "pull", "--hosts-dir", REGISTRIES, self.image];
+        let pulled = self.ctr(&pull).map(drop);
+        pulled.with_context(|| {
+            format!(
+                "could not pull {}; if its registry needs a login, pull it once with `ctr --namespace k8s.io images pull`",
+                self.image
+            )
+        })
+    }
+
+    /// What a scratch etcd finds in the data.
+    pub(crate) fn read_content(&self) -> anyhow::Result<Content> {
+        self.inspect(Ok)
+    }
+
+    /// Starts a scratch etcd on the data, and asks it with `ask` before it is stopped.
+    pub(crate) fn inspect<T>(
+        &self,
+        ask: impl FnOnce(Content) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        self.start_scratch_etcd(&[
+            // The member alone is a quorum, and asks no other.
+            "--force-new-cluster",
+            // What is in the log was within the member's quota (`storage.NewBackendQuota`: a negative one is none).
+            "--quota-backend-bytes=-1",
+            "--listen-peer-urls",
+            PEERS,
+        ])?;
+        let content = self.wait_for_content();
+        let content = content.with_context(|| self.describe_failure())?;
+        let answer = ask(content)?;
+        self.stop_scratch_etcd()?;
+        Ok(answer)
+    }
+
+    /// Why the scratch etcd does not run, as it said last.
+    pub(crate) fn describe_failure(&self) -> String {
+        let log = self.host.read_text(&self.log).ok().flatten();
+        let last = log.unwrap_or_default();
+        let last = last.lines().last().unwrap_or("nothing").to_owned();
+        format!("a scratch etcd cannot read the data; its last words: {last}")
+    }
+
+    /// Starts a scratch etcd in the folder that it sees, on the data in `data`.
+    pub(crate) fn start_scratch_etcd(&self, flags: &[&str]) -> anyhow::Result<()> {
+        let (data, log) = (format!("{WORK}/data"), format!("file://{}", self.log));
+        let etcd = [
+            "/usr/local/bin/etcd",
+            "--name=scratch",
+            "--data-dir",
+            &data,
+            "--listen-client-urls",
+            CLIENTS,
+            "--advertise-client-urls",
+            CLIENTS,
+        ];
+        let run = ["run", "--detach", "--log-uri", &log, "--mount", &self.mount];
+        let container = ["--cwd", WORK, self.image, &self.replay];
+        self.ctr(&[&run[..], &self.limits(), &container, &etcd, flags].concat())
+            .map(drop)
+    }
+
+    /// What the scratch etcd holds, once it answers. The alarms of the old cluster do not pass to the new one, which raises its own.
+    fn wait_for_content(&self) -> anyhow::Result<Content> {
+        let begun = Instant::now();
+        let mut look = 0;
+        loop {
+            look += 1;
+            // An alarm CORRUPT also refuses reads.
+            let disarmed = self.etcdctl(&format!("disarm-{look}"), &["alarm", "disarm"]);
+            match disarmed {
+                Ok(_) => break,
+                Err(error) if begun.elapsed() > REPLAY_TIME => return Err(error),
+                Err(_) => sleep(self.interval),
+            }
+        }
+        let count = ["get", "--prefix", "", "--count-only", "--write-out=fields"];
+        Content::parse(&self.etcdctl("count", &count)?)
+    }
+
+    fn etcdctl(&self, id: &str, arguments: &[&str]) -> anyhow::Result<String> {
+        let exec = ["task", "exec", "--exec-id", id, &self.replay];
+        let etcdctl = ["/usr/local/bin/etcdctl", "--endpoints", CLIENTS];
+        self.ctr(&[&exec[..], &etcdctl, arguments].concat())
+    }
+
+    /// Ends the scratch etcd in order, so that all it has applied is in its database.
+    pub(crate) fn stop_scratch_etcd(&self) -> anyhow::Result<()> {
+        self.ctr(&["task", "kill", "--signal", "SIGTERM", &self.replay])?;
+        let begun = Instant::now();
+        // ctr deletes no task that runs.
+        while let Err(error) = self.ctr(&["task", "delete", &self.replay]) {
+            if begun.elapsed() > STOP_TIME {
+                return Err(error.context("the scratch etcd does not end"));
+            }
+            sleep(self.interval);
+        }
+        self.ctr(&["container", "delete", &self.replay]).map(drop)
+    }
+
+    /// Makes data for a scratch etcd from a file that etcd's snapshot API wrote, and checks the hash at its end.
+    pub(crate) fn unpack_snapshot(&self, file: &str) -> anyhow::Result<()> {
+        self.run_restore(&[file, "--data-dir", &format!("{WORK}/data")])
+    }
+
+    /// Runs `etcdutl snapshot restore`.
+    pub(crate) fn run_restore(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        let restore = ["snapshot", "restore"];
+        self.etcdutl(&[&restore[..], arguments].concat()).map(drop)
+    }
+
+    /// The revision of the data in a file that etcd's snapshot API wrote.
+    pub(crate) fn read_revision(&self, file: &str) -> anyhow::Result<u64> {
+        #[derive(Deserialize)]
+        struct Status {
+            revision: u64,
+        }
+        let said = self.etcdutl(&["snapshot", "status", file, "--write-out=json"])?;
+        let status: Status = serde_json::from_str(&said)
+            .with_context(|| format!("etcdutl says no revision of the snapshot: {said}"))?;
+        Ok(status.revision)
+    }
+
+    /// etcd's hash of the scratch etcd's keys up to a revision, after it has compacted them as far as asked.
+    pub(crate) fn hash_data(
+        &self,
+        revision: u64,
+        compacted: Option<u64>,
+    ) -> anyhow::Result<ScratchHash> {
+        #[derive(Deserialize)]
+        struct Endpoint {
+            #[serde(rename = "HashKV")]
+            hash: ScratchHash,
+        }
+        if let Some(compacted) = compacted {
+            let arguments = ["compaction", &compacted.to_string(), "--physical"];
+            self.etcdctl(&format!("compact-{compacted}"), &arguments)?;
+        }
+        let id = format!("hash-{}", compacted.unwrap_or_default());
+        let revision = format!("--rev={revision}");
+        let arguments = ["endpoint", "hashkv", &revision, "--write-out=json"];
+        let said = self.etcdctl(&id, &arguments)?;
+        let parsed = serde_json::from_str::<Vec<Endpoint>>(&said);
+        let first = parsed.ok().and_then(|all| all.into_iter().next());
+        let first = first.with_context(|| format!("etcdctl says no hash: {said}"))?;
+        Ok(first.hash)
+    }
+
+    /// How many keys of the scratch etcd begin with this.
+    pub(crate) fn count_keys(&self, prefix: &str) -> anyhow::Result<u64> {
+        let get = ["get", "--prefix", prefix, "--count-only"];
+        let count = [&get[..], &["--write-out=fields"]].concat();
+        // containerd allows no slashes in ids, and letters or digits only at their ends.
+        let id = format!("count{}", prefix.trim_end_matches('/').replace('/', "-"));
+        Ok(Content::parse(&self.etcdctl(&id, &count)?)?.keys)
+    }
+
+    /// Runs etcdutl in a container that ends with it, and returns its output.
+    fn etcdutl(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let run = ["run", "--rm", "--mount", &self.mount];
+        let etcdutl = [self.image, &self.restore, "/usr/local/bin/etcdutl"];
+        self.ctr(&[&run[..], &self.limits(), &etcdutl, arguments].concat())
+    }
+
+    /// Removes the containers, whatever state they are in. Usually there are none; if one stays, ctr does not run another of its
+    /// name, and says so.
+    pub(crate) fn remove_all(&self) {
+        for container in [&self.replay, &self.restore] {
+            let _ = self.ctr(&["task", "delete", "--force", container]);
+            let _ = self.ctr(&["container", "delete", container]);
+        }
+    }
+
+    /// True if the scratch etcd has ended by itself.
+    pub(crate) fn has_scratch_etcd_ended(&self) -> anyhow::Result<bool> {
+        let tasks = self.ctr(&["task", "list"])?;
+        let mut tasks = tasks.lines().map(str::split_whitespace);
+        Ok(tasks.any(|mut words| {
+            words.next() == Some(self.replay.as_str()) && words.last() == Some("STOPPED")
+        }))
+    }
+
+    /// Runs ctr with the images of kubelet, and returns its output.
+    fn ctr(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let all = [&["--namespace", "k8s.io"], arguments].concat();
+        let output = self.host.run_program("ctr", &all)?;
+        if !output.is_success() {
+            bail!("ctr {}: {}", arguments.join(" "), output.error_output());
+        }
+        Ok(output.stdout)
+    }
+}
+
+/// etcd's hash of all keys (etcdctl: `endpoint hashkv`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct ScratchHash {
+    pub hash: u64,
+    /// Revision up to which the keys are compacted; -1: none is.
+    pub compact_revision: i64,
+}
+
+/// What an etcd holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub keys: u64,
+    pub revision: u64,
+}
+
+impl Content {
+    /// `--write-out=fields` of etcdctl has lines `"Revision" : 2700`.
+    fn parse(fields: &str) -> anyhow::Result<Self> {
+        let field = |name: &str| {
+            let mut lines = fields.lines().filter_map(|line| line.split_once(" : "));
+            let found = lines.find(|(key, _)| key.trim_matches('"') == name);
+            let value = found.and_then(|(_, value)| value.trim().parse().ok());
+            value.with_context(|| format!("etcdctl says no {name}: {fields}"))
+        };
+        Ok(Self {
+            keys: field("Count")?,
+            revision: field("Revision")?,
+        })
+    }
+
+    pub(crate) fn text(self) -> String {
+        format!("{} keys at revision {}", self.keys, self.revision)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Content;
+
+    #[test]
+    fn the_content_is_a_number_of_keys_and_a_revision() {
+        let fields = "\"ClusterID\" : 14841639068965178418\n\"Revision\" : 2700\n\"More\" : false\n\"Count\" : 233\n";
+        let content = Content::parse(fields).unwrap();
+        assert_eq!(content.text(), "233 keys at revision 2700");
+        assert!(Content::parse("Error: context deadline exceeded").is_err());
+    }
+}

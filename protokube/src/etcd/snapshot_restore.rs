@@ -1,0 +1,148 @@
+//! Restores a snapshot from a backup store as the log of a new etcd cluster, beside the data of a member that may still run. Nothing is
+//! believed: size and SHA-256 are those in the record, etcdutl checks the hash at the end of the file, and a scratch etcd reads what it
+//! holds.
+
+use super::EtcdDisk;
+use super::disk_worker::DiskWorker;
+use super::restore::{
+    LOG_FILE, RestoreRequest, Restored, find_restored, keep_restored, restore_log,
+};
+use super::scratch::{Containers, WORK};
+use super::volumes::AttachedVolume;
+use anyhow::{Context, bail};
+use aws_client::packed::unpack_file;
+use aws_client::store::Store;
+use host::Host;
+use node::backup::data_key;
+use node::etcd::{LogIdentity, RestoredSnapshot};
+
+/// Names of the files in the scratch folder.
+const PACKED: &str = "snapshot.gz";
+const FILE: &str = "snapshot.db";
+
+/// Restores the snapshot beside the data on this disk. What was restored before with this token is used again.
+pub(super) async fn restore_snapshot(
+    disk: &DiskWorker,
+    store: &Store,
+    request: &RestoreRequest,
+    snapshot: &RestoredSnapshot,
+) -> anyhow::Result<Restored> {
+    let (own, wanted) = (request.clone(), snapshot.clone());
+    let begin = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+        let found = find_restored(host, disk, &own.token, &describe_source(&wanted))?;
+        match &found {
+            // What a run left that died before it had removed it.
+            Some(_) => host.remove_folder(&disk.scratch_path())?,
+            None => prepare_scratch(host, disk, &own, &wanted)?,
+        }
+        let folder = host.path_below_root(&disk.scratch_path());
+        Ok((found, folder))
+    };
+    let (found, folder) = disk.run_on_disk(begin).await?;
+    if let Some(log) = found {
+        return Ok(Restored { log, content: None });
+    }
+    let key = data_key(&snapshot.name);
+    let address = format!("{}/{key}", snapshot.store);
+    let got = store.get_file(&key, &folder.join(PACKED)).await;
+    let got = got.with_context(|| format!("could not read {address}"))?;
+    if got.is_none() {
+        bail!("{address} does not exist");
+    }
+    let (own, wanted) = (request.clone(), snapshot.clone());
+    let restore = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+        let scratch = disk.scratch_path();
+        unpack(host, &scratch, &wanted).context(address)?;
+        let containers = new_containers(host, &own, &scratch);
+        let content = prove_and_restore(host, &containers, &own, &wanted);
+        let content = content.inspect_err(|_| containers.remove_all())?;
+        let log: LogIdentity = keep_restored(host, disk, &own.token, &describe_source(&wanted))?;
+        let content = Some(content);
+        Ok(Restored { log, content })
+    };
+    disk.run_on_disk(restore).await
+}
+
+fn new_containers<'a>(
+    host: &'a Host,
+    request: &'a RestoreRequest,
+    scratch: &str,
+) -> Containers<'a> {
+    let names = (&*request.image, &*request.etcd);
+    Containers::new(host, names, request.interval, scratch)
+}
+
+/// What the restored folder was made from.
+fn describe_source(snapshot: &RestoredSnapshot) -> String {
+    let RestoredSnapshot {
+        name, sha256, bump, ..
+    } = snapshot;
+    format!("snapshot {name} {sha256} raised by {bump}\n")
+}
+
+/// Removes what an interrupted or another restore left, and makes an empty scratch folder.
+fn prepare_scratch(
+    host: &Host,
+    disk: &EtcdDisk<'_>,
+    request: &RestoreRequest,
+    snapshot: &RestoredSnapshot,
+) -> anyhow::Result<()> {
+    let scratch = disk.scratch_path();
+    let containers = new_containers(host, request, &scratch);
+    containers.remove_all();
+    host.remove_folder(&scratch)?;
+    disk.remove_restored(host)?;
+    // The compressed file, the file itself, and what etcdutl makes of it; the member's own data stays.
+    let needed = 3 * snapshot.bytes + 2 * LOG_FILE;
+    let free = host.free_bytes(&disk.mount_point())?;
+    if free < needed {
+        bail!(
+            "{} has {} MiB of free space, and the restore of {} needs {} MiB beside its data: set a larger \
+             spec.etcdClusters[].etcdMembers[].volumeSize and run `kctl update cluster --yes`",
+            disk.volume,
+            free >> 20,
+            snapshot.name,
+            (needed >> 20) + 1
+        );
+    }
+    containers.provide_image()?;
+    host.make_folder(&scratch, 0o700)?;
+    Ok(())
+}
+
+/// Unpacks the file of the snapshot, and checks that it is the one in the record.
+fn unpack(host: &Host, scratch: &str, snapshot: &RestoredSnapshot) -> anyhow::Result<()> {
+    let path = |name: &str| host.path_below_root(&format!("{scratch}/{name}"));
+    let (bytes, sha256) = (snapshot.bytes, &snapshot.sha256);
+    unpack_file(&path(PACKED), &path(FILE), bytes, sha256)?;
+    // Room for what etcdutl makes of it.
+    Ok(host.remove_file(&format!("{scratch}/{PACKED}"))?)
+}
+
+/// Lets a scratch etcd read the snapshot, then makes the log of the new cluster from it.
+fn prove_and_restore(
+    host: &Host,
+    containers: &Containers<'_>,
+    request: &RestoreRequest,
+    snapshot: &RestoredSnapshot,
+) -> anyhow::Result<String> {
+    let file = format!("{WORK}/{FILE}");
+    containers.unpack_snapshot(&file)?;
+    let content = containers.read_content()?;
+    let expected = (snapshot.keys, snapshot.revision);
+    for (what, found, expected) in [
+        ("keys", content.keys, expected.0),
+        ("as its revision", content.revision, expected.1),
+    ] {
+        if expected.is_some_and(|expected| expected != found) {
+            bail!(
+                "a scratch etcd finds {found} {what} in {}, not {}: the snapshot is not what its manifest says",
+                snapshot.name,
+                expected.unwrap_or_default()
+            );
+        }
+    }
+    host.remove_folder(containers.data_folder())?;
+    restore_log(containers, &file, request, snapshot.bump, &[])?;
+    Ok(content.text())
+}

@@ -1,0 +1,414 @@
+//! Tests of the role backup: what counts is verified, one instance takes a snapshot per interval, and whoever dies or is too late leaves
+//! nothing that counts.
+
+use crate::test_host::{TestHost, pass_fuse};
+use anyhow::bail;
+use aws_client::store::{Expect, Store};
+use flate2::read::GzDecoder;
+use futures::FutureExt;
+use node::backup::{
+    BACKUP_SETTINGS_KEY, BackupSettings, BackupState, EtcdBackupSettings, SnapshotManifest,
+    StoredSnapshot, backup_state_key, group_snapshots, manifest_key,
+};
+use node::etcd::{OtherMember, RunningMember, UnknownFields};
+use protokube::backup::{BackupRole, KeyHash, SnapshotSource, SnapshotTaker};
+use protokube::etcd::{DataHash, EtcdMaintenance};
+use protokube::log::{Log, RoleLog};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+use test_support::write_script;
+use time::OffsetDateTime;
+
+const CONTENT: &[u8] = b"a database and its hash";
+
+/// Does what ctr does with etcd's programs. etcdutl finds no hash in a file that does not begin as the snapshot does. If the file
+/// `compacted` exists, the member has compacted more than the snapshot.
+const CTR: &str = r#"root=$(dirname "$0")/..
+for word; do case $word in type=bind,src=*) from=${word#type=bind,src=}; from=$root${from%%,*} ;; esac; done
+case "$*" in
+  *"snapshot status"*) echo '{"hash":1,"revision":2700,"totalKey":300,"totalSize":4096}' ;;
+  *"snapshot restore"*) cmp -s "$from/snapshot.db" "$root/content" || { echo 'expected sha256' >&2; exit 1; }
+    mkdir "$from/data" ;;
+  *"images ls"*) echo "${*##*name==}" ;;
+  *"compaction 2600"*) touch "$root/scratch-compacted" ;;
+  *hashkv*) if [ -e "$root/scratch-compacted" ]; then hash='"hash":8,"compact_revision":2600'; else hash='"hash":7,"compact_revision":2500'; fi
+    echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},$hash}}]" ;;
+  *etcdctl*) printf '"Revision" : 2700\n"Count" : 233\n' ;;
+esac
+"#;
+
+/// The member of which snapshots are taken.
+#[derive(Clone, Debug)]
+struct FakeMember {
+    state: Arc<Mutex<MemberState>>,
+    /// Of the files of its host.
+    root: PathBuf,
+}
+
+#[derive(Clone, Debug)]
+struct MemberState {
+    sends: Vec<u8>,
+    hash: KeyHash,
+    keys: u64,
+    leads: bool,
+}
+
+impl FakeMember {
+    fn new(root: PathBuf) -> Self {
+        let hash = KeyHash {
+            hash: 7,
+            compacted: 2500,
+        };
+        let state = MemberState {
+            sends: CONTENT.to_vec(),
+            hash,
+            keys: 233,
+            leads: false,
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            root,
+        }
+    }
+}
+
+impl SnapshotSource for FakeMember {
+    async fn save_snapshot(&self, to: &str) -> anyhow::Result<()> {
+        let sends = self.state.lock().unwrap().sends.clone();
+        Ok(fs::write(
+            self.root.join(to.trim_start_matches('/')),
+            sends,
+        )?)
+    }
+
+    async fn hash_own(&self, revision: u64) -> anyhow::Result<KeyHash> {
+        assert_eq!(revision, 2700);
+        Ok(self.state.lock().unwrap().hash)
+    }
+
+    async fn count_keys(&self, revision: u64) -> anyhow::Result<u64> {
+        assert_eq!(revision, 2700);
+        Ok(self.state.lock().unwrap().keys)
+    }
+}
+
+impl EtcdMaintenance for FakeMember {
+    async fn describe_member(&self) -> anyhow::Result<RunningMember> {
+        let leads = self.state.lock().unwrap().leads;
+        Ok(RunningMember {
+            name: "etcd-a".to_owned(),
+            id: "a".to_owned(),
+            cluster_id: "c1".to_owned(),
+            leader: Some(if leads { "a" } else { "b" }.to_owned()),
+            version: "3.6.12".to_owned(),
+            ..RunningMember::default()
+        })
+    }
+
+    async fn describe_others(&self, _: &RunningMember) -> Vec<OtherMember> {
+        Vec::new()
+    }
+
+    async fn move_leader(&self, _: &str) -> anyhow::Result<()> {
+        bail!("nobody asks for it here")
+    }
+
+    async fn defragment(&self) -> anyhow::Result<()> {
+        bail!("nobody asks for it here")
+    }
+
+    async fn compact(&self, _: u64) -> anyhow::Result<()> {
+        bail!("nobody asks for it here")
+    }
+
+    async fn disarm(&self, _: &str) -> anyhow::Result<()> {
+        bail!("nobody asks for it here")
+    }
+
+    async fn hash_data(&self, _: &RunningMember, _: u64) -> anyhow::Result<Vec<DataHash>> {
+        bail!("nobody asks for it here")
+    }
+}
+
+struct Instance {
+    host: TestHost,
+    member: FakeMember,
+}
+
+impl Instance {
+    async fn new() -> Self {
+        let mut host = TestHost::new().await;
+        let fuse = host.fuse.clone();
+        let dies = move || pass_fuse(&fuse).is_err();
+        host.host = host.host.with_stop(Arc::new(dies));
+        write_script(&host.path("programs/ctr"), CTR);
+        fs::write(host.path("content"), CONTENT).unwrap();
+        let settings = EtcdBackupSettings {
+            store: format!("file://{}", host.path("backups").display()),
+            interval_seconds: 900,
+            hourly_retention_seconds: 7 * 24 * 3600,
+            daily_retention_seconds: 90 * 24 * 3600,
+            unknown: UnknownFields::new(),
+        };
+        let settings = BackupSettings::new([("main".to_owned(), settings)].into());
+        let put = host.store.put(
+            BACKUP_SETTINGS_KEY,
+            settings.to_json().into_bytes(),
+            Expect::Any,
+        );
+        put.await.unwrap();
+        let member = FakeMember::new(host.folder.path().to_owned());
+        Self { host, member }
+    }
+
+    /// A role after a start of protokube on this instance.
+    fn role(&self, instance: &str) -> BackupRole<FakeMember> {
+        BackupRole {
+            taker: Arc::new(SnapshotTaker {
+                cluster: "x.example.com".to_owned(),
+                etcd: "main".to_owned(),
+                instance: instance.to_owned(),
+                image: "etcd:1".to_owned(),
+                members: 3,
+                source: self.member.clone(),
+                host: self.host.host.clone(),
+                store: self.host.store.clone(),
+                clock: OffsetDateTime::now_utc,
+                interval: Duration::ZERO,
+                busy: tokio::sync::Mutex::default(),
+            }),
+            role_log: RoleLog::with_log(Log::from_fn(|_| ()), "backup-main"),
+            sleep: |_| std::future::ready(()).boxed(),
+        }
+    }
+
+    fn backups(&self) -> Store {
+        let url = format!("file://{}", self.host.path("backups").display());
+        self.host.store.open_other(&url).unwrap()
+    }
+
+    async fn list(&self) -> Vec<StoredSnapshot> {
+        let listed = self.backups().list("", None).await.unwrap();
+        let objects = listed
+            .iter()
+            .map(|entry| (entry.key.as_str(), entry.size, entry.written, entry.age));
+        group_snapshots(objects)
+    }
+
+    /// The snapshots that count.
+    async fn counted(&self) -> Vec<String> {
+        let all = self.list().await.into_iter();
+        all.filter(|one| one.has_manifest)
+            .map(|one| one.name)
+            .collect()
+    }
+
+    async fn state(&self) -> BackupState {
+        let object = self
+            .host
+            .store
+            .get(&backup_state_key("main"))
+            .await
+            .unwrap();
+        BackupState::parse("state", &object.unwrap().bytes).unwrap()
+    }
+
+    /// Makes everything in the stores so much older.
+    fn pass(&self, time: Duration) {
+        for folder in ["store/etcd/main", "backups"] {
+            age_files(&self.host.path(folder), time);
+        }
+    }
+}
+
+fn age_files(folder: &Path, time: Duration) {
+    for item in fs::read_dir(folder).into_iter().flatten() {
+        let path = item.unwrap().path();
+        if path.is_dir() {
+            age_files(&path, time);
+        } else {
+            let file = fs::File::options().write(true).open(&path).unwrap();
+            let before = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(before.max(SystemTime::UNIX_EPOCH + time) - time)
+                .unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_first_snapshot_is_taken_at_the_start_and_the_next_after_the_interval() {
+    let here = Instance::new().await;
+    here.role("i-1").take_step().await.unwrap();
+    let first = here.counted().await;
+    assert_eq!(first.len(), 1, "{first:?}");
+    let manifest = here.backups().get(&manifest_key(&first[0])).await.unwrap();
+    let manifest = SnapshotManifest::parse("m", &manifest.unwrap().bytes).unwrap();
+    let verified = manifest.verified.as_ref().unwrap();
+    assert_eq!(
+        (verified.revision, verified.keys, verified.hash),
+        (2700, 233, 7)
+    );
+    assert_eq!(manifest.cluster_id.as_deref(), Some("c1"));
+    let data = fs::File::open(
+        here.host
+            .path("backups")
+            .join(&first[0])
+            .join("etcd.backup.gz"),
+    );
+    let mut content = Vec::new();
+    GzDecoder::new(data.unwrap())
+        .read_to_end(&mut content)
+        .unwrap();
+    assert_eq!(content, CONTENT);
+    let listed = here.list().await;
+    assert!(listed[0].has_meta, "{listed:?}");
+    let state = here.state().await;
+    assert_eq!(state.last.unwrap().name, first[0]);
+    assert!(state.taking.is_none() && state.failure.is_none());
+    // Nothing is left on the root disk.
+    assert!(!here.host.path("var/lib/kctl/etcd-backup/main").exists());
+    for (minutes, count) in [(10, 1), (6, 2), (1, 2)] {
+        here.pass(Duration::from_mins(minutes));
+        for instance in ["i-1", "i-2"] {
+            here.role(instance).take_step().await.unwrap();
+        }
+        assert_eq!(here.counted().await.len(), count, "{minutes}");
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_not_what_the_member_has_does_not_count() {
+    type Damage = fn(&mut MemberState);
+    let damages: [(&str, Damage); 5] = [
+        ("expected sha256", |member| member.sends[3] ^= 1),
+        ("expected sha256", |member| member.sends.truncate(9)),
+        ("expected sha256", |member| member.sends.clear()),
+        ("has the hash", |member| member.hash.hash = 9),
+        ("has 233 keys", |member| member.keys = 234),
+    ];
+    for (says, damage) in damages {
+        let here = Instance::new().await;
+        let good = here.member.state.lock().unwrap().clone();
+        damage(&mut here.member.state.lock().unwrap());
+        let error = here.role("i-1").take_step().await.unwrap_err();
+        assert!(format!("{error:#}").contains(says), "{says}: {error:#}");
+        assert_eq!(here.list().await, [], "{says}");
+        let failure = here.state().await.failure.unwrap();
+        assert!(failure.reason.contains(says), "{failure:?}");
+        assert_eq!(failure.count, 1);
+        // Not at once again, and then it counts.
+        *here.member.state.lock().unwrap() = good;
+        here.role("i-1").take_step().await.unwrap();
+        assert_eq!(here.counted().await.len(), 0, "{says}");
+        here.pass(Duration::from_mins(2));
+        here.role("i-1").take_step().await.unwrap();
+        assert_eq!(here.counted().await.len(), 1, "{says}");
+        assert_eq!(here.state().await.failure, None);
+    }
+}
+
+/// Once a day a stored snapshot is read again, and the result stands in the state.
+#[tokio::test]
+async fn a_drill_reads_what_is_stored_once_a_day() {
+    let here = Instance::new().await;
+    here.role("i-1").take_step().await.unwrap();
+    let drill = here.state().await.drill.unwrap();
+    assert!(
+        !drill.failed && drill.found.contains("233 keys"),
+        "{drill:?}"
+    );
+    here.pass(Duration::from_mins(16));
+    here.role("i-1").take_step().await.unwrap();
+    let state = here.state().await;
+    assert_eq!(state.drill.as_ref(), Some(&drill));
+    assert_ne!(state.last.unwrap().name, drill.name);
+}
+
+/// The member has compacted its keys since etcd began to send the snapshot.
+#[tokio::test]
+async fn a_compaction_meanwhile_is_no_difference() {
+    let here = Instance::new().await;
+    here.member.state.lock().unwrap().hash = KeyHash {
+        hash: 8,
+        compacted: 2600,
+    };
+    here.role("i-1").take_step().await.unwrap();
+    assert_eq!(here.counted().await.len(), 1);
+}
+
+/// protokube dies at each change of the instance and at each call of ctr; another instance goes on.
+#[tokio::test]
+async fn a_protokube_that_dies_anywhere_leaves_nothing_that_counts_twice() {
+    let whole = Instance::new().await;
+    whole.role("i-1").take_step().await.unwrap();
+    let calls = whole.host.fuse.lock().unwrap().done;
+    assert!(calls > 10, "{calls}");
+    for dies_at in 1..=calls {
+        let here = Instance::new().await;
+        here.host.fuse.lock().unwrap().dies_at = Some(dies_at);
+        let _ = here.role("i-1").take_step().await;
+        here.host.fuse.lock().unwrap().dies_at = None;
+        // Its claim gives way, or it goes on after the restart.
+        here.pass(Duration::from_mins(16));
+        here.role("i-2").take_step().await.unwrap();
+        let counted = here.counted().await;
+        assert!((1..=2).contains(&counted.len()), "{dies_at}: {counted:?}");
+        // What it left is deleted after a day.
+        here.pass(Duration::from_hours(25));
+        here.role("i-1").take_step().await.unwrap();
+        let left = here.list().await;
+        assert!(
+            left.iter().all(|one| one.has_manifest),
+            "{dies_at}: {left:?}"
+        );
+        assert!(!here.host.path("var/lib/kctl/etcd-backup/main").exists());
+    }
+}
+
+/// An instance that was stopped for a while finds that another one has taken over.
+#[tokio::test]
+async fn whoever_lost_its_claim_leaves_no_snapshot() {
+    let here = Instance::new().await;
+    let late = here.role("i-1");
+    let was_asked = AtomicBool::new(false);
+    let counts = || async {
+        was_asked.store(true, Ordering::Relaxed);
+        Ok(false)
+    };
+    let backups = here.backups();
+    let name = "2026-11-25T05:40:00Z-000001";
+    let error = late.taker.take(&backups, (name, "schedule"), counts).await;
+    let error = error.unwrap_err();
+    assert!(was_asked.load(Ordering::Relaxed));
+    assert!(format!("{error:#}").contains("taken over"), "{error:#}");
+    assert_eq!(here.list().await, []);
+}
+
+/// What is older than the retention goes, and what somebody asked for stays.
+#[tokio::test]
+async fn old_snapshots_are_deleted_after_a_new_one_counts() {
+    let here = Instance::new().await;
+    let role = here.role("i-1");
+    role.take_step().await.unwrap();
+    let always = || async { Ok(true) };
+    let backups = here.backups();
+    let asked = role.taker.take(&backups, ("asked", "command"), always);
+    asked.await.unwrap();
+    let old = here.counted().await;
+    here.pass(Duration::from_hours(91 * 24));
+    // Nothing can be taken: nothing is deleted.
+    here.member.state.lock().unwrap().keys = 1;
+    role.take_step().await.unwrap_err();
+    assert_eq!(here.counted().await, old);
+    here.member.state.lock().unwrap().keys = 233;
+    here.pass(Duration::from_mins(2));
+    role.take_step().await.unwrap();
+    let left = here.counted().await;
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left.contains(&"asked".to_owned()), "{left:?}");
+    assert!(!left.contains(&old[0]), "{left:?}");
+}

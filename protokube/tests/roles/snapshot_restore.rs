@@ -1,0 +1,311 @@
+//! Tests of a restore: an etcd cluster begins anew with a snapshot from the backup store, whenever protokube or the instance dies, and
+//! a snapshot that is not what the record says stops nobody.
+
+use crate::etcd::{
+    AT_ONCE, let_settle, member_of, read_record, serving_member, settle_through_death, write_record,
+};
+use crate::test_host::{
+    FakeEc2, FakeEtcd, FakeQuorum, TestHost, founder_identity, pass_fuse, write_log,
+};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use node::config::NodeConfig;
+use node::digest::sha256_hex;
+use node::etcd::{
+    FormationRecord, FormationState, RestoredSnapshot, UnknownFields, begin_restore,
+    call_off_restore,
+};
+use protokube::etcd::EtcdMember;
+use std::fs;
+use std::io::Write;
+use std::sync::Arc;
+use test_support::write_script;
+
+const NEW_TOKEN: &str = "restored";
+const NAME: &str = "2026-11-25T05:40:00Z-000123";
+const CONTENT: &[u8] = b"a database and its hash";
+
+/// What needs etcd.
+const API_PODS: [&str; 3] = [
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+];
+
+/// Does what ctr does with etcd's programs. etcdutl finds no hash in a file that does not begin as the snapshot does.
+const CTR: &str = r#"root=$(dirname "$0")/..
+echo "$*" >> "$root/ctr-calls"
+for word; do case $word in type=bind,src=*) from=${word#type=bind,src=}; from=$root${from%%,*} ;; esac; done
+case "$*" in
+  *"etcdutl snapshot restore"*) grep -q '^a database' "$from/snapshot.db" || { echo 'expected sha256' >&2; exit 1; }
+    case "$*" in
+      *"--data-dir /work/data"*) mkdir "$from/data" ;;
+      *) mkdir -p "$from/restored/member" && cp -r "$root/programs/restored-wal" "$from/restored/member/wal" ;;
+    esac ;;
+  *"images ls"*) echo "${*##*name==}" ;;
+  *etcdctl*) printf '"Revision" : 2700\n"Count" : 233\n' ;;
+esac
+"#;
+
+fn new_member(host: &TestHost, config: &NodeConfig) -> EtcdMember<FakeEc2, FakeEtcd, FakeQuorum> {
+    member_of(host, config.clone(), AT_ONCE)
+}
+
+fn snapshot_in(host: &TestHost) -> RestoredSnapshot {
+    RestoredSnapshot {
+        store: format!("file://{}", host.path("backups").display()),
+        name: NAME.into(),
+        sha256: sha256_hex(CONTENT),
+        bytes: CONTENT.len() as u64,
+        revision: Some(2700),
+        keys: Some(233),
+        bump: 1_000_000_000,
+        unknown: UnknownFields::new(),
+    }
+}
+
+fn write_snapshot(host: &TestHost, content: &[u8]) {
+    let folder = host.path("backups").join(NAME);
+    fs::create_dir_all(&folder).unwrap();
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(content).unwrap();
+    fs::write(folder.join("etcd.backup.gz"), packed.finish().unwrap()).unwrap();
+}
+
+/// The member a serves with two others, and an operator has asked to restore a snapshot on it.
+async fn asked_member() -> (TestHost, NodeConfig, FormationRecord) {
+    let (mut host, config) = serving_member(true, true).await;
+    let fuse = host.fuse.clone();
+    let dies = move || pass_fuse(&fuse).is_err();
+    host.host = host.host.with_stop(Arc::new(dies));
+    write_script(&host.path("programs/ctr"), CTR);
+    let restored = founder_identity(NEW_TOKEN);
+    write_log(&host.path("programs/restored-wal"), &restored);
+    write_snapshot(&host, CONTENT);
+    let before = read_record(&host).await;
+    let record = begin_restore(&before, "a", NEW_TOKEN, snapshot_in(&host)).unwrap();
+    write_record(&host, &record);
+    (host, config, before)
+}
+
+fn is_ready(record: &FormationRecord) -> bool {
+    matches!(&record.state, FormationState::Recovering(recovering) if recovering.ready)
+}
+
+/// The other two have stopped, as their instances say in the record.
+async fn stop_the_others(host: &TestHost) {
+    let mut record = read_record(host).await;
+    if let FormationState::Recovering(recovering) = &mut record.state {
+        recovering.stopped = ["b", "c"].map(str::to_owned).into();
+    }
+    write_record(host, &record);
+}
+
+/// Steps until the source is ready, and a step has been taken after that.
+async fn take_steps(host: &TestHost, config: &NodeConfig) {
+    let member = new_member(host, config);
+    for _ in 0..4 {
+        let _ = member.take_step().await;
+    }
+}
+
+async fn assert_restored(host: &TestHost, before: &FormationRecord, what: &str) {
+    let record = read_record(host).await;
+    let FormationState::Formed {
+        cluster_id,
+        restored,
+        ..
+    } = &record.state
+    else {
+        panic!("{what}: {record:?}");
+    };
+    let log = founder_identity(NEW_TOKEN);
+    assert_eq!(*cluster_id, log.cluster_id, "{what}");
+    assert_eq!(restored.as_ref(), Some(&snapshot_in(host)), "{what}");
+    let members: Vec<&String> = record.members.keys().collect();
+    assert_eq!(members, ["a"], "{what}");
+    assert_eq!(record.members["a"].member_id, Some(log.member_id), "{what}");
+    let FormationState::Formed {
+        cluster_id: old, ..
+    } = &before.state
+    else {
+        panic!("{what}: {before:?}");
+    };
+    assert!(record.given_up.contains_key(old), "{what}");
+    let disk = |path: &str| host.path_on_disk(path);
+    for left in ["data.lost-2", "data.scratch", "data.restored-restored"] {
+        assert!(
+            !disk(&format!("var/etcd/{left}")).exists(),
+            "{what}: {left}"
+        );
+    }
+    assert!(host.kubelet.lock().unwrap().running.is_some(), "{what}");
+}
+
+/// All that takes long is done while the members serve, and the old data is kept.
+#[tokio::test]
+async fn members_serve_until_the_snapshot_is_proven_and_unpacked() {
+    let (host, config, before) = asked_member().await;
+    take_steps(&host, &config).await;
+    let restored = host.path_on_disk("var/etcd/data.restored-restored/member/wal");
+    assert!(restored.exists());
+    assert!(is_ready(&read_record(&host).await));
+    let served = API_PODS.map(|pod| host.path(&format!("etc/kubernetes/manifests/{pod}.manifest")));
+    served.iter().for_each(|path| fs::write(path, "").unwrap());
+    take_steps(&host, &config).await;
+    assert!(served.iter().all(|path| path.exists()));
+    let starts = host.kubelet.lock().unwrap().starts;
+    assert!(host.kubelet.lock().unwrap().running.is_some());
+    stop_the_others(&host).await;
+    let_settle(&new_member(&host, &config)).await;
+    assert_restored(&host, &before, "later").await;
+    // The role manifests brings them back.
+    assert!(!served.iter().any(|path| path.exists()));
+    assert_eq!(host.kubelet.lock().unwrap().starts, starts + 1);
+    assert!(
+        host.path_on_disk("var/etcd/data.lost-1/member/wal")
+            .exists()
+    );
+    host.reboot();
+    let_settle(&new_member(&host, &config)).await;
+    assert_restored(&host, &before, "after a reboot").await;
+}
+
+/// The only member of a cluster: nobody else has to stop.
+#[tokio::test]
+async fn a_lone_member_is_restored_whatever_became_of_its_log() {
+    for loses_log in [false, true] {
+        let (host, config) = serving_member(false, true).await;
+        write_script(&host.path("programs/ctr"), CTR);
+        let restored = founder_identity(NEW_TOKEN);
+        write_log(&host.path("programs/restored-wal"), &restored);
+        write_snapshot(&host, CONTENT);
+        if loses_log {
+            fs::remove_dir_all(host.wal_path()).unwrap();
+        }
+        let before = read_record(&host).await;
+        let record = begin_restore(&before, "a", NEW_TOKEN, snapshot_in(&host)).unwrap();
+        write_record(&host, &record);
+        let_settle(&new_member(&host, &config)).await;
+        assert_restored(&host, &before, &format!("loses its log: {loses_log}")).await;
+    }
+}
+
+/// Damage of the file, of what is in it, and of what the record says of it.
+#[tokio::test]
+async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
+    let packed = |host: &TestHost| host.path("backups").join(NAME).join("etcd.backup.gz");
+    let flip = |path: &std::path::Path| {
+        let mut bytes = fs::read(path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(path, bytes).unwrap();
+    };
+    type Damage<'a> = Box<dyn Fn(&TestHost, &mut RestoredSnapshot) + 'a>;
+    let damages: [(&str, Damage<'_>); 7] = [
+        (
+            "does not exist",
+            Box::new(|host, _| fs::remove_file(packed(host)).unwrap()),
+        ),
+        ("etcd.backup.gz", Box::new(|host, _| flip(&packed(host)))),
+        (
+            "etcd.backup.gz",
+            Box::new(|host, _| fs::write(packed(host), "").unwrap()),
+        ),
+        (
+            "22 bytes instead of 23",
+            Box::new(|host, _| write_snapshot(host, &CONTENT[1..])),
+        ),
+        (
+            "SHA-256",
+            Box::new(|host, _| write_snapshot(host, b"a database and its hush")),
+        ),
+        (
+            "233 keys",
+            Box::new(|_, snapshot| snapshot.keys = Some(234)),
+        ),
+        (
+            "as its revision",
+            Box::new(|_, snapshot| snapshot.revision = Some(2701)),
+        ),
+    ];
+    for (says, damage) in damages {
+        let (host, config, before) = asked_member().await;
+        let mut snapshot = snapshot_in(&host);
+        damage(&host, &mut snapshot);
+        let damaged = begin_restore(&before, "a", NEW_TOKEN, snapshot).unwrap();
+        write_record(&host, &damaged);
+        let starts = host.kubelet.lock().unwrap().starts;
+        let member = new_member(&host, &config);
+        for _ in 0..3 {
+            let why = member.take_step().await.unwrap_err();
+            assert!(format!("{why:#}").contains(says), "{says}: {why:#}");
+        }
+        let record = read_record(&host).await;
+        assert!(!is_ready(&record), "{says}");
+        write_record(&host, &call_off_restore(&record).unwrap());
+        let_settle(&member).await;
+        assert_eq!(host.kubelet.lock().unwrap().starts, starts, "{says}");
+        assert!(host.wal_path().exists(), "{says}");
+    }
+}
+
+/// protokube dies at each change, file or call, and the instance may reboot each time.
+#[tokio::test]
+async fn a_protokube_that_dies_anywhere_goes_on_with_the_restore() {
+    let (whole, config, _) = asked_member().await;
+    stop_the_others(&whole).await;
+    let first = whole.fuse.lock().unwrap().done;
+    let_settle(&new_member(&whole, &config)).await;
+    let calls = whole.fuse.lock().unwrap().done - first;
+    assert!(calls > 30, "{calls}");
+    for dies_at in 1..=calls {
+        for reboots in [false, true] {
+            let what = format!("dies at {dies_at} of {calls}, reboots: {reboots}");
+            let (host, config, before) = asked_member().await;
+            stop_the_others(&host).await;
+            settle_through_death(&host, &config, (dies_at, reboots), &what).await;
+            assert_restored(&host, &before, &what).await;
+            let aside = host.path_on_disk("var/etcd/data.lost-1/member/wal");
+            assert!(aside.exists(), "{what}");
+        }
+    }
+}
+
+/// Only the bucket is left: the volumes are gone, and another one is blank.
+#[tokio::test]
+async fn a_blank_volume_takes_the_snapshot_once_the_old_one_is_gone() {
+    let (host, config, before) = asked_member().await;
+    host.reboot();
+    host.cloud.volumes.lock().unwrap().clear();
+    host.cloud.add_volume_of("vol-0n", "main", "a/a,b,c", None);
+    let_settle(&new_member(&host, &config)).await;
+    let record = read_record(&host).await;
+    assert_eq!(record.members["a"].volume, "vol-0n");
+    let FormationState::Formed { cluster_id, .. } = &record.state else {
+        panic!("{record:?}");
+    };
+    assert_eq!(*cluster_id, founder_identity(NEW_TOKEN).cluster_id);
+    assert!(
+        matches!(&before.state, FormationState::Formed { cluster_id, .. } if record.given_up.contains_key(cluster_id))
+    );
+    assert!(host.kubelet.lock().unwrap().running.is_some());
+}
+
+/// What was restored is lost before it is used: the snapshot is restored again, and never the member's own data.
+#[tokio::test]
+async fn restored_data_that_is_lost_is_restored_from_the_snapshot_again() {
+    let (host, config, before) = asked_member().await;
+    stop_the_others(&host).await;
+    let member = new_member(&host, &config);
+    while !read_record(&host).await.is_formed() {
+        member.take_step().await.unwrap();
+    }
+    let restored = host.path_on_disk("var/etcd/data.restored-restored");
+    fs::remove_dir_all(&restored).unwrap();
+    fs::remove_file(host.path("ctr-calls")).unwrap();
+    let_settle(&member).await;
+    assert_restored(&host, &before, "later").await;
+    let calls = fs::read_to_string(host.path("ctr-calls")).unwrap();
+    assert!(!calls.contains("--skip-hash-check"), "{calls}");
+}

@@ -1,0 +1,215 @@
+//! Snapshots are taken, verified and restored: while all members serve, and when nothing is left but the bucket.
+
+use super::super::PATIENCE;
+use super::super::cluster::{self, CLUSTER, CONTROL_PLANES};
+use super::super::etcd;
+use anyhow::{Context, Result, ensure};
+use lab::scenario::{Lab, unix_time};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+pub fn run(lab: &mut Lab) -> Result<()> {
+    lab.run_step("kctl makes a cluster", |lab| {
+        let words = [
+            "--control-plane-zones=us-east-1a,us-east-1b,us-east-1c",
+            "--networking=flannel",
+            "--dns=none",
+            "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1",
+        ];
+        cluster::create_cluster(lab, &words)?;
+        cluster::expect_ready(lab, 3)?;
+        cluster::expect_healthy(lab)?;
+        etcd::expect_three_voters(lab)
+    })?;
+    lab.run_step(
+        "each etcd cluster has a verified snapshot",
+        etcd::expect_snapshots,
+    )?;
+    lab.run_step(
+        "a snapshot that is asked for is stored, verified and downloaded",
+        |lab| {
+            make_configmap(lab, "before")?;
+            snapshot(lab, &["save", "asked"])?;
+            let said = snapshot(lab, &["verify", "asked"])?;
+            ensure!(said.contains("/registry/namespaces"), "{said}");
+            let folder = tempfile::tempdir()?;
+            let file = folder.path().join("etcd.db");
+            let file = file.to_str().context("a path in UTF-8")?;
+            snapshot(lab, &["download", "asked", "--file", file])?;
+            snapshot(lab, &["import", "brought", "--file", file])?;
+            snapshot(lab, &["verify", "brought"]).map(drop)
+        },
+    )?;
+    lab.run_step(
+        "it takes the place of what was written since",
+        restore_serving,
+    )?;
+    lab.run_step("nothing is left but the bucket", lose_all)?;
+    lab.run_step("a snapshot begins the cluster anew", restore_lost)
+}
+
+fn snapshot(lab: &Lab, words: &[&str]) -> Result<String> {
+    let begin = ["etcd", "snapshot"];
+    let said = lab.run_kctl(&[&begin[..], words, &["--name", CLUSTER]].concat())?;
+    eprintln!("       {}", said.trim());
+    Ok(said)
+}
+
+fn make_configmap(lab: &Lab, name: &str) -> Result<()> {
+    let literal = format!("--from-literal=name={name}");
+    lab.run_kubectl(&["create", "configmap", name, &literal])
+        .map(drop)
+}
+
+/// The objects that are left, and the revision at which they were listed.
+fn list_configmaps(lab: &Lab) -> Result<(Vec<String>, u64)> {
+    let said: Value = serde_json::from_str(&lab.run_kubectl(&["get", "--raw", CONFIGMAPS])?)?;
+    let items = said["items"].as_array().context("items")?;
+    let names = items
+        .iter()
+        .filter_map(|one| one["metadata"]["name"].as_str());
+    let names = names.filter(|name| ["before", "after"].contains(name));
+    let revision = said["metadata"]["resourceVersion"].as_str();
+    let revision = revision.context("a resourceVersion")?.parse()?;
+    Ok((names.map(str::to_owned).collect(), revision))
+}
+
+/// How often the containers of the control plane have restarted, by pod.
+fn count_restarts(lab: &Lab) -> Result<BTreeMap<String, u64>> {
+    let said = lab.run_kubectl(&["get", "pods", "--namespace=kube-system", "-o", "json"])?;
+    let said: Value = serde_json::from_str(&said)?;
+    let pods = said["items"].as_array().context("items")?;
+    let count = pods.iter().filter_map(|pod| {
+        let name = pod["metadata"]["name"].as_str()?;
+        let all = pod["status"]["containerStatuses"].as_array()?;
+        let restarts = all.iter().filter_map(|one| one["restartCount"].as_u64());
+        Some((name.to_owned(), restarts.sum()))
+    });
+    Ok(count.collect())
+}
+
+fn restore_serving(lab: &mut Lab) -> Result<()> {
+    lab.run_kubectl(&["delete", "configmap", "before"])?;
+    make_configmap(lab, "after")?;
+    let (names, newest) = list_configmaps(lab)?;
+    ensure!(names == ["after"], "{names:?}");
+    let before = count_restarts(lab)?;
+    let begun = unix_time()?;
+    lab.run_kctl(&["etcd", "restore", CLUSTER, "--snapshot", "asked", "--yes"])?;
+    eprintln!(
+        "       etcd serves the snapshot {:.1} s after kctl asked",
+        unix_time()? - begun
+    );
+    let revision = lab.wait_until("the API shows the snapshot", PATIENCE, |lab| {
+        let (names, revision) = list_configmaps(lab)?;
+        ensure!(names == ["before"], "{names:?}");
+        Ok(revision)
+    })?;
+    eprintln!(
+        "       the API shows it after {:.1} s",
+        unix_time()? - begun
+    );
+    ensure!(revision > newest + 900_000_000, "{revision} after {newest}");
+    etcd::expect_three_voters(lab)?;
+    eprintln!(
+        "       three members vote after {:.1} s",
+        unix_time()? - begun
+    );
+    cluster::expect_healthy(lab)?;
+    etcd::expect_reported(lab)?;
+    expect_gone(lab, newest)?;
+    expect_kept(lab)?;
+    for (pod, restarts) in count_restarts(lab)? {
+        let more = restarts - before.get(&pod).copied().unwrap_or_default().min(restarts);
+        if more > 0 {
+            eprintln!("       {pod} restarted {more} times");
+        }
+    }
+    Ok(())
+}
+
+/// Every API server tells a client with an old resourceVersion that it is gone.
+fn expect_gone(lab: &Lab, old: u64) -> Result<()> {
+    for _ in 0..6 {
+        let watch = format!("{CONFIGMAPS}?watch=1&resourceVersion={old}&timeoutSeconds=2");
+        let said = match lab.run_kubectl(&["get", "--raw", &watch]) {
+            Ok(said) => said,
+            Err(error) => format!("{error:#}"),
+        };
+        ensure!(said.contains("410") || said.contains("too old"), "{said}");
+    }
+    Ok(())
+}
+
+/// Each volume of main keeps what was there before.
+fn expect_kept(lab: &Lab) -> Result<()> {
+    for instance in cluster::control_planes(lab, 3)? {
+        let list = "ls -d /mnt/master-*/var/etcd/data.lost-*/member/wal | wc -l";
+        let kept = lab.run_script(&instance.id, list)?;
+        ensure!(kept == "1", "{kept} old logs on {}", instance.id);
+    }
+    Ok(())
+}
+
+/// Terminates the control planes and deletes all volumes of etcd.
+fn lose_all(lab: &mut Lab) -> Result<()> {
+    let lost: Vec<String> = cluster::control_planes(lab, 3)?
+        .into_iter()
+        .map(|instance| instance.id)
+        .collect();
+    set_launches(lab, "SuspendProcesses")?;
+    lab.call_aws("ec2", "TerminateInstances", &json!({"InstanceIds": lost}))?;
+    for volume in etcd::list_volumes(lab)?.into_keys() {
+        lab.wait_until("the volume is deleted", PATIENCE, |lab| {
+            lab.call_aws("ec2", "DeleteVolume", &json!({"VolumeId": volume}))
+                .map(drop)
+        })?;
+    }
+    Ok(())
+}
+
+fn set_launches(lab: &Lab, operation: &str) -> Result<()> {
+    for group in CONTROL_PLANES {
+        let launch = json!({"AutoScalingGroupName": group, "ScalingProcesses": ["Launch"]});
+        lab.call_aws("autoscaling", operation, &launch)?;
+    }
+    Ok(())
+}
+
+fn restore_lost(lab: &mut Lab) -> Result<()> {
+    let begun = unix_time()?;
+    lab.run_kctl(&["update", CLUSTER, "--yes"])?;
+    set_launches(lab, "ResumeProcesses")?;
+    lab.wait_until("a control plane can restore", PATIENCE, |lab| {
+        let words = ["etcd", "restore", CLUSTER, "--snapshot", "brought"];
+        lab.run_kctl(&words).map(drop)
+    })?;
+    let asked = unix_time()?;
+    lab.wait_until("the snapshot is restored", PATIENCE, |lab| {
+        let words = ["etcd", "restore", CLUSTER, "--snapshot", "brought", "--yes"];
+        lab.run_kctl(&words).map(drop)
+    })?;
+    eprintln!(
+        "       etcd serves the snapshot {:.1} s after kctl asked",
+        unix_time()? - asked
+    );
+    let events = [
+        "etcd", "forget", CLUSTER, "--etcd", "events", "--all", "--yes",
+    ];
+    lab.run_kctl(&events)?;
+    lab.wait_until("the API shows the snapshot", PATIENCE, |lab| {
+        let (names, _) = list_configmaps(lab)?;
+        ensure!(names == ["before"], "{names:?}");
+        Ok(())
+    })?;
+    eprintln!(
+        "       the API is back {:.1} s after kctl update, {:.1} s after kctl etcd restore",
+        unix_time()? - begun,
+        unix_time()? - asked
+    );
+    etcd::expect_three_voters(lab)?;
+    cluster::expect_healthy(lab)?;
+    etcd::expect_reported(lab)
+}

@@ -1,0 +1,485 @@
+//! `kctl etcd snapshot` and `kctl etcd restore`, with stores in folders and a fake protokube. protokube's side is tested in
+//! `protokube/tests/roles/backups.rs` and `snapshot_restore.rs`, both together in the lab (`etcd_is_restored_from_snapshots`).
+
+use crate::instances::Cluster;
+use crate::kctl::{Kctl, KctlOutput};
+use crate::scenario::{NAME, REGION};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use node::backup::{
+    BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings, MANIFEST_FORMAT, SnapshotManifest,
+    VerifiedSnapshot,
+};
+use node::digest::sha256_hex;
+use node::etcd::{
+    CommandState, EtcdCommand, FormationRecord, FormationState, LogIdentity, RecordedMember,
+    UnknownFields, Verb, end_recovery,
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+const SCHEDULED: &str = "2026-11-25T05:40:00Z-000123";
+
+/// A cluster whose etcd main has three members that serve.
+struct Backups {
+    kctl: Kctl,
+}
+
+/// What etcd's snapshot API sends: whole pages and their hash.
+fn snapshot_file() -> Vec<u8> {
+    let mut file = vec![7; 1024];
+    file.extend_from_slice(&Sha256::digest(&file));
+    file
+}
+
+fn packed(content: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(content).unwrap();
+    packed.finish().unwrap()
+}
+
+impl Backups {
+    fn new() -> Self {
+        let here = Self {
+            kctl: Kctl::with_store(),
+        };
+        let settings = EtcdBackupSettings {
+            store: format!("file://{}", here.kctl.home_path("backups").display()),
+            interval_seconds: 900,
+            hourly_retention_seconds: 7 * 86_400,
+            daily_retention_seconds: 90 * 86_400,
+            unknown: UnknownFields::new(),
+        };
+        let settings = BackupSettings::new([("main".to_owned(), settings)].into());
+        fs::create_dir_all(here.folder().join("etcd/main")).unwrap();
+        fs::create_dir_all(here.folder().join("etcd/commands")).unwrap();
+        fs::write(here.folder().join(BACKUP_SETTINGS_KEY), settings.to_json()).unwrap();
+        let member = |id: &str| {
+            let recorded = RecordedMember {
+                member_id: Some(format!("id-{id}")),
+                ..RecordedMember::on_volume(&format!("vol-{id}"), true)
+            };
+            (id.to_owned(), recorded)
+        };
+        here.write_record(&FormationRecord::new(
+            FormationState::formed("c1", "t1"),
+            ["a", "b", "c"].map(member).into(),
+        ));
+        for id in ["a", "b", "c"] {
+            here.report(id, 5000, "c1");
+        }
+        here
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.kctl.home_path(&format!("store/{NAME}"))
+    }
+
+    fn stored(&self, name: &str) -> PathBuf {
+        self.kctl.home_path("backups").join(name)
+    }
+
+    fn read_record(&self) -> FormationRecord {
+        let bytes = fs::read(self.folder().join("etcd/main.json")).unwrap();
+        FormationRecord::parse("main", &bytes).unwrap()
+    }
+
+    fn write_record(&self, record: &FormationRecord) {
+        replace_file(&self.folder().join("etcd/main.json"), &record.to_json());
+    }
+
+    fn report(&self, id: &str, revision: u64, cluster: &str) {
+        let written = OffsetDateTime::now_utc().format(&Rfc3339).unwrap();
+        let running = json!({"name": format!("etcd-{id}"), "id": format!("id-{id}"), "clusterId": cluster, "leader": "id-b", "term": 2,
+            "revision": revision, "databaseBytes": 8192});
+        let status = json!({"format": 1, "etcd": "main", "instance": format!("i-{id}"), "volume": format!("vol-{id}"),
+            "written": written, "running": running});
+        let path = format!("etcd/main/i-{id}.status.json");
+        replace_file(&self.folder().join(path), &status.to_string());
+    }
+
+    /// Stores a snapshot that was written so long ago.
+    fn store_snapshot(
+        &self,
+        name: &str,
+        age: Duration,
+        change: impl FnOnce(&mut SnapshotManifest),
+    ) {
+        let (content, packed) = (snapshot_file(), packed(&snapshot_file()));
+        let mut manifest = SnapshotManifest {
+            format: MANIFEST_FORMAT,
+            name: name.to_owned(),
+            cluster: NAME.to_owned(),
+            etcd: "main".to_owned(),
+            reason: "schedule".to_owned(),
+            taken_at: "2026-11-25T05:40:00Z".to_owned(),
+            instance: None,
+            member: None,
+            cluster_id: Some("c1".to_owned()),
+            etcd_version: Some("3.6.12".to_owned()),
+            bytes: content.len() as u64,
+            sha256: sha256_hex(&content),
+            compressed_bytes: packed.len() as u64,
+            compressed_sha256: sha256_hex(&packed),
+            verified: Some(VerifiedSnapshot {
+                at: "2026-11-25T05:40:01Z".to_owned(),
+                revision: 4000,
+                compacted: 3000,
+                hash: 7,
+                keys: 233,
+                seconds: 1,
+                unknown: UnknownFields::new(),
+            }),
+            kctl_version: "1".to_owned(),
+            unknown: UnknownFields::new(),
+        };
+        change(&mut manifest);
+        let folder = self.stored(name);
+        fs::create_dir_all(&folder).unwrap();
+        for (file, bytes) in [
+            ("etcd.backup.gz", packed),
+            ("manifest.json", manifest.to_json().into_bytes()),
+        ] {
+            fs::write(folder.join(file), bytes).unwrap();
+            let file = fs::File::options().write(true).open(folder.join(file));
+            file.unwrap().set_modified(SystemTime::now() - age).unwrap();
+        }
+    }
+
+    fn snapshot(&self, words: &[&str]) -> KctlOutput {
+        let begin = ["etcd", "snapshot"];
+        self.kctl
+            .run(&[&begin[..], words, &["--name", NAME]].concat())
+    }
+
+    fn restore(&self, words: &[&str]) -> KctlOutput {
+        self.kctl.run(&[&["etcd", "restore", NAME], words].concat())
+    }
+
+    /// Runs kctl while protokube takes snapshots that are asked for, if `takes`, and restores what the record says.
+    fn with_protokube(&self, takes: bool, run: impl FnOnce() -> KctlOutput) -> KctlOutput {
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(20));
+                    self.answer_commands(takes);
+                    let restored = LogIdentity {
+                        cluster_id: "c2".to_owned(),
+                        member_id: "id-new".to_owned(),
+                    };
+                    if let Some(next) = end_recovery(&self.read_record(), &restored) {
+                        self.write_record(&next);
+                        self.report("a", 1_000_004_000, "c2");
+                    }
+                }
+            });
+            let ended = run();
+            over.store(true, Ordering::Relaxed);
+            ended
+        })
+    }
+
+    fn answer_commands(&self, takes: bool) {
+        for item in fs::read_dir(self.folder().join("etcd/commands")).unwrap() {
+            let path = item.unwrap().path();
+            let Ok(command) = EtcdCommand::parse("command", &fs::read(&path).unwrap()) else {
+                continue;
+            };
+            if command.state != CommandState::Waiting {
+                continue;
+            }
+            let now = OffsetDateTime::now_utc();
+            let answer = match &command.verb {
+                Verb::Snapshot { name } if takes => {
+                    self.store_snapshot(name, Duration::ZERO, |_| {});
+                    command.done(&format!("took the snapshot {name}"), None, now)
+                }
+                Verb::VerifySnapshot { name } if takes => {
+                    command.done(&format!("{name} has 233 keys"), None, now)
+                }
+                _ => command.failed("the root disk is full", now),
+            };
+            replace_file(&path, &answer.to_json());
+        }
+    }
+}
+
+fn replace_file(path: &Path, text: &str) {
+    let aside = path.with_file_name(".kctl-aside");
+    fs::write(&aside, text).unwrap();
+    fs::rename(aside, path).unwrap();
+}
+
+#[track_caller]
+fn expect_refused(ended: &KctlOutput, why: &str) {
+    assert!([1, 2, 4].contains(&ended.code), "{}", ended.all_output());
+    assert!(ended.err.contains(why), "{why}: {}", ended.all_output());
+}
+
+#[test]
+fn the_list_shows_each_kind_the_newest_first() {
+    let here = Backups::new();
+    let empty = here.snapshot(&["list"]).expect_success();
+    assert!(empty.contains("has no snapshots"), "{empty}");
+    here.store_snapshot(SCHEDULED, Duration::from_mins(90), |_| {});
+    here.store_snapshot("asked", Duration::from_mins(10), |manifest| {
+        manifest.verified = None;
+    });
+    for (name, file) in [("old", "_etcd_backup.meta"), ("part", "etcd.backup.gz")] {
+        fs::create_dir_all(here.stored(name)).unwrap();
+        fs::write(here.stored(name).join(file), "x").unwrap();
+    }
+    let shown = here.snapshot(&["list"]).expect_success();
+    let row = |name: &str| {
+        let row = shown.lines().find(|line| line.starts_with(name));
+        let row = row.unwrap_or_else(|| panic!("{name}: {shown}"));
+        row.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(
+        row(SCHEDULED).contains("1h30m scheduled yes 233 4000"),
+        "{shown}"
+    );
+    assert!(row("asked").contains("asked for") && row("asked").contains("no"));
+    assert!(row("old").contains("of etcd-manager") && row("part").contains("unfinished"));
+    let place = |name: &str| shown.lines().position(|line| line.starts_with(name));
+    assert!(place("asked") < place(SCHEDULED), "{shown}");
+    let shown = here.snapshot(&["list", "-o", "json"]).expect_success();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["snapshots"].as_array().map(Vec::len), Some(4));
+    // Without the cluster.
+    let store = format!("file://{}", here.kctl.home_path("backups").display());
+    let shown = here
+        .kctl
+        .run(&["etcd", "snapshot", "list", "--store", &store]);
+    assert!(shown.expect_success().contains(SCHEDULED));
+}
+
+#[test]
+fn a_download_is_whole_or_is_not_there() {
+    let here = Backups::new();
+    here.store_snapshot("asked", Duration::ZERO, |_| {});
+    let file = here.kctl.home_path("etcd.db");
+    let path = file.display().to_string();
+    let words = ["download", "asked", "--file", &path];
+    let data = here.stored("asked").join("etcd.backup.gz");
+    let good = fs::read(&data).unwrap();
+    for damaged in [
+        good[..good.len() / 2].to_vec(),
+        packed(&[7; 1056]),
+        Vec::new(),
+    ] {
+        fs::write(&data, damaged).unwrap();
+        expect_refused(&here.snapshot(&words), "cannot be used");
+        assert!(!file.exists());
+    }
+    fs::write(&data, good).unwrap();
+    here.snapshot(&words).expect_success();
+    assert_eq!(fs::read(&file).unwrap(), snapshot_file());
+    expect_refused(&here.snapshot(&words), "exists");
+    expect_refused(
+        &here.snapshot(&["download", "other", "--file", "x"]),
+        "has no snapshot other",
+    );
+    let left = fs::read_dir(file.parent().unwrap()).unwrap();
+    let left = left.map(|item| item.unwrap().file_name().into_string().unwrap());
+    assert!(left.filter(|name| name.starts_with("etcd.db")).count() == 1);
+}
+
+#[test]
+fn snapshots_of_etcdctl_etcd_manager_and_rke_are_imported_and_damaged_ones_are_not() {
+    let here = Backups::new();
+    let good = snapshot_file();
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    zip.start_file("/backup/snap", options).unwrap();
+    zip.write_all(&good).unwrap();
+    zip.start_file("/backup/snap.rkestate", options).unwrap();
+    zip.write_all(b"{}").unwrap();
+    let zip = zip.finish().unwrap().into_inner();
+    for (name, file) in [("plain", good.clone()), ("gz", packed(&good)), ("rke", zip)] {
+        let path = here.kctl.home_path(&format!("{name}.file"));
+        fs::write(&path, file).unwrap();
+        let path = path.display().to_string();
+        here.snapshot(&["import", name, "--file", &path])
+            .expect_success();
+        let to = here.kctl.home_path(&format!("{name}.back"));
+        let back = to.display().to_string();
+        here.snapshot(&["download", name, "--file", &back])
+            .expect_success();
+        assert_eq!(fs::read(to).unwrap(), good, "{name}");
+        expect_refused(
+            &here.snapshot(&["import", name, "--file", &path]),
+            "already",
+        );
+    }
+    let mut flipped = good.clone();
+    flipped[9] ^= 1;
+    for (damaged, why) in [
+        (flipped, "does not match the hash"),
+        (good[..1000].to_vec(), "was cut off"),
+        (good[..1024].to_vec(), "has no hash"),
+        (Vec::new(), "is no snapshot of etcd"),
+        (packed(b"x"), "was cut off"),
+        (b"PK nothing".to_vec(), "is no snapshot of etcd"),
+    ] {
+        let path = here.kctl.home_path("damaged");
+        fs::write(&path, damaged).unwrap();
+        let path = path.display().to_string();
+        expect_refused(&here.snapshot(&["import", "damaged", "--file", &path]), why);
+        assert!(!here.stored("damaged").exists(), "{why}");
+    }
+    let path = here.kctl.home_path("plain.file").display().to_string();
+    for name in [SCHEDULED, "../up", ""] {
+        let ended = here.snapshot(&["import", name, "--file", &path]);
+        assert!([2, 4].contains(&ended.code), "{}", ended.all_output());
+    }
+}
+
+#[test]
+fn snapshots_are_deleted_by_exact_name_and_never_the_newest_verified_one() {
+    let here = Backups::new();
+    here.store_snapshot("snap1", Duration::from_mins(9), |_| {});
+    here.store_snapshot("snap10", Duration::from_mins(8), |_| {});
+    here.store_snapshot("brought", Duration::ZERO, |manifest| {
+        manifest.verified = None;
+    });
+    let preview = here.snapshot(&["delete", "snap1"]).expect_success();
+    assert!(preview.contains("deletes snap1\n"), "{preview}");
+    assert!(here.stored("snap1").exists());
+    for (names, why) in [
+        (vec!["snap10", "snap1"], "newest verified"),
+        (vec!["snap1", "snap"], "has no snapshot snap"),
+    ] {
+        let ended = here.snapshot(&[&["delete", "--yes"], &names[..]].concat());
+        expect_refused(&ended, why);
+        assert!(here.stored("snap1").join("manifest.json").exists());
+    }
+    here.snapshot(&["delete", "snap1", "--yes"])
+        .expect_success();
+    assert!(!here.stored("snap1").join("etcd.backup.gz").exists());
+    assert!(here.stored("snap10").join("etcd.backup.gz").exists());
+}
+
+#[test]
+fn prune_deletes_what_protokube_would() {
+    let here = Backups::new();
+    let old = Duration::from_hours(100 * 24);
+    here.store_snapshot("2026-08-01T00:00:00Z-000001", old, |_| {});
+    here.store_snapshot("asked", old, |_| {});
+    here.store_snapshot(SCHEDULED, Duration::from_mins(5), |_| {});
+    let preview = here.snapshot(&["prune"]).expect_success();
+    assert_eq!(preview, "deletes 2026-08-01T00:00:00Z-000001\n");
+    here.snapshot(&["prune", "--yes"]).expect_success();
+    let kept = here.snapshot(&["prune"]).expect_success();
+    assert_eq!(kept, "all 2 snapshots are kept\n");
+}
+
+#[test]
+fn protokube_takes_and_verifies_what_is_asked_for() {
+    let here = Backups::new();
+    let said = here.with_protokube(true, || here.snapshot(&["save", "mine"]));
+    assert!(said.expect_success().contains("took the snapshot mine"));
+    let said = here.with_protokube(true, || here.snapshot(&["verify"]));
+    assert!(said.expect_success().contains("mine has 233 keys"));
+    expect_refused(&here.snapshot(&["save", "mine"]), "already");
+    expect_refused(&here.snapshot(&["save", SCHEDULED]), "form of scheduled");
+    let failed = here.with_protokube(false, || here.snapshot(&["save", "other"]));
+    expect_refused(&failed, "the root disk is full");
+}
+
+#[test]
+fn a_restore_is_shown_before_it_is_done_and_keeps_the_present() {
+    let here = Backups::new();
+    here.store_snapshot(SCHEDULED, Duration::from_mins(90), |_| {});
+    let before = here.read_record();
+    let preview = here.restore(&["--snapshot", SCHEDULED]).expect_success();
+    for part in [
+        "233 keys at revision 4000, 1h30m old",
+        "gives up everything that was written since",
+        "--on a --yes",
+    ] {
+        assert!(preview.contains(part), "{part}: {preview}");
+    }
+    assert_eq!(here.read_record(), before);
+    // Without a snapshot of the present, nothing is changed.
+    let ended = here.with_protokube(false, || here.restore(&["--snapshot", SCHEDULED, "--yes"]));
+    expect_refused(&ended, "the root disk is full");
+    assert_eq!(here.read_record(), before);
+    let ended = here.with_protokube(true, || here.restore(&["--snapshot", SCHEDULED, "--yes"]));
+    let said = ended.expect_success();
+    assert!(said.contains("serves the data of"), "{said}");
+    let FormationState::Formed { restored, .. } = here.read_record().state else {
+        panic!("it is restored");
+    };
+    let restored = restored.unwrap();
+    assert_eq!((restored.revision, restored.keys), (Some(4000), Some(233)));
+    // Above the highest revision that was reported.
+    assert_eq!(4000 + restored.bump, 5000 + 1_000_000_000);
+    let kept = here.snapshot(&["list"]).expect_success();
+    assert!(kept.contains("before-restore-"), "{kept}");
+}
+
+#[test]
+fn a_snapshot_of_another_cluster_is_refused_and_a_restore_can_be_called_off() {
+    let here = Backups::new();
+    here.store_snapshot("foreign", Duration::ZERO, |manifest| {
+        manifest.cluster = "other.example.com".to_owned();
+    });
+    here.store_snapshot("events", Duration::ZERO, |manifest| {
+        manifest.etcd = "events".to_owned();
+    });
+    let before = here.read_record();
+    for snapshot in ["foreign", "events"] {
+        let ended = here.restore(&["--snapshot", snapshot, "--yes"]);
+        expect_refused(&ended, "--force restores it nevertheless");
+        assert_eq!(here.read_record(), before);
+    }
+    expect_refused(&here.restore(&["--call-off"]), "it is not being restored");
+    here.store_snapshot("own", Duration::ZERO, |_| {});
+    let begun = here.with_protokube(true, || {
+        here.restore(&["--snapshot", "own", "--on", "d", "--yes"])
+    });
+    expect_refused(&begun, "has no member d");
+    assert_eq!(here.read_record(), before);
+}
+
+/// Nobody stops for a restore that would wait for an instance that is off.
+#[test]
+fn an_instance_that_is_silent_with_a_members_volume_is_named_before_anything_stops() {
+    let cluster = Cluster::new_cluster(1);
+    let silent = &cluster.workers[0];
+    // Any volume that it has will do.
+    let held = format!(
+        "f = [{{'Name': 'attachment.instance-id', 'Values': ['{silent}']}}]\n\
+         print(boto('ec2').describe_volumes(Filters=f)['Volumes'][0]['VolumeId'])"
+    );
+    let volume = cluster.simulator.run_python(REGION, &held);
+    let volume = volume.trim();
+    let record = json!({"format": 1, "state": {"formed": {"clusterId": "c1", "token": "t"}}, "members": {
+        "a": {"volume": "vol-0a", "blank": true, "memberId": "id-a"},
+        "b": {"volume": volume, "blank": true, "memberId": "id-b"}}});
+    cluster.store_object("etcd/main.json", &record.to_string());
+    let written = OffsetDateTime::now_utc().format(&Rfc3339).unwrap();
+    let status = json!({"format": 1, "etcd": "main", "instance": "i-1", "written": written, "volume": "vol-0a",
+        "running": {"name": "etcd-a", "id": "id-a", "clusterId": "c1", "leader": "id-a", "term": 2, "revision": 9}});
+    cluster.store_object("etcd/main/i-1.status.json", &status.to_string());
+    let here = Backups::new();
+    here.store_snapshot("asked", Duration::ZERO, |_| {});
+    let manifest = fs::read_to_string(here.stored("asked").join("manifest.json")).unwrap();
+    cluster.store_object("backups/etcd/main/asked/manifest.json", &manifest);
+    let words = ["etcd", "restore", NAME, "--snapshot", "asked", "--yes"];
+    let ended = cluster.kctl.run(&words);
+    expect_refused(
+        &ended,
+        &format!("{silent} has {volume} of member b and does not report"),
+    );
+}

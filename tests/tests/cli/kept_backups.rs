@@ -1,0 +1,62 @@
+//! `kctl delete cluster` keeps the backups of etcd unless it is told otherwise, and another cluster of the name can be created.
+
+use crate::plans::stored_cluster;
+use crate::scenario::{NAME, REGION};
+use crate::simulator::Simulator;
+use node::etcd::kept_backups_key;
+
+const BACKUP: &str = "backups/etcd/main/2026-11-25T05:40:00Z-000123/etcd.backup.gz";
+
+fn put_backup(simulator: &Simulator) {
+    let key = format!("clusters/{NAME}/{BACKUP}");
+    simulator.run_python(
+        REGION,
+        &format!("boto('s3').put_object(Bucket='state', Key='{key}', Body=b'x')"),
+    );
+}
+
+/// Keys in the cluster's folder.
+fn keys_left(simulator: &Simulator) -> Vec<String> {
+    let code = format!(
+        "for o in boto('s3').list_objects_v2(Bucket='state', Prefix='clusters/{NAME}/').get('Contents', []):\n print(o['Key'])"
+    );
+    let folder = format!("clusters/{NAME}/");
+    let keys = simulator.run_python(REGION, &code);
+    keys.lines()
+        .map(|key| key.trim_start_matches(&folder).to_owned())
+        .collect()
+}
+
+#[test]
+fn backups_outlive_their_cluster_unless_they_are_deleted_too() {
+    let simulator = Simulator::start_simulator();
+    let kctl = stored_cluster(&simulator);
+    let delete = ["delete", "cluster", NAME];
+    for deletes_all in [false, true] {
+        kctl.run(&["update", "--yes"]).expect_success();
+        put_backup(&simulator);
+        let preview = kctl.run(&delete).expect_success();
+        assert!(preview.contains("of etcd backups stay"), "{preview}");
+        let more: &[&str] = if deletes_all {
+            &["--yes", "--delete-backups"]
+        } else {
+            &["--yes"]
+        };
+        let ran = kctl.run(&[&delete[..], more].concat());
+        assert_eq!(ran.code, 0, "{}", ran.all_output());
+        let left = keys_left(&simulator);
+        if deletes_all {
+            assert_eq!(left, Vec::<String>::new());
+            return;
+        }
+        assert!(ran.err.contains("kept the backups of etcd"), "{}", ran.err);
+        let marks = ["events", "main"].map(kept_backups_key);
+        for key in &left {
+            assert!(key == BACKUP || marks.contains(key), "{left:?}");
+        }
+        assert!(left.contains(&BACKUP.to_owned()), "{left:?}");
+        // The name is free.
+        let words = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
+        kctl.run(&words).expect_success();
+    }
+}
