@@ -146,6 +146,9 @@ fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
         ("autoscaling_lifecycle_hook", "") if theirs.contains("kops-warmpool") => "warm-pool",
         ("iam_role_policy", "statement") if has_any(theirs, &NARROWER) => "narrow-permissions",
         ("iam_role_policy", "statement") if has_any(theirs, &NOT_CALLED) => "narrow-permissions",
+        ("iam_role_policy", "statement") if theirs.contains("s3:DeleteObjectVersion") => {
+            "backup-permissions"
+        }
         ("iam_role_policy", "statement") if theirs.contains("LifecycleHooks") => "warm-pool",
         ("iam_role_policy", "statement") if theirs.contains("CompleteLifecycleAction") => {
             "warm-pool"
