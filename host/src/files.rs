@@ -232,7 +232,7 @@ pub fn is_staged_name(name: &str) -> bool {
     name.starts_with('.') && matches!(ending, Some("kctl-new" | "new"))
 }
 
-fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
+pub(crate) fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)
 }
 

@@ -1,21 +1,22 @@
 //! Parses the command line by hand, because an argument parser would enlarge the binary.
 
+use crate::etcd_backup::arguments::{self as etcd_backup, EtcdBackup, parse_etcd_backup};
 use std::path::PathBuf;
 
 /// One-line usage, printed with errors and for `--help`.
-pub const USAGE: &str =
-    "usage: protokube --boot-config FILE --node-config FILE | --version | --help";
+pub const USAGE: &str = "usage: protokube --boot-config FILE --node-config FILE | etcd-backup VERB | --version | --help";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Invocation {
     Run(Arguments),
+    EtcdBackup(Box<EtcdBackup>),
     /// Print this text and exit.
     Say(String),
 }
 
 /// Arguments of the service.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
     /// Path of the BootConfig that user data wrote.
     pub boot_config: PathBuf,
@@ -32,6 +33,13 @@ pub fn parse_arguments(arguments: impl IntoIterator<Item = String>) -> Result<In
             "--version" => {
                 let version = concat!("protokube ", env!("CARGO_PKG_VERSION"));
                 return Ok(Invocation::Say(version.to_owned()));
+            }
+            "etcd-backup" => {
+                let usage = || Invocation::Say(etcd_backup::USAGE.to_owned());
+                let parsed = parse_etcd_backup(arguments)?;
+                return Ok(
+                    parsed.map_or_else(usage, |command| Invocation::EtcdBackup(Box::new(command)))
+                );
             }
             "--help" | "-h" => return Ok(Invocation::Say(USAGE.to_owned())),
             "--boot-config" => &mut boot_config,

@@ -14,6 +14,7 @@ pub mod current_waits;
 mod daemon;
 pub mod ec2;
 pub mod etcd;
+pub mod etcd_backup;
 pub mod health;
 pub mod identity;
 mod keysets;

@@ -3,6 +3,7 @@
 #![warn(unreachable_pub)]
 
 use protokube::arguments::{Invocation, USAGE, parse_arguments};
+use protokube::etcd_backup::{self, arguments::EtcdBackup};
 use protokube::log::Log;
 use protokube::service;
 use std::io::Write;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 async fn main() -> ExitCode {
     let arguments = match parse_arguments(std::env::args().skip(1)) {
         Ok(Invocation::Run(arguments)) => arguments,
+        Ok(Invocation::EtcdBackup(command)) => return run_etcd_backup(&command).await,
         Ok(Invocation::Say(text)) => {
             let _ = writeln!(std::io::stdout(), "{text}");
             return ExitCode::SUCCESS;
@@ -26,6 +28,21 @@ async fn main() -> ExitCode {
         Err(error) => {
             let failed = node::report::Status::Failed;
             Log::unqueued_stderr().write_stage("start", failed, None, &format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a command until it ends or a signal stops it.
+async fn run_etcd_backup(command: &EtcdBackup) -> ExitCode {
+    let ended = tokio::select! {
+        ended = etcd_backup::run(command) => ended,
+        stopped = service::wait_for_stop() => stopped,
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "protokube: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -291,22 +291,32 @@ fn build_snapshot_takers(
     daemon: &DaemonState,
 ) -> BTreeMap<String, Arc<SnapshotTaker<EtcdGateway>>> {
     let takers = own_etcd(daemon).into_iter().filter_map(|etcd| {
-        let taker = SnapshotTaker {
-            cluster: daemon.config.cluster.clone(),
-            etcd: etcd.name.clone(),
-            instance: daemon.instance.clone(),
-            image: etcd.image.clone(),
-            members: etcd.members.len(),
-            source: build_gateway(daemon, &etcd)?,
-            host: daemon.host.clone(),
-            store: daemon.store.clone(),
-            clock: OffsetDateTime::now_utc,
-            interval: MEMBER_PACE.quick,
-            busy: tokio::sync::Mutex::default(),
-        };
+        let taker = build_snapshot_taker(daemon, &etcd, &etcd.name)?;
         Some((etcd.name, Arc::new(taker)))
     });
     takers.collect()
+}
+
+/// What takes snapshots of the local member of an etcd cluster, in a folder of this name.
+pub(crate) fn build_snapshot_taker(
+    daemon: &DaemonState,
+    etcd: &EtcdCluster,
+    work: &str,
+) -> Option<SnapshotTaker<EtcdGateway>> {
+    Some(SnapshotTaker {
+        cluster: daemon.config.cluster.clone(),
+        etcd: etcd.name.clone(),
+        work: work.to_owned(),
+        instance: daemon.instance.clone(),
+        image: etcd.image.clone(),
+        members: etcd.members.len(),
+        source: build_gateway(daemon, etcd)?,
+        host: daemon.host.clone(),
+        store: daemon.store.clone(),
+        clock: OffsetDateTime::now_utc,
+        interval: MEMBER_PACE.quick,
+        busy: tokio::sync::Mutex::default(),
+    })
 }
 
 /// The role that executes what `kctl etcd` asks of the members.

@@ -34,6 +34,12 @@ pub async fn run_service(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
+/// Returns once a signal asks the process to end.
+pub async fn wait_for_stop() -> anyhow::Result<()> {
+    StopSignals::new()?.wait_for_signal().await;
+    Ok(())
+}
+
 /// The signals that stop the service.
 struct StopSignals {
     terminate: Signal,

@@ -52,6 +52,8 @@ pub struct AccessOptions {
     pub profile: Option<String>,
     /// URL of all services, in place of the AWS endpoints.
     pub endpoint: Option<String>,
+    /// Certificate authorities, PEM, that are trusted instead of those of the system. The SDK panics if they are none.
+    pub authorities: Option<Vec<u8>>,
     pub keys: Option<AccessKey>,
     /// How long one attempt of a call may take that carries no file; else 30 seconds.
     pub attempt_timeout: Option<Duration>,
@@ -88,7 +90,9 @@ impl Clients {
     /// Clients with these options. Makes no call.
     pub async fn from_access(access: &AccessOptions) -> Self {
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
-            .http_client(crate::fence::wire::fenced_http_client())
+            .http_client(crate::fence::wire::fenced_http_client(
+                access.authorities.as_deref(),
+            ))
             .retry_config(RetryConfig::standard().with_max_attempts(attempts::MAX_ATTEMPTS))
             .timeout_config(
                 TimeoutConfig::builder()

@@ -112,6 +112,9 @@ pub struct SnapshotDownload {
     /// File to write; it must not exist
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
+    /// Also write the sealed spec and private keys of the cluster to this file, as `age --decrypt` reads it
+    #[arg(long, value_name = "FILE")]
+    pub cluster_state: Option<PathBuf>,
     #[command(flatten)]
     pub place: SnapshotPlace,
     /// Address of a backup store [default: that of the cluster]

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A snapshot is late after so many intervals, and some time to take it.
-const INTERVALS: i64 = 4;
+/// Seconds that a snapshot may take, and be tried again. It is late after a second interval, or after this time.
 const LEEWAY: i64 = 15 * 60;
 
 /// What is stored about the backups of a cluster.
@@ -42,14 +41,29 @@ pub fn find_backup_problems(backups: &StoredBackups, now: OffsetDateTime) -> Vec
         })
     });
     problems.extend(drills);
+    problems.extend(find_unsealed(backups));
     problems
+}
+
+/// Etcd clusters whose last snapshot lacks the keys of the cluster.
+fn find_unsealed(backups: &StoredBackups) -> impl Iterator<Item = EtcdProblem> {
+    backups.states.iter().filter_map(|(etcd, state)| {
+        let why = state.last.as_ref()?.cluster_state_problem.as_ref()?;
+        Some(EtcdProblem {
+            etcd: etcd.clone(),
+            instance: None,
+            message: format!("its last snapshot has no private keys of the cluster: {why}"),
+            next: "correct the reason; docs/operations/backups.md".to_owned(),
+            is_told: false,
+        })
+    })
 }
 
 fn find_late_backups(backups: &StoredBackups, now: OffsetDateTime) -> Vec<EtcdProblem> {
     let settings = backups.settings.iter().flat_map(|settings| &settings.etcd);
     let problems = settings.filter_map(|(etcd, settings)| {
         let interval = i64::try_from(settings.interval_seconds).unwrap_or(i64::MAX);
-        let late = interval.saturating_mul(INTERVALS).saturating_add(LEEWAY);
+        let late = interval.saturating_add(interval.max(LEEWAY));
         let state = backups.states.get(etcd);
         let last = state.and_then(|state| state.last.as_ref());
         let taken = last.and_then(|last| OffsetDateTime::parse(&last.taken_at, &Rfc3339).ok());
@@ -105,6 +119,7 @@ mod tests {
             interval_seconds: 900,
             hourly_retention_seconds: 0,
             daily_retention_seconds: 0,
+            recipients: Vec::new(),
             unknown: node::etcd::UnknownFields::new(),
         };
         let state = BackupState {
@@ -115,6 +130,7 @@ mod tests {
                 revision: 1,
                 compressed_bytes: 1,
                 taken_at: at.into(),
+                cluster_state_problem: None,
             }),
             failure: fails.then(|| BackupFailure {
                 reason: "the root disk is full".into(),
@@ -158,15 +174,15 @@ mod tests {
         for (last, fails, settings_age, says) in [
             (Some("2026-11-25T11:50:00Z"), false, 0, None),
             (Some("2026-11-25T11:50:00Z"), true, 0, None),
-            (Some("2026-11-25T10:50:00Z"), false, 0, None),
+            (Some("2026-11-25T11:30:30Z"), false, 0, None),
             (
-                Some("2026-11-25T10:40:00Z"),
+                Some("2026-11-25T11:29:00Z"),
                 false,
                 0,
-                Some("its last snapshot is 1h20m old"),
+                Some("its last snapshot is 31m00s old"),
             ),
             (
-                Some("2026-11-25T10:40:00Z"),
+                Some("2026-11-25T11:29:00Z"),
                 true,
                 0,
                 Some("the last on i-1: the root disk is full"),

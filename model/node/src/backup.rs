@@ -8,10 +8,12 @@ mod settings;
 mod state;
 mod tick;
 
-pub use manifest::{MANIFEST_FORMAT, MANIFEST_LIMIT, SnapshotManifest, VerifiedSnapshot};
+pub use manifest::{
+    MANIFEST_FORMAT, MANIFEST_LIMIT, SealedClusterState, SnapshotManifest, VerifiedSnapshot,
+};
 pub use name::{
-    DATA_FILE, MANIFEST_FILE, META_FILE, check_snapshot_name, data_key, is_scheduled, manifest_key,
-    meta_key, scheduled_name,
+    CLUSTER_STATE_FILE, DATA_FILE, MANIFEST_FILE, META_FILE, check_snapshot_name,
+    cluster_state_key, data_key, is_scheduled, manifest_key, meta_key, scheduled_name,
 };
 pub use retention::{Retention, StoredSnapshot, choose_deletions, group_snapshots};
 pub use settings::{

@@ -36,7 +36,7 @@ mod wanted_facts;
 
 pub use dns::{STAND_IN_ZONE, dns_kind};
 pub use etcd::default_etcd_version;
-pub(crate) use etcd::{DAILY_RETENTION, HOURLY_RETENTION};
+pub(crate) use etcd::{BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, split_recipients};
 pub(crate) use etcd_clusters::etcd_clusters;
 pub(crate) use flags::make_api_server_flags as api_server_flags;
 pub use instances::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};

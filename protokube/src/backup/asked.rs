@@ -2,6 +2,7 @@
 
 use super::role::describe_taken;
 use super::source::SnapshotSource;
+use super::stored::require_manifest;
 use super::take::{LocalFolder, PACKED, SnapshotTaker};
 use super::verify::{FILE, Found, inspect_snapshot};
 use crate::etcd::run_blocking;
@@ -58,7 +59,7 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         name: &str,
     ) -> anyhow::Result<String> {
         let begun = Instant::now();
-        let (manifest, version) = read_manifest(backups, name).await?;
+        let (manifest, version) = require_manifest(backups, name).await?;
         let (here, bytes) = (folder.clone(), manifest.bytes);
         run_blocking(move || here.prepare(bytes)).await?;
         let key = data_key(name);
@@ -116,17 +117,6 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             }
         }
     }
-}
-
-async fn read_manifest(backups: &Store, name: &str) -> anyhow::Result<(SnapshotManifest, Version)> {
-    let key = manifest_key(name);
-    let read = backups.get(&key).await;
-    let read = read.with_context(|| format!("could not read {}/{key}", backups.url()))?;
-    let object = read.with_context(|| format!("{} has no snapshot {name}", backups.url()))?;
-    Ok((
-        SnapshotManifest::parse(&key, &object.bytes)?,
-        object.version,
-    ))
 }
 
 fn check_manifest(manifest: &SnapshotManifest, found: &Found) -> anyhow::Result<()> {

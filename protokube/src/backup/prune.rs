@@ -1,33 +1,19 @@
-//! Deletes scheduled snapshots that are not kept any more, by the exact keys of their objects.
+//! Deletes scheduled snapshots that are not kept any more.
 
-use crate::log::RoleLog;
-use anyhow::Context;
-use aws_client::store::{Expect, Store, StoreError};
-use node::backup::{Retention, choose_deletions, group_snapshots};
+use super::stored::{delete_snapshot, list_snapshots};
+use aws_client::store::Store;
+use node::backup::{Retention, choose_deletions};
 
-/// Deletes what is not kept any more. If the listing fails, nothing is deleted.
-pub(super) async fn prune_snapshots(
+/// Deletes what is not kept any more, and says so with `report`. If the listing fails, nothing is deleted.
+pub(crate) async fn prune_snapshots(
     backups: &Store,
     retention: Retention,
-    role_log: &RoleLog,
+    report: impl Fn(&str),
 ) -> anyhow::Result<()> {
-    let listed = backups.list("", None).await;
-    let listed = listed.with_context(|| format!("could not list {}", backups.url()))?;
-    let objects = listed
-        .iter()
-        .map(|entry| (entry.key.as_str(), entry.size, entry.written, entry.age));
-    let all = group_snapshots(objects);
+    let all = list_snapshots(backups).await?;
     for old in choose_deletions(&all, retention) {
-        for key in old.keys_to_delete() {
-            match backups.delete(&key, Expect::Any).await {
-                Ok(()) | Err(StoreError::Conflict { .. }) => {}
-                Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("could not delete {}/{key}", backups.url()));
-                }
-            }
-        }
-        role_log.report_change(&format!(
+        delete_snapshot(backups, old).await?;
+        report(&format!(
             "deleted the snapshot {}/{}",
             backups.url(),
             old.name

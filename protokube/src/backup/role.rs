@@ -22,8 +22,8 @@ use time::format_description::well_known::Rfc3339;
 /// Time between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Limit of what is stored of a drill, characters.
-const DRILL_TEXT: usize = 500;
+/// Limit of what is stored of a drill or of a problem, characters.
+const TEXT_LIMIT: usize = 500;
 
 /// Inputs of the role.
 #[derive(Debug)]
@@ -103,7 +103,9 @@ impl<S: SnapshotSource> BackupRole<S> {
                 self.complete(&manifest, backups).await?;
                 self.role_log
                     .report_change(&describe_taken(&manifest, backups));
-                let pruned = prune_snapshots(backups, settings.retention(), &self.role_log);
+                let pruned = prune_snapshots(backups, settings.retention(), |line| {
+                    self.role_log.report_change(line);
+                });
                 pruned.await.context("old snapshots could not be deleted")?;
                 self.drill_daily(&manifest.name).await
             }
@@ -130,7 +132,7 @@ impl<S: SnapshotSource> BackupRole<S> {
             instance: self.taker.instance.clone(),
             at: now.format(&Rfc3339).unwrap_or_default(),
             seconds: begun.elapsed().as_secs(),
-            found: bounded_text(&found, DRILL_TEXT),
+            found: bounded_text(&found, TEXT_LIMIT),
             failed,
         };
         let with_drill = |state: &BackupState| {
@@ -156,6 +158,10 @@ impl<S: SnapshotSource> BackupRole<S> {
                 .unwrap_or_default(),
             compressed_bytes: manifest.compressed_bytes,
             taken_at: manifest.taken_at.clone(),
+            cluster_state_problem: manifest
+                .cluster_state_problem
+                .as_ref()
+                .map(|why| bounded_text(why, TEXT_LIMIT)),
         };
         self.change_state(|state| end_snapshot(state, last.clone()))
             .await
@@ -254,7 +260,7 @@ impl<S: SnapshotSource> BackupRole<S> {
 }
 
 /// What is said of a snapshot that was taken.
-pub(super) fn describe_taken(manifest: &SnapshotManifest, backups: &Store) -> String {
+pub(crate) fn describe_taken(manifest: &SnapshotManifest, backups: &Store) -> String {
     let found = manifest.verified.as_ref();
     let found = found.map(|found| {
         format!(

@@ -1,5 +1,6 @@
 //! Takes a snapshot of the local member, verifies it and stores it.
 
+use super::cluster_state::seal_cluster_state;
 use super::source::{SnapshotSource, describe_source};
 use super::verify::{self, FILE, Found};
 use crate::etcd::{Containers, LOG_FILE, run_blocking};
@@ -9,7 +10,8 @@ use aws_client::store::{Expect, Store, StoreError};
 use host::Host;
 use node::backup::{
     BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings,
-    MANIFEST_FORMAT, SnapshotManifest, VerifiedSnapshot, data_key, manifest_key, meta_key,
+    MANIFEST_FORMAT, SealedClusterState, SnapshotManifest, VerifiedSnapshot, cluster_state_key,
+    data_key, manifest_key, meta_key,
 };
 use node::etcd::{RunningMember, UnknownFields};
 use std::future::Future;
@@ -28,6 +30,8 @@ pub struct SnapshotTaker<S> {
     pub cluster: String,
     /// Name of the etcd cluster: `main`.
     pub etcd: String,
+    /// Name of its folder on the root disk and of its containers. Two processes must not share it.
+    pub work: String,
     pub instance: String,
     /// Image of the member's pod.
     pub image: String,
@@ -48,7 +52,7 @@ pub struct SnapshotTaker<S> {
 #[derive(Clone, Debug)]
 pub(super) struct LocalFolder {
     host: Host,
-    etcd: String,
+    work: String,
     image: String,
     interval: Duration,
 }
@@ -64,7 +68,7 @@ struct Verified {
 
 impl LocalFolder {
     fn path(&self) -> String {
-        format!("/var/lib/kctl/etcd-backup/{}", self.etcd)
+        format!("/var/lib/kctl/etcd-backup/{}", self.work)
     }
 
     /// Path of a file in it, on the host.
@@ -85,7 +89,7 @@ impl LocalFolder {
     /// Containers with at most this memory, in bytes.
     pub(super) fn containers(&self, memory: u64) -> Containers<'_> {
         // The containers of a recovery have other names.
-        let name = format!("{}-backup", self.etcd);
+        let name = format!("{}-backup", self.work);
         let names = (self.image.as_str(), name.as_str());
         Containers::new(&self.host, names, self.interval, &self.path()).limited_to(memory)
     }
@@ -137,7 +141,7 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
     pub(super) fn folder(&self) -> LocalFolder {
         LocalFolder {
             host: self.host.clone(),
-            etcd: self.etcd.clone(),
+            work: self.work.clone(),
             image: self.image.clone(),
             interval: self.interval,
         }
@@ -170,16 +174,23 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
     ) -> anyhow::Result<SnapshotManifest> {
         let verified = self.save_and_verify(folder).await?;
         let now = (self.clock)();
-        let manifest = self.describe(name, reason, &verified, now);
+        let mut manifest = self.describe(name, reason, &verified, now);
         let key = data_key(name);
         let sha256 = aws_client::store::sha256_of_file(&folder.file(PACKED)).await?;
         let put = backups.put_file(&key, &folder.file(PACKED), &sha256).await;
         put.with_context(|| format!("could not write {}/{key}", backups.url()))?;
+        // A snapshot without the keys is worth more than none.
+        match self.store_cluster_state(backups, name).await {
+            Ok(sealed) => manifest.cluster_state = sealed,
+            Err(error) => manifest.cluster_state_problem = Some(format!("{error:#}")),
+        }
         let stored = self.store_manifest(backups, &manifest, counts).await;
         if stored.is_err() {
-            // Only what this snapshot wrote: nobody else has written this key.
-            let deleted = backups.delete(&key, Expect::Any).await;
-            deleted.with_context(|| format!("could not delete {}/{key}", backups.url()))?;
+            // Only what this snapshot wrote: nobody else has written these keys.
+            for key in [key, cluster_state_key(name)] {
+                let deleted = backups.delete(&key, Expect::Any).await;
+                deleted.with_context(|| format!("could not delete {}/{key}", backups.url()))?;
+            }
         }
         stored?;
         let meta = manifest.to_etcd_manager_json(self.members, now.unix_timestamp());
@@ -189,6 +200,25 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             Ok(_) | Err(StoreError::Conflict { .. }) => Ok(manifest),
             Err(error) => Err(error).with_context(|| format!("could not write {key}")),
         }
+    }
+
+    /// Stores the spec and the keys of the cluster, sealed; `None`: the spec names nobody who may read them.
+    async fn store_cluster_state(
+        &self,
+        backups: &Store,
+        name: &str,
+    ) -> anyhow::Result<Option<SealedClusterState>> {
+        let settings = self.read_settings().await?;
+        let recipients = settings.map(|settings| settings.recipients);
+        let Some(recipients) = recipients.filter(|recipients| !recipients.is_empty()) else {
+            return Ok(None);
+        };
+        let sealed = seal_cluster_state(&self.store, &recipients).await;
+        let (sealed, state) = sealed.context("the keys of the cluster could not be sealed")?;
+        let key = cluster_state_key(name);
+        let put = backups.put(&key, sealed, Expect::Absent).await;
+        put.with_context(|| format!("could not write {}/{key}", backups.url()))?;
+        Ok(Some(state))
     }
 
     async fn store_manifest<F: Future<Output = anyhow::Result<bool>>>(
@@ -276,6 +306,8 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
                 seconds: verified.seconds,
                 unknown: UnknownFields::new(),
             }),
+            cluster_state: None,
+            cluster_state_problem: None,
             kctl_version: env!("CARGO_PKG_VERSION").to_owned(),
             unknown: UnknownFields::new(),
         }

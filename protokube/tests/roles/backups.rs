@@ -23,7 +23,7 @@ use std::time::{Duration, SystemTime};
 use test_support::write_script;
 use time::OffsetDateTime;
 
-const CONTENT: &[u8] = b"a database and its hash";
+pub const CONTENT: &[u8] = b"a database and its hash";
 
 /// Does what ctr does with etcd's programs. etcdutl finds no hash in a file that does not begin as the snapshot does. If the file
 /// `compacted` exists, the member has compacted more than the snapshot.
@@ -43,15 +43,15 @@ esac
 
 /// The member of which snapshots are taken.
 #[derive(Clone, Debug)]
-struct FakeMember {
-    state: Arc<Mutex<MemberState>>,
+pub struct FakeMember {
+    pub state: Arc<Mutex<MemberState>>,
     /// Of the files of its host.
     root: PathBuf,
 }
 
 #[derive(Clone, Debug)]
-struct MemberState {
-    sends: Vec<u8>,
+pub struct MemberState {
+    pub sends: Vec<u8>,
     hash: KeyHash,
     keys: u64,
     leads: bool,
@@ -134,59 +134,72 @@ impl EtcdMaintenance for FakeMember {
     }
 }
 
-struct Instance {
-    host: TestHost,
-    member: FakeMember,
+pub struct Instance {
+    pub host: TestHost,
+    pub member: FakeMember,
 }
 
 impl Instance {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let mut host = TestHost::new().await;
         let fuse = host.fuse.clone();
         let dies = move || pass_fuse(&fuse).is_err();
         host.host = host.host.with_stop(Arc::new(dies));
         write_script(&host.path("programs/ctr"), CTR);
         fs::write(host.path("content"), CONTENT).unwrap();
+        let member = FakeMember::new(host.folder.path().to_owned());
+        let new = Self { host, member };
+        new.set_recipients(Vec::new()).await;
+        new
+    }
+
+    /// Writes the settings, with these public keys.
+    pub async fn set_recipients(&self, recipients: Vec<String>) {
         let settings = EtcdBackupSettings {
-            store: format!("file://{}", host.path("backups").display()),
+            store: format!("file://{}", self.host.path("backups").display()),
             interval_seconds: 900,
             hourly_retention_seconds: 7 * 24 * 3600,
             daily_retention_seconds: 90 * 24 * 3600,
+            recipients,
             unknown: UnknownFields::new(),
         };
         let settings = BackupSettings::new([("main".to_owned(), settings)].into());
-        let put = host.store.put(
-            BACKUP_SETTINGS_KEY,
-            settings.to_json().into_bytes(),
-            Expect::Any,
-        );
+        let settings = settings.to_json().into_bytes();
+        let put = self
+            .host
+            .store
+            .put(BACKUP_SETTINGS_KEY, settings, Expect::Any);
         put.await.unwrap();
-        let member = FakeMember::new(host.folder.path().to_owned());
-        Self { host, member }
+    }
+
+    /// What takes snapshots on this instance.
+    pub fn taker(&self, instance: &str) -> SnapshotTaker<FakeMember> {
+        SnapshotTaker {
+            cluster: "x.example.com".to_owned(),
+            etcd: "main".to_owned(),
+            work: "main".to_owned(),
+            instance: instance.to_owned(),
+            image: "etcd:1".to_owned(),
+            members: 3,
+            source: self.member.clone(),
+            host: self.host.host.clone(),
+            store: self.host.store.clone(),
+            clock: OffsetDateTime::now_utc,
+            interval: Duration::ZERO,
+            busy: tokio::sync::Mutex::default(),
+        }
     }
 
     /// A role after a start of protokube on this instance.
     fn role(&self, instance: &str) -> BackupRole<FakeMember> {
         BackupRole {
-            taker: Arc::new(SnapshotTaker {
-                cluster: "x.example.com".to_owned(),
-                etcd: "main".to_owned(),
-                instance: instance.to_owned(),
-                image: "etcd:1".to_owned(),
-                members: 3,
-                source: self.member.clone(),
-                host: self.host.host.clone(),
-                store: self.host.store.clone(),
-                clock: OffsetDateTime::now_utc,
-                interval: Duration::ZERO,
-                busy: tokio::sync::Mutex::default(),
-            }),
+            taker: Arc::new(self.taker(instance)),
             role_log: RoleLog::with_log(Log::from_fn(|_| ()), "backup-main"),
             sleep: |_| std::future::ready(()).boxed(),
         }
     }
 
-    fn backups(&self) -> Store {
+    pub fn backups(&self) -> Store {
         let url = format!("file://{}", self.host.path("backups").display());
         self.host.store.open_other(&url).unwrap()
     }
@@ -225,7 +238,7 @@ impl Instance {
     }
 }
 
-fn age_files(folder: &Path, time: Duration) {
+pub fn age_files(folder: &Path, time: Duration) {
     for item in fs::read_dir(folder).into_iter().flatten() {
         let path = item.unwrap().path();
         if path.is_dir() {

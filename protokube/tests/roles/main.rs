@@ -9,6 +9,7 @@ mod call_rates;
 mod commands;
 mod disks;
 mod etcd;
+mod etcd_backup;
 mod forgotten;
 mod kernel;
 mod manifests;

@@ -56,6 +56,7 @@ impl Backups {
             interval_seconds: 900,
             hourly_retention_seconds: 7 * 86_400,
             daily_retention_seconds: 90 * 86_400,
+            recipients: Vec::new(),
             unknown: UnknownFields::new(),
         };
         let settings = BackupSettings::new([("main".to_owned(), settings)].into());
@@ -129,6 +130,8 @@ impl Backups {
             sha256: sha256_hex(&content),
             compressed_bytes: packed.len() as u64,
             compressed_sha256: sha256_hex(&packed),
+            cluster_state: None,
+            cluster_state_problem: None,
             verified: Some(VerifiedSnapshot {
                 at: "2026-11-25T05:40:01Z".to_owned(),
                 revision: 4000,

@@ -3,7 +3,7 @@
 
 use super::Fence;
 use aws_smithy_http_client::proxy::ProxyConfig;
-use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
 use aws_smithy_http_client::{Builder, ConnectorBuilder};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::http::{
@@ -56,11 +56,19 @@ impl Intercept for Fence {
 
 /// What the SDK sends its calls with, but that a write whose fence is shut by then is not written. Here and not in the
 /// interceptor, because what looks at a body after that takes another one than its own for a stream.
-pub(crate) fn fenced_http_client() -> SharedHttpClient {
-    let https = Builder::new().build_with_connector_fn(|settings, components| {
+pub(crate) fn fenced_http_client(authorities: Option<&[u8]>) -> SharedHttpClient {
+    let trusted = authorities.map_or_else(TrustStore::default, |pem| {
+        TrustStore::empty().with_pem_certificate(pem)
+    });
+    // It cannot fail; if it did, the authorities of the system would be trusted.
+    let trusted = TlsContext::builder().with_trust_store(trusted).build();
+    let https = Builder::new().build_with_connector_fn(move |settings, components| {
         let mut connector = ConnectorBuilder::default()
             .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
             .proxy_config(ProxyConfig::from_env());
+        if let Ok(trusted) = &trusted {
+            connector = connector.tls_context(trusted.clone());
+        }
         connector.set_connector_settings(settings.cloned());
         connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
         connector.build()

@@ -48,8 +48,31 @@ pub struct SnapshotManifest {
     /// What a scratch etcd found in it; missing for a snapshot that somebody brought and nobody has verified yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<VerifiedSnapshot>,
+    /// The sealed spec and private keys of the cluster; missing if the spec names nobody who may read them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_state: Option<SealedClusterState>,
+    /// Why it is missing, although the spec names somebody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_state_problem: Option<String>,
     /// Version of kctl or protokube that wrote the manifest.
     pub kctl_version: String,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// The objects of the state store without which a cluster cannot be created again, as a zip that is encrypted with age.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SealedClusterState {
+    /// Bytes of the encrypted file.
+    pub bytes: u64,
+    /// Its SHA-256, hex.
+    pub sha256: String,
+    /// How many objects are in it.
+    pub objects: usize,
+    /// Public keys of those who can decrypt it, `age1...`.
+    pub recipients: Vec<String>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,

@@ -13,6 +13,9 @@ pub const META_FILE: &str = "_etcd_backup.meta";
 /// What is known of it. A snapshot without manifest is unfinished, or etcd-manager's.
 pub const MANIFEST_FILE: &str = "manifest.json";
 
+/// The cluster's spec and private keys, sealed for those whom the spec names.
+pub const CLUSTER_STATE_FILE: &str = "cluster-state.zip.age";
+
 /// Longest name, characters.
 const LONGEST: usize = 128;
 
@@ -54,6 +57,11 @@ pub fn check_snapshot_name(name: &str) -> Result<(), String> {
 /// Key of the compressed file, relative to the backup store.
 pub fn data_key(name: &str) -> String {
     format!("{name}/{DATA_FILE}")
+}
+
+/// Key of the sealed spec and private keys.
+pub fn cluster_state_key(name: &str) -> String {
+    format!("{name}/{CLUSTER_STATE_FILE}")
 }
 
 /// Key of etcd-manager's description.

@@ -1,11 +1,8 @@
 //! Decides which snapshots are deleted. Times are those of the store's clock, and never those in names.
 
-use super::name::{DATA_FILE, MANIFEST_FILE, META_FILE, is_scheduled};
+use super::name::{CLUSTER_STATE_FILE, DATA_FILE, MANIFEST_FILE, META_FILE, is_scheduled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// Everything younger is kept, as by etcd-manager.
-const ALL: Duration = Duration::from_hours(1);
 
 /// An unfinished snapshot is deleted after this time.
 const UNFINISHED: Duration = Duration::from_hours(24);
@@ -16,6 +13,8 @@ const DAY: i64 = 24 * HOUR;
 /// How long scheduled snapshots are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
+    /// Everything.
+    pub all: Duration,
     /// The first of each hour.
     pub hourly: Duration,
     /// The first of each day.
@@ -64,7 +63,7 @@ pub fn group_snapshots<'a>(
         let Some((name, file)) = key.split_once('/') else {
             continue;
         };
-        if ![DATA_FILE, META_FILE, MANIFEST_FILE].contains(&file) {
+        if ![DATA_FILE, META_FILE, MANIFEST_FILE, CLUSTER_STATE_FILE].contains(&file) {
             continue;
         }
         let is_first = !found.contains_key(name);
@@ -74,7 +73,8 @@ pub fn group_snapshots<'a>(
         match file {
             DATA_FILE => (one.has_data, one.compressed_bytes) = (true, bytes),
             META_FILE => one.has_meta = true,
-            _ => one.has_manifest = true,
+            MANIFEST_FILE => one.has_manifest = true,
+            _ => {}
         }
         // A time that is not known is that of now.
         let (before, known) = ((one.written, one.age), written.zip(age));
@@ -112,7 +112,7 @@ pub fn choose_deletions(all: &[StoredSnapshot], retention: Retention) -> Vec<&St
         }
         let first_of_hour = hours.insert(written.div_euclid(HOUR));
         let first_of_day = days.insert(written.div_euclid(DAY));
-        let is_kept = age < ALL
+        let is_kept = age < retention.all
             || first_of_hour && age < retention.hourly
             || first_of_day && age < retention.daily
             || newest.is_some_and(|newest| newest.name == one.name);
@@ -154,6 +154,7 @@ mod tests {
 
     fn periods() -> impl Strategy<Value = Retention> {
         (0..400_u64, 0..4000_u64).prop_map(|(hourly, daily)| Retention {
+            all: Duration::from_hours(1),
             hourly: Duration::from_hours(hourly),
             daily: Duration::from_hours(daily),
         })
@@ -185,7 +186,7 @@ mod tests {
             let newest = verified().filter_map(|one| one.written).max();
             for one in deleted {
                 prop_assert!(is_scheduled(&one.name));
-                prop_assert!(one.age.unwrap() >= ALL);
+                prop_assert!(one.age.unwrap() >= retention.all);
                 prop_assert!(one.has_manifest || !one.has_meta);
                 prop_assert!(!one.has_manifest || one.written <= newest);
                 prop_assert!(!one.has_manifest || verified().any(|other| other != one && other.written >= one.written));
@@ -228,6 +229,7 @@ mod tests {
     #[test]
     fn with_the_default_a_year_of_snapshots_is_a_week_of_hours_and_a_quarter_of_days() {
         let retention = Retention {
+            all: Duration::from_hours(1),
             hourly: Duration::from_hours(7 * 24),
             daily: Duration::from_hours(90 * 24),
         };

@@ -40,6 +40,9 @@ pub struct EtcdBackupSettings {
     pub hourly_retention_seconds: u64,
     /// Seconds for which one of each day is kept.
     pub daily_retention_seconds: u64,
+    /// Public keys of age, `age1...`: the spec and the private keys of the cluster are stored sealed for them. Empty: they are not stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recipients: Vec<String>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -75,6 +78,8 @@ impl EtcdBackupSettings {
     /// How long scheduled snapshots are kept.
     pub fn retention(&self) -> Retention {
         Retention {
+            // As by etcd-manager.
+            all: Duration::from_hours(1),
             hourly: Duration::from_secs(self.hourly_retention_seconds),
             daily: Duration::from_secs(self.daily_retention_seconds),
         }

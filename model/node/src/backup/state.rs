@@ -67,6 +67,9 @@ pub struct LastSnapshot {
     pub compressed_bytes: u64,
     /// Time by the clock of the instance, RFC 3339.
     pub taken_at: String,
+    /// Why it has no sealed keys of the cluster, although the spec names somebody who may read them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_state_problem: Option<String>,
 }
 
 /// Why snapshots fail.

@@ -141,7 +141,7 @@ mod tests {
                     } else if minute >= until {
                         workers[who].takes = None;
                         let done = LastSnapshot {
-                            name, store: String::new(), instance, revision: 1, compressed_bytes: 1, taken_at: String::new(),
+                            name, store: String::new(), instance, revision: 1, compressed_bytes: 1, taken_at: String::new(), cluster_state_problem: None,
                         };
                         if let Some(next) = end_snapshot(&state, done) {
                             prop_assert!(last.is_none_or(|last| minute - last >= 15), "{minute} after {last:?}");

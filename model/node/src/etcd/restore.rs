@@ -174,3 +174,32 @@ fn refuse_content(own: &OwnMember<'_>, content: &VolumeContent) -> FormationStep
         describe_content(content)
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An operator can write by hand what kctl writes.
+    #[test]
+    fn the_documented_record_is_the_one_that_a_restore_begins_with() {
+        let page = include_str!("../../../../docs/operations/restore-by-hand.md");
+        let (_, from) = page.split_once("```json\n").unwrap();
+        let (json, _) = from.split_once("```").unwrap();
+        let documented = FormationRecord::parse("documented", json.as_bytes()).unwrap();
+        let FormationState::Recovering(recovering) = &documented.state else {
+            panic!("{documented:?}");
+        };
+        let before = FormationRecord {
+            state: FormationState::formed(
+                &recovering.cluster_id,
+                recovering.token_before.as_ref().unwrap(),
+            ),
+            ..documented.clone()
+        };
+        let snapshot = recovering.snapshot.clone().unwrap();
+        let begun = begin_restore(&before, "a", &recovering.token, snapshot).unwrap();
+        assert_eq!(begun, documented);
+        // Nothing but the state differs from what was there before.
+        assert_eq!(begun.members, before.members);
+    }
+}

@@ -28,6 +28,10 @@ const DAY: u64 = 24 * 60 * 60;
 pub(crate) const HOURLY_RETENTION: &str = "ETCD_MANAGER_HOURLY_BACKUPS_RETENTION";
 pub(crate) const DAILY_RETENTION: &str = "ETCD_MANAGER_DAILY_BACKUPS_RETENTION";
 
+/// The variable with the public keys for which the spec and the private keys are stored sealed, separated by commas. kOps passes a
+/// variable that it does not know to etcd-manager, so a spec with it stays one of kOps.
+pub(crate) const BACKUP_RECIPIENTS: &str = "KCTL_ETCD_BACKUP_AGE_RECIPIENTS";
+
 /// Default size of a member's volume, in GiB.
 const VOLUME_SIZE: i32 = 20;
 
@@ -170,19 +174,30 @@ fn backup_settings(etcd: &EtcdClusterSpec) -> EtcdBackupSettings {
     let backups = etcd.backups.clone().unwrap_or_default();
     let variable = |name: &str| {
         let mut named = manager.env.iter().filter(|one| one.name == name);
-        let value = named.next_back().and_then(|one| one.value.as_deref());
-        value.and_then(parse_period).map(|period| period.as_secs())
+        named.next_back().and_then(|one| one.value.as_deref())
     };
+    let period = |name| {
+        let period = variable(name).and_then(parse_period);
+        period.map(|period| period.as_secs())
+    };
+    let recipients = split_recipients(variable(BACKUP_RECIPIENTS).unwrap_or_default());
     let days = manager.backup_retention_days.unwrap_or(RETENTION_DAYS);
     let days = u64::try_from(days).unwrap_or_default();
     let interval = manager.backup_interval.as_deref().and_then(parse_period);
     EtcdBackupSettings {
         store: backups.backup_store.unwrap_or_default(),
         interval_seconds: interval.map_or(BACKUP_INTERVAL, |interval| interval.as_secs()),
-        hourly_retention_seconds: variable(HOURLY_RETENTION).unwrap_or(7 * DAY),
-        daily_retention_seconds: variable(DAILY_RETENTION).unwrap_or(days * DAY),
+        hourly_retention_seconds: period(HOURLY_RETENTION).unwrap_or(7 * DAY),
+        daily_retention_seconds: period(DAILY_RETENTION).unwrap_or(days * DAY),
+        recipients: recipients.map(str::to_owned).collect(),
         unknown: serde_json::Map::default(),
     }
+}
+
+/// The public keys in the value of [`BACKUP_RECIPIENTS`].
+pub(crate) fn split_recipients(value: &str) -> impl Iterator<Item = &str> {
+    let all = value.split([',', '\n']).map(str::trim);
+    all.filter(|one| !one.is_empty())
 }
 
 fn without_v(version: &str) -> String {
@@ -216,6 +231,24 @@ fn full_member(member: &EtcdMemberSpec, zone: &str) -> EtcdMember {
 mod tests {
     use super::*;
     use crate::api::etcd::EtcdManagerSpec;
+
+    #[test]
+    fn backups_have_the_recipients_of_the_variable() {
+        let settings = backup_settings(&EtcdClusterSpec {
+            manager: Some(EtcdManagerSpec {
+                env: vec![EnvVar {
+                    name: BACKUP_RECIPIENTS.into(),
+                    value: Some("age1a, age1b\n".into()),
+                    ..EnvVar::default()
+                }],
+                ..EtcdManagerSpec::default()
+            }),
+            ..EtcdClusterSpec::default()
+        });
+        assert_eq!(settings.recipients, ["age1a", "age1b"]);
+        let none = backup_settings(&EtcdClusterSpec::default());
+        assert!(none.recipients.is_empty() && none.interval_seconds == 900);
+    }
 
     #[test]
     fn the_users_variables_win_and_only_those_that_tune_a_member_are_taken() {

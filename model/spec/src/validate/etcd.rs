@@ -2,7 +2,7 @@
 
 use crate::api::InstanceGroupRole;
 use crate::api::etcd::{EnvVar, EtcdClusterSpec, EtcdMemberSpec};
-use crate::expand::{DAILY_RETENTION, HOURLY_RETENTION};
+use crate::expand::{BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, split_recipients};
 use crate::read::{Problem, nearest};
 use node::backup::parse_period;
 use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
@@ -159,6 +159,14 @@ fn setting_problem(path: &str, EnvVar { name, value, .. }: &EnvVar) -> Option<Pr
             Problem::error(path, message).hint("write 7d, 1y or a duration such as 36h")
         });
     }
+    if name == BACKUP_RECIPIENTS {
+        let all = value.as_deref().unwrap_or_default();
+        let wrong = split_recipients(all).find(|one| !is_age_recipient(one))?;
+        let message = format!("{wrong:?} is not a public key of age");
+        return Some(
+            Problem::error(path, message).hint("write what `age-keygen -y` prints: age1..."),
+        );
+    }
     if name.starts_with("ETCD_MANAGER_") || !name.starts_with("ETCD_") {
         let message = format!("{name} is a setting of etcd-manager, which kctl does not run");
         return Some(Problem::warning(path, message).hint("remove it: it does nothing"));
@@ -176,6 +184,12 @@ fn setting_problem(path: &str, EnvVar { name, value, .. }: &EnvVar) -> Option<Pr
             Some(Problem::error(path, message).hint(nearest::hint(name, &known)))
         }
     }
+}
+
+/// A public key of X25519 in the form of age: <https://age-encryption.org/v1>, "The X25519 recipient type".
+fn is_age_recipient(text: &str) -> bool {
+    let key = bech32::decode(text).ok();
+    key.is_some_and(|(kind, key)| kind.as_str() == "age" && key.len() == 32)
 }
 
 /// protokube looks once a minute whether a snapshot is due.

@@ -6,20 +6,26 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::state::store_error;
 use aws_client::packed::unpack_file;
-use node::backup::data_key;
+use node::backup::{SnapshotManifest, cluster_state_key, data_key};
+use node::digest::to_hex;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Downloads a snapshot and unpacks it. The file appears only once it is complete and checked.
 pub async fn run(args: &SnapshotDownload, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    if args.file.exists() {
-        return Err(CommandError::usage_error(
-            format!("{} exists", args.file.display()),
-            "choose another file",
-        ));
+    for file in [Some(&args.file), args.cluster_state.as_ref()] {
+        if let Some(file) = file.filter(|file| file.exists()) {
+            return Err(CommandError::usage_error(
+                format!("{} exists", file.display()),
+                "choose another file",
+            ));
+        }
     }
     let backups = BackupStore::open(args.store.as_deref(), &args.place.etcd, session).await?;
     let manifest = backups.require_manifest(&args.snapshot).await?;
+    if let Some(file) = &args.cluster_state {
+        download_cluster_state(&backups, &manifest, file, session).await?;
+    }
     let (packed, plain) = (beside(&args.file, "gz"), beside(&args.file, "part"));
     for left in [&packed, &plain] {
         // What an interrupted download left.
@@ -58,6 +64,41 @@ pub async fn run(args: &SnapshotDownload, session: &Session<'_>) -> Result<Outco
             .unwrap_or("of an unknown version")
     ));
     Ok(Outcome::Fine)
+}
+
+/// Downloads what only those can read whom the spec names.
+async fn download_cluster_state(
+    backups: &BackupStore,
+    manifest: &SnapshotManifest,
+    file: &Path,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let state = manifest.cluster_state.as_ref().ok_or_else(|| {
+        let why = manifest.cluster_state_problem.as_deref();
+        let why = why.unwrap_or("the spec named nobody who may read them when it was taken");
+        super::refuse(format!(
+            "{} has no spec and keys of the cluster: {why}",
+            manifest.name
+        ))
+    })?;
+    let key = cluster_state_key(&manifest.name);
+    let got = backups.store.get_file(&key, file).await;
+    let sha256 = got.map_err(store_error)?;
+    let sha256 = sha256.ok_or_else(|| super::refuse(format!("{key} does not exist")))?;
+    if to_hex(&sha256) != state.sha256 {
+        let _ = fs::remove_file(file);
+        return Err(super::refuse(format!(
+            "{}/{key} is damaged",
+            backups.store.url()
+        )));
+    }
+    session.shell.print_done(&format!(
+        "wrote {} ({} objects of the state store, sealed for {})",
+        file.display(),
+        state.objects,
+        state.recipients.join(", ")
+    ));
+    Ok(())
 }
 
 /// A temporary file in the same folder.

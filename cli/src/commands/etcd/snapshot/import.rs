@@ -118,6 +118,8 @@ fn describe(
         compressed_bytes: packed.bytes,
         compressed_sha256: packed.sha256,
         verified: None,
+        cluster_state: None,
+        cluster_state_problem: None,
         kctl_version: env!("CARGO_PKG_VERSION").to_owned(),
         unknown: UnknownFields::new(),
     }

@@ -210,6 +210,7 @@ pub fn etcd_cluster(name: &str, members: &[&str]) -> EtcdCluster {
             interval_seconds: 900,
             hourly_retention_seconds: 7 * 86_400,
             daily_retention_seconds: 90 * 86_400,
+            recipients: Vec::new(),
             unknown: serde_json::Map::default(),
         },
     }

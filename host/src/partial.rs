@@ -1,0 +1,67 @@
+//! A download that goes on where it stopped: a file that only grows.
+
+use crate::Error;
+use crate::files::{make_folders, remove_if_there};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// A file of mode 0600 that is not complete yet.
+#[derive(Debug)]
+pub struct PartialFile {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl PartialFile {
+    /// Opens the file by a path that includes the root folder, or creates it, with folder mode 0700.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let opened = || {
+            if let Some(folder) = path.parent() {
+                make_folders(folder, 0o700)?;
+            }
+            let mut options = OpenOptions::new();
+            let file = options.append(true).create(true).mode(0o600).open(path)?;
+            let bytes = file.metadata()?.len();
+            Ok((file, bytes))
+        };
+        let (file, bytes) = opened().map_err(Error::of_file("write", path))?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            bytes,
+        })
+    }
+
+    /// How many bytes it has.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Appends bytes.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let appended = self.file.write_all(bytes);
+        // A full disk may have taken a part.
+        self.bytes = self.file.metadata().map_or(self.bytes, |data| data.len());
+        appended.map_err(Error::of_file("write", &self.path))
+    }
+
+    /// Empties it.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.bytes = 0;
+        let emptied = self.file.set_len(0);
+        emptied.map_err(Error::of_file("empty", &self.path))
+    }
+
+    /// Removes the file at this path, if there is one.
+    pub fn remove(path: &Path) -> Result<(), Error> {
+        remove_if_there(path).map_err(Error::of_file("remove", path))
+    }
+}
+
+/// Opens a file for reading, by a path that includes the root folder.
+pub fn open_file(path: &Path) -> std::io::Result<File> {
+    File::open(path)
+}

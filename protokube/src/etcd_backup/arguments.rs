@@ -1,0 +1,360 @@
+//! Parses `protokube etcd-backup VERB`. Names of verbs and options are those of rke-tools, where they mean the same.
+
+use super::save::RegularSaves;
+use super::serve::ServeLimits;
+use crate::arguments::Arguments;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Printed for `--help`.
+pub const USAGE: &str = "\
+usage: protokube etcd-backup VERB [OPTIONS]
+
+Snapshots of the etcd member of this control plane, in a folder of this instance.
+
+  save --once --name NAME      take one snapshot, verify it, and write it to the folder
+  save                         take one per --creation until stopped; delete those older than --retention
+  delete --name NAME           delete one; never the newest verified one
+  download --name NAME         bring one from S3 (--s3-backup) or from another control plane (--peer MEMBER)
+  serve --name NAME            let other control planes download one; ends once --downloads have it
+  extractstatefile --name NAME --identity FILE --file FILE
+                               decrypt the spec and the keys of the cluster that lie beside a snapshot
+
+Options
+  --etcd ETCD                  the etcd cluster: main, events [default: main]
+  --folder DIR                 folder of the snapshots [default: /var/lib/kctl/etcd-snapshots/ETCD]
+  --creation DURATION          of save: time between two snapshots, such as 5m, 12h [default: 5m]
+  --retention DURATION         of save: how long they stay in the folder [default: 24h]
+  --backup-retries N           of save: how often a failed snapshot is tried again [default: 4]
+  --peer MEMBER                of download: the member whose control plane serves the snapshot, such as b
+  --downloads N                of serve: how many control planes download it [default: 1]
+  --timeout DURATION           of serve and download: when to give up [default: 10m]
+  --s3-backup                  of save, delete, download: also in S3; in the backup store of the spec, unless a bucket is named
+  --s3-bucketName BUCKET       another bucket
+  --s3-folder FOLDER           folder in that bucket
+  --s3-region REGION           its region
+  --s3-endpoint URL            another server with S3's protocol
+  --s3-endpoint-ca FILE        its certificate authority, PEM
+  --boot-config FILE           [default: /opt/kctl/boot.yaml]
+  --node-config FILE           [default: /opt/kctl/node-config.yaml]
+
+Access keys for another bucket are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+
+Example: protokube etcd-backup save --once --name before-repair";
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtcdBackup {
+    pub place: Place,
+    /// Name of the snapshot; empty for regular ones.
+    pub name: String,
+    pub verb: Verb,
+}
+
+/// Where snapshots are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub configuration: Arguments,
+    pub etcd: String,
+    pub folder: Option<PathBuf>,
+    pub s3: Option<S3Place>,
+}
+
+/// A backup store in S3.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct S3Place {
+    pub bucket: Option<String>,
+    pub folder: Option<String>,
+    pub region: Option<String>,
+    pub endpoint: Option<String>,
+    pub endpoint_ca: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Save(Save),
+    Delete,
+    Download {
+        peer: Option<String>,
+        timeout: Duration,
+    },
+    Serve(ServeLimits),
+    ExtractStateFile {
+        identity: PathBuf,
+        file: PathBuf,
+    },
+}
+
+/// Options of `save`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Save {
+    /// `None`: one snapshot.
+    pub regularly: Option<RegularSaves>,
+    pub retries: u32,
+}
+
+/// Options without a value.
+const FLAGS: [&str; 2] = ["--once", "--s3-backup"];
+
+const COMMON: [&str; 4] = ["--etcd", "--folder", "--boot-config", "--node-config"];
+
+const S3: [&str; 6] = [
+    "--s3-backup",
+    "--s3-bucketName",
+    "--s3-folder",
+    "--s3-region",
+    "--s3-endpoint",
+    "--s3-endpoint-ca",
+];
+
+/// Parses what follows `etcd-backup`. `None`: print the usage. The error is a message.
+pub fn parse_etcd_backup(
+    arguments: impl IntoIterator<Item = String>,
+) -> Result<Option<EtcdBackup>, String> {
+    let mut arguments = arguments.into_iter();
+    let verb = arguments.next();
+    let own: &[&str] = match verb.as_deref() {
+        None | Some("--help" | "-h") => return Ok(None),
+        Some("save") => &[
+            "--name",
+            "--once",
+            "--creation",
+            "--retention",
+            "--backup-retries",
+        ],
+        Some("delete") => &["--name"],
+        Some("download") => &["--name", "--peer", "--timeout"],
+        Some("serve") => &["--name", "--downloads", "--timeout"],
+        Some("extractstatefile") => &["--name", "--identity", "--file"],
+        Some(other) => return Err(format!("etcd-backup has no verb {other}")),
+    };
+    let verb = verb.unwrap_or_default();
+    let mut known = [own, &COMMON].concat();
+    if ["save", "delete", "download"].contains(&verb.as_str()) {
+        known.extend(S3);
+    }
+    let Some(mut options) = Options::parse(&verb, &known, arguments)? else {
+        return Ok(None);
+    };
+    let name = options.take("--name");
+    let place = options.take_place();
+    let parsed = match verb.as_str() {
+        "save" => Verb::Save(options.take_save(name.is_some())?),
+        "delete" => Verb::Delete,
+        "download" => Verb::Download {
+            peer: options.take("--peer"),
+            timeout: options.take_duration("--timeout", Duration::from_mins(10))?,
+        },
+        "serve" => Verb::Serve(ServeLimits {
+            downloads: options.take_number("--downloads", 1)?,
+            timeout: options.take_duration("--timeout", Duration::from_mins(10))?,
+        }),
+        _ => Verb::ExtractStateFile {
+            identity: options.require("--identity")?.into(),
+            file: options.require("--file")?.into(),
+        },
+    };
+    let is_regular = matches!(&parsed, Verb::Save(save) if save.regularly.is_some());
+    Ok(Some(EtcdBackup {
+        place,
+        name: match name {
+            Some(name) => name,
+            None if is_regular => String::new(),
+            None => return Err(format!("{verb} needs --name")),
+        },
+        verb: parsed,
+    }))
+}
+
+/// Options by name.
+struct Options {
+    values: BTreeMap<String, String>,
+}
+
+impl Options {
+    fn parse(
+        verb: &str,
+        known: &[&str],
+        arguments: impl IntoIterator<Item = String>,
+    ) -> Result<Option<Self>, String> {
+        let mut arguments = arguments.into_iter();
+        let mut values = BTreeMap::new();
+        while let Some(argument) = arguments.next() {
+            if ["--help", "-h"].contains(&argument.as_str()) {
+                return Ok(None);
+            }
+            let (name, given) = match argument.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (argument, None),
+            };
+            if !known.contains(&name.as_str()) {
+                return Err(format!("etcd-backup {verb} has no option {name}"));
+            }
+            let value = match given {
+                Some(value) => Some(value),
+                None if FLAGS.contains(&name.as_str()) => Some("true".to_owned()),
+                None => arguments.next(),
+            };
+            let value = value.ok_or_else(|| format!("{name} needs a value"))?;
+            if values.insert(name.clone(), value).is_some() {
+                return Err(format!("{name} is given twice"));
+            }
+        }
+        Ok(Some(Self { values }))
+    }
+
+    fn take(&mut self, name: &str) -> Option<String> {
+        self.values.remove(name)
+    }
+
+    fn take_flag(&mut self, name: &str) -> bool {
+        self.take(name).is_some_and(|value| value == "true")
+    }
+
+    fn require(&mut self, name: &str) -> Result<String, String> {
+        self.take(name).ok_or_else(|| format!("{name} is missing"))
+    }
+
+    fn take_number<T: std::str::FromStr>(&mut self, name: &str, default: T) -> Result<T, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(default);
+        };
+        let number = value.parse();
+        number.map_err(|_| format!("{name}: {value} is no number"))
+    }
+
+    fn take_duration(&mut self, name: &str, default: Duration) -> Result<Duration, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(default);
+        };
+        let period = node::backup::parse_period(&value).filter(|period| !period.is_zero());
+        period.ok_or_else(|| format!("{name}: {value} is no duration such as 5m, 12h, 7d"))
+    }
+
+    fn take_place(&mut self) -> Place {
+        let mut config = |option, file: &str| {
+            let default = || format!("{}/{file}", node::config::DIRECTORY);
+            PathBuf::from(self.take(option).unwrap_or_else(default))
+        };
+        let configuration = Arguments {
+            boot_config: config("--boot-config", "boot.yaml"),
+            node_config: config("--node-config", "node-config.yaml"),
+        };
+        let wanted = self.take_flag("--s3-backup");
+        let s3 = S3Place {
+            bucket: self.take("--s3-bucketName"),
+            folder: self.take("--s3-folder"),
+            region: self.take("--s3-region"),
+            endpoint: self.take("--s3-endpoint"),
+            endpoint_ca: self.take("--s3-endpoint-ca").map(PathBuf::from),
+        };
+        Place {
+            configuration,
+            etcd: self.take("--etcd").unwrap_or_else(|| "main".to_owned()),
+            folder: self.take("--folder").map(PathBuf::from),
+            s3: wanted.then_some(s3),
+        }
+    }
+
+    fn take_save(&mut self, is_named: bool) -> Result<Save, String> {
+        let regular = RegularSaves {
+            creation: self.take_duration("--creation", Duration::from_mins(5))?,
+            retention: self.take_duration("--retention", Duration::from_hours(24))?,
+        };
+        let once = self.take_flag("--once");
+        if is_named && !once {
+            return Err("snapshots of save without --once are named by their time: remove --name, or add --once".to_owned());
+        }
+        Ok(Save {
+            regularly: (!once).then_some(regular),
+            retries: self.take_number("--backup-retries", 4)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_line(line: &str) -> Result<EtcdBackup, String> {
+        let parsed = parse_etcd_backup(line.split_whitespace().map(str::to_owned));
+        parsed.map(|parsed| parsed.expect("no usage"))
+    }
+
+    #[test]
+    fn verbs_have_the_defaults_of_rke_tools() {
+        let save = parse_line("save").unwrap();
+        let regular = RegularSaves {
+            creation: Duration::from_mins(5),
+            retention: Duration::from_hours(24),
+        };
+        let verb = Verb::Save(Save {
+            regularly: Some(regular),
+            retries: 4,
+        });
+        assert_eq!((save.verb, save.place.s3), (verb, None));
+        let once = parse_line("save --once --name n --s3-backup=true --etcd events").unwrap();
+        assert!(matches!(
+            once.verb,
+            Verb::Save(Save {
+                regularly: None,
+                ..
+            })
+        ));
+        assert_eq!(once.place.s3, Some(S3Place::default()));
+        assert_eq!(
+            (once.name.as_str(), once.place.etcd.as_str()),
+            ("n", "events")
+        );
+        assert_eq!(
+            once.place.configuration.boot_config.to_str(),
+            Some("/opt/kctl/boot.yaml")
+        );
+    }
+
+    #[test]
+    fn documented_commands_are_understood() {
+        let page = include_str!("../../../docs/operations/etcd-backup.md");
+        let commands = page.lines().filter_map(|line| {
+            let (_, command) = line.split_once("protokube etcd-backup ")?;
+            let is_code = !line.contains('|') && !line.contains('`');
+            let command = command.split(" #").next()?.trim();
+            is_code.then_some(command)
+        });
+        let commands: Vec<&str> = commands.collect();
+        assert!(commands.len() >= 8, "{commands:?}");
+        for command in commands {
+            assert!(parse_line(command).is_ok(), "{command}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_unknown_or_no_value_is_named() {
+        for (line, says) in [
+            ("restore", "no verb restore"),
+            ("save --once", "needs --name"),
+            ("save --name n", "--once"),
+            ("save --creation 0m", "no duration"),
+            ("save --retention 24", "no duration"),
+            ("delete", "needs --name"),
+            ("delete --name", "--name needs a value"),
+            ("delete --name n --cleanup", "no option --cleanup"),
+            ("serve --name n --s3-backup", "no option --s3-backup"),
+            ("serve --name n --downloads x", "no number"),
+            ("download --name n --name m", "twice"),
+            (
+                "extractstatefile --name n --file f",
+                "--identity is missing",
+            ),
+        ] {
+            let why = parse_line(line).unwrap_err();
+            assert!(why.contains(says), "{line}: {why}");
+        }
+        for line in ["", "--help", "save --help"] {
+            let parsed = parse_etcd_backup(line.split_whitespace().map(str::to_owned));
+            assert_eq!(parsed, Ok(None), "{line}");
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! Tests of `protokube etcd-backup`: each verb does what it says or nothing, and control planes give snapshots to members only.
+
+use crate::backups::{CONTENT, FakeMember, Instance, age_files};
+use age::secrecy::ExposeSecret;
+use aws_client::store::{Expect, Store};
+use futures::FutureExt;
+use node::components::EtcdMemberNames;
+use node::pki::{
+    KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue_certificate, mint_keyset, trust_bundle,
+};
+use protokube::etcd_backup::{
+    LocalSnapshots, PeerAccess, RegularSaves, ServeLimits, SnapshotOrigin, SnapshotSaver,
+    delete_snapshot_named, download_snapshot, extract_cluster_state, serve_snapshot_on,
+};
+use std::cell::Cell;
+use std::fs;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use time::OffsetDateTime;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+fn quiet(_: &str) {}
+
+/// A control plane with its folder of snapshots.
+struct ControlPlane {
+    here: Instance,
+    local: LocalSnapshots,
+    access: PeerAccess,
+}
+
+impl ControlPlane {
+    /// That of a member, whose certificate an authority has signed for this name of a member.
+    async fn new(authority: &Keyset, named: &str) -> Self {
+        let here = Instance::new().await;
+        let local = LocalSnapshots::open(&here.host.path("snapshots"))
+            .await
+            .unwrap();
+        let members = ["a", "b"].map(str::to_owned);
+        let names = EtcdMemberNames::new("main", &members, "x.example.com");
+        let leaf = Leaf {
+            common_name: named.to_owned(),
+            organization: None,
+            usage: Usage::ClientServer,
+            names: vec![named.to_owned()],
+            validity: time::Duration::DAY,
+        };
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
+        let issued = issue_certificate(authority, &leaf, &mut keys).unwrap();
+        let folder = here.host.path("pki");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("peer.crt"), issued.certificate).unwrap();
+        fs::write(folder.join("peer.key"), issued.key.reveal()).unwrap();
+        fs::write(folder.join("peers-ca.crt"), trust_bundle(authority)).unwrap();
+        let access = PeerAccess {
+            host: here.host.host.clone(),
+            certificates: "/pki".to_owned(),
+            names,
+        };
+        Self {
+            here,
+            local,
+            access,
+        }
+    }
+
+    async fn of_member(member: &str) -> Self {
+        Self::new(
+            &new_authority(),
+            &format!("etcd-{member}.internal.x.example.com"),
+        )
+        .await
+    }
+
+    fn saver(&self, s3: Option<Store>) -> SnapshotSaver<FakeMember> {
+        SnapshotSaver {
+            taker: self.here.taker("i-1"),
+            local: self.local.clone(),
+            s3,
+            retries: 1,
+            sleep: |_| std::future::ready(()).boxed(),
+            say: quiet,
+        }
+    }
+
+    async fn save(&self, name: &str) -> String {
+        self.saver(None).save_once(name).await.unwrap()
+    }
+
+    /// Names of the objects in the folder.
+    async fn objects(&self) -> Vec<String> {
+        let listed = self.local.store.list("", None).await.unwrap();
+        listed.into_iter().map(|entry| entry.key).collect()
+    }
+
+    /// Serves a snapshot to one control plane.
+    async fn serve(&self, name: &str) -> (SocketAddr, JoinHandle<anyhow::Result<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (access, local, name) = (self.access.clone(), self.local.clone(), name.to_owned());
+        let limits = ServeLimits {
+            downloads: 1,
+            timeout: Duration::from_secs(20),
+        };
+        let serving = async move {
+            serve_snapshot_on(listener, &access, &local, (&name, &limits), quiet).await
+        };
+        (address, tokio::spawn(serving))
+    }
+
+    /// Downloads a snapshot from the control plane of member a at this address.
+    async fn download(&self, name: &str, from: SocketAddr) -> anyhow::Result<String> {
+        let peer = SnapshotOrigin::Peer(self.access.connect("a", Some(from))?);
+        download_snapshot(&peer, name, &self.local, quiet).await
+    }
+}
+
+fn new_authority() -> Keyset {
+    let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
+    mint_keyset("etcd-peers-ca-main", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
+}
+
+/// Two control planes of one cluster.
+async fn two_control_planes() -> (ControlPlane, ControlPlane) {
+    let authority = new_authority();
+    let name = |member| format!("etcd-{member}.internal.x.example.com");
+    let a = ControlPlane::new(&authority, &name("a")).await;
+    let b = ControlPlane::new(&authority, &name("b")).await;
+    (a, b)
+}
+
+#[tokio::test]
+async fn a_snapshot_is_verified_and_copied_and_deleted_by_its_exact_name() {
+    let a = ControlPlane::of_member("a").await;
+    let s3 = a.here.backups();
+    for name in ["snap1", "snap10"] {
+        let says = a.saver(Some(s3.clone())).save_once(name).await.unwrap();
+        assert!(
+            says.contains("233 keys") && says.contains("copied to"),
+            "{says}"
+        );
+    }
+    let again = a.saver(None).save_once("snap1").await.unwrap_err();
+    assert!(format!("{again:#}").contains("already"), "{again:#}");
+    for store in [&a.local.store, &s3] {
+        delete_snapshot_named(store, "snap1").await.unwrap();
+        let left = store.list("", None).await.unwrap();
+        assert!(
+            left.iter().all(|entry| entry.key.starts_with("snap10/")),
+            "{left:?}"
+        );
+        assert_eq!(left.len(), 3);
+        let newest = delete_snapshot_named(store, "snap10").await.unwrap_err();
+        assert!(
+            format!("{newest:#}").contains("newest verified"),
+            "{newest:#}"
+        );
+        assert_eq!(store.list("", None).await.unwrap().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_that_fails_is_tried_again_and_leaves_nothing() {
+    let a = ControlPlane::of_member("a").await;
+    a.here.member.state.lock().unwrap().sends.truncate(4);
+    let why = a.saver(None).save_once("n").await.unwrap_err();
+    assert!(format!("{why:#}").contains("expected sha256"), "{why:#}");
+    assert!(a.objects().await.is_empty());
+    // What was wrong is mended while the command waits.
+    let saver = SnapshotSaver {
+        sleep: |_| std::future::ready(()).boxed(),
+        retries: 1,
+        ..a.saver(None)
+    };
+    a.here.member.state.lock().unwrap().sends = CONTENT.to_vec();
+    saver.save_once("n").await.unwrap();
+}
+
+/// The first is taken at once unless there is a young one; old ones go, and the newest stays whatever its age.
+#[tokio::test]
+async fn regular_snapshots_begin_at_once_and_the_newest_always_stays() {
+    let a = ControlPlane::of_member("a").await;
+    thread_local!(static WAITS: Cell<bool> = const { Cell::new(false) });
+    let saver = SnapshotSaver {
+        sleep: |time| match time.is_zero() {
+            true => std::future::ready(()).boxed(),
+            false => {
+                WAITS.set(true);
+                std::future::pending().boxed()
+            }
+        },
+        ..a.saver(None)
+    };
+    let regular = RegularSaves {
+        creation: Duration::from_hours(12),
+        retention: Duration::from_hours(24),
+    };
+    // Until it waits for the next interval.
+    let run = async || {
+        WAITS.set(false);
+        let waits = async {
+            while !WAITS.get() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            ended = saver.save_regularly(&regular) => panic!("it runs until it is stopped: {ended:?}"),
+            () = waits => {}
+        }
+    };
+    let names = async || {
+        let all = a.objects().await.into_iter();
+        all.filter(|key| key.ends_with("manifest.json"))
+            .collect::<Vec<_>>()
+    };
+    run().await;
+    let first = names().await;
+    assert_eq!(first.len(), 1);
+    run().await;
+    assert_eq!(names().await, first, "the last one is young");
+    age_files(&a.here.host.path("snapshots"), Duration::from_hours(100));
+    // One that fails deletes nothing.
+    a.here.member.state.lock().unwrap().sends.clear();
+    run().await;
+    assert_eq!(names().await, first);
+    a.here.member.state.lock().unwrap().sends = CONTENT.to_vec();
+    // Names have seconds.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    run().await;
+    let second = names().await;
+    assert!(second.len() == 1 && second != first, "{second:?}");
+}
+
+#[tokio::test]
+async fn the_keys_of_the_cluster_are_sealed_or_not_stored_at_all() {
+    let a = ControlPlane::of_member("a").await;
+    const KEY: &str = "a private key of the cluster";
+    let objects = [
+        "config",
+        "pki/private/ca/keyset.yaml",
+        "secrets/encryptionconfig",
+        "nodes/i-1.json",
+    ];
+    for key in objects {
+        let put = a.here.host.store.put(key, KEY.into(), Expect::Any);
+        put.await.unwrap();
+    }
+    a.save("open").await;
+    let out = |name: &str| -> PathBuf { a.here.host.path(name) };
+    let none = extract_cluster_state(&a.local, "open", "", &out("zip"))
+        .await
+        .unwrap_err();
+    assert!(format!("{none:#}").contains("names nobody"), "{none:#}");
+    let identity = age::x25519::Identity::generate();
+    let other = age::x25519::Identity::generate().to_string();
+    a.here
+        .set_recipients(vec![identity.to_public().to_string()])
+        .await;
+    a.save("sealed").await;
+    for key in a.objects().await {
+        let bytes = a.local.store.get(&key).await.unwrap().unwrap().bytes;
+        assert!(
+            !bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes()),
+            "{key}"
+        );
+    }
+    let text = format!(
+        "# created by age-keygen\n{}\n",
+        identity.to_string().expose_secret()
+    );
+    let wrong = extract_cluster_state(&a.local, "sealed", other.expose_secret(), &out("zip")).await;
+    let wrong = format!("{:#}", wrong.unwrap_err());
+    assert!(
+        wrong.contains("cannot be decrypted") && wrong.contains("age1"),
+        "{wrong}"
+    );
+    assert!(!out("zip").exists());
+    assert_eq!(
+        extract_cluster_state(&a.local, "sealed", &text, &out("zip"))
+            .await
+            .unwrap(),
+        3
+    );
+    let mut zip = zip::ZipArchive::new(fs::File::open(out("zip")).unwrap()).unwrap();
+    let mut names: Vec<_> = zip
+        .file_names()
+        .map(|name| name.unwrap().to_string())
+        .collect();
+    names.sort();
+    assert_eq!(names, objects[..3]);
+    let mut content = String::new();
+    zip.by_name("pki/private/ca/keyset.yaml")
+        .unwrap()
+        .read_to_string(&mut content)
+        .unwrap();
+    assert_eq!(content, KEY);
+}
+
+#[tokio::test]
+async fn keys_that_cannot_be_sealed_or_are_damaged_are_said() {
+    let a = ControlPlane::of_member("a").await;
+    let out = |name: &str| -> PathBuf { a.here.host.path(name) };
+    let put = a
+        .here
+        .host
+        .store
+        .put("config", b"spec".to_vec(), Expect::Any);
+    put.await.unwrap();
+    let identity = age::x25519::Identity::generate();
+    let recipients = vec![identity.to_public().to_string()];
+    a.here.set_recipients(recipients).await;
+    a.save("sealed").await;
+    let text = identity.to_string();
+    let text = text.expose_secret();
+    // Nobody can read what a typo names: the snapshot counts, and says so.
+    a.here.set_recipients(vec!["age1typo".to_owned()]).await;
+    let says = a.save("typo").await;
+    assert!(
+        says.contains("without the keys") && says.contains("age1typo"),
+        "{says}"
+    );
+    // A flipped bit is found before anything is decrypted.
+    let path = out("snapshots/sealed/cluster-state.zip.age");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[300] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let damaged = extract_cluster_state(&a.local, "sealed", text, &out("zip2"))
+        .await
+        .unwrap_err();
+    assert!(format!("{damaged:#}").contains("damaged"), "{damaged:#}");
+}
+
+#[tokio::test]
+async fn a_control_plane_gives_a_snapshot_to_another_one_and_ends() {
+    let (a, b) = two_control_planes().await;
+    let identity = age::x25519::Identity::generate();
+    a.here
+        .set_recipients(vec![identity.to_public().to_string()])
+        .await;
+    a.here
+        .host
+        .store
+        .put("config", b"spec".to_vec(), Expect::Any)
+        .await
+        .unwrap();
+    a.save("n").await;
+    let (address, serving) = a.serve("n").await;
+    b.download("n", address).await.unwrap();
+    let says = serving.await.unwrap().unwrap();
+    assert!(says.contains("b have received n"), "{says}");
+    assert_eq!(a.objects().await, b.objects().await);
+    assert_eq!(b.objects().await.len(), 4);
+    for key in a.objects().await {
+        let read = async |store: &Store| store.get(&key).await.unwrap().unwrap().bytes;
+        assert_eq!(
+            read(&a.local.store).await,
+            read(&b.local.store).await,
+            "{key}"
+        );
+    }
+}
+
+/// Passes connections on; the first ends after so many bytes of the answer, and no other does.
+async fn cut_first(to: SocketAddr, bytes: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut left = Some(bytes);
+        loop {
+            let (mut near, _) = listener.accept().await.unwrap();
+            let mut far = TcpStream::connect(to).await.unwrap();
+            let limit = left.take();
+            tokio::spawn(async move {
+                let (mut near_read, mut near_write) = near.split();
+                let (far_read, mut far_write) = far.split();
+                let mut far_read = tokio::io::AsyncReadExt::take(
+                    far_read,
+                    limit.map_or(u64::MAX, |limit| limit as u64),
+                );
+                tokio::select! {
+                    _ = tokio::io::copy(&mut near_read, &mut far_write) => {}
+                    _ = tokio::io::copy(&mut far_read, &mut near_write) => {}
+                }
+                let _ = near.shutdown().await;
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_download_goes_on_where_it_was_cut_off() {
+    let (a, b) = two_control_planes().await;
+    // Bytes that cannot be compressed, so that the cut is in the middle of them.
+    let mut noise = vec![0; 3 << 20];
+    getrandom::fill(&mut noise).unwrap();
+    fs::write(a.here.host.path("content"), &noise).unwrap();
+    a.here.member.state.lock().unwrap().sends = noise;
+    a.save("n").await;
+    let (address, serving) = a.serve("n").await;
+    let cut = cut_first(address, 1 << 20).await;
+    b.download("n", cut).await.unwrap();
+    serving.await.unwrap().unwrap();
+    assert_eq!(a.objects().await, b.objects().await);
+    let partial = b.here.host.path("snapshots/.kctl-download-n");
+    assert!(!partial.exists());
+    // An earlier download that was killed goes on too, and one of other content is found.
+    let data = fs::read(a.here.host.path("snapshots/n/etcd.backup.gz")).unwrap();
+    for (left, is_found) in [(data[..1000].to_vec(), false), (vec![7; 1000], true)] {
+        fs::remove_dir_all(b.here.host.path("snapshots/n")).unwrap();
+        fs::write(&partial, left).unwrap();
+        let (address, serving) = a.serve("n").await;
+        let done = b.download("n", address).await;
+        if is_found {
+            assert!(format!("{:#}", done.unwrap_err()).contains("is damaged"));
+            assert!(b.objects().await.is_empty() && !partial.exists());
+            b.download("n", address).await.unwrap();
+        }
+        serving.await.unwrap().unwrap();
+        assert_eq!(a.objects().await, b.objects().await);
+    }
+}
+
+#[tokio::test]
+async fn only_members_of_the_same_etcd_cluster_give_and_get() {
+    let authority = new_authority();
+    let name = |member: &str| format!("etcd-{member}.internal.x.example.com");
+    let a = ControlPlane::new(&authority, &name("a")).await;
+    a.save("n").await;
+    let (address, serving) = a.serve("n").await;
+    // Signed by another authority; signed by this one for a name that is no member's.
+    let foreign = ControlPlane::new(&new_authority(), &name("b")).await;
+    let stranger = ControlPlane::new(&authority, &name("z")).await;
+    for other in [&foreign, &stranger] {
+        let refused = other.download("n", address).await;
+        assert!(refused.is_err(), "{refused:?}");
+        assert!(other.objects().await.is_empty());
+    }
+    // Who answers in the name of a must have its certificate.
+    let b = ControlPlane::new(&authority, &name("b")).await;
+    b.save("n").await;
+    let (wrong, other) = b.serve("n").await;
+    let c = ControlPlane::new(&authority, &name("b")).await;
+    let refused = format!("{:#}", c.download("n", wrong).await.unwrap_err());
+    assert!(refused.contains("certificate"), "{refused}");
+    other.abort();
+    assert!(!serving.is_finished());
+    let unknown = c.access.connect("q", None).unwrap_err();
+    assert!(
+        format!("{unknown:#}").contains("its members are a, b"),
+        "{unknown:#}"
+    );
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_damaged_or_missing_snapshot_is_named_and_leaves_nothing() {
+    let (a, b) = two_control_planes().await;
+    a.save("n").await;
+    let path = a.here.host.path("snapshots/n/etcd.backup.gz");
+    let whole = fs::read(&path).unwrap();
+    let mut flipped = whole.clone();
+    flipped[12] ^= 1;
+    for content in [flipped, [&whole[..], b"x"].concat()] {
+        fs::write(&path, content).unwrap();
+        let from_store = SnapshotOrigin::Store(Box::new(a.local.store.clone()));
+        let why = download_snapshot(&from_store, "n", &b.local, quiet)
+            .await
+            .unwrap_err();
+        assert!(format!("{why:#}").contains("is damaged"), "{why:#}");
+        assert!(b.objects().await.is_empty());
+        let (address, serving) = a.serve("n").await;
+        let why = b.download("n", address).await.unwrap_err();
+        assert!(format!("{why:#}").contains("is damaged"), "{why:#}");
+        assert!(b.objects().await.is_empty());
+        serving.abort();
+    }
+    let from_store = SnapshotOrigin::Store(Box::new(a.local.store.clone()));
+    let why = download_snapshot(&from_store, "m", &b.local, quiet)
+        .await
+        .unwrap_err();
+    assert!(format!("{why:#}").contains("has no snapshot m"), "{why:#}");
+    let why = download_snapshot(&from_store, "../n", &b.local, quiet)
+        .await
+        .unwrap_err();
+    assert!(
+        format!("{why:#}").contains("no name of a snapshot"),
+        "{why:#}"
+    );
+}
