@@ -3,14 +3,17 @@
 
 mod asked;
 mod cluster_state;
+mod drill;
 mod prune;
 mod role;
 mod source;
 mod stored;
+mod stored_secret;
+mod stored_state;
 mod take;
 mod verify;
 
-pub use role::BackupRole;
+pub use role::{BackupRole, ObservedByEtcd};
 pub use source::{KeyHash, SnapshotSource};
 pub use take::SnapshotTaker;
 

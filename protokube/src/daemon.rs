@@ -1,6 +1,7 @@
 //! Configuration and clients of this control plane, which all roles share.
 
 use crate::arguments::Arguments;
+use crate::backup::ObservedByEtcd;
 use crate::current_waits::CurrentWaits;
 use crate::etcd::SettledClusters;
 use crate::probe::Probe;
@@ -43,6 +44,8 @@ pub struct DaemonState {
     pub ready: Arc<ApiReadiness>,
     /// What the roles wait for or refuse.
     pub current_waits: Arc<CurrentWaits>,
+    /// What is known of the backups of etcd.
+    pub backups: Arc<ObservedByEtcd>,
 }
 
 /// Reads both configurations, and verifies NodeConfig by its sha256 in BootConfig.
@@ -102,5 +105,6 @@ pub(crate) async fn identify_instance(
         settled: Arc::default(),
         ready: Arc::default(),
         current_waits: Arc::default(),
+        backups: Arc::default(),
     })
 }

@@ -1,4 +1,4 @@
-//! Role health: serves the API server's health for kubelet's probes, which cannot authenticate. protokube forwards them with its
+//! Role health: serves protokube's metrics, and the API server's health for kubelet's probes, which cannot authenticate. protokube forwards them with its
 //! own client certificate, so anonymous access can stay off.
 
 use crate::identity::{Clock, Identity};
@@ -17,6 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+
+/// Path of protokube's own metrics, in the text format of Prometheus.
+const METRICS: &str = "/metrics";
 
 const PATHS: &[&str] = &["/healthz", "/livez", "/readyz"];
 
@@ -45,6 +48,8 @@ pub struct HealthContext {
     pub clock: Clock,
     /// Validity of the client certificate.
     pub validity: time::Duration,
+    /// Renders the metrics of the backups.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 /// Serves until listening fails or no certificate can be issued.
@@ -72,9 +77,10 @@ pub async fn serve_health_on(context: HealthContext, listener: TcpListener) -> a
             http = build_client(&context, &identity)?;
         }
         let (server, http) = (Arc::clone(&server), http.clone());
+        let metrics = Arc::clone(&context.metrics);
         tokio::spawn(async move {
             let _slot = slot;
-            let service = service_fn(|request| answer_request(&server, &http, request));
+            let service = service_fn(|request| answer_request(&server, &http, &*metrics, request));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(TIMEOUT)
@@ -88,9 +94,13 @@ pub async fn serve_health_on(context: HealthContext, listener: TcpListener) -> a
 async fn answer_request(
     server: &str,
     http: &reqwest::Client,
+    metrics: &(dyn Fn() -> String + Send + Sync),
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let uri = request.uri();
+    if uri.path() == METRICS && request.method() == Method::GET {
+        return Ok(text_response(StatusCode::OK, metrics()));
+    }
     if !PATHS.contains(&uri.path()) {
         return Ok(text_response(StatusCode::NOT_FOUND, String::new()));
     }

@@ -11,6 +11,7 @@ use crate::etcd::{
 };
 use crate::identity::system_clock;
 use crate::keysets::read_keyset_object;
+use crate::lock::lock_ignoring_poison;
 use crate::log::{Log, RoleLog};
 use crate::manifests::{self, HealthGates};
 use crate::pace::{PollPace, sleep_for};
@@ -18,6 +19,7 @@ use crate::supervise::{Backoff, run_for, supervise_role};
 use crate::thread::run_on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal, termination};
 use aws_client::ec2_query::Ec2QueryClient;
+use node::backup::render_backup_metrics;
 use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports, etcd_quota};
 use node::config::{EtcdCluster, etcd_members};
 use node::host::signing_duration;
@@ -91,6 +93,7 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
         let role = BackupRole {
             taker: Arc::clone(taker),
             role_log: role_log(),
+            observed: Arc::clone(&daemon.backups),
             sleep: sleep_for,
         };
         let keep = async |role: Arc<BackupRole<EtcdGateway>>| role.keep_backups().await;
@@ -309,6 +312,7 @@ pub(crate) fn build_snapshot_taker(
         work: work.to_owned(),
         instance: daemon.instance.clone(),
         image: etcd.image.clone(),
+        encryption_config: find_encryption_config(daemon),
         members: etcd.members.len(),
         source: build_gateway(daemon, etcd)?,
         host: daemon.host.clone(),
@@ -316,6 +320,22 @@ pub(crate) fn build_snapshot_taker(
         clock: OffsetDateTime::now_utc,
         interval: MEMBER_PACE.quick,
         busy: tokio::sync::Mutex::default(),
+    })
+}
+
+/// Path of the API server's EncryptionConfiguration, from its flags.
+fn find_encryption_config(daemon: &DaemonState) -> Option<String> {
+    let pods = daemon
+        .config
+        .control_plane
+        .iter()
+        .flat_map(|own| own.static_pods.values());
+    let mut flags = pods
+        .flat_map(|pod| &pod.spec.containers)
+        .flat_map(|container| &container.args);
+    flags.find_map(|flag| {
+        flag.strip_prefix("--encryption-provider-config=")
+            .map(str::to_owned)
     })
 }
 
@@ -439,6 +459,7 @@ async fn serve_health(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         authority: read_authority(&daemon).await?,
         clock: system_clock(),
         validity: LEAF_VALIDITY,
+        metrics: Arc::new(move || render_backup_metrics(&lock_ignoring_poison(&daemon.backups))),
     };
     run_on_own_thread("health", move || health::serve_health(context)).await
 }

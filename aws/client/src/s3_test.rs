@@ -11,5 +11,5 @@ pub(crate) fn client_builder(address: &str) -> aws_sdk_s3::config::Builder {
         .endpoint_url(format!("http://{address}"))
         .credentials_provider(Credentials::new("AKID", "secret", None, None, "given"))
         .force_path_style(true)
-        .http_client(crate::fence::wire::fenced_http_client())
+        .http_client(crate::fence::wire::fenced_http_client(None))
 }

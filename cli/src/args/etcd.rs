@@ -1,6 +1,6 @@
 //! `kctl etcd`.
 
-use super::{EtcdRestore, EtcdSnapshot, ReportFormat};
+use super::{EtcdDrill, EtcdRestore, EtcdSnapshot, ReportFormat};
 use crate::duration;
 use clap::{Args, Subcommand};
 use std::time::Duration;
@@ -30,6 +30,8 @@ pub enum EtcdWhat {
     Recover(EtcdRecover),
     /// Take, list, verify, download and delete snapshots
     Snapshot(EtcdSnapshot),
+    /// Read the newest snapshot as a restore would, and say whether that works and how long it takes
+    Drill(EtcdDrill),
     /// Put a snapshot in the place of an etcd cluster's data
     Restore(EtcdRestore),
     /// Found etcd without a member whose machine does not come, or the events anew

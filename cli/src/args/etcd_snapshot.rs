@@ -41,6 +41,33 @@ pub struct SnapshotPlace {
     pub etcd: String,
 }
 
+/// Which etcd cluster's member does the work.
+#[derive(Clone, Debug, Args)]
+pub struct AskedMember {
+    #[command(flatten)]
+    pub place: SnapshotPlace,
+    /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
+    pub timeout: Duration,
+}
+
+/// `kctl etcd drill`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd drill demo.example.com
+  kctl etcd drill demo.example.com --etcd events
+
+protokube on a control plane downloads the newest verified snapshot, lets a scratch etcd read it, counts its keys, and decrypts a Secret if
+they are encrypted. Nothing changes but the result that `kctl validate` shows. protokube does the same by itself once a day.")]
+pub struct EtcdDrill {
+    /// The cluster; instead of --name
+    #[arg(value_name = "NAME")]
+    pub cluster: Option<String>,
+    #[command(flatten)]
+    pub asked: AskedMember,
+}
+
 /// `kctl etcd snapshot save`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -54,10 +81,7 @@ pub struct SnapshotSave {
     #[arg(value_name = "SNAPSHOT")]
     pub snapshot: Option<String>,
     #[command(flatten)]
-    pub place: SnapshotPlace,
-    /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
-    pub timeout: Duration,
+    pub asked: AskedMember,
 }
 
 /// `kctl etcd snapshot list`.
@@ -84,17 +108,13 @@ Examples:
   kctl etcd snapshot verify --name demo.example.com                 the newest
   kctl etcd snapshot verify before-upgrade --name demo.example.com
 
-protokube on a control plane downloads it, lets a scratch etcd read it, and says how long that took: a drill of a restore that changes
-nothing.")]
+As `kctl etcd drill`, with any snapshot.")]
 pub struct SnapshotVerify {
     /// Name of the snapshot [default: the newest]
     #[arg(value_name = "SNAPSHOT")]
     pub snapshot: Option<String>,
     #[command(flatten)]
-    pub place: SnapshotPlace,
-    /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
-    pub timeout: Duration,
+    pub asked: AskedMember,
 }
 
 /// `kctl etcd snapshot download`.

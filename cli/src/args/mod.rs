@@ -32,8 +32,9 @@ pub use etcd::{
     EtcdWhat,
 };
 pub use etcd_snapshot::{
-    EtcdRestore, EtcdSnapshot, SnapshotDelete, SnapshotDownload, SnapshotImport, SnapshotList,
-    SnapshotPlace, SnapshotPrune, SnapshotSave, SnapshotVerify, SnapshotWhat,
+    AskedMember, EtcdDrill, EtcdRestore, EtcdSnapshot, SnapshotDelete, SnapshotDownload,
+    SnapshotImport, SnapshotList, SnapshotPlace, SnapshotPrune, SnapshotSave, SnapshotVerify,
+    SnapshotWhat,
 };
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{

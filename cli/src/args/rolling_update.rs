@@ -92,6 +92,9 @@ pub struct ReplacementOptions {
     /// With --yes: wait up to this long for the lock if another process holds it: 10m, 90s
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub lock_wait: Option<Duration>,
+    /// Take no snapshot of etcd before control planes are replaced
+    #[arg(long)]
+    pub no_backup: bool,
     /// How the API is reached.
     #[command(flatten)]
     pub reach: ApiReach,

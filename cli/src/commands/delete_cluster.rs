@@ -1,9 +1,9 @@
 //! `kctl delete cluster`: deletes all AWS resources of a cluster, then its objects in the state store.
 
 use super::apply_plan::{PlanContext, with_lock};
+use super::backups::{self, is_backup};
 use super::cluster_scope::{ScopeTarget, cluster_scope};
 use super::existing_cluster::ExistingCluster;
-use super::last_backup::{self, is_backup};
 use super::session::Session;
 use super::{observe, ownership};
 use crate::agents::AgentBinaries;
@@ -290,7 +290,9 @@ async fn delete_under_lock(
             format!("type its name, or: kctl delete cluster {name} --yes"),
         ));
     }
-    last_backup::take_last(name, args, session).await?;
+    if !args.delete_backups && !args.no_last_backup {
+        backups::take_before("delete", name, "--no-last-backup", session).await?;
+    }
     delete_besides(deletion).await.map_err(observe::aws_error)?;
     let mut report = Report::default();
     if !plan.is_empty() {
@@ -455,9 +457,9 @@ async fn delete_from_store(
 ) -> Result<Outcome, CommandError> {
     let store = &session.store;
     if args.delete_backups
-        && let Some(settings) = last_backup::read_settings(name, session).await?
+        && let Some(settings) = backups::read_settings(name, session).await?
     {
-        last_backup::delete_backups(&settings, session).await?;
+        backups::delete_backups(&settings, session).await?;
     }
     let entries = store
         .list(&keys.prefix(), None)
@@ -467,7 +469,7 @@ async fn delete_from_store(
     let kept = |entry: &Entry| !args.delete_backups && is_backup(keys, entry);
     let keeps = entries.iter().any(kept);
     if keeps {
-        last_backup::mark_kept(keys, session).await?;
+        backups::mark_kept(keys, session).await?;
     }
     let first: Vec<String> = entries
         .into_iter()

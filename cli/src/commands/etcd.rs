@@ -32,6 +32,7 @@ pub async fn run(what: &EtcdWhat, session: &Session<'_>) -> Result<Outcome, Comm
         EtcdWhat::Disarm(what) => disarm::run(what, session).await,
         EtcdWhat::Recover(what) => recover::run(what, session).await,
         EtcdWhat::Snapshot(what) => snapshot::run(&what.what, session).await,
+        EtcdWhat::Drill(what) => snapshot::drill(what, session).await,
         EtcdWhat::Restore(what) => restore::run(what, session).await,
         EtcdWhat::Forget(what) => forget::run(what, session).await,
     }

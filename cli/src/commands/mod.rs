@@ -2,6 +2,7 @@
 
 mod apply_plan;
 mod assemble;
+mod backups;
 mod cluster_scope;
 mod completion;
 mod create_cluster;
@@ -15,7 +16,6 @@ mod existing_cluster;
 mod export;
 mod get;
 mod inspect;
-mod last_backup;
 mod lock;
 mod node_configs;
 mod observe;

@@ -87,6 +87,11 @@ impl ReportedMember {
         age.is_some_and(|age| age <= SILENT)
     }
 
+    /// True if its member votes and knows a leader, as it said last.
+    pub fn votes(&self) -> bool {
+        ["leader", "follower"].contains(&self.role)
+    }
+
     fn has_volume(&self, recorded: &RecordedMember) -> bool {
         self.status.volume.as_ref() == Some(&recorded.volume)
     }

@@ -35,7 +35,7 @@ pub fn find_backup_problems(backups: &StoredBackups, now: OffsetDateTime) -> Vec
                 drill.name, drill.instance, drill.found
             ),
             next: format!(
-                "see whether others can: kctl etcd snapshot verify --etcd {etcd}; docs/operations/backups.md"
+                "see whether others can: kctl etcd snapshot list --etcd {etcd}, then kctl etcd snapshot verify SNAPSHOT; docs/operations/backups.md"
             ),
             is_told: false,
         })

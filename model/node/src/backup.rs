@@ -2,6 +2,7 @@
 //! them, `kctl etcd snapshot` lists and asks for them.
 
 mod manifest;
+mod metrics;
 mod name;
 mod retention;
 mod settings;
@@ -11,6 +12,7 @@ mod tick;
 pub use manifest::{
     MANIFEST_FORMAT, MANIFEST_LIMIT, SealedClusterState, SnapshotManifest, VerifiedSnapshot,
 };
+pub use metrics::{ObservedBackups, render_backup_metrics};
 pub use name::{
     CLUSTER_STATE_FILE, DATA_FILE, MANIFEST_FILE, META_FILE, check_snapshot_name,
     cluster_state_key, data_key, is_scheduled, manifest_key, meta_key, scheduled_name,

@@ -40,7 +40,7 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
     }
 
     /// Lets a scratch etcd read a stored snapshot. Returns what it holds. A snapshot that somebody brought is verified from then on.
-    pub(crate) async fn verify_stored(&self, name: &str) -> anyhow::Result<String> {
+    pub(super) async fn verify_stored(&self, name: &str) -> anyhow::Result<String> {
         check_snapshot_name(name).map_err(anyhow::Error::msg)?;
         let backups = self.open_backups(&self.require_settings().await?.store)?;
         let _alone = self.busy.lock().await;
@@ -83,7 +83,8 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             self.write_verified(backups, manifest, version, &found, seconds)
                 .await?;
         }
-        Ok(describe_found(name, &found, seconds))
+        let secret = found.secret.clone().map_err(anyhow::Error::msg)?;
+        Ok(describe_found(name, &found, &secret, seconds))
     }
 
     async fn write_verified(
@@ -135,13 +136,13 @@ fn check_manifest(manifest: &SnapshotManifest, found: &Found) -> anyhow::Result<
     Ok(())
 }
 
-fn describe_found(name: &str, found: &Found, seconds: u64) -> String {
+fn describe_found(name: &str, found: &Found, secret: &str, seconds: u64) -> String {
     let counts = found.prefixes.iter();
     let counts: Vec<String> = counts
         .map(|(prefix, count)| format!("{prefix} {count}"))
         .collect();
     format!(
-        "{name} has {} keys at revision {} ({}); downloaded and read in {seconds} s",
+        "{name} has {} keys at revision {} ({}); {secret}; downloaded and read in {seconds} s",
         found.keys,
         found.revision,
         counts.join(", ")

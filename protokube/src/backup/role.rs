@@ -1,43 +1,41 @@
 //! Role backup: takes scheduled snapshots of an etcd cluster, one instance at a time, and deletes those that are not kept any more. It
 //! needs neither the Kubernetes API nor EC2, and nothing else waits for it.
 
+use super::drill::TEXT_LIMIT;
 use super::prune::prune_snapshots;
 use super::source::SnapshotSource;
+use super::stored_state::{BackupStateObject, StoredState};
 use super::take::SnapshotTaker;
+use crate::lock::lock_ignoring_poison;
 use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::Context;
-use aws_client::store::{Expect, Store, StoreError, Version};
+use aws_client::store::Store;
 use node::backup::{
-    BACKUP_STATE_LIMIT, BackupDrill, BackupState, EtcdBackupSettings, LastSnapshot,
-    SnapshotManifest, TickView, backup_state_key, begin_snapshot, end_snapshot, fail_snapshot,
-    is_due, manifest_key,
+    BackupState, EtcdBackupSettings, LastSnapshot, ObservedBackups, SnapshotManifest, TickView,
+    begin_snapshot, end_snapshot, fail_snapshot, is_due, manifest_key,
 };
 use node::waits::bounded_text;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// Time between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Limit of what is stored of a drill or of a problem, characters.
-const TEXT_LIMIT: usize = 500;
+/// What was read last of the backups, by etcd cluster.
+pub type ObservedByEtcd = Mutex<BTreeMap<String, ObservedBackups>>;
 
 /// Inputs of the role.
 #[derive(Debug)]
 pub struct BackupRole<S> {
     pub taker: Arc<SnapshotTaker<S>>,
     pub role_log: RoleLog,
+    /// What is known of all etcd clusters' backups, for metrics.
+    pub observed: Arc<ObservedByEtcd>,
     pub sleep: Sleep,
-}
-
-/// The state with what is needed to change it.
-struct StoredState {
-    state: BackupState,
-    version: Option<Version>,
-    age: Option<Duration>,
 }
 
 impl<S: SnapshotSource> BackupRole<S> {
@@ -67,7 +65,8 @@ impl<S: SnapshotSource> BackupRole<S> {
             return Ok(true);
         }
         let backups = self.taker.open_backups(&settings.store)?;
-        let stored = self.read_state().await?;
+        let stored = self.state().read().await?;
+        self.observe(&settings, &stored.state);
         let view = TickView {
             instance: &self.taker.instance,
             leads: own.leader.as_ref() == Some(&own.id),
@@ -82,6 +81,15 @@ impl<S: SnapshotSource> BackupRole<S> {
         Ok(true)
     }
 
+    fn observe(&self, settings: &EtcdBackupSettings, state: &BackupState) {
+        let observed = ObservedBackups {
+            settings: settings.clone(),
+            state: state.clone(),
+        };
+        let etcd = self.taker.etcd.clone();
+        lock_ignoring_poison(&self.observed).insert(etcd, observed);
+    }
+
     async fn take_scheduled(
         &self,
         settings: &EtcdBackupSettings,
@@ -90,12 +98,12 @@ impl<S: SnapshotSource> BackupRole<S> {
     ) -> anyhow::Result<()> {
         let now = (self.taker.clock)();
         let (claimed, name) = begin_snapshot(&stored.state, &self.taker.instance, now);
-        if !self.write_state(&claimed, stored.version).await? {
+        if !self.state().write(&claimed, stored.version).await? {
             // Another instance was first.
             return Ok(());
         }
         let counts = || async {
-            let state = self.read_state().await?.state;
+            let state = self.state().read().await?.state;
             Ok(state.taking.is_some_and(|claim| claim.name == name))
         };
         match self.taker.take(backups, (&name, "schedule"), counts).await {
@@ -120,30 +128,16 @@ impl<S: SnapshotSource> BackupRole<S> {
     /// Once a day, downloads the snapshot that was just stored, and lets a scratch etcd read it. Its result stands in the state.
     async fn drill_daily(&self, name: &str) -> anyhow::Result<()> {
         let now = (self.taker.clock)();
-        if !self.read_state().await?.state.is_drill_due(now) {
+        if !self.state().read().await?.state.is_drill_due(now) {
             return Ok(());
         }
-        let begun = Instant::now();
-        let verified = self.taker.verify_stored(name).await;
-        let failed = verified.is_err();
-        let found = verified.unwrap_or_else(|error| format!("{error:#}"));
-        let drill = BackupDrill {
-            name: name.to_owned(),
-            instance: self.taker.instance.clone(),
-            at: now.format(&Rfc3339).unwrap_or_default(),
-            seconds: begun.elapsed().as_secs(),
-            found: bounded_text(&found, TEXT_LIMIT),
-            failed,
-        };
-        let with_drill = |state: &BackupState| {
-            let drill = Some(drill.clone());
-            Some(BackupState {
-                drill,
-                ..state.clone()
-            })
-        };
-        self.change_state(with_drill).await?;
-        self.role_log.report_change(&format!("drill: {found}"));
+        match self.taker.drill(name).await {
+            Ok(found) => self.role_log.report_change(&format!("drill: {found}")),
+            Err(error) => {
+                let error = error.context(format!("the snapshot {name} cannot be restored"));
+                self.role_log.report_error("drill", &error);
+            }
+        }
         Ok(())
     }
 
@@ -163,7 +157,8 @@ impl<S: SnapshotSource> BackupRole<S> {
                 .as_ref()
                 .map(|why| bounded_text(why, TEXT_LIMIT)),
         };
-        self.change_state(|state| end_snapshot(state, last.clone()))
+        self.state()
+            .change(|state| end_snapshot(state, last.clone()))
             .await
     }
 
@@ -171,64 +166,11 @@ impl<S: SnapshotSource> BackupRole<S> {
         let at = (self.taker.clock)().format(&Rfc3339).unwrap_or_default();
         let instance = &self.taker.instance;
         let fail = |state: &BackupState| fail_snapshot(state, name, (instance, reason, at.clone()));
-        self.change_state(fail).await
+        self.state().change(fail).await
     }
 
-    /// Changes the state, unless the change does not apply to it any more.
-    async fn change_state(
-        &self,
-        change: impl Fn(&BackupState) -> Option<BackupState>,
-    ) -> anyhow::Result<()> {
-        loop {
-            let stored = self.read_state().await?;
-            let Some(next) = change(&stored.state) else {
-                return Ok(());
-            };
-            if self.write_state(&next, stored.version).await? {
-                return Ok(());
-            }
-        }
-    }
-
-    fn state_key(&self) -> String {
-        backup_state_key(&self.taker.etcd)
-    }
-
-    async fn read_state(&self) -> anyhow::Result<StoredState> {
-        let key = self.state_key();
-        let object = self.taker.store.get(&key).await;
-        let object = object.with_context(|| format!("could not read {key}"))?;
-        let Some(object) = object.filter(|object| object.bytes.len() < BACKUP_STATE_LIMIT) else {
-            return Ok(StoredState {
-                state: BackupState::default(),
-                version: None,
-                age: None,
-            });
-        };
-        Ok(StoredState {
-            state: BackupState::parse(&key, &object.bytes)?,
-            version: Some(object.version),
-            age: object.age,
-        })
-    }
-
-    /// False if somebody else has changed it.
-    async fn write_state(
-        &self,
-        state: &BackupState,
-        version: Option<Version>,
-    ) -> anyhow::Result<bool> {
-        let key = self.state_key();
-        let expect = version.map_or(Expect::Absent, Expect::Version);
-        let put = self
-            .taker
-            .store
-            .put(&key, state.to_json().into_bytes(), expect);
-        match put.await {
-            Ok(_) => Ok(true),
-            Err(StoreError::Conflict { .. }) => Ok(false),
-            Err(error) => Err(error).with_context(|| format!("could not write {key}")),
-        }
+    fn state(&self) -> BackupStateObject {
+        BackupStateObject::new(&self.taker.store, &self.taker.etcd)
     }
 
     /// Age of the last snapshot by the clock of the backup store; `None`: it is not there, or another store is to be used.

@@ -6,7 +6,7 @@ use super::verify::{self, FILE, Found};
 use crate::etcd::{Containers, LOG_FILE, run_blocking};
 use anyhow::{Context, bail};
 use aws_client::packed::{FileDigest, pack_file};
-use aws_client::store::{Expect, Store, StoreError};
+use aws_client::store::{Encryption, Expect, Store, StoreError};
 use host::Host;
 use node::backup::{
     BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings,
@@ -35,6 +35,8 @@ pub struct SnapshotTaker<S> {
     pub instance: String,
     /// Image of the member's pod.
     pub image: String,
+    /// Path of the API server's EncryptionConfiguration, if it has one.
+    pub encryption_config: Option<String>,
     /// How many members the spec has.
     pub members: usize,
     pub source: S,
@@ -54,6 +56,7 @@ pub(super) struct LocalFolder {
     host: Host,
     work: String,
     image: String,
+    encryption_config: Option<String>,
     interval: Duration,
 }
 
@@ -79,6 +82,13 @@ impl LocalFolder {
     /// Path of a file in it, for this process.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.host.path_below_root(&self.path_of(name))
+    }
+
+    /// The API server's EncryptionConfiguration, if it has one.
+    pub(super) fn read_encryption_config(&self) -> anyhow::Result<Option<String>> {
+        let path = self.encryption_config.as_ref();
+        let text = path.map(|path| self.host.read_text(path)).transpose()?;
+        Ok(text.flatten())
     }
 
     /// Removes a file in it.
@@ -143,6 +153,7 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             host: self.host.clone(),
             work: self.work.clone(),
             image: self.image.clone(),
+            encryption_config: self.encryption_config.clone(),
             interval: self.interval,
         }
     }
@@ -177,7 +188,9 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         let mut manifest = self.describe(name, reason, &verified, now);
         let key = data_key(name);
         let sha256 = aws_client::store::sha256_of_file(&folder.file(PACKED)).await?;
-        let put = backups.put_file(&key, &folder.file(PACKED), &sha256).await;
+        let put = backups
+            .put_file(&key, &folder.file(PACKED), &sha256, Encryption::Bucket)
+            .await;
         put.with_context(|| format!("could not write {}/{key}", backups.url()))?;
         // A snapshot without the keys is worth more than none.
         match self.store_cluster_state(backups, name).await {

@@ -2,8 +2,9 @@
 //! memory and one processor, and work on the root disk, not on etcd's.
 
 use super::source::KeyHash;
+use super::stored_secret::describe_readable;
 use super::take::LocalFolder;
-use crate::etcd::WORK;
+use crate::etcd::{Containers, WORK};
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 
@@ -21,12 +22,16 @@ pub(super) struct Found {
     pub hash: KeyHash,
     /// Keys by the first two parts of their names: `/registry/pods`.
     pub prefixes: BTreeMap<String, u64>,
+    /// How its Secrets can be read, or why they cannot.
+    pub secret: Result<String, String>,
 }
+
+const SECRETS: &str = "/registry/secrets/";
 
 /// Prefixes that are counted: what a cluster cannot be without.
 const PREFIXES: [&str; 6] = [
     "/registry/namespaces/",
-    "/registry/secrets/",
+    SECRETS,
     "/registry/configmaps/",
     "/registry/deployments/",
     "/registry/pods/",
@@ -76,11 +81,25 @@ pub(super) fn inspect_snapshot(
                         compacted: own.compact_revision,
                     },
                     prefixes: counted.collect::<anyhow::Result<_>>()?,
+                    secret: read_secret(&containers, folder)?,
                 })
             })
         });
     let found = found.inspect_err(|_| containers.remove_all());
     found.context("the snapshot cannot be verified")
+}
+
+/// How the first Secret can be read, or why it cannot.
+fn read_secret(
+    containers: &Containers<'_>,
+    folder: &LocalFolder,
+) -> anyhow::Result<Result<String, String>> {
+    let Some((key, value)) = containers.first_value(SECRETS)? else {
+        return Ok(Ok("it has no Secrets".to_owned()));
+    };
+    let configuration = folder.read_encryption_config()?;
+    let described = describe_readable(&key, &value, configuration.as_deref());
+    Ok(described.map_err(|error| format!("{error:#}")))
 }
 
 /// Compares what was found with what the member said.

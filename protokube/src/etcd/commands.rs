@@ -177,9 +177,7 @@ impl<E: SnapshotSource> CommandRole<E> {
                 let taken = self.snapshots_of(etcd)?.take_asked(name, &reason);
                 Ok(taken.await?.into())
             }
-            Verb::VerifySnapshot { name } => {
-                Ok(self.snapshots_of(etcd)?.verify_stored(name).await?.into())
-            }
+            Verb::VerifySnapshot { name } => Ok(self.snapshots_of(etcd)?.drill(name).await?.into()),
             Verb::Unknown(_) => bail!(
                 "protokube {} does not know {}: replace this instance with the release of kctl that asks",
                 env!("CARGO_PKG_VERSION"),

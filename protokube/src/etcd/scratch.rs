@@ -2,6 +2,8 @@
 //! without a network.
 
 use anyhow::{Context, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use host::Host;
 use serde::Deserialize;
 use std::thread::sleep;
@@ -244,6 +246,33 @@ impl<'a> Containers<'a> {
         // containerd allows no slashes in ids, and letters or digits only at their ends.
         let id = format!("count{}", prefix.trim_end_matches('/').replace('/', "-"));
         Ok(Content::parse(&self.etcdctl(&id, &count)?)?.keys)
+    }
+
+    /// The first key of the scratch etcd that begins with this, and its value.
+    pub(crate) fn first_value(&self, prefix: &str) -> anyhow::Result<Option<(String, Vec<u8>)>> {
+        #[derive(Deserialize)]
+        struct Reply {
+            #[serde(default)]
+            kvs: Vec<Pair>,
+        }
+        /// Both are base64.
+        #[derive(Deserialize)]
+        struct Pair {
+            key: String,
+            #[serde(default)]
+            value: String,
+        }
+        let get = ["get", "--prefix", prefix, "--limit=1", "--write-out=json"];
+        let said = self.etcdctl("first", &get)?;
+        // The value may be a secret, and stands in no error.
+        let reply: Reply = serde_json::from_str(&said).context("etcdctl says no keys")?;
+        let first = reply.kvs.into_iter().next();
+        first
+            .map(|Pair { key, value }| {
+                let key = String::from_utf8(STANDARD.decode(key)?)?;
+                Ok((key, STANDARD.decode(value)?))
+            })
+            .transpose()
     }
 
     /// Runs etcdutl in a container that ends with it, and returns its output.

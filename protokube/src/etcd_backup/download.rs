@@ -5,7 +5,7 @@ use super::local::LocalSnapshots;
 use super::peer::SnapshotPeer;
 use crate::backup::read_manifest;
 use anyhow::{Context, bail};
-use aws_client::store::{Expect, Store, StoreError, sha256_of_file};
+use aws_client::store::{Encryption, Expect, Store, StoreError, sha256_of_file};
 use host::PartialFile;
 use node::backup::{
     MANIFEST_LIMIT, SnapshotManifest, check_snapshot_name, cluster_state_key, data_key,
@@ -100,7 +100,11 @@ async fn receive_data(
             manifest.compressed_sha256
         );
     }
-    match local.store.put_file(&key, &partial, &sha256).await {
+    match local
+        .store
+        .put_file(&key, &partial, &sha256, Encryption::Bucket)
+        .await
+    {
         Ok(()) => Ok(()),
         // An earlier download ended between this and the manifest.
         Err(StoreError::Conflict { .. })

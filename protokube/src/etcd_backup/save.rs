@@ -6,7 +6,7 @@ use crate::backup::{
 };
 use crate::pace::Sleep;
 use anyhow::{Context, bail};
-use aws_client::store::{Expect, Store, StoreError, sha256_of_file};
+use aws_client::store::{Encryption, Expect, Store, StoreError, sha256_of_file};
 use node::backup::{
     Retention, SnapshotManifest, StoredSnapshot, check_snapshot_name, cluster_state_key, data_key,
     is_scheduled, manifest_key, meta_key, scheduled_name,
@@ -164,7 +164,7 @@ async fn copy_snapshot(
         let path = local.path_of(&key);
         let sha256 = sha256_of_file(&path).await;
         let sha256 = sha256.with_context(|| format!("could not read {}", path.display()))?;
-        match to.put_file(&key, &path, &sha256).await {
+        match to.put_file(&key, &path, &sha256, Encryption::Bucket).await {
             Ok(()) => {}
             // What an interrupted copy left: the same file, or one that would make the manifest a lie.
             Err(StoreError::Conflict { .. })

@@ -88,6 +88,7 @@ async fn start_health(authority: &Keyset, server: &str) -> String {
         authority: Arc::new(authority.clone()),
         clock: system_clock(),
         validity: Duration::days(455),
+        metrics: Arc::new(|| "kctl_metric 1\n".to_owned()),
     };
     tokio::spawn(serve_health_on(context, listener));
     format!("http://{listen}")
@@ -102,6 +103,13 @@ async fn get_url(url: &str) -> (u16, String) {
 fn mint_authority() -> Keyset {
     let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
     mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
+}
+
+#[tokio::test]
+async fn metrics_are_served_whatever_the_api_server_does() {
+    let health = start_health(&mint_authority(), "https://127.0.0.1:1").await;
+    let metrics = get_url(&format!("{health}/metrics")).await;
+    assert_eq!(metrics, (200, "kctl_metric 1\n".to_owned()));
 }
 
 #[tokio::test]
@@ -165,6 +173,7 @@ async fn health_is_answered_while_the_thread_of_all_else_is_held_up() {
         authority: Arc::new(authority),
         clock: system_clock(),
         validity: Duration::days(455),
+        metrics: Arc::new(|| "kctl_metric 1\n".to_owned()),
     };
     let served = run_on_own_thread("health", move || async move {
         serve_health_on(context, TcpListener::from_std(listener)?).await

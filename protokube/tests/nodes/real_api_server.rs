@@ -43,6 +43,7 @@ async fn start_health(plane: &ControlPlane) -> SocketAddr {
         authority: Arc::new(plane.authority.clone()),
         clock: system_clock(),
         validity: Duration::DAY,
+        metrics: Arc::new(|| "kctl_metric 1\n".to_owned()),
     };
     tokio::spawn(protokube::health::serve_health_on(context, listener));
     listen

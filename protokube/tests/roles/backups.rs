@@ -37,6 +37,7 @@ case "$*" in
   *"compaction 2600"*) touch "$root/scratch-compacted" ;;
   *hashkv*) if [ -e "$root/scratch-compacted" ]; then hash='"hash":8,"compact_revision":2600'; else hash='"hash":7,"compact_revision":2500'; fi
     echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},$hash}}]" ;;
+  *"get --prefix /registry/secrets/ --limit=1"*) echo "{\"header\":{},\"kvs\":[{\"key\":\"L3JlZ2lzdHJ5L3NlY3JldHMvYS9i\",\"value\":\"$(cat "$root/secret" 2>/dev/null || printf 'azhzAAo=')\"}],\"count\":4}" ;;
   *etcdctl*) printf '"Revision" : 2700\n"Count" : 233\n' ;;
 esac
 "#;
@@ -180,6 +181,7 @@ impl Instance {
             work: "main".to_owned(),
             instance: instance.to_owned(),
             image: "etcd:1".to_owned(),
+            encryption_config: Some("/encryptionconfig.yaml".to_owned()),
             members: 3,
             source: self.member.clone(),
             host: self.host.host.clone(),
@@ -195,6 +197,7 @@ impl Instance {
         BackupRole {
             taker: Arc::new(self.taker(instance)),
             role_log: RoleLog::with_log(Log::from_fn(|_| ()), "backup-main"),
+            observed: Arc::default(),
             sleep: |_| std::future::ready(()).boxed(),
         }
     }
@@ -322,6 +325,34 @@ async fn a_snapshot_that_is_not_what_the_member_has_does_not_count() {
         assert_eq!(here.counted().await.len(), 1, "{says}");
         assert_eq!(here.state().await.failure, None);
     }
+}
+
+/// A restored cluster whose Secrets nobody can decrypt would not be restored.
+#[tokio::test]
+async fn a_drill_fails_if_the_api_server_could_not_decrypt_a_secret() {
+    let here = Instance::new().await;
+    // k8s:enc:secretbox:v1:old: and nothing.
+    fs::write(
+        here.host.path("secret"),
+        "azhzOmVuYzpzZWNyZXRib3g6djE6b2xkOg==",
+    )
+    .unwrap();
+    here.role("i-1").take_step().await.unwrap();
+    // The snapshot is what the member has, so it counts.
+    assert_eq!(here.counted().await.len(), 1);
+    let drill = here.state().await.drill.unwrap();
+    let says = "no EncryptionConfiguration";
+    assert!(drill.failed && drill.found.contains(says), "{drill:?}");
+    let config = "resources: [{providers: [{secretbox: {keys: [{name: new, secret: c2VjcmV0}]}}]}]";
+    fs::write(here.host.path("encryptionconfig.yaml"), config).unwrap();
+    here.pass(Duration::from_hours(25));
+    let taker = here.taker("i-1");
+    let name = here.counted().await.remove(0);
+    let why = format!("{:#}", taker.drill(&name).await.unwrap_err());
+    assert!(
+        why.contains("the key old of secretbox") && !why.contains("c2VjcmV0"),
+        "{why}"
+    );
 }
 
 /// Once a day a stored snapshot is read again, and the result stands in the state.

@@ -14,6 +14,7 @@ mod cluster;
 mod facts;
 mod failures;
 mod fence;
+mod files;
 mod fleet;
 mod kinds;
 mod private_zone;

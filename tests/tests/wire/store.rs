@@ -1,7 +1,7 @@
 //! Laws of the state store, the same for a bucket and a directory.
 
 use crate::simulator::Simulator;
-use aws_client::store::{Expect, Store, StoreError};
+use aws_client::store::{Encryption, Expect, Store, StoreError};
 use aws_client::{AccessKey, AccessOptions, Clients};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-const REGION: &str = "eu-west-1";
+pub const REGION: &str = "eu-west-1";
 
-fn new_runtime() -> tokio::runtime::Runtime {
+pub fn new_runtime() -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().build().expect("a runtime")
 }
@@ -29,12 +29,12 @@ async fn offline_clients() -> Clients {
     .await
 }
 
-fn in_directory(dir: &std::path::Path) -> Store {
+pub fn in_directory(dir: &std::path::Path) -> Store {
     let clients = new_runtime().block_on(offline_clients());
     Store::open(&format!("file://{}", dir.display()), &clients).expect("a store")
 }
 
-fn in_bucket(simulator: &Simulator) -> Store {
+pub fn in_bucket(simulator: &Simulator) -> Store {
     simulator.run_python(REGION, "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})");
     let clients = new_runtime().block_on(simulator.new_clients(REGION));
     Store::open("s3://state/some/prefix", &clients).expect("a store")
@@ -454,8 +454,8 @@ fn a_file_gets_through_a_thin_line() {
         .await;
         let store = Store::open("s3://thin", &clients).expect("a store");
         let (one, other) = tokio::join!(
-            store.put_file("assets/nodeup", &file, &digest),
-            store.put_file("assets/protokube", &file, &digest)
+            store.put_file("assets/nodeup", &file, &digest, Encryption::S3Keys),
+            store.put_file("assets/protokube", &file, &digest, Encryption::S3Keys)
         );
         one.expect("a write");
         other.expect("a write");
@@ -591,18 +591,23 @@ fn a_file_is_stored_once_and_only_with_the_content_it_is_said_to_have() {
             let key = "assets/nodeup";
             assert_eq!(store.sha256(key).await.expect("an answer"), None);
             store
-                .put_file(key, &file, &other)
+                .put_file(key, &file, &other, Encryption::S3Keys)
                 .await
                 .expect_err("a refusal");
             assert!(store.get(key).await.expect("an answer").is_none());
-            store.put_file(key, &file, &digest).await.expect("a write");
+            store
+                .put_file(key, &file, &digest, Encryption::S3Keys)
+                .await
+                .expect("a write");
             assert_eq!(
                 store.sha256(key).await.expect("an answer"),
                 Some(digest.clone())
             );
             let found = store.get(key).await.expect("an answer").expect("an object");
             assert!(found.bytes == content);
-            let again = store.put_file(key, &file, &digest).await;
+            let again = store
+                .put_file(key, &file, &digest, Encryption::S3Keys)
+                .await;
             assert!(
                 matches!(again, Err(StoreError::Conflict { .. })),
                 "{again:?}"

@@ -131,7 +131,10 @@ impl FileStore {
             file.rewind()?;
             sha256_of_reader(&mut file)
         };
-        copy().map(Some).map_err(|error| io_error(to, error))
+        copy().map(Some).map_err(|error| {
+            let _ = fs::remove_file(to);
+            io_error(to, error)
+        })
     }
 
     pub(super) fn delete(&self, key: &str, expect: &Expect) -> Result<(), StoreError> {

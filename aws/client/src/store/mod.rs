@@ -60,6 +60,15 @@ pub enum Expect {
     Version(Version),
 }
 
+/// Whose keys encrypt a file in S3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// S3's own: whoever may read the object needs no right to a key.
+    S3Keys,
+    /// Those that the bucket says.
+    Bucket,
+}
+
 /// Into whose bucket a store writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
@@ -195,6 +204,16 @@ impl Store {
         Self { backend, ..self }
     }
 
+    /// The same store, but that files with more bytes are sent to S3 in parts. The default is S3's limit of one request.
+    #[must_use]
+    pub fn splitting_above(self, bytes: u64) -> Self {
+        let backend = match self.backend {
+            Backend::S3(store) => Backend::S3(store.splitting_above(bytes)),
+            Backend::File(store) => Backend::File(store),
+        };
+        Self { backend, ..self }
+    }
+
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -268,11 +287,17 @@ impl Store {
 
     /// Writes an object from a file, unless one is there: that is a [`StoreError::Conflict`]. The file is sent piece
     /// by piece; the store refuses it if its sha256 is not that one.
-    pub async fn put_file(&self, key: &str, file: &Path, sha256: &[u8]) -> Result<(), StoreError> {
+    pub async fn put_file(
+        &self,
+        key: &str,
+        file: &Path,
+        sha256: &[u8],
+        encryption: Encryption,
+    ) -> Result<(), StoreError> {
         check_key(key)?;
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
-            Backend::S3(store) => store.put_file(key, file, sha256).await,
+            Backend::S3(store) => Box::pin(store.put_file(key, file, sha256, encryption)).await,
             Backend::File(store) => store.put_file(key, file, sha256),
         }
     }
@@ -288,12 +313,13 @@ impl Store {
     }
 
     /// Writes an object's content into a file (made if need be, emptied, mode 0600) piece by piece; returns its sha256.
-    /// `None`: there is no such object, and nothing was written.
+    /// `None`: there is no such object. Then, and after an error, there is no such file.
     pub async fn get_file(&self, key: &str, to: &Path) -> Result<Option<Vec<u8>>, StoreError> {
         check_key(key)?;
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
-            Backend::S3(store) => store.get_file(key, to).await,
+            // Boxed, because callers nest futures deeply.
+            Backend::S3(store) => Box::pin(store.get_file(key, to)).await,
             Backend::File(store) => store.get_file(key, to),
         }
     }

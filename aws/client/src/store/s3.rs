@@ -1,27 +1,23 @@
 //! A state store in an S3 bucket. Conditional writes use S3's own headers: If-None-Match and If-Match on the `ETag`.
 
+mod transfer;
+
 use super::age::{AnswerDate, object_age};
 use super::{Entry, Expect, FirstBytes, Object, Owner, StoreError, Version, fenced_error};
 use crate::fence::LockLost;
 use crate::identity::caller_identity;
 use crate::{Clients, failure};
-use aws_sdk_s3::config::StalledStreamProtectionConfig;
 use aws_sdk_s3::config::retry::RetryConfig;
-use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::{Delete, ObjectIdentifier, ServerSideEncryption};
+use aws_sdk_s3::types::{Delete, ObjectIdentifier};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use engine::{Class, Failure};
 use md5::{Digest, Md5};
 use node::digest::to_hex;
 use sha2::Sha256;
-use std::io::Write;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +43,8 @@ pub(super) struct S3Store {
     /// Held during an upload, so that files are sent one after the other. In parallel they would share a slow connection,
     /// and each would take as long as all of them together.
     upload_lock: Arc<tokio::sync::Mutex<()>>,
+    /// Files with more bytes are sent in parts.
+    largest_put: u64,
     owner: Owner,
     /// The caller's account, once asked for.
     account: Arc<tokio::sync::OnceCell<String>>,
@@ -71,6 +69,7 @@ impl S3Store {
             bucket,
             prefix,
             upload_lock: Arc::default(),
+            largest_put: transfer::LARGEST_PUT,
             owner: Owner::Anyone,
             account: Arc::default(),
         }
@@ -78,6 +77,13 @@ impl S3Store {
 
     pub(super) fn owned_by(self, owner: Owner) -> Self {
         Self { owner, ..self }
+    }
+
+    pub(super) fn splitting_above(self, largest_put: u64) -> Self {
+        Self {
+            largest_put,
+            ..self
+        }
     }
 
     /// The account without whose bucket nothing is written: S3 then answers 403 (S3 User Guide, "Verifying bucket
@@ -102,6 +108,7 @@ impl S3Store {
             bucket: self.bucket.clone(),
             prefix: self.prefix.clone(),
             upload_lock: Arc::clone(&self.upload_lock),
+            largest_put: self.largest_put,
             owner: self.owner.clone(),
             account: Arc::clone(&self.account),
         }
@@ -118,7 +125,7 @@ impl S3Store {
                 let age = object_age(answered.answered_at(), answer.last_modified);
                 let etag = answer.e_tag;
                 let body = answer.body.collect().await;
-                let body = body.map_err(|error| broken_body_error(&error))?;
+                let body = body.map_err(|error| FailedCall::Failed(broken_body_error(&error)))?;
                 Ok((body.into_bytes().to_vec(), etag, age))
             }
         };
@@ -152,7 +159,9 @@ impl S3Store {
                 while bytes.len() < most
                     && let Some(piece) = body.next().await
                 {
-                    bytes.extend_from_slice(&piece.map_err(|error| broken_body_error(&error))?);
+                    bytes.extend_from_slice(
+                        &piece.map_err(|error| FailedCall::Failed(broken_body_error(&error)))?,
+                    );
                 }
                 bytes.truncate(most);
                 Ok((bytes, age))
@@ -233,70 +242,6 @@ impl S3Store {
         self.in_region(call).await
     }
 
-    /// As [`S3Store::put`] of what must not be there. S3 checks the sha256, so that a file which changes while it is
-    /// sent is not stored.
-    pub(super) async fn put_file(
-        &self,
-        key: &str,
-        file: &Path,
-        sha256: &[u8],
-    ) -> Result<(), StoreError> {
-        let _one = self.upload_lock.lock().await;
-        for attempt in 1.. {
-            let Err(failure) = self.put_file_once(key, file, sha256).await else {
-                return Ok(());
-            };
-            if is_conflict(&failure) {
-                return Err(conflict_error(key));
-            }
-            if !is_passing(&failure) || attempt >= ATTEMPTS {
-                return Err(self.store_error(key, "s3:PutObject", failure));
-            }
-            wait_before_retry(attempt).await;
-        }
-        Err(conflict_error(key))
-    }
-
-    async fn put_file_once(&self, key: &str, file: &Path, sha256: &[u8]) -> Result<(), Failure> {
-        let unreadable = |error: &dyn std::fmt::Display| {
-            let message = format!("{} cannot be read: {error}", file.display());
-            FailedCall::Failed(failure::local_failure(
-                Class::Invalid,
-                "s3:PutObject",
-                message,
-            ))
-        };
-        let patience = self.clients().attempt_timeout();
-        let owner = &self.expected_owner().await?;
-        let call = |s3: aws_sdk_s3::Client| async move {
-            let size = tokio::fs::metadata(file).await;
-            let size = size.map_err(|error| unreadable(&error))?.len();
-            let body = ByteStream::from_path(file).await;
-            let body = body.map_err(|error| unreadable(&error))?;
-            let request = s3
-                .put_object()
-                .bucket(&self.bucket)
-                .key(self.full_key(key))
-                // Workers read programs, and have no right to the key of a bucket that encrypts with KMS.
-                .server_side_encryption(ServerSideEncryption::Aes256)
-                .checksum_sha256(STANDARD.encode(sha256))
-                .if_none_match("*")
-                .set_expected_bucket_owner(owner.clone())
-                .body(body);
-            let upload_config = without_retries()
-                .timeout_config(transfer_timeouts(patience, size))
-                .stalled_stream_protection(stall_protection());
-            let answer = request
-                .customize()
-                .config_override(upload_config)
-                .send()
-                .await;
-            let done = answer.map(drop);
-            done.map_err(|error| classify_miss("s3:PutObject", &error))
-        };
-        self.in_region(call).await
-    }
-
     pub(super) async fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
             let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
@@ -312,33 +257,6 @@ impl S3Store {
                             error.to_string(),
                         ))
                     })?);
-                }
-                Ok(digest.finalize().to_vec())
-            }
-        };
-        self.unless_absent(key, self.in_region(call).await)
-    }
-
-    pub(super) async fn get_file(
-        &self,
-        key: &str,
-        to: &Path,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
-            async move {
-                let answer = request.send().await;
-                let mut body = answer.map_err(|error| classify_miss(GET, &error))?.body;
-                let unwritable = |error: std::io::Error| {
-                    let message = format!("could not write {}: {error}", to.display());
-                    FailedCall::Failed(failure::local_failure(Class::Invalid, GET, message))
-                };
-                let mut file = super::create_empty_file(to).map_err(unwritable)?;
-                let mut digest = Sha256::new();
-                while let Some(piece) = body.next().await {
-                    let piece = piece.map_err(|error| broken_body_error(&error))?;
-                    digest.update(&piece);
-                    file.write_all(&piece).map_err(unwritable)?;
                 }
                 Ok(digest.finalize().to_vec())
             }
@@ -580,28 +498,6 @@ fn without_retries() -> aws_sdk_s3::config::Builder {
     aws_sdk_s3::Config::builder().retry_config(RetryConfig::disabled())
 }
 
-/// The slowest line on which a file still gets through: 256 kbit/s.
-const SLOWEST: u64 = 32 * 1024;
-
-/// How long nothing at all may leave before a file counts as stuck. The SDK's five seconds are less than a full socket
-/// buffer takes to drain on a thin line.
-const STUCK: Duration = Duration::from_secs(30);
-
-/// How long sending `bytes` may take. The SDK counts the body into an attempt (`aws-smithy-runtime`, `orchestrator.rs`:
-/// the timeout spans from signing to the answer's headers), so one bound for all calls would cut every large file.
-fn transfer_timeouts(patience: Duration, bytes: u64) -> TimeoutConfig {
-    TimeoutConfig::builder()
-        .operation_attempt_timeout(patience + Duration::from_secs(bytes / SLOWEST))
-        .build()
-}
-
-fn stall_protection() -> StalledStreamProtectionConfig {
-    StalledStreamProtectionConfig::enabled()
-        .upload_enabled(true)
-        .grace_period(STUCK)
-        .build()
-}
-
 async fn wait_before_retry(attempt: u32) {
     tokio::time::sleep(Duration::from_millis(100) * 2_u32.pow(attempt)).await;
 }
@@ -613,12 +509,8 @@ fn conflict_error(key: &str) -> StoreError {
 }
 
 /// The connection broke while the response body was read.
-fn broken_body_error(error: &impl std::fmt::Display) -> FailedCall {
-    FailedCall::Failed(failure::local_failure(
-        Class::Unknown,
-        GET,
-        error.to_string(),
-    ))
+fn broken_body_error(error: &impl std::fmt::Display) -> Failure {
+    failure::local_failure(Class::Unknown, GET, error.to_string())
 }
 
 /// True if the object does not exist. A missing bucket is a different failure.

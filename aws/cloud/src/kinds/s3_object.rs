@@ -4,7 +4,7 @@
 use super::{Have, Verbs, created_ready, desired_of_kind, observed_item};
 use crate::world::AwsWorld;
 use aws_client::failure::local_failure;
-use aws_client::store::{Entry, Expect, Object, StoreError, sha256_of_file};
+use aws_client::store::{Encryption, Entry, Expect, Object, StoreError, sha256_of_file};
 use cloud::{Cloud, ObjectContent, S3Object};
 use engine::{Class, Failure, Observed, Put, Refs, Removed, error_chain};
 use futures::future::try_join_all;
@@ -114,7 +114,11 @@ async fn put_file(
         failure.hint = Some("it was replaced meanwhile: run the update again".to_owned());
         return Err(failure);
     }
-    match world.store.put_file(key, &file, &found).await {
+    match world
+        .store
+        .put_file(key, &file, &found, Encryption::S3Keys)
+        .await
+    {
         Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
         Err(error) => Err(store_failure(error)),
     }

@@ -128,9 +128,7 @@ async fn give_up(
     }
     let (record, version) = read_record(etcd, name, session).await?;
     let reports = EtcdReports::read(name, session).await?;
-    let serves = |one: &&ReportedMember| {
-        one.status.etcd == etcd && one.is_fresh() && ["leader", "follower"].contains(&one.role)
-    };
+    let serves = |one: &&ReportedMember| one.status.etcd == etcd && one.is_fresh() && one.votes();
     if let Some(led) = reports.members.iter().find(serves) {
         return Err(refusal(
             name,

@@ -219,9 +219,7 @@ impl Restore<'_> {
 
     /// A snapshot of what is given up, if etcd can still give one.
     async fn keep_present(&self) -> Result<(), CommandError> {
-        let votes = |one: &ReportedMember| {
-            one.is_stored_lately() && ["leader", "follower"].contains(&one.role)
-        };
+        let votes = |one: &ReportedMember| one.is_stored_lately() && one.votes();
         let shell = self.stored.session.shell;
         if !self.members().any(votes) {
             shell.note("etcd does not serve, so no snapshot of the present is taken; its data stays on the volumes");

@@ -7,7 +7,7 @@ mod download;
 mod import;
 mod list;
 
-pub use asked::{take_snapshot, timed_name};
+pub use asked::{drill, take_snapshot, timed_name};
 pub use backup_store::{BackupStore, FoundSnapshot};
 
 use crate::args::SnapshotWhat;

@@ -7,6 +7,7 @@ use super::confirm::Confirmation;
 use super::watch::{View, Watch};
 use super::{COMMAND, preview};
 use crate::args::{ReportFormat, RollingUpdate};
+use crate::commands::backups;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
@@ -16,6 +17,7 @@ use crate::ui::health::boot_line;
 use crate::ui::rolling_progress::RollingProgress;
 use aws_client::store::Expect;
 use fleet::Fleet;
+use node::config::Role;
 use rolling_update::{Action, Decision, Observed, Progress, Record, Settings, State, Stop, decide};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -167,6 +169,9 @@ async fn begin_record(
         ));
         return Ok(record);
     }
+    if replaces_control_planes(view, args) && !args.replacement.no_backup {
+        backups::take_before(COMMAND, keys.cluster(), "--no-backup", session).await?;
+    }
     let now = OffsetDateTime::now_utc();
     let is_api = |key: &str| key.starts_with("API/");
     let known = view.observed.problems.iter();
@@ -186,6 +191,22 @@ async fn begin_record(
     let put = session.store.put(&key, bytes, Expect::Any);
     put.await.map_err(store_error)?;
     Ok(record)
+}
+
+/// True if the rolling update replaces a control plane, and asks the cluster at all.
+fn replaces_control_planes(view: &View, args: &RollingUpdate) -> bool {
+    let groups = view.observed.groups.iter();
+    let groups = groups.filter(|group| group.role == Role::ControlPlane);
+    let names: Vec<&String> = groups.map(|group| &group.name).collect();
+    let mut instances = view.observed.instances.iter();
+    !args.cloudonly
+        && instances.any(|one| {
+            let is_meant = match &args.instance {
+                Some(only) => *only == one.id,
+                None => args.force || one.outdated.is_some(),
+            };
+            is_meant && names.contains(&&one.group)
+        })
 }
 
 struct Roll<'a, 'w> {

@@ -81,8 +81,7 @@ pub async fn check_quorum(
         }
         let volumes = record.members.iter().filter(|(member, _)| !leaves(member));
         let volumes: BTreeSet<&String> = volumes.map(|(_, one)| &one.volume).collect();
-        let serves =
-            |one: &&ReportedMember| one.is_fresh() && ["leader", "follower"].contains(&one.role);
+        let serves = |one: &&ReportedMember| one.is_fresh() && one.votes();
         let own = reports
             .members
             .iter()

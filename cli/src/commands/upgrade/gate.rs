@@ -95,6 +95,7 @@ fn replace_all(args: &Upgrade) -> RollingUpdate {
         post_drain_delay: Duration::ZERO,
         validation_timeout: Duration::ZERO,
         lock_wait: None,
+        no_backup: true,
         reach: args.reach.clone(),
     };
     RollingUpdate {

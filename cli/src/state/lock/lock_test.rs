@@ -2,6 +2,7 @@
 
 use super::*;
 use aws_client::Clients;
+use aws_client::store::Encryption;
 use std::fs::File;
 use std::path::Path;
 use std::time::SystemTime;
@@ -215,7 +216,9 @@ async fn after_its_time_nothing_is_written_and_no_renewal_comes_back_from_that()
     for written in [
         write("after").await.map(drop),
         store.delete("before", Expect::Any).await,
-        store.put_file("file", &file, &sha256).await,
+        store
+            .put_file("file", &file, &sha256, Encryption::S3Keys)
+            .await,
     ] {
         assert!(
             matches!(written, Err(StoreError::Fenced { .. })),

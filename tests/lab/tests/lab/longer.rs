@@ -7,6 +7,7 @@ mod grown;
 mod renewals;
 mod restored;
 mod rolled;
+mod snapshots_here;
 mod upgraded;
 mod zone;
 

@@ -2,13 +2,12 @@
 
 use super::BackupStore;
 use super::refuse;
-use crate::args::{SnapshotSave, SnapshotVerify};
+use crate::args::{AskedMember, EtcdDrill, SnapshotSave, SnapshotVerify};
 use crate::commands::etcd::EtcdReports;
 use crate::commands::etcd::command::{CommandChannel, reporting_members};
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::member_name;
-use fleet::ReportedMember;
 use node::backup::{check_snapshot_name, is_scheduled};
 use node::etcd::Verb;
 use time::OffsetDateTime;
@@ -17,18 +16,24 @@ use time::macros::format_description;
 /// Takes a snapshot.
 pub async fn save(args: &SnapshotSave, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(None).await?;
-    let channel = CommandChannel {
-        session,
-        name: &name,
-        timeout: args.timeout,
-    };
-    let asked = args
-        .snapshot
-        .clone()
-        .unwrap_or_else(|| timed_name("manual"));
-    let says = take_snapshot(&asked, &args.place.etcd, &channel).await?;
+    let asked = args.snapshot.clone();
+    let asked = asked.unwrap_or_else(|| timed_name("manual"));
+    let channel = open_channel(&name, &args.asked, session);
+    let says = take_snapshot(&asked, &args.asked.place.etcd, &channel).await?;
     session.shell.print_result(&format!("{says}\n"))?;
     Ok(Outcome::Fine)
+}
+
+fn open_channel<'a>(
+    name: &'a str,
+    asked: &AskedMember,
+    session: &'a Session<'a>,
+) -> CommandChannel<'a> {
+    CommandChannel {
+        session,
+        name,
+        timeout: asked.timeout,
+    }
 }
 
 /// `manual-2026-11-25T05-40-00Z`.
@@ -64,23 +69,41 @@ pub async fn take_snapshot(
 /// Lets a scratch etcd on an instance read a stored snapshot.
 pub async fn verify(args: &SnapshotVerify, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(None).await?;
-    let backups = BackupStore::of_cluster(&name, &args.place.etcd, session).await?;
-    let snapshot = match &args.snapshot {
-        Some(snapshot) => backups.require_manifest(snapshot).await?.name,
-        None => {
-            let newest = backups.newest_verified().await?;
-            let newest = newest
-                .ok_or_else(|| refuse(format!("{} has no snapshot yet", backups.store.url())))?;
-            newest.name().to_owned()
-        }
+    let backups = BackupStore::of_cluster(&name, &args.asked.place.etcd, session).await?;
+    let Some(snapshot) = &args.snapshot else {
+        return drill_newest(&name, &args.asked, session).await;
     };
-    let channel = CommandChannel {
-        session,
-        name: &name,
-        timeout: args.timeout,
-    };
+    let snapshot = backups.require_manifest(snapshot).await?.name;
+    verify_named(snapshot, &name, &args.asked, session).await
+}
+
+/// The same with the newest snapshot.
+pub async fn drill(args: &EtcdDrill, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    let name = session.cluster_name(args.cluster.as_deref()).await?;
+    drill_newest(&name, &args.asked, session).await
+}
+
+async fn drill_newest(
+    name: &str,
+    asked: &AskedMember,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    let backups = BackupStore::of_cluster(name, &asked.place.etcd, session).await?;
+    let newest = backups.newest_verified().await?;
+    let newest =
+        newest.ok_or_else(|| refuse(format!("{} has no snapshot yet", backups.store.url())))?;
+    verify_named(newest.name().to_owned(), name, asked, session).await
+}
+
+async fn verify_named(
+    snapshot: String,
+    name: &str,
+    asked: &AskedMember,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
     let verb = Verb::VerifySnapshot { name: snapshot };
-    let says = ask_member(&args.place.etcd, verb, &channel).await?;
+    let channel = open_channel(name, asked, session);
+    let says = ask_member(&asked.place.etcd, verb, &channel).await?;
     session.shell.print_result(&format!("{says}\n"))?;
     Ok(Outcome::Fine)
 }
@@ -93,8 +116,7 @@ async fn ask_member(
 ) -> Result<String, CommandError> {
     let reports = EtcdReports::read(channel.name, channel.session).await?;
     let members = reporting_members(&reports.members, etcd, channel.name)?;
-    let votes = |one: &&&ReportedMember| ["leader", "follower"].contains(&one.role);
-    let chosen = members.iter().filter(votes);
+    let chosen = members.iter().filter(|one| one.votes());
     let chosen = chosen.min_by_key(|one| (one.role == "leader", member_name(one)));
     let chosen = chosen.ok_or_else(|| {
         CommandError::from_message(

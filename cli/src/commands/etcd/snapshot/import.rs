@@ -6,7 +6,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::state::{store_error, user_at_host};
 use aws_client::packed::{FileDigest, pack_file, unpack_any};
-use aws_client::store::{Expect, sha256_of_file};
+use aws_client::store::{Encryption, Expect, sha256_of_file};
 use node::backup::{
     MANIFEST_FORMAT, SnapshotManifest, check_snapshot_name, data_key, is_scheduled, manifest_key,
 };
@@ -73,7 +73,10 @@ pub async fn run(args: &SnapshotImport, session: &Session<'_>) -> Result<Outcome
         .note(&format!("uploading {}/{key}", backups.store.url()));
     let sha256 = sha256_of_file(&packed).await;
     let sha256 = sha256.or_failed("the compressed file cannot be read", "try again")?;
-    let put = backups.store.put_file(&key, &packed, &sha256).await;
+    let put = backups
+        .store
+        .put_file(&key, &packed, &sha256, Encryption::Bucket)
+        .await;
     put.map_err(store_error)?;
     let manifest = describe(args, (&name, etcd), whole, compressed);
     let text = manifest.to_json().into_bytes();

@@ -3,16 +3,23 @@
 use super::super::PATIENCE;
 use super::super::cluster::{self, CLUSTER, CONTROL_PLANES};
 use super::super::etcd;
-use anyhow::{Context, Result, ensure};
+use super::snapshots_here::{RECIPIENT, carry_snapshot};
+use anyhow::{Context, Result, bail, ensure};
 use lab::scenario::{Lab, unix_time};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
 
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 pub fn run(lab: &mut Lab) -> Result<()> {
     lab.run_step("kctl makes a cluster", |lab| {
+        let recipients = format!(
+            "--set=spec.etcdClusters[*].manager.env=[{{name: KCTL_ETCD_BACKUP_AGE_RECIPIENTS, value: {RECIPIENT}}}]"
+        );
         let words = [
+            &recipients,
             "--control-plane-zones=us-east-1a,us-east-1b,us-east-1c",
             "--networking=flannel",
             "--dns=none",
@@ -38,16 +45,114 @@ pub fn run(lab: &mut Lab) -> Result<()> {
             let file = folder.path().join("etcd.db");
             let file = file.to_str().context("a path in UTF-8")?;
             snapshot(lab, &["download", "asked", "--file", file])?;
-            snapshot(lab, &["import", "brought", "--file", file])?;
-            snapshot(lab, &["verify", "brought"]).map(drop)
+            import_others(lab, folder.path())
         },
     )?;
+    lab.run_step("control planes give each other snapshots", carry_snapshot)?;
+    lab.run_step("a damaged snapshot stops nobody", refuse_damaged)?;
     lab.run_step(
         "it takes the place of what was written since",
         restore_serving,
     )?;
+    lab.run_step(
+        "a member that was off during a restore does not serve the past",
+        restore_without_one,
+    )?;
     lab.run_step("nothing is left but the bucket", lose_all)?;
     lab.run_step("a snapshot begins the cluster anew", restore_lost)
+}
+
+/// Imports the snapshot as etcd-manager and RKE store it.
+fn import_others(lab: &Lab, folder: &Path) -> Result<()> {
+    const PACK: &str = "import gzip, sys, zipfile
+data = open('etcd.db', 'rb').read()
+gzip.open('etcd.backup.gz', 'wb').write(data)
+with zipfile.ZipFile('rke.zip', 'w', zipfile.ZIP_DEFLATED) as zip:
+    zip.writestr('/backup/asked', data)
+    zip.writestr('/etc/kubernetes/asked.rkestate', '{}')";
+    let mut python = Command::new("python3");
+    let packed = python.args(["-c", PACK]).current_dir(folder).status()?;
+    ensure!(packed.success(), "python3 packs no files");
+    for (name, file) in [("manager", "etcd.backup.gz"), ("rke", "rke.zip")] {
+        let file = folder.join(file);
+        let file = file.to_str().context("a path in UTF-8")?;
+        snapshot(lab, &["import", name, "--file", file])?;
+        snapshot(lab, &["verify", name])?;
+    }
+    Ok(())
+}
+
+/// A snapshot whose file is another one than its manifest says.
+fn refuse_damaged(lab: &mut Lab) -> Result<()> {
+    let bucket = lab.store_bucket();
+    let key = |name: &str, file: &str| format!("{CLUSTER}/backups/etcd/main/{name}/{file}");
+    let manifest = json!({"Bucket": bucket, "Key": key("damaged", "manifest.json"),
+        "CopySource": {"Bucket": bucket, "Key": key("asked", "manifest.json")}});
+    lab.call_aws("s3", "CopyObject", &manifest)?;
+    let data = json!({"Bucket": bucket, "Key": key("damaged", "etcd.backup.gz"), "Body": "x"});
+    lab.call_aws("s3", "PutObject", &data)?;
+    let begun = unix_time()?;
+    let words = [
+        "etcd",
+        "restore",
+        CLUSTER,
+        "--snapshot",
+        "damaged",
+        "--yes",
+        "--timeout=2m",
+    ];
+    let Err(why) = lab.run_kctl(&words) else {
+        bail!("a damaged snapshot was restored");
+    };
+    eprintln!(
+        "       refused after {:.1} s: {why:#}",
+        unix_time()? - begun
+    );
+    make_configmap(lab, "while-refused")?;
+    lab.run_kctl(&["etcd", "restore", CLUSTER, "--call-off"])?;
+    etcd::expect_three_voters(lab)?;
+    lab.run_kubectl(&["delete", "configmap", "while-refused"])
+        .map(drop)
+}
+
+/// One control plane has no power when the restore begins, and comes back later.
+fn restore_without_one(lab: &mut Lab) -> Result<()> {
+    let off = cluster::control_plane(lab, 2)?.id;
+    make_configmap(lab, "after")?;
+    lab.kill_host(&off)?;
+    let words = ["etcd", "restore", CLUSTER, "--snapshot", "manager", "--yes"];
+    let refused = lab.wait_until(
+        "kctl misses the report of the member",
+        PATIENCE,
+        |lab| match lab.run_kctl(&[&words[..], &["--timeout=10s"]].concat()) {
+            Ok(_) => bail!("a restore began although a member does not report"),
+            Err(why) => {
+                let why = format!("{why:#}");
+                ensure!(why.contains("--force"), "{why}");
+                Ok(why)
+            }
+        },
+    )?;
+    eprintln!("       {refused}");
+    let forced = [&words[..], &["--force", "--timeout=90s"]].concat();
+    ensure!(lab.run_kctl(&forced).is_err(), "it waits for the member");
+    let begun = unix_time()?;
+    lab.start_host(&off)?;
+    lab.wait_until("the snapshot is restored", PATIENCE, |lab| {
+        lab.run_kctl(&forced).map(drop)
+    })?;
+    eprintln!(
+        "       etcd serves the snapshot {:.1} s after the member is back",
+        unix_time()? - begun
+    );
+    lab.wait_until("the API shows the snapshot", PATIENCE, |lab| {
+        let (names, _) = list_configmaps(lab)?;
+        ensure!(names == ["before"], "{names:?}");
+        Ok(())
+    })?;
+    etcd::expect_three_voters(lab)?;
+    cluster::expect_healthy(lab)?;
+    etcd::expect_equal_hashes(lab, &[0, 1, 2])
 }
 
 fn snapshot(lab: &Lab, words: &[&str]) -> Result<String> {
@@ -183,12 +288,12 @@ fn restore_lost(lab: &mut Lab) -> Result<()> {
     lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     set_launches(lab, "ResumeProcesses")?;
     lab.wait_until("a control plane can restore", PATIENCE, |lab| {
-        let words = ["etcd", "restore", CLUSTER, "--snapshot", "brought"];
+        let words = ["etcd", "restore", CLUSTER, "--snapshot", "rke"];
         lab.run_kctl(&words).map(drop)
     })?;
     let asked = unix_time()?;
     lab.wait_until("the snapshot is restored", PATIENCE, |lab| {
-        let words = ["etcd", "restore", CLUSTER, "--snapshot", "brought", "--yes"];
+        let words = ["etcd", "restore", CLUSTER, "--snapshot", "rke", "--yes"];
         lab.run_kctl(&words).map(drop)
     })?;
     eprintln!(

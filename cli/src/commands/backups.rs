@@ -1,12 +1,12 @@
-//! The backups of a cluster that is deleted: a last snapshot is taken, and all are kept unless the user says otherwise.
+//! Snapshots that kctl takes before it changes what may cost data, and the backups of a cluster that is deleted.
 
 use super::etcd::snapshot::{BackupStore, take_snapshot, timed_name};
 use super::etcd::{CommandChannel, EtcdReports};
 use super::session::Session;
-use crate::args::DeleteCluster;
 use crate::error::CommandError;
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Entry, Expect};
+use fleet::ReportedMember;
 use node::backup::BackupSettings;
 use node::etcd::kept_backups_key;
 use std::time::Duration;
@@ -17,23 +17,18 @@ const BEGIN_TIME: Duration = Duration::from_mins(2);
 /// The etcd cluster that holds the cluster's objects. Events are not worth a last snapshot.
 const MAIN: &str = "main";
 
-/// Takes a last snapshot, if etcd serves.
-pub async fn take_last(
+/// Takes a snapshot before `what`, such as `delete`, if etcd serves. `otherwise` is the option that goes on without.
+pub async fn take_before(
+    what: &str,
     name: &str,
-    args: &DeleteCluster,
+    otherwise: &str,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    if args.delete_backups || args.no_last_backup {
-        return Ok(());
-    }
     let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
-    let serves = reports.members.iter().any(|one| {
-        one.status.etcd == MAIN
-            && one.is_stored_lately()
-            && ["leader", "follower"].contains(&one.role)
-    });
-    if !serves || reports.backups.settings.is_none() {
-        let note = "etcd does not serve, so no last snapshot is taken";
+    let is_main = |one: &&ReportedMember| one.status.etcd == MAIN && one.is_stored_lately();
+    let mut main = reports.members.iter().filter(is_main);
+    if !main.any(ReportedMember::votes) || reports.backups.settings.is_none() {
+        let note = "etcd does not serve or has no backups, so no snapshot is taken";
         session.shell.note(note);
         return Ok(());
     }
@@ -42,9 +37,12 @@ pub async fn take_last(
         name,
         timeout: BEGIN_TIME,
     };
-    let taken = take_snapshot(&timed_name("before-delete"), MAIN, &channel).await;
+    let asked = timed_name(&format!("before-{what}"));
+    let taken = take_snapshot(&asked, MAIN, &channel).await;
     let says = taken.map_err(|error| {
-        error.with_hint("nothing was deleted; --no-last-backup goes on without a last snapshot")
+        error.with_hint(format!(
+            "nothing was changed; {otherwise} goes on without a snapshot"
+        ))
     })?;
     session.shell.print_done(&says);
     Ok(())

@@ -1,0 +1,203 @@
+//! Files to and from a bucket: whole whatever breaks, or not there at all.
+
+use crate::simulator::Simulator;
+use crate::store::{REGION, in_bucket, in_directory, new_runtime};
+use aws_client::store::{Encryption, Expect, Store, StoreError};
+use aws_client::{AccessKey, AccessOptions, Clients};
+use sha2::{Digest, Sha256};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+const KEY: &str = "snapshot/etcd.backup.gz";
+
+/// A file with bytes that differ everywhere.
+fn write_file(folder: &Path, bytes: u32) -> (PathBuf, Vec<u8>, Vec<u8>) {
+    let content: Vec<u8> = (0..bytes / 4).flat_map(u32::to_le_bytes).collect();
+    let file = folder.join("file");
+    std::fs::write(&file, &content).expect("a file");
+    let digest = Sha256::digest(&content).to_vec();
+    (file, content, digest)
+}
+
+#[test]
+fn a_file_beyond_one_request_is_sent_in_parts_and_only_whole() {
+    let simulator = Simulator::start_simulator();
+    let dir = tempfile::tempdir().expect("a folder");
+    let (file, content, digest) = write_file(dir.path(), 20 << 20);
+    let store = in_bucket(&simulator).splitting_above(6 << 20);
+    let put = async |sha256: &[u8]| store.put_file(KEY, &file, sha256, Encryption::Bucket).await;
+    new_runtime().block_on(async {
+        // What changes while it is sent is not stored, and S3 keeps none of its parts.
+        put(&Sha256::digest(b"other")).await.expect_err("a refusal");
+        assert!(store.get(KEY).await.expect("an answer").is_none());
+        put(&digest).await.expect("a write");
+        let read = store.get(KEY).await.expect("an answer").expect("an object");
+        assert!(read.bytes == content);
+        let again = put(&digest).await;
+        assert!(
+            matches!(again, Err(StoreError::Conflict { .. })),
+            "{again:?}"
+        );
+        let to = dir.path().join("received");
+        let got = store.get_file(KEY, &to).await.expect("an answer");
+        assert_eq!(got, Some(digest.clone()));
+        assert!(std::fs::read(&to).expect("a file") == content);
+    });
+    let calls = simulator.calls_by_operation();
+    assert_eq!(calls["calls"]["s3.PutObject"], serde_json::Value::Null);
+    let left = simulator.run_python(
+        REGION,
+        "print(len(boto('s3').list_multipart_uploads(Bucket='state').get('Uploads', [])))",
+    );
+    assert_eq!(left.trim(), "0");
+}
+
+/// A write whose answer is lost may have happened: then it was this one, or somebody else's.
+#[test]
+fn a_file_whose_answer_was_lost_is_stored_once() {
+    let simulator = Simulator::start_simulator();
+    let dir = tempfile::tempdir().expect("a folder");
+    let (file, content, digest) = write_file(dir.path(), 3 << 20);
+    let lost = |operation: &str| {
+        let code = "kill-connection";
+        simulator.set_faults(&serde_json::json!([
+            {"service": "s3", "operation": operation, "code": code, "after": true}
+        ]));
+    };
+    let whole = in_bucket(&simulator);
+    let parted = whole.clone().splitting_above(1 << 20);
+    for (store, operation) in [
+        (&whole, "PutObject"),
+        (&parted, "s3.CompleteMultipartUpload"),
+    ] {
+        new_runtime().block_on(async {
+            lost(operation);
+            let put = store.put_file(KEY, &file, &digest, Encryption::Bucket);
+            put.await.expect("a write");
+            let read = store.get(KEY).await.expect("an answer").expect("an object");
+            assert!(read.bytes == content);
+            store.delete(KEY, Expect::Any).await.expect("a deletion");
+            // Somebody else's is left alone.
+            let theirs = store.put(KEY, b"theirs".to_vec(), Expect::Any).await;
+            theirs.expect("a write");
+            let put = store.put_file(KEY, &file, &digest, Encryption::Bucket);
+            let put = put.await;
+            assert!(matches!(put, Err(StoreError::Conflict { .. })), "{put:?}");
+            store.delete(KEY, Expect::Any).await.expect("a deletion");
+        });
+    }
+}
+
+/// S3 as far as GET goes, whose bodies end early. Says which first bytes were asked for.
+fn serve_short_bodies(
+    content: Vec<u8>,
+    most: usize,
+    changes: bool,
+) -> (String, Arc<Mutex<Vec<usize>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let (from, is_same) = read_request(&stream);
+            log.lock().expect("a lock").push(from);
+            if from > 0 && (changes || !is_same) {
+                let answer = "HTTP/1.1 412 Precondition Failed\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+                let _ = stream.write_all(answer.as_bytes());
+                continue;
+            }
+            let rest = &content[from..];
+            let status = if from == 0 {
+                "200 OK"
+            } else {
+                "206 Partial Content"
+            };
+            let head = format!(
+                "HTTP/1.1 {status}\r\nETag: \"v1\"\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+                rest.len()
+            );
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(&rest[..rest.len().min(most)]);
+        }
+    });
+    (address, asked)
+}
+
+/// The first byte that a request asks for, and whether it asks for the version that is there.
+fn read_request(stream: &TcpStream) -> (usize, bool) {
+    let mut reader = BufReader::new(stream);
+    let (mut from, mut is_same) = (0, false);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a request");
+        let line = line.trim().to_lowercase();
+        if line.is_empty() {
+            return (from, is_same);
+        }
+        if let Some(range) = line.strip_prefix("range: bytes=") {
+            from = range.trim_end_matches('-').parse().expect("a number");
+        }
+        is_same |= line == "if-match: \"v1\"";
+    }
+}
+
+async fn open_store(endpoint: String) -> Store {
+    let access = AccessOptions {
+        region: Some(REGION.to_owned()),
+        endpoint: Some(endpoint),
+        keys: Some(AccessKey {
+            id: "AKIAEXAMPLE".to_owned(),
+            secret: "secret".to_owned(),
+            session: None,
+        }),
+        ..AccessOptions::default()
+    };
+    Store::open("s3://short", &Clients::from_access(&access).await).expect("a store")
+}
+
+#[test]
+fn a_body_that_ends_early_is_gone_on_with_where_it_ended() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (_, content, digest) = write_file(dir.path(), 1 << 20);
+    let to = dir.path().join("received");
+    let (endpoint, asked) = serve_short_bodies(content.clone(), 300_000, false);
+    let runtime = new_runtime();
+    let got = runtime.block_on(async { open_store(endpoint).await.get_file(KEY, &to).await });
+    assert_eq!(got.expect("an answer"), Some(digest));
+    assert!(std::fs::read(&to).expect("a file") == content);
+    let asked = asked.lock().expect("a lock").clone();
+    assert_eq!(asked, [0, 300_000, 600_000, 900_000]);
+    // An object that another one has replaced meanwhile is not mixed with it.
+    let (endpoint, _) = serve_short_bodies(content, 300_000, true);
+    let got = runtime.block_on(async { open_store(endpoint).await.get_file(KEY, &to).await });
+    got.expect_err("a refusal");
+    assert!(!to.exists());
+}
+
+#[test]
+fn what_cannot_be_received_leaves_no_file() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let simulator = Simulator::start_simulator();
+    let to = dir.path().join("received");
+    for store in [
+        in_bucket(&simulator),
+        in_directory(&dir.path().join("store")),
+    ] {
+        new_runtime().block_on(async {
+            assert_eq!(store.get_file(KEY, &to).await.expect("an answer"), None);
+            assert!(!to.exists());
+            let put = store.put(KEY, vec![7; 100_000], Expect::Any).await;
+            put.expect("a write");
+            // A full disk; the link is the file that is removed.
+            std::os::unix::fs::symlink("/dev/full", &to).expect("a link");
+            let full = store.get_file(KEY, &to).await;
+            let why = format!("{:?}", full.expect_err("a full disk"));
+            assert!(why.contains("No space left"), "{why}");
+            assert!(to.symlink_metadata().is_err());
+        });
+    }
+}
