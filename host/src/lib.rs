@@ -27,7 +27,7 @@ pub use files::{is_staged_name, read_text_file, write_secret_file};
 pub use first_look::MountedForLook;
 pub use format::{Formattable, NewFileSystem};
 pub use mounts::MountEntry;
-pub use partial::{PartialFile, open_file};
+pub use partial::{FileLock, PartialFile, open_file};
 pub use staged::StagedFile;
 pub use system::{LocalSystem, Output, System};
 

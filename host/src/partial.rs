@@ -2,12 +2,12 @@
 
 use crate::Error;
 use crate::files::{make_folders, remove_if_there};
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A file of mode 0600 that is not complete yet.
+/// A file of mode 0600 that is not complete yet. It is locked: a second download would mix its bytes with these.
 #[derive(Debug)]
 pub struct PartialFile {
     file: File,
@@ -24,6 +24,7 @@ impl PartialFile {
             }
             let mut options = OpenOptions::new();
             let file = options.append(true).create(true).mode(0o600).open(path)?;
+            take_lock(&file)?;
             let bytes = file.metadata()?.len();
             Ok((file, bytes))
         };
@@ -61,7 +62,56 @@ impl PartialFile {
     }
 }
 
+/// A lock between processes, which ends with this.
+#[derive(Debug)]
+pub struct FileLock(#[expect(dead_code, reason = "it is locked while it is open")] File);
+
+impl FileLock {
+    /// Locks a file by a path that includes the root folder, and makes it if need be. Fails at once if another process has it.
+    pub fn take(path: &Path) -> Result<Self, Error> {
+        let taken = || {
+            if let Some(folder) = path.parent() {
+                make_folders(folder, 0o700)?;
+            }
+            let mut options = OpenOptions::new();
+            let file = options.append(true).create(true).mode(0o600).open(path)?;
+            take_lock(&file)?;
+            Ok(file)
+        };
+        taken().map(Self).map_err(Error::of_file("lock", path))
+    }
+}
+
+fn take_lock(file: &File) -> io::Result<()> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::Error(error) => error,
+        TryLockError::WouldBlock => {
+            io::Error::new(io::ErrorKind::WouldBlock, "another process works with it")
+        }
+    })
+}
+
 /// Opens a file for reading, by a path that includes the root folder.
-pub fn open_file(path: &Path) -> std::io::Result<File> {
+pub fn open_file(path: &Path) -> io::Result<File> {
     File::open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_process_neither_appends_nor_takes_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let (part, lock) = (folder.path().join("a/part"), folder.path().join("lock"));
+        let (mut first, held) = (
+            PartialFile::open(&part).unwrap(),
+            FileLock::take(&lock).unwrap(),
+        );
+        first.append(b"123").unwrap();
+        assert!(PartialFile::open(&part).is_err() && FileLock::take(&lock).is_err());
+        drop((first, held));
+        assert_eq!(PartialFile::open(&part).unwrap().bytes(), 3);
+        FileLock::take(&lock).unwrap();
+    }
 }

@@ -26,6 +26,7 @@ use anyhow::{Context, bail};
 use arguments::{EtcdBackup, Place, S3Place, Verb};
 use aws_client::store::Store;
 use aws_client::{AccessOptions, Clients};
+use host::FileLock;
 use node::backup::{BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings};
 use node::components::{EtcdMemberNames, KUBERNETES};
 use node::config::EtcdCluster;
@@ -59,6 +60,9 @@ pub async fn run(command: &EtcdBackup) -> anyhow::Result<()> {
     let access = peer_access(&daemon, etcd);
     match verb {
         Verb::Save(save) => {
+            // Two would work in the same folder with the same containers.
+            let _alone = FileLock::take(&place.folder().join(".kctl-save"))
+                .context("another `protokube etcd-backup save` runs")?;
             let taker = build_snapshot_taker(&daemon, etcd, &format!("{}-command", etcd.name));
             let saver = SnapshotSaver {
                 taker: taker.with_context(|| format!("etcd {} has no known ports", etcd.name))?,

@@ -164,8 +164,8 @@ impl SnapshotOrigin {
     async fn receive(&self, key: &str, to: &Path, bytes: u64, say: fn(&str)) -> anyhow::Result<()> {
         match self {
             Self::Store(store) => {
-                // Makes the folder.
-                PartialFile::open(to)?;
+                // Makes the folder, and keeps others out.
+                let _alone = PartialFile::open(to)?;
                 let got = store.get_file(key, to).await;
                 let got = got.with_context(|| format!("could not read {}/{key}", self.url()))?;
                 got.map(drop)

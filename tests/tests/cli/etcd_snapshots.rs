@@ -446,6 +446,13 @@ fn a_snapshot_of_another_cluster_is_refused_and_a_restore_can_be_called_off() {
         expect_refused(&ended, "--force restores it nevertheless");
         assert_eq!(here.read_record(), before);
     }
+    // A folder that somebody copied would be the other snapshot.
+    here.store_snapshot("copied", Duration::ZERO, |manifest| {
+        manifest.name = "own".to_owned();
+    });
+    let ended = here.restore(&["--snapshot", "copied", "--yes", "--force"]);
+    expect_refused(&ended, "has the manifest of own");
+    assert_eq!(here.read_record(), before);
     expect_refused(&here.restore(&["--call-off"]), "it is not being restored");
     here.store_snapshot("own", Duration::ZERO, |_| {});
     let begun = here.with_protokube(true, || {

@@ -1,11 +1,12 @@
 //! `kctl etcd forget`: an etcd cluster is founded without a member whose machine does not come, or events are founded anew. kctl changes
 //! the formation record, if nobody else has changed it; protokube does the rest.
 
-use super::reports::{EtcdReports, RECORD_LIMIT};
+use super::reports::EtcdReports;
+use super::stored_record::{StoredRecord, new_token};
 use crate::args::EtcdForget;
 use crate::commands::observe::aws_error;
 use crate::commands::session::Session;
-use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
+use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::{ClusterState, StoreKeys, store_error};
 use aws_client::store::{Expect, StoreError, Version};
 use aws_cloud::volume_holder;
@@ -80,7 +81,7 @@ async fn forget_in(
     named: &str,
     session: &Session<'_>,
 ) -> Result<Forgetting, CommandError> {
-    let (record, version) = read_record(etcd, name, session).await?;
+    let (record, version) = stored(etcd, name, session).read().await?;
     let is_named = |one: &&String| *one == named || member_name_matches(etcd, named, one);
     let member = record.members.keys().find(is_named);
     let member = member.map_or(named, String::as_str);
@@ -126,7 +127,7 @@ async fn give_up(
             "to go on with the data of one member: `kctl etcd recover`",
         ));
     }
-    let (record, version) = read_record(etcd, name, session).await?;
+    let (record, version) = stored(etcd, name, session).read().await?;
     let reports = EtcdReports::read(name, session).await?;
     let serves = |one: &&ReportedMember| one.status.etcd == etcd && one.is_fresh() && one.votes();
     if let Some(led) = reports.members.iter().find(serves) {
@@ -139,12 +140,7 @@ async fn give_up(
             ),
         ));
     }
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).or_failed(
-        "could not get random numbers from the system",
-        "report this: it is a defect of kctl",
-    )?;
-    let token = node::digest::to_hex(&random);
+    let token = new_token()?;
     let next = found_anew(&record, &token)
         .map_err(|why| refusal(name, format!("etcd {etcd} is not given up: {why}")))?;
     let members: Vec<&str> = next.members.keys().map(String::as_str).collect();
@@ -176,25 +172,12 @@ pub(super) async fn find_holder(
     volume_holder(&clients, volume).await.map_err(aws_error)
 }
 
-async fn read_record(
-    etcd: &str,
-    name: &str,
-    session: &Session<'_>,
-) -> Result<(FormationRecord, Version), CommandError> {
-    let key = StoreKeys::new(name).key_below(&record_key(etcd));
-    let object = session.store.get(&key).await.map_err(store_error)?;
-    let object = object.filter(|object| object.bytes.len() < RECORD_LIMIT);
-    let object = object.ok_or_else(|| {
-        refusal(
-            name,
-            format!("{name} has no record of an etcd cluster {etcd}"),
-        )
-    })?;
-    let record = FormationRecord::parse(&key, &object.bytes).or_failed(
-        "the record cannot be read",
-        "use the kctl of the cluster's release",
-    )?;
-    Ok((record, object.version))
+fn stored<'a>(etcd: &'a str, name: &'a str, session: &'a Session<'a>) -> StoredRecord<'a> {
+    StoredRecord {
+        session,
+        name,
+        etcd,
+    }
 }
 
 async fn write_record(
@@ -211,7 +194,7 @@ async fn write_record(
         Ok(_) => Ok(()),
         Err(StoreError::Conflict { .. }) => {
             // A write whose answer was lost was repeated.
-            if read_record(&one.etcd, name, session).await?.0 == one.next {
+            if stored(&one.etcd, name, session).read().await?.0 == one.next {
                 return Ok(());
             }
             let state = match one.next.state {

@@ -97,7 +97,9 @@ pub fn choose_deletions(all: &[StoredSnapshot], retention: Retention) -> Vec<&St
         .filter_map(|one| Some((one, one.written?, one.age?)))
         .collect();
     timed.sort_by_key(|(one, written, _)| (*written, one.name.clone()));
-    let newest = all.iter().filter(|one| one.has_manifest && one.has_data);
+    // Scheduled ones were verified; one that somebody brought may not be, and is not deleted anyway.
+    let newest = timed.iter().map(|(one, ..)| *one);
+    let newest = newest.filter(|one| one.has_manifest && one.has_data);
     // One whose age is not known may be the newest, and is kept besides.
     let newest = newest.max_by_key(|one| (one.written, &one.name));
     let (mut hours, mut days) = (BTreeSet::new(), BTreeSet::new());
@@ -158,6 +160,21 @@ mod tests {
             hourly: Duration::from_hours(hourly),
             daily: Duration::from_hours(daily),
         })
+    }
+
+    /// One that was brought is younger than the last that was taken, which is still the newest verified one.
+    #[test]
+    fn what_somebody_brought_does_not_take_the_place_of_the_newest_verified_one() {
+        let now = 400 * DAY;
+        let mut brought = scheduled(9, now, now);
+        brought.name = "brought".to_owned();
+        let all = [scheduled(1, now, 0), scheduled(2, now, DAY), brought];
+        let retention = Retention {
+            all: Duration::from_hours(1),
+            hourly: Duration::ZERO,
+            daily: Duration::ZERO,
+        };
+        assert_eq!(choose_deletions(&all, retention), [&all[0]]);
     }
 
     proptest! {

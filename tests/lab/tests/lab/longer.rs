@@ -1,6 +1,7 @@
 //! Scenarios of a cluster's life beside its faults: rolling updates, upgrades, certificate renewal, hosted zones, figures. `make soak`
 //! and `make bench` run those that `make test` does not.
 
+mod backup_figures;
 mod etcd_upgraded;
 mod figures;
 mod grown;
@@ -20,6 +21,16 @@ use upgraded::Upgrade;
 #[ignore = "prints figures: make bench"]
 fn figures() -> Result<()> {
     run_steps("figures", "t-joining", &figures::STEPS)
+}
+
+#[test]
+#[ignore = "prints figures, with 2 GB in etcd: make bench"]
+fn figures_of_backups() -> Result<()> {
+    let Some(mut lab) = start_lab("figures_of_backups", "t-backups", 5)? else {
+        return Ok(());
+    };
+    backup_figures::run(&mut lab)?;
+    lab.take_down()
 }
 
 #[test]

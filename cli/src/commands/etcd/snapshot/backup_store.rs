@@ -198,6 +198,13 @@ impl BackupStore {
     pub async fn require_manifest(&self, name: &str) -> Result<SnapshotManifest, CommandError> {
         node::backup::check_snapshot_name(name).map_err(refuse)?;
         let found = self.read_manifest(name).await?;
+        if let Some(other) = found.as_ref().filter(|found| found.name != name) {
+            return Err(refuse(format!(
+                "{}/{name} has the manifest of {}: it is a copy of another folder",
+                self.store.url(),
+                other.name
+            )));
+        }
         found.ok_or_else(|| {
             refuse(format!(
                 "{} has no snapshot {name} with a manifest",

@@ -73,7 +73,11 @@ with zipfile.ZipFile('rke.zip', 'w', zipfile.ZIP_DEFLATED) as zip:
     let mut python = Command::new("python3");
     let packed = python.args(["-c", PACK]).current_dir(folder).status()?;
     ensure!(packed.success(), "python3 packs no files");
-    for (name, file) in [("manager", "etcd.backup.gz"), ("rke", "rke.zip")] {
+    for (name, file) in [
+        ("manager", "etcd.backup.gz"),
+        ("rke", "rke.zip"),
+        ("damaged", "etcd.db"),
+    ] {
         let file = folder.join(file);
         let file = file.to_str().context("a path in UTF-8")?;
         snapshot(lab, &["import", name, "--file", file])?;
@@ -85,11 +89,8 @@ with zipfile.ZipFile('rke.zip', 'w', zipfile.ZIP_DEFLATED) as zip:
 /// A snapshot whose file is another one than its manifest says.
 fn refuse_damaged(lab: &mut Lab) -> Result<()> {
     let bucket = lab.store_bucket();
-    let key = |name: &str, file: &str| format!("{CLUSTER}/backups/etcd/main/{name}/{file}");
-    let manifest = json!({"Bucket": bucket, "Key": key("damaged", "manifest.json"),
-        "CopySource": {"Bucket": bucket, "Key": key("asked", "manifest.json")}});
-    lab.call_aws("s3", "CopyObject", &manifest)?;
-    let data = json!({"Bucket": bucket, "Key": key("damaged", "etcd.backup.gz"), "Body": "x"});
+    let key = format!("{CLUSTER}/backups/etcd/main/damaged/etcd.backup.gz");
+    let data = json!({"Bucket": bucket, "Key": key, "Body": "x"});
     lab.call_aws("s3", "PutObject", &data)?;
     let begun = unix_time()?;
     let words = [
