@@ -29,7 +29,7 @@ pub use format::{Formattable, NewFileSystem};
 pub use mounts::MountEntry;
 pub use partial::{FileLock, PartialFile, open_file};
 pub use staged::StagedFile;
-pub use system::{LocalSystem, Output, System};
+pub use system::{DiskSpace, LocalSystem, Output, System};
 
 use std::fmt;
 use std::path::{Path, PathBuf};

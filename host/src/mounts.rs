@@ -1,6 +1,6 @@
 //! Lists, creates and removes mounts of the host.
 
-use crate::{Error, Host};
+use crate::{DiskSpace, Error, Host};
 use std::path::{Path, PathBuf};
 use sys_mount::MountFlags;
 
@@ -41,10 +41,14 @@ impl Host {
 
     /// Free space of the file system that a folder is on, in bytes, for processes without privileges.
     pub fn free_bytes(&self, folder: &str) -> Result<u64, Error> {
+        Ok(self.disk_space(folder)?.free)
+    }
+
+    /// Space of the file system that a folder is on.
+    pub fn disk_space(&self, folder: &str) -> Result<DiskSpace, Error> {
         let folder = self.path_below_root(folder);
-        let status = rustix::fs::statvfs(&folder).map_err(std::io::Error::from);
-        let status = status.map_err(Error::of_file("read", &folder))?;
-        Ok(status.f_bavail.saturating_mul(status.f_frsize))
+        let space = self.system.disk_space(&folder);
+        space.map_err(Error::of_file("read", &folder))
     }
 
     /// Mounts a device at a folder, which is created if missing. `options` are those of mount(8), separated by commas.

@@ -49,6 +49,11 @@ impl PartialFile {
         appended.map_err(Error::of_file("write", &self.path))
     }
 
+    /// The file, for what appends to it by itself.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
     /// Empties it.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.bytes = 0;
@@ -67,18 +72,21 @@ impl PartialFile {
 pub struct FileLock(#[expect(dead_code, reason = "it is locked while it is open")] File);
 
 impl FileLock {
-    /// Locks a file by a path that includes the root folder, and makes it if need be. Fails at once if another process has it.
-    pub fn take(path: &Path) -> Result<Self, Error> {
+    /// Locks a file by a path that includes the root folder, and makes it if need be. `None`: another process has it.
+    pub fn take(path: &Path) -> Result<Option<Self>, Error> {
         let taken = || {
             if let Some(folder) = path.parent() {
                 make_folders(folder, 0o700)?;
             }
             let mut options = OpenOptions::new();
             let file = options.append(true).create(true).mode(0o600).open(path)?;
-            take_lock(&file)?;
-            Ok(file)
+            match file.try_lock() {
+                Ok(()) => Ok(Some(Self(file))),
+                Err(TryLockError::WouldBlock) => Ok(None),
+                Err(TryLockError::Error(error)) => Err(error),
+            }
         };
-        taken().map(Self).map_err(Error::of_file("lock", path))
+        taken().map_err(Error::of_file("lock", path))
     }
 }
 
@@ -106,12 +114,12 @@ mod tests {
         let (part, lock) = (folder.path().join("a/part"), folder.path().join("lock"));
         let (mut first, held) = (
             PartialFile::open(&part).unwrap(),
-            FileLock::take(&lock).unwrap(),
+            FileLock::take(&lock).unwrap().unwrap(),
         );
         first.append(b"123").unwrap();
-        assert!(PartialFile::open(&part).is_err() && FileLock::take(&lock).is_err());
+        assert!(PartialFile::open(&part).is_err() && FileLock::take(&lock).unwrap().is_none());
         drop((first, held));
         assert_eq!(PartialFile::open(&part).unwrap().bytes(), 3);
-        FileLock::take(&lock).unwrap();
+        assert!(FileLock::take(&lock).unwrap().is_some());
     }
 }

@@ -33,6 +33,15 @@ impl Output {
     }
 }
 
+/// Space of a file system, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// Its size.
+    pub total: u64,
+    /// What processes without privileges can still write.
+    pub free: u64,
+}
+
 /// Programs, mounts and disks of an instance.
 pub trait System: Send + Sync {
     /// Runs a program and waits for its end. An error means that it could not be started.
@@ -52,6 +61,16 @@ pub trait System: Send + Sync {
 
     /// The device name under which AWS attached an NVMe disk, with or without `/dev/`; `None` if it is not an EBS volume.
     fn attached_as(&self, device: &Path) -> io::Result<Option<String>>;
+
+    /// Space of the file system that a folder is on.
+    fn disk_space(&self, folder: &Path) -> io::Result<DiskSpace> {
+        let status = rustix::fs::statvfs(folder)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(status.f_frsize);
+        Ok(DiskSpace {
+            total: bytes(status.f_blocks),
+            free: bytes(status.f_bavail),
+        })
+    }
 }
 
 /// The instance that this process runs on.

@@ -1,23 +1,29 @@
 //! Backups of etcd: a snapshot of the local member is written to the root disk, verified by etcd's own programs, and stored in the backup
 //! store. `node::backup` decides when, and which are deleted.
 
-mod asked;
+mod backup_store;
 mod cluster_state;
 mod drill;
+mod encrypted_secret;
 mod prune;
 mod role;
+mod root_disk;
+mod settings;
 mod source;
-mod stored;
-mod stored_secret;
-mod stored_state;
+mod state_object;
 mod take;
 mod verify;
+mod work_folder;
 
 pub use role::{BackupRole, ObservedByEtcd};
-pub use source::{KeyHash, SnapshotSource};
+pub use source::{KeyHash, KeysAt, SnapshotSource};
 pub use take::SnapshotTaker;
 
+pub(crate) use backup_store::{
+    check_owner, claim_store, delete_snapshot, list_snapshots, read_manifest, require_manifest,
+};
 pub(crate) use cluster_state::unseal_cluster_state;
 pub(crate) use prune::prune_snapshots;
-pub(crate) use role::describe_taken;
-pub(crate) use stored::{delete_snapshot, list_snapshots, read_manifest, require_manifest};
+pub(crate) use root_disk::check_room;
+pub(crate) use settings::read_settings;
+pub(crate) use take::describe_taken;

@@ -3,7 +3,7 @@
 use crate::arguments::Arguments;
 use crate::backup::ObservedByEtcd;
 use crate::current_waits::CurrentWaits;
-use crate::etcd::SettledClusters;
+use crate::etcd::{ListedRecords, SettledClusters};
 use crate::probe::Probe;
 use crate::readiness::ApiReadiness;
 use anyhow::{Context, bail};
@@ -40,6 +40,8 @@ pub struct DaemonState {
     pub probe: Probe,
     /// Which etcd clusters are settled.
     pub settled: Arc<SettledClusters>,
+    /// Versions of the formation records.
+    pub records: Arc<ListedRecords>,
     /// Whether the API server is ready.
     pub ready: Arc<ApiReadiness>,
     /// What the roles wait for or refuse.
@@ -103,6 +105,7 @@ pub(crate) async fn identify_instance(
         host: Host::new("/", Arc::new(LocalSystem::with_programs(PROGRAMS))),
         probe: Probe::new()?,
         settled: Arc::default(),
+        records: Arc::default(),
         ready: Arc::default(),
         current_waits: Arc::default(),
         backups: Arc::default(),

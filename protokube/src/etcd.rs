@@ -6,6 +6,7 @@
 //! restart etcd below the API server. It is rewritten at the next boot, before kubelet can read it, to say that the cluster exists.
 
 mod commands;
+mod data_restore;
 mod disk;
 mod disk_worker;
 mod formation;
@@ -16,7 +17,7 @@ mod manifest;
 mod member;
 mod peers;
 mod replacement;
-mod restore;
+mod restored_log;
 mod running;
 mod scratch;
 mod settings;
@@ -28,8 +29,8 @@ mod upkeep_claims;
 mod volumes;
 
 pub(crate) use disk_worker::run_blocking;
-pub(crate) use restore::LOG_FILE;
-pub(crate) use scratch::{Containers, WORK};
+pub(crate) use restored_log::LOG_FILE;
+pub(crate) use scratch::{Content, EtcdContainers, ScratchHash, WORK};
 
 pub use commands::{COMMAND_INTERVAL, CommandMemory, CommandRole};
 pub use disk::EtcdDisk;
@@ -46,11 +47,15 @@ pub use upkeep::{MemberVolume, UpkeepMemory, UpkeepRole};
 pub use upkeep_claims::UpkeepClaims;
 
 use anyhow::Context;
+use aws_client::store::Version;
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
 /// For each etcd cluster, whether the local member is healthy and its cluster formed.
 pub type SettledClusters = watch::Sender<BTreeMap<String, bool>>;
+
+/// For each etcd cluster, the version of its formation record as it was listed last.
+pub type ListedRecords = watch::Sender<BTreeMap<String, Version>>;
 
 /// A new random token: 128 bits, hex.
 pub fn new_token() -> anyhow::Result<String> {

@@ -200,7 +200,7 @@ fn build_member(
         },
     };
     let settings = member_settings(daemon, etcd, index);
-    Some(EtcdMember::new(
+    let member = EtcdMember::new(
         settings,
         Arc::clone(&daemon.ec2),
         daemon.host.clone(),
@@ -208,7 +208,8 @@ fn build_member(
         (running, quorum),
         Arc::clone(&daemon.settled),
         member_log(daemon, etcd),
-    ))
+    );
+    Some(member.waking_on(Arc::clone(&daemon.records)))
 }
 
 fn member_settings(daemon: &DaemonState, etcd: &EtcdCluster, index: usize) -> MemberSettings {
@@ -357,6 +358,7 @@ fn build_command_role(
         clock: OffsetDateTime::now_utc,
         sleep: sleep_for,
         memory: CommandMemory::default(),
+        records: Arc::clone(&daemon.records),
     }
 }
 

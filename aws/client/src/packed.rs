@@ -79,6 +79,22 @@ pub enum PackError {
     Io(#[from] io::Error),
 }
 
+impl PackError {
+    /// True if the packed file itself is the cause: it is another one, or damaged.
+    pub fn is_of_content(&self) -> bool {
+        match self {
+            Self::Damaged(_) => true,
+            // What the decoder says of a stream that is no gzip, is damaged or ends too early (flate2).
+            Self::Io(error) => matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput
+                    | io::ErrorKind::InvalidData
+                    | io::ErrorKind::UnexpectedEof
+            ),
+        }
+    }
+}
+
 /// A new file that nobody else can read.
 fn create_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();

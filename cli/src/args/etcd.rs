@@ -28,7 +28,7 @@ pub enum EtcdWhat {
     Disarm(EtcdDisarm),
     /// Begin an etcd cluster anew with the data of one member, after more than half were lost
     Recover(EtcdRecover),
-    /// Take, list, verify, download and delete snapshots
+    /// Take, list, verify, download, import, delete and prune snapshots
     Snapshot(EtcdSnapshot),
     /// Read the newest snapshot as a restore would, and say whether that works and how long it takes
     Drill(EtcdDrill),

@@ -77,7 +77,7 @@ Examples:
 
 protokube on the instance of a member takes it, preferably not the leader's, compares it with the member's data by etcd's hash, and stores it.")]
 pub struct SnapshotSave {
-    /// Name of the snapshot [default: manual-TIME]
+    /// Name of the snapshot, not of the cluster [default: manual-TIME]
     #[arg(value_name = "SNAPSHOT")]
     pub snapshot: Option<String>,
     #[command(flatten)]
@@ -206,7 +206,8 @@ Examples:
   kctl etcd restore demo.example.com --call-off
 
 All writes since the snapshot are given up. A snapshot of the present is taken first, and all old data stays on its volumes. The snapshot is
-proven and unpacked while the members still serve. protokube does the work; an interrupted command can be repeated.")]
+proven and unpacked while the members still serve. protokube does the work; an interrupted command can be repeated: it follows what is under
+way, and restores nothing twice.")]
 pub struct EtcdRestore {
     /// The cluster; instead of --name
     #[arg(value_name = "NAME")]
@@ -228,6 +229,9 @@ pub struct EtcdRestore {
     /// Go on without a snapshot of the present, with a snapshot of another cluster, and if a member does not report
     #[arg(long, requires = "snapshot")]
     pub force: bool,
+    /// Restore the snapshot with which the etcd cluster has begun once more, and give up what was written since
+    #[arg(long, requires = "snapshot")]
+    pub again: bool,
     /// End a restore that has not stopped any member yet
     #[arg(long)]
     pub call_off: bool,

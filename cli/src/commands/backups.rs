@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Entry, Expect};
 use fleet::ReportedMember;
-use node::backup::BackupSettings;
+use node::backup::{BackupSettings, OWNER_KEY};
 use node::etcd::kept_backups_key;
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ use std::time::Duration;
 const BEGIN_TIME: Duration = Duration::from_mins(2);
 
 /// The etcd cluster that holds the cluster's objects. Events are not worth a last snapshot.
-const MAIN: &str = "main";
+pub const MAIN: &str = "main";
 
-/// Takes a snapshot before `what`, such as `delete`, if etcd serves. `otherwise` is the option that goes on without.
+/// Takes a snapshot of an etcd cluster before `what`, such as `delete`, if it serves. `otherwise` is the option that goes on without.
 pub async fn take_before(
     what: &str,
-    name: &str,
+    (name, etcd): (&str, &str),
     otherwise: &str,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
-    let is_main = |one: &&ReportedMember| one.status.etcd == MAIN && one.is_stored_lately();
-    let mut main = reports.members.iter().filter(is_main);
-    if !main.any(ReportedMember::votes) || reports.backups.settings.is_none() {
+    let serves =
+        |one: &ReportedMember| one.status.etcd == etcd && one.is_stored_lately() && one.votes();
+    if !reports.members.iter().any(serves) || reports.backups.settings.is_none() {
         let note = "etcd does not serve or has no backups, so no snapshot is taken";
         session.shell.note(note);
         return Ok(());
@@ -38,7 +38,7 @@ pub async fn take_before(
         timeout: BEGIN_TIME,
     };
     let asked = timed_name(&format!("before-{what}"));
-    let taken = take_snapshot(&asked, MAIN, &channel).await;
+    let taken = take_snapshot(&asked, etcd, &channel).await;
     let says = taken.map_err(|error| {
         error.with_hint(format!(
             "nothing was changed; {otherwise} goes on without a snapshot"
@@ -72,15 +72,31 @@ pub async fn read_settings(
     Ok(reports.backups.settings)
 }
 
-/// Deletes the snapshots in the backup stores of these settings.
+/// Deletes the snapshots in the backup stores of these settings, unless a store is another cluster's.
 pub async fn delete_backups(
+    name: &str,
     settings: &BackupSettings,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    for settings in settings.etcd.values() {
+    for (etcd, settings) in &settings.etcd {
         let backups = BackupStore::at(&settings.store, session)?;
+        match backups.check_owner(name, etcd).await? {
+            Ok(true) => {}
+            Ok(false) => {
+                let url = backups.store.url();
+                session.shell.warning(&format!(
+                    "{url} has no {OWNER_KEY}, so nobody knows whose its backups are: none of them is deleted"
+                ));
+                continue;
+            }
+            Err(why) => {
+                session.shell.warning(&why);
+                continue;
+            }
+        }
         let all = backups.list().await?;
-        let keys: Vec<String> = all.iter().flat_map(|one| one.keys.clone()).collect();
+        let mut keys: Vec<String> = all.iter().flat_map(|one| one.keys.clone()).collect();
+        keys.push(OWNER_KEY.to_owned());
         backups.store.delete_all(&keys).await.map_err(store_error)?;
     }
     Ok(())

@@ -291,7 +291,8 @@ async fn delete_under_lock(
         ));
     }
     if !args.delete_backups && !args.no_last_backup {
-        backups::take_before("delete", name, "--no-last-backup", session).await?;
+        let main = (name, backups::MAIN);
+        backups::take_before("delete", main, "--no-last-backup", session).await?;
     }
     delete_besides(deletion).await.map_err(observe::aws_error)?;
     let mut report = Report::default();
@@ -459,7 +460,7 @@ async fn delete_from_store(
     if args.delete_backups
         && let Some(settings) = backups::read_settings(name, session).await?
     {
-        backups::delete_backups(&settings, session).await?;
+        backups::delete_backups(name, &settings, session).await?;
     }
     let entries = store
         .list(&keys.prefix(), None)

@@ -13,6 +13,7 @@ mod restore;
 pub mod snapshot;
 mod status;
 mod stored_record;
+mod volume_holders;
 
 pub(super) use command::CommandChannel;
 pub(super) use reports::EtcdReports;

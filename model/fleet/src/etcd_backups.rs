@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Seconds that a snapshot may take, and be tried again. It is late after a second interval, or after this time.
+/// Seconds after which another instance goes on with a snapshot whose instance died. A snapshot is late after a second interval, or after this
+/// time, if that is longer and none has failed.
 const LEEWAY: i64 = 15 * 60;
 
 /// What is stored about the backups of a cluster.
@@ -31,11 +32,11 @@ pub fn find_backup_problems(backups: &StoredBackups, now: OffsetDateTime) -> Vec
             etcd: etcd.clone(),
             instance: None,
             message: format!(
-                "its snapshot {} cannot be restored, as a drill on {} found: {}",
+                "the drill with its snapshot {} on {} failed: {}",
                 drill.name, drill.instance, drill.found
             ),
             next: format!(
-                "see whether others can: kctl etcd snapshot list --etcd {etcd}, then kctl etcd snapshot verify SNAPSHOT; docs/operations/backups.md"
+                "correct the reason and drill again: kctl etcd drill --etcd {etcd}; if the snapshot is damaged, see others: kctl etcd snapshot list --etcd {etcd}"
             ),
             is_told: false,
         })
@@ -63,8 +64,10 @@ fn find_late_backups(backups: &StoredBackups, now: OffsetDateTime) -> Vec<EtcdPr
     let settings = backups.settings.iter().flat_map(|settings| &settings.etcd);
     let problems = settings.filter_map(|(etcd, settings)| {
         let interval = i64::try_from(settings.interval_seconds).unwrap_or(i64::MAX);
-        let late = interval.saturating_add(interval.max(LEEWAY));
         let state = backups.states.get(etcd);
+        let fails = state.is_some_and(|state| state.failure.is_some());
+        let leeway = if fails { 0 } else { LEEWAY };
+        let late = interval.saturating_add(interval.max(leeway));
         let last = state.and_then(|state| state.last.as_ref());
         let taken = last.and_then(|last| OffsetDateTime::parse(&last.taken_at, &Rfc3339).ok());
         let message = match taken.map(|taken| (now - taken).whole_seconds()) {
@@ -73,9 +76,8 @@ fn find_late_backups(backups: &StoredBackups, now: OffsetDateTime) -> Vec<EtcdPr
             }
             Some(_) => return None,
             None => {
-                let failed = state.is_some_and(|state| state.failure.is_some());
                 let waited = backups.settings_age.is_some_and(|age| age > late);
-                if !failed && !waited {
+                if !fails && !waited {
                     return None;
                 }
                 "it has no snapshot".to_owned()
@@ -127,6 +129,7 @@ mod tests {
                 name: "n".into(),
                 store: "s3://b".into(),
                 instance: "i-1".into(),
+                cluster_id: None,
                 revision: 1,
                 compressed_bytes: 1,
                 taken_at: at.into(),

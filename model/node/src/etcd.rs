@@ -72,8 +72,8 @@ pub use member_status::{
 };
 pub use record::{
     Error, FORMAT, FormationRecord, FormationState, Leaving, LostMember, RecordedMember,
-    Recovering, Replacing, RestoredSnapshot, UnknownFields, backups_prefix, formed_key,
-    formed_prefix, kept_backups_key, record_key,
+    Recovering, RefusedRestore, Replacing, RestoredSnapshot, UnknownFields, backups_prefix,
+    formed_key, formed_prefix, kept_backups_key, record_key,
 };
 pub(crate) use record::{parse_formatted, to_pretty_json};
 pub use recover::{

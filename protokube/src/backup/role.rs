@@ -1,22 +1,25 @@
 //! Role backup: takes scheduled snapshots of an etcd cluster, one instance at a time, and deletes those that are not kept any more. It
 //! needs neither the Kubernetes API nor EC2, and nothing else waits for it.
 
+use super::backup_store::claim_store;
 use super::drill::TEXT_LIMIT;
 use super::prune::prune_snapshots;
 use super::source::SnapshotSource;
-use super::stored_state::{BackupStateObject, StoredState};
-use super::take::SnapshotTaker;
+use super::state_object::{BackupStateObject, StoredState};
+use super::take::{SnapshotTaker, describe_taken};
 use crate::lock::lock_ignoring_poison;
 use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::Context;
 use aws_client::store::Store;
 use node::backup::{
-    BackupState, EtcdBackupSettings, LastSnapshot, ObservedBackups, SnapshotManifest, TickView,
-    begin_snapshot, end_snapshot, fail_snapshot, is_due, manifest_key,
+    BackupState, CLAIM_LIFE, EtcdBackupSettings, LastSnapshot, ObservedBackups, ScheduleView,
+    SnapshotManifest, begin_snapshot, end_snapshot, fail_snapshot, is_due, manifest_key,
 };
+use node::etcd::RunningMember;
 use node::waits::bounded_text;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -57,6 +60,8 @@ impl<S: SnapshotSource> BackupRole<S> {
         let Some(settings) = self.taker.read_settings().await? else {
             return Ok(true);
         };
+        let stored = self.state().read().await?;
+        self.observe(&settings, &stored.state);
         // Why etcd does not answer is reported by other roles.
         let Ok(own) = self.taker.source.describe_member().await else {
             return Ok(true);
@@ -65,13 +70,11 @@ impl<S: SnapshotSource> BackupRole<S> {
             return Ok(true);
         }
         let backups = self.taker.open_backups(&settings.store)?;
-        let stored = self.state().read().await?;
-        self.observe(&settings, &stored.state);
-        let view = TickView {
+        let view = ScheduleView {
             instance: &self.taker.instance,
             leads: own.leader.as_ref() == Some(&own.id),
             state_age: stored.age,
-            last_age: self.age_of_last(&stored.state, &backups).await?,
+            last_age: self.age_of_last(&stored.state, &own, &backups).await?,
             interval: settings.interval(),
         };
         if !is_due(&view, &stored.state) {
@@ -96,6 +99,7 @@ impl<S: SnapshotSource> BackupRole<S> {
         backups: &Store,
         stored: StoredState,
     ) -> anyhow::Result<()> {
+        claim_store(backups, &self.taker.cluster, &self.taker.etcd).await?;
         let now = (self.taker.clock)();
         let (claimed, name) = begin_snapshot(&stored.state, &self.taker.instance, now);
         if !self.state().write(&claimed, stored.version).await? {
@@ -106,7 +110,11 @@ impl<S: SnapshotSource> BackupRole<S> {
             let state = self.state().read().await?.state;
             Ok(state.taking.is_some_and(|claim| claim.name == name))
         };
-        match self.taker.take(backups, (&name, "schedule"), counts).await {
+        let taken = tokio::select! {
+            taken = self.taker.take(backups, (&name, "schedule"), counts) => taken,
+            never = self.renew_claim(&name) => match never {},
+        };
+        match taken {
             Ok(manifest) => {
                 self.complete(&manifest, backups).await?;
                 self.role_log
@@ -121,6 +129,22 @@ impl<S: SnapshotSource> BackupRole<S> {
                 let reason = format!("{error:#}");
                 self.record_failure(&name, &reason).await?;
                 Err(error.context(format!("no snapshot {name} could be taken")))
+            }
+        }
+    }
+
+    /// Keeps the claim young by the store's clock while the snapshot is taken. Somebody who was stopped for longer does not renew it.
+    async fn renew_claim(&self, name: &str) -> Infallible {
+        loop {
+            tokio::time::sleep(CLAIM_LIFE / 3).await;
+            let renew = |state: &BackupState| {
+                let claim = state.taking.as_ref();
+                claim
+                    .filter(|claim| claim.name == name)
+                    .map(|_| state.clone())
+            };
+            if let Err(error) = self.state().change(renew).await {
+                self.role_log.report_error("claim", &error);
             }
         }
     }
@@ -147,6 +171,7 @@ impl<S: SnapshotSource> BackupRole<S> {
             name: manifest.name.clone(),
             store: backups.url().to_owned(),
             instance: self.taker.instance.clone(),
+            cluster_id: manifest.cluster_id.clone(),
             revision: verified
                 .map(|verified| verified.revision)
                 .unwrap_or_default(),
@@ -173,16 +198,23 @@ impl<S: SnapshotSource> BackupRole<S> {
         BackupStateObject::new(&self.taker.store, &self.taker.etcd)
     }
 
-    /// Age of the last snapshot by the clock of the backup store; `None`: it is not there, or another store is to be used.
+    /// Age of the last snapshot by the clock of the backup store; `None`: it is not there, another store is to be used, or it is of an etcd
+    /// cluster that was given up.
     async fn age_of_last(
         &self,
         state: &BackupState,
+        own: &RunningMember,
         backups: &Store,
     ) -> anyhow::Result<Option<Duration>> {
         let Some(last) = state
             .last
             .as_ref()
             .filter(|last| last.store == backups.url())
+            .filter(|last| {
+                last.cluster_id
+                    .as_ref()
+                    .is_none_or(|id| *id == own.cluster_id)
+            })
         else {
             return Ok(None);
         };
@@ -199,21 +231,4 @@ impl<S: SnapshotSource> BackupRole<S> {
         age.and_then(|age| Duration::try_from(age).ok())
             .unwrap_or_default()
     }
-}
-
-/// What is said of a snapshot that was taken.
-pub(crate) fn describe_taken(manifest: &SnapshotManifest, backups: &Store) -> String {
-    let found = manifest.verified.as_ref();
-    let found = found.map(|found| {
-        format!(
-            ": {} keys at revision {}, verified after {} s",
-            found.keys, found.revision, found.seconds
-        )
-    });
-    format!(
-        "took the snapshot {}/{}{}",
-        backups.url(),
-        manifest.name,
-        found.unwrap_or_default()
-    )
 }

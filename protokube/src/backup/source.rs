@@ -1,4 +1,5 @@
-//! The member of etcd that a snapshot is taken of, through the JSON gateway on its client port.
+//! The member of etcd that a snapshot is taken of, through the JSON gateway on its client port. It serves meanwhile, so nothing is asked of it
+//! that would keep it busy for long.
 
 use crate::etcd::{EtcdGateway, EtcdMaintenance};
 use anyhow::{Context, bail};
@@ -7,7 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 use node::etcd::RunningMember;
 use serde::Deserialize;
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Bytes of etcd's answer, which is in base64, that are read per microsecond at most: the member reads a snapshot from its disk and encodes
+/// it twice while it serves.
+const RATE: u64 = 24;
+
+/// Keys of more bytes are not hashed by the member: it reads all of them, and serves more slowly meanwhile. Their number is compared.
+const MOST_HASHED: u64 = 512 << 20;
 
 /// Timeout of a whole snapshot: a database of 8 GiB at 5 MiB per second.
 const SNAPSHOT_TIME: Duration = Duration::from_mins(30);
@@ -26,16 +34,24 @@ pub struct KeyHash {
     pub compacted: i64,
 }
 
+/// What the member said of its keys at a revision. A snapshot that is taken afterwards has them too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeysAt {
+    pub revision: u64,
+    /// How many there were.
+    pub count: u64,
+    /// `None`: there are too many to hash them.
+    pub hash: Option<KeyHash>,
+}
+
 /// A member of which snapshots are taken, as a trait that tests replace.
 pub trait SnapshotSource: EtcdMaintenance {
     /// Writes what etcd's snapshot API sends to a file of the host.
     fn save_snapshot(&self, to: &str) -> impl Future<Output = anyhow::Result<()>> + Send;
 
-    /// The hash of the member's keys at a revision.
-    fn hash_own(&self, revision: u64) -> impl Future<Output = anyhow::Result<KeyHash>> + Send;
-
-    /// How many keys there were at a revision.
-    fn count_keys(&self, revision: u64) -> impl Future<Output = anyhow::Result<u64>> + Send;
+    /// What the member says of its keys now. `used_bytes`: the part of its database that holds them.
+    fn describe_keys(&self, used_bytes: u64)
+    -> impl Future<Output = anyhow::Result<KeysAt>> + Send;
 }
 
 /// A line of the gateway's stream (grpc-gateway: `ForwardResponseStream`).
@@ -69,7 +85,15 @@ struct HashReply {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CountReply {
+    header: CountHeader,
     count: Signed,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CountHeader {
+    /// At which the keys were counted (etcd: `applierV3backend.Range`).
+    revision: Signed,
 }
 
 /// JSON of protocol buffers writes 64-bit numbers as text, and leaves out zeros.
@@ -92,7 +116,12 @@ impl SnapshotSource for EtcdGateway {
             .await?;
         let mut file = self.host.stage_file(to, 0o600, None)?;
         let mut line = Vec::new();
+        let (begun, mut received) = (Instant::now(), 0);
         while let Some(bytes) = answer.chunk().await.context("the snapshot broke off")? {
+            received += bytes.len() as u64;
+            let earliest = Duration::from_micros(received / RATE);
+            // What is not read here, etcd does not send.
+            tokio::time::sleep(earliest.saturating_sub(begun.elapsed())).await;
             for part in bytes.split_inclusive(|byte| *byte == b'\n') {
                 line.extend_from_slice(part);
                 if part.ends_with(b"\n") {
@@ -109,24 +138,28 @@ impl SnapshotSource for EtcdGateway {
         Ok(file.commit(&self.host)?)
     }
 
-    async fn hash_own(&self, revision: u64) -> anyhow::Result<KeyHash> {
-        let body = format!(r#"{{"revision":"{revision}"}}"#);
-        let reply: HashReply = self
-            .request_slowly("maintenance/hashkv", body, SCAN_TIME)
-            .await?;
-        Ok(KeyHash {
-            hash: reply.hash,
-            compacted: reply.compact_revision.0,
-        })
-    }
-
-    async fn count_keys(&self, revision: u64) -> anyhow::Result<u64> {
-        // From the key \0 to its end: all.
-        let body = format!(
-            r#"{{"key":"AA==","range_end":"AA==","revision":"{revision}","count_only":true,"serializable":true}}"#
-        );
-        let reply: CountReply = self.request_slowly("kv/range", body, SCAN_TIME).await?;
-        Ok(u64::try_from(reply.count.0)?)
+    async fn describe_keys(&self, used_bytes: u64) -> anyhow::Result<KeysAt> {
+        // From the key \0 to its end: all. Not serializable, so that the member first has everything that was acknowledged until now.
+        let all = r#"{"key":"AA==","range_end":"AA==","count_only":true}"#.to_owned();
+        let counted = self.request_slowly("kv/range", all, SCAN_TIME).await;
+        let counted: CountReply = counted.context("the member's keys cannot be counted")?;
+        let revision = counted.header.revision.0;
+        let mut keys = KeysAt {
+            revision: u64::try_from(revision)?,
+            count: u64::try_from(counted.count.0)?,
+            hash: None,
+        };
+        if used_bytes <= MOST_HASHED {
+            let body = format!(r#"{{"revision":"{revision}"}}"#);
+            let hashed = self.request_slowly("maintenance/hashkv", body, SCAN_TIME);
+            let hashed = hashed.await;
+            let HashReply {
+                hash,
+                compact_revision: Signed(compacted),
+            } = hashed.context("the member's keys cannot be hashed")?;
+            keys.hash = Some(KeyHash { hash, compacted });
+        }
+        Ok(keys)
     }
 }
 

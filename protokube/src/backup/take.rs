@@ -2,26 +2,22 @@
 
 use super::cluster_state::seal_cluster_state;
 use super::source::{SnapshotSource, describe_source};
-use super::verify::{self, FILE, Found};
-use crate::etcd::{Containers, LOG_FILE, run_blocking};
+use super::verify::{self, Compared, Found};
+use super::work_folder::{FILE, PACKED, WorkFolder};
+use crate::etcd::run_blocking;
 use anyhow::{Context, bail};
 use aws_client::packed::{FileDigest, pack_file};
 use aws_client::store::{Encryption, Expect, Store, StoreError};
 use host::Host;
 use node::backup::{
-    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings,
-    MANIFEST_FORMAT, SealedClusterState, SnapshotManifest, VerifiedSnapshot, cluster_state_key,
+    MANIFEST_FORMAT, SealedClusterState, SnapshotManifest, check_asked_name, cluster_state_key,
     data_key, manifest_key, meta_key,
 };
 use node::etcd::{RunningMember, UnknownFields};
 use std::future::Future;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-
-/// Name of the compressed file in the folder.
-pub(super) const PACKED: &str = "snapshot.gz";
 
 /// Takes snapshots of the local member of one etcd cluster.
 #[derive(Debug)]
@@ -50,16 +46,6 @@ pub struct SnapshotTaker<S> {
     pub busy: tokio::sync::Mutex<()>,
 }
 
-/// The folder on the root disk in which a snapshot is verified.
-#[derive(Clone, Debug)]
-pub(super) struct LocalFolder {
-    host: Host,
-    work: String,
-    image: String,
-    encryption_config: Option<String>,
-    interval: Duration,
-}
-
 /// A snapshot that was verified.
 struct Verified {
     found: Found,
@@ -69,93 +55,14 @@ struct Verified {
     seconds: u64,
 }
 
-impl LocalFolder {
-    fn path(&self) -> String {
-        format!("/var/lib/kctl/etcd-backup/{}", self.work)
-    }
-
-    /// Path of a file in it, on the host.
-    fn path_of(&self, name: &str) -> String {
-        format!("{}/{name}", self.path())
-    }
-
-    /// Path of a file in it, for this process.
-    pub(super) fn file(&self, name: &str) -> PathBuf {
-        self.host.path_below_root(&self.path_of(name))
-    }
-
-    /// The API server's EncryptionConfiguration, if it has one.
-    pub(super) fn read_encryption_config(&self) -> anyhow::Result<Option<String>> {
-        let path = self.encryption_config.as_ref();
-        let text = path.map(|path| self.host.read_text(path)).transpose()?;
-        Ok(text.flatten())
-    }
-
-    /// Removes a file in it.
-    pub(super) fn remove_file(&self, name: &str) -> anyhow::Result<()> {
-        Ok(self.host.remove_file(&self.path_of(name))?)
-    }
-
-    /// Containers with at most this memory, in bytes.
-    pub(super) fn containers(&self, memory: u64) -> Containers<'_> {
-        // The containers of a recovery have other names.
-        let name = format!("{}-backup", self.work);
-        let names = (self.image.as_str(), name.as_str());
-        Containers::new(&self.host, names, self.interval, &self.path()).limited_to(memory)
-    }
-
-    /// Empties it, and checks that there is room for a database of this size.
-    pub(super) fn prepare(&self, bytes: u64) -> anyhow::Result<()> {
-        self.containers(0).remove_all();
-        self.remove()?;
-        self.host.make_folder(&self.path(), 0o700)?;
-        // The file, the compressed one, and the scratch etcd's data and log.
-        let needed = 3 * bytes + 2 * LOG_FILE;
-        let free = self.host.free_bytes(&self.path())?;
-        if free < needed {
-            bail!(
-                "the root disk has {} MiB of free space, and a verified snapshot needs {} MiB: set a larger rootVolume.size of the instance \
-                 group and replace its instances",
-                free >> 20,
-                (needed >> 20) + 1
-            );
-        }
-        Ok(())
-    }
-
-    pub(super) fn remove(&self) -> anyhow::Result<()> {
-        Ok(self.host.remove_folder(&self.path())?)
-    }
-}
-
 impl<S: SnapshotSource> SnapshotTaker<S> {
-    /// The settings in the state store; `None`: there are none for this etcd cluster.
-    pub(super) async fn read_settings(&self) -> anyhow::Result<Option<EtcdBackupSettings>> {
-        let read = self
-            .store
-            .get_first(BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT);
-        let read = read
-            .await
-            .with_context(|| format!("could not read {BACKUP_SETTINGS_KEY}"))?;
-        let Some(bytes) = read else { return Ok(None) };
-        let settings = BackupSettings::parse(BACKUP_SETTINGS_KEY, &bytes)?;
-        Ok(settings.etcd.get(&self.etcd).cloned())
-    }
-
-    /// The backup store at this address.
-    pub(super) fn open_backups(&self, address: &str) -> anyhow::Result<Store> {
-        let opened = self.store.open_other(address);
-        opened.with_context(|| format!("{address} is no backup store"))
-    }
-
-    pub(super) fn folder(&self) -> LocalFolder {
-        LocalFolder {
-            host: self.host.clone(),
-            work: self.work.clone(),
-            image: self.image.clone(),
-            encryption_config: self.encryption_config.clone(),
-            interval: self.interval,
-        }
+    /// Takes a snapshot under a name that somebody chose. Returns what was done.
+    pub(crate) async fn take_asked(&self, name: &str, reason: &str) -> anyhow::Result<String> {
+        check_asked_name(name).map_err(anyhow::Error::msg)?;
+        let settings = self.require_settings().await?;
+        let backups = self.open_own_backups(&settings.store).await?;
+        let taken = self.take(&backups, (name, reason), || async { Ok(true) });
+        Ok(describe_taken(&taken.await?, &backups))
     }
 
     /// Takes a snapshot under this name, and returns what it is. `counts` is asked last, before the manifest makes it one that counts: if it
@@ -167,7 +74,7 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         counts: impl FnOnce() -> F,
     ) -> anyhow::Result<SnapshotManifest> {
         let _alone = self.busy.lock().await;
-        let folder = self.folder();
+        let folder = self.work_folder();
         let taken = self.take_alone(&folder, backups, (name, reason), counts);
         let taken = taken.await;
         let removed = run_blocking(move || folder.remove()).await;
@@ -178,12 +85,13 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
 
     async fn take_alone<F: Future<Output = anyhow::Result<bool>>>(
         &self,
-        folder: &LocalFolder,
+        folder: &WorkFolder,
         backups: &Store,
         (name, reason): (&str, &str),
         counts: impl FnOnce() -> F,
     ) -> anyhow::Result<SnapshotManifest> {
         let verified = self.save_and_verify(folder).await?;
+        self.check_same_cluster(&verified.own).await?;
         let now = (self.clock)();
         let mut manifest = self.describe(name, reason, &verified, now);
         let key = data_key(name);
@@ -199,8 +107,8 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         }
         let stored = self.store_manifest(backups, &manifest, counts).await;
         if stored.is_err() {
-            // Only what this snapshot wrote: nobody else has written these keys.
-            for key in [key, cluster_state_key(name)] {
+            // Only what this snapshot wrote: nobody else has written these keys. The manifest may be there, if S3's answer was lost.
+            for key in [manifest_key(name), key, cluster_state_key(name)] {
                 let deleted = backups.delete(&key, Expect::Any).await;
                 deleted.with_context(|| format!("could not delete {}/{key}", backups.url()))?;
             }
@@ -213,6 +121,20 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             Ok(_) | Err(StoreError::Conflict { .. }) => Ok(manifest),
             Err(error) => Err(error).with_context(|| format!("could not write {key}")),
         }
+    }
+
+    /// A snapshot of a cluster that was given up meanwhile would be the newest one.
+    async fn check_same_cluster(&self, before: &RunningMember) -> anyhow::Result<()> {
+        let now = self.source.describe_member().await?;
+        if now.cluster_id != before.cluster_id {
+            bail!(
+                "etcd {} is another cluster since: it was {}, and is {}",
+                self.etcd,
+                before.cluster_id,
+                now.cluster_id
+            );
+        }
+        Ok(())
     }
 
     /// Stores the spec and the keys of the cluster, sealed; `None`: the spec names nobody who may read them.
@@ -250,34 +172,43 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         Ok(())
     }
 
-    /// Writes the snapshot to the folder, verifies it and compresses it.
-    async fn save_and_verify(&self, folder: &LocalFolder) -> anyhow::Result<Verified> {
+    /// Writes the snapshot to the folder, verifies it and compresses it. If the member compacted its keys between what it said and the
+    /// snapshot, the two cannot be compared, and it is asked once more.
+    async fn save_and_verify(&self, folder: &WorkFolder) -> anyhow::Result<Verified> {
         let begun = Instant::now();
-        let own = describe_source(&self.source).await?;
-        let (here, bytes) = (folder.clone(), own.database_bytes);
-        run_blocking(move || here.prepare(bytes)).await?;
-        self.source.save_snapshot(&folder.path_of(FILE)).await?;
-        let here = folder.clone();
-        let revision = run_blocking(move || verify::read_revision(&here)).await?;
-        // At once, before the member compacts beyond it.
-        let hash = self.source.hash_own(revision).await;
-        let hash = hash.context("the member's keys cannot be compared with the snapshot")?;
-        let keys = self.source.count_keys(revision).await;
-        let keys = keys.context("the member's keys cannot be counted")?;
-        let here = folder.clone();
-        run_blocking(move || {
-            let found = verify::inspect_snapshot(&here, Some(hash))?;
-            verify::compare(&found, hash, keys)?;
-            let (plain, packed) = pack_file(&here.file(FILE), &here.file(PACKED))?;
-            Ok(Verified {
+        let mut is_repeated = false;
+        loop {
+            let own = describe_source(&self.source).await?;
+            let (here, bytes) = (folder.clone(), own.database_bytes);
+            run_blocking(move || here.prepare(bytes)).await?;
+            // Before the snapshot: the keys at that revision are in it, and nothing has to be asked once the member has gone on.
+            let keys = self.source.describe_keys(own.database_used_bytes).await?;
+            self.source.save_snapshot(&folder.path_of(FILE)).await?;
+            let here = folder.clone();
+            let compared = run_blocking(move || {
+                let found = verify::inspect_snapshot(&here, Some(&keys))?;
+                let compared = verify::compare(&found, &keys)?;
+                Ok((found, compared))
+            });
+            let (found, compared) = compared.await?;
+            if compared == Compared::Compacted && !is_repeated {
+                is_repeated = true;
+                continue;
+            }
+            if compared == Compared::Compacted {
+                bail!("the member compacts its keys all the time, and they cannot be compared");
+            }
+            let here = folder.clone();
+            let packed = run_blocking(move || Ok(pack_file(&here.file(FILE), &here.file(PACKED))?));
+            let (plain, packed) = packed.await?;
+            return Ok(Verified {
                 found,
                 plain,
                 packed,
                 own,
                 seconds: begun.elapsed().as_secs(),
-            })
-        })
-        .await
+            });
+        }
     }
 
     fn describe(
@@ -310,19 +241,28 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             sha256: plain.sha256.clone(),
             compressed_bytes: packed.bytes,
             compressed_sha256: packed.sha256.clone(),
-            verified: Some(VerifiedSnapshot {
-                at,
-                revision: found.revision,
-                compacted: u64::try_from(found.hash.compacted).unwrap_or_default(),
-                hash: found.hash.hash,
-                keys: found.keys,
-                seconds: verified.seconds,
-                unknown: UnknownFields::new(),
-            }),
+            verified: Some(found.describe(at, verified.seconds)),
             cluster_state: None,
             cluster_state_problem: None,
             kctl_version: env!("CARGO_PKG_VERSION").to_owned(),
             unknown: UnknownFields::new(),
         }
     }
+}
+
+/// What is said of a snapshot that was taken.
+pub(crate) fn describe_taken(manifest: &SnapshotManifest, backups: &Store) -> String {
+    let found = manifest.verified.as_ref();
+    let found = found.map(|found| {
+        format!(
+            ": {} keys at revision {}, verified after {} s",
+            found.keys, found.revision, found.seconds
+        )
+    });
+    format!(
+        "took the snapshot {}/{}{}",
+        backups.url(),
+        manifest.name,
+        found.unwrap_or_default()
+    )
 }

@@ -1,15 +1,14 @@
 //! Verifies a snapshot: a scratch etcd restores it, and its keys are compared with the member's. The containers have no network, little
 //! memory and one processor, and work on the root disk, not on etcd's.
 
-use super::source::KeyHash;
-use super::stored_secret::describe_readable;
-use super::take::LocalFolder;
-use crate::etcd::{Containers, WORK};
+use super::encrypted_secret::describe_readable;
+use super::source::{KeyHash, KeysAt};
+use super::work_folder::{FILE, WorkFolder};
+use crate::etcd::{Content, EtcdContainers, ScratchHash, WORK};
 use anyhow::{Context, bail};
+use node::backup::VerifiedSnapshot;
+use node::etcd::UnknownFields;
 use std::collections::BTreeMap;
-
-/// Name of the file with the snapshot in the folder.
-pub(super) const FILE: &str = "snapshot.db";
 
 /// Memory of a scratch etcd besides its database, bytes.
 const MEMORY: u64 = 512 << 20;
@@ -19,11 +18,29 @@ const MEMORY: u64 = 512 << 20;
 pub(super) struct Found {
     pub revision: u64,
     pub keys: u64,
+    /// Of its keys at its own revision.
     pub hash: KeyHash,
+    /// What it says of the revision at which the member was asked.
+    pub at: Option<KeysAt>,
     /// Keys by the first two parts of their names: `/registry/pods`.
     pub prefixes: BTreeMap<String, u64>,
     /// How its Secrets can be read, or why they cannot.
     pub secret: Result<String, String>,
+}
+
+impl Found {
+    /// What the manifest says of it.
+    pub(super) fn describe(&self, at: String, seconds: u64) -> VerifiedSnapshot {
+        VerifiedSnapshot {
+            at,
+            revision: self.revision,
+            compacted: u64::try_from(self.hash.compacted).unwrap_or_default(),
+            hash: self.hash.hash,
+            keys: self.keys,
+            seconds,
+            unknown: UnknownFields::new(),
+        }
+    }
 }
 
 const SECRETS: &str = "/registry/secrets/";
@@ -38,19 +55,18 @@ const PREFIXES: [&str; 6] = [
     "/registry/minions/",
 ];
 
-/// The revision of the snapshot in the folder. Needs etcd's image.
-pub(super) fn read_revision(folder: &LocalFolder) -> anyhow::Result<u64> {
-    let containers = folder.containers(MEMORY);
-    containers.provide_image()?;
-    let found = containers.read_revision(&format!("{WORK}/{FILE}"));
-    found.inspect_err(|_| containers.remove_all())
+/// How a snapshot compares with what the member said before it was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    Equal,
+    /// The member has compacted its keys in between: its hash was of other ones.
+    Compacted,
 }
 
-/// Restores the snapshot in the folder, and asks a scratch etcd what it holds. `expected`: what the member said of its keys at the
-/// revision of the snapshot.
+/// Restores the snapshot in the folder, and asks a scratch etcd what it holds. `expected`: what the member said of its keys before.
 pub(super) fn inspect_snapshot(
-    folder: &LocalFolder,
-    expected: Option<KeyHash>,
+    folder: &WorkFolder,
+    expected: Option<&KeysAt>,
 ) -> anyhow::Result<Found> {
     let bytes = folder.file(FILE).metadata()?.len();
     let containers = folder.containers(MEMORY + bytes);
@@ -59,16 +75,8 @@ pub(super) fn inspect_snapshot(
         .unpack_snapshot(&format!("{WORK}/{FILE}"))
         .and_then(|()| {
             containers.inspect(|content| {
-                let own = containers.hash_data(content.revision, None)?;
-                // The member has compacted more since: its hash is of less.
-                let further = expected.map(|expected| expected.compacted);
-                let further = further.filter(|compacted| *compacted > own.compact_revision);
-                let own = match further {
-                    Some(further) => {
-                        containers.hash_data(content.revision, u64::try_from(further).ok())?
-                    }
-                    None => own,
-                };
+                let at = expected.map(|expected| describe_at(&containers, &content, expected));
+                let own = containers.hash_data(content.revision)?;
                 let counted = PREFIXES.into_iter().map(|prefix| {
                     let count = containers.count_keys(prefix)?;
                     anyhow::Ok((prefix.trim_end_matches('/').to_owned(), count))
@@ -76,10 +84,8 @@ pub(super) fn inspect_snapshot(
                 Ok(Found {
                     revision: content.revision,
                     keys: content.keys,
-                    hash: KeyHash {
-                        hash: own.hash,
-                        compacted: own.compact_revision,
-                    },
+                    hash: own.into(),
+                    at: at.transpose()?,
                     prefixes: counted.collect::<anyhow::Result<_>>()?,
                     secret: read_secret(&containers, folder)?,
                 })
@@ -89,10 +95,31 @@ pub(super) fn inspect_snapshot(
     found.context("the snapshot cannot be verified")
 }
 
+/// What the scratch etcd says of the revision at which the member was asked.
+fn describe_at(
+    containers: &EtcdContainers<'_>,
+    content: &Content,
+    expected: &KeysAt,
+) -> anyhow::Result<KeysAt> {
+    let revision = expected.revision;
+    if content.revision < revision {
+        bail!(
+            "the snapshot is at revision {}, but the member was at {revision} before: it is older than its data",
+            content.revision
+        );
+    }
+    let hash = expected.hash.map(|_| containers.hash_data(revision));
+    Ok(KeysAt {
+        revision,
+        count: containers.count_keys_at(revision)?,
+        hash: hash.transpose()?.map(KeyHash::from),
+    })
+}
+
 /// How the first Secret can be read, or why it cannot.
 fn read_secret(
-    containers: &Containers<'_>,
-    folder: &LocalFolder,
+    containers: &EtcdContainers<'_>,
+    folder: &WorkFolder,
 ) -> anyhow::Result<Result<String, String>> {
     let Some((key, value)) = containers.first_value(SECRETS)? else {
         return Ok(Ok("it has no Secrets".to_owned()));
@@ -102,25 +129,40 @@ fn read_secret(
     Ok(described.map_err(|error| format!("{error:#}")))
 }
 
-/// Compares what was found with what the member said.
-pub(super) fn compare(found: &Found, hash: KeyHash, keys: u64) -> anyhow::Result<()> {
-    if found.hash != hash {
+/// Compares what was found with what the member said before the snapshot was taken.
+pub(super) fn compare(found: &Found, expected: &KeysAt) -> anyhow::Result<Compared> {
+    let Some(at) = &found.at else {
+        bail!("the snapshot was not compared with the member");
+    };
+    let revision = expected.revision;
+    if let (Some(own), Some(hash)) = (expected.hash, at.hash)
+        && own != hash
+    {
+        if hash.compacted != own.compacted {
+            return Ok(Compared::Compacted);
+        }
         bail!(
-            "the snapshot is not what the member has: at revision {} it has the hash {:08x} (compacted up to {}), the member {:08x} \
-             (compacted up to {})",
-            found.revision,
-            found.hash.hash,
-            found.hash.compacted,
+            "the snapshot is not what the member has: at revision {revision}, compacted up to {}, it has the hash {:08x}, the member {:08x}",
+            own.compacted,
             hash.hash,
-            hash.compacted
+            own.hash
         );
     }
-    if found.keys != keys {
+    if at.count != expected.count {
         bail!(
-            "the snapshot has {} keys at revision {}, the member {keys}",
-            found.keys,
-            found.revision
+            "the snapshot has {} keys at revision {revision}, the member {}",
+            at.count,
+            expected.count
         );
     }
-    Ok(())
+    Ok(Compared::Equal)
+}
+
+impl From<ScratchHash> for KeyHash {
+    fn from(scratch: ScratchHash) -> Self {
+        Self {
+            hash: scratch.hash,
+            compacted: scratch.compact_revision,
+        }
+    }
 }

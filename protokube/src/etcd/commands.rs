@@ -1,7 +1,7 @@
 //! Role commands: executes what `kctl etcd` asks of the etcd members on this instance. A command is an object in the state store:
 //! it is claimed, executed and answered there, also while the Kubernetes API is away (`node::etcd::EtcdCommand`).
 
-use super::{DataHash, EtcdMaintenance, UpkeepClaims};
+use super::{DataHash, EtcdMaintenance, ListedRecords, UpkeepClaims};
 use crate::backup::{SnapshotSource, SnapshotTaker};
 use crate::log::RoleLog;
 use crate::pace::Sleep;
@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use aws_client::store::{Entry, Expect, Store, StoreError, Version};
 use node::etcd::{
     COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CORRUPT, CommandStep, DatabaseChange,
-    EtcdCommand, NO_SPACE, OtherMember, RunningMember, Verb, why_still_full,
+    EtcdCommand, NO_SPACE, OtherMember, RunningMember, Verb, record_key, why_still_full,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,6 +18,9 @@ use time::OffsetDateTime;
 
 /// Time between two looks at the state store.
 pub const COMMAND_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Prefix of what is listed: commands, and formation records, which kctl changes too.
+const LISTED_PREFIX: &str = "etcd/";
 
 /// All commands are read again after this time, to delete old ones.
 const REREAD_INTERVAL: time::Duration = time::Duration::HOUR;
@@ -38,6 +41,8 @@ pub struct CommandRole<E> {
     pub sleep: Sleep,
     /// What must not be lost if the role is restarted.
     pub memory: CommandMemory,
+    /// What is listed besides: the versions of the formation records.
+    pub records: Arc<ListedRecords>,
 }
 
 /// Answers that could not be written yet.
@@ -77,8 +82,12 @@ impl<E: SnapshotSource> CommandRole<E> {
         for key in self.pending_keys() {
             self.write_answer(&key).await?;
         }
-        let entries = self.store.list(COMMANDS_PREFIX, None).await;
-        let entries = entries.with_context(|| format!("could not list {COMMANDS_PREFIX}"))?;
+        let listed = self.store.list(LISTED_PREFIX, None).await;
+        let listed = listed.with_context(|| format!("could not list {LISTED_PREFIX}"))?;
+        self.show_records(&listed);
+        let entries = listed.into_iter();
+        let entries = entries.filter(|entry| entry.key.starts_with(COMMANDS_PREFIX));
+        let entries: Vec<Entry> = entries.collect();
         known.retain(|key, _| entries.iter().any(|entry| entry.key == *key));
         let mut failed = None;
         for entry in entries {
@@ -92,6 +101,24 @@ impl<E: SnapshotSource> CommandRole<E> {
             }
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Tells the members whose record has changed.
+    fn show_records(&self, listed: &[Entry]) {
+        let versions: BTreeMap<String, Version> = self
+            .members
+            .keys()
+            .filter_map(|etcd| {
+                let key = record_key(etcd);
+                let entry = listed.iter().find(|entry| entry.key == key)?;
+                Some((etcd.clone(), entry.version.clone()))
+            })
+            .collect();
+        self.records.send_if_modified(|shown| {
+            let is_changed = *shown != versions;
+            *shown = versions;
+            is_changed
+        });
     }
 
     async fn handle_command(&self, entry: &Entry) -> anyhow::Result<()> {

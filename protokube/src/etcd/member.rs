@@ -1,5 +1,6 @@
 //! The role of one etcd member on this instance: finds its volume, starts the member and watches it.
 
+mod joining;
 mod recovery;
 mod versions;
 
@@ -7,9 +8,12 @@ use super::disk_worker::DiskWorker;
 use super::formation::StoredRecord;
 use super::log_files::newest_log_name;
 use super::manifest::{self, InspectedDisk};
-use super::replacement::{self, RepeatedAnswers};
+use super::replacement::RepeatedAnswers;
 use super::volumes::{AttachedVolume, VolumeSearch, find_or_attach};
-use super::{EtcdDisk, EtcdQuorum, FormationStore, MemberSettings, RunningEtcd, SettledClusters};
+use super::{
+    EtcdDisk, EtcdQuorum, FormationStore, ListedRecords, MemberSettings, RunningEtcd,
+    SettledClusters,
+};
 use crate::ec2::{self, Ec2, etcd_volumes};
 use crate::lock::lock_ignoring_poison;
 use crate::log::RoleLog;
@@ -19,9 +23,9 @@ use host::Host;
 use node::components::EtcdStart;
 use node::etcd::{
     EtcdLog, FileSystemContent, FirstLook, FormationRecord, FormationState, FormationStep,
-    FormedClusters, LiveCluster, Marker, MemberChange, OwnMember, RunningMember, SeenVolume,
-    VolumeContent, VolumeRequest, decide_step, foreign_cluster, has_lost_log, mark_formed,
-    may_open, must_stay_stopped, unseen_volumes,
+    FormedClusters, LiveCluster, Marker, OwnMember, RunningMember, SeenVolume, VolumeContent,
+    VolumeRequest, decide_step, foreign_cluster, has_lost_log, mark_formed, may_open,
+    must_stay_stopped, unseen_volumes,
 };
 use node::report::Status;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +52,8 @@ pub struct EtcdMember<E, R, Q> {
     running: R,
     quorum: Q,
     settled: Arc<SettledClusters>,
+    /// Versions of the records: a change wakes the member.
+    records: Arc<ListedRecords>,
     role_log: RoleLog,
     /// Disk from which the member runs.
     runs_from: Mutex<Option<DiskWorker>>,
@@ -128,6 +134,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             running,
             quorum,
             settled,
+            records: Arc::default(),
             role_log,
             runs_from: Mutex::default(),
             attaching: Mutex::default(),
@@ -139,6 +146,12 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         }
     }
 
+    /// The same, but that it does not wait any longer once its record is listed with another version.
+    #[must_use]
+    pub fn waking_on(self, records: Arc<ListedRecords>) -> Self {
+        Self { records, ..self }
+    }
+
     /// Starts the member and keeps it running. A failed resume after a reboot is logged; then the record decides.
     pub async fn run_member(&self) -> anyhow::Result<()> {
         match manifest::resume_member(&self.host, &self.settings).await {
@@ -148,7 +161,16 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 .report_status(Status::Failed, &format!("{error:#}")),
         }
         let mut timer = PollTimer::new(self.settings.pace, &self.settings.instance);
+        let (etcd, mut records) = (&self.settings.etcd.name, self.records.subscribe());
         loop {
+            // Before the record is read, so that no change is missed.
+            let listed = records.borrow_and_update().get(etcd).cloned();
+            let mut is_changed = async || {
+                // The sender lives as long as this member.
+                let _ = records
+                    .wait_for(|all| all.get(etcd) != listed.as_ref())
+                    .await;
+            };
             let outcome = self.take_step().await?;
             self.set_settled(outcome == StepOutcome::Settled);
             match outcome {
@@ -157,11 +179,15 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                     if self.waits_anew.swap(false, Ordering::Relaxed) {
                         timer.restart();
                     }
-                    timer.wait_after(pace::PollResult::Missing).await;
+                    tokio::select! {
+                        () = timer.wait_after(pace::PollResult::Missing) => {}
+                        () = is_changed() => timer.restart(),
+                    }
                 }
                 StepOutcome::Settled => tokio::select! {
                     () = timer.wait_settled() => {}
-                    () = self.wait_for_lost_log() => {}
+                    () = self.wait_for_lost_log() => timer.restart(),
+                    () = is_changed() => timer.restart(),
                 },
             }
         }
@@ -607,52 +633,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         observed.disk.run_on_disk(put).await
     }
 
-    /// Starts a member that has no log, under the id that it was given. What an earlier start left behind is moved aside.
-    async fn join_cluster(
-        &self,
-        marker: Marker,
-        start: EtcdStart,
-        observed: &ObservedVolume<'_>,
-    ) -> anyhow::Result<StepOutcome> {
-        if self.set_aside(marker, observed).await? == StepOutcome::Waits {
-            return Ok(StepOutcome::Waits);
-        }
-        self.show_manifest(start, observed).await?;
-        Ok(self.report_wait("the new member starts, and asks the others for their data"))
-    }
-
-    /// Moves the old data aside and marks the volume for a new member, once kubelet has stopped the old one.
-    async fn set_aside(
-        &self,
-        marker: Marker,
-        observed: &ObservedVolume<'_>,
-    ) -> anyhow::Result<StepOutcome> {
-        if !self.stop_etcd(&observed.disk).await? {
-            return Ok(self.report_wait(STOPPING));
-        }
-        let expected = match &observed.content {
-            VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) => match log {
-                EtcdLog::Shorter { log, .. } => EtcdLog::Of(log.clone()),
-                log => log.clone(),
-            },
-            _ => EtcdLog::Missing,
-        };
-        let move_data = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            if disk.read_log(host)? != expected {
-                bail!("etcd's log changed meanwhile");
-            }
-            let aside = disk.set_data_aside(host)?;
-            disk.write_marker(host, &marker)?;
-            disk.make_data_folder(host)?;
-            Ok(aside)
-        };
-        if let Some(aside) = observed.disk.run_on_disk(move_data).await? {
-            let detail = format!("kept the member's old data in {aside}; a new member begins");
-            self.role_log.report_status(Status::Started, &detail);
-        }
-        Ok(StepOutcome::Stepped)
-    }
-
     /// Hides the member from kubelet. True once its etcd has ended.
     async fn stop_etcd(&self, disk: &DiskWorker) -> anyhow::Result<bool> {
         self.withdraw_member(disk).await?;
@@ -661,39 +641,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         }
         let in_use = disk.run_on_disk(|host, disk, _| Ok(disk.is_in_use(host)?));
         Ok(!in_use.await?)
-    }
-
-    /// Changes the list of members. A refusal of etcd is waited out: it checks that a quorum remains and that a learner has caught up.
-    async fn change_members(
-        &self,
-        change: &MemberChange,
-        observed: &ObservedVolume<'_>,
-    ) -> anyhow::Result<StepOutcome> {
-        let (read, own) = (observed.read, &observed.own);
-        let what = replacement::describe_change(own, change);
-        match change {
-            // etcd promotes a learner that does not run, and a cluster of one that gets a dead voter has no quorum.
-            MemberChange::Promote { .. } => {
-                self.show_manifest(EtcdStart::Existing, observed).await?;
-                if let Some(why) = self.running.find_problem().await {
-                    return Ok(self.report_wait(&format!("{what}: it is not healthy yet: {why}")));
-                }
-            }
-            // What ran here before has no place in the cluster any more.
-            MemberChange::AddLearner { .. } => self.withdraw_member(&observed.disk).await?,
-            MemberChange::Remove { .. }
-            | MemberChange::MoveLeader { .. }
-            | MemberChange::EndJoin { .. } => {}
-        }
-        let changed =
-            replacement::change_members(&self.quorum, &self.formation, read, own, change).await;
-        Ok(match changed {
-            Ok(()) => {
-                self.role_log.report_status(Status::Started, &what);
-                StepOutcome::Stepped
-            }
-            Err(error) => self.report_wait(&format!("{what}: not yet: {error:#}")),
-        })
     }
 
     /// Lets kubelet start the member, and records the cluster as formed once all members have come up.

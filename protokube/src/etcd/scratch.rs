@@ -27,8 +27,8 @@ pub(crate) const WORK: &str = "/work";
 pub(crate) const CLIENTS: &str = "http://127.0.0.1:2379";
 const PEERS: &str = "http://127.0.0.1:2380";
 
-/// Containers of containerd that kubelet does not know, with the scratch folder and no network.
-pub(crate) struct Containers<'a> {
+/// EtcdContainers of containerd that kubelet does not know, with the scratch folder and no network.
+pub(crate) struct EtcdContainers<'a> {
     host: &'a Host,
     image: &'a str,
     /// `--mount` of ctr.
@@ -43,8 +43,8 @@ pub(crate) struct Containers<'a> {
     pub(crate) interval: Duration,
 }
 
-impl<'a> Containers<'a> {
-    /// Containers of an image with the programs of the etcd cluster of this name; they see the folder `scratch`.
+impl<'a> EtcdContainers<'a> {
+    /// EtcdContainers of an image with the programs of the etcd cluster of this name; they see the folder `scratch`.
     pub(crate) fn new(
         host: &'a Host,
         (image, etcd): (&'a str, &str),
@@ -64,7 +64,7 @@ impl<'a> Containers<'a> {
         }
     }
 
-    /// The same, with at most this memory in bytes and one processor.
+    /// The same, with at most this memory in bytes and one processor, and after all else that wants one: 2 is the smallest share.
     pub(crate) fn limited_to(self, memory: u64) -> Self {
         Self {
             memory: Some(memory.to_string()),
@@ -75,7 +75,7 @@ impl<'a> Containers<'a> {
     fn limits(&self) -> Vec<&str> {
         self.memory
             .iter()
-            .flat_map(|memory| ["--cpus", "1", "--memory-limit", memory])
+            .flat_map(|memory| ["--cpus", "1", "--cpu-shares", "2", "--memory-limit", memory])
             .collect()
     }
 
@@ -199,37 +199,17 @@ impl<'a> Containers<'a> {
     /// Runs `etcdutl snapshot restore`.
     pub(crate) fn run_restore(&self, arguments: &[&str]) -> anyhow::Result<()> {
         let restore = ["snapshot", "restore"];
-        self.etcdutl(&[&restore[..], arguments].concat()).map(drop)
+        self.etcdutl(&[&restore[..], arguments].concat())
     }
 
-    /// The revision of the data in a file that etcd's snapshot API wrote.
-    pub(crate) fn read_revision(&self, file: &str) -> anyhow::Result<u64> {
-        #[derive(Deserialize)]
-        struct Status {
-            revision: u64,
-        }
-        let said = self.etcdutl(&["snapshot", "status", file, "--write-out=json"])?;
-        let status: Status = serde_json::from_str(&said)
-            .with_context(|| format!("etcdutl says no revision of the snapshot: {said}"))?;
-        Ok(status.revision)
-    }
-
-    /// etcd's hash of the scratch etcd's keys up to a revision, after it has compacted them as far as asked.
-    pub(crate) fn hash_data(
-        &self,
-        revision: u64,
-        compacted: Option<u64>,
-    ) -> anyhow::Result<ScratchHash> {
+    /// etcd's hash of the scratch etcd's keys up to a revision.
+    pub(crate) fn hash_data(&self, revision: u64) -> anyhow::Result<ScratchHash> {
         #[derive(Deserialize)]
         struct Endpoint {
             #[serde(rename = "HashKV")]
             hash: ScratchHash,
         }
-        if let Some(compacted) = compacted {
-            let arguments = ["compaction", &compacted.to_string(), "--physical"];
-            self.etcdctl(&format!("compact-{compacted}"), &arguments)?;
-        }
-        let id = format!("hash-{}", compacted.unwrap_or_default());
+        let id = format!("hash-{revision}");
         let revision = format!("--rev={revision}");
         let arguments = ["endpoint", "hashkv", &revision, "--write-out=json"];
         let said = self.etcdctl(&id, &arguments)?;
@@ -246,6 +226,14 @@ impl<'a> Containers<'a> {
         // containerd allows no slashes in ids, and letters or digits only at their ends.
         let id = format!("count{}", prefix.trim_end_matches('/').replace('/', "-"));
         Ok(Content::parse(&self.etcdctl(&id, &count)?)?.keys)
+    }
+
+    /// How many keys the scratch etcd had at a revision.
+    pub(crate) fn count_keys_at(&self, revision: u64) -> anyhow::Result<u64> {
+        let at = format!("--rev={revision}");
+        let get = ["get", "--prefix", "", "--count-only", &at];
+        let count = [&get[..], &["--write-out=fields"]].concat();
+        Ok(Content::parse(&self.etcdctl("count-at", &count)?)?.keys)
     }
 
     /// The first key of the scratch etcd that begins with this, and its value.
@@ -275,11 +263,12 @@ impl<'a> Containers<'a> {
             .transpose()
     }
 
-    /// Runs etcdutl in a container that ends with it, and returns its output.
-    fn etcdutl(&self, arguments: &[&str]) -> anyhow::Result<String> {
+    /// Runs etcdutl in a container that ends with it.
+    fn etcdutl(&self, arguments: &[&str]) -> anyhow::Result<()> {
         let run = ["run", "--rm", "--mount", &self.mount];
         let etcdutl = [self.image, &self.restore, "/usr/local/bin/etcdutl"];
         self.ctr(&[&run[..], &self.limits(), &etcdutl, arguments].concat())
+            .map(drop)
     }
 
     /// Removes the containers, whatever state they are in. Usually there are none; if one stays, ctr does not run another of its

@@ -4,17 +4,27 @@
 
 use super::EtcdDisk;
 use super::disk_worker::DiskWorker;
-use super::restore::{
+use super::restored_log::{
     LOG_FILE, RestoreRequest, Restored, find_restored, keep_restored, restore_log,
 };
-use super::scratch::{Containers, WORK};
+use super::scratch::{EtcdContainers, WORK};
 use super::volumes::AttachedVolume;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use aws_client::packed::unpack_file;
 use aws_client::store::Store;
 use host::Host;
 use node::backup::data_key;
 use node::etcd::{LogIdentity, RestoredSnapshot};
+
+/// The snapshot itself is the cause: to try again does not help.
+#[derive(Debug)]
+pub(super) struct UnusableSnapshot(String);
+
+impl std::fmt::Display for UnusableSnapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the snapshot {} cannot be restored", self.0)
+    }
+}
 
 /// Names of the files in the scratch folder.
 const PACKED: &str = "snapshot.gz";
@@ -47,13 +57,15 @@ pub(super) async fn restore_snapshot(
     let got = store.get_file(&key, &folder.join(PACKED)).await;
     let got = got.with_context(|| format!("could not read {address}"))?;
     if got.is_none() {
-        bail!("{address} does not exist");
+        return Err(
+            anyhow!("{address} does not exist").context(UnusableSnapshot(snapshot.name.clone()))
+        );
     }
     let (own, wanted) = (request.clone(), snapshot.clone());
     let restore = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
         let scratch = disk.scratch_path();
-        unpack(host, &scratch, &wanted).context(address)?;
         let containers = new_containers(host, &own, &scratch);
+        unpack(host, &scratch, &wanted).context(address)?;
         let content = prove_and_restore(host, &containers, &own, &wanted);
         let content = content.inspect_err(|_| containers.remove_all())?;
         let log: LogIdentity = keep_restored(host, disk, &own.token, &describe_source(&wanted))?;
@@ -67,9 +79,9 @@ fn new_containers<'a>(
     host: &'a Host,
     request: &'a RestoreRequest,
     scratch: &str,
-) -> Containers<'a> {
+) -> EtcdContainers<'a> {
     let names = (&*request.image, &*request.etcd);
-    Containers::new(host, names, request.interval, scratch)
+    EtcdContainers::new(host, names, request.interval, scratch)
 }
 
 /// What the restored folder was made from.
@@ -114,7 +126,11 @@ fn prepare_scratch(
 fn unpack(host: &Host, scratch: &str, snapshot: &RestoredSnapshot) -> anyhow::Result<()> {
     let path = |name: &str| host.path_below_root(&format!("{scratch}/{name}"));
     let (bytes, sha256) = (snapshot.bytes, &snapshot.sha256);
-    unpack_file(&path(PACKED), &path(FILE), bytes, sha256)?;
+    let unpacked = unpack_file(&path(PACKED), &path(FILE), bytes, sha256);
+    unpacked.map_err(|error| match error.is_of_content() {
+        true => anyhow::Error::from(error).context(UnusableSnapshot(snapshot.name.clone())),
+        false => error.into(),
+    })?;
     // Room for what etcdutl makes of it.
     Ok(host.remove_file(&format!("{scratch}/{PACKED}"))?)
 }
@@ -122,7 +138,7 @@ fn unpack(host: &Host, scratch: &str, snapshot: &RestoredSnapshot) -> anyhow::Re
 /// Lets a scratch etcd read the snapshot, then makes the log of the new cluster from it.
 fn prove_and_restore(
     host: &Host,
-    containers: &Containers<'_>,
+    containers: &EtcdContainers<'_>,
     request: &RestoreRequest,
     snapshot: &RestoredSnapshot,
 ) -> anyhow::Result<String> {
@@ -135,11 +151,11 @@ fn prove_and_restore(
         ("as its revision", content.revision, expected.1),
     ] {
         if expected.is_some_and(|expected| expected != found) {
-            bail!(
-                "a scratch etcd finds {found} {what} in {}, not {}: the snapshot is not what its manifest says",
-                snapshot.name,
+            let why = anyhow!(
+                "a scratch etcd finds {found} {what}, not {}: the snapshot is not what its manifest says",
                 expected.unwrap_or_default()
             );
+            return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
         }
     }
     host.remove_folder(containers.data_folder())?;

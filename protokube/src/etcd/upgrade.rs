@@ -5,8 +5,8 @@
 
 use super::EtcdDisk;
 use super::log_files::log_files;
-use super::restore::LOG_FILE;
-use super::scratch::{Containers, REPLAY_TIME};
+use super::restored_log::LOG_FILE;
+use super::scratch::{EtcdContainers, REPLAY_TIME};
 use anyhow::{Context, bail};
 use host::Host;
 use node::etcd::{LOG_FOLDER, MemberList, MembershipLog, describe_difference, parse_member_list};
@@ -48,7 +48,7 @@ pub(super) fn prove_and_copy(
 ) -> anyhow::Result<Option<String>> {
     let scratch = disk.scratch_path();
     let names = (&*request.image, &*request.etcd);
-    let containers = Containers::new(host, names, request.interval, &scratch);
+    let containers = EtcdContainers::new(host, names, request.interval, &scratch);
     containers.remove_all();
     host.remove_folder(&scratch)?;
     if let Some(lacks) = find_lack_of_room(host, disk)? {
@@ -119,7 +119,7 @@ fn read_v2_members(
 /// The members in the v3 store, once a scratch etcd has applied the log up to `commit`.
 fn ask_scratch_etcd(
     host: &Host,
-    containers: &Containers<'_>,
+    containers: &EtcdContainers<'_>,
     scratch: &str,
     commit: u64,
 ) -> anyhow::Result<MemberList> {

@@ -41,7 +41,7 @@ Options
 
 Access keys for another bucket are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
 
-Example: protokube etcd-backup save --once --name before-repair";
+Example: /opt/kctl/protokube etcd-backup save --once --name before-repair";
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct EtcdBackup {
 pub struct Place {
     pub configuration: Arguments,
     pub etcd: String,
-    pub folder: Option<PathBuf>,
+    pub folder: Option<String>,
     pub s3: Option<S3Place>,
 }
 
@@ -139,10 +139,13 @@ pub fn parse_etcd_backup(
         return Ok(None);
     };
     let name = options.take("--name");
-    let place = options.take_place();
+    let place = options.take_place()?;
     let parsed = match verb.as_str() {
         "save" => Verb::Save(options.take_save(name.is_some())?),
         "delete" => Verb::Delete,
+        "download" if place.s3.is_some() && options.values.contains_key("--peer") => {
+            return Err("name --s3-backup or --peer, not both".to_owned());
+        }
         "download" => Verb::Download {
             peer: options.take("--peer"),
             timeout: options.take_duration("--timeout", Duration::from_mins(10))?,
@@ -209,8 +212,18 @@ impl Options {
         self.values.remove(name)
     }
 
-    fn take_flag(&mut self, name: &str) -> bool {
-        self.take(name).is_some_and(|value| value == "true")
+    fn take_flag(&mut self, name: &str) -> Result<bool, String> {
+        match self.take(name).as_deref() {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => Err(format!("{name}: {other} is neither true nor false")),
+        }
+    }
+
+    /// Fails if one of these is given, which is for `what` only.
+    fn refuse_others(&self, names: &[&str], what: &str) -> Result<(), String> {
+        let given = names.iter().find(|name| self.values.contains_key(**name));
+        given.map_or(Ok(()), |name| Err(format!("{name} is for {what} only")))
     }
 
     fn require(&mut self, name: &str) -> Result<String, String> {
@@ -233,7 +246,11 @@ impl Options {
         period.ok_or_else(|| format!("{name}: {value} is no duration such as 5m, 12h, 7d"))
     }
 
-    fn take_place(&mut self) -> Place {
+    fn take_place(&mut self) -> Result<Place, String> {
+        let wanted = self.take_flag("--s3-backup")?;
+        if !wanted {
+            self.refuse_others(&S3[1..], "--s3-backup")?;
+        }
         let mut config = |option, file: &str| {
             let default = || format!("{}/{file}", node::config::DIRECTORY);
             PathBuf::from(self.take(option).unwrap_or_else(default))
@@ -242,7 +259,6 @@ impl Options {
             boot_config: config("--boot-config", "boot.yaml"),
             node_config: config("--node-config", "node-config.yaml"),
         };
-        let wanted = self.take_flag("--s3-backup");
         let s3 = S3Place {
             bucket: self.take("--s3-bucketName"),
             folder: self.take("--s3-folder"),
@@ -250,20 +266,24 @@ impl Options {
             endpoint: self.take("--s3-endpoint"),
             endpoint_ca: self.take("--s3-endpoint-ca").map(PathBuf::from),
         };
-        Place {
+        Ok(Place {
             configuration,
             etcd: self.take("--etcd").unwrap_or_else(|| "main".to_owned()),
-            folder: self.take("--folder").map(PathBuf::from),
+            folder: self.take("--folder"),
             s3: wanted.then_some(s3),
-        }
+        })
     }
 
     fn take_save(&mut self, is_named: bool) -> Result<Save, String> {
+        let once = self.take_flag("--once")?;
+        if once {
+            let names = ["--creation", "--retention"];
+            self.refuse_others(&names, "save without --once")?;
+        }
         let regular = RegularSaves {
             creation: self.take_duration("--creation", Duration::from_mins(5))?,
             retention: self.take_duration("--retention", Duration::from_hours(24))?,
         };
-        let once = self.take_flag("--once");
         if is_named && !once {
             return Err("snapshots of save without --once are named by their time: remove --name, or add --once".to_owned());
         }
@@ -344,6 +364,13 @@ mod tests {
             ("serve --name n --s3-backup", "no option --s3-backup"),
             ("serve --name n --downloads x", "no number"),
             ("download --name n --name m", "twice"),
+            ("download --name n --peer b --s3-backup", "not both"),
+            ("save --once --name n --s3-bucketName b", "--s3-backup only"),
+            (
+                "save --once --name n --s3-backup=yes",
+                "neither true nor false",
+            ),
+            ("save --once --name n --creation 1h", "without --once only"),
             (
                 "extractstatefile --name n --file f",
                 "--identity is missing",

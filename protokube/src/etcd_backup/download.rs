@@ -5,7 +5,7 @@ use super::local::LocalSnapshots;
 use super::peer::SnapshotPeer;
 use crate::backup::read_manifest;
 use anyhow::{Context, bail};
-use aws_client::store::{Encryption, Expect, Store, StoreError, sha256_of_file};
+use aws_client::store::{Encryption, Expect, Store, sha256_of_file};
 use host::PartialFile;
 use node::backup::{
     MANIFEST_LIMIT, SnapshotManifest, check_snapshot_name, cluster_state_key, data_key,
@@ -63,6 +63,7 @@ pub async fn download_snapshot(
         origin.confirm(name).await?;
         return Ok(done);
     }
+    local.check_room(name, manifest.compressed_bytes)?;
     receive_data(origin, &manifest, local, say).await?;
     receive_cluster_state(origin, &manifest, local).await?;
     let meta = origin.read(&meta_key(name), MANIFEST_LIMIT).await?;
@@ -100,22 +101,11 @@ async fn receive_data(
             manifest.compressed_sha256
         );
     }
-    match local
-        .store
-        .put_file(&key, &partial, &sha256, Encryption::Bucket)
-        .await
-    {
-        Ok(()) => Ok(()),
-        // An earlier download ended between this and the manifest.
-        Err(StoreError::Conflict { .. })
-            if local.store.sha256(&key).await?.as_ref() == Some(&sha256) =>
-        {
-            Ok(())
-        }
-        Err(error) => {
-            Err(error).with_context(|| format!("could not write {}/{key}", local.store.url()))
-        }
-    }
+    // An earlier download may have ended between this and the manifest.
+    let store = &local.store;
+    let put = store.put_same_file(&key, &partial, &sha256, Encryption::Bucket);
+    put.await
+        .with_context(|| format!("could not write {}/{key}", store.url()))
 }
 
 async fn receive_cluster_state(
@@ -164,12 +154,12 @@ impl SnapshotOrigin {
     async fn receive(&self, key: &str, to: &Path, bytes: u64, say: fn(&str)) -> anyhow::Result<()> {
         match self {
             Self::Store(store) => {
-                // Makes the folder, and keeps others out.
-                let _alone = PartialFile::open(to)?;
-                let got = store.get_file(key, to).await;
-                let got = got.with_context(|| format!("could not read {}/{key}", self.url()))?;
-                got.map(drop)
-                    .with_context(|| format!("{}/{key} does not exist", self.url()))
+                let mut file = PartialFile::open(to)?;
+                let got = store.get_rest(key, file.file()).await;
+                if !got.with_context(|| format!("could not read {}/{key}", self.url()))? {
+                    bail!("{}/{key} does not exist", self.url());
+                }
+                Ok(())
             }
             Self::Peer(peer) => peer.receive(key, to, bytes, say).await,
         }

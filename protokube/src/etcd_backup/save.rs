@@ -2,19 +2,24 @@
 
 use super::local::LocalSnapshots;
 use crate::backup::{
-    SnapshotSource, SnapshotTaker, describe_taken, list_snapshots, prune_snapshots, read_manifest,
+    SnapshotSource, SnapshotTaker, claim_store, describe_taken, list_snapshots, prune_snapshots,
+    read_manifest,
 };
 use crate::pace::Sleep;
 use anyhow::{Context, bail};
-use aws_client::store::{Encryption, Expect, Store, StoreError, sha256_of_file};
+use aws_client::store::{Encryption, Expect, Store, sha256_of_file};
+use host::FileLock;
 use node::backup::{
-    Retention, SnapshotManifest, StoredSnapshot, check_snapshot_name, cluster_state_key, data_key,
+    Retention, SnapshotManifest, StoredSnapshot, check_asked_name, cluster_state_key, data_key,
     is_scheduled, manifest_key, meta_key, scheduled_name,
 };
 use std::time::Duration;
 
 /// Pause before a failed snapshot is tried again, as rke-tools waits.
 const RETRY: Duration = Duration::from_secs(15);
+
+/// Pause before it is looked again whether another command has ended.
+const LOCK_RETRY: Duration = Duration::from_secs(2);
 
 /// Intervals of `save` without `--once`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +46,7 @@ pub struct SnapshotSaver<S> {
 impl<S: SnapshotSource> SnapshotSaver<S> {
     /// Takes one snapshot under this name. Returns what was done.
     pub async fn save_once(&self, name: &str) -> anyhow::Result<String> {
-        check_snapshot_name(name).map_err(anyhow::Error::msg)?;
-        if is_scheduled(name) {
-            bail!("{name} is a name of scheduled snapshots, which are deleted by themselves");
-        }
+        check_asked_name(name).map_err(anyhow::Error::msg)?;
         self.save(name, "command, protokube etcd-backup save").await
     }
 
@@ -88,16 +90,39 @@ impl<S: SnapshotSource> SnapshotSaver<S> {
     }
 
     async fn save(&self, name: &str, reason: &str) -> anyhow::Result<String> {
+        // Two would work in the same folder with the same containers.
+        let alone = self.wait_for_others().await?;
+        self.local.store.remove_leftovers()?;
         let manifest = self.take_with_retries(name, reason).await?;
+        drop(alone);
         let mut says = describe_taken(&manifest, &self.local.store);
         if let Some(why) = &manifest.cluster_state_problem {
             says.push_str(&format!("; without the keys of the cluster: {why}"));
         }
         if let Some(s3) = &self.s3 {
+            claim_store(s3, &self.taker.cluster, &self.taker.etcd).await?;
             copy_snapshot(&self.local, &manifest, s3).await?;
             says.push_str(&format!("; copied to {}", s3.url()));
         }
         Ok(says)
+    }
+
+    /// Waits until no other command takes a snapshot into the folder.
+    async fn wait_for_others(&self) -> anyhow::Result<FileLock> {
+        let path = self.local.path_of(".kctl-save");
+        let mut is_said = false;
+        loop {
+            if let Some(lock) = FileLock::take(&path)? {
+                return Ok(lock);
+            }
+            if !is_said {
+                (self.say)(
+                    "waits for another `protokube etcd-backup save`, which takes a snapshot",
+                );
+                is_said = true;
+            }
+            (self.sleep)(LOCK_RETRY).await;
+        }
     }
 
     async fn take_with_retries(
@@ -164,15 +189,9 @@ async fn copy_snapshot(
         let path = local.path_of(&key);
         let sha256 = sha256_of_file(&path).await;
         let sha256 = sha256.with_context(|| format!("could not read {}", path.display()))?;
-        match to.put_file(&key, &path, &sha256, Encryption::Bucket).await {
-            Ok(()) => {}
-            // What an interrupted copy left: the same file, or one that would make the manifest a lie.
-            Err(StoreError::Conflict { .. })
-                if to.sha256(&key).await?.as_ref() == Some(&sha256) => {}
-            Err(error) => {
-                return Err(error).with_context(|| format!("could not write {}/{key}", to.url()));
-            }
-        }
+        let put = to.put_same_file(&key, &path, &sha256, Encryption::Bucket);
+        put.await
+            .with_context(|| format!("could not write {}/{key}", to.url()))?;
     }
     for key in [manifest_key(name), meta_key(name)] {
         let read = local.store.get(&key).await?;

@@ -7,11 +7,11 @@ use aws_client::store::{Expect, Store};
 use flate2::read::GzDecoder;
 use futures::FutureExt;
 use node::backup::{
-    BACKUP_SETTINGS_KEY, BackupSettings, BackupState, EtcdBackupSettings, SnapshotManifest,
-    StoredSnapshot, backup_state_key, group_snapshots, manifest_key,
+    BACKUP_SETTINGS_KEY, BackupSettings, BackupState, EtcdBackupSettings, OWNER_KEY,
+    SnapshotManifest, StoredSnapshot, backup_state_key, group_snapshots, manifest_key,
 };
 use node::etcd::{OtherMember, RunningMember, UnknownFields};
-use protokube::backup::{BackupRole, KeyHash, SnapshotSource, SnapshotTaker};
+use protokube::backup::{BackupRole, KeyHash, KeysAt, SnapshotSource, SnapshotTaker};
 use protokube::etcd::{DataHash, EtcdMaintenance};
 use protokube::log::{Log, RoleLog};
 use std::fs;
@@ -25,20 +25,19 @@ use time::OffsetDateTime;
 
 pub const CONTENT: &[u8] = b"a database and its hash";
 
-/// Does what ctr does with etcd's programs. etcdutl finds no hash in a file that does not begin as the snapshot does. If the file
-/// `compacted` exists, the member has compacted more than the snapshot.
+/// Does what ctr does with etcd's programs. etcdutl finds no hash in a file that does not begin as the snapshot does. The snapshot is a
+/// revision younger than what the member said.
 const CTR: &str = r#"root=$(dirname "$0")/..
 for word; do case $word in type=bind,src=*) from=${word#type=bind,src=}; from=$root${from%%,*} ;; esac; done
 case "$*" in
-  *"snapshot status"*) echo '{"hash":1,"revision":2700,"totalKey":300,"totalSize":4096}' ;;
   *"snapshot restore"*) cmp -s "$from/snapshot.db" "$root/content" || { echo 'expected sha256' >&2; exit 1; }
     mkdir "$from/data" ;;
   *"images ls"*) echo "${*##*name==}" ;;
-  *"compaction 2600"*) touch "$root/scratch-compacted" ;;
-  *hashkv*) if [ -e "$root/scratch-compacted" ]; then hash='"hash":8,"compact_revision":2600'; else hash='"hash":7,"compact_revision":2500'; fi
-    echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},$hash}}]" ;;
+  *"hashkv --rev=2700"*) echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},\"hash\":7,\"compact_revision\":2500}}]" ;;
+  *"hashkv --rev=2701"*) echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},\"hash\":8,\"compact_revision\":2500}}]" ;;
   *"get --prefix /registry/secrets/ --limit=1"*) echo "{\"header\":{},\"kvs\":[{\"key\":\"L3JlZ2lzdHJ5L3NlY3JldHMvYS9i\",\"value\":\"$(cat "$root/secret" 2>/dev/null || printf 'azhzAAo=')\"}],\"count\":4}" ;;
-  *etcdctl*) printf '"Revision" : 2700\n"Count" : 233\n' ;;
+  *"--rev=2700"*) printf '"Revision" : 2701\n"Count" : 233\n' ;;
+  *etcdctl*) printf '"Revision" : 2701\n"Count" : 234\n' ;;
 esac
 "#;
 
@@ -55,7 +54,11 @@ pub struct MemberState {
     pub sends: Vec<u8>,
     hash: KeyHash,
     keys: u64,
+    used_bytes: u64,
+    /// How often it was asked before it had compacted no more than its next snapshot.
+    pub compacts: u32,
     leads: bool,
+    cluster_id: &'static str,
 }
 
 impl FakeMember {
@@ -68,7 +71,10 @@ impl FakeMember {
             sends: CONTENT.to_vec(),
             hash,
             keys: 233,
+            used_bytes: 4096,
+            compacts: 0,
             leads: false,
+            cluster_id: "c1",
         };
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -86,24 +92,37 @@ impl SnapshotSource for FakeMember {
         )?)
     }
 
-    async fn hash_own(&self, revision: u64) -> anyhow::Result<KeyHash> {
-        assert_eq!(revision, 2700);
-        Ok(self.state.lock().unwrap().hash)
-    }
-
-    async fn count_keys(&self, revision: u64) -> anyhow::Result<u64> {
-        assert_eq!(revision, 2700);
-        Ok(self.state.lock().unwrap().keys)
+    async fn describe_keys(&self, used_bytes: u64) -> anyhow::Result<KeysAt> {
+        let mut state = self.state.lock().unwrap();
+        let mut hash = state.hash;
+        if state.compacts > 0 {
+            state.compacts -= 1;
+            hash = KeyHash {
+                hash: 6,
+                compacted: 2400,
+            };
+        }
+        Ok(KeysAt {
+            revision: 2700,
+            count: state.keys,
+            hash: (used_bytes < 1 << 20).then_some(hash),
+        })
     }
 }
 
 impl EtcdMaintenance for FakeMember {
     async fn describe_member(&self) -> anyhow::Result<RunningMember> {
-        let leads = self.state.lock().unwrap().leads;
+        let MemberState {
+            leads,
+            used_bytes,
+            cluster_id,
+            ..
+        } = *self.state.lock().unwrap();
         Ok(RunningMember {
+            database_used_bytes: used_bytes,
             name: "etcd-a".to_owned(),
             id: "a".to_owned(),
-            cluster_id: "c1".to_owned(),
+            cluster_id: cluster_id.to_owned(),
             leader: Some(if leads { "a" } else { "b" }.to_owned()),
             version: "3.6.12".to_owned(),
             ..RunningMember::default()
@@ -266,7 +285,7 @@ async fn the_first_snapshot_is_taken_at_the_start_and_the_next_after_the_interva
     let verified = manifest.verified.as_ref().unwrap();
     assert_eq!(
         (verified.revision, verified.keys, verified.hash),
-        (2700, 233, 7)
+        (2701, 234, 8)
     );
     assert_eq!(manifest.cluster_id.as_deref(), Some("c1"));
     let data = fs::File::open(
@@ -304,7 +323,7 @@ async fn a_snapshot_that_is_not_what_the_member_has_does_not_count() {
         ("expected sha256", |member| member.sends.truncate(9)),
         ("expected sha256", |member| member.sends.clear()),
         ("has the hash", |member| member.hash.hash = 9),
-        ("has 233 keys", |member| member.keys = 234),
+        ("has 233 keys", |member| member.keys = 232),
     ];
     for (says, damage) in damages {
         let here = Instance::new().await;
@@ -362,7 +381,7 @@ async fn a_drill_reads_what_is_stored_once_a_day() {
     here.role("i-1").take_step().await.unwrap();
     let drill = here.state().await.drill.unwrap();
     assert!(
-        !drill.failed && drill.found.contains("233 keys"),
+        !drill.failed && drill.found.contains("234 keys"),
         "{drill:?}"
     );
     here.pass(Duration::from_mins(16));
@@ -372,15 +391,85 @@ async fn a_drill_reads_what_is_stored_once_a_day() {
     assert_ne!(state.last.unwrap().name, drill.name);
 }
 
-/// The member has compacted its keys since etcd began to send the snapshot.
+/// The member has compacted its keys between what it said and the snapshot: it is asked once more.
 #[tokio::test]
 async fn a_compaction_meanwhile_is_no_difference() {
+    for (compacts, counts) in [(1, 1), (2, 0)] {
+        let here = Instance::new().await;
+        here.member.state.lock().unwrap().compacts = compacts;
+        let taken = here.role("i-1").take_step().await;
+        assert_eq!(here.counted().await.len(), counts, "{taken:?}");
+        assert_eq!(taken.is_ok(), counts == 1);
+    }
+}
+
+/// A member with more keys than it can hash while it serves: their number is compared.
+#[tokio::test]
+async fn the_keys_of_a_large_database_are_counted_and_not_hashed() {
     let here = Instance::new().await;
-    here.member.state.lock().unwrap().hash = KeyHash {
-        hash: 8,
-        compacted: 2600,
-    };
+    {
+        let mut state = here.member.state.lock().unwrap();
+        (state.used_bytes, state.hash.hash) = (4 << 30, 99);
+    }
     here.role("i-1").take_step().await.unwrap();
+    assert_eq!(here.counted().await.len(), 1);
+    here.pass(Duration::from_mins(16));
+    here.member.state.lock().unwrap().keys = 5;
+    here.role("i-1").take_step().await.unwrap_err();
+    assert_eq!(here.counted().await.len(), 1);
+}
+
+/// After a restore, or when nothing was left, another etcd cluster takes snapshots into the store: the last one of before is what may be
+/// wanted back, and the new one has its own at once.
+#[tokio::test]
+async fn the_last_snapshot_of_each_etcd_cluster_stays() {
+    let here = Instance::new().await;
+    let role = here.role("i-1");
+    let mut last = Vec::new();
+    for cluster in ["c1", "c2", "c3"] {
+        here.member.state.lock().unwrap().cluster_id = cluster;
+        let before = here.counted().await;
+        role.take_step().await.unwrap();
+        here.pass(Duration::from_mins(16));
+        role.take_step().await.unwrap();
+        let taken = here.counted().await.into_iter();
+        let mut taken: Vec<String> = taken.filter(|name| !before.contains(name)).collect();
+        assert_eq!(taken.len(), 2, "{cluster}");
+        // Names end with a number that counts up.
+        taken.sort_by_key(|name| name.rsplit_once('-').unwrap().1.to_owned());
+        last.push(taken.pop().unwrap());
+        here.pass(Duration::from_secs(30));
+    }
+    here.pass(Duration::from_hours(1000 * 24));
+    role.take_step().await.unwrap();
+    let mut left = here.counted().await;
+    left.retain(|name| !last.contains(name));
+    // Besides these three, the one that was just taken.
+    assert_eq!(here.counted().await.len(), left.len() + 2, "{left:?}");
+    assert!(here.counted().await.contains(&last[0]) && here.counted().await.contains(&last[1]));
+}
+
+/// Two clusters whose specs name one store would delete each other's snapshots.
+#[tokio::test]
+async fn nothing_is_written_to_or_deleted_from_the_store_of_another_cluster() {
+    let here = Instance::new().await;
+    let other = SnapshotTaker {
+        cluster: "other.example.com".to_owned(),
+        ..here.taker("i-9")
+    };
+    let other = BackupRole {
+        taker: Arc::new(other),
+        ..here.role("i-9")
+    };
+    other.take_step().await.unwrap();
+    let before = here.backups().list("", None).await.unwrap();
+    assert!(before.iter().any(|entry| entry.key == OWNER_KEY));
+    here.pass(Duration::from_hours(1000 * 24));
+    let why = here.role("i-1").take_step().await.unwrap_err();
+    assert!(
+        format!("{why:#}").contains("etcd main of other.example.com"),
+        "{why:#}"
+    );
     assert_eq!(here.counted().await.len(), 1);
 }
 

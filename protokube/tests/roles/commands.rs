@@ -11,7 +11,7 @@ use node::etcd::{
     COMMAND_KEPT, COMMANDS_PREFIX, CORRUPT, CommandState, EtcdCommand, LOST_CLAIM, ListedMember,
     NO_SPACE, OtherMember, RunningMember, UpkeepClaim, Verb, command_key, upkeep_claim_key,
 };
-use protokube::backup::{KeyHash, SnapshotSource};
+use protokube::backup::{KeysAt, SnapshotSource};
 use protokube::etcd::{CommandMemory, CommandRole, DataHash, EtcdMaintenance};
 use protokube::log::{Log, RoleLog};
 use std::collections::BTreeMap;
@@ -49,11 +49,7 @@ impl SnapshotSource for FakeEtcd {
         bail!("no command asks for it")
     }
 
-    async fn hash_own(&self, _: u64) -> anyhow::Result<KeyHash> {
-        bail!("no command asks for it")
-    }
-
-    async fn count_keys(&self, _: u64) -> anyhow::Result<u64> {
+    async fn describe_keys(&self, _: u64) -> anyhow::Result<KeysAt> {
         bail!("no command asks for it")
     }
 }
@@ -171,6 +167,7 @@ impl Commands {
             clock: OffsetDateTime::now_utc,
             sleep: sleep_briefly,
             memory: CommandMemory::default(),
+            records: Arc::default(),
         }
     }
 

@@ -4,6 +4,8 @@ use crate::backups::{CONTENT, FakeMember, Instance, age_files};
 use age::secrecy::ExposeSecret;
 use aws_client::store::{Expect, Store};
 use futures::FutureExt;
+use host::FileLock;
+use node::backup::OWNER_KEY;
 use node::components::EtcdMemberNames;
 use node::pki::{
     KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue_certificate, mint_keyset, trust_bundle,
@@ -25,6 +27,9 @@ use tokio::task::JoinHandle;
 
 fn quiet(_: &str) {}
 
+/// Whose snapshots they are.
+const OWNER: (&str, &str) = ("x.example.com", "main");
+
 /// A control plane with its folder of snapshots.
 struct ControlPlane {
     here: Instance,
@@ -36,9 +41,8 @@ impl ControlPlane {
     /// That of a member, whose certificate an authority has signed for this name of a member.
     async fn new(authority: &Keyset, named: &str) -> Self {
         let here = Instance::new().await;
-        let local = LocalSnapshots::open(&here.host.path("snapshots"))
-            .await
-            .unwrap();
+        let local = LocalSnapshots::open(&here.host.host, "/snapshots");
+        let local = local.await.unwrap();
         let members = ["a", "b"].map(str::to_owned);
         let names = EtcdMemberNames::new("main", &members, "x.example.com");
         let leaf = Leaf {
@@ -139,27 +143,60 @@ async fn a_snapshot_is_verified_and_copied_and_deleted_by_its_exact_name() {
     for name in ["snap1", "snap10"] {
         let says = a.saver(Some(s3.clone())).save_once(name).await.unwrap();
         assert!(
-            says.contains("233 keys") && says.contains("copied to"),
+            says.contains("234 keys") && says.contains("copied to"),
             "{says}"
         );
     }
     let again = a.saver(None).save_once("snap1").await.unwrap_err();
     assert!(format!("{again:#}").contains("already"), "{again:#}");
     for store in [&a.local.store, &s3] {
-        delete_snapshot_named(store, "snap1").await.unwrap();
-        let left = store.list("", None).await.unwrap();
-        assert!(
-            left.iter().all(|entry| entry.key.starts_with("snap10/")),
-            "{left:?}"
-        );
-        assert_eq!(left.len(), 3);
-        let newest = delete_snapshot_named(store, "snap10").await.unwrap_err();
+        delete_snapshot_named(store, OWNER, "snap1").await.unwrap();
+        let refused = delete_snapshot_named(&s3, ("other.example.com", "main"), "snap10").await;
+        assert!(format!("{:#}", refused.unwrap_err()).contains("etcd main of x.example.com"));
+        let left = async || {
+            let left = store.list("", None).await.unwrap().into_iter();
+            let keys = left.map(|entry| entry.key);
+            keys.filter(|key| key != OWNER_KEY).collect::<Vec<_>>()
+        };
+        let all = left().await;
+        assert!(all.iter().all(|key| key.starts_with("snap10/")), "{all:?}");
+        assert_eq!(all.len(), 3);
+        let newest = delete_snapshot_named(store, OWNER, "snap10")
+            .await
+            .unwrap_err();
         assert!(
             format!("{newest:#}").contains("newest verified"),
             "{newest:#}"
         );
-        assert_eq!(store.list("", None).await.unwrap().len(), 3);
+        assert_eq!(left().await, all);
     }
+}
+
+/// Two of them would work in one folder.
+#[tokio::test]
+async fn a_command_waits_until_another_one_has_taken_its_snapshot() {
+    thread_local!(static OTHER: Cell<Option<FileLock>> = const { Cell::new(None) });
+    let a = ControlPlane::of_member("a").await;
+    let lock = || FileLock::take(&a.here.host.path("snapshots/.kctl-save")).unwrap();
+    OTHER.set(lock());
+    let saver = SnapshotSaver {
+        // The other one ends while this one waits.
+        sleep: |_| {
+            drop(
+                OTHER
+                    .take()
+                    .expect("it waits only while the other one works"),
+            );
+            std::future::ready(()).boxed()
+        },
+        ..a.saver(None)
+    };
+    let left = a.here.host.path("snapshots/m/.kctl-staged-1-2");
+    fs::create_dir_all(left.parent().unwrap()).unwrap();
+    fs::write(&left, "of a command that was killed").unwrap();
+    saver.save_once("n").await.unwrap();
+    assert!(!left.exists());
+    assert!(OTHER.take().is_none() && lock().is_some());
 }
 
 #[tokio::test]
@@ -421,6 +458,27 @@ async fn a_download_goes_on_where_it_was_cut_off() {
         }
         serving.await.unwrap().unwrap();
         assert_eq!(a.objects().await, b.objects().await);
+    }
+}
+
+/// A download from S3 goes on too, and begins only if there is room for it.
+#[tokio::test]
+async fn a_download_from_a_store_goes_on_and_fills_no_disk() {
+    let (a, b) = two_control_planes().await;
+    a.save("n").await;
+    let data = fs::read(a.here.host.path("snapshots/n/etcd.backup.gz")).unwrap();
+    let origin = SnapshotOrigin::Store(Box::new(a.local.store.clone()));
+    let download = async || download_snapshot(&origin, "n", &b.local, quiet).await;
+    b.here.host.set_free_bytes(data.len() as u64);
+    let full = format!("{:#}", download().await.unwrap_err());
+    assert!(full.contains("free space"), "{full}");
+    assert!(b.objects().await.is_empty());
+    b.here.host.set_free_bytes(50 << 30);
+    for left in [&data[..9], &data[..]] {
+        fs::write(b.here.host.path("snapshots/.kctl-download-n"), left).unwrap();
+        download().await.unwrap();
+        assert_eq!(a.objects().await, b.objects().await);
+        fs::remove_dir_all(b.here.host.path("snapshots/n")).unwrap();
     }
 }
 

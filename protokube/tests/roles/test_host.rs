@@ -5,7 +5,7 @@ use anyhow::{Context, bail};
 use aws_client::ec2_query::{Attachment, Instance, Volume};
 use aws_client::store::Store;
 use engine::{Class, Failure};
-use host::{Host, LocalSystem, MountEntry, Output, System};
+use host::{DiskSpace, Host, LocalSystem, MountEntry, Output, System};
 use node::config::{EtcdMember, NodeConfig, Role};
 use node::etcd::{
     LiveCluster, LiveMember, LogIdentity, LogPosition, MemberAnswer, MemberAnswers, MemberChange,
@@ -27,6 +27,9 @@ use test_support::{full_spec, node_config_of, write_script};
 
 pub const INSTANCE: &str = "i-0a";
 pub const ZONE: &str = "eu-west-1a";
+
+/// File of the host that says how much space its disks have.
+const FREE_BYTES: &str = "free-bytes";
 
 /// NodeConfig of a control plane with one member of each etcd cluster.
 pub fn node_config() -> NodeConfig {
@@ -143,6 +146,11 @@ impl TestHost {
             events: true,
             ..FakeKubelet::default()
         }))
+    }
+
+    /// Sets how much space the disks of the host have.
+    pub fn set_free_bytes(&self, bytes: u64) {
+        fs::write(self.path(FREE_BYTES), bytes.to_string()).unwrap();
     }
 
     pub fn path(&self, path: &str) -> PathBuf {
@@ -305,6 +313,15 @@ impl System for HostWithLinks {
 
     fn attached_as(&self, device: &Path) -> std::io::Result<Option<String>> {
         panic!("protokube asks {} for its name", device.display());
+    }
+
+    /// That of the machine which runs the tests says nothing.
+    fn disk_space(&self, _: &Path) -> std::io::Result<DiskSpace> {
+        let free = fs::read_to_string(self.root.join(FREE_BYTES));
+        Ok(DiskSpace {
+            total: 0,
+            free: free.map_or(u64::MAX, |free| free.parse().unwrap()),
+        })
     }
 }
 

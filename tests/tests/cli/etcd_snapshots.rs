@@ -7,13 +7,13 @@ use crate::scenario::{NAME, REGION};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use node::backup::{
-    BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings, MANIFEST_FORMAT, SnapshotManifest,
-    VerifiedSnapshot,
+    BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings, MANIFEST_FORMAT, OWNER_KEY,
+    SnapshotManifest, StoreOwner, VerifiedSnapshot,
 };
 use node::digest::sha256_hex;
 use node::etcd::{
     CommandState, EtcdCommand, FormationRecord, FormationState, LogIdentity, RecordedMember,
-    UnknownFields, Verb, end_recovery,
+    UnknownFields, Verb, call_off_restore, end_recovery,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -167,7 +167,8 @@ impl Backups {
         self.kctl.run(&[&["etcd", "restore", NAME], words].concat())
     }
 
-    /// Runs kctl while protokube takes snapshots that are asked for, if `takes`, and restores what the record says.
+    /// Runs kctl while protokube takes snapshots that are asked for, if `takes`, and restores what the record says, unless it is named
+    /// `damaged`.
     fn with_protokube(&self, takes: bool, run: impl FnOnce() -> KctlOutput) -> KctlOutput {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -175,11 +176,18 @@ impl Backups {
                 while !over.load(Ordering::Relaxed) {
                     thread::sleep(Duration::from_millis(20));
                     self.answer_commands(takes);
+                    let record = self.read_record();
+                    if record.to_json().contains(r#""name": "damaged""#) {
+                        if let Ok(next) = call_off_restore(&record, "the snapshot is damaged") {
+                            self.write_record(&next);
+                        }
+                        continue;
+                    }
                     let restored = LogIdentity {
                         cluster_id: "c2".to_owned(),
                         member_id: "id-new".to_owned(),
                     };
-                    if let Some(next) = end_recovery(&self.read_record(), &restored) {
+                    if let Some(next) = end_recovery(&record, &restored) {
                         self.write_record(&next);
                         self.report("a", 1_000_004_000, "c2");
                     }
@@ -395,6 +403,7 @@ fn protokube_takes_and_verifies_what_is_asked_for() {
     assert!(said.expect_success().contains("mine has 233 keys"));
     expect_refused(&here.snapshot(&["save", "mine"]), "already");
     expect_refused(&here.snapshot(&["save", SCHEDULED]), "form of scheduled");
+    expect_refused(&here.snapshot(&["save", NAME]), "name of the cluster");
     let failed = here.with_protokube(false, || here.snapshot(&["save", "other"]));
     expect_refused(&failed, "the root disk is full");
 }
@@ -429,6 +438,57 @@ fn a_restore_is_shown_before_it_is_done_and_keeps_the_present() {
     assert_eq!(4000 + restored.bump, 5000 + 1_000_000_000);
     let kept = here.snapshot(&["list"]).expect_success();
     assert!(kept.contains("before-restore-"), "{kept}");
+    // A command that is repeated gives up nothing that was written since, unless that is said.
+    let restored = here.read_record();
+    let said = here.with_protokube(true, || here.restore(&["--snapshot", SCHEDULED, "--yes"]));
+    assert!(
+        said.out.contains("has begun with") && said.err.contains("--again"),
+        "{}",
+        said.all_output()
+    );
+    assert_eq!(here.read_record(), restored);
+    let words = ["--snapshot", SCHEDULED, "--again", "--yes"];
+    let again = here.with_protokube(true, || here.restore(&words));
+    assert!(again.expect_success().contains("serves the data of"));
+    assert_ne!(here.read_record().token(), restored.token());
+}
+
+#[test]
+fn a_snapshot_that_protokube_refuses_changes_nothing() {
+    let here = Backups::new();
+    here.store_snapshot("damaged", Duration::ZERO, |_| {});
+    let before = here.read_record();
+    let ended = here.with_protokube(true, || here.restore(&["--snapshot", "damaged", "--yes"]));
+    expect_refused(&ended, "nothing was changed: the snapshot is damaged");
+    let after = here.read_record();
+    assert_eq!(
+        (after.token(), &after.members),
+        (before.token(), &before.members)
+    );
+    assert!(after.is_formed());
+}
+
+/// Two clusters whose specs name one store.
+#[test]
+fn snapshots_of_another_cluster_are_neither_deleted_nor_added_to() {
+    let here = Backups::new();
+    here.store_snapshot("asked", Duration::from_hours(1), |_| {});
+    here.store_snapshot("newest", Duration::ZERO, |_| {});
+    let file = here.kctl.home_path("etcd.db");
+    fs::write(&file, snapshot_file()).unwrap();
+    let path = file.display().to_string();
+    let owner = StoreOwner::new("other.example.com", "main").to_json();
+    fs::write(here.kctl.home_path("backups").join(OWNER_KEY), owner).unwrap();
+    for words in [
+        &["delete", "asked", "--yes"][..],
+        &["prune", "--yes"],
+        &["import", "mine", "--file", &path],
+    ] {
+        expect_refused(&here.snapshot(words), "etcd main of other.example.com");
+    }
+    assert!(here.stored("asked").exists() && !here.stored("mine").exists());
+    let shown = here.snapshot(&["list"]).expect_success();
+    assert!(shown.contains("asked"), "{shown}");
 }
 
 #[test]

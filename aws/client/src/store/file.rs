@@ -7,7 +7,7 @@ use super::{
 use crate::fence::Fence;
 use node::digest::to_hex;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,9 @@ use std::time::{Duration, SystemTime};
 
 /// Names of ours in the directory; no listing shows them and no key can be them.
 const OURS: &str = ".kctl-";
+
+/// What is written gets its name once it is complete.
+const STAGED: &str = ".kctl-staged-";
 
 #[derive(Clone, Debug)]
 pub(super) struct FileStore {
@@ -109,6 +112,15 @@ impl FileStore {
         replace_file(dir, &path, write, || self.check_fence(key))
     }
 
+    /// Writes hold the lock of the directory, so what is there under a temporary name is of a process that was killed.
+    pub(super) fn remove_leftovers(&self) -> Result<(), StoreError> {
+        if !self.dir.exists() {
+            return Ok(());
+        }
+        let _lock = self.lock_directory()?;
+        remove_staged(&self.dir)
+    }
+
     pub(super) fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path(key)?;
         match File::open(&path).and_then(|mut file| sha256_of_reader(&mut file)) {
@@ -135,6 +147,22 @@ impl FileStore {
             let _ = fs::remove_file(to);
             io_error(to, error)
         })
+    }
+
+    pub(super) fn get_rest(&self, key: &str, to: &mut File) -> Result<bool, StoreError> {
+        let path = self.path(key)?;
+        let mut from = match File::open(&path) {
+            Ok(from) => from,
+            Err(error) if is_absent(&error) => return Ok(false),
+            Err(error) => return Err(io_error(&path, error)),
+        };
+        let mut append = || {
+            let begun = to.seek(SeekFrom::End(0))?;
+            from.seek(SeekFrom::Start(begun))?;
+            io::copy(&mut from, to)
+        };
+        append().map_err(|error| io_error(&path, error))?;
+        Ok(true)
     }
 
     pub(super) fn delete(&self, key: &str, expect: &Expect) -> Result<(), StoreError> {
@@ -249,6 +277,22 @@ impl FileStore {
     }
 }
 
+/// Removes files in a directory, and in those in it, that [`replace_file`] had not renamed yet.
+fn remove_staged(dir: &Path) -> Result<(), StoreError> {
+    for item in fs::read_dir(dir).map_err(|error| io_error(dir, error))? {
+        let item = item.map_err(|error| io_error(dir, error))?;
+        let (path, name) = (item.path(), item.file_name());
+        let kind = item.file_type().map_err(|error| io_error(&path, error))?;
+        let staged = name.to_str().and_then(|name| name.strip_prefix(STAGED));
+        if kind.is_dir() {
+            remove_staged(&path)?;
+        } else if staged.is_some() {
+            fs::remove_file(&path).map_err(|error| io_error(&path, error))?;
+        }
+    }
+    Ok(())
+}
+
 fn check_expectation(key: &str, path: &Path, expect: &Expect) -> Result<(), StoreError> {
     let holds = match expect {
         Expect::Any => true,
@@ -315,7 +359,7 @@ fn replace_file(
 ) -> Result<(), StoreError> {
     static SERIAL: AtomicU64 = AtomicU64::new(0);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-    let beside = dir.join(format!("{OURS}{}-{serial}", std::process::id()));
+    let beside = dir.join(format!("{STAGED}{}-{serial}", std::process::id()));
     let written = OpenOptions::new()
         .create(true)
         .truncate(true)

@@ -302,6 +302,32 @@ impl Store {
         }
     }
 
+    /// Removes what a process that was killed has left of its writes. Only a store in a directory has such files.
+    pub fn remove_leftovers(&self) -> Result<(), StoreError> {
+        match &self.backend {
+            Backend::S3(_) => Ok(()),
+            Backend::File(store) => store.remove_leftovers(),
+        }
+    }
+
+    /// As [`Self::put_file`], but one with the same content may be there already: what an interrupted copy left.
+    pub async fn put_same_file(
+        &self,
+        key: &str,
+        file: &Path,
+        sha256: &[u8],
+        encryption: Encryption,
+    ) -> Result<(), StoreError> {
+        match self.put_file(key, file, sha256, encryption).await {
+            Err(StoreError::Conflict { .. })
+                if self.sha256(key).await?.as_deref() == Some(sha256) =>
+            {
+                Ok(())
+            }
+            put => put,
+        }
+    }
+
     /// The sha256 of an object's content, read piece by piece.
     pub async fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         check_key(key)?;
@@ -321,6 +347,17 @@ impl Store {
             // Boxed, because callers nest futures deeply.
             Backend::S3(store) => Box::pin(store.get_file(key, to)).await,
             Backend::File(store) => store.get_file(key, to),
+        }
+    }
+
+    /// Appends to a file what it lacks of an object's content. After an error the file has what was received, so that the next call goes on.
+    /// `false`: there is no such object. The content is not checked: the file may have begun as another one's.
+    pub async fn get_rest(&self, key: &str, to: &mut std::fs::File) -> Result<bool, StoreError> {
+        check_key(key)?;
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => Box::pin(store.get_rest(key, to)).await,
+            Backend::File(store) => store.get_rest(key, to),
         }
     }
 

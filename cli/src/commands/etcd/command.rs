@@ -19,7 +19,13 @@ use tokio::time::Instant;
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long protokube may take for a command that it has begun: longer than its own timeouts.
-const WORK_TIME: Duration = Duration::from_mins(7);
+fn work_time(verb: &Verb) -> Duration {
+    match verb {
+        // A database of 8 GiB is read, downloaded or uploaded, and a scratch etcd reads it; another one may be under way before.
+        Verb::Snapshot { .. } | Verb::VerifySnapshot { .. } => Duration::from_hours(2),
+        _ => Duration::from_mins(7),
+    }
+}
 
 /// Commands to the members of one cluster.
 #[derive(Debug)]
@@ -53,13 +59,14 @@ impl CommandChannel<'_> {
         )?;
         let now = OffsetDateTime::now_utc();
         let who = user_at_host();
+        let time = work_time(&verb);
         let command = EtcdCommand::new(etcd, instance, verb, &who, now, self.timeout);
         let key = StoreKeys::new(self.name).key_below(&command_key(&command_id(now, random)));
         let text = command.to_json().into_bytes();
         let asked = async {
             let put = self.session.store.put(&key, text, Expect::Absent).await;
             put.map_err(store_error)?;
-            self.wait_for_answer(&key, instance).await
+            self.wait_for_answer(&key, instance, time).await
         };
         let interrupts = Interrupts::default();
         tokio::select! {
@@ -70,7 +77,12 @@ impl CommandChannel<'_> {
         }
     }
 
-    async fn wait_for_answer(&self, key: &str, instance: &str) -> Result<Answer, CommandError> {
+    async fn wait_for_answer(
+        &self,
+        key: &str,
+        instance: &str,
+        time: Duration,
+    ) -> Result<Answer, CommandError> {
         let asked = Instant::now();
         let mut begun = None;
         loop {
@@ -95,8 +107,8 @@ impl CommandChannel<'_> {
                 }
                 CommandState::Claimed { .. } => {
                     let begun = begun.get_or_insert_with(Instant::now);
-                    if begun.elapsed() > WORK_TIME {
-                        return Err(self.unanswered_error(key, instance));
+                    if begun.elapsed() > time {
+                        return Err(self.unanswered_error(key, instance, time));
                     }
                 }
                 CommandState::Waiting if asked.elapsed() >= self.timeout => {
@@ -172,12 +184,12 @@ impl CommandChannel<'_> {
         ))
     }
 
-    fn unanswered_error(&self, key: &str, instance: &str) -> CommandError {
+    fn unanswered_error(&self, key: &str, instance: &str, time: Duration) -> CommandError {
         CommandError::from_message(
             ErrorKind::Failed,
             format!(
                 "protokube on {instance} has begun, but has not answered for {}",
-                words(WORK_TIME)
+                words(time)
             ),
             format!(
                 "see the member with `kctl etcd status {}`; its answer will be in {key}",

@@ -5,6 +5,7 @@ use super::reports::EtcdReports;
 use super::stored_record::StoredRecord;
 use crate::error::{CommandError, ErrorKind};
 use crate::interrupt::Interrupts;
+use fleet::ReportedMember;
 use node::etcd::{FormationRecord, FormationState};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -12,18 +13,26 @@ use tokio::time::Instant;
 /// Time between two looks at the record.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Shows what protokube waits for, until the member on the volume of `from` serves as another etcd cluster than that of the record
-/// `before`.
+/// How it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// The new etcd cluster serves.
+    Serves,
+    /// protokube found that the snapshot cannot be used, and has called the restore off: why.
+    Refused(String),
+}
+
+/// Shows what protokube waits for, until the etcd cluster with this token serves. `from`: the member that begins it, if it is not over yet.
 pub async fn follow_until_done(
     stored: &StoredRecord<'_>,
-    before: &FormationRecord,
-    from: &str,
+    token: &str,
+    from: Option<&str>,
     timeout: Duration,
-) -> Result<(), CommandError> {
+) -> Result<Followed, CommandError> {
     let interrupts = Interrupts::default();
     tokio::select! {
         biased;
-        done = follow(stored, before, from, timeout) => done,
+        done = follow(stored, token, from, timeout) => done,
         () = interrupts.wait_to_leave(|| ()) => Err(CommandError::from_message(
             ErrorKind::Interrupted,
             "interrupted",
@@ -34,10 +43,10 @@ pub async fn follow_until_done(
 
 async fn follow(
     stored: &StoredRecord<'_>,
-    before: &FormationRecord,
-    from: &str,
+    token: &str,
+    from: Option<&str>,
     timeout: Duration,
-) -> Result<(), CommandError> {
+) -> Result<Followed, CommandError> {
     let (shell, etcd) = (stored.session.shell, stored.etcd);
     let begun = Instant::now();
     let mut shown = String::new();
@@ -45,36 +54,31 @@ async fn follow(
         let reports = EtcdReports::read(stored.name, stored.session).await?;
         let record = reports.records.get(etcd);
         let record = record.ok_or_else(|| stored.missing_error())?;
-        // A restore may take another volume.
-        let known = record
-            .members
-            .get(from)
-            .or_else(|| before.members.get(from));
-        let volume = known.map(|member| &member.volume);
-        let source = reports
-            .members
-            .iter()
-            .find(|one| one.status.etcd == *etcd && one.status.volume.as_ref() == volume);
+        if let FormationState::Formed {
+            refused: Some(refused),
+            ..
+        } = &record.state
+            && refused.token == token
+        {
+            return Ok(Followed::Refused(refused.why.clone()));
+        }
+        if record.token() != token {
+            return Err(stored.refuse(
+                "somebody else has called it off, or has begun another one",
+                "see the members",
+            ));
+        }
         let waits = match &record.state {
-            FormationState::Formed { .. } if record.state == before.state => {
-                return Err(stored.refuse(
-                    "it was called off by somebody else; nothing was changed",
-                    "see the members",
-                ));
-            }
             FormationState::Formed { cluster_id, .. } => {
-                let running = source.and_then(|one| one.status.running.as_ref());
-                if running.is_some_and(|one| one.cluster_id == *cluster_id && one.leader.is_some())
-                {
-                    return Ok(());
+                // What lost instances reported stays in the store.
+                let lately = members(&reports, etcd).filter(|one| one.is_stored_lately());
+                let mut running = lately.filter_map(|one| one.status.running.as_ref());
+                if running.any(|one| one.cluster_id == *cluster_id && one.leader.is_some()) {
+                    return Ok(Followed::Serves);
                 }
-                format!("restored as etcd cluster {cluster_id}; member {from} starts")
+                format!("restored as etcd cluster {cluster_id}, which starts")
             }
-            _ => source
-                .and_then(|one| one.status.problem.clone())
-                .unwrap_or_else(|| {
-                    format!("waiting for protokube on the instance of member {from}")
-                }),
+            _ => describe_wait(&reports, record, etcd, from),
         };
         if waits != shown {
             shell.note(&format!("{etcd}: {waits}"));
@@ -89,4 +93,27 @@ async fn follow(
         }
         tokio::time::sleep(LOOK_INTERVAL).await;
     }
+}
+
+fn members<'a>(
+    reports: &'a EtcdReports,
+    etcd: &'a str,
+) -> impl Iterator<Item = &'a ReportedMember> {
+    let all = reports.members.iter();
+    all.filter(move |one| one.status.etcd == etcd)
+}
+
+/// What the instance says that restores the data.
+fn describe_wait(
+    reports: &EtcdReports,
+    record: &FormationRecord,
+    etcd: &str,
+    from: Option<&str>,
+) -> String {
+    let from = from.unwrap_or_default();
+    // A restore may take another volume.
+    let volume = record.members.get(from).map(|member| &member.volume);
+    let source = members(reports, etcd).find(|one| one.status.volume.as_ref() == volume);
+    let problem = source.and_then(|one| one.status.problem.clone());
+    problem.unwrap_or_else(|| format!("waiting for protokube on the instance of member {from}"))
 }

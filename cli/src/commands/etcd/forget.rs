@@ -3,18 +3,16 @@
 
 use super::reports::EtcdReports;
 use super::stored_record::{StoredRecord, new_token};
+use super::volume_holders::find_holder;
 use crate::args::EtcdForget;
-use crate::commands::observe::aws_error;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
-use crate::state::{ClusterState, StoreKeys, store_error};
+use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Expect, StoreError, Version};
-use aws_cloud::volume_holder;
 use fleet::ReportedMember;
 use node::etcd::{
     FormationRecord, FormationState, forget_member, found_anew, member_name_matches, record_key,
 };
-use spec::read::ReadOptions;
 
 /// A record, and what becomes of it.
 struct Forgetting {
@@ -154,22 +152,6 @@ async fn give_up(
         next,
         version,
     })
-}
-
-/// The instance that has a volume; `None`: it does not exist, or is attached to nothing.
-pub(super) async fn find_holder(
-    volume: &str,
-    name: &str,
-    session: &Session<'_>,
-) -> Result<Option<String>, CommandError> {
-    let read = ReadOptions {
-        allow_unsupported: true,
-    };
-    let state = ClusterState::read(&session.store, name, read).await?;
-    let objects = crate::commands::spec_objects::SpecObjects::from_state(&state);
-    let wanted = spec::expand::wanted_facts(&objects.cluster, &objects.groups);
-    let clients = session.cloud_clients(wanted.region.as_deref());
-    volume_holder(&clients, volume).await.map_err(aws_error)
 }
 
 fn stored<'a>(etcd: &'a str, name: &'a str, session: &'a Session<'a>) -> StoredRecord<'a> {

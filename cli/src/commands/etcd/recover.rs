@@ -73,10 +73,11 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
             match next {
                 _ if !args.yes => describe_recovery(&copies, &from, &args.etcd, &name),
                 next => {
+                    let token = next.as_ref().unwrap_or(&record).token().to_owned();
                     if let Some(next) = next {
                         stored.write(&next, version).await?;
                     }
-                    follow_until_done(&stored, &record, &from, args.timeout).await?;
+                    follow_until_done(&stored, &token, Some(&from), args.timeout).await?;
                     recovery.describe_end()
                 }
             }

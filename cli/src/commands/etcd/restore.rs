@@ -1,15 +1,16 @@
 //! `kctl etcd restore`: a snapshot of the backup store takes the place of an etcd cluster's data. kctl changes the formation record;
 //! protokube does the rest.
 
-use super::command::CommandChannel;
-use super::follow::follow_until_done;
-use super::forget::find_holder;
+use super::follow::{Followed, follow_until_done};
 use super::reports::EtcdReports;
-use super::snapshot::{BackupStore, FoundSnapshot, take_snapshot, timed_name};
+use super::snapshot::{BackupStore, FoundSnapshot};
 use super::stored_record::{StoredRecord, new_token};
+use super::volume_holders::find_holder;
 use crate::args::EtcdRestore;
+use crate::commands::backups::take_before;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
+use crate::state::user_at_host;
 use crate::ui::etcd_copies::{CopyRow, copies_table, list_copies};
 use aws_client::store::Version;
 use fleet::ReportedMember;
@@ -21,8 +22,8 @@ use node::etcd::{
 };
 use std::time::Duration;
 
-/// How long protokube may take to begin with the snapshot of the present.
-const BEFORE_TIME: Duration = Duration::from_mins(2);
+/// How long an etcd cluster may take to start after its restore is over.
+const START_TIME: Duration = Duration::from_mins(3);
 
 /// A restore that was asked for.
 struct Restore<'a> {
@@ -70,23 +71,30 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         if !args.yes {
             let text = format!("{snapshot} is being restored on member {}\n", running.from);
             session.shell.print_result(&text)?;
+            session.shell.hint("the same command with --yes follows it");
             return Ok(Outcome::Fine);
         }
-        restore.follow(&running.from).await?;
+        restore.follow(&running.token, Some(&running.from)).await?;
         return restore.print_end();
     }
+    if let Some(token) = restore.find_done() {
+        // An earlier call has done it: to do it again would give up what was written since.
+        if args.yes {
+            restore.follow_done(token).await?;
+        }
+        return restore.print_done();
+    }
     let on = restore.choose_member()?;
+    restore.check_others(&on).await?;
     if !args.yes {
         session
             .shell
             .print_result(&restore.describe(&copies, &on))?;
         return Ok(Outcome::Fine);
     }
-    restore.check_others(&on).await?;
     restore.keep_present().await?;
-    // It was read before the snapshot of the present was taken.
-    let (record, version) = stored.read().await?;
-    let next = begin_restore(&record, &on, &new_token()?, restore.source());
+    // The record that was looked at: if it has changed meanwhile, nothing is written.
+    let next = begin_restore(&restore.record, &on, &new_token()?, restore.source());
     let next = next.map_err(|why| {
         let why = format!(
             "etcd {} cannot be restored on member {on}: {why}",
@@ -95,7 +103,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         stored.refuse(why, "see the members")
     })?;
     stored.write(&next, version).await?;
-    restore.follow(&on).await?;
+    restore.follow(next.token(), Some(&on)).await?;
     restore.print_end()
 }
 
@@ -105,7 +113,8 @@ async fn call_off(
     version: Version,
 ) -> Result<Outcome, CommandError> {
     let etcd = stored.etcd;
-    let next = call_off_restore(record).map_err(|why| {
+    let by = format!("it was called off by {}", user_at_host());
+    let next = call_off_restore(record, &by).map_err(|why| {
         let why = format!("the restore of etcd {etcd} cannot be called off: {why}");
         stored.refuse(why, "see the members")
     })?;
@@ -116,17 +125,23 @@ async fn call_off(
 }
 
 impl Restore<'_> {
+    fn list_command(&self) -> String {
+        let (etcd, name) = (&self.args.etcd, self.stored.name);
+        format!("`kctl etcd snapshot list --etcd {etcd} --name {name}`")
+    }
+
     fn check_origin(&self) -> Result<(), CommandError> {
         let SnapshotManifest { cluster, etcd, .. } = &self.manifest;
         if self.args.force || (cluster.as_str(), etcd) == (self.stored.name, &self.args.etcd) {
             return Ok(());
         }
-        Err(self.stored.refuse(
+        Err(CommandError::from_message(
+            ErrorKind::Precondition,
             format!(
                 "{} is a snapshot of etcd {etcd} of {cluster}, not of etcd {} of {}; --force restores it nevertheless",
                 self.manifest.name, self.args.etcd, self.stored.name
             ),
-            "see the members",
+            format!("see the snapshots: {}", self.list_command()),
         ))
     }
 
@@ -151,7 +166,18 @@ impl Restore<'_> {
         let reported = self.members().filter_map(|one| one.status.running.as_ref());
         let reported = reported.map(|running| running.revision);
         let stored = self.all.iter().filter_map(FoundSnapshot::revision);
-        reported.chain(stored).max().unwrap_or_default()
+        // What a restore before this one began with.
+        let begun = match &self.record.state {
+            FormationState::Formed { restored, .. } => restored.as_ref(),
+            FormationState::Recovering(running) => running.snapshot.as_ref(),
+            FormationState::Forming { .. } => None,
+        };
+        let begun = begun.map(|of| of.revision.unwrap_or_default() + of.bump);
+        reported
+            .chain(stored)
+            .chain(begun)
+            .max()
+            .unwrap_or_default()
     }
 
     fn members(&self) -> impl Iterator<Item = &ReportedMember> {
@@ -219,42 +245,79 @@ impl Restore<'_> {
 
     /// A snapshot of what is given up, if etcd can still give one.
     async fn keep_present(&self) -> Result<(), CommandError> {
-        let votes = |one: &ReportedMember| one.is_stored_lately() && one.votes();
-        let shell = self.stored.session.shell;
-        if !self.members().any(votes) {
-            shell.note("etcd does not serve, so no snapshot of the present is taken; its data stays on the volumes");
-            return Ok(());
-        }
-        let channel = CommandChannel {
-            session: self.stored.session,
-            name: self.stored.name,
-            timeout: BEFORE_TIME,
-        };
-        let name = timed_name("before-restore");
-        match take_snapshot(&name, self.stored.etcd, &channel).await {
-            Ok(says) => shell.print_done(&says),
-            Err(error) if !self.args.force || error.kind == ErrorKind::Interrupted => {
-                return Err(error.with_hint(
-                    "nothing was changed; --force restores without a snapshot of the present",
-                ));
-            }
-            Err(error) => {
+        let StoredRecord {
+            session,
+            name,
+            etcd,
+        } = self.stored;
+        match take_before("restore", (name, etcd), "--force", session).await {
+            Err(error) if self.args.force && error.kind != ErrorKind::Interrupted => {
                 let why = error.cause.map(|cause| format!(": {cause:#}"));
                 let why = why.unwrap_or_default();
-                shell.warning(&format!("no snapshot of the present was taken{why}"));
+                let warning = format!("no snapshot of the present was taken{why}");
+                session.shell.warning(&warning);
+                Ok(())
             }
+            taken => taken,
         }
-        Ok(())
     }
 
-    async fn follow(&self, on: &str) -> Result<(), CommandError> {
-        let followed = follow_until_done(&self.stored, &self.record, on, self.args.timeout).await;
-        followed.map_err(|error| {
+    /// The token of the etcd cluster, if it began with this snapshot, and that is not asked for once more.
+    fn find_done(&self) -> Option<&str> {
+        let FormationState::Formed {
+            restored: Some(of),
+            token,
+            ..
+        } = &self.record.state
+        else {
+            return None;
+        };
+        let wanted = (&self.store, &self.manifest.name, &self.manifest.sha256);
+        let is_done = (&of.store, &of.name, &of.sha256) == wanted;
+        (is_done && !self.args.again).then_some(token)
+    }
+
+    /// The etcd cluster that an earlier call has begun may just be starting, or all its members may be lost.
+    async fn follow_done(&self, token: &str) -> Result<(), CommandError> {
+        let time = self.args.timeout.min(START_TIME);
+        let followed = follow_until_done(&self.stored, token, None, time).await;
+        followed.map(drop).map_err(|error| {
+            error.with_hint(format!(
+                "etcd {} has begun with {} already; if it is lost since, --again restores the snapshot once more",
+                self.args.etcd, self.manifest.name
+            ))
+        })
+    }
+
+    async fn follow(&self, token: &str, on: Option<&str>) -> Result<(), CommandError> {
+        let followed = follow_until_done(&self.stored, token, on, self.args.timeout).await;
+        let followed = followed.map_err(|error| {
             error.with_hint(format!(
                 "until a member has stopped, `kctl etcd restore {} --etcd {} --call-off` ends it",
                 self.stored.name, self.args.etcd
             ))
-        })
+        });
+        match followed? {
+            Followed::Serves => Ok(()),
+            Followed::Refused(why) => Err(CommandError::from_message(
+                ErrorKind::Failed,
+                format!("nothing was changed: {why}"),
+                format!("restore another snapshot: {}", self.list_command()),
+            )),
+        }
+    }
+
+    fn print_done(&self) -> Result<Outcome, CommandError> {
+        let text = format!(
+            "etcd {} has begun with {} already; nothing was changed\n",
+            self.args.etcd, self.manifest.name
+        );
+        self.stored.session.shell.print_result(&text)?;
+        self.stored
+            .session
+            .shell
+            .hint("--again restores it once more, and gives up everything that was written since");
+        Ok(Outcome::Fine)
     }
 
     fn print_end(&self) -> Result<Outcome, CommandError> {
@@ -279,6 +342,8 @@ impl Restore<'_> {
             |of| format!("{} keys at revision {}", of.keys, of.revision),
         );
         let (etcd, name, snapshot) = (&self.args.etcd, self.stored.name, &self.manifest.name);
+        let given = [(self.args.force, " --force"), (self.args.again, " --again")];
+        let options: String = given.iter().filter(|one| one.0).map(|one| one.1).collect();
         format!(
             "{}\nA restore of etcd {etcd} from {snapshot} ({content}{age}):\n\
              - gives up everything that was written since; a snapshot of the present is taken first, if etcd serves\n\
@@ -289,7 +354,7 @@ impl Restore<'_> {
              lists anew\n\
              - keeps all old data on its volumes, in data.lost-N\n\
              - lets the other members join as new ones\n\
-             Nothing was changed. To begin: kctl etcd restore {name} --etcd {etcd} --snapshot {snapshot} --on {on} --yes\n",
+             Nothing was changed. To begin: kctl etcd restore {name} --etcd {etcd} --snapshot {snapshot} --on {on}{options} --yes\n",
             copies_table(copies)
         )
     }

@@ -1,4 +1,4 @@
-//! `kctl etcd snapshot`: takes, lists, verifies, downloads, imports and deletes snapshots in the backup store of an etcd cluster.
+//! `kctl etcd snapshot`: takes, lists, verifies, downloads, imports, deletes and prunes snapshots in the backup store of an etcd cluster.
 
 mod asked;
 mod backup_store;

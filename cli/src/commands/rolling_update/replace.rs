@@ -170,7 +170,8 @@ async fn begin_record(
         return Ok(record);
     }
     if replaces_control_planes(view, args) && !args.replacement.no_backup {
-        backups::take_before(COMMAND, keys.cluster(), "--no-backup", session).await?;
+        let main = (keys.cluster(), backups::MAIN);
+        backups::take_before(COMMAND, main, "--no-backup", session).await?;
     }
     let now = OffsetDateTime::now_utc();
     let is_api = |key: &str| key.starts_with("API/");

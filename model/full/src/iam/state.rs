@@ -4,9 +4,18 @@ use crate::FullSpec;
 use crate::iam::document::Statement;
 use std::collections::BTreeSet;
 
-/// Actions on backups. Old versions of objects are not deleted: who takes over a control plane cannot destroy them in a bucket with
+/// Actions on records and reports. Old versions of objects are not deleted: who takes over a control plane cannot destroy them in a bucket with
 /// versioning.
 const OBJECTS: &[&str] = &["s3:DeleteObject", "s3:GetObject", "s3:PutObject"];
+
+/// Actions in a backup store. A snapshot may be so large that it is sent in parts, and parts that nobody completes are paid for
+/// (S3 User Guide, "Uploading and copying objects using multipart upload").
+const BACKUPS: &[&str] = &[
+    "s3:AbortMultipartUpload",
+    "s3:DeleteObject",
+    "s3:GetObject",
+    "s3:PutObject",
+];
 
 /// Actions on the bucket itself that clients need.
 const BUCKET: &[&str] = &[
@@ -31,7 +40,7 @@ pub(super) fn control_plane_state_access(full: &FullSpec) -> Vec<Statement> {
         .collect();
     let backups = stores
         .iter()
-        .map(|(_, objects)| Statement::allow(OBJECTS).on_one(objects.clone()));
+        .map(|(_, objects)| Statement::allow(BACKUPS).on_one(objects.clone()));
     let own = own.iter().flat_map(|bucket| {
         let folder = format!("{bucket}/{}", full.state.prefix);
         let records = Statement::allow(OBJECTS)

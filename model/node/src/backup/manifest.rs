@@ -21,7 +21,7 @@ pub struct SnapshotManifest {
     pub cluster: String,
     /// Name of the etcd cluster: `main`, `events`.
     pub etcd: String,
-    /// Why it was taken: `schedule`; `command, asked by USER@HOST`; `imported by USER@HOST from ADDRESS`.
+    /// Why it was taken: `schedule`; `command, asked by USER@HOST`; `imported by USER@HOST from FILE`.
     pub reason: String,
     /// Time by the clock of who took it, RFC 3339.
     pub taken_at: String,
@@ -88,7 +88,7 @@ pub struct VerifiedSnapshot {
     pub revision: u64,
     /// Revision up to which its keys are compacted.
     pub compacted: u64,
-    /// etcd's hash of all keys and revisions, compared with the member's.
+    /// etcd's hash of all keys at that revision, as the scratch etcd says.
     pub hash: u64,
     /// How many keys there are.
     pub keys: u64,

@@ -111,6 +111,7 @@ mod tests {
                 name: "n".into(),
                 store: "s3://b".into(),
                 instance: "i-1".into(),
+                cluster_id: None,
                 revision: 7,
                 compressed_bytes: 10,
                 taken_at: "1970-01-01T00:01:00Z".into(),

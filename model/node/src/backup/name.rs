@@ -54,6 +54,17 @@ pub fn check_snapshot_name(name: &str) -> Result<(), String> {
     ))
 }
 
+/// Checks the name of a snapshot that somebody asks for. The error says what is wrong.
+pub fn check_asked_name(name: &str) -> Result<(), String> {
+    check_snapshot_name(name)?;
+    if is_scheduled(name) {
+        return Err(format!(
+            "{name} has the form of scheduled snapshots, which are deleted by themselves: choose another name"
+        ));
+    }
+    Ok(())
+}
+
 /// Key of the compressed file, relative to the backup store.
 pub fn data_key(name: &str) -> String {
     format!("{name}/{DATA_FILE}")

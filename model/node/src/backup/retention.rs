@@ -1,7 +1,8 @@
 //! Decides which snapshots are deleted. Times are those of the store's clock, and never those in names.
 
-use super::name::{CLUSTER_STATE_FILE, DATA_FILE, MANIFEST_FILE, META_FILE, is_scheduled};
-use std::collections::{BTreeMap, BTreeSet};
+use super::listing::StoredSnapshot;
+use super::name::is_scheduled;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// An unfinished snapshot is deleted after this time.
@@ -21,72 +22,19 @@ pub struct Retention {
     pub daily: Duration,
 }
 
-/// A snapshot as the listing of its store shows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoredSnapshot {
-    /// Its name, the folder of its objects.
-    pub name: String,
-    /// True if it has a manifest: it is complete and ours.
-    pub has_manifest: bool,
-    /// True if it has etcd-manager's description.
-    pub has_meta: bool,
-    /// True if it has its compressed file.
-    pub has_data: bool,
-    /// Bytes of the compressed file.
-    pub compressed_bytes: u64,
-    /// When its youngest object was written, by the store's clock, Unix seconds.
-    pub written: Option<i64>,
-    /// How long ago that was, by the store's clock.
-    pub age: Option<Duration>,
-    /// Keys of its objects that this release knows.
-    pub keys: Vec<String>,
-}
-
-impl StoredSnapshot {
-    /// The keys of its objects in the order in which they are deleted: without its manifest, the rest counts for nothing.
-    pub fn keys_to_delete(&self) -> Vec<String> {
-        let mut keys = self.keys.clone();
-        keys.sort_by_key(|key| !key.ends_with(MANIFEST_FILE));
-        keys
-    }
-}
-
-/// An object of a listing: key, bytes, time of writing (Unix seconds) and age, both by the store's clock.
-pub type ListedObject<'a> = (&'a str, u64, Option<i64>, Option<Duration>);
-
-/// Groups a listing of a backup store by snapshots, sorted by name. Objects that are in no folder of a snapshot are left out.
-pub fn group_snapshots<'a>(
-    listed: impl IntoIterator<Item = ListedObject<'a>>,
-) -> Vec<StoredSnapshot> {
-    let mut found: BTreeMap<&str, StoredSnapshot> = BTreeMap::new();
-    for (key, bytes, written, age) in listed {
-        let Some((name, file)) = key.split_once('/') else {
-            continue;
-        };
-        if ![DATA_FILE, META_FILE, MANIFEST_FILE, CLUSTER_STATE_FILE].contains(&file) {
-            continue;
-        }
-        let is_first = !found.contains_key(name);
-        let one = found.entry(name).or_default();
-        name.clone_into(&mut one.name);
-        one.keys.push(key.to_owned());
-        match file {
-            DATA_FILE => (one.has_data, one.compressed_bytes) = (true, bytes),
-            META_FILE => one.has_meta = true,
-            MANIFEST_FILE => one.has_manifest = true,
-            _ => {}
-        }
-        // A time that is not known is that of now.
-        let (before, known) = ((one.written, one.age), written.zip(age));
-        (one.written, one.age) = match (is_first, before.0.zip(before.1), known) {
-            (true, _, known) => known.unzip(),
-            (_, Some(before), Some(known)) => {
-                (Some(before.0.max(known.0)), Some(before.1.min(known.1)))
-            }
-            _ => (None, None),
-        };
-    }
-    found.into_values().collect()
+/// The scheduled snapshot after this one, from a complete listing. If it is of another etcd cluster by etcd's id (their manifests say), this
+/// one is the last of a cluster that was lost or given up, and is not deleted.
+pub fn find_successor<'a>(
+    all: &'a [StoredSnapshot],
+    one: &StoredSnapshot,
+) -> Option<&'a StoredSnapshot> {
+    let place = |of: &StoredSnapshot| (of.written, of.name.clone());
+    let complete = all.iter().filter(|other| {
+        is_scheduled(&other.name) && other.has_manifest && other.has_data && other.written.is_some()
+    });
+    complete
+        .filter(|other| place(other) > place(one))
+        .min_by_key(|other| place(other))
 }
 
 /// The scheduled snapshots that are not kept any more, from a complete listing. The newest verified one is never among them, and neither
@@ -110,6 +58,10 @@ pub fn choose_deletions(all: &[StoredSnapshot], retention: Retention) -> Vec<&St
             if is_unfinished && age >= UNFINISHED {
                 deleted.push(one);
             }
+            continue;
+        }
+        if !one.has_data {
+            // It cannot be restored, and takes the place of none that can.
             continue;
         }
         let first_of_hour = hours.insert(written.div_euclid(HOUR));
@@ -160,6 +112,25 @@ mod tests {
             hourly: Duration::from_hours(hourly),
             daily: Duration::from_hours(daily),
         })
+    }
+
+    #[test]
+    fn the_successor_is_the_next_one_that_was_taken_on_schedule() {
+        let now = 400 * DAY;
+        let mut asked = scheduled(3, now, 3);
+        asked.name = "asked".to_owned();
+        let mut damaged = scheduled(4, now, 4);
+        damaged.has_data = false;
+        let all = [
+            scheduled(6, now, 6),
+            scheduled(1, now, 1),
+            damaged,
+            asked,
+            scheduled(5, now, 5),
+        ];
+        assert_eq!(find_successor(&all, &all[1]), Some(&all[4]));
+        assert_eq!(find_successor(&all, &all[4]), Some(&all[0]));
+        assert_eq!(find_successor(&all, &all[0]), None);
     }
 
     /// One that was brought is younger than the last that was taken, which is still the newest verified one.
@@ -256,29 +227,5 @@ mod tests {
         keep_only(&mut all, 365 * DAY, retention);
         // Three of the last hour, 167 hours and 83 days before.
         assert_eq!(all.len(), 3 + 167 + 83);
-    }
-
-    #[test]
-    fn a_listing_is_grouped_by_folders_and_foreign_objects_are_left_out() {
-        let age = Some(Duration::from_secs(5));
-        let listed = [
-            ("a/etcd.backup.gz", 9, Some(10), age),
-            ("a/manifest.json", 1, Some(15), Some(Duration::ZERO)),
-            ("b/etcd.backup.gz", 7, Some(10), age),
-            ("b/_etcd_backup.meta", 1, None, None),
-            ("b/sub/manifest.json", 1, Some(10), age),
-            ("control/etcd-cluster-created", 1, Some(10), age),
-            ("readme", 1, Some(10), age),
-        ];
-        let found = group_snapshots(listed);
-        let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
-        assert_eq!(names, ["a", "b"]);
-        assert!(found[0].has_manifest && !found[1].has_manifest);
-        assert_eq!(
-            (found[0].written, found[0].age),
-            (Some(15), Some(Duration::ZERO))
-        );
-        assert_eq!((found[1].written, found[1].age), (None, None));
-        assert_eq!(found[0].compressed_bytes, 9);
     }
 }

@@ -61,6 +61,9 @@ pub struct LastSnapshot {
     pub store: String,
     /// The instance that took it.
     pub instance: String,
+    /// etcd's id of the cluster, hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
     /// Revision of the data.
     pub revision: u64,
     /// Bytes of the compressed file.

@@ -8,7 +8,7 @@ use super::SeenVolume;
 use super::choose::volumes_of_members;
 use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeContent};
 use super::forget::set_old_aside;
-use super::formed::{Formed, check_copy, decide_formed, with_own_member};
+use super::formed::{Formed, check_copy, decide_formed, wait_for_second_answer, with_own_member};
 use super::given_up::{is_given_up, may_begin, stopped_for_good};
 use super::leave::{MemberAnswers, decide_removed};
 use super::log::LogIdentity;
@@ -351,7 +351,10 @@ fn adopt_cluster(
         return Err(why);
     }
     if marker.volume != own.volume {
-        check_copy(own, &marker.volume, own.members.len())?;
+        let waits = check_copy(own, &marker.volume, own.members.len())?;
+        if let Some(wait) = waits {
+            return Ok(wait);
+        }
     }
     let volumes = match volumes_of_all(own) {
         Ok(volumes) => volumes,
@@ -445,10 +448,7 @@ fn form_on_other_volume(
     // Nobody has started, because nobody has seen this member's volume.
     if is_empty && !recorded.blank && !recorded.prepared {
         if !own.gone_twice.contains(&recorded.volume) {
-            return FormationStep::Wait(format!(
-                "EC2 says that {}, the volume of member {} of etcd {}, does not exist; EC2 is asked again in a minute",
-                recorded.volume, own.member, own.etcd
-            ));
+            return wait_for_second_answer(own, &recorded.volume);
         }
         return FormationStep::Record(with_own_member(own, record, |member| {
             *member = RecordedMember::on_volume(own.volume, true);

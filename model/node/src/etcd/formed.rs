@@ -193,7 +193,9 @@ fn record_copy(
     record: &FormationRecord,
     recorded: &RecordedMember,
 ) -> Result<FormationStep, String> {
-    check_copy(own, &recorded.volume, record.data_members())?;
+    if let Some(wait) = check_copy(own, &recorded.volume, record.data_members())? {
+        return Ok(wait);
+    }
     Ok(FormationStep::Record(with_own_member(
         own,
         record,
@@ -205,14 +207,18 @@ fn record_copy(
 
 /// Checks whether a copy of a member's volume (from an EBS snapshot) may replace it. A lone member's copy is the cluster at the
 /// time of the copy. Among several members it would have forgotten what it agreed to. In both cases later writes are lost, so
-/// EC2 must say that the original volume does not exist any more.
+/// EC2 must say that the original volume does not exist any more, and say it again a minute later: its answers may be old. Until then the
+/// step is to wait.
 pub(super) fn check_copy(
     own: &OwnMember<'_>,
     original: &str,
     members: usize,
-) -> Result<(), String> {
+) -> Result<Option<FormationStep>, String> {
     if members > 1 {
         return Err(copy_refusal(own, original));
+    }
+    if own.gone_twice.contains(original) {
+        return Ok(None);
     }
     if !own.gone.contains(original) {
         return Err(format!(
@@ -221,7 +227,15 @@ pub(super) fn check_copy(
             own.volume, own.member, own.volume
         ));
     }
-    Ok(())
+    Ok(Some(wait_for_second_answer(own, original)))
+}
+
+/// What EC2 says once may be old.
+pub(super) fn wait_for_second_answer(own: &OwnMember<'_>, volume: &str) -> FormationStep {
+    FormationStep::Wait(format!(
+        "EC2 says that {volume}, the volume of member {} of etcd {}, does not exist; EC2 is asked again in a minute",
+        own.member, own.etcd
+    ))
 }
 
 fn copy_refusal(own: &OwnMember<'_>, original: &str) -> String {

@@ -76,6 +76,9 @@ pub enum FormationState {
         /// The snapshot with which it began.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         restored: Option<RestoredSnapshot>,
+        /// The last restore that was asked for and did not begin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<RefusedRestore>,
         /// Fields of a newer release.
         #[serde(flatten)]
         unknown: UnknownFields,
@@ -116,6 +119,9 @@ pub struct Recovering {
     /// `initial-cluster-token` of the cluster that is given up. With it a restore that has not stopped anybody can be called off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_before: Option<String>,
+    /// The snapshot with which that cluster began, for the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_before: Option<RestoredSnapshot>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -141,6 +147,21 @@ pub struct RestoredSnapshot {
     pub keys: Option<u64>,
     /// How much the revision is raised, so that it is above all that were used since.
     pub bump: u64,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// A restore whose snapshot turned out to be unusable, before any member was stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedRestore {
+    /// `initial-cluster-token` of the cluster that it would have begun.
+    pub token: String,
+    /// Name of the snapshot.
+    pub snapshot: String,
+    /// What is wrong with it.
+    pub why: String,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -322,6 +343,7 @@ impl FormationState {
             cluster_id: cluster_id.to_owned(),
             token: token.to_owned(),
             restored: None,
+            refused: None,
             unknown: UnknownFields::new(),
         }
     }

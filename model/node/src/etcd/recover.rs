@@ -113,6 +113,7 @@ pub fn begin_recovery(
             logs,
             snapshot: None,
             token_before: None,
+            restored_before: None,
             unknown: UnknownFields::new(),
         }),
         // It also tells a second choice of the source which member may lack data.
@@ -139,6 +140,7 @@ pub fn end_recovery(record: &FormationRecord, restored: &LogIdentity) -> Option<
         cluster_id: restored.cluster_id.clone(),
         token: recovering.token.clone(),
         restored: recovering.snapshot.clone(),
+        refused: None,
         unknown: UnknownFields::new(),
     };
     next.replacing = None;

@@ -4,13 +4,18 @@
 
 use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
-use super::formed::with_own_member;
+use super::formed::{wait_for_second_answer, with_own_member};
 use super::record::{
-    FormationRecord, FormationState, RecordedMember, Recovering, RestoredSnapshot, UnknownFields,
+    FormationRecord, FormationState, RecordedMember, Recovering, RefusedRestore, RestoredSnapshot,
+    UnknownFields,
 };
 use super::recover::REVISION_BUMP;
 use super::volume_owner::{check_owner, describe_content};
+use crate::waits::bounded_text;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Limit of what the record says of a snapshot that cannot be used, characters.
+const WHY_LIMIT: usize = 500;
 
 /// How much the revision of a snapshot is raised, so that it is above all that clients can know. `newest`: the highest revision that
 /// anybody has reported or stored.
@@ -37,16 +42,29 @@ pub fn begin_restore(
             "member {from} is being replaced or added: name another one, or wait until it votes"
         ));
     }
-    let (cluster_id, token_before, mut stopped, logs) = match &record.state {
+    let (cluster_id, (token_before, restored_before), mut stopped, logs) = match &record.state {
         FormationState::Formed {
-            cluster_id, token, ..
-        } => (cluster_id, Some(token), BTreeSet::new(), BTreeMap::new()),
-        FormationState::Recovering(before) => (
-            &before.cluster_id,
-            before.token_before.as_ref(),
-            before.stopped.clone(),
-            before.logs.clone(),
-        ),
+            cluster_id,
+            token,
+            restored,
+            ..
+        } => {
+            let before = (Some(token), restored.as_ref());
+            (cluster_id, before, BTreeSet::new(), BTreeMap::new())
+        }
+        FormationState::Recovering(before) => {
+            // What was stopped for the one before never runs again with its data.
+            let can_end = !before.ready && before.stopped.is_empty();
+            (
+                &before.cluster_id,
+                (
+                    before.token_before.as_ref().filter(|_| can_end),
+                    before.restored_before.as_ref(),
+                ),
+                before.stopped.clone(),
+                before.logs.clone(),
+            )
+        }
         FormationState::Forming { .. } => {
             return Err(
                 "it was never formed: a snapshot is restored in a cluster that serves".to_owned(),
@@ -70,27 +88,41 @@ pub fn begin_restore(
             logs,
             snapshot: Some(snapshot),
             token_before: token_before.cloned(),
+            restored_before: restored_before.cloned(),
             unknown: UnknownFields::new(),
         }),
         ..record.clone()
     })
 }
 
-/// The record of a cluster whose restore is called off. The error says why that is too late.
-pub fn call_off_restore(record: &FormationRecord) -> Result<FormationRecord, String> {
+/// The record of a cluster whose restore is called off, and why that is: an operator asks for it, or the snapshot cannot be used. The reason
+/// stays in the record, which is thus another one than before the restore: a write that was lost on its way does not begin it anew. The error
+/// says why it is too late.
+pub fn call_off_restore(record: &FormationRecord, why: &str) -> Result<FormationRecord, String> {
     let FormationState::Recovering(recovering) = &record.state else {
         return Err("it is not being restored".to_owned());
     };
-    let token = recovering.token_before.as_ref();
-    let token = token.filter(|_| recovering.snapshot.is_some());
-    let Some(token) = token.filter(|_| !recovering.ready && recovering.stopped.is_empty()) else {
+    let can_end = !recovering.ready && recovering.stopped.is_empty();
+    let token = recovering.token_before.as_ref().filter(|_| can_end);
+    let Some((token, snapshot)) = token.zip(recovering.snapshot.as_ref()) else {
         return Err(
             "its members are being stopped, and what was stopped never runs again with its data"
                 .to_owned(),
         );
     };
     Ok(FormationRecord {
-        state: FormationState::formed(&recovering.cluster_id, token),
+        state: FormationState::Formed {
+            cluster_id: recovering.cluster_id.clone(),
+            token: token.clone(),
+            restored: recovering.restored_before.clone(),
+            refused: Some(RefusedRestore {
+                token: recovering.token.clone(),
+                snapshot: snapshot.name.clone(),
+                why: bounded_text(why, WHY_LIMIT),
+                unknown: UnknownFields::new(),
+            }),
+            unknown: UnknownFields::new(),
+        },
         ..record.clone()
     })
 }
@@ -152,10 +184,7 @@ fn take_new_volume(
         return record_blank(own, record);
     }
     if own.gone.contains(lost) {
-        return FormationStep::Wait(format!(
-            "EC2 says that {lost} of member {} of etcd {} does not exist; EC2 is asked again in a minute",
-            own.member, own.etcd
-        ));
+        return wait_for_second_answer(own, lost);
     }
     FormationStep::Ask(format!(
         "a snapshot of etcd {} is to be restored on {lost} of member {}, but this instance holds {}: attach {lost}, or delete it if nothing \

@@ -136,14 +136,23 @@ fn a_member_ends_with_the_snapshot_or_changes_nothing_and_never_starts_its_old_d
     }
 }
 
+/// The record after the restore was called off, but for why.
+fn without_reason(record: &FormationRecord) -> FormationRecord {
+    let mut next = call_off_restore(record, "why").unwrap();
+    if let FormationState::Formed { refused, .. } = &mut next.state {
+        *refused = None;
+    }
+    next
+}
+
 /// Until somebody is stopped, a restore can be called off, and the cluster is as it was.
 #[test]
 fn a_restore_is_called_off_until_the_first_member_stops() {
     let before = formed_record();
     let begun = begin_restore(&before, "a", "t2", snapshot()).unwrap();
-    assert_eq!(call_off_restore(&begun).unwrap(), before);
+    assert_eq!(without_reason(&begun), before);
     let other = begin_restore(&begun, "b", "t3", snapshot()).unwrap();
-    assert_eq!(call_off_restore(&other).unwrap(), before);
+    assert_eq!(without_reason(&other), before);
     let mut ready = begun.clone();
     let FormationState::Recovering(recovering) = &mut ready.state else {
         panic!("it is restored");
@@ -152,7 +161,7 @@ fn a_restore_is_called_off_until_the_first_member_stops() {
     let stopped = mark_stopped(&begun, "b", None);
     let recovery = begin_recovery(&before, "a", "t2", RecoveryTerms::default()).unwrap();
     for late in [&before, &ready, &stopped, &recovery] {
-        assert!(call_off_restore(late).is_err(), "{late:?}");
+        assert!(call_off_restore(late, "").is_err(), "{late:?}");
     }
     // Another snapshot after members were stopped: they stay stopped, and it cannot be called off.
     let second = begin_restore(&stopped, "a", "t3", snapshot()).unwrap();
@@ -160,8 +169,38 @@ fn a_restore_is_called_off_until_the_first_member_stops() {
         panic!("it is restored");
     };
     assert!(recovering.stopped.contains("b"));
-    assert!(call_off_restore(&second).is_err());
+    assert!(call_off_restore(&second, "").is_err());
+    // Only the member itself had stopped, or everything was ready to stop.
+    let mut prepared = begin_restore(&ready, "a", "t3", snapshot()).unwrap();
+    assert!(call_off_restore(&prepared, "").is_err());
+    prepared = begin_restore(&mark_stopped(&begun, "a", None), "a", "t4", snapshot()).unwrap();
+    assert!(call_off_restore(&prepared, "").is_err());
     assert!(begin_restore(&before, "d", "t2", snapshot()).is_err());
+}
+
+/// What the cluster had begun with is known again, so that an old command restores nothing once more.
+#[test]
+fn a_restore_that_is_called_off_or_refused_leaves_the_record_as_it_was() {
+    let mut before = formed_record();
+    if let FormationState::Formed { restored, .. } = &mut before.state {
+        *restored = Some(snapshot());
+    }
+    let begun = begin_restore(&before, "a", "t2", snapshot()).unwrap();
+    let again = begin_restore(&begun, "a", "t3", snapshot()).unwrap();
+    for begun in [begun, again] {
+        assert_eq!(without_reason(&begun), before);
+        let ended = call_off_restore(&begun, "it is damaged").unwrap();
+        // A write whose answer was lost, and that arrives later, finds another record.
+        assert_ne!(ended, before);
+        let FormationState::Formed { refused, .. } = ended.state else {
+            panic!("{ended:?}");
+        };
+        let refused = refused.unwrap();
+        assert_eq!(
+            (refused.token.as_str(), refused.why.as_str()),
+            (begun.token(), "it is damaged")
+        );
+    }
 }
 
 #[test]

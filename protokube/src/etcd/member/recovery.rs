@@ -1,9 +1,10 @@
 //! The steps of a recovery: the source restores its data, all other members stop for good. `node::etcd` decides them.
 
+use super::super::data_restore;
 use super::super::disk_worker::run_blocking;
 use super::super::log_files::read_last_entry_in;
-use super::super::restore::{self, RestoreRequest, Restored};
-use super::super::snapshot_restore::restore_snapshot;
+use super::super::restored_log::{RestoreRequest, Restored};
+use super::super::snapshot_restore::{UnusableSnapshot, restore_snapshot};
 use super::super::volumes::AttachedVolume;
 use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd};
 use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
@@ -14,7 +15,7 @@ use host::Host;
 use node::components::etcd_ports;
 use node::etcd::{
     EtcdLog, FormationRecord, FormationState, FormationStep, LastEntry, LogIdentity, Marker,
-    Recovering, RestoredSnapshot, end_recovery, find_newer, mark_stopped,
+    Recovering, RestoredSnapshot, call_off_restore, end_recovery, find_newer, mark_stopped,
 };
 use node::report::Status;
 
@@ -38,10 +39,10 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 token,
                 snapshot: Some(snapshot),
                 ..
-            } => self.restore_from(token, &snapshot, observed).await,
+            } => self.restore_from_snapshot(token, &snapshot, observed).await,
             FormationStep::Restore {
                 token, revision, ..
-            } => self.restore_data(token, revision, observed).await,
+            } => self.restore_from_data(token, revision, observed).await,
             FormationStep::UseRestored {
                 marker,
                 restored,
@@ -112,15 +113,38 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         }) = &record.state
         {
             // What takes long happens while the members still serve.
-            self.restore_snapshot(&request, snapshot, observed).await?;
+            let restored = self.restore_snapshot(&request, snapshot, observed).await;
+            let unusable = match restored {
+                Err(error) if error.is::<UnusableSnapshot>() => Some(error),
+                restored => restored.map(|_| None)?,
+            };
+            if let Some(error) = unusable {
+                return self.refuse_snapshot(observed, &error).await;
+            }
             self.formation.write_record(observed.read, record).await?;
             return Ok(());
         }
         let prepare = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            restore::prepare_restore(host, disk, &request)
+            data_restore::prepare_restore(host, disk, &request)
         };
         observed.disk.run_on_disk(prepare).await?;
         self.formation.write_record(observed.read, record).await?;
+        Ok(())
+    }
+
+    /// Calls the restore off: nobody has stopped for it yet.
+    async fn refuse_snapshot(
+        &self,
+        observed: &ObservedVolume<'_>,
+        why: &anyhow::Error,
+    ) -> anyhow::Result<()> {
+        let why = format!("{why:#}");
+        let detail = format!("the restore is called off, nothing was changed: {why}");
+        self.role_log.report_status(Status::Failed, &detail);
+        let record = observed.read.record.as_ref();
+        let record = record.context("a restore needs a record")?;
+        let next = call_off_restore(record, &why).map_err(anyhow::Error::msg)?;
+        self.formation.write_record(observed.read, &next).await?;
         Ok(())
     }
 
@@ -145,7 +169,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
 
     /// Restores the snapshot that the record names as the log of a new cluster, beside the old data of the stopped member, and records
     /// it.
-    async fn restore_from(
+    async fn restore_from_snapshot(
         &self,
         token: String,
         snapshot: &RestoredSnapshot,
@@ -180,7 +204,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
     }
 
     /// Restores the data of the stopped member as the log of a new cluster, beside the old data, and records it.
-    async fn restore_data(
+    async fn restore_from_data(
         &self,
         token: String,
         revision: Option<u64>,
@@ -203,7 +227,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let what = format!("restoring the data of {}", request.name);
         self.role_log.report_status(Status::Started, &what);
         let restore = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            restore::restore_data(host, disk, &request)
+            data_restore::restore_data(host, disk, &request)
         };
         let restored = observed.disk.run_on_disk(restore).await?;
         self.record_restored(record, &restored, observed).await?;
@@ -267,7 +291,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             }
         };
         let put = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-            restore::use_restored(host, disk, request.as_ref(), &marker, &restored)
+            data_restore::use_restored(host, disk, request.as_ref(), &marker, &restored)
         };
         if let Some(aside) = observed.disk.run_on_disk(put).await? {
             let detail = format!("kept the member's old data in {aside}");

@@ -2,6 +2,7 @@
 //! and `make bench` run those that `make test` does not.
 
 mod backup_figures;
+mod backups_stopped;
 mod etcd_upgraded;
 mod figures;
 mod grown;

@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use engine::{Class, Failure};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -297,6 +297,32 @@ impl S3Store {
         }
     }
 
+    /// Appends to the file what it lacks of the object.
+    pub(in crate::store) async fn get_rest(
+        &self,
+        key: &str,
+        to: &mut File,
+    ) -> Result<bool, StoreError> {
+        let bytes = to.seek(SeekFrom::End(0));
+        let copied = bytes.and_then(|bytes| Ok((to.try_clone()?, bytes)));
+        let copied = copied.map_err(|error| unwritable(Path::new(key), &error));
+        let (file, bytes) = copied.map_err(|failure| self.store_error(key, GET, failure))?;
+        let mut download = Download {
+            path: Path::new(key),
+            file,
+            digest: Sha256::new(),
+            bytes,
+            etag: None,
+        };
+        match self.receive(key, &mut download).await {
+            Ok(()) => Ok(true),
+            Err(failure) if is_absent(&failure) => Ok(false),
+            // There is nothing behind its last byte (S3 API reference: "InvalidRange").
+            Err(failure) if failure.code == "InvalidRange" => Ok(true),
+            Err(failure) => Err(self.store_error(key, GET, failure)),
+        }
+    }
+
     async fn receive(&self, key: &str, download: &mut Download<'_>) -> Result<(), Failure> {
         let mut attempt = 0;
         loop {
@@ -332,7 +358,7 @@ impl S3Store {
             }
         };
         let answer = self.in_region(call).await?;
-        if from == 0 {
+        if download.etag.is_none() {
             download.etag = answer.e_tag;
         }
         let mut body = answer.body;

@@ -8,7 +8,7 @@ use crate::commands::etcd::command::{CommandChannel, reporting_members};
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::member_name;
-use node::backup::{check_snapshot_name, is_scheduled};
+use node::backup::check_asked_name;
 use node::etcd::Verb;
 use time::OffsetDateTime;
 use time::macros::format_description;
@@ -49,11 +49,11 @@ pub async fn take_snapshot(
     etcd: &str,
     channel: &CommandChannel<'_>,
 ) -> Result<String, CommandError> {
-    check_snapshot_name(asked).map_err(refuse)?;
-    if is_scheduled(asked) {
+    check_asked_name(asked).map_err(refuse)?;
+    if asked == channel.name {
         return Err(CommandError::usage_error(
-            format!("{asked} has the form of scheduled snapshots, which are deleted by themselves"),
-            "choose another name",
+            format!("{asked} is the name of the cluster, not of a snapshot"),
+            format!("name the cluster with --name {asked}, and the snapshot first, or not at all"),
         ));
     }
     let backups = BackupStore::of_cluster(channel.name, etcd, channel.session).await?;
@@ -69,10 +69,10 @@ pub async fn take_snapshot(
 /// Lets a scratch etcd on an instance read a stored snapshot.
 pub async fn verify(args: &SnapshotVerify, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(None).await?;
-    let backups = BackupStore::of_cluster(&name, &args.asked.place.etcd, session).await?;
     let Some(snapshot) = &args.snapshot else {
         return drill_newest(&name, &args.asked, session).await;
     };
+    let backups = BackupStore::of_cluster(&name, &args.asked.place.etcd, session).await?;
     let snapshot = backups.require_manifest(snapshot).await?.name;
     verify_named(snapshot, &name, &args.asked, session).await
 }

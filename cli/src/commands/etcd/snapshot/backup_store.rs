@@ -8,7 +8,8 @@ use aws_client::store::Store;
 use futures::{StreamExt, TryStreamExt, stream};
 use node::backup::{
     BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings, MANIFEST_LIMIT,
-    SnapshotManifest, StoredSnapshot, group_snapshots, is_scheduled, manifest_key,
+    OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot, group_snapshots,
+    is_scheduled, manifest_key,
 };
 
 /// Manifests that are read at the same time.
@@ -70,11 +71,10 @@ impl FoundSnapshot {
         &self.stored.name
     }
 
-    /// True if a scratch etcd has read it.
+    /// True if it is complete, and a scratch etcd has read it.
     pub fn is_verified(&self) -> bool {
-        self.manifest
-            .as_ref()
-            .is_some_and(|manifest| manifest.verified.is_some())
+        let manifest = self.manifest.as_ref();
+        self.stored.has_data && manifest.is_some_and(|manifest| manifest.verified.is_some())
     }
 
     /// Revision of its data, if known.
@@ -142,6 +142,36 @@ impl BackupStore {
                 .map_err(store_error)?,
             settings: Some(settings),
         })
+    }
+
+    /// The store of the cluster, to write to or delete from: it must not be another one's.
+    pub async fn to_change(
+        name: &str,
+        etcd: &str,
+        session: &Session<'_>,
+    ) -> Result<Self, CommandError> {
+        let backups = Self::of_cluster(name, etcd, session).await?;
+        let checked = backups.check_owner(name, etcd).await?;
+        checked.map_err(refuse)?;
+        Ok(backups)
+    }
+
+    /// Whether the store is that of this etcd cluster: false if it is nobody's, the error if it is another one's.
+    pub async fn check_owner(
+        &self,
+        name: &str,
+        etcd: &str,
+    ) -> Result<Result<bool, String>, CommandError> {
+        let read = self.store.get_first(OWNER_KEY, OWNER_LIMIT).await;
+        let Some(bytes) = read.map_err(store_error)? else {
+            return Ok(Ok(false));
+        };
+        let owner = StoreOwner::parse(&format!("{}/{OWNER_KEY}", self.store.url()), &bytes);
+        let owner = owner.or_failed(
+            "it is not known whose the backup store is",
+            "use the kctl of the cluster's release",
+        )?;
+        Ok(owner.check(self.store.url(), name, etcd).map(|()| true))
     }
 
     /// All snapshots without their manifests, sorted by name.

@@ -1,16 +1,17 @@
 //! `kctl etcd snapshot delete` and `prune`: snapshots are deleted by the exact keys of their objects, and never the newest verified one.
 
-use super::{BackupStore, refuse};
+use super::{BackupStore, FoundSnapshot, refuse};
 use crate::args::{SnapshotDelete, SnapshotPrune};
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::state::store_error;
 use aws_client::store::Expect;
-use node::backup::{StoredSnapshot, choose_deletions};
+use node::backup::{EtcdBackupSettings, StoredSnapshot, choose_deletions, find_successor};
 
 /// Deletes named snapshots.
 pub async fn delete(args: &SnapshotDelete, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    let backups = BackupStore::open(None, &args.place.etcd, session).await?;
+    let name = session.cluster_name(None).await?;
+    let backups = BackupStore::to_change(&name, &args.place.etcd, session).await?;
     let all = backups.read_all().await?;
     let newest = all.iter().find(|one| one.is_verified());
     let mut chosen = Vec::new();
@@ -30,18 +31,34 @@ pub async fn delete(args: &SnapshotDelete, session: &Session<'_>) -> Result<Outc
 
 /// Deletes scheduled snapshots that are not kept any more.
 pub async fn prune(args: &SnapshotPrune, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    let backups = BackupStore::open(None, &args.place.etcd, session).await?;
-    let Some(settings) = &backups.settings else {
-        return Ok(Outcome::Fine);
-    };
-    let all: Vec<StoredSnapshot> = backups.list().await?;
-    let chosen = choose_deletions(&all, settings.retention());
+    let name = session.cluster_name(None).await?;
+    let backups = BackupStore::to_change(&name, &args.place.etcd, session).await?;
+    let found = backups.read_all().await?;
+    let all: Vec<StoredSnapshot> = found.iter().map(|one| one.stored.clone()).collect();
+    let kept = backups.settings.as_ref().map(EtcdBackupSettings::retention);
+    let mut chosen = kept.map_or_else(Vec::new, |kept| choose_deletions(&all, kept));
+    chosen.retain(|old| !is_last_of_its_cluster(&found, &all, old));
     if chosen.is_empty() {
         let text = format!("all {} snapshots are kept\n", all.len());
         session.shell.print_result(&text)?;
         return Ok(Outcome::Fine);
     }
     delete_all(&backups, &chosen, args.yes, session).await
+}
+
+/// True if the next snapshot is of another etcd cluster: this one has what was last written to one that was lost or given up.
+fn is_last_of_its_cluster(
+    found: &[FoundSnapshot],
+    all: &[StoredSnapshot],
+    old: &StoredSnapshot,
+) -> bool {
+    let id_of = |name: &str| {
+        let one = found.iter().find(|one| one.name() == name)?;
+        one.manifest.as_ref()?.cluster_id.clone()
+    };
+    let next = find_successor(all, old).and_then(|next| id_of(&next.name));
+    let ids = id_of(&old.name).zip(next);
+    ids.is_some_and(|(own, next)| own != next)
 }
 
 async fn delete_all(

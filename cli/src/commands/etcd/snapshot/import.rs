@@ -7,9 +7,7 @@ use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::state::{store_error, user_at_host};
 use aws_client::packed::{FileDigest, pack_file, unpack_any};
 use aws_client::store::{Encryption, Expect, sha256_of_file};
-use node::backup::{
-    MANIFEST_FORMAT, SnapshotManifest, check_snapshot_name, data_key, is_scheduled, manifest_key,
-};
+use node::backup::{MANIFEST_FORMAT, SnapshotManifest, check_asked_name, data_key, manifest_key};
 use node::etcd::UnknownFields;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -33,19 +31,10 @@ const ZIP: [u8; 2] = *b"PK";
 
 /// Stores a snapshot from a file.
 pub async fn run(args: &SnapshotImport, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    check_snapshot_name(&args.snapshot).map_err(refuse)?;
-    if is_scheduled(&args.snapshot) {
-        return Err(CommandError::usage_error(
-            format!(
-                "{} has the form of scheduled snapshots, which are deleted by themselves",
-                args.snapshot
-            ),
-            "choose another name",
-        ));
-    }
+    check_asked_name(&args.snapshot).map_err(refuse)?;
     let name = session.cluster_name(None).await?;
     let etcd = &args.place.etcd;
-    let backups = BackupStore::of_cluster(&name, etcd, session).await?;
+    let backups = BackupStore::to_change(&name, etcd, session).await?;
     if backups
         .list()
         .await?

@@ -124,6 +124,9 @@ fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
         {
             "control-plane-records"
         }
+        ("iam_role_policy", "statement") if ours.contains("s3:AbortMultipartUpload") => {
+            "backup-permissions"
+        }
         ("iam_role_policy", "statement") if has_any(ours, &NARROWER) => "narrow-permissions",
         ("iam_role_policy", "statement") if has_any(ours, &FOR_BALANCERS) => "balancer-permissions",
         ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",

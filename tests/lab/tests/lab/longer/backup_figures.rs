@@ -36,7 +36,7 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         "--set=spec.etcdClusters[0].manager.env=[{name: ETCD_QUOTA_BACKEND_BYTES, value: \"8589934592\"}]",
     ];
     lab.run_step("kctl makes a cluster", |lab| {
-        cluster::create_cluster_of(lab, "1", &words)?;
+        cluster::create_cluster_of(lab, "2", &words)?;
         cluster::expect_healthy(lab)
     })?;
     let host = cluster::control_plane(lab, 0)?.id;

@@ -3,13 +3,15 @@
 use super::super::PATIENCE;
 use super::super::cluster::{self, CLUSTER, CONTROL_PLANES};
 use super::super::etcd;
+use super::backups_stopped::refuse_backups;
 use super::snapshots_here::{RECIPIENT, carry_snapshot};
 use anyhow::{Context, Result, bail, ensure};
-use lab::scenario::{Lab, unix_time};
+use lab::scenario::{Lab, number_from_environment, random_fraction, unix_time};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -35,6 +37,10 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         etcd::expect_snapshots,
     )?;
     lab.run_step(
+        "kctl validate says within two intervals that backups stop",
+        refuse_backups,
+    )?;
+    lab.run_step(
         "a snapshot that is asked for is stored, verified and downloaded",
         |lab| {
             make_configmap(lab, "before")?;
@@ -57,6 +63,10 @@ pub fn run(lab: &mut Lab) -> Result<()> {
     lab.run_step(
         "a member that was off during a restore does not serve the past",
         restore_without_one,
+    )?;
+    lab.run_step(
+        "kctl and all protokubes are killed during a restore, again and again",
+        restore_while_killed,
     )?;
     lab.run_step("nothing is left but the bucket", lose_all)?;
     lab.run_step("a snapshot begins the cluster anew", restore_lost)
@@ -105,12 +115,10 @@ fn refuse_damaged(lab: &mut Lab) -> Result<()> {
     let Err(why) = lab.run_kctl(&words) else {
         bail!("a damaged snapshot was restored");
     };
-    eprintln!(
-        "       refused after {:.1} s: {why:#}",
-        unix_time()? - begun
-    );
+    let why = format!("{why:#}");
+    eprintln!("       refused after {:.1} s: {why}", unix_time()? - begun);
+    ensure!(why.contains("nothing was changed"), "{why}");
     make_configmap(lab, "while-refused")?;
-    lab.run_kctl(&["etcd", "restore", CLUSTER, "--call-off"])?;
     etcd::expect_three_voters(lab)?;
     lab.run_kubectl(&["delete", "configmap", "while-refused"])
         .map(drop)
@@ -132,6 +140,43 @@ fn restore_without_one(lab: &mut Lab) -> Result<()> {
     })?;
     eprintln!(
         "       etcd serves the snapshot {:.1} s after the member is back",
+        unix_time()? - begun
+    );
+    lab.wait_until("the API shows the snapshot", PATIENCE, |lab| {
+        let (names, _) = list_configmaps(lab)?;
+        ensure!(names == ["before"], "{names:?}");
+        Ok(())
+    })?;
+    etcd::expect_three_voters(lab)?;
+    cluster::expect_healthy(lab)?;
+    etcd::expect_equal_hashes(lab, &[0, 1, 2])
+}
+
+/// A restore goes on wherever kctl and the protokubes die.
+fn restore_while_killed(lab: &mut Lab) -> Result<()> {
+    const LONGEST: f64 = 12.0;
+    const KILL: &str = "kill -9 $(systemctl show --property=MainPID --value protokube)";
+    make_configmap(lab, "after")?;
+    let planes = cluster::control_planes(lab, 3)?;
+    let seed = number_from_environment("KCTL_LAB_SEED")?.unwrap_or(1);
+    let words = ["etcd", "restore", CLUSTER, "--snapshot", "asked", "--yes"];
+    let begun = unix_time()?;
+    let mut kills = 0;
+    // The snapshot of the present comes first, so the first one lives longer.
+    let mut least = 8.0;
+    while lab.kill_kctl(
+        &words,
+        Duration::from_secs_f64(least + LONGEST * random_fraction(seed, kills)),
+    )? {
+        for plane in &planes {
+            lab.run_script(&plane.id, KILL)?;
+        }
+        kills += 1;
+        least = 1.0;
+        ensure!(kills < 40, "it does not end");
+    }
+    eprintln!(
+        "       over after {kills} kills of everything, {:.1} s",
         unix_time()? - begun
     );
     lab.wait_until("the API shows the snapshot", PATIENCE, |lab| {

@@ -4,46 +4,16 @@
 
 use super::EtcdDisk;
 use super::log_files::{commit_whole_log, read_log_in};
-use super::scratch::{Containers, WORK};
+use super::restored_log::{
+    LOG_FILE, RestoreRequest, Restored, find_restored, keep_restored, restore_log, source_note,
+};
+use super::scratch::{EtcdContainers, WORK};
 use anyhow::{Context, bail};
 use host::Host;
 use node::etcd::{EtcdLog, LogIdentity, Marker, REVISION_BUMP};
 use std::fs;
 use std::io::ErrorKind;
-use std::time::{Duration, UNIX_EPOCH};
-
-/// etcd preallocates files of its log with this size (`wal.SegmentSizeBytes`), and may do so twice here.
-pub(crate) const LOG_FILE: u64 = 64 << 20;
-
-/// Mode of the note of what the data was restored from.
-const NOTE_MODE: u32 = 0o600;
-
-/// The member that the restored data belongs to.
-#[derive(Clone, Debug)]
-pub(super) struct RestoreRequest {
-    /// Image of the member's pod.
-    pub image: String,
-    /// Name of the etcd cluster: `main`.
-    pub etcd: String,
-    /// Name of the member in etcd: `etcd-a`.
-    pub name: String,
-    pub peer_url: String,
-    /// `initial-cluster-token`, from which etcd computes the ids of cluster and member.
-    pub token: String,
-    /// The data must not be older than this revision.
-    pub revision: Option<u64>,
-    /// How long to wait between two looks at the scratch etcd, at most a second.
-    pub interval: Duration,
-}
-
-/// The restored data.
-#[derive(Clone, Debug)]
-pub(super) struct Restored {
-    /// The ids in its log.
-    pub log: LogIdentity,
-    /// What the scratch etcd said of the data, for the log; `None` if it was restored before.
-    pub content: Option<String>,
-}
+use std::time::UNIX_EPOCH;
 
 /// Makes sure that the member's data can be restored here: the volume has room for it, and the programs are there. kubelet may never
 /// have pulled the image on this instance, and `ctr run` pulls none.
@@ -55,7 +25,7 @@ pub(super) fn prepare_restore(
     check_room(host, disk)?;
     let names = (&*request.image, &*request.etcd);
     let scratch = disk.scratch_path();
-    Containers::new(host, names, request.interval, &scratch).provide_image()
+    EtcdContainers::new(host, names, request.interval, &scratch).provide_image()
 }
 
 /// Restores the data of the member on this disk, which must not run, beside its data. What was restored before with this token is
@@ -67,7 +37,7 @@ pub(super) fn restore_data(
 ) -> anyhow::Result<Restored> {
     let scratch = disk.scratch_path();
     let names = (&*request.image, &*request.etcd);
-    let containers = Containers::new(host, names, request.interval, &scratch);
+    let containers = EtcdContainers::new(host, names, request.interval, &scratch);
     // What an interrupted restore left behind.
     containers.remove_all();
     host.remove_folder(&scratch)?;
@@ -82,50 +52,6 @@ pub(super) fn restore_data(
     let log = keep_restored(host, disk, &request.token, &source)?;
     let content = Some(content);
     Ok(Restored { log, content })
-}
-
-/// The log that was restored before with this token from this source. One from another source is removed.
-pub(super) fn find_restored(
-    host: &Host,
-    disk: &EtcdDisk<'_>,
-    token: &str,
-    source: &str,
-) -> anyhow::Result<Option<LogIdentity>> {
-    let restored = disk.restored_path(token);
-    let EtcdLog::Of(log) = read_log_in(host, &restored)? else {
-        return Ok(None);
-    };
-    if host.read_text(&source_note(&restored))?.as_deref() == Some(source) {
-        // protokube may have died between the rename and the flush of the folder.
-        host.sync_file_system(&disk.mount_point())?;
-        return Ok(Some(log));
-    }
-    host.remove_folder(&restored)?;
-    Ok(None)
-}
-
-/// Puts what was restored in the scratch folder beside the member's data.
-pub(super) fn keep_restored(
-    host: &Host,
-    disk: &EtcdDisk<'_>,
-    token: &str,
-    source: &str,
-) -> anyhow::Result<LogIdentity> {
-    let (restored, scratch) = (disk.restored_path(token), disk.scratch_path());
-    host.write_changed(&source_note(&restored), source, NOTE_MODE)?;
-    // Whoever reads the record relies on the restored files.
-    host.sync_file_system(&disk.mount_point())?;
-    host.rename_folder(&format!("{scratch}/restored"), &restored)?;
-    host.remove_folder(&scratch)?;
-    match read_log_in(host, &restored)? {
-        EtcdLog::Of(log) => Ok(log),
-        other => bail!("etcdutl made no log in {restored}: {other:?}"),
-    }
-}
-
-/// Path of the note of what the folder was restored from.
-fn source_note(restored: &str) -> String {
-    format!("{restored}.source")
 }
 
 /// Moves the old data of a stopped member aside and puts the restored data in its place. Returns where the old data is kept. What was
@@ -209,7 +135,7 @@ fn check_room(host: &Host, disk: &EtcdDisk<'_>) -> anyhow::Result<()> {
 fn copy_and_restore(
     host: &Host,
     disk: &EtcdDisk<'_>,
-    containers: &Containers<'_>,
+    containers: &EtcdContainers<'_>,
     request: &RestoreRequest,
 ) -> anyhow::Result<String> {
     let scratch = disk.scratch_path();
@@ -225,7 +151,7 @@ fn copy_and_restore(
 }
 
 /// Lets a scratch etcd apply the log to the database. Returns what it holds then.
-fn replay_log(containers: &Containers<'_>, revision: Option<u64>) -> anyhow::Result<String> {
+fn replay_log(containers: &EtcdContainers<'_>, revision: Option<u64>) -> anyhow::Result<String> {
     let content = containers.read_content()?;
     if let Some(known) = revision.filter(|known| content.revision < *known) {
         bail!(
@@ -235,39 +161,4 @@ fn replay_log(containers: &Containers<'_>, revision: Option<u64>) -> anyhow::Res
         );
     }
     Ok(content.text())
-}
-
-/// Makes the log of a new etcd cluster of one member from a file with a database, in the folder `restored`. All revisions are raised by
-/// `bump`, and the ones below are marked as compacted.
-pub(super) fn restore_log(
-    containers: &Containers<'_>,
-    file: &str,
-    request: &RestoreRequest,
-    bump: u64,
-    flags: &[&str],
-) -> anyhow::Result<()> {
-    let RestoreRequest {
-        name,
-        peer_url,
-        token,
-        ..
-    } = request;
-    let (bump, initial_cluster) = (bump.to_string(), format!("{name}={peer_url}"));
-    let data = format!("{WORK}/restored");
-    let arguments = [
-        "--bump-revision",
-        &bump,
-        "--mark-compacted",
-        "--data-dir",
-        &data,
-        "--name",
-        name,
-        "--initial-cluster",
-        &initial_cluster,
-        "--initial-advertise-peer-urls",
-        peer_url,
-        "--initial-cluster-token",
-        token,
-    ];
-    containers.run_restore(&[&[file], flags, &arguments].concat())
 }

@@ -17,7 +17,7 @@ const RETRY: Duration = Duration::from_mins(1);
 
 /// What an instance knows when it looks.
 #[derive(Clone, Copy, Debug)]
-pub struct TickView<'a> {
+pub struct ScheduleView<'a> {
     /// The instance that looks.
     pub instance: &'a str,
     /// True if its member leads.
@@ -31,7 +31,7 @@ pub struct TickView<'a> {
 }
 
 /// True if the instance should take a scheduled snapshot now.
-pub fn is_due(view: &TickView<'_>, state: &BackupState) -> bool {
+pub fn is_due(view: &ScheduleView<'_>, state: &BackupState) -> bool {
     let waits = if view.leads {
         LEADER_WAITS
     } else {
@@ -141,7 +141,7 @@ mod tests {
                     } else if minute >= until {
                         workers[who].takes = None;
                         let done = LastSnapshot {
-                            name, store: String::new(), instance, revision: 1, compressed_bytes: 1, taken_at: String::new(), cluster_state_problem: None,
+                            name, store: String::new(), instance, cluster_id: None, revision: 1, compressed_bytes: 1, taken_at: String::new(), cluster_state_problem: None,
                         };
                         if let Some(next) = end_snapshot(&state, done) {
                             prop_assert!(last.is_none_or(|last| minute - last >= 15), "{minute} after {last:?}");
@@ -151,7 +151,7 @@ mod tests {
                     continue;
                 }
                 let age = |at: u64| Duration::from_mins(minute - at);
-                let view = TickView {
+                let view = ScheduleView {
                     instance: &instance,
                     leads: who == 0,
                     state_age: Some(age(written)),
@@ -179,7 +179,7 @@ mod tests {
             let (begun, name) = begin_snapshot(&state, "i-1", OffsetDateTime::UNIX_EPOCH);
             state = fail_snapshot(&begun, &name, ("i-1", "full", String::new())).unwrap();
             let due = |minutes: &u64| {
-                let view = TickView {
+                let view = ScheduleView {
                     instance: "i-2",
                     leads: false,
                     state_age: Some(Duration::from_mins(*minutes)),

@@ -1,8 +1,42 @@
-//! Snapshots in a backup store: lists them, reads their manifests, and deletes them by the exact keys of their objects.
+//! A backup store: whose it is, which snapshots are in it, and their deletion by the exact keys of their objects.
 
 use anyhow::Context;
 use aws_client::store::{Expect, Store, StoreError, Version};
-use node::backup::{SnapshotManifest, StoredSnapshot, group_snapshots, manifest_key};
+use node::backup::{
+    OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot, group_snapshots,
+    manifest_key,
+};
+
+/// Makes the store that of an etcd cluster, unless it is another one's.
+pub(crate) async fn claim_store(backups: &Store, cluster: &str, etcd: &str) -> anyhow::Result<()> {
+    if check_owner(backups, cluster, etcd).await? {
+        return Ok(());
+    }
+    let owner = StoreOwner::new(cluster, etcd).to_json().into_bytes();
+    match backups.put(OWNER_KEY, owner, Expect::Absent).await {
+        Ok(_) => Ok(()),
+        // Somebody else was first.
+        Err(StoreError::Conflict { .. }) => check_owner(backups, cluster, etcd).await.map(drop),
+        Err(error) => {
+            Err(error).with_context(|| format!("could not write {}/{OWNER_KEY}", backups.url()))
+        }
+    }
+}
+
+/// Checks that the store is not that of another etcd cluster. False: it is nobody's yet.
+pub(crate) async fn check_owner(
+    backups: &Store,
+    cluster: &str,
+    etcd: &str,
+) -> anyhow::Result<bool> {
+    let read = backups.get_first(OWNER_KEY, OWNER_LIMIT).await;
+    let read = read.with_context(|| format!("could not read {}/{OWNER_KEY}", backups.url()))?;
+    let Some(bytes) = read else { return Ok(false) };
+    let owner = StoreOwner::parse(OWNER_KEY, &bytes)?;
+    let checked = owner.check(backups.url(), cluster, etcd);
+    checked.map_err(anyhow::Error::msg)?;
+    Ok(true)
+}
 
 /// All snapshots, from a complete listing.
 pub(crate) async fn list_snapshots(backups: &Store) -> anyhow::Result<Vec<StoredSnapshot>> {

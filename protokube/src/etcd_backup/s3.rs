@@ -1,0 +1,67 @@
+//! The backup store in S3 that a command of `protokube etcd-backup` names.
+
+use super::arguments::S3Place;
+use crate::backup::read_settings;
+use crate::daemon::DaemonState;
+use anyhow::{Context, bail};
+use aws_client::store::Store;
+use aws_client::{AccessOptions, Clients};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use std::fs;
+use std::path::Path;
+
+/// The backup store: that of the spec, or the named one.
+pub(super) async fn open_s3(
+    s3: &S3Place,
+    daemon: &DaemonState,
+    etcd: &str,
+) -> anyhow::Result<Store> {
+    let address = match &s3.bucket {
+        Some(bucket) => {
+            let folder = s3.folder.as_deref().unwrap_or_default().trim_matches('/');
+            format!("s3://{bucket}/{folder}")
+        }
+        None => read_backup_store(&daemon.store, etcd).await?,
+    };
+    let authorities = s3.endpoint_ca.as_deref().map(read_authorities);
+    let access = AccessOptions {
+        region: s3
+            .region
+            .clone()
+            .or_else(|| Some(daemon.clients.region().to_owned())),
+        endpoint: s3.endpoint.clone(),
+        authorities: authorities.transpose()?,
+        ..AccessOptions::default()
+    };
+    let clients = Clients::from_access(&access).await;
+    Ok(Store::open(&address, &clients)?)
+}
+
+/// Certificate authorities in a PEM file.
+fn read_authorities(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let pem = fs::read(file).with_context(|| format!("could not read {}", file.display()))?;
+    let mut roots = RootCertStore::empty();
+    for authority in CertificateDer::pem_slice_iter(&pem) {
+        let added = authority.map(|authority| roots.add(authority));
+        added
+            .map_err(anyhow::Error::from)
+            .and_then(|added| Ok(added?))
+            .with_context(|| format!("{} has no certificate", file.display()))?;
+    }
+    if roots.is_empty() {
+        bail!("{} has no certificate authority", file.display());
+    }
+    Ok(pem)
+}
+
+async fn read_backup_store(store: &Store, etcd: &str) -> anyhow::Result<String> {
+    let settings = read_settings(store, etcd).await?;
+    let settings = settings.with_context(|| {
+        format!(
+            "the state store has no settings for backups of etcd {etcd}: run `kctl update --yes`, or name --s3-bucketName"
+        )
+    })?;
+    Ok(settings.store)
+}

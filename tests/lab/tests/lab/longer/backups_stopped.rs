@@ -1,0 +1,83 @@
+//! Backups stop because S3 refuses them, and `kctl validate` says so within two intervals.
+
+use super::super::PATIENCE;
+use super::super::cluster::{self, CLUSTER};
+use anyhow::{Context, Result, ensure};
+use lab::scenario::{Lab, unix_time};
+use node::backup::{BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings};
+use serde_json::json;
+
+/// Seconds between two snapshots meanwhile.
+const INTERVAL: u64 = 60;
+
+/// Name of the policy that refuses.
+const POLICY: &str = "refuses-backups";
+
+pub fn refuse_backups(lab: &mut Lab) -> Result<()> {
+    let bucket = lab.store_bucket();
+    let key = format!("{CLUSTER}/{BACKUP_SETTINGS_KEY}");
+    let host = cluster::control_plane(lab, 0)?.id;
+    let before = lab.instance_caller(&host)?.get_object(bucket, &key)?.body;
+    let put = |lab: &Lab, text: &str| {
+        let object = json!({"Bucket": bucket, "Key": key, "Body": text});
+        lab.call_aws("s3", "PutObject", &object).map(drop)
+    };
+    put(lab, &with_interval(&before)?)?;
+    lab.wait_until(
+        "a snapshot is taken with the new interval",
+        PATIENCE,
+        |lab| {
+            ensure!(age_of_newest(lab)? < 20, "the last one is older");
+            Ok(())
+        },
+    )?;
+    let role = format!("masters.{CLUSTER}");
+    let objects = format!("arn:aws:s3:::{bucket}/{CLUSTER}/backups/*");
+    let statement = json!({"Effect": "Deny", "Action": "s3:PutObject", "Resource": objects});
+    let policy = json!({"Version": "2012-10-17", "Statement": [statement]}).to_string();
+    let policy = json!({"RoleName": role, "PolicyName": POLICY, "PolicyDocument": policy});
+    lab.call_aws("iam", "PutRolePolicy", &policy)?;
+    let begun = unix_time()?;
+    let said = lab.wait_until("kctl validate says that backups stop", PATIENCE, |lab| {
+        let validated = lab.run_kctl(&["validate", CLUSTER]);
+        let said = validated.err().context("it is healthy")?;
+        let said = format!("{said:#}");
+        ensure!(said.contains("its last snapshot is"), "{said}");
+        Ok(said)
+    })?;
+    let age = age_of_newest(lab)?;
+    let shown = said
+        .lines()
+        .find(|line| line.contains("its last snapshot is"));
+    eprintln!(
+        "       {:.0} s after S3 refused, {age} s after the last snapshot: {}",
+        unix_time()? - begun,
+        shown.unwrap_or_default().trim()
+    );
+    ensure!(said.contains("denied"), "{said}");
+    let policy = json!({"RoleName": role, "PolicyName": POLICY});
+    lab.call_aws("iam", "DeleteRolePolicy", &policy)?;
+    cluster::expect_healthy(lab)?;
+    put(lab, &before)
+}
+
+/// The settings with [`INTERVAL`] for main.
+fn with_interval(text: &str) -> Result<String> {
+    let mut settings = BackupSettings::parse(BACKUP_SETTINGS_KEY, text.as_bytes())?;
+    let main = settings.etcd.get_mut("main").context("main")?;
+    *main = EtcdBackupSettings {
+        interval_seconds: INTERVAL,
+        ..main.clone()
+    };
+    Ok(settings.to_json())
+}
+
+/// Seconds since the newest scheduled snapshot was stored.
+fn age_of_newest(lab: &Lab) -> Result<u64> {
+    let said = lab.run_kctl(&["etcd", "snapshot", "list", "--name", CLUSTER, "-o", "json"])?;
+    let said: serde_json::Value = serde_json::from_str(&said)?;
+    let all = said["snapshots"].as_array().context("snapshots")?;
+    let scheduled = all.iter().filter(|one| one["kind"] == "scheduled");
+    let ages = scheduled.filter_map(|one| one["ageSeconds"].as_u64());
+    ages.min().context("no scheduled snapshot")
+}
