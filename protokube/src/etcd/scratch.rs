@@ -40,6 +40,10 @@ pub(crate) struct EtcdContainers<'a> {
     restore: String,
     /// `--memory-limit` of ctr, bytes.
     memory: Option<String>,
+    /// `--cgroup` of ctr. A share of processors counts among siblings only, so it is at the top, beside kubelet's pods.
+    cgroup: String,
+    /// `--pid-file` of ctr.
+    pid_file: String,
     pub(crate) interval: Duration,
 }
 
@@ -60,6 +64,8 @@ impl<'a> EtcdContainers<'a> {
             replay: format!("kctl-etcd-{etcd}-replay"),
             restore: format!("kctl-etcd-{etcd}-restore"),
             memory: None,
+            cgroup: format!("/kctl-etcd-{etcd}"),
+            pid_file: format!("{scratch}/etcd.pid"),
             interval: interval.min(LOOK_INTERVAL),
         }
     }
@@ -73,10 +79,21 @@ impl<'a> EtcdContainers<'a> {
     }
 
     fn limits(&self) -> Vec<&str> {
-        self.memory
-            .iter()
-            .flat_map(|memory| ["--cpus", "1", "--cpu-shares", "2", "--memory-limit", memory])
-            .collect()
+        let Some(memory) = &self.memory else {
+            return Vec::new();
+        };
+        let processor = ["--cgroup", &self.cgroup, "--cpus", "1", "--cpu-shares", "2"];
+        [&processor[..], &["--memory-limit", memory]].concat()
+    }
+
+    /// If the instance runs out of memory, the kernel ends the scratch etcd and not the cluster's: it has the score of containerd's shim
+    /// else, -998 (containerd: `pkg/shim`, `AdjustOOMScore`).
+    fn prefer_for_oom(&self) -> anyhow::Result<()> {
+        let Some(pid) = self.host.read_text(&self.pid_file)? else {
+            return Ok(());
+        };
+        let score = format!("/proc/{}/oom_score_adj", pid.trim());
+        Ok(self.host.write_kernel_file(&score, "1000")?)
     }
 
     /// Path of the data of the scratch etcd.
@@ -148,9 +165,23 @@ impl<'a> EtcdContainers<'a> {
             CLIENTS,
         ];
         let run = ["run", "--detach", "--log-uri", &log, "--mount", &self.mount];
+        let pid_file = ["--pid-file", &self.pid_file];
         let container = ["--cwd", WORK, self.image, &self.replay];
-        self.ctr(&[&run[..], &self.limits(), &container, &etcd, flags].concat())
-            .map(drop)
+        self.ctr(
+            &[
+                &run[..],
+                &pid_file,
+                &self.limits(),
+                &container,
+                &etcd,
+                flags,
+            ]
+            .concat(),
+        )?;
+        match &self.memory {
+            Some(_) => self.prefer_for_oom(),
+            None => Ok(()),
+        }
     }
 
     /// What the scratch etcd holds, once it answers. The alarms of the old cluster do not pass to the new one, which raises its own.
@@ -173,7 +204,12 @@ impl<'a> EtcdContainers<'a> {
 
     fn etcdctl(&self, id: &str, arguments: &[&str]) -> anyhow::Result<String> {
         let exec = ["task", "exec", "--exec-id", id, &self.replay];
-        let etcdctl = ["/usr/local/bin/etcdctl", "--endpoints", CLIENTS];
+        // Its default of five seconds is too short for a scan of all keys; looks whether etcd answers are short.
+        let timeout = match arguments.first() {
+            Some(&"alarm") => "--command-timeout=5s",
+            _ => "--command-timeout=5m",
+        };
+        let etcdctl = ["/usr/local/bin/etcdctl", "--endpoints", CLIENTS, timeout];
         self.ctr(&[&exec[..], &etcdctl, arguments].concat())
     }
 
