@@ -28,6 +28,9 @@ use time::format_description::well_known::Rfc3339;
 /// Time between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_mins(1);
 
+/// How often a claim is renewed, a third of its life apart: no snapshot takes two hours.
+const RENEWALS: u32 = 24;
+
 /// What was read last of the backups, by etcd cluster.
 pub type ObservedByEtcd = Mutex<BTreeMap<String, ObservedBackups>>;
 
@@ -133,9 +136,10 @@ impl<S: SnapshotSource> BackupRole<S> {
         }
     }
 
-    /// Keeps the claim young by the store's clock while the snapshot is taken. Somebody who was stopped for longer does not renew it.
+    /// Keeps the claim young by the store's clock while the snapshot is taken. Somebody who was stopped for longer does not renew it, and one
+    /// that hangs gives way in the end.
     async fn renew_claim(&self, name: &str) -> Infallible {
-        loop {
+        for _ in 0..RENEWALS {
             tokio::time::sleep(CLAIM_LIFE / 3).await;
             let renew = |state: &BackupState| {
                 let claim = state.taking.as_ref();
@@ -147,6 +151,7 @@ impl<S: SnapshotSource> BackupRole<S> {
                 self.role_log.report_error("claim", &error);
             }
         }
+        std::future::pending().await
     }
 
     /// Once a day, downloads the snapshot that was just stored, and lets a scratch etcd read it. Its result stands in the state.

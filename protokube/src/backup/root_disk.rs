@@ -1,4 +1,4 @@
-//! Free space on the root disk of a control plane. EtcdContainers and logs are there too, so backups must not fill it.
+//! Free space on the root disk of a control plane. Containers and logs are there too, so backups must not fill it.
 
 use anyhow::bail;
 use host::{DiskSpace, Host};

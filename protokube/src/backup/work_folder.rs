@@ -63,7 +63,7 @@ impl WorkFolder {
         Ok(self.host.remove_file(&self.path_of(name))?)
     }
 
-    /// EtcdContainers with at most this memory, in bytes.
+    /// Containers with at most this memory, in bytes.
     pub(super) fn containers(&self, memory: u64) -> EtcdContainers<'_> {
         // The containers of a recovery have other names.
         let name = format!("{}-backup", self.work);

@@ -27,7 +27,7 @@ pub(crate) const WORK: &str = "/work";
 pub(crate) const CLIENTS: &str = "http://127.0.0.1:2379";
 const PEERS: &str = "http://127.0.0.1:2380";
 
-/// EtcdContainers of containerd that kubelet does not know, with the scratch folder and no network.
+/// Containers of containerd that kubelet does not know, with the scratch folder and no network.
 pub(crate) struct EtcdContainers<'a> {
     host: &'a Host,
     image: &'a str,
@@ -48,7 +48,7 @@ pub(crate) struct EtcdContainers<'a> {
 }
 
 impl<'a> EtcdContainers<'a> {
-    /// EtcdContainers of an image with the programs of the etcd cluster of this name; they see the folder `scratch`.
+    /// Containers of an image with the programs of the etcd cluster of this name; they see the folder `scratch`.
     pub(crate) fn new(
         host: &'a Host,
         (image, etcd): (&'a str, &str),
