@@ -54,11 +54,11 @@ pub fn begin_restore(
         }
         FormationState::Recovering(before) => {
             // What was stopped for the one before never runs again with its data.
-            let can_end = !before.ready && before.stopped.is_empty();
+            let token = before.token_before.as_ref();
             (
                 &before.cluster_id,
                 (
-                    before.token_before.as_ref().filter(|_| can_end),
+                    token.filter(|_| has_stopped_nobody(before)),
                     before.restored_before.as_ref(),
                 ),
                 before.stopped.clone(),
@@ -95,6 +95,11 @@ pub fn begin_restore(
     })
 }
 
+/// True until the first member may stop for it.
+fn has_stopped_nobody(recovering: &Recovering) -> bool {
+    !recovering.ready && recovering.stopped.is_empty()
+}
+
 /// The record of a cluster whose restore is called off, and why that is: an operator asks for it, or the snapshot cannot be used. The reason
 /// stays in the record, which is thus another one than before the restore: a write that was lost on its way does not begin it anew. The error
 /// says why it is too late.
@@ -102,8 +107,8 @@ pub fn call_off_restore(record: &FormationRecord, why: &str) -> Result<Formation
     let FormationState::Recovering(recovering) = &record.state else {
         return Err("it is not being restored".to_owned());
     };
-    let can_end = !recovering.ready && recovering.stopped.is_empty();
-    let token = recovering.token_before.as_ref().filter(|_| can_end);
+    let token = recovering.token_before.as_ref();
+    let token = token.filter(|_| has_stopped_nobody(recovering));
     let Some((token, snapshot)) = token.zip(recovering.snapshot.as_ref()) else {
         return Err(
             "its members are being stopped, and what was stopped never runs again with its data"
