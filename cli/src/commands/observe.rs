@@ -72,6 +72,7 @@ pub async fn observe_cluster(
         LastOperation::read(&session.store, &state.keys, &state.entries),
         read_catalog(&objects, session),
     )?;
+    session.store.set_caller(&facts.account);
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
     let expanded = expand_with_hashes(&objects, &mut facts, &catalog, &public.ssh_keys).await?;
     expanded

@@ -81,11 +81,13 @@ impl ClusterState {
         })
     }
 
-    /// True if the listing is still the same, apart from locks and records of operations.
+    /// True if the listing is still the same, apart from locks, records of operations and reports of instances.
     pub async fn is_current(&self, store: &Store) -> Result<bool, CommandError> {
         let (all, after) = (self.keys.prefix(), self.keys.before_listed());
         let now = store.list(&all, Some(&after)).await.map_err(store_error)?;
-        let counts = |entry: &&Entry| !self.keys.is_process_state(&entry.key);
+        let counts = |entry: &&Entry| {
+            !self.keys.is_process_state(&entry.key) && !self.keys.is_report(&entry.key)
+        };
         Ok(now
             .iter()
             .filter(counts)
@@ -184,3 +186,7 @@ fn misplaced_error(kind: &str, cluster: &str) -> CommandError {
         "restore it from the bucket's versions",
     )
 }
+
+#[cfg(test)]
+#[path = "cluster_test.rs"]
+mod tests;

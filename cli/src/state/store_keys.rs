@@ -129,6 +129,11 @@ impl StoreKeys {
             || key.starts_with(&self.operation_prefix())
     }
 
+    /// True for what instances write about themselves, at any time. Plans that need it read it when they are made.
+    pub fn is_report(&self, key: &str) -> bool {
+        key.starts_with(&self.key_below("nodes/"))
+    }
+
     /// Prefix of the log of operations.
     pub fn operation_prefix(&self) -> String {
         self.key_below("operations/")

@@ -14,6 +14,7 @@ mod kctl;
 mod kills;
 mod life;
 mod locks;
+mod meantime;
 mod permissions;
 mod races;
 mod refused;

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub struct Version(pub String);
 
 /// An object as read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Object {
     pub bytes: Vec<u8>,
     /// Its version, for [`Expect::Version`].
@@ -37,8 +37,8 @@ pub struct Object {
 /// The beginning of an object, and its age as [`Object::age`].
 pub type FirstBytes = (Vec<u8>, Option<Duration>);
 
-/// An object as listed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An object as listed. Two entries are equal if key, version and size are: a listing made later sees the same object.
+#[derive(Clone, Debug)]
 pub struct Entry {
     pub key: String,
     pub version: Version,
@@ -49,6 +49,14 @@ pub struct Entry {
     /// How long ago that was, as [`Object::age`].
     pub age: Option<Duration>,
 }
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.key, &self.version, self.size) == (&other.key, &other.version, other.size)
+    }
+}
+
+impl Eq for Entry {}
 
 /// What must be true of an object for a write to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,6 +220,13 @@ impl Store {
             Backend::File(store) => Backend::File(store),
         };
         Self { backend, ..self }
+    }
+
+    /// Says which account [`Owner::Caller`] is, so that STS need not be asked again.
+    pub fn set_caller(&self, account: &str) {
+        if let Backend::S3(store) = &self.backend {
+            store.set_caller(account);
+        }
     }
 
     pub fn url(&self) -> &str {

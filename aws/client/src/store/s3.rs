@@ -86,6 +86,11 @@ impl S3Store {
         }
     }
 
+    pub(super) fn set_caller(&self, account: &str) {
+        // It may be known already; a caller has one account.
+        let _ = self.account.set(account.to_owned());
+    }
+
     /// The account without whose bucket nothing is written: S3 then answers 403 (S3 User Guide, "Verifying bucket
     /// ownership with bucket owner condition"). A bucket that was deleted can be registered by anybody.
     async fn expected_owner(&self) -> Result<Option<String>, Failure> {
