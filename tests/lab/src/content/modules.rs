@@ -230,9 +230,9 @@ pub const MODULES: &[Module] = &[
     },
     Module {
         name: "coredns",
-        about: "CoreDNS",
+        about: "CoreDNS with the plugins of its addon",
         upstream: Some("github.com/coredns/coredns"),
-        binaries: binaries! { "coredns" from "github.com/coredns/coredns" },
+        binaries: binaries! { "coredns" from "kctl.dev/lab/coredns" },
         variables: &[("github.com/coredns/coredns/coremain.GitCommit", "kctl-lab")],
         ..ORDINARY
     },
