@@ -342,7 +342,7 @@ pub struct InstanceOptions {
     /// Tenancy of the workers
     #[arg(long, value_name = "TENANCY")]
     pub node_tenancy: Option<String>,
-    /// Image of every group: ami-..., OWNER/NAME or ssm:PATH [default: Ubuntu 24.04]
+    /// Image of every group: ami-..., OWNER/NAME or ssm:PATH [default: Debian 13]
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
     /// Image of the bastion

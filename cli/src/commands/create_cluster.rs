@@ -15,6 +15,7 @@ use crate::ui::Shell;
 use cloud::facts::Facts;
 use node::yaml;
 use spec::api::Object;
+use spec::catalog::BOOTED_IMAGES;
 use spec::create::{CreateOptions, create_cluster, wanted_facts};
 use spec::read::{Document, ReadOptions, read_documents_with};
 
@@ -137,6 +138,7 @@ fn spec_from_flags(
     made.warnings
         .iter()
         .for_each(|warning| shell.print_problem(warning));
+    shell.note(BOOTED_IMAGES);
     let mut cluster = made.cluster;
     apply_setters(&mut cluster, &args.setters)?;
     let mut objects = SpecObjects::new(cluster.clone());

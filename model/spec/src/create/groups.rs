@@ -7,7 +7,7 @@ use crate::api::instance::MixedInstancesPolicySpec;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::metadata::{CLUSTER_LABEL, Metadata};
 use crate::api::{InstanceGroup, InstanceGroupRole as Role, SubnetType};
-use crate::catalog::default_image;
+use crate::catalog::new_group_image;
 use crate::expand::{arch_of_image, arch_of_type, default_machine_type};
 use crate::read::Problem;
 use cloud::facts::Facts;
@@ -178,7 +178,7 @@ fn set_image_and_type(
     problems: &mut Vec<Problem>,
 ) {
     let said = group.spec.machine_type.as_deref().unwrap_or_default();
-    let by_type = || default_image(arch_of_type(said, facts));
+    let by_type = || new_group_image(arch_of_type(said, facts));
     let image = group.spec.image.take().or_else(|| options.image.clone());
     let image = image.unwrap_or_else(by_type);
     let arch = arch_of_image(&image, facts);

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Table;
-use lab::host::{self, DetachResult, Host, HostState, Image, VolumeSpec};
+use lab::host::{self, DetachResult, Host, HostState, Image, Release, VolumeSpec};
 use lab::lab_paths::LabPaths;
 use lab::ledger::Ledger;
 use lab::teardown;
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Subcommand)]
 pub enum HostCommand {
-    /// Make the machine image, if the cache does not have it, and print where it is
+    /// Make the machine images that the cache does not have, and print where they are
     Image,
     /// Show the hosts
     List {
@@ -92,8 +92,10 @@ struct HostLine {
 pub fn run(place: &LabPaths, command: HostCommand) -> Result<ExitCode> {
     match command {
         HostCommand::Image => {
-            let image = Image::prepare_image(&host::cache_folder()?)?;
-            writeln!(stdout(), "{}", image.root.display())?;
+            for release in Release::ALL {
+                let image = Image::prepare_image(&host::cache_folder()?, release)?;
+                writeln!(stdout(), "{}", image.root.display())?;
+            }
         }
         HostCommand::List { output } => list_hosts(place, output)?,
         HostCommand::Exec { instance, words } => {

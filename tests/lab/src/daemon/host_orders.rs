@@ -99,7 +99,7 @@ impl HostOrders {
         tracing::info!(instance = instance.id, ?order, "begin");
         self.busy.insert(instance.id.clone());
         let (place, ledger) = (self.place.clone(), Arc::clone(&self.ledger));
-        let (lower, told) = (LowerLayers(self.lower.0.clone()), self.told.clone());
+        let (lower, told) = (self.lower.clone(), self.told.clone());
         let (id, reboots) = (instance.id.clone(), instance.reboots);
         let spec = HostSpec {
             instance: id.clone(),

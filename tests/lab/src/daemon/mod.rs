@@ -7,7 +7,7 @@ mod rounds;
 pub mod simulator;
 pub mod start;
 
-use crate::host::{Image, cache_folder, requirements_ready};
+use crate::host::{LowerLayers, cache_folder, requirements_ready};
 use crate::lab_paths::LabPaths;
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::network::{self, Router, TargetHealth, dhcp, health};
@@ -88,8 +88,8 @@ pub fn run_daemon(place: &LabPaths, options: &DaemonOptions) -> Result<()> {
     // Daemon and simulator get their share of the lab's CPU time: machines wait for both.
     cgroup::join_cgroup(&ledger, &place.cgroup_path().join("daemon"))?;
     let ca = Arc::new(Ca::open(&authority_folder()?)?);
-    let image = Image::prepare_image(&cache_folder()?)?;
-    let lower = image.with_layer(place, &ledger, Some(ca.certificate_pem()))?;
+    let authority = Some(ca.certificate_pem());
+    let lower = LowerLayers::prepare_layers(&cache_folder()?, place, &ledger, authority)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

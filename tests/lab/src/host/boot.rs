@@ -42,7 +42,7 @@ pub fn boot_host(
         if paths.host_file().exists() {
             bail!("it was booted before: start it, or terminate it first");
         }
-        mount_root(ledger, &paths, lower)?;
+        mount_root(ledger, &paths, lower.find_layers(&spec.image)?)?;
         begin_boot(place, ledger, &paths, spec, false)
     };
     begun().with_context(|| format!("booting host {} of lab {}", spec.instance, place.name()))
@@ -82,7 +82,7 @@ fn begin_boot(
 }
 
 /// Makes the directories and mounts the root file system; both may be there already.
-fn mount_root(ledger: &Ledger, paths: &HostPaths, lower: &LowerLayers) -> Result<()> {
+fn mount_root(ledger: &Ledger, paths: &HostPaths, lower: &[PathBuf]) -> Result<()> {
     for folder in [&paths.run, &paths.data] {
         ledger.record(&LedgerEntry::Directory {
             path: folder.clone(),
@@ -102,7 +102,7 @@ fn mount_root(ledger: &Ledger, paths: &HostPaths, lower: &LowerLayers) -> Result
     }
     ledger.record(&LedgerEntry::Mount { path: root.clone() })?;
     let mut options = OsString::from("lowerdir=");
-    for (position, folder) in lower.0.iter().enumerate() {
+    for (position, folder) in lower.iter().enumerate() {
         options.push(if position == 0 { "" } else { ":" });
         options.push(folder);
     }

@@ -1,7 +1,10 @@
 //! The machine image: the distribution, made once by mmdebstrap and kept in the cache under its recipe's hash. It is only
 //! ever read: what the lab and each host add lies in layers above it.
 
-use super::{recipe, requirements};
+use super::{
+    recipe::{self, Release},
+    requirements,
+};
 use crate::{mounts, tool};
 use anyhow::{Context, Result};
 use rustix::mount::{UnmountFlags, unmount};
@@ -10,9 +13,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The distribution's root file system.
+/// The root file system of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
+    pub release: Release,
     pub root: PathBuf,
 }
 
@@ -33,12 +37,12 @@ pub fn cache_folder() -> Result<PathBuf> {
 impl Image {
     /// The image of this program's recipe, made first if the cache does not have it: about a minute on two quiet cores, and
     /// 300 MB. Of several callers one makes it, the others wait.
-    pub fn prepare_image(cache: &Path) -> Result<Self> {
-        let name = format!("image-{}", recipe::recipe_key());
+    pub fn prepare_image(cache: &Path, release: Release) -> Result<Self> {
+        let name = format!("image-{}", recipe::recipe_key(release));
         let root = cache.join(&name);
         if root.exists() {
             requirements::ready()?;
-            return Ok(Self { root });
+            return Ok(Self { release, root });
         }
         fs::create_dir_all(cache)
             .with_context(|| format!("making the cache directory {}", cache.display()))?;
@@ -49,15 +53,15 @@ impl Image {
         if !root.exists() {
             requirements::ready()?;
             let part = cache.join(format!("{name}.part"));
-            build_image(&part, &lock).context("making the machine image")?;
+            build_image(&part, release, &lock).context("making the machine image")?;
             fs::rename(&part, &root).with_context(|| format!("naming {}", root.display()))?;
         }
-        Ok(Self { root })
+        Ok(Self { release, root })
     }
 }
 
 /// Builds into `part`, where an earlier build may have been cut off.
-fn build_image(part: &Path, lock: &File) -> Result<()> {
+fn build_image(part: &Path, release: Release, lock: &File) -> Result<()> {
     for point in mounts::mount_points_below(part)? {
         unmount(&point, UnmountFlags::DETACH)
             .with_context(|| format!("unmounting {}", point.display()))?;
@@ -76,7 +80,7 @@ fn build_image(part: &Path, lock: &File) -> Result<()> {
             "--customize-hook=chroot \"$1\" systemctl enable {}",
             recipe::ENABLED.join(" ")
         ))
-        .args([recipe::SUITE.as_ref(), part.as_os_str()])
+        .args([release.suite().as_ref(), part.as_os_str()])
         // Shares the lock for the case that this program is killed and leaves it running.
         .stdin(Stdio::from(lock.try_clone()?));
     tool::run(&mut command).map(drop)

@@ -2,19 +2,42 @@
 //! lab runs on and on the lab.
 
 use super::image::{Image, write_file};
-use super::recipe;
+use super::recipe::{self, Release};
 use crate::lab_paths::LabPaths;
 use crate::ledger::{Ledger, LedgerEntry};
 use anyhow::{Context, Result};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// All that a host's root file system lies on, uppermost first.
+/// All that a host's root file system lies on, by release: the lab's files over the distribution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LowerLayers(pub Vec<PathBuf>);
+pub struct LowerLayers(BTreeMap<Release, [PathBuf; 2]>);
+
+impl LowerLayers {
+    /// Prepares the images of all releases, with the lab's files in layers over them.
+    pub fn prepare_layers(
+        cache: &Path,
+        place: &LabPaths,
+        ledger: &Ledger,
+        authority: Option<&str>,
+    ) -> Result<Self> {
+        let layers = Release::ALL.into_iter().map(|release| {
+            let image = Image::prepare_image(cache, release)?;
+            Ok((release, image.add_layer(place, ledger, authority)?))
+        });
+        layers.collect::<Result<_>>().map(Self)
+    }
+
+    /// The layers of a machine image, uppermost first: of one that the lab does not have, those of another, whose first process says so.
+    pub(super) fn find_layers(&self, image: &str) -> Result<&[PathBuf; 2]> {
+        let release = Release::find_release(image).unwrap_or(Release::Bookworm);
+        self.0.get(&release).context("no image was prepared")
+    }
+}
 
 /// A module of the kernel that Kubernetes, its companions or the lab load: where it lies in a tree of modules, and the
 /// option of the kernel that builds it in.
@@ -40,13 +63,14 @@ const MODULES: [(&str, &str); 16] = [
 impl Image {
     /// The image with the lab's files, this machine's kernel and the lab's certificate authority (PEM) in it. To be called
     /// before the first host boots: a layer in use may not change.
-    pub fn with_layer(
+    fn add_layer(
         &self,
         place: &LabPaths,
         ledger: &Ledger,
         authority: Option<&str>,
-    ) -> Result<LowerLayers> {
-        let layer = place.data_folder().join("layer");
+    ) -> Result<[PathBuf; 2]> {
+        let name = format!("layer-{}", self.release.suite());
+        let layer = place.data_folder().join(name);
         ledger.record(&LedgerEntry::Directory {
             path: layer.clone(),
         })?;
@@ -55,7 +79,7 @@ impl Image {
         if let Some(authority) = authority {
             self.trust_authority(&layer, authority)?;
         }
-        Ok(LowerLayers(vec![layer, self.root.clone()]))
+        Ok([layer, self.root.clone()])
     }
 
     fn trust_authority(&self, layer: &Path, authority: &str) -> Result<()> {

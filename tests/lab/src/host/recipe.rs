@@ -3,7 +3,44 @@
 
 use sha2::{Digest, Sha256};
 
-pub(crate) const SUITE: &str = "bookworm";
+/// Releases of Debian that hosts boot. Of what EC2 offers, these are the images that the lab has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Release {
+    Bookworm,
+    Trixie,
+}
+
+impl Release {
+    pub const ALL: [Self; 2] = [Self::Bookworm, Self::Trixie];
+
+    pub(crate) fn suite(self) -> &'static str {
+        match self {
+            Self::Bookworm => "bookworm",
+            Self::Trixie => "trixie",
+        }
+    }
+
+    /// Name of its machine image, as the simulator has it.
+    fn image_name(self) -> &'static str {
+        match self {
+            Self::Bookworm => "debian-12-amd64-20260713-2537",
+            Self::Trixie => "debian-13-amd64-20260713-2537",
+        }
+    }
+
+    /// What a machine image holds, by its id; `None`: a system that the lab does not have.
+    pub(crate) fn find_release(image: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|release| is_image(image, release.image_name()))
+    }
+}
+
+/// Whether an image id is that of this name: the simulator makes ids of names.
+fn is_image(image: &str, name: &str) -> bool {
+    image.len() == 21 && format!("ami-{:x}", Sha256::digest(name)).starts_with(image)
+}
+
 const PACKAGES: &str = include_str!("../../image/packages");
 const MASKED: &str = include_str!("../../image/masked");
 
@@ -19,12 +56,10 @@ pub const PANICS: &str = "kctl-lab-panics-amd64-20260713-1";
 
 /// The first process of a host of that image.
 pub(crate) fn init_program(image: &str) -> &'static str {
-    // The simulator makes ids of names.
-    let digest = format!("ami-{:x}", Sha256::digest(PANICS));
-    if image.len() == 21 && digest.starts_with(image) {
-        "/usr/lib/kctl-lab/panic"
-    } else {
-        "/usr/lib/kctl-lab/init"
+    match Release::find_release(image) {
+        _ if is_image(image, PANICS) => "/usr/lib/kctl-lab/panic",
+        None => "/usr/lib/kctl-lab/absent",
+        Some(_) => "/usr/lib/kctl-lab/init",
     }
 }
 
@@ -36,11 +71,16 @@ const fn recipe_file(path: &'static str, mode: u32, content: &'static str) -> Re
     }
 }
 
-pub(crate) const FILES: [RecipeFile; 12] = [
+pub(crate) const FILES: [RecipeFile; 13] = [
     recipe_file(
         "usr/lib/kctl-lab/panic",
         0o755,
         include_str!("../../image/panic"),
+    ),
+    recipe_file(
+        "usr/lib/kctl-lab/absent",
+        0o755,
+        include_str!("../../image/absent"),
     ),
     recipe_file(
         "usr/lib/kctl-lab/init",
@@ -115,10 +155,10 @@ fn list_entries(text: &'static str) -> Vec<&'static str> {
 }
 
 /// Changes with anything that the distribution's part is made of: 16 hexadecimal digits.
-pub(crate) fn recipe_key() -> String {
+pub(crate) fn recipe_key(release: Release) -> String {
     let mut hash = Sha256::new();
     for list in [
-        vec![SUITE],
+        vec![release.suite()],
         requested_packages(),
         ENABLED.to_vec(),
         LEFT_OUT.to_vec(),

@@ -111,6 +111,9 @@ const QUICK: usize = 6;
 /// etcd's quota in bytes: a test can reach it, and nothing else does.
 const QUOTA: &str = "67108864";
 
+/// The older of the images that the lab has.
+pub const DEBIAN_12: &str = "136693071363/debian-12-amd64-20260713-2537";
+
 /// Creates the cluster with the smallest etcd volumes that EC2 has.
 pub fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
     let words = cluster_words(dns);
@@ -118,12 +121,14 @@ pub fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
 }
 
 /// Its arguments.
-pub fn cluster_words(dns: &str) -> [String; 6] {
+pub fn cluster_words(dns: &str) -> [String; 7] {
     let env = "spec.etcdClusters[0].manager.env[0]";
     [
         "--control-plane-zones=us-east-1a,us-east-1b,us-east-1c".to_owned(),
         "--networking=flannel".to_owned(),
         format!("--dns={dns}"),
+        // Beside the default of the control planes, Debian 13.
+        format!("--node-image={DEBIAN_12}"),
         "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1".to_owned(),
         format!("--set={env}.name=ETCD_QUOTA_BACKEND_BYTES"),
         format!("--set={env}.value={QUOTA}"),

@@ -16,8 +16,8 @@ use std::time::Duration;
 /// A field of the spec that every instance gets only with a new launch.
 const SETTING: &str = "spec.kubelet.maxPods=77";
 
-/// Another image for the workers. The lab boots all images alike.
-const IMAGE: &str = "spec.image=136693071363/debian-12-amd64-20260713-2537";
+/// Another image for the workers: they go from Debian 12 to 13.
+const IMAGE: &str = "spec.image=136693071363/debian-13-amd64-20260713-2537";
 
 /// Longest time in seconds after which kctl is killed: about that of one control plane's replacement.
 const LONGEST: f64 = 90.0;
