@@ -6,16 +6,16 @@ BIN := $(CARGO_TARGET_DIR)/debug
 # A failed test prints the chain of its errors; backtraces add nothing to it.
 export RUST_LIB_BACKTRACE ?= 0
 CARGO ?= cargo
-# The seed of all random numbers in tests.
-SEED ?= 1
+# The seed of all random numbers in tests. Without one, each run draws its own and prints it.
+SEED ?=
 # SOAK_KILLS: at how many random moments the soak kills applies, labs and joining nodes. SEEDS: with how many seeds it runs the engine.
 SOAK_KILLS ?= 50
 SEEDS ?= 1000000
 # How long libFuzzer runs each target of tests/fuzz, in seconds.
 FUZZ_SECONDS ?= 3600
 
-# Programs that tests run: kctl, nodeup and protokube as on instances, and Go if there is one (its version is part of the key of lab content).
-TOOLS = KCTL_BIN="$(BIN)/kctl" KCTL_ASSETS="$$(tests/assets/build)" \
+# Programs that tests run: kctl, and Go if there is one (its version is part of the key of lab content).
+TOOLS = KCTL_BIN="$(BIN)/kctl" \
 	PATH="$$(tests/lab/go 2>/dev/null || echo "$(BIN)"):$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH"
 
 # Before the first compile: checks that this machine has what a target needs, and installs or names what is missing.
@@ -44,10 +44,13 @@ $(READY): ready-%:
 binaries: ready-binaries
 	$(CARGO) build --workspace --bins
 
-demo: ready-demo binaries
+# What the demo runs and no more, with the features that everything is built with.
+demo: ready-demo
+	$(CARGO) build --workspace --bin kctl
 	PATH="$(BIN):$$PATH" tests/demo/run
 
-simulator: ready-simulator binaries
+simulator: ready-simulator
+	$(CARGO) build --workspace --bin kctl
 	@PATH="$(BIN):$$PATH" tests/demo/simulator
 
 agents: ready-agents binaries
@@ -56,14 +59,11 @@ agents: ready-agents binaries
 release: ready-release
 	tests/release/run
 
-test: ready-test lint content
-	$(TOOLS) SEED=$(SEED) CARGO=$(CARGO) tests/run
+test: ready-test
+	KCTL_ASSETS="$$(tests/assets/build --tests)" $(TOOLS) SEED=$(SEED) CARGO=$(CARGO) tests/run
 
 lint: ready-lint
-	$(CARGO) fmt --all --check
-	$(CARGO) fmt --manifest-path tests/fuzz/Cargo.toml --check
-	$(CARGO) clippy --workspace --all-targets -- --deny warnings
-	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" tests/lint/run
+	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" CARGO=$(CARGO) tests/lint/run
 
 content: binaries
 	PATH="$(BIN):$$PATH" tests/lab/prepare
@@ -73,13 +73,13 @@ bench: ready-bench
 	KCTL_BIN="$(CARGO_TARGET_DIR)/release/kctl" tests/bench/run
 
 soak: ready-soak content
-	$(TOOLS) SEEDS=$(SEEDS) KILLS=$(SOAK_KILLS) FUZZ_SECONDS=$(FUZZ_SECONDS) OUT=$(CACHE)/soak tests/bench/soak
+	KCTL_ASSETS="$$(tests/assets/build)" $(TOOLS) SEEDS=$(SEEDS) KILLS=$(SOAK_KILLS) FUZZ_SECONDS=$(FUZZ_SECONDS) OUT=$(CACHE)/soak tests/bench/soak
 
 fuzz: ready-fuzz
 	FUZZ_SECONDS=$(FUZZ_SECONDS) OUT=$(CACHE)/soak tests/fuzz/run
 
 lab: ready-lab binaries
-	KCTL_ASSETS="$$(tests/assets/build)" PATH="$(BIN):$$PATH" tests/lab/cluster
+	KCTL_ASSETS="$$(tests/assets/build --tests)" PATH="$(BIN):$$PATH" tests/lab/cluster
 
 lab-down: binaries
 	$(BIN)/lab down
