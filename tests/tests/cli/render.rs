@@ -102,7 +102,7 @@ fn facts_take_the_place_of_what_is_made_up() {
             "--dry-run",
         ])
         .expect_success();
-    let image = "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260714";
+    let image = "136693071363/debian-13-amd64-20260713-2537";
     let facts = kctl.write_file(
         "facts.yaml",
         &format!(
