@@ -24,7 +24,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Version(pub String);
 
-/// An object as read.
+/// An object as read. Two are equal if content and version are.
 #[derive(Clone, Debug)]
 pub struct Object {
     pub bytes: Vec<u8>,
@@ -33,6 +33,14 @@ pub struct Object {
     /// How long ago it was written, by the store's own clock: at least so long. `None`: the store does not say.
     pub age: Option<Duration>,
 }
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.bytes, &self.version) == (&other.bytes, &other.version)
+    }
+}
+
+impl Eq for Object {}
 
 /// The beginning of an object, and its age as [`Object::age`].
 pub type FirstBytes = (Vec<u8>, Option<Duration>);
