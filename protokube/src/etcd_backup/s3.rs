@@ -3,6 +3,7 @@
 use super::arguments::S3Place;
 use crate::backup::read_settings;
 use crate::daemon::DaemonState;
+use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::store::Store;
 use aws_client::{AccessOptions, Clients};
@@ -23,7 +24,7 @@ pub(super) async fn open_s3(
             let folder = s3.folder.as_deref().unwrap_or_default().trim_matches('/');
             format!("s3://{bucket}/{folder}")
         }
-        None => read_backup_store(&daemon.store, etcd).await?,
+        None => read_backup_store(&daemon.signed, etcd).await?,
     };
     let authorities = s3.endpoint_ca.as_deref().map(read_authorities);
     let access = AccessOptions {
@@ -56,8 +57,8 @@ fn read_authorities(file: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(pem)
 }
 
-async fn read_backup_store(store: &Store, etcd: &str) -> anyhow::Result<String> {
-    let settings = read_settings(store, etcd).await?;
+async fn read_backup_store(signed: &SignedObjects, etcd: &str) -> anyhow::Result<String> {
+    let settings = read_settings(signed, etcd).await?;
     let settings = settings.with_context(|| {
         format!(
             "the state store has no settings for backups of etcd {etcd}: run `kctl update --yes`, or name --s3-bucketName"

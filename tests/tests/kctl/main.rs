@@ -15,6 +15,7 @@ mod kills;
 mod life;
 mod locks;
 mod permissions;
+mod plan_job;
 mod races;
 mod refused;
 #[path = "../wire/simulator.rs"]
