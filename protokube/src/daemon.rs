@@ -10,7 +10,7 @@ use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::Clients;
 use aws_client::ec2_query::Ec2QueryClient;
-use aws_client::store::Store;
+use aws_client::store::{Owner, Store};
 use host::{Host, LocalSystem};
 use node::config::{BootConfig, NodeConfig, read_boot_config, read_node_config};
 use std::net::IpAddr;
@@ -94,7 +94,7 @@ pub(crate) async fn identify_instance(
     let clients = Clients::load(region.as_deref(), None).await;
     let base = boot.config_base.as_ref();
     let base = base.context("BootConfig has no state store (configBase)")?;
-    let store = Store::open(base, &clients)?;
+    let store = Store::open(base, &clients)?.owned_by(Owner::from(boot.state_owner.clone()));
     Ok(DaemonState {
         signed: SignedObjects::new(&store, &config.cluster),
         config: Arc::new(config),

@@ -68,7 +68,10 @@ impl SignedObjects {
     }
 
     async fn verify(&self, key: &str, text: String) -> anyhow::Result<SignedText> {
-        let known = lock_ignoring_poison(&self.memory).verified.get(key).cloned();
+        let known = lock_ignoring_poison(&self.memory)
+            .verified
+            .get(key)
+            .cloned();
         if let Some(signed) = known.filter(|signed| signed.text == text) {
             return Ok(signed);
         }

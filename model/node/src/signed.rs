@@ -48,7 +48,10 @@ pub fn sign_text(
     serial: u64,
 ) -> Result<String, Error> {
     let signature = sign_message(keyset, &message(place, serial, text))?;
-    Ok(format!("{FORMAT} {serial} {}\n", STANDARD.encode(signature)))
+    Ok(format!(
+        "{FORMAT} {serial} {}\n",
+        STANDARD.encode(signature)
+    ))
 }
 
 /// The serial of a signature, if it is one of the keyset for this text in this place.
@@ -122,7 +125,10 @@ mod tests {
     fn a_signature_counts_for_one_object_of_one_cluster_and_while_its_key_is_trusted() {
         let signature = sign_text(&KEYSET, PLACE, TEXT, 7).unwrap();
         let (cluster, key) = ("b.example.com", "addons/bootstrap-channel.yaml");
-        for place in [SignedPlace { cluster, ..PLACE }, SignedPlace { key, ..PLACE }] {
+        for place in [
+            SignedPlace { cluster, ..PLACE },
+            SignedPlace { key, ..PLACE },
+        ] {
             assert!(verify_text(&KEYSET, place, TEXT, &signature).is_err());
         }
         assert!(verify_text(&mint(), PLACE, TEXT, &signature).is_err());

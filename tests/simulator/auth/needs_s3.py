@@ -57,6 +57,19 @@ def may_know_of_absence(asked: Asked) -> "list[Need]":
     return [Need("s3:ListBucket", (Resource(_arn(bucket.name)),))]
 
 
+def owner(arn: str) -> "str | None":
+    """The account that owns the bucket in this ARN, of a bucket or an object.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-resourceaccount
+    """
+    name = arn.split(":")[-1].partition("/")[0]
+    for account in list(s3_backends):
+        bucket = s3_backends[account]["aws"].buckets.get(name)
+        if bucket is not None:
+            return str(bucket.account_id)
+    return None
+
+
 def _arn(rest: str) -> str:
     return f"arn:aws:s3:::{rest}"
 

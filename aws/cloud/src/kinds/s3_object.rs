@@ -47,7 +47,9 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Fail
     let ours: Vec<_> = ours.collect();
     let keys: BTreeSet<String> = ours.iter().map(|(key, _)| key.clone()).collect();
     let keys = &keys;
-    let found = ours.into_iter().map(|(key, entry)| observe(world, key, entry, keys));
+    let found = ours
+        .into_iter()
+        .map(|(key, entry)| observe(world, key, entry, keys));
     let found = try_join_all(found).await?;
     Ok(found.into_iter().flatten().collect())
 }

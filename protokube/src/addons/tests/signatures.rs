@@ -52,9 +52,18 @@ async fn a_list_that_kctl_did_not_sign_applies_and_removes_nothing() {
         (changed, Some(signature.clone())),
         (evil.clone(), Some(newer.clone())),
         (evil.clone(), Some(String::new())),
-        (evil.clone(), Some(sign(&foreign, place(CLUSTER, CHANNEL_KEY)))),
-        (evil.clone(), Some(sign(&own, place("b.example.com", CHANNEL_KEY)))),
-        (evil.clone(), Some(sign(&own, place(CLUSTER, "addons/other.yaml")))),
+        (
+            evil.clone(),
+            Some(sign(&foreign, place(CLUSTER, CHANNEL_KEY))),
+        ),
+        (
+            evil.clone(),
+            Some(sign(&own, place("b.example.com", CHANNEL_KEY))),
+        ),
+        (
+            evil.clone(),
+            Some(sign(&own, place(CLUSTER, "addons/other.yaml"))),
+        ),
     ];
     for (list, signature) in forged {
         if let Some(signature) = signature {
@@ -110,7 +119,11 @@ async fn an_older_list_that_somebody_puts_back_is_not_used_even_after_a_restart(
         assert!(lines[0].1.contains("put an older one back"), "{lines:?}");
     }
     // The next step that it names: kctl signs with a greater serial.
-    fixture.store.delete(CHANNEL_KEY, Expect::Any).await.unwrap();
+    fixture
+        .store
+        .delete(CHANNEL_KEY, Expect::Any)
+        .await
+        .unwrap();
     for _ in 0..2 {
         put_signed(&fixture.store, CLUSTER, CHANNEL_KEY, "x: y\n").await;
     }
