@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Optional
 from urllib.parse import unquote
 
 from moto.s3.models import s3_backends
@@ -57,7 +58,7 @@ def may_know_of_absence(asked: Asked) -> "list[Need]":
     return [Need("s3:ListBucket", (Resource(_arn(bucket.name)),))]
 
 
-def owner(arn: str) -> "str | None":
+def owner(arn: str) -> Optional[str]:
     """The account that owns the bucket in this ARN, of a bucket or an object.
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-resourceaccount
