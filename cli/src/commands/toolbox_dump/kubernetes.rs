@@ -54,7 +54,7 @@ const LOG: u64 = 16 << 20;
 const LOGS_OF_NODE: usize = 100;
 
 /// Longest time of a request.
-const REQUEST: Duration = Duration::from_secs(60);
+const REQUEST: Duration = Duration::from_mins(1);
 
 /// Most bytes of a journal: journald begins a new file at 128 MiB.
 const JOURNAL: u64 = 129 << 20;
@@ -138,10 +138,11 @@ struct Log {
 fn list_logs(pods: &Value) -> (Vec<Log>, Vec<String>) {
     let (mut logs, mut problems) = (Vec::new(), Vec::new());
     let mut of_node: BTreeMap<String, usize> = BTreeMap::new();
-    let pods = pods["items"].as_array().into_iter().flatten();
-    for pod in pods.filter(|pod| pod["metadata"]["namespace"] == "kube-system") {
-        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    for pod in list_at(pods, "/items") {
+        if text_at(pod, "/metadata/namespace") != "kube-system" {
+            continue;
+        }
+        let (name, node) = (text_at(pod, "/metadata/name"), text_at(pod, "/spec/nodeName"));
         let count = of_node.entry(node.to_owned()).or_default();
         for container in container_names(pod) {
             if !is_plain_name(name) || !is_plain_name(container) {
@@ -176,22 +177,30 @@ fn list_logs(pods: &Value) -> (Vec<Log>, Vec<String>) {
 }
 
 fn container_names(pod: &Value) -> impl Iterator<Item = &str> {
-    let lists = ["initContainers", "containers"].into_iter();
-    let containers = lists.filter_map(move |list| pod["spec"][list].as_array());
-    containers.flatten().filter_map(|one| one["name"].as_str())
+    let containers = ["/spec/initContainers", "/spec/containers"].into_iter();
+    let containers = containers.flat_map(move |list| list_at(pod, list));
+    containers.filter_map(|one| one.get("name")?.as_str())
 }
 
 fn was_restarted(pod: &Value, container: &str) -> bool {
-    let lists = ["initContainerStatuses", "containerStatuses"].into_iter();
-    let statuses = lists.filter_map(|list| pod["status"][list].as_array());
-    let mut of_container = statuses
-        .flatten()
-        .filter(|status| status["name"] == container);
-    of_container.any(|status| {
-        status["restartCount"]
-            .as_u64()
-            .is_some_and(|count| count > 0)
+    let lists = ["/status/initContainerStatuses", "/status/containerStatuses"].into_iter();
+    let mut statuses = lists.flat_map(|list| list_at(pod, list));
+    statuses.any(|status| {
+        let count = status.get("restartCount").and_then(Value::as_u64);
+        text_at(status, "/name") == container && count.is_some_and(|count| count > 0)
     })
+}
+
+/// The list at this path; empty if there is none.
+fn list_at<'a>(value: &'a Value, path: &str) -> &'a [Value] {
+    let list = value.pointer(path).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The text at this path; empty if there is none.
+fn text_at<'a>(value: &'a Value, path: &str) -> &'a str {
+    let text = value.pointer(path).and_then(Value::as_str);
+    text.unwrap_or_default()
 }
 
 async fn read_list(client: &Client, path: &str) -> anyhow::Result<Value> {
