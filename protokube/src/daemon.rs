@@ -6,10 +6,11 @@ use crate::current_waits::CurrentWaits;
 use crate::etcd::{ListedRecords, SettledClusters};
 use crate::probe::Probe;
 use crate::readiness::ApiReadiness;
+use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::Clients;
 use aws_client::ec2_query::Ec2QueryClient;
-use aws_client::store::Store;
+use aws_client::store::{Owner, Store};
 use host::{Host, LocalSystem};
 use node::config::{BootConfig, NodeConfig, read_boot_config, read_node_config};
 use std::net::IpAddr;
@@ -34,6 +35,8 @@ pub struct DaemonState {
     pub ec2: Arc<Ec2QueryClient>,
     /// State store at the cluster's base.
     pub store: Store,
+    /// Signed objects of the state store.
+    pub signed: SignedObjects,
     /// Access to the instance.
     pub host: Host,
     /// Client for health checks.
@@ -91,7 +94,9 @@ pub(crate) async fn identify_instance(
     let clients = Clients::load(region.as_deref(), None).await;
     let base = boot.config_base.as_ref();
     let base = base.context("BootConfig has no state store (configBase)")?;
+    let store = Store::open(base, &clients)?.owned_by(Owner::from(boot.state_owner.clone()));
     Ok(DaemonState {
+        signed: SignedObjects::new(&store, &config.cluster),
         config: Arc::new(config),
         instance,
         zone,
@@ -100,7 +105,7 @@ pub(crate) async fn identify_instance(
             .parse()
             .with_context(|| format!("{address} is not a valid IP address"))?,
         ec2: Arc::new(Ec2QueryClient::new(&clients, &imds).await?),
-        store: Store::open(base, &clients)?,
+        store,
         clients,
         host: Host::new("/", Arc::new(LocalSystem::with_programs(PROGRAMS))),
         probe: Probe::new()?,

@@ -30,6 +30,7 @@ mod readiness;
 pub mod removal;
 pub mod roles;
 pub mod service;
+pub mod signed_objects;
 pub mod supervise;
 pub mod termination;
 pub mod thread;

@@ -318,6 +318,7 @@ pub(crate) fn build_snapshot_taker(
         source: build_gateway(daemon, etcd)?,
         host: daemon.host.clone(),
         store: daemon.store.clone(),
+        signed: daemon.signed.clone(),
         clock: OffsetDateTime::now_utc,
         interval: MEMBER_PACE.quick,
         busy: tokio::sync::Mutex::default(),
@@ -543,7 +544,7 @@ async fn handle_terminations(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
 
 async fn apply_addons(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let role_log = new_role_log(&daemon, "addons");
-    let role = addons::keep_addons(api_client(&daemon).await?, daemon.store.clone(), role_log);
+    let role = addons::keep_addons(api_client(&daemon).await?, daemon.signed.clone(), role_log);
     run_for(api::CLIENT_LIFE, role).await
 }
 

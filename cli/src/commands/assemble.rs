@@ -12,7 +12,7 @@ use full::addons::make_addons;
 use full::nodes::{UserData, node_config, user_data};
 use full::objects::{addon_objects, desired_objects};
 use node::config::{NodeConfig, Role, StoredNodeConfig, to_stored};
-use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, keyset_names, trust_bundle};
+use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, STATE_SIGNER, keyset_names, trust_bundle};
 use node::yaml::{to_yaml, to_yaml_documents};
 use spec::catalog::Catalog;
 use spec::expand::{Expanded, expand};
@@ -73,7 +73,9 @@ pub fn expand_spec(inputs: SpecInputs<'_>) -> Result<Expanded, CommandError> {
 
 /// Names of the keysets that a cluster needs.
 pub fn required_keysets(expanded: &Expanded) -> Vec<String> {
-    keyset_names(expanded.full.etcd.iter().map(|etcd| etcd.name.as_str()))
+    let mut names = keyset_names(expanded.full.etcd.iter().map(|etcd| etcd.name.as_str()));
+    names.push(STATE_SIGNER.to_owned());
+    names
 }
 
 /// A placeholder for a keyset that does not exist yet.

@@ -218,6 +218,7 @@ fn aws_world(deletion: &Deletion, journal: &StoreJournal<'_>, session: &Session<
         hosted_zone: deletion.completed.hosted_zone(&deletion.facts.hosted_zones),
         generation: journal.generation(),
         own_tags: None,
+        signer: None,
     };
     let scope = cluster_scope(
         &deletion.completed,

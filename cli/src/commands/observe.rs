@@ -8,6 +8,7 @@ use super::spec_objects::SpecObjects;
 use super::{ownership, secret, version_skew};
 use crate::agents::AgentBinaries;
 use crate::downloads;
+use crate::env;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::plan_target::ClusterTarget;
 use crate::state::{
@@ -140,7 +141,11 @@ pub async fn account_facts(
     clients: &CloudClients,
     wanted: &FactsWanted,
 ) -> Result<Facts, CommandError> {
-    collect_facts(clients, wanted).await.map_err(aws_error)
+    let facts = collect_facts(clients, wanted).await.map_err(aws_error)?;
+    Ok(Facts {
+        state_owner: env::first_variable(&[env::STATE_OWNER]),
+        ..facts
+    })
 }
 
 /// Fails if the spec of a new cluster cannot be expanded. Called before the spec is stored.

@@ -135,7 +135,7 @@ fn rendered_files(assembled: &AssembledCluster, facts: &Facts) -> Result<Files, 
         }
         if let Cloud::S3Object(S3Object {
             key,
-            content: ObjectContent::Text(text),
+            content: ObjectContent::Text(text) | ObjectContent::Signed(text),
         }) = object
             && key.starts_with("addons/")
         {

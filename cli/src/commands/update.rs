@@ -28,7 +28,7 @@ use aws_cloud::AwsWorld;
 use cloud::settle::settle;
 use cloud::{Cloud, OwnTags, used_load_balancers};
 use engine::{Plan, PlanError, Snapshot};
-use node::pki::{KUBERNETES_CA, Keyset};
+use node::pki::{KUBERNETES_CA, Keyset, STATE_SIGNER};
 use show::{PlanOutput, show_plan};
 use spec::completed::CompletedCluster;
 use spec::read::ReadOptions;
@@ -267,6 +267,7 @@ fn aws_world(
             journal.generation()
         ),
         own_tags: Some(own_tags),
+        signer: find_keyset(&observed.public, STATE_SIGNER).cloned(),
     };
     let scope = cluster_scope(
         &CompletedCluster::from_cluster(&assembled.expanded.cluster),
@@ -287,7 +288,11 @@ fn cluster_incarnation(public: &PublicKeys) -> &str {
 }
 
 fn kubernetes_ca(public: &PublicKeys) -> Option<&Keyset> {
-    public.keysets.iter().find(|set| set.name == KUBERNETES_CA)
+    find_keyset(public, KUBERNETES_CA)
+}
+
+fn find_keyset<'a>(public: &'a PublicKeys, name: &str) -> Option<&'a Keyset> {
+    public.keysets.iter().find(|set| set.name == name)
 }
 
 /// Observes AWS, makes a plan, and passes it to `body` with everything needed to apply it.

@@ -36,6 +36,9 @@ pub struct FactsWanted {
 pub struct Facts {
     /// Twelve digits.
     pub account: String,
+    /// Account of the state store's bucket, if the user says that it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_owner: Option<String>,
     /// `aws`, `aws-cn`, `aws-us-gov`.
     pub partition: String,
     /// Zones of the region that the account may use; empty: nobody asked.

@@ -19,6 +19,9 @@ pub struct S3Object {
 pub enum ObjectContent {
     /// Text, compared as text. Never a secret.
     Text(String),
+    /// Text with a signature beside it, because protokube does what it says (`node::signed`). A stored object without one is a
+    /// [`ObjectContent::Text`]. Never a secret.
+    Signed(String),
     /// Bytes whose sha256 (hex) is part of the key: presence is equality.
     Sha256(String),
 }
@@ -49,10 +52,10 @@ impl Kind for S3Object {
     fn describe(&self) -> String {
         match (&self.content, hashed_node_config(&self.key)) {
             (_, Some((_, hash))) => format!("version {hash}"),
-            (ObjectContent::Text(text), None) if !text.is_empty() => {
+            (ObjectContent::Text(text) | ObjectContent::Signed(text), None) if !text.is_empty() => {
                 format!("{} bytes", text.len())
             }
-            (ObjectContent::Text(_) | ObjectContent::Sha256(_), None) => String::new(),
+            (_, None) => String::new(),
         }
     }
 }

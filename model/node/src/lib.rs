@@ -16,6 +16,7 @@ pub mod pki;
 pub mod ports;
 pub mod report;
 pub mod secret;
+pub mod signed;
 pub mod terminal;
 pub mod termination;
 pub mod waits;

@@ -174,7 +174,7 @@ fn full_spec(
         name: context.name.clone(),
         placement: placement?,
         kubernetes_version: context.version.to_string(),
-        state: basics::state_location(spec),
+        state: basics::state_location(spec, context.facts),
         network: network?,
         addons: addons::full_addons(spec, &pods.networking, findings),
         pods,

@@ -5,6 +5,7 @@
 
 mod access;
 mod assets;
+mod backup_store;
 mod bastion;
 mod cidr;
 mod components;

@@ -5,10 +5,10 @@ use super::cluster::{ApiCluster, RemovalResult};
 use super::object::ObjectId;
 use super::record::{AddonEntry, AddonRecord, NAME, NAMESPACE};
 use crate::log::RoleLog;
+use crate::signed_objects::SignedObjects;
 use anyhow::anyhow;
-use aws_client::store::Store;
 use kube::Client;
-use node::addons::ChannelAddon;
+use node::addons::{CHANNEL_KEY, ChannelAddon};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,7 +19,7 @@ const ALL: &str = "addons";
 /// State of the role between rounds.
 pub(super) struct AddonReconciler {
     cluster: ApiCluster,
-    store: Store,
+    signed: SignedObjects,
     role_log: RoleLog,
     /// Addons that another control plane may have applied in another version meanwhile, with the objects applied here. They are
     /// applied again, and objects that only this version has are removed.
@@ -34,10 +34,10 @@ struct PendingAddon {
 }
 
 impl AddonReconciler {
-    pub(crate) fn new(client: Client, store: Store, role_log: RoleLog) -> Self {
+    pub(crate) fn new(client: Client, signed: SignedObjects, role_log: RoleLog) -> Self {
         Self {
             cluster: ApiCluster::new(client),
-            store,
+            signed,
             role_log,
             doubtful: BTreeMap::new(),
         }
@@ -68,8 +68,11 @@ impl AddonReconciler {
     }
 
     async fn try_round(&mut self) -> anyhow::Result<bool> {
-        let list = addon_list::read_list(&self.store).await?;
+        let (list, serial) = addon_list::read_list(&self.signed).await?;
         let mut record = AddonRecord::read_record(&self.cluster.client).await?;
+        record.serials = self.signed.merge_serials(&record.serials);
+        // Again: another control plane may have used a newer list.
+        self.signed.use_serial(CHANNEL_KEY, serial)?;
         for name in std::mem::take(&mut record.unreadable) {
             let error = anyhow!(
                 "its entry in ConfigMap {NAMESPACE}/{NAME} cannot be parsed, so the addon is applied again"
@@ -143,7 +146,7 @@ impl AddonReconciler {
     }
 
     async fn read_addon(&self, addon: &ChannelAddon) -> anyhow::Result<PendingAddon> {
-        let objects = addon_list::read_objects(&self.store, addon).await?;
+        let objects = addon_list::read_objects(self.signed.store(), addon).await?;
         let ids = objects
             .iter()
             .map(ObjectId::from_object)

@@ -5,6 +5,7 @@ use super::source::{SnapshotSource, describe_source};
 use super::verify::{self, Compared, Found};
 use super::work_folder::{FILE, PACKED, WorkFolder};
 use crate::etcd::run_blocking;
+use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::packed::{FileDigest, pack_file};
 use aws_client::store::{Encryption, Expect, Store, StoreError};
@@ -39,6 +40,8 @@ pub struct SnapshotTaker<S> {
     pub host: Host,
     /// State store at the cluster's base.
     pub store: Store,
+    /// Its signed objects.
+    pub signed: SignedObjects,
     pub clock: fn() -> OffsetDateTime,
     /// How long to wait between two looks at the scratch etcd.
     pub interval: Duration,

@@ -3,8 +3,9 @@
 use super::arguments::S3Place;
 use crate::backup::read_settings;
 use crate::daemon::DaemonState;
+use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
-use aws_client::store::Store;
+use aws_client::store::{Owner, Store};
 use aws_client::{AccessOptions, Clients};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -18,12 +19,21 @@ pub(super) async fn open_s3(
     daemon: &DaemonState,
     etcd: &str,
 ) -> anyhow::Result<Store> {
-    let address = match &s3.bucket {
+    let (address, owner) = match &s3.bucket {
         Some(bucket) => {
             let folder = s3.folder.as_deref().unwrap_or_default().trim_matches('/');
-            format!("s3://{bucket}/{folder}")
+            (format!("s3://{bucket}/{folder}"), Owner::Anyone)
         }
-        None => read_backup_store(&daemon.store, etcd).await?,
+        // Another endpoint is not AWS', and knows none of its accounts.
+        None => {
+            let own = daemon.store.owner().clone();
+            let owner = if s3.endpoint.is_none() {
+                own
+            } else {
+                Owner::Anyone
+            };
+            (read_backup_store(&daemon.signed, etcd).await?, owner)
+        }
     };
     let authorities = s3.endpoint_ca.as_deref().map(read_authorities);
     let access = AccessOptions {
@@ -36,7 +46,7 @@ pub(super) async fn open_s3(
         ..AccessOptions::default()
     };
     let clients = Clients::from_access(&access).await;
-    Ok(Store::open(&address, &clients)?)
+    Ok(Store::open(&address, &clients)?.owned_by(owner))
 }
 
 /// Certificate authorities in a PEM file.
@@ -56,8 +66,8 @@ fn read_authorities(file: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(pem)
 }
 
-async fn read_backup_store(store: &Store, etcd: &str) -> anyhow::Result<String> {
-    let settings = read_settings(store, etcd).await?;
+async fn read_backup_store(signed: &SignedObjects, etcd: &str) -> anyhow::Result<String> {
+    let settings = read_settings(signed, etcd).await?;
     let settings = settings.with_context(|| {
         format!(
             "the state store has no settings for backups of etcd {etcd}: run `kctl update --yes`, or name --s3-bucketName"

@@ -1,9 +1,10 @@
 //! Tests of the role backup: what counts is verified, one instance takes a snapshot per interval, and whoever dies or is too late leaves
 //! nothing that counts.
 
+use crate::signer::{put_signed, signer_in};
 use crate::test_host::{TestHost, pass_fuse};
 use anyhow::bail;
-use aws_client::store::{Expect, Store};
+use aws_client::store::{Entry, Expect, Store};
 use flate2::read::GzDecoder;
 use futures::FutureExt;
 use node::backup::{
@@ -11,9 +12,11 @@ use node::backup::{
     SnapshotManifest, StoredSnapshot, backup_state_key, group_snapshots, manifest_key,
 };
 use node::etcd::{OtherMember, RunningMember, UnknownFields};
+use node::signed::{SignedPlace, sign_text, signature_key};
 use protokube::backup::{BackupRole, KeyHash, KeysAt, SnapshotSource, SnapshotTaker};
 use protokube::etcd::{DataHash, EtcdMaintenance};
 use protokube::log::{Log, RoleLog};
+use protokube::signed_objects::SignedObjects;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -154,6 +157,8 @@ impl EtcdMaintenance for FakeMember {
     }
 }
 
+const CLUSTER: &str = "x.example.com";
+
 pub struct Instance {
     pub host: TestHost,
     pub member: FakeMember,
@@ -175,6 +180,11 @@ impl Instance {
 
     /// Writes the settings, with these public keys.
     pub async fn set_recipients(&self, recipients: Vec<String>) {
+        let settings = self.settings(recipients).to_json();
+        put_signed(&self.host.store, CLUSTER, BACKUP_SETTINGS_KEY, &settings).await;
+    }
+
+    fn settings(&self, recipients: Vec<String>) -> BackupSettings {
         let settings = EtcdBackupSettings {
             store: format!("file://{}", self.host.path("backups").display()),
             interval_seconds: 900,
@@ -183,19 +193,13 @@ impl Instance {
             recipients,
             unknown: UnknownFields::new(),
         };
-        let settings = BackupSettings::new([("main".to_owned(), settings)].into());
-        let settings = settings.to_json().into_bytes();
-        let put = self
-            .host
-            .store
-            .put(BACKUP_SETTINGS_KEY, settings, Expect::Any);
-        put.await.unwrap();
+        BackupSettings::new([("main".to_owned(), settings)].into())
     }
 
     /// What takes snapshots on this instance.
     pub fn taker(&self, instance: &str) -> SnapshotTaker<FakeMember> {
         SnapshotTaker {
-            cluster: "x.example.com".to_owned(),
+            cluster: CLUSTER.to_owned(),
             etcd: "main".to_owned(),
             work: "main".to_owned(),
             instance: instance.to_owned(),
@@ -205,6 +209,7 @@ impl Instance {
             source: self.member.clone(),
             host: self.host.host.clone(),
             store: self.host.store.clone(),
+            signed: SignedObjects::new(&self.host.store, CLUSTER),
             clock: OffsetDateTime::now_utc,
             interval: Duration::ZERO,
             busy: tokio::sync::Mutex::default(),
@@ -471,6 +476,62 @@ async fn nothing_is_written_to_or_deleted_from_the_store_of_another_cluster() {
         "{why:#}"
     );
     assert_eq!(here.counted().await.len(), 1);
+}
+
+/// Whoever may write to the state store must not have the keys of the cluster sealed for himself, snapshots deleted, or stored elsewhere.
+#[tokio::test]
+async fn settings_that_kctl_did_not_sign_seal_store_and_delete_nothing() {
+    let here = Instance::new().await;
+    let role = here.role("i-1");
+    role.take_step().await.unwrap();
+    let store = &here.host.store;
+    let put = async |key: &str, text: &str| {
+        let put = store.put(key, text.as_bytes().to_vec(), Expect::Any);
+        put.await.unwrap();
+    };
+    let read = async |key: &str| {
+        let object = store.get(key).await.unwrap().unwrap();
+        String::from_utf8(object.bytes).unwrap()
+    };
+    let good = read(BACKUP_SETTINGS_KEY).await;
+    let signature = read(&signature_key(BACKUP_SETTINGS_KEY, &good)).await;
+    let evil = here.settings(vec!["age1evil".to_owned()]).to_json();
+    let keyset = signer_in(store).await;
+    let elsewhere = SignedPlace {
+        cluster: "other.example.com",
+        key: BACKUP_SETTINGS_KEY,
+    };
+    let elsewhere = sign_text(&keyset, elsewhere, &evil, 9).unwrap();
+    let rare = good.replacen("900", "300000000", 1);
+    let before = here.backups().list("", None).await.unwrap();
+    here.pass(Duration::from_hours(1000 * 24));
+    for (text, signature) in [
+        (&evil, None),
+        (&evil, Some(&signature)),
+        (&evil, Some(&elsewhere)),
+        (&rare, Some(&signature)),
+    ] {
+        if let Some(signature) = signature {
+            put(&signature_key(BACKUP_SETTINGS_KEY, text), signature).await;
+        }
+        put(BACKUP_SETTINGS_KEY, text).await;
+        for role in [&role, &here.role("i-1")] {
+            let why = format!("{:#}", role.take_step().await.unwrap_err());
+            let next_step = "run `kctl update x.example.com --refresh --yes`";
+            assert!(why.contains(next_step), "{why}");
+        }
+        let keys = |all: &[Entry]| all.iter().map(|one| one.key.clone()).collect::<Vec<_>>();
+        let now = here.backups().list("", None).await.unwrap();
+        assert_eq!(keys(&now), keys(&before));
+    }
+    // Older settings are not used either, once newer ones were.
+    put(BACKUP_SETTINGS_KEY, &good).await;
+    let recipient = age::x25519::Identity::generate().to_public();
+    here.set_recipients(vec![recipient.to_string()]).await;
+    role.take_step().await.unwrap();
+    put(BACKUP_SETTINGS_KEY, &good).await;
+    let why = format!("{:#}", role.take_step().await.unwrap_err());
+    assert!(why.contains("put an older one back"), "{why}");
 }
 
 /// protokube dies at each change of the instance and at each call of ctr; another instance goes on.

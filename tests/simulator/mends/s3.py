@@ -32,7 +32,15 @@ def the_expected_owner_has_to_own_the_bucket() -> None:
     """AWS: a call with x-amz-expected-bucket-owner on another account's bucket is AccessDenied.
     moto: does not look at the header.
     """
-    for operation in ("put_object", "delete_object", "_bucket_response_delete_keys"):
+    for operation in (
+        "put_object",
+        "delete_object",
+        "_bucket_response_delete_keys",
+        "get_object",
+        "list_objects_v2",
+        "upload_part",
+        "_key_response_post",
+    ):
         _check_owner(operation)
 
 
@@ -58,3 +66,5 @@ def versioning_is_described_as_such() -> None:
         space = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
         text = f"<VersioningConfiguration {space}>{said}</VersioningConfiguration>"
         return 200, {"Content-Type": "application/xml"}, text
+
+    _check_owner("get_bucket_versioning")

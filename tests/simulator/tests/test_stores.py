@@ -27,7 +27,7 @@ def test_a_launch_with_an_unknown_profile_is_refused(both):
 # S3
 
 
-def test_a_bucket_is_written_only_for_its_owner(both):
+def test_a_bucket_is_used_only_for_its_owner(both):
     bucket = both.unique("bucket")
     both.s3.create_bucket(Bucket=bucket)
     ours = {"Bucket": bucket, "Key": "k", "ExpectedBucketOwner": "123456789012"}
@@ -37,6 +37,12 @@ def test_a_bucket_is_written_only_for_its_owner(both):
     assert code_of(both.s3.delete_object, **theirs) == "AccessDenied"
     many = {"Bucket": bucket, "Delete": {"Objects": [{"Key": "k"}]}, "ExpectedBucketOwner": "210987654321"}
     assert code_of(both.s3.delete_objects, **many) == "AccessDenied"
+    assert code_of(both.s3.get_object, **theirs) == "AccessDenied"
+    assert code_of(both.s3.create_multipart_upload, **theirs) == "AccessDenied"
+    whole = {"Bucket": bucket, "ExpectedBucketOwner": "210987654321"}
+    assert code_of(both.s3.list_objects_v2, **whole) == "AccessDenied"
+    assert code_of(both.s3.get_bucket_versioning, **whole) == "AccessDenied"
+    assert both.s3.get_object(**ours)["Body"].read() == b"x"
     both.s3.delete_object(**ours)
 
 

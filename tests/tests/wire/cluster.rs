@@ -2,7 +2,7 @@
 
 use crate::simulator::Simulator;
 use crate::spec::{self, NAME, REGION};
-use aws_client::store::Store;
+use aws_client::store::{Expect, Store};
 use aws_cloud::{AwsWorld, CloudClients, Scope, collect_facts};
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
@@ -11,14 +11,20 @@ use engine::{
     Clock, EngineContext, Event, NoJournal, Options, Plan, Report, Snapshot, World, apply, plan,
 };
 use node::names;
+use node::pki::{
+    KeyAlgorithm, Keyset, STATE_SIGNER, SystemKeys, keyset_path, mint_keyset, write_keyset,
+};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
+use time::OffsetDateTime;
 
 pub struct InCluster {
     pub clients: CloudClients,
     pub store: Store,
     pub facts: Facts,
     pub refresh: bool,
+    /// Signs objects of the store; it is in the store too.
+    signer: Keyset,
     /// Moves on with every run that ended in an orderly way.
     generation: Cell<u32>,
 }
@@ -40,11 +46,18 @@ impl InCluster {
         let facts = collect_facts(&clients, &wanted_facts())
             .await
             .expect("facts");
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
+        let signer = mint_keyset(STATE_SIGNER, KeyAlgorithm::EcdsaP256, &mut keys).expect("a key");
+        let text = write_keyset(&signer).expect("a text").reveal().to_owned();
+        let key = format!("{NAME}/{}", keyset_path(STATE_SIGNER));
+        let put = store.put(&key, text.into_bytes(), Expect::Any);
+        put.await.expect("a stored keyset");
         Self {
             clients,
             store,
             facts,
             refresh: false,
+            signer,
             generation: Cell::new(1),
         }
     }
@@ -79,6 +92,7 @@ impl InCluster {
             generation: self.generation.get().to_string(),
             expect: expect.to_vec(),
             refresh: self.refresh,
+            signer: Some(self.signer.clone()),
             assets: spec::asset_source(),
         }
     }

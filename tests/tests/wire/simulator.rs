@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct Simulator {
     pub endpoint: String,
     /// Who the tests are: anybody, or with `--strict` its administrator. Id and secret.
-    keys: (String, String),
+    pub keys: (String, String),
     /// Its standard input, with which it ends.
     _life: TcpStream,
 }

@@ -85,15 +85,22 @@ pub enum Encryption {
     Bucket,
 }
 
-/// Into whose bucket a store writes.
+/// Whose bucket a store uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
     #[default]
     Anyone,
-    /// The account of the credentials, which STS is asked for once, before the first write.
+    /// The account of the credentials, which STS is asked for once, before the first write. Reads before it are of anyone's bucket.
     Caller,
-    /// This account's.
+    /// This account's, also to read.
     Account(String),
+}
+
+impl From<Option<String>> for Owner {
+    /// This account, or nobody in particular.
+    fn from(account: Option<String>) -> Self {
+        account.map_or(Self::Anyone, Self::Account)
+    }
 }
 
 /// Why a call to the store failed.
@@ -172,6 +179,7 @@ pub struct Store {
     backend: Backend,
     counts: Arc<Counts>,
     fence: Fence,
+    owner: Owner,
 }
 
 #[derive(Clone, Debug)]
@@ -202,22 +210,32 @@ impl Store {
             backend,
             counts: Arc::default(),
             fence: clients.fence().clone(),
+            owner: Owner::Anyone,
         })
     }
 
-    /// The store at another address, opened with the same clients. It has counts of its own.
+    /// The store at another address, opened with the same clients, in a bucket of the same owner. It has counts of its own.
     pub fn open_other(&self, url: &str) -> Result<Self, StoreError> {
-        Self::open(url, &self.clients)
+        Ok(Self::open(url, &self.clients)?.owned_by(self.owner.clone()))
     }
 
-    /// The same store, but that nothing is written to another one's bucket.
+    /// The same store, but that nobody else's bucket is used.
     #[must_use]
     pub fn owned_by(self, owner: Owner) -> Self {
         let backend = match self.backend {
-            Backend::S3(store) => Backend::S3(store.owned_by(owner)),
+            Backend::S3(store) => Backend::S3(store.owned_by(owner.clone())),
             Backend::File(store) => Backend::File(store),
         };
-        Self { backend, ..self }
+        Self {
+            backend,
+            owner,
+            ..self
+        }
+    }
+
+    /// Whose bucket it uses.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
     }
 
     /// The same store, but that files with more bytes are sent to S3 in parts. The default is S3's limit of one request.
@@ -260,6 +278,7 @@ impl Store {
             backend,
             counts: self.counts.clone(),
             fence: Fence::default(),
+            owner: self.owner.clone(),
         }
     }
 
@@ -493,11 +512,15 @@ fn sha256_of_reader(from: &mut impl std::io::Read) -> std::io::Result<Vec<u8>> {
     Ok(digest.finalize().to_vec())
 }
 
-/// Opens a file with mode 0600 for reading and writing; creates or empties it.
+/// Creates a file with mode 0600 for reading and writing, in the place of one that is there: that may be somebody else's, who could read
+/// what is written to it.
 fn create_empty_file(path: &Path) -> std::io::Result<std::fs::File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
     std::fs::OpenOptions::new()
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .read(true)
         .write(true)
         .mode(0o600)

@@ -125,6 +125,7 @@ fn boot_config(of: &UserData<'_>, group: &Group) -> Result<BootConfig, Error> {
         role: group.role,
         node_config: of.node_config.to_owned(),
         config_base: (!worker).then(|| full.state.config_base.clone()),
+        state_owner: full.state.owner.clone().filter(|_| !worker),
         bootstrap_servers: if worker { vec![server] } else { Vec::new() },
         control_plane_addresses: if worker {
             control_plane_addresses(full)?

@@ -173,7 +173,7 @@ fn the_store_holds_the_list_and_what_it_names() {
         let found: Vec<&S3Object> = objects.iter().filter(|object| object.key == key).collect();
         let [
             S3Object {
-                content: ObjectContent::Text(text),
+                content: ObjectContent::Text(text) | ObjectContent::Signed(text),
                 ..
             },
         ] = found.as_slice()

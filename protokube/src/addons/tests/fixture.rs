@@ -1,15 +1,19 @@
 //! A state store with addons, a fake API server, and reconcilers.
 
 use super::server::FakeApiServer;
+use super::signer::put_signed;
 use super::store::store_in;
 use crate::addons::round::AddonReconciler;
 use crate::log::{Log, RoleLog};
+use crate::signed_objects::SignedObjects;
 use aws_client::store::{Expect, Store};
 use node::digest::sha256_hex;
 use node::report::{StageLine, Status};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
+
+pub(super) const CLUSTER: &str = "a.example.com";
 
 pub(super) struct AddonFixture {
     pub(super) server: FakeApiServer,
@@ -50,7 +54,8 @@ impl AddonFixture {
             lines.lock().unwrap().push(line);
         });
         let role_log = RoleLog::with_log(log, "addons");
-        AddonReconciler::new(self.server.client(), self.store.clone(), role_log)
+        let signed = SignedObjects::new(&self.store, CLUSTER);
+        AddonReconciler::new(self.server.client(), signed, role_log)
     }
 
     pub(super) async fn put_object(&self, key: &str, text: String) {
@@ -82,7 +87,7 @@ impl AddonFixture {
         if addons.is_empty() {
             list = list.replace("addons:\n", "addons: []\n");
         }
-        self.put_object("addons/bootstrap-channel.yaml", list).await;
+        put_signed(&self.store, CLUSTER, "addons/bootstrap-channel.yaml", &list).await;
     }
 
     /// Status and detail of the lines since the last call.

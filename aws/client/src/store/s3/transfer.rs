@@ -345,7 +345,7 @@ impl S3Store {
     async fn receive_rest(&self, key: &str, download: &mut Download<'_>) -> Result<(), Failure> {
         let (etag, from) = (download.etag.clone(), download.bytes);
         let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
+            let request = self.get_object(&s3, key);
             let request = match from {
                 0 => request,
                 from => request
