@@ -2,8 +2,8 @@
 
 use crate::FullSpec;
 
-/// The proxy variables, in both spellings: Go reads `HTTP_PROXY` first, curl and Python `http_proxy`, and an image may have set
-/// either. None without a proxy. `no_proxy` has the user's exclusions, the instance itself, the metadata
+/// The proxy variables; none without a proxy. The script sets them in upper case too: Go reads `HTTP_PROXY` first, curl and Python
+/// `http_proxy`, and an image may have set either. `no_proxy` has the user's exclusions, the instance itself, the metadata
 /// service and the cluster, as in kOps.
 pub(super) fn proxy_environment(full: &FullSpec) -> Vec<templates::Variable> {
     let Some(proxy) = &full.egress_proxy else {
@@ -28,20 +28,13 @@ pub(super) fn proxy_environment(full: &FullSpec) -> Vec<templates::Variable> {
     );
     let mut seen = std::collections::BTreeSet::new();
     direct.retain(|name| !name.is_empty() && seen.insert(name.clone()));
-    let direct = direct.join(",");
-    let values = [
-        ("http_proxy", &proxy.url),
-        ("https_proxy", &proxy.url),
-        ("no_proxy", &direct),
-    ];
-    let variable = |name: String, value: &str| templates::Variable {
-        name,
+    let variable = |name: &str, value: &str| templates::Variable {
+        name: name.to_owned(),
         value: value.to_owned(),
     };
-    values
-        .into_iter()
-        .flat_map(|(name, value)| {
-            [name.to_owned(), name.to_uppercase()].map(|name| variable(name, value))
-        })
-        .collect()
+    vec![
+        variable("http_proxy", &proxy.url),
+        variable("https_proxy", &proxy.url),
+        variable("no_proxy", &direct.join(",")),
+    ]
 }
