@@ -17,8 +17,10 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Search path for programs, independent of the service's environment.
-const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Search path for programs, independent of the service's environment: the tools of this release first, so that `ctr` is of the
+/// containerd that nodeup installed. An image that brings its own containerd has its own ctr.
+const PROGRAMS: &str =
+    "/opt/kctl/tools/current/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// State that all roles share.
 #[derive(Debug)]
@@ -77,12 +79,15 @@ pub(crate) fn read_configuration(
     Ok((boot, config))
 }
 
-/// Collects the facts of this instance from the metadata service and creates clients.
+/// Collects the facts of this instance from the metadata service and creates clients. `attempt_log` receives the cause of each
+/// failed attempt to reach the service.
 pub(crate) async fn identify_instance(
     boot: &BootConfig,
     config: NodeConfig,
+    attempt_log: &dyn Fn(&str),
 ) -> anyhow::Result<DaemonState> {
     let imds = aws_client::Imds::new();
+    imds.wait_until_reachable(attempt_log).await?;
     let get = async |path: &str| {
         let value = imds.get(path).await?;
         value.with_context(|| format!("the metadata service returned no {path}"))
@@ -91,7 +96,7 @@ pub(crate) async fn identify_instance(
     let zone = get("meta-data/placement/availability-zone").await?;
     let address = get("meta-data/local-ipv4").await?;
     let region = imds.region().await?;
-    let clients = Clients::load(region.as_deref(), None).await;
+    let clients = Clients::on_instance(region.as_deref(), &imds).await;
     let base = boot.config_base.as_ref();
     let base = base.context("BootConfig has no state store (configBase)")?;
     let store = Store::open(base, &clients)?.owned_by(Owner::from(boot.state_owner.clone()));

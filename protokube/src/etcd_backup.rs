@@ -74,7 +74,7 @@ impl Here {
     async fn open(command: &EtcdBackup) -> anyhow::Result<Self> {
         let place = &command.place;
         let (boot, config) = read_configuration(&place.configuration)?;
-        let daemon = identify_instance(&boot, config).await?;
+        let daemon = identify_instance(&boot, config, &note).await?;
         let s3 = match &place.s3 {
             Some(s3) => Some(open_s3(s3, &daemon, &place.etcd).await?),
             None => None,

@@ -11,7 +11,10 @@ use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let arguments = match parse_arguments(std::env::args().skip(1)) {
+    // Arguments of any bytes: what is not text is an unknown argument.
+    let given = std::env::args_os().skip(1);
+    let given = given.map(|argument| argument.to_string_lossy().into_owned());
+    let arguments = match parse_arguments(given) {
         Ok(Invocation::Run(arguments)) => arguments,
         Ok(Invocation::EtcdBackup(command)) => return run_etcd_backup(&command).await,
         Ok(Invocation::Say(text)) => {

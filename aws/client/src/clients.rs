@@ -1,7 +1,11 @@
 //! One client per service, all with the same rules: credentials, retries, timeouts, a count of every attempt, and the fence.
 
+use crate::Imds;
 use crate::attempts::{self, Attempts, RetryNotice};
 use crate::fence::Fence;
+use aws_config::default_provider::credentials::DefaultCredentialsChain;
+use aws_config::identity::IdentityCache;
+use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
@@ -14,6 +18,9 @@ use std::time::Duration;
 
 /// An attempt that takes longer is given up and counts as "nobody knows whether it happened".
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long the credentials of an instance's role may take: three reads of its metadata service.
+const ROLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Where requests go when nothing names a region: S3 answers there for every bucket.
 const DEFAULT_REGION: &str = "us-east-1";
@@ -52,9 +59,11 @@ pub struct AccessOptions {
     pub profile: Option<String>,
     /// URL of all services, in place of the AWS endpoints.
     pub endpoint: Option<String>,
-    /// Certificate authorities, PEM, that are trusted instead of those of the system. The SDK panics if they are none.
+    /// Certificate authorities, PEM, that are trusted instead of those of the system.
     pub authorities: Option<Vec<u8>>,
     pub keys: Option<AccessKey>,
+    /// The metadata service of the instance this runs on, if it is one: asked for credentials with an agent's patience.
+    pub imds: Option<Imds>,
     /// How long one attempt of a call may take that carries no file; else 30 seconds.
     pub attempt_timeout: Option<Duration>,
 }
@@ -87,12 +96,21 @@ impl Clients {
         .await
     }
 
+    /// Clients of an agent for the region of its instance, with the role of the instance. Calls nothing.
+    pub async fn on_instance(region: Option<&str>, imds: &Imds) -> Self {
+        Self::from_access(&AccessOptions {
+            region: region.map(ToOwned::to_owned),
+            imds: Some(imds.clone()),
+            ..AccessOptions::default()
+        })
+        .await
+    }
+
     /// Clients with these options. Makes no call.
     pub async fn from_access(access: &AccessOptions) -> Self {
+        let http_client = crate::fence::wire::fenced_http_client(access.authorities.as_deref());
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
-            .http_client(crate::fence::wire::fenced_http_client(
-                access.authorities.as_deref(),
-            ))
+            .http_client(http_client.clone())
             .retry_config(RetryConfig::standard().with_max_attempts(attempts::MAX_ATTEMPTS))
             .timeout_config(
                 TimeoutConfig::builder()
@@ -110,6 +128,19 @@ impl Clients {
         }
         if let Some(endpoint) = &access.endpoint {
             loader = loader.endpoint_url(endpoint);
+        }
+        if let Some(imds) = &access.imds {
+            let settings = ProviderConfig::without_region().with_http_client(http_client);
+            let region = access.region.clone();
+            let region = region.unwrap_or_else(|| DEFAULT_REGION.to_owned());
+            let chain = DefaultCredentialsChain::builder()
+                .configure(settings)
+                .region(Region::new(region))
+                .imds_client(imds.0.clone());
+            let patient = IdentityCache::lazy().load_timeout(ROLE_TIMEOUT);
+            loader = loader
+                .credentials_provider(chain.build().await)
+                .identity_cache(patient.build());
         }
         if let Some(AccessKey {
             id,

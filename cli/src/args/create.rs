@@ -421,6 +421,9 @@ pub struct SoftwareOptions {
     /// Who may do what in the cluster [default: rbac]
     #[arg(long, value_name = "MODE", ignore_case = true)]
     pub authorization: Option<Authorization>,
+    /// Log who did what and when at the API, without contents, for 30 days: a policy and its flags are written into the spec
+    #[arg(long)]
+    pub audit_log: bool,
     /// Names of the etcd clusters [default: main,events]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub etcd_clusters: Vec<String>,

@@ -27,6 +27,8 @@ pub enum SnapshotWhat {
     Download(SnapshotDownload),
     /// Bring a snapshot from a file into the backup store, so that it can be restored
     Import(SnapshotImport),
+    /// Write the spec and the keys of a cluster, sealed beside its snapshots, into a state store that was lost
+    ImportState(SnapshotImportState),
     /// Delete snapshots by name
     Delete(SnapshotDelete),
     /// Delete the scheduled snapshots that the retention in the spec does not keep
@@ -160,6 +162,22 @@ pub struct SnapshotImport {
     pub file: PathBuf,
     #[command(flatten)]
     pub place: SnapshotPlace,
+}
+
+/// `kctl etcd snapshot import-state`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd snapshot import-state state.zip.age --identity key.txt --state s3://bucket
+
+The store must not have the cluster. Nothing that it has is replaced; an interrupted import can be repeated.")]
+pub struct SnapshotImportState {
+    /// A file of `kctl etcd snapshot download --cluster-state`, or the zip in it
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// A file of `age-keygen` with a private key for which the state is sealed
+    #[arg(short, long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
 }
 
 /// `kctl etcd snapshot delete`.

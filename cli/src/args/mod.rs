@@ -33,8 +33,8 @@ pub use etcd::{
 };
 pub use etcd_snapshot::{
     AskedMember, EtcdDrill, EtcdRestore, EtcdSnapshot, SnapshotDelete, SnapshotDownload,
-    SnapshotImport, SnapshotList, SnapshotPlace, SnapshotPrune, SnapshotSave, SnapshotVerify,
-    SnapshotWhat,
+    SnapshotImport, SnapshotImportState, SnapshotList, SnapshotPlace, SnapshotPrune, SnapshotSave,
+    SnapshotVerify, SnapshotWhat,
 };
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{

@@ -3,7 +3,7 @@
 use super::edit::apply_setters;
 use super::session::{Session, named_cluster, store_url};
 use super::spec_objects::{SpecObjects, read_text};
-use super::update::{UpdateOptions, update_cluster};
+use super::update::{KubeconfigChange, UpdateOptions, update_cluster};
 use super::{observe, store_objects};
 use crate::args::{
     Authorization, CreateCluster, Dns, GlobalOptions, KopsOnly, LoadBalancerType, PlanFormat,
@@ -96,7 +96,10 @@ pub async fn run(
     let objects = spec_from_flags(args, options, &session.url, &facts, session.shell)?;
     observe::check_can_expand(&objects, ssh_key.as_deref(), &clients, session).await?;
     store_objects::write_new(&name, &objects, ssh_key.as_deref(), session).await?;
-    let kubeconfig = args.create_kube_config.unwrap_or(true);
+    let kubeconfig = match args.create_kube_config {
+        Some(false) => KubeconfigChange::Leave,
+        _ => KubeconfigChange::Write(args.credentials.clone()),
+    };
     let how = UpdateOptions {
         yes: args.yes,
         output: PlanFormat::Table,
@@ -109,7 +112,7 @@ pub async fn run(
             ignore_skew: false,
         },
         lock_wait: None,
-        kubeconfig: kubeconfig.then(|| args.credentials.clone()),
+        kubeconfig,
         plan_out: None,
     };
     update_cluster(&name, &how, session).await
@@ -223,6 +226,7 @@ fn create_options(args: &CreateCluster, name: String, store_url: &str) -> Create
         etcd_clusters: software.etcd_clusters.clone(),
         encrypt_etcd_storage: instances.encrypt_etcd_storage,
         etcd_storage_type: instances.etcd_storage_type.clone(),
+        audit_log: software.audit_log,
         cloud_labels: instances.cloud_labels.clone(),
     }
 }

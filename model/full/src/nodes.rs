@@ -7,4 +7,4 @@ mod node_config;
 mod user_data;
 
 pub use node_config::node_config;
-pub use user_data::{UserData, user_data};
+pub use user_data::{OWN_PART, UserData, user_data};

@@ -17,8 +17,9 @@ pub use manifest::{
 };
 pub use metrics::{ObservedBackups, render_backup_metrics};
 pub use name::{
-    CLUSTER_STATE_FILE, DATA_FILE, MANIFEST_FILE, META_FILE, check_asked_name, check_snapshot_name,
-    cluster_state_key, data_key, is_scheduled, manifest_key, meta_key, scheduled_name,
+    CLUSTER_STATE_FILE, CLUSTER_STATE_KEYS, DATA_FILE, MANIFEST_FILE, META_FILE, check_asked_name,
+    check_snapshot_name, cluster_state_key, data_key, is_scheduled, manifest_key, meta_key,
+    scheduled_name,
 };
 pub use owner::{OWNER_KEY, OWNER_LIMIT, StoreOwner};
 pub use retention::{Retention, choose_deletions, find_successor};

@@ -15,5 +15,6 @@ pub use etcd_checks::etcd_quota;
 pub use etcd_settings::{EtcdSetting, etcd_setting, taken_etcd_settings};
 pub use flags::{FILES, Flags};
 pub use paths::{
-    CONTAINERD_SOCKET, KUBERNETES, MANIFESTS, VOLUME_PLUGINS, component_kubeconfig, component_pki,
+    CONTAINERD_SOCKET, KUBERNETES, MANIFESTS, TOOLS, VOLUME_PLUGINS, component_kubeconfig,
+    component_pki,
 };

@@ -29,7 +29,6 @@ pub use node_config::{
     VolumeMount, etcd_versions_of, kubernetes_version_of, newest_node_config_key, node_config_key,
     read_newest_node_config, read_node_config, to_stored,
 };
-pub use packages::all_packages;
 pub(crate) use packages::{needed_packages, upkeep_packages};
 pub(crate) use sysctls::is_own_default;
 pub use sysctls::kernel_parameters;

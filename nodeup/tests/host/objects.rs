@@ -406,3 +406,77 @@ fn tools_are_whole_and_read_only_and_older_ones_stay() {
         "program socat"
     );
 }
+
+/// Programs, the kernel and systemd may say that they changed something, and have not: hardened images disable modules with
+/// `install MODULE /bin/true`, and package tools pass over what a policy excludes.
+#[test]
+fn what_is_reported_as_changed_and_is_not_is_an_error_for_every_kind() {
+    let mut failed = std::collections::BTreeSet::new();
+    for kind in [
+        "kernel_module",
+        "packages",
+        "propagation",
+        "sysctl",
+        "mount",
+        "unit",
+        "hosts_block",
+    ] {
+        let host = TestHost::new();
+        let wanted = match kind {
+            "mount" => with_volume(&host, &[0; 4096]),
+            kind => desired_of_kind(&host, kind, |config| {
+                config.sysctls.push("net.ipv4.ip_forward = 1".into());
+                let mut masked = node::config::UnitFile::new("masked.service", "");
+                masked.enabled = false;
+                config.units.push(masked);
+                if let Some(of) = &mut config.control_plane {
+                    let pods = of.static_pods.values_mut();
+                    pods.for_each(|pod| pod.metadata.annotations.clear());
+                }
+            }),
+        };
+        {
+            let mut memory = host.memory.lock().unwrap();
+            memory.does_nothing = true;
+            memory
+                .units
+                .entry("masked.service".into())
+                .or_default()
+                .state = "active".into();
+        }
+        // Files that take what is written and do not keep it.
+        for path in ["/etc/hosts", "/proc/sys/net/ipv4/ip_forward"] {
+            std::fs::remove_file(host.host_path(path)).unwrap();
+            std::os::unix::fs::symlink("/dev/null", host.host_path(path)).unwrap();
+        }
+        let planned = host.planned_changes(&wanted);
+        assert!(!planned.is_empty(), "{kind}");
+        let applied = host.apply(&wanted);
+        let text = applied.error_text().unwrap_or_default();
+        let names: Vec<&String> = applied.failed.iter().map(|(id, _)| id).collect();
+        // Parameters of kctl's own that the kernel does not keep are recorded as rejected.
+        let expected = planned
+            .iter()
+            .filter(|id| kind != "sysctl" || *id == "sysctl/net.ipv4.ip_forward");
+        for id in expected {
+            assert!(names.contains(&id), "{id} is not among {names:?}: {text}");
+        }
+        assert!(!text.contains("PRIVATE"));
+        failed.insert(kind);
+    }
+    assert_eq!(failed.len(), 7);
+}
+
+#[test]
+fn a_module_that_is_not_loaded_is_an_error_with_a_next_step() {
+    let host = TestHost::new();
+    host.memory.lock().unwrap().does_nothing = true;
+    let text = host
+        .apply(&desired_of_kind(&host, "kernel_module", |_| ()))
+        .error_text()
+        .unwrap();
+    assert!(
+        text.contains("br_netfilter") && text.contains("modprobe.d"),
+        "{text}"
+    );
+}

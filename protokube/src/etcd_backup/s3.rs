@@ -6,7 +6,7 @@ use crate::daemon::DaemonState;
 use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::store::{Owner, Store};
-use aws_client::{AccessOptions, Clients};
+use aws_client::{AccessOptions, Clients, Imds};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -43,6 +43,7 @@ pub(super) async fn open_s3(
             .or_else(|| Some(daemon.clients.region().to_owned())),
         endpoint: s3.endpoint.clone(),
         authorities: authorities.transpose()?,
+        imds: Some(Imds::new()),
         ..AccessOptions::default()
     };
     let clients = Clients::from_access(&access).await;

@@ -11,6 +11,7 @@
 )]
 
 mod api_server;
+mod cluster_state;
 mod documented_commands;
 mod etcd;
 mod etcd_commands;
@@ -37,6 +38,7 @@ mod secrets;
 mod simulator;
 mod store;
 mod stored_secrets;
+mod surroundings;
 mod toolbox;
 mod upgrade;
 mod usage_errors;

@@ -128,9 +128,9 @@ const NOT_YET: &[(&str, &str)] = &[
 ];
 
 /// The class of an error.
-pub(super) fn classify_error(code: &str, message: &str, status: u16) -> Class {
+pub(crate) fn classify_error(code: &str, message: &str, status: u16) -> Class {
     let said = |(of, part): &(&str, &str)| code == *of && contains_ignoring_case(message, part);
-    if THROTTLED.contains(&code) {
+    if THROTTLED.contains(&code) || status == 429 {
         Class::Throttled
     } else if NOT_YET.iter().any(said) {
         Class::NotYet
@@ -149,7 +149,7 @@ pub(super) fn classify_error(code: &str, message: &str, status: u16) -> Class {
         Class::Gone
     } else if status >= 500 || UNKNOWN.contains(&code) {
         Class::Unknown
-    } else if status == 403 {
+    } else if matches!(status, 401 | 403) {
         Class::Denied
     } else if status == 404 {
         Class::Gone
@@ -220,7 +220,9 @@ mod tests {
                 Class::Blocked,
             ),
             ("UnauthorizedOperation", "", 403, Class::Denied),
+            ("SomethingNew", "", 401, Class::Denied),
             ("SomethingNew", "", 403, Class::Denied),
+            ("SomethingNew", "", 429, Class::Throttled),
             ("SomethingNew", "", 500, Class::Unknown),
             ("SomethingNew", "", 400, Class::Invalid),
             (

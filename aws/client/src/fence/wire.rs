@@ -1,7 +1,8 @@
-//! Where a fence stands in the way of a call: before each attempt is sent, and again where its first byte is written, since
-//! finding an address, connecting and TLS lie between the two.
+//! What the SDK sends its calls with, and where a fence stands in the way of one: before each attempt is sent, and again where its
+//! first byte is written, since finding an address, connecting and TLS lie between the two.
 
 use super::Fence;
+use crate::authorities::Authorities;
 use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
 use aws_smithy_http_client::{Builder, ConnectorBuilder};
@@ -13,6 +14,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::interceptors::Intercept;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextMut;
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, Metadata};
+use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::{Error, SdkBody};
 use aws_smithy_types::config_bag::ConfigBag;
@@ -54,42 +56,79 @@ impl Intercept for Fence {
     }
 }
 
+/// Headers that every request to the metadata service of an instance has, and no other (EC2 user guide, IMDSv2).
+const METADATA_HEADERS: &str = "x-aws-ec2-metadata-token";
+
+/// Where the metadata services of instances and containers are, whose addresses no proxy reaches.
+const LINK_LOCAL: &str = "http://169.254.";
+
 /// What the SDK sends its calls with, but that a write whose fence is shut by then is not written. Here and not in the
-/// interceptor, because what looks at a body after that takes another one than its own for a stream.
+/// interceptor, because what looks at a body after that takes another one than its own for a stream. Calls go through the proxy
+/// of the environment, except those to a metadata service.
 pub(crate) fn fenced_http_client(authorities: Option<&[u8]>) -> SharedHttpClient {
-    let trusted = authorities.map_or_else(TrustStore::default, |pem| {
-        TrustStore::empty().with_pem_certificate(pem)
-    });
+    let given = authorities.map(Authorities::from_pem);
+    let authorities = given.unwrap_or_else(|| Authorities::of_system().clone());
+    let proxied = https_client(&authorities, ProxyConfig::from_env);
+    let direct = https_client(&authorities, ProxyConfig::disabled);
+    http_client_fn(move |settings, components| {
+        SharedHttpConnector::new(Connector {
+            proxied: proxied.http_connector(settings, components),
+            direct: direct.http_connector(settings, components),
+            authorities: authorities.clone(),
+        })
+    })
+}
+
+/// A client that trusts these authorities and nobody else.
+fn https_client(authorities: &Authorities, proxy: fn() -> ProxyConfig) -> SharedHttpClient {
+    let mut trusted = TrustStore::empty();
+    let pem = authorities.to_pem();
+    if !pem.is_empty() {
+        trusted = trusted.with_pem_certificate(pem);
+    }
     // It cannot fail; if it did, the authorities of the system would be trusted.
     let trusted = TlsContext::builder().with_trust_store(trusted).build();
-    let https = Builder::new().build_with_connector_fn(move |settings, components| {
+    Builder::new().build_with_connector_fn(move |settings, components| {
         let mut connector = ConnectorBuilder::default()
             .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
-            .proxy_config(ProxyConfig::from_env());
+            .proxy_config(proxy());
         if let Ok(trusted) = &trusted {
             connector = connector.tls_context(trusted.clone());
         }
         connector.set_connector_settings(settings.cloned());
         connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
         connector.build()
-    });
-    http_client_fn(move |settings, components| {
-        SharedHttpConnector::new(Connector(https.http_connector(settings, components)))
     })
 }
 
 #[derive(Debug)]
-struct Connector(SharedHttpConnector);
+struct Connector {
+    proxied: SharedHttpConnector,
+    direct: SharedHttpConnector,
+    authorities: Authorities,
+}
 
 impl HttpConnector for Connector {
     fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
+        if let Err(error) = self.authorities.check_address(request.uri()) {
+            return HttpConnectorFuture::ready(Err(ConnectorError::user(error.into())));
+        }
         if let Some(fence) = request.extension::<Fence>().cloned() {
             let body = request.body_mut();
             let inner = std::mem::replace(body, SdkBody::taken());
             *body = SdkBody::from_body_1_x(Guarded { inner, fence });
         }
-        self.0.call(request)
+        if is_for_metadata(&request) {
+            return self.direct.call(request);
+        }
+        self.proxied.call(request)
     }
+}
+
+fn is_for_metadata(request: &HttpRequest) -> bool {
+    let mut headers = request.headers().iter();
+    request.uri().starts_with(LINK_LOCAL)
+        || headers.any(|(name, _)| name.starts_with(METADATA_HEADERS))
 }
 
 /// The body of a write. hyper asks it for its end and its bytes after there is a connection and before anything is

@@ -19,6 +19,9 @@ use std::io::Write;
 /// Placeholder for a value that is known only during apply. No name, address or certificate can contain it.
 const LATE: &str = "<late>";
 
+/// Name of kctl's own part among those of the user; kOps' name for it.
+pub const OWN_PART: &str = "nodeup.sh";
+
 /// Maximum size of user data in EC2, in bytes.
 const LIMIT: usize = 16 * 1024;
 
@@ -57,7 +60,7 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
     } else {
         let own_part = script
             .iter()
-            .map(|script| ("nodeup.sh", "text/x-shellscript", script.as_str()));
+            .map(|script| (OWN_PART, "text/x-shellscript", script.as_str()));
         let parts = group.additional_user_data.iter();
         mime_multipart(own_part.chain(
             parts.map(|(name, kind, content)| (name.as_str(), kind.as_str(), content.as_str())),

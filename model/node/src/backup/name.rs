@@ -70,6 +70,16 @@ pub fn data_key(name: &str) -> String {
     format!("{name}/{DATA_FILE}")
 }
 
+/// What of the state store is sealed beside a snapshot: the spec, the instance groups, keysets and SSH keys, and what the operator
+/// stored as secrets. All else follows from it. Prefixes end with `/`, others are whole keys.
+pub const CLUSTER_STATE_KEYS: [&str; 5] = [
+    "cluster-completed.spec",
+    "config",
+    "instancegroup/",
+    "pki/",
+    "secrets/",
+];
+
 /// Key of the sealed spec and private keys.
 pub fn cluster_state_key(name: &str) -> String {
     format!("{name}/{CLUSTER_STATE_FILE}")

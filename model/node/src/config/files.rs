@@ -116,18 +116,23 @@ fn kubelet_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>,
     ])
 }
 
-/// An environment file with one variable.
+/// Where a unit finds programs, whatever PATH the image has in `/etc/environment`, which units read before their own file.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// An environment file with one variable, and the search path.
 fn environment_file(
     path: &str,
     name: &str,
     value: &str,
     config: &NodeConfig,
 ) -> Result<File, Error> {
-    let variables = vec![templates::Variable {
+    let variables = [("PATH", PATH), (name, value)].map(|(name, value)| templates::Variable {
         name: name.to_owned(),
         value: value.to_owned(),
-    }];
-    let content = templates::render(&templates::Environment { variables });
+    });
+    let content = templates::render(&templates::Environment {
+        variables: variables.into(),
+    });
     let content = content.map_err(|source| Error::Template {
         group: config.group.clone(),
         source,

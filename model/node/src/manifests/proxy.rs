@@ -25,7 +25,8 @@ pub fn build_proxy_pod(proxy: &Component, api_server: &str, host: &InstanceFacts
         .with_read_only("config", "/var/lib/kube-proxy")
         .with_read_only("modules", "/lib/modules")
         .with_writable("iptables-lock", "/run/xtables.lock", "FileOrCreate")
-        .with_writable("log", &log_file(NAME), "FileOrCreate");
+        .with_writable("log", &log_file(NAME), "FileOrCreate")
+        .with_tools();
     let container = Container {
         args: flags.arguments(),
         command: logged_command(NAME),

@@ -1,8 +1,8 @@
 //! NodeConfig of each group, and the files and units that follow from it.
 use full::nodes::node_config;
 use node::config::{
-    Distribution, Error, File, InstanceFacts, NodeConfig, Role, all_packages, host_files,
-    read_node_config, to_stored,
+    Distribution, Error, File, InstanceFacts, NodeConfig, Role, host_files, read_node_config,
+    to_stored,
 };
 use node::manifests::Pod;
 use serde_json::{Value, json};
@@ -524,8 +524,22 @@ fn packages_have_the_names_of_their_distribution_and_the_users_are_added() {
         &expanded_with_fields(&json!({ "packages": ["nfs-common"], "ntp": { "managed": false } })),
         Role::Node,
     );
-    let debian = all_packages(&config, Distribution::Debian);
-    let amazon = all_packages(&config, Distribution::AmazonLinux);
+    let packages_on = |distribution| -> Vec<String> {
+        let host = InstanceFacts {
+            distribution,
+            ..render_machine()
+        };
+        let desired = node::host::desired_resources(&config, &host).unwrap();
+        let sets = desired
+            .into_iter()
+            .filter_map(|resource| match resource.thing {
+                node::host::HostObject::Packages(set) => Some(set.packages),
+                _ => None,
+            });
+        sets.flatten().collect()
+    };
+    let debian = packages_on(Distribution::Debian);
+    let amazon = packages_on(Distribution::AmazonLinux);
     assert!(debian.contains(&"nfs-common".to_owned()) && amazon.contains(&"nfs-common".to_owned()));
     assert!(
         debian.contains(&"conntrack".to_owned()) && amazon.contains(&"conntrack-tools".to_owned())

@@ -10,6 +10,7 @@ mod renewals;
 mod restored;
 mod rolled;
 mod snapshots_here;
+mod store_lost;
 mod upgraded;
 mod zone;
 

@@ -8,7 +8,8 @@ const COMMAND: &str = "/opt/kctl/protokube etcd-backup";
 
 /// A pair of keys of age, for tests only.
 pub const RECIPIENT: &str = "age188c50u6r4g8e69se632clw2wt9s9hq5faps6w3m45swpfzug7flsyz3ktm";
-const IDENTITY: &str = "AGE-SECRET-KEY-1DQ7DRH0Y43JYAVF73WWUJL9U2LJ33PE7AK43FW6TZJY2JUGD7W3SWARGN3";
+pub const IDENTITY: &str =
+    "AGE-SECRET-KEY-1DQ7DRH0Y43JYAVF73WWUJL9U2LJ33PE7AK43FW6TZJY2JUGD7W3SWARGN3";
 
 /// Takes a snapshot on one control plane, and brings it to another one from it and from S3.
 pub fn carry_snapshot(lab: &mut Lab) -> Result<()> {
