@@ -78,7 +78,7 @@ pub fn local_failure(class: Class, call: &str, message: impl Into<String>) -> Fa
 /// The failure that a service reported for one item of a batch call.
 pub fn item_failure(call: &str, code: &str, message: Option<&str>) -> Failure {
     let message = message.unwrap_or_default();
-    let class = classify_error(code, message, 200);
+    let class = classify_error(call, code, message, 200);
     Failure {
         class,
         call: call.to_owned(),
@@ -108,7 +108,7 @@ where
     let status = error
         .raw_response()
         .map_or(0, |response| response.status().as_u16());
-    let class = classify_error(&code, &message, status);
+    let class = classify_error(call, &code, &message, status);
     Failure {
         class,
         call: call.to_owned(),

@@ -3,6 +3,7 @@
 use super::edit::apply_setters;
 use super::session::{Session, named_cluster, store_url};
 use super::spec_objects::{SpecObjects, read_text};
+use super::store_place::check_names_are_free;
 use super::update::{KubeconfigChange, UpdateOptions, update_cluster};
 use super::{observe, store_objects};
 use crate::args::{
@@ -10,7 +11,7 @@ use crate::args::{
     SpecFormat, Topology,
 };
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
-use crate::state::{StoreKeys, store_error};
+use crate::state::{StoreKeys, cluster_names, store_error};
 use crate::ui::Shell;
 use cloud::facts::Facts;
 use node::yaml;
@@ -64,7 +65,10 @@ fn read_ssh_key(args: &CreateCluster) -> Result<Option<String>, CommandError> {
 async fn check_is_new(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
     let stored = session.store.get(&StoreKeys::new(name).config()).await;
     match stored.map_err(store_error)? {
-        None => Ok(()),
+        None => {
+            let existing = cluster_names(&session.store).await?;
+            check_names_are_free(name, &existing, session)
+        }
         Some(_) => Err(CommandError::from_message(
             ErrorKind::Precondition,
             format!("cluster {name} exists already in {}", session.url),
@@ -152,7 +156,7 @@ fn spec_from_flags(
     for group in made.groups {
         objects.put_document(&document_of(&Object::InstanceGroup(group), read)?);
     }
-    objects.check_new(None, shell)?;
+    objects.check_new(None, store_url, shell)?;
     Ok(objects)
 }
 

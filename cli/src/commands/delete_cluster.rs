@@ -359,18 +359,23 @@ async fn show_besides(
 async fn delete_besides(deletion: &Deletion) -> Result<(), Failure> {
     let clients = &deletion.clients;
     for instance in &deletion.detached {
-        terminate_instance(clients, instance, false).await?;
+        forgive_gone(terminate_instance(clients, instance, false).await)?;
     }
     for balancer in &deletion.classic_load_balancers {
-        delete_classic_load_balancer(clients, balancer).await?;
+        forgive_gone(delete_classic_load_balancer(clients, balancer).await)?;
     }
     for interface in &deletion.left_interfaces {
-        match delete_interface(clients, interface).await {
-            Err(failure) if failure.class == Class::Gone => {}
-            deleted => deleted?,
-        }
+        forgive_gone(delete_interface(clients, interface).await)?;
     }
     Ok(())
+}
+
+/// What is gone already need not be deleted: AWS may list it for a while.
+fn forgive_gone(deleted: Result<(), Failure>) -> Result<(), Failure> {
+    match deleted {
+        Err(failure) if failure.class == Class::Gone => Ok(()),
+        deleted => deleted,
+    }
 }
 
 async fn show_plan(

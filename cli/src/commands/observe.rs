@@ -3,8 +3,10 @@
 use super::assemble::{
     self, AssembledCluster, SpecInputs, assemble_cluster, required_keysets, stand_in_keyset,
 };
+use super::existing_cluster::read_completed_spec;
 use super::session::Session;
 use super::spec_objects::SpecObjects;
+use super::store_place::place_in_store;
 use super::{ownership, secret, version_skew};
 use crate::agents::AgentBinaries;
 use crate::downloads;
@@ -15,12 +17,13 @@ use crate::state::{
     ClusterState, LastOperation, PublicKeys, aws_hint, mint_and_store, store_error,
 };
 use aws_cloud::{CloudClients, collect_facts};
-use cloud::facts::{Facts, FactsWanted};
+use cloud::facts::{Facts, FactsWanted, kept_zone};
 use engine::Failure;
+use full::DnsKind;
 use node::pki::{KUBERNETES_CA, Keyset};
 use node::secret::DOCKER_CONFIG;
 use spec::catalog::Catalog;
-use spec::expand::{Expanded, wanted_facts};
+use spec::expand::{Expanded, dns_kind, wanted_facts};
 use spec::not_yet::{NotYet, not_yet};
 use spec::read::ReadOptions;
 
@@ -55,6 +58,30 @@ pub struct ObserveOptions {
     pub ignore_skew: bool,
 }
 
+/// Names the hosted zone that the cluster has had since its last update, unless the spec asks for another.
+async fn keep_hosted_zone(
+    objects: &mut SpecObjects,
+    state: &ClusterState,
+    facts: &Facts,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let private = match dns_kind(&objects.cluster.spec) {
+        DnsKind::None => return Ok(()),
+        DnsKind::Private => true,
+        DnsKind::Public => false,
+    };
+    let completed = read_completed_spec(state, session).await?;
+    let Some(until_now) = completed.and_then(|cluster| cluster.spec.dns_zone) else {
+        return Ok(());
+    };
+    let named = objects.cluster.spec.dns_zone.as_deref();
+    let name = objects.cluster.name();
+    if let Some(zone) = kept_zone(&facts.hosted_zones, named, &until_now, name, private) {
+        objects.cluster.spec.dns_zone = Some(zone.id.clone());
+    }
+    Ok(())
+}
+
 /// Observes a cluster. Changes nothing.
 pub async fn observe_cluster(
     name: &str,
@@ -62,7 +89,8 @@ pub async fn observe_cluster(
     session: &Session<'_>,
 ) -> Result<ObservedCluster, CommandError> {
     let state = ClusterState::read(&session.store, name, options.read).await?;
-    let objects = SpecObjects::from_state(&state);
+    let mut objects = SpecObjects::from_state(&state);
+    place_in_store(&mut objects, &session.url)?;
     objects.check(session.shell)?;
     secret::check_required_secrets(&state)?;
     let wanted = wanted_facts(&objects.cluster, &objects.groups);
@@ -75,6 +103,7 @@ pub async fn observe_cluster(
     )?;
     session.store.set_caller(&facts.account);
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
+    keep_hosted_zone(&mut objects, &state, &facts, session).await?;
     let expanded = expand_with_hashes(&objects, &mut facts, &catalog, &public.ssh_keys).await?;
     expanded
         .warnings
@@ -104,7 +133,6 @@ pub async fn observe_cluster(
     if !options.ignore_skew
         && let Some(version) = held_back_version(&observed, session).await?
     {
-        let mut objects = objects;
         objects.cluster.spec.kubernetes_version = Some(version);
         let ssh_keys = &observed.public.ssh_keys;
         observed.held_back =

@@ -4,6 +4,7 @@
 mod addons;
 mod api;
 mod assets;
+mod aws_limits;
 mod basics;
 mod bastion;
 mod components;
@@ -29,6 +30,7 @@ mod network;
 mod node_settings;
 mod node_termination;
 mod pods;
+mod ranges;
 mod ssh;
 mod user_files;
 mod volumes;
@@ -110,6 +112,10 @@ pub fn expand(
     groups.sort_by(|a, b| a.name().cmp(b.name()));
     complete_spec(&mut cluster, &mut groups, &context, &mut findings);
     let full = full_spec(&cluster, &groups, ssh_public_keys, &context, &mut findings);
+    if let Some(full) = full.as_ref().filter(|_| !findings.has_errors()) {
+        ranges::check_ranges(full, &cluster.spec, facts, &mut findings);
+        aws_limits::check_aws_limits(full, &groups, &mut findings);
+    }
     match full {
         Some(full) if !findings.has_errors() => Ok(Expanded {
             full,

@@ -18,6 +18,7 @@ mod instances;
 mod kubelet;
 mod labels;
 mod load_balancer;
+mod made_names;
 mod names;
 mod network;
 mod scalars;
@@ -79,6 +80,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     access::check(spec, problems);
     etcd::check(input, problems);
     instance_groups::check_set(input, problems);
+    made_names::check_set(input, problems);
     iam::check(spec, problems);
     labels::check_cloud_labels("spec.cloudLabels", &spec.cloud_labels, problems);
     assets::check(spec, problems);
@@ -93,6 +95,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
 fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &group.spec;
     names::check_group(group, input, problems);
+    made_names::check(group, problems);
     instance_groups::check(group, input, problems);
     instances::check(spec, problems);
     volumes::check(spec, problems);

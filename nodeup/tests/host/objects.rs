@@ -96,7 +96,13 @@ fn a_parameter_of_ours_that_the_kernel_lacks_is_left_out_and_the_users_is_an_err
     assert_eq!(host.read_text("/proc/sys/net/ipv4/ip_forward"), "1\n");
     assert_eq!(
         host.read_text("/proc/sys/net/ipv4/tcp_rmem"),
-        "4096 12582912 16777216\n"
+        "4096 87380 16777216\n"
+    );
+    // With it the kernel would ignore router advertisements.
+    assert!(
+        !sysctls
+            .iter()
+            .any(|one| format!("{one:?}").contains("ipv6"))
     );
     assert!(host.planned_changes(&sysctls).is_empty());
     let users = desired_of_kind(&host, "sysctl", |config| {

@@ -514,7 +514,7 @@ impl ClusterShape {
                 health_check: HealthCheck {
                     healthy_threshold_count: 2,
                     health_check_interval_seconds: 10,
-                    health_check_timeout_seconds: 10,
+                    health_check_timeout_seconds: 9,
                     health_check_port: None,
                     health_check_path: None,
                     health_check_protocol: "TCP".to_owned(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 
 
 from . import make
@@ -68,3 +69,18 @@ def test_an_object_has_the_checksum_that_it_is_said_to_have(both):
     put = {"Bucket": bucket, "Key": "key", "ChecksumSHA256": digest}
     both.s3.put_object(Body=b"content", **put)
     assert code_of(both.s3.put_object, Body=b"another", **put) == "BadDigest"
+
+
+def test_inline_policies_of_a_role_add_up(both):
+    role = both.unique("role")
+    both.iam.create_role(RoleName=role, AssumeRolePolicyDocument=make.TRUST)
+
+    def put(name, actions):
+        statement = {"Effect": "Allow", "Action": [f"s3:Get{i:04}" for i in range(actions)], "Resource": "*"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [statement]}, indent=4)
+        return {"RoleName": role, "PolicyName": name, "PolicyDocument": document}
+
+    both.iam.put_role_policy(**put("one", 600))
+    assert code_of(both.iam.put_role_policy, **put("two", 200)) == "LimitExceeded"
+    both.iam.put_role_policy(**put("one", 400))
+    both.iam.put_role_policy(**put("two", 200))

@@ -24,6 +24,8 @@ mod json;
 mod kctl;
 mod kept;
 mod kept_backups;
+mod names;
+mod new_account;
 mod not_yet;
 mod offline;
 mod operations;
@@ -33,10 +35,12 @@ mod render;
 mod rolling_update;
 mod scenario;
 mod secrets;
+mod shared_network;
 #[allow(dead_code)] // The wire tests use all of it.
 #[path = "../wire/simulator.rs"]
 mod simulator;
 mod store;
+mod store_place;
 mod stored_secrets;
 mod surroundings;
 mod toolbox;

@@ -25,6 +25,8 @@ pub struct InCluster {
     pub refresh: bool,
     /// Signs objects of the store; it is in the store too.
     signer: Keyset,
+    /// How many seconds the engine believes have passed when one has.
+    pub speed: u32,
     /// Moves on with every run that ended in an orderly way.
     generation: Cell<u32>,
 }
@@ -58,6 +60,7 @@ impl InCluster {
             facts,
             refresh: false,
             signer,
+            speed: 1,
             generation: Cell::new(1),
         }
     }
@@ -114,13 +117,13 @@ impl InCluster {
     /// Applies the plan of an update.
     pub async fn run_update(&self, desired: &[Cloud]) -> Report {
         let (plan, seen, world) = self.plan_update(desired).await;
-        run(&world, &plan, &seen).await
+        run_at_speed(&world, &plan, &seen, self.speed).await
     }
 
     /// Does it and insists that all of it worked and that nothing is left to do.
     pub async fn run_until_converged(&self, desired: &[Cloud]) -> Plan<Cloud> {
         let (plan, seen, world) = self.plan_update(desired).await;
-        let report = run(&world, &plan, &seen).await;
+        let report = run_at_speed(&world, &plan, &seen, self.speed).await;
         assert!(report.is_complete(), "{:#?}", report.failed);
         self.next_generation();
         self.is_settled(desired).await;
@@ -150,12 +153,24 @@ pub fn show_plan(plan: &Plan<Cloud>) -> String {
 }
 
 pub async fn run(world: &AwsWorld, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>) -> Report {
+    run_at_speed(world, plan, seen, 1).await
+}
+
+async fn run_at_speed(
+    world: &AwsWorld,
+    plan: &Plan<Cloud>,
+    seen: &Snapshot<Cloud>,
+    speed: u32,
+) -> Report {
     let outside = EngineContext {
         world,
         journal: &NoJournal,
-        clock: &WallClock(Instant::now()),
+        clock: &WallClock {
+            begun: Instant::now(),
+            speed,
+        },
         options: Options {
-            deadline: Duration::from_secs(30),
+            deadline: Duration::from_secs(30) * speed,
             settle: Duration::from_millis(100),
             ..Options::default()
         },
@@ -187,14 +202,18 @@ fn wanted_facts() -> FactsWanted {
     }
 }
 
-struct WallClock(Instant);
+/// The time, some times faster.
+struct WallClock {
+    begun: Instant,
+    speed: u32,
+}
 
 impl Clock for WallClock {
     fn now(&self) -> Duration {
-        self.0.elapsed()
+        self.begun.elapsed() * self.speed
     }
 
     async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
+        tokio::time::sleep(duration / self.speed).await;
     }
 }

@@ -207,6 +207,11 @@ impl Simulator {
         self.send_control("POST", "lag", &seconds.to_string());
     }
 
+    /// How many vCPUs Auto Scaling may run in a region from here on.
+    pub fn set_vcpus(&self, count: u32) {
+        self.send_control("POST", "vcpus", &count.to_string());
+    }
+
     /// Tags that somebody else puts on everything that has tags, from here on.
     pub fn foreign_tags(&self, tags: &Value) {
         self.send_control("POST", "foreign-tags", &tags.to_string());

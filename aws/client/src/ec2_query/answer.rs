@@ -51,7 +51,7 @@ pub(super) fn parse_json_answer(
 }
 
 fn service_failure(call: &str, status: u16, code: String, message: String) -> Failure {
-    let class = classify_error(&code, &message, status);
+    let class = classify_error(call, &code, &message, status);
     Failure {
         code,
         ..local_failure(class, call, message)

@@ -142,7 +142,10 @@ fn list_logs(pods: &Value) -> (Vec<Log>, Vec<String>) {
         if text_at(pod, "/metadata/namespace") != "kube-system" {
             continue;
         }
-        let (name, node) = (text_at(pod, "/metadata/name"), text_at(pod, "/spec/nodeName"));
+        let (name, node) = (
+            text_at(pod, "/metadata/name"),
+            text_at(pod, "/spec/nodeName"),
+        );
         let count = of_node.entry(node.to_owned()).or_default();
         for container in container_names(pod) {
             if !is_plain_name(name) || !is_plain_name(container) {

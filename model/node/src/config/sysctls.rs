@@ -1,14 +1,16 @@
-//! Kernel parameters for instances with many connections and pods; values from kOps.
+//! Kernel parameters for instances with many connections and pods; values from kOps. `net.ipv6.conf.all.forwarding` is not among them:
+//! kOps sets it in IPv6 clusters only, and with it the kernel ignores router advertisements, from which instances in a subnet with IPv6
+//! have their default route.
 
-const SYSCTLS: [&str; 25] = [
+const SYSCTLS: [&str; 24] = [
     "vm.max_map_count=1048576",
     "kernel.softlockup_panic=1",
     "kernel.softlockup_all_cpu_backtrace=1",
     "net.core.somaxconn=32768",
     "net.core.rmem_max=16777216",
     "net.core.wmem_max=16777216",
-    "net.ipv4.tcp_wmem=4096 12582912 16777216",
-    "net.ipv4.tcp_rmem=4096 12582912 16777216",
+    "net.ipv4.tcp_wmem=4096 87380 16777216",
+    "net.ipv4.tcp_rmem=4096 87380 16777216",
     "net.ipv4.tcp_max_syn_backlog=8096",
     "net.ipv4.tcp_slow_start_after_idle=0",
     "net.ipv4.tcp_tw_reuse=1",
@@ -17,7 +19,6 @@ const SYSCTLS: [&str; 25] = [
     "fs.inotify.max_user_instances=8192",
     "net.ipv4.neigh.default.gc_thresh1=0",
     "net.ipv4.ip_forward=1",
-    "net.ipv6.conf.all.forwarding=1",
     "net.bridge.bridge-nf-call-iptables=1",
     "net.bridge.bridge-nf-call-ip6tables=1",
     // Values that kubelet demands with protectKernelDefaults.

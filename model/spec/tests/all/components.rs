@@ -361,10 +361,7 @@ fn etcd_cannot_start_without_its_volume() {
             .iter()
             .any(|mount| mount.mount_path == "/etc/hosts")
     );
-    assert_eq!(
-        pod.spec.containers[0].image,
-        "registry.k8s.io/etcd:3.6.12-0"
-    );
+    assert_eq!(pod.spec.containers[0].image, "registry.k8s.io/etcd:v3.6.12");
 }
 
 #[test]

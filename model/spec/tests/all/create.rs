@@ -41,6 +41,7 @@ fn old_region() -> Facts {
             SharedVpc {
                 cidr: "10.0.0.0/12".into(),
                 internet_gateway: None,
+                subnets: Vec::new(),
             },
         )]
         .into(),

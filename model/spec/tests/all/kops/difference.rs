@@ -229,6 +229,11 @@ fn changed_topic(one: &Difference, ours: &str, theirs: &str) -> Option<&'static 
         {
             "ready-targets"
         }
+        ("lb_target_group", "health_check")
+            if ours.replace("\"timeout\":9", "\"timeout\":null") == *theirs =>
+        {
+            "health-check-timeout"
+        }
         ("autoscaling_group", "enabled_metrics") if theirs.contains("WarmPool") => "warm-pool",
         ("launch_template", "block_device_mappings") if ours.replace(kept, deleted) == *theirs => {
             "volumes-kept"
