@@ -79,6 +79,11 @@ pub fn store_error(error: StoreError) -> CommandError {
             let failure = source.clone();
             CommandError::new(ErrorKind::Failed, error, aws_hint(&failure))
         }
+        StoreError::TooLarge { .. } => CommandError::new(
+            ErrorKind::Failed,
+            error,
+            "somebody has replaced the object: use another one, and see who may write there",
+        ),
         StoreError::File { .. } => CommandError::new(
             ErrorKind::Failed,
             error,

@@ -96,7 +96,7 @@ pub struct SnapshotList {
     #[command(flatten)]
     pub place: SnapshotPlace,
     /// Address of a backup store [default: that of the cluster]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["etcd", "name"])]
     pub store: Option<String>,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
@@ -140,7 +140,7 @@ pub struct SnapshotDownload {
     #[command(flatten)]
     pub place: SnapshotPlace,
     /// Address of a backup store [default: that of the cluster]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["etcd", "name"])]
     pub store: Option<String>,
 }
 
@@ -206,10 +206,13 @@ Examples:
   kctl etcd snapshot prune --name demo.example.com         shows what would be deleted
   kctl etcd snapshot prune --name demo.example.com --yes
 
-protokube does the same after each scheduled snapshot.")]
+protokube does the same after each scheduled snapshot, but for what needs --force.")]
 pub struct SnapshotPrune {
     #[command(flatten)]
     pub place: SnapshotPlace,
+    /// Also if it is more than half of all scheduled snapshots, or more than a hundred
+    #[arg(long)]
+    pub force: bool,
     /// Do it
     #[arg(short, long)]
     pub yes: bool,
@@ -250,8 +253,8 @@ pub struct EtcdRestore {
     /// Restore the snapshot with which the etcd cluster has begun once more, and give up what was written since
     #[arg(long, requires = "snapshot")]
     pub again: bool,
-    /// End a restore that has not stopped any member yet
-    #[arg(long)]
+    /// End a restore that has not stopped any member yet, at once
+    #[arg(long, conflicts_with_all = ["on", "force", "again", "yes", "timeout"])]
     pub call_off: bool,
     /// Do it
     #[arg(short, long)]

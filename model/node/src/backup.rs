@@ -13,7 +13,8 @@ mod state;
 
 pub use listing::{StoredSnapshot, group_snapshots};
 pub use manifest::{
-    MANIFEST_FORMAT, MANIFEST_LIMIT, SealedClusterState, SnapshotManifest, VerifiedSnapshot,
+    MANIFEST_FORMAT, MANIFEST_LIMIT, MOST_BYTES, ManifestError, SealedClusterState,
+    SnapshotManifest, VerifiedSnapshot,
 };
 pub use metrics::{ObservedBackups, render_backup_metrics};
 pub use name::{
@@ -22,12 +23,15 @@ pub use name::{
     scheduled_name,
 };
 pub use owner::{OWNER_KEY, OWNER_LIMIT, StoreOwner};
-pub use retention::{Retention, choose_deletions, find_successor};
-pub use schedule::{CLAIM_LIFE, ScheduleView, begin_snapshot, end_snapshot, fail_snapshot, is_due};
+pub use retention::{Retention, check_extent, choose_deletions, find_successors};
+pub use schedule::{
+    CLAIM_LIFE, ScheduleView, begin_snapshot, end_snapshot, fail_snapshot, is_due, renew_claim,
+};
 pub use settings::{
-    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings, parse_period,
+    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings, SettingsError,
+    parse_period,
 };
 pub use state::{
     BACKUP_STATE_LIMIT, BackupClaim, BackupDrill, BackupFailure, BackupState, LastSnapshot,
-    backup_state_key,
+    UnfinishedDrill, backup_state_key,
 };

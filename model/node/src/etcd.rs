@@ -32,6 +32,7 @@ mod replace_test;
 mod restore;
 #[cfg(test)]
 mod restore_test;
+mod revisions;
 mod successors;
 mod upkeep;
 mod upkeep_claim;
@@ -82,6 +83,7 @@ pub use recover::{
 };
 pub use replace::{LiveCluster, LiveMember, MemberChange, has_lost_log};
 pub use restore::{begin_restore, call_off_restore, revision_bump};
+pub use revisions::{RevisionBump, SaidRevision, choose_bump};
 pub use successors::{FormedClusters, read_replaced};
 pub use upkeep::{
     CORRUPT, NO_SPACE, OtherMember, UpkeepStep, UpkeepView, decide_upkeep, needs_upkeep,

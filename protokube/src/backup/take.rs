@@ -108,21 +108,24 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             Ok(sealed) => manifest.cluster_state = sealed,
             Err(error) => manifest.cluster_state_problem = Some(format!("{error:#}")),
         }
-        let stored = self.store_manifest(backups, &manifest, counts).await;
-        if stored.is_err() {
-            // Only what this snapshot wrote: nobody else has written these keys. The manifest may be there, if S3's answer was lost.
-            for key in [manifest_key(name), key, cluster_state_key(name)] {
-                let deleted = backups.delete(&key, Expect::Any).await;
-                deleted.with_context(|| format!("could not delete {}/{key}", backups.url()))?;
-            }
+        let still_counts = || async {
+            // The upload may have taken long.
+            self.check_same_cluster(&verified.own).await?;
+            counts().await
+        };
+        if let Err(error) = self.store_manifest(backups, &manifest, still_counts).await {
+            return Err(remove_stored(backups, name, error).await);
         }
-        stored?;
         let meta = manifest.to_etcd_manager_json(self.members, now.unix_timestamp());
         let key = meta_key(name);
         let put = backups.put(&key, meta.into_bytes(), Expect::Absent);
         match put.await {
             Ok(_) | Err(StoreError::Conflict { .. }) => Ok(manifest),
-            Err(error) => Err(error).with_context(|| format!("could not write {key}")),
+            Err(error) => {
+                let error = anyhow::Error::from(error);
+                let error = error.context(format!("could not write {}/{key}", backups.url()));
+                Err(remove_stored(backups, name, error).await)
+            }
         }
     }
 
@@ -251,6 +254,21 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             unknown: UnknownFields::new(),
         }
     }
+}
+
+/// Deletes what a snapshot has written that does not count, and nothing else: nobody else has written these keys. The manifest may be there
+/// too, if S3's answer was lost. Returns why the snapshot does not count, and what could not be deleted.
+async fn remove_stored(backups: &Store, name: &str, mut error: anyhow::Error) -> anyhow::Error {
+    for key in [manifest_key(name), data_key(name), cluster_state_key(name)] {
+        if let Err(left) = backups.delete(&key, Expect::Any).await {
+            let left = anyhow::Error::from(left);
+            error = error.context(format!(
+                "{}/{key} is left, and could not be deleted: {left:#}",
+                backups.url()
+            ));
+        }
+    }
+    error
 }
 
 /// What is said of a snapshot that was taken.

@@ -69,7 +69,7 @@ pub(super) fn inspect_snapshot(
     expected: Option<&KeysAt>,
 ) -> anyhow::Result<Found> {
     let bytes = folder.file(FILE).metadata()?.len();
-    let containers = folder.containers(MEMORY + bytes);
+    let containers = folder.containers(MEMORY.saturating_add(bytes));
     containers.provide_image()?;
     let found = containers
         .unpack_snapshot(&format!("{WORK}/{FILE}"))

@@ -1,10 +1,10 @@
 //! Runs etcd's own programs, from the image of its pod, on files in a scratch folder: in containers that kubelet does not know, and
 //! without a network.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use host::Host;
+use host::{Host, Output};
 use serde::Deserialize;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,6 +16,9 @@ pub(crate) const REPLAY_TIME: Duration = Duration::from_mins(5);
 const STOP_TIME: Duration = Duration::from_mins(1);
 
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often the scratch etcd is asked the same if etcdctl writes nothing.
+const ASKED: u32 = 5;
 
 /// Where kubelet's containerd has the mirrors of registries (nodeup writes it).
 const REGISTRIES: &str = "/etc/containerd/certs.d";
@@ -199,11 +202,51 @@ impl<'a> EtcdContainers<'a> {
                 Err(_) => sleep(self.interval),
             }
         }
-        let count = ["get", "--prefix", "", "--count-only", "--write-out=fields"];
-        Content::parse(&self.etcdctl("count", &count)?)
+        self.ask_content("count", &["--prefix", ""])
     }
 
-    fn etcdctl(&self, id: &str, arguments: &[&str]) -> anyhow::Result<String> {
+    /// What the scratch etcd says of the keys that these arguments of `etcdctl get` choose.
+    fn ask_content(&self, id: &str, chosen: &[&str]) -> anyhow::Result<Content> {
+        let count = ["--count-only", "--write-out=fields"];
+        self.ask(id, &[&["get"], chosen, &count].concat(), Content::parse)
+    }
+
+    /// Asks the scratch etcd, and reads the answer with `parse`. On a busy machine ctr may end before it has passed on what etcdctl wrote:
+    /// if there is nothing, it is asked again.
+    fn ask<T>(
+        &self,
+        id: &str,
+        arguments: &[&str],
+        parse: impl Fn(&str) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut look = 1;
+        loop {
+            let output = self.etcdctl(&format!("{id}-{look}"), arguments)?;
+            let is_silent = output.stdout.trim().is_empty();
+            match parse(&output.stdout) {
+                Ok(answer) => return Ok(answer),
+                Err(_) if is_silent && look < ASKED => sleep(self.interval),
+                Err(error) => {
+                    let wrote = if is_silent {
+                        "nothing"
+                    } else {
+                        "something else"
+                    };
+                    return Err(error.context(format!(
+                        "etcdctl {} ended with exit status 0, and wrote {wrote}; its errors: {}",
+                        arguments.join(" "),
+                        match output.stderr.trim() {
+                            "" => "none",
+                            errors => errors,
+                        }
+                    )));
+                }
+            }
+            look += 1;
+        }
+    }
+
+    fn etcdctl(&self, id: &str, arguments: &[&str]) -> anyhow::Result<Output> {
         let exec = ["task", "exec", "--exec-id", id, &self.replay];
         // Its default of five seconds is too short for a scan of all keys; looks whether etcd answers are short.
         let timeout = match arguments.first() {
@@ -211,7 +254,7 @@ impl<'a> EtcdContainers<'a> {
             _ => "--command-timeout=5m",
         };
         let etcdctl = ["/usr/local/bin/etcdctl", "--endpoints", CLIENTS, timeout];
-        self.ctr(&[&exec[..], &etcdctl, arguments].concat())
+        self.run_ctr(&[&exec[..], &etcdctl, arguments].concat())
     }
 
     /// Ends the scratch etcd in order, so that all it has applied is in its database.
@@ -249,28 +292,25 @@ impl<'a> EtcdContainers<'a> {
         let id = format!("hash-{revision}");
         let revision = format!("--rev={revision}");
         let arguments = ["endpoint", "hashkv", &revision, "--write-out=json"];
-        let said = self.etcdctl(&id, &arguments)?;
-        let parsed = serde_json::from_str::<Vec<Endpoint>>(&said);
-        let first = parsed.ok().and_then(|all| all.into_iter().next());
-        let first = first.with_context(|| format!("etcdctl says no hash: {said}"))?;
-        Ok(first.hash)
+        self.ask(&id, &arguments, |said| {
+            let parsed = serde_json::from_str::<Vec<Endpoint>>(said);
+            let first = parsed.ok().and_then(|all| all.into_iter().next());
+            let first = first.with_context(|| format!("etcdctl says no hash: {said:?}"))?;
+            Ok(first.hash)
+        })
     }
 
     /// How many keys of the scratch etcd begin with this.
     pub(crate) fn count_keys(&self, prefix: &str) -> anyhow::Result<u64> {
-        let get = ["get", "--prefix", prefix, "--count-only"];
-        let count = [&get[..], &["--write-out=fields"]].concat();
         // containerd allows no slashes in ids, and letters or digits only at their ends.
         let id = format!("count{}", prefix.trim_end_matches('/').replace('/', "-"));
-        Ok(Content::parse(&self.etcdctl(&id, &count)?)?.keys)
+        Ok(self.ask_content(&id, &["--prefix", prefix])?.keys)
     }
 
     /// How many keys the scratch etcd had at a revision.
     pub(crate) fn count_keys_at(&self, revision: u64) -> anyhow::Result<u64> {
         let at = format!("--rev={revision}");
-        let get = ["get", "--prefix", "", "--count-only", &at];
-        let count = [&get[..], &["--write-out=fields"]].concat();
-        Ok(Content::parse(&self.etcdctl("count-at", &count)?)?.keys)
+        Ok(self.ask_content("count-at", &["--prefix", "", &at])?.keys)
     }
 
     /// The first key of the scratch etcd that begins with this, and its value.
@@ -288,9 +328,10 @@ impl<'a> EtcdContainers<'a> {
             value: String,
         }
         let get = ["get", "--prefix", prefix, "--limit=1", "--write-out=json"];
-        let said = self.etcdctl("first", &get)?;
         // The value may be a secret, and stands in no error.
-        let reply: Reply = serde_json::from_str(&said).context("etcdctl says no keys")?;
+        let reply: Reply = self.ask("first", &get, |said| {
+            serde_json::from_str(said).map_err(|_| anyhow!("etcdctl says no keys"))
+        })?;
         let first = reply.kvs.into_iter().next();
         first
             .map(|Pair { key, value }| {
@@ -328,12 +369,24 @@ impl<'a> EtcdContainers<'a> {
 
     /// Runs ctr with the images of kubelet, and returns its output.
     fn ctr(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        self.run_ctr(arguments).map(|output| output.stdout)
+    }
+
+    fn run_ctr(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         let all = [&["--namespace", "k8s.io"], arguments].concat();
         let output = self.host.run_program("ctr", &all)?;
         if !output.is_success() {
-            bail!("ctr {}: {}", arguments.join(" "), output.error_output());
+            let ended = match output.code {
+                Some(code) => format!("exit status {code}"),
+                None => "a signal".to_owned(),
+            };
+            let said = match output.error_output() {
+                "" => "it wrote nothing",
+                said => said,
+            };
+            bail!("ctr {} ended with {ended}: {said}", arguments.join(" "));
         }
-        Ok(output.stdout)
+        Ok(output)
     }
 }
 
@@ -360,7 +413,7 @@ impl Content {
             let mut lines = fields.lines().filter_map(|line| line.split_once(" : "));
             let found = lines.find(|(key, _)| key.trim_matches('"') == name);
             let value = found.and_then(|(_, value)| value.trim().parse().ok());
-            value.with_context(|| format!("etcdctl says no {name}: {fields}"))
+            value.with_context(|| format!("etcdctl says no {name}: {fields:?}"))
         };
         Ok(Self {
             keys: field("Count")?,

@@ -199,7 +199,7 @@ async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
         fs::write(path, bytes).unwrap();
     };
     type Damage<'a> = Box<dyn Fn(&TestHost, &mut RestoredSnapshot) + 'a>;
-    let damages: [(&str, Damage<'_>); 7] = [
+    let damages: [(&str, Damage<'_>); 9] = [
         (
             "does not exist",
             Box::new(|host, _| fs::remove_file(packed(host)).unwrap()),
@@ -208,6 +208,17 @@ async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
         (
             "etcd.backup.gz",
             Box::new(|host, _| fs::write(packed(host), "").unwrap()),
+        ),
+        (
+            "has more than",
+            Box::new(|host, _| {
+                let file = fs::File::options().append(true).open(packed(host));
+                file.unwrap().set_len(50 << 20).unwrap();
+            }),
+        ),
+        (
+            "no database of etcd has so many",
+            Box::new(|_, snapshot| snapshot.bytes = u64::MAX / 3 + 1),
         ),
         (
             "22 bytes instead of 23",

@@ -126,6 +126,13 @@ pub enum StoreError {
         #[source]
         source: LockLost,
     },
+    /// It is larger than it should be, and was not received.
+    #[error("{key} has more than {most} bytes: it is not what it should be")]
+    TooLarge {
+        key: String,
+        /// What it may have.
+        most: u64,
+    },
     /// There is no such bucket.
     #[error(
         "the bucket {bucket} does not exist: create it with `aws s3api create-bucket --bucket {bucket}` (outside us-east-1 with --create-bucket-configuration LocationConstraint=REGION), then turn on its versioning"
@@ -383,23 +390,40 @@ impl Store {
     /// Writes an object's content into a file (made if need be, emptied, mode 0600) piece by piece; returns its sha256.
     /// `None`: there is no such object. Then, and after an error, there is no such file.
     pub async fn get_file(&self, key: &str, to: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get_file_within(key, to, u64::MAX).await
+    }
+
+    /// As [`Self::get_file`], of an object that may have `most` bytes: one with more is a [`StoreError::TooLarge`], and no more than that
+    /// is ever written.
+    pub async fn get_file_within(
+        &self,
+        key: &str,
+        to: &Path,
+        most: u64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         check_key(key)?;
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             // Boxed, because callers nest futures deeply.
-            Backend::S3(store) => Box::pin(store.get_file(key, to)).await,
-            Backend::File(store) => store.get_file(key, to),
+            Backend::S3(store) => Box::pin(store.get_file(key, to, most)).await,
+            Backend::File(store) => store.get_file(key, to, most),
         }
     }
 
-    /// Appends to a file what it lacks of an object's content. After an error the file has what was received, so that the next call goes on.
-    /// `false`: there is no such object. The content is not checked: the file may have begun as another one's.
-    pub async fn get_rest(&self, key: &str, to: &mut std::fs::File) -> Result<bool, StoreError> {
+    /// Appends to a file what it lacks of an object's content, which may have `most` bytes. After an error the file has what was received,
+    /// so that the next call goes on. `false`: there is no such object. The content is not checked: the file may have begun as another
+    /// one's.
+    pub async fn get_rest(
+        &self,
+        key: &str,
+        to: &mut std::fs::File,
+        most: u64,
+    ) -> Result<bool, StoreError> {
         check_key(key)?;
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
-            Backend::S3(store) => Box::pin(store.get_rest(key, to)).await,
-            Backend::File(store) => store.get_rest(key, to),
+            Backend::S3(store) => Box::pin(store.get_rest(key, to, most)).await,
+            Backend::File(store) => store.get_rest(key, to, most),
         }
     }
 

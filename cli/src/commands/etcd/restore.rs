@@ -17,8 +17,8 @@ use fleet::ReportedMember;
 use node::backup::SnapshotManifest;
 use node::duration::duration_text;
 use node::etcd::{
-    FormationRecord, FormationState, RestoredSnapshot, UnknownFields, begin_restore,
-    call_off_restore, revision_bump,
+    FormationRecord, FormationState, RestoredSnapshot, RevisionBump, SaidRevision, UnknownFields,
+    begin_restore, call_off_restore, choose_bump,
 };
 use std::time::Duration;
 
@@ -34,6 +34,8 @@ struct Restore<'a> {
     store: String,
     reports: EtcdReports,
     record: FormationRecord,
+    /// How far the revisions of the snapshot are raised.
+    bump: u64,
 }
 
 /// Shows what a restore does, does it, or calls one off.
@@ -49,7 +51,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         return call_off(&stored, &record, version).await;
     };
     let backups = BackupStore::of_cluster(&name, &args.etcd, session).await?;
-    let restore = Restore {
+    let mut restore = Restore {
         args,
         stored,
         manifest: backups.require_manifest(snapshot).await?,
@@ -57,6 +59,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         store: backups.store.url().to_owned(),
         reports: EtcdReports::read(&name, session).await?,
         record,
+        bump: 0,
     };
     let copies = list_copies(&restore.reports.members, &restore.record, &args.etcd);
     restore.check_origin()?;
@@ -86,6 +89,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
     }
     let on = restore.choose_member()?;
     restore.check_others(&on).await?;
+    restore.bump = restore.find_bump()?;
     if !args.yes {
         session
             .shell
@@ -156,28 +160,70 @@ impl Restore<'_> {
             bytes: self.manifest.bytes,
             revision,
             keys: verified.map(|verified| verified.keys),
-            bump: revision_bump(revision.unwrap_or_default(), self.newest_revision()),
+            bump: self.bump,
             unknown: UnknownFields::new(),
         }
     }
 
-    /// The highest revision that a member has reported, or that a snapshot has.
-    fn newest_revision(&self) -> u64 {
-        let reported = self.members().filter_map(|one| one.status.running.as_ref());
-        let reported = reported.map(|running| running.revision);
-        let stored = self.all.iter().filter_map(FoundSnapshot::revision);
+    /// How far the revisions of the snapshot are raised: above all that a member has reported, or that a snapshot of this etcd cluster has.
+    fn find_bump(&self) -> Result<u64, CommandError> {
+        let leads = |one: &&ReportedMember| {
+            let running = one.status.running.as_ref();
+            running.is_some_and(|of| of.leader.as_ref() == Some(&of.id))
+        };
+        let leaders = self.members().filter(leads);
+        let leading = leaders.filter_map(|one| Some(one.status.running.as_ref()?.revision));
+        let verified = self.manifest.verified.as_ref();
+        let snapshot = verified.map(|verified| verified.revision);
+        let chosen = choose_bump(snapshot, leading.min(), self.said_revisions());
+        let shell = self.stored.session.shell;
+        match chosen {
+            Ok(RevisionBump { bump, ignored }) => {
+                for SaidRevision { who, revision } in ignored {
+                    shell.warning(&format!(
+                        "the revision {revision} of {who} is ignored: nothing else comes near it"
+                    ));
+                }
+                Ok(bump)
+            }
+            Err(SaidRevision { who, revision }) => Err(CommandError::from_message(
+                ErrorKind::Precondition,
+                format!(
+                    "{who} says that revision {revision} was used: above it, etcd could not count for long"
+                ),
+                format!(
+                    "see who wrote that, and delete it, or restore another snapshot: {}",
+                    self.list_command()
+                ),
+            )),
+        }
+    }
+
+    fn said_revisions(&self) -> Vec<SaidRevision> {
+        let reported = self.members().filter_map(|one| {
+            let who = format!("the member on {}", one.status.instance);
+            Some((who, one.status.running.as_ref()?.revision))
+        });
+        let stored = self.all.iter().filter_map(|one| {
+            let manifest = one.manifest.as_ref()?;
+            let whose = (manifest.cluster.as_str(), &manifest.etcd);
+            let is_own = whose == (self.stored.name, &self.args.etcd);
+            let who = format!("the manifest of the snapshot {}", one.name());
+            Some((who, one.revision().filter(|_| is_own)?))
+        });
         // What a restore before this one began with.
         let begun = match &self.record.state {
             FormationState::Formed { restored, .. } => restored.as_ref(),
             FormationState::Recovering(running) => running.snapshot.as_ref(),
             FormationState::Forming { .. } => None,
         };
-        let begun = begun.map(|of| of.revision.unwrap_or_default() + of.bump);
-        reported
-            .chain(stored)
-            .chain(begun)
-            .max()
-            .unwrap_or_default()
+        let begun = begun.map(|of| {
+            let revision = of.revision.unwrap_or_default().saturating_add(of.bump);
+            (format!("the restore of {}", of.name), revision)
+        });
+        let all = reported.chain(stored).chain(begun);
+        all.map(|(who, revision)| SaidRevision { who, revision })
+            .collect()
     }
 
     fn members(&self) -> impl Iterator<Item = &ReportedMember> {
@@ -336,7 +382,11 @@ impl Restore<'_> {
         let found = self.all.iter().find(|one| one.name() == self.manifest.name);
         let age = found.and_then(|one| one.stored.age);
         let age = age.and_then(|age| i64::try_from(age.as_secs()).ok());
-        let age = age.map_or_else(String::new, |age| format!(", {} old", duration_text(age)));
+        let mut age = age.map_or_else(String::new, |age| format!(", {} old", duration_text(age)));
+        if found.is_some_and(|one| one.taken() < one.stored.written) {
+            // The object was copied since.
+            age.push_str(&format!(", taken at {}", self.manifest.taken_at));
+        }
         let content = self.manifest.verified.as_ref().map_or_else(
             || "nobody has verified it yet".to_owned(),
             |of| format!("{} keys at revision {}", of.keys, of.revision),

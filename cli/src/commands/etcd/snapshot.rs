@@ -10,7 +10,7 @@ mod import_state;
 mod list;
 
 pub use asked::{drill, take_snapshot, timed_name};
-pub use backup_store::{BackupStore, FoundSnapshot};
+pub use backup_store::{BackupStore, FoundSnapshot, Unread};
 
 use crate::args::SnapshotWhat;
 use crate::commands::session::Session;

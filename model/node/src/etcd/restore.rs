@@ -20,7 +20,9 @@ const WHY_LIMIT: usize = 500;
 /// How much the revision of a snapshot is raised, so that it is above all that clients can know. `newest`: the highest revision that
 /// anybody has reported or stored.
 pub fn revision_bump(snapshot: u64, newest: u64) -> u64 {
-    newest.saturating_sub(snapshot) + REVISION_BUMP
+    newest
+        .saturating_sub(snapshot)
+        .saturating_add(REVISION_BUMP)
 }
 
 /// The record with which the restore of a snapshot on the volume of the member `from` begins. It takes the place of a recovery or

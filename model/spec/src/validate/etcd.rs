@@ -197,6 +197,9 @@ fn is_age_recipient(text: &str) -> bool {
 /// protokube looks once a minute whether a snapshot is due.
 const SHORTEST_INTERVAL: Duration = Duration::from_mins(1);
 
+/// protokube refuses a longer one too.
+const LONGEST_INTERVAL: Duration = Duration::from_hours(365 * 24);
+
 fn check_backups(
     at: &str,
     cluster: &EtcdClusterSpec,
@@ -212,13 +215,17 @@ fn check_backups(
         .as_ref()
         .and_then(|manager| manager.backup_interval.as_deref());
     if let Some(interval) = interval
-        && parse_period(interval).is_some_and(|period| period < SHORTEST_INTERVAL)
+        && let Some(period) = parse_period(interval)
+        && !(SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&period)
     {
         let problem = Problem::error(
             format!("{at}.manager.backupInterval"),
-            format!("a snapshot every {interval} would take longer than that"),
+            match period < SHORTEST_INTERVAL {
+                true => format!("a snapshot every {interval} would take longer than that"),
+                false => format!("a snapshot every {interval} is no backup"),
+            },
         );
-        problems.push(problem.hint("use 1m or more; the default is 15m"));
+        problems.push(problem.hint("use 1m or more, up to a year; the default is 15m"));
     }
     if let Some(days) = cluster
         .manager

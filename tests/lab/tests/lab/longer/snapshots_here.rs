@@ -1,7 +1,7 @@
 //! `protokube etcd-backup` on real control planes: a snapshot goes from one to another, and its sealed keys can be opened.
 
 use super::super::cluster;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use lab::scenario::Lab;
 
 const COMMAND: &str = "/opt/kctl/protokube etcd-backup";
@@ -38,12 +38,12 @@ pub fn carry_snapshot(lab: &mut Lab) -> Result<()> {
         here == there && here.lines().count() == 4,
         "{here}\n{there}"
     );
-    run(b, "delete --name carried")
-        .err()
-        .map_or(Ok(()), |why| {
-            ensure!(format!("{why:#}").contains("newest verified"), "{why:#}");
-            Ok(())
-        })?;
+    // It is the only one there.
+    let Err(refused) = run(b, "delete --name carried") else {
+        bail!("the newest verified snapshot was deleted");
+    };
+    let refused = format!("{refused:#}");
+    ensure!(refused.contains("newest verified"), "{refused}");
     lab.run_script(b, "rm -r /var/lib/kctl/etcd-snapshots/main")?;
     run(b, "download --name carried --s3-backup")?;
     ensure!(lab.run_script(b, sums)? == here, "from S3");
