@@ -19,5 +19,6 @@ pub mod secret;
 pub mod signed;
 pub mod terminal;
 pub mod termination;
+pub mod values;
 pub mod waits;
 pub mod yaml;
