@@ -26,7 +26,7 @@ const INGRESS: &str = "ec2:AuthorizeSecurityGroupIngress";
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::SecurityGroupRule>, Failure> {
     let ours = filter(format!("tag:{CLUSTER_TAG}"), &world.scope.cluster);
     let given: BTreeSet<&str> = desired_of_kind::<SecurityGroupRule>(world)
-        .filter_map(|rule| given_group(rule))
+        .filter_map(given_group)
         .collect();
     let mut found = fetch_by(world, ours).await?;
     if given.is_empty() {

@@ -69,7 +69,7 @@ fn tags_of(object: &mut Cloud) -> Option<Tags> {
                 .collect(),
         );
     }
-    object.tags_mut().map(|tags| tags.clone())
+    object.tags_mut().cloned()
 }
 
 fn tag_problems(tags: &Tags) -> Vec<String> {
