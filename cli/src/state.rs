@@ -64,9 +64,10 @@ pub fn store_error(error: StoreError) -> CommandError {
             error,
             "check the network and AWS_* settings, and try again",
         ),
-        // S3 gives the same answer for a bucket of another account.
+        // S3 gives the same answer for a bucket of another account, which reads ask for only if the account was named.
         StoreError::Denied { action, source, .. }
-            if !action.contains(":Get") && !action.contains(":List") =>
+            if !(action.contains(":Get") || action.contains(":List"))
+                || env::first_variable(&[env::STATE_OWNER]).is_some() =>
         {
             let hint = format!(
                 "{}; if the bucket is another account's on purpose, set {} to that account",
