@@ -59,7 +59,7 @@ pub use formed::{foreign_cluster, mark_formed};
 pub use given_up::must_stay_stopped;
 pub use leave::{MemberAnswer, MemberAnswers, set_leaving};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
-pub use log_end::{LastEntry, LogEnd, read_log_end};
+pub use log_end::{LastEntry, LogEnd, last_entry_of, read_log_end};
 pub use log_position::{LogPosition, read_log_position};
 pub use manifest::{ManifestError, as_existing, has_founded, manifest_version};
 pub use member_list::{
