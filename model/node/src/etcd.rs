@@ -81,7 +81,7 @@ pub use recover::{
     mark_stopped,
 };
 pub use replace::{LiveCluster, LiveMember, MemberChange, has_lost_log};
-pub use restore::{begin_restore, call_off_restore, revision_bump};
+pub use restore::{begin_restore, call_off_restore, describe_restore, revision_bump};
 pub use successors::{FormedClusters, read_replaced};
 pub use upkeep::{
     CORRUPT, NO_SPACE, OtherMember, UpkeepStep, UpkeepView, decide_upkeep, needs_upkeep,

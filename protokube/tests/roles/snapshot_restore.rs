@@ -80,7 +80,7 @@ async fn asked_member() -> (TestHost, NodeConfig, FormationRecord) {
     write_log(&host.path("programs/restored-wal"), &restored);
     write_snapshot(&host, CONTENT);
     let before = read_record(&host).await;
-    let record = begin_restore(&before, "a", NEW_TOKEN, snapshot_in(&host)).unwrap();
+    let record = begin_restore(&before, "a", None, NEW_TOKEN, snapshot_in(&host)).unwrap();
     write_record(&host, &record);
     (host, config, before)
 }
@@ -181,7 +181,7 @@ async fn a_lone_member_is_restored_whatever_became_of_its_log() {
             fs::remove_dir_all(host.wal_path()).unwrap();
         }
         let before = read_record(&host).await;
-        let record = begin_restore(&before, "a", NEW_TOKEN, snapshot_in(&host)).unwrap();
+        let record = begin_restore(&before, "a", None, NEW_TOKEN, snapshot_in(&host)).unwrap();
         write_record(&host, &record);
         let_settle(&new_member(&host, &config)).await;
         assert_restored(&host, &before, &format!("loses its log: {loses_log}")).await;
@@ -230,7 +230,7 @@ async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
         let (host, config, before) = asked_member().await;
         let mut snapshot = snapshot_in(&host);
         damage(&host, &mut snapshot);
-        let damaged = begin_restore(&before, "a", NEW_TOKEN, snapshot).unwrap();
+        let damaged = begin_restore(&before, "a", None, NEW_TOKEN, snapshot).unwrap();
         write_record(&host, &damaged);
         let starts = host.kubelet.lock().unwrap().starts;
         let_settle(&new_member(&host, &config)).await;

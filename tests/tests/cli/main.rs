@@ -14,6 +14,7 @@ mod api_server;
 mod documented_commands;
 mod etcd;
 mod etcd_commands;
+mod etcd_lost_volumes;
 mod etcd_recover;
 mod etcd_removal;
 mod etcd_snapshots;
