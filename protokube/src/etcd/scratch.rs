@@ -189,18 +189,22 @@ impl<'a> EtcdContainers<'a> {
     fn wait_for_content(&self) -> anyhow::Result<Content> {
         let begun = Instant::now();
         let mut look = 0;
-        loop {
+        let had_alarms = loop {
             look += 1;
-            // An alarm CORRUPT also refuses reads.
-            let disarmed = self.etcdctl(&format!("disarm-{look}"), &["alarm", "disarm"]);
-            match disarmed {
-                Ok(_) => break,
+            match self.etcdctl(&format!("alarms-{look}"), &["alarm", "list"]) {
+                Ok(said) => break said.contains("alarm:"),
                 Err(error) if begun.elapsed() > REPLAY_TIME => return Err(error),
                 Err(_) => sleep(self.interval),
             }
-        }
+        };
+        // An alarm CORRUPT also refuses reads.
+        self.etcdctl("disarm", &["alarm", "disarm"])?;
         let count = ["get", "--prefix", "", "--count-only", "--write-out=fields"];
-        Content::parse(&self.etcdctl("count", &count)?)
+        let content = Content::parse(&self.etcdctl("count", &count)?)?;
+        Ok(Content {
+            had_alarms,
+            ..content
+        })
     }
 
     fn etcdctl(&self, id: &str, arguments: &[&str]) -> anyhow::Result<String> {
@@ -351,6 +355,8 @@ pub(crate) struct ScratchHash {
 pub(crate) struct Content {
     pub keys: u64,
     pub revision: u64,
+    /// True if it had alarms when it started. They are in its database no more.
+    pub had_alarms: bool,
 }
 
 impl Content {
@@ -365,6 +371,7 @@ impl Content {
         Ok(Self {
             keys: field("Count")?,
             revision: field("Revision")?,
+            had_alarms: false,
         })
     }
 

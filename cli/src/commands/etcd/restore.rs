@@ -159,6 +159,7 @@ impl Restore<'_> {
             revision,
             keys: verified.map(|verified| verified.keys),
             bump: revision_bump(revision.unwrap_or_default(), self.newest_revision()),
+            unreadable_secrets: self.args.force,
             unknown: UnknownFields::new(),
         }
     }

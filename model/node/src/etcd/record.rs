@@ -147,6 +147,9 @@ pub struct RestoredSnapshot {
     pub keys: Option<u64>,
     /// How much the revision is raised, so that it is above all that were used since.
     pub bump: u64,
+    /// True if it is restored even if no API server can read its Secrets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreadable_secrets: bool,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,

@@ -15,6 +15,7 @@ fn snapshot() -> RestoredSnapshot {
         revision: Some(700),
         keys: Some(12),
         bump: REVISION_BUMP,
+        unreadable_secrets: false,
         unknown: UnknownFields::new(),
     }
 }
