@@ -517,6 +517,7 @@ async fn handle_terminations(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         client: api_client(&daemon).await?,
         ec2: &daemon.ec2,
         config: &daemon.config,
+        store: &daemon.store,
         settings,
         pace: termination::TerminationPace::default(),
         clock: OffsetDateTime::now_utc,

@@ -5,6 +5,7 @@ mod choose;
 mod command;
 mod content;
 mod decide;
+mod ending;
 mod first_look;
 mod forget;
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub use content::{
     data_folder, manifest_on_volume,
 };
 pub use decide::{FormationStep, OwnMember, decide_step};
+pub use ending::find_ending_risk;
 pub use first_look::{FirstLook, may_open, may_reopen};
 pub use forget::{forget_member, found_anew};
 pub use formed::{foreign_cluster, mark_formed};
