@@ -313,7 +313,7 @@ pub(crate) fn build_snapshot_taker(
         work: work.to_owned(),
         instance: daemon.instance.clone(),
         image: etcd.image.clone(),
-        encryption_config: find_encryption_config(daemon),
+        encryption_config: manifests::find_encryption_config(&daemon.config),
         members: etcd.members.len(),
         source: build_gateway(daemon, etcd)?,
         host: daemon.host.clone(),
@@ -322,22 +322,6 @@ pub(crate) fn build_snapshot_taker(
         clock: OffsetDateTime::now_utc,
         interval: MEMBER_PACE.quick,
         busy: tokio::sync::Mutex::default(),
-    })
-}
-
-/// Path of the API server's EncryptionConfiguration, from its flags.
-fn find_encryption_config(daemon: &DaemonState) -> Option<String> {
-    let pods = daemon
-        .config
-        .control_plane
-        .iter()
-        .flat_map(|own| own.static_pods.values());
-    let mut flags = pods
-        .flat_map(|pod| &pod.spec.containers)
-        .flat_map(|container| &container.args);
-    flags.find_map(|flag| {
-        flag.strip_prefix("--encryption-provider-config=")
-            .map(str::to_owned)
     })
 }
 
@@ -534,6 +518,7 @@ async fn handle_terminations(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         client: api_client(&daemon).await?,
         ec2: &daemon.ec2,
         config: &daemon.config,
+        store: &daemon.store,
         settings,
         pace: termination::TerminationPace::default(),
         clock: OffsetDateTime::now_utc,

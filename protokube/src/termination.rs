@@ -1,9 +1,12 @@
 //! Role termination: drains Nodes before AWS ends their instances, and then lets Auto Scaling go on. Each control plane reads the
 //! queue. A message stays in it until everything that it asks for is done, so any of them continues what another began.
 
+mod voters;
+
 use crate::log::Log;
 use anyhow::Context;
 use aws_client::ec2_query::{Ec2QueryClient, Instance, Queue, QueueMessage};
+use aws_client::store::Store;
 use drain::{Drain, cordon_patch, drain_of, merge_patches, pod_name};
 use engine::error_chain;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -62,6 +65,8 @@ pub struct TerminationRole<'a> {
     pub client: Client,
     pub ec2: &'a Ec2QueryClient,
     pub config: &'a NodeConfig,
+    /// State store at the cluster's base.
+    pub store: &'a Store,
     pub settings: &'a Termination,
     pub pace: TerminationPace,
     pub clock: fn() -> OffsetDateTime,
@@ -221,7 +226,9 @@ impl TerminationRole<'_> {
             return Ok(Progress::Pending);
         }
         let why = if needed {
-            "another control plane is not ready".to_owned()
+            let risk = voters::find_risk(self.store, self.config, &announcement.instance).await;
+            let risk = risk.ok().flatten();
+            risk.unwrap_or_else(|| "another control plane is not ready".to_owned())
         } else {
             describe_pods(&refused, leaving)
         };
@@ -246,7 +253,11 @@ impl TerminationRole<'_> {
             .filter(|node| is_ready(node))
             .map(ResourceExt::name_any)
             .collect();
-        if !others_have_quorum(members.unwrap_or_default(), ready.len()) {
+        if !others_have_quorum(members.unwrap_or_default(), ready.len())
+            || voters::find_risk(self.store, self.config, instance)
+                .await?
+                .is_some()
+        {
             return Ok(false);
         }
         take_turn(&self.client, instance, &ready).await

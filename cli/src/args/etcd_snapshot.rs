@@ -247,7 +247,7 @@ pub struct EtcdRestore {
     /// The member on whose volume it is restored; the others join anew [default: one that reports]
     #[arg(long, value_name = "MEMBER")]
     pub on: Option<String>,
-    /// Go on without a snapshot of the present, with a snapshot of another cluster, and if a member does not report
+    /// Go on without a snapshot of the present, with one of another cluster or with unreadable Secrets, and if a member does not report
     #[arg(long, requires = "snapshot")]
     pub force: bool,
     /// Restore the snapshot with which the etcd cluster has begun once more, and give up what was written since

@@ -9,6 +9,7 @@ use aws_client::store::{Entry, Expect};
 use fleet::ReportedMember;
 use node::backup::{BackupSettings, OWNER_KEY};
 use node::etcd::kept_backups_key;
+use node::secret::ENCRYPTION_CONFIG;
 use std::time::Duration;
 
 /// How long protokube may take to begin.
@@ -51,6 +52,17 @@ pub async fn take_before(
 /// True for the key of a backup in the cluster's folder.
 pub fn is_backup(keys: &StoreKeys, entry: &Entry) -> bool {
     entry.key.starts_with(&keys.key_below("backups/"))
+}
+
+/// True for the key of an object that stays when its cluster is deleted: a backup, and the keys by which the API server encrypted Secrets,
+/// without which nobody can read those in a snapshot, be it in the cluster's folder or in another store.
+pub fn outlives_cluster(keys: &StoreKeys, entry: &Entry) -> bool {
+    is_backup(keys, entry) || is_encryption_key(keys, entry)
+}
+
+/// True for the key of the secret with the API server's EncryptionConfiguration.
+pub fn is_encryption_key(keys: &StoreKeys, entry: &Entry) -> bool {
+    entry.key == keys.secret(ENCRYPTION_CONFIG)
 }
 
 /// Marks the backups in the cluster's folder as those of a deleted cluster, so that another one of its name can be created.

@@ -1,7 +1,7 @@
 //! `kctl delete cluster`: deletes all AWS resources of a cluster, then its objects in the state store.
 
 use super::apply_plan::{PlanContext, with_lock};
-use super::backups::{self, is_backup};
+use super::backups::{self, is_backup, is_encryption_key, outlives_cluster};
 use super::cluster_scope::{ScopeTarget, cluster_scope};
 use super::existing_cluster::ExistingCluster;
 use super::session::Session;
@@ -31,6 +31,7 @@ use cloud::ownership::OwnershipClaim;
 use engine::{Class, Failure, Plan, Report, Snapshot};
 use full::DnsKind;
 use node::pki::KUBERNETES_CA;
+use node::secret::ENCRYPTION_CONFIG;
 use spec::completed::CompletedCluster;
 use std::collections::BTreeSet;
 
@@ -426,12 +427,19 @@ async fn store_summary(
     session: &Session<'_>,
 ) -> Result<String, CommandError> {
     let backups = all.iter().filter(|entry| is_backup(keys, entry)).count();
-    let (deleted, backups) = match (backups, args.delete_backups) {
+    let has_key = all.iter().any(|entry| is_encryption_key(keys, entry));
+    let stay = match (backups, has_key) {
+        (0, _) => KEY.to_owned(),
+        (backups, false) => format!("{backups} objects of etcd backups"),
+        (backups, true) => format!("{backups} objects of etcd backups and {KEY}"),
+    };
+    let outlive = backups + usize::from(has_key);
+    let (deleted, backups) = match (outlive, args.delete_backups) {
         (0, _) => (all.len(), String::new()),
-        (backups, true) => (all.len(), format!(", {backups} of them of etcd backups")),
-        (backups, false) => (
-            all.len() - backups,
-            format!("; {backups} objects of etcd backups stay (--delete-backups deletes them too)"),
+        (_, true) => (all.len(), format!(", {backups} of them of etcd backups")),
+        (_, false) => (
+            all.len() - outlive,
+            format!("; {stay} stay (--delete-backups deletes them too)"),
         ),
     };
     let kept = match session.store.keeps_versions().await {
@@ -447,6 +455,10 @@ async fn store_summary(
         keys.prefix()
     ))
 }
+
+/// What stays beside backups.
+const KEY: &str =
+    "the secret encryptionconfig, without which nobody can read the Secrets in backups,";
 
 /// In a bucket with versioning, S3 only adds a delete marker: all versions stay.
 const KEPT: &str = "The bucket has versioning: earlier versions of all of it, private keys too, stay there and can be read, until a \
@@ -473,15 +485,19 @@ async fn delete_from_store(
         .await
         .map_err(store_error)?;
     let last = [keys.config(), keys.lock(LockKind::Changes)];
-    let kept = |entry: &Entry| !args.delete_backups && is_backup(keys, entry);
-    let keeps = entries.iter().any(kept);
+    let kept = |entry: &&Entry| !args.delete_backups && outlives_cluster(keys, entry);
+    let keeps_key = entries
+        .iter()
+        .filter(kept)
+        .any(|one| is_encryption_key(keys, one));
+    let keeps = entries.iter().filter(kept).any(|one| is_backup(keys, one));
     if keeps {
         backups::mark_kept(keys, session).await?;
     }
     let first: Vec<String> = entries
-        .into_iter()
+        .iter()
         .filter(|entry| !kept(entry))
-        .map(|entry| entry.key)
+        .map(|entry| entry.key.clone())
         .filter(|key| !last.contains(key))
         .collect();
     store.delete_all(&first).await.map_err(store_error)?;
@@ -503,6 +519,13 @@ async fn delete_from_store(
             "kept the backups of etcd below {}/{}",
             session.url,
             keys.key_below("backups/")
+        ));
+    }
+    if keeps_key {
+        session.shell.note(&format!(
+            "kept {}/{}: with another key nobody can read the Secrets in the backups",
+            session.url,
+            keys.secret(ENCRYPTION_CONFIG)
         ));
     }
     Ok(Outcome::Fine)

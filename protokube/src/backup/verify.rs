@@ -87,7 +87,7 @@ pub(super) fn inspect_snapshot(
                     hash: own.into(),
                     at: at.transpose()?,
                     prefixes: counted.collect::<anyhow::Result<_>>()?,
-                    secret: read_secret(&containers, folder)?,
+                    secret: read_secret(&containers, folder.read_encryption_config()?.as_deref())?,
                 })
             })
         });
@@ -116,16 +116,15 @@ fn describe_at(
     })
 }
 
-/// How the first Secret can be read, or why it cannot.
-fn read_secret(
+/// How the first Secret can be read with this EncryptionConfiguration, or why it cannot.
+pub(crate) fn read_secret(
     containers: &EtcdContainers<'_>,
-    folder: &WorkFolder,
+    configuration: Option<&str>,
 ) -> anyhow::Result<Result<String, String>> {
     let Some((key, value)) = containers.first_value(SECRETS)? else {
         return Ok(Ok("it has no Secrets".to_owned()));
     };
-    let configuration = folder.read_encryption_config()?;
-    let described = describe_readable(&key, &value, configuration.as_deref());
+    let described = describe_readable(&key, &value, configuration);
     Ok(described.map_err(|error| format!("{error:#}")))
 }
 

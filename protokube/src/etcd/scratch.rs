@@ -192,17 +192,21 @@ impl<'a> EtcdContainers<'a> {
     fn wait_for_content(&self) -> anyhow::Result<Content> {
         let begun = Instant::now();
         let mut look = 0;
-        loop {
+        let had_alarms = loop {
             look += 1;
-            // An alarm CORRUPT also refuses reads.
-            let disarmed = self.etcdctl(&format!("disarm-{look}"), &["alarm", "disarm"]);
-            match disarmed {
-                Ok(_) => break,
+            match self.etcdctl(&format!("alarms-{look}"), &["alarm", "list"]) {
+                Ok(said) => break said.stdout.contains("alarm:"),
                 Err(error) if begun.elapsed() > REPLAY_TIME => return Err(error),
                 Err(_) => sleep(self.interval),
             }
-        }
-        self.ask_content("count", &["--prefix", ""])
+        };
+        // An alarm CORRUPT also refuses reads.
+        self.etcdctl("disarm", &["alarm", "disarm"])?;
+        let content = self.ask_content("count", &["--prefix", ""])?;
+        Ok(Content {
+            had_alarms,
+            ..content
+        })
     }
 
     /// What the scratch etcd says of the keys that these arguments of `etcdctl get` choose.
@@ -404,6 +408,8 @@ pub(crate) struct ScratchHash {
 pub(crate) struct Content {
     pub keys: u64,
     pub revision: u64,
+    /// True if it had alarms when it started. They are in its database no more.
+    pub had_alarms: bool,
 }
 
 impl Content {
@@ -418,6 +424,7 @@ impl Content {
         Ok(Self {
             keys: field("Count")?,
             revision: field("Revision")?,
+            had_alarms: false,
         })
     }
 

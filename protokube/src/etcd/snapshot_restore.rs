@@ -10,6 +10,7 @@ use super::restored_log::{
 use super::scratch::{EtcdContainers, WORK};
 use super::unusable::{UnusableSnapshot, is_damaged};
 use super::volumes::AttachedVolume;
+use crate::backup::read_secret;
 use anyhow::{Context, anyhow, bail};
 use aws_client::packed::{packed_limit, unpack_file};
 use aws_client::store::{Store, StoreError};
@@ -143,6 +144,17 @@ fn unpack(host: &Host, scratch: &str, snapshot: &RestoredSnapshot) -> anyhow::Re
     Ok(host.remove_file(&format!("{scratch}/{PACKED}"))?)
 }
 
+/// How a Secret can be read with the keys that the API server on this instance has, or why it cannot.
+fn find_secret(
+    host: &Host,
+    containers: &EtcdContainers<'_>,
+    request: &RestoreRequest,
+) -> anyhow::Result<Result<String, String>> {
+    let path = request.encryption_config.as_ref();
+    let configuration = path.map(|path| host.read_text(path)).transpose()?.flatten();
+    read_secret(containers, configuration.as_deref())
+}
+
 /// Lets a scratch etcd read the snapshot, then makes the log of the new cluster from it.
 fn prove_and_restore(
     host: &Host,
@@ -158,11 +170,20 @@ fn prove_and_restore(
     })?;
     // Leases end in a scratch etcd too, and what they end is at a higher revision.
     let known = snapshot.revision;
-    let (content, keys) = containers.inspect(|content| {
+    let (content, keys, secret) = containers.inspect(|content| {
         let later = known.filter(|known| *known < content.revision);
         let keys = later.map_or(Ok(content.keys), |known| containers.count_keys_at(known))?;
-        Ok((content, keys))
+        Ok((content, keys, find_secret(host, containers, request)?))
     })?;
+    if let Err(why) = secret
+        && !snapshot.unreadable_secrets
+    {
+        let why = anyhow!(
+            "{why}: no API server could read its Secrets. Put the key back into the secret encryptionconfig (`kctl create secret`), update and \
+             replace this control plane; or restore it nevertheless with --force"
+        );
+        return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
+    }
     let revision = known.map_or(content.revision, |known| known.min(content.revision));
     let expected = (snapshot.keys, snapshot.revision);
     for (what, found, expected) in [
@@ -176,6 +197,19 @@ fn prove_and_restore(
             );
             return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
         }
+    }
+    if content.had_alarms {
+        // The file has them, and etcdutl keeps them: NOSPACE would refuse the first writes, and CORRUPT everything. The database of the scratch
+        // etcd, which has just read it, has none; nobody wrote a hash at its end.
+        let database = format!("{WORK}/data/member/snap/db");
+        restore_log(
+            containers,
+            &database,
+            request,
+            snapshot.bump,
+            &["--skip-hash-check"],
+        )?;
+        return Ok(content.text());
     }
     host.remove_folder(containers.data_folder())?;
     restore_log(containers, &file, request, snapshot.bump, &[])?;

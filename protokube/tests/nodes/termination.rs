@@ -3,6 +3,7 @@
 use crate::fakes::api::FakeApi;
 use crate::fakes::aws::{FakeAws, FakeInstance};
 use crate::fakes::{INSTANCE, LogLines, NAME, control_plane, running_instance};
+use crate::store::store_in;
 use full::nodes::node_config;
 use node::config::{EtcdMember, NodeConfig, Rebalance, Termination};
 use node::names::{INSTANCE_GROUP_TAG, TERMINATION_ANNOTATION};
@@ -22,6 +23,8 @@ const PACE: TerminationPace = TerminationPace {
 };
 
 struct Fixture {
+    /// The state store.
+    folder: tempfile::TempDir,
     api: FakeApi,
     aws: FakeAws,
     lines: LogLines,
@@ -91,12 +94,15 @@ async fn start(instances: Vec<FakeInstance>, settings: Termination) -> Fixture {
     }
     aws.lock_state().instances = instances;
     let (client, log) = (api.new_client().await, lines.new_log());
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_in(folder.path()).await;
     tokio::spawn(async move {
         let config = three_control_planes();
         let role = TerminationRole {
             client,
             ec2: &ec2,
             config: &config,
+            store: &store,
             settings: &settings,
             pace: PACE,
             clock: OffsetDateTime::now_utc,
@@ -105,10 +111,28 @@ async fn start(instances: Vec<FakeInstance>, settings: Termination) -> Fixture {
         let ended = role.handle_messages().await;
         panic!("the role ended: {ended:?}");
     });
-    Fixture { api, aws, lines }
+    Fixture {
+        folder,
+        api,
+        aws,
+        lines,
+    }
 }
 
 impl Fixture {
+    /// What the record or an instance says in the state store.
+    fn store(&self, key: &str, content: &Value) {
+        let path = self.folder.path().join(key);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content.to_string()).unwrap();
+    }
+
+    fn store_report(&self, instance: &str, member: &str, learner: bool) {
+        let running = json!({"name": format!("etcd-{member}"), "clusterId": "c1", "leader": "1", "learner": learner});
+        let status = json!({"format": 1, "etcd": "main", "instance": instance, "volume": format!("vol-{member}"), "running": running});
+        self.store(&format!("etcd/main/{instance}.status.json"), &status);
+    }
+
     fn send(&self, source: &str, kind: &str, detail: &Value, age: Duration) {
         let time = (OffsetDateTime::now_utc() - age).format(&Rfc3339).unwrap();
         self.aws.send_message(&json!({"id": "e", "source": source, "detail-type": kind, "time": time, "detail": detail}));
@@ -377,6 +401,34 @@ async fn control_planes_end_one_after_the_other() {
     });
     fixture.wait_until_done().await;
     assert_eq!(fixture.completed(), [OTHER, INSTANCE]);
+}
+
+/// kubelet needs no etcd: a Node is Ready while the member on it is a learner, or waits for a volume.
+#[tokio::test]
+async fn a_control_plane_stays_while_etcd_has_no_quorum_without_its_member() {
+    let ids = [INSTANCE, OTHER, THIRD];
+    let instances = ids
+        .map(|id| instance(id, "running", "control-plane"))
+        .to_vec();
+    let fixture = start(instances, settings()).await;
+    let members = ["a", "b", "c"].map(|name| {
+        let recorded =
+            json!({"volume": format!("vol-{name}"), "blank": true, "memberId": format!("1{name}")});
+        (name, recorded)
+    });
+    let members: Value = members.into_iter().collect();
+    let state = json!({"formed": {"clusterId": "c1", "token": "t1"}});
+    let record = json!({"format": 1, "state": state, "members": members});
+    fixture.store("etcd/main.json", &record);
+    fixture.store_report(INSTANCE, "a", false);
+    fixture.store_report(OTHER, "b", false);
+    fixture.store_report(THIRD, "c", true);
+    fixture.terminate_by_group(OTHER, HOOK, Duration::ZERO);
+    fixture.wait_for_rounds(10).await;
+    assert_eq!(fixture.completed(), Vec::<String>::new(), "c does not vote");
+    fixture.store_report(THIRD, "c", false);
+    fixture.wait_until_done().await;
+    assert_eq!(fixture.completed(), [OTHER]);
 }
 
 #[tokio::test]

@@ -865,3 +865,44 @@ fn an_option_without_an_effect_is_refused() {
         assert_eq!(ended.code, 2, "{words:?}: {}", ended.all_output());
     }
 }
+
+/// After a restore only its member is recorded. If its volume dies before another one has joined, the instance of any other takes a snapshot.
+#[test]
+fn a_member_that_the_record_does_not_have_yet_takes_a_snapshot() {
+    let here = Backups::new();
+    here.store_snapshot(SCHEDULED, Duration::from_mins(90), |_| {});
+    let mut record = here.read_record();
+    record.given_up.insert("c0".into(), record.members.clone());
+    record.members.retain(|name, _| name == "a");
+    here.write_record(&record);
+    for gone in ["a", "c"] {
+        fs::remove_file(
+            here.folder()
+                .join(format!("etcd/main/i-{gone}.status.json")),
+        )
+        .unwrap();
+    }
+    // Nothing is mounted there, so only the record of before knows the volume.
+    let written = OffsetDateTime::now_utc().format(&Rfc3339).unwrap();
+    let status =
+        json!({"format": 1, "etcd": "main", "instance": "i-b", "member": "b", "written": written});
+    let path = here.folder().join("etcd/main/i-b.status.json");
+    replace_file(&path, &status.to_string());
+    let words = ["--snapshot", SCHEDULED, "--force"];
+    let shown = here.restore(&words).expect_success();
+    assert!(shown.contains("--on b --force --yes"), "{shown}");
+    expect_refused(
+        &here.restore(&[&words[..], &["--on", "c"]].concat()),
+        "no member c",
+    );
+    let named = [&words[..], &["--on", "etcd-b", "--yes"]].concat();
+    let said = here.with_protokube(true, || here.restore(&named));
+    assert!(said.expect_success().contains("serves the data of"));
+    let record = here.read_record();
+    let members: Vec<(&str, &str)> = record
+        .members
+        .iter()
+        .map(|(name, one)| (name.as_str(), one.volume.as_str()))
+        .collect();
+    assert_eq!(members, [("b", "vol-b")]);
+}

@@ -60,3 +60,38 @@ fn backups_outlive_their_cluster_unless_they_are_deleted_too() {
         kctl.run(&words).expect_success();
     }
 }
+
+/// Snapshots may be in another store, so the key stays also without any here.
+#[test]
+fn the_key_of_the_secrets_in_backups_outlives_its_cluster_unless_backups_are_deleted() {
+    const KEY: &str = "secrets/encryptionconfig";
+    let simulator = Simulator::start_simulator();
+    let kctl = stored_cluster(&simulator);
+    for (deletes_all, has_backup) in [(false, false), (false, true), (true, true)] {
+        let key = format!("clusters/{NAME}/{KEY}");
+        simulator.run_python(
+            REGION,
+            &format!("boto('s3').put_object(Bucket='state', Key='{key}', Body=b'x')"),
+        );
+        if has_backup {
+            put_backup(&simulator);
+        }
+        let delete = ["delete", "cluster", NAME];
+        let preview = kctl.run(&delete).expect_success();
+        assert!(preview.contains("the secret encryptionconfig"), "{preview}");
+        let more: &[&str] = if deletes_all {
+            &["--yes", "--delete-backups"]
+        } else {
+            &["--yes"]
+        };
+        let ran = kctl.run(&[&delete[..], more].concat());
+        assert_eq!(ran.code, 0, "{}", ran.all_output());
+        let left = keys_left(&simulator);
+        assert_eq!(left.iter().any(|one| one == KEY), !deletes_all, "{left:?}");
+        assert_eq!(ran.err.contains(KEY), !deletes_all, "{}", ran.err);
+        if !deletes_all {
+            let words = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
+            kctl.run(&words).expect_success();
+        }
+    }
+}

@@ -15,6 +15,7 @@ mod cluster_state;
 mod documented_commands;
 mod etcd;
 mod etcd_commands;
+mod etcd_lost_volumes;
 mod etcd_recover;
 mod etcd_removal;
 mod etcd_snapshots;

@@ -18,7 +18,7 @@ use node::backup::SnapshotManifest;
 use node::duration::duration_text;
 use node::etcd::{
     FormationRecord, FormationState, RestoredSnapshot, RevisionBump, SaidRevision, UnknownFields,
-    begin_restore, call_off_restore, choose_bump,
+    begin_restore, call_off_restore, choose_bump, member_name_matches,
 };
 use std::time::Duration;
 
@@ -98,7 +98,9 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
     }
     restore.keep_present().await?;
     // The record that was looked at: if it has changed meanwhile, nothing is written.
-    let next = begin_restore(&restore.record, &on, &new_token()?, restore.source());
+    let volume = restore.find_place(&on);
+    let (token, source) = (new_token()?, restore.source());
+    let next = begin_restore(&restore.record, &on, volume.as_deref(), &token, source);
     let next = next.map_err(|why| {
         let why = format!(
             "etcd {} cannot be restored on member {on}: {why}",
@@ -161,6 +163,7 @@ impl Restore<'_> {
             revision,
             keys: verified.map(|verified| verified.keys),
             bump: self.bump,
+            unreadable_secrets: self.args.force,
             unknown: UnknownFields::new(),
         }
     }
@@ -231,36 +234,68 @@ impl Restore<'_> {
         self.reports.members.iter().filter(of_cluster)
     }
 
-    /// The member that was named, or the first whose instance reports: a running one if there is one.
+    /// The member that was named, or the first whose instance reports: a running one if there is one. One that is still to be added can take
+    /// a snapshot too.
     fn choose_member(&self) -> Result<String, CommandError> {
         if let Some(named) = &self.args.on {
-            return self.stored.find_member(&self.record, named);
+            let etcd = &self.args.etcd;
+            let joins = self.reporting().filter_map(|one| self.member_of(one));
+            let mut joins = joins.filter(|one| !self.record.members.contains_key(one));
+            return match joins.find(|one| one == named || member_name_matches(etcd, named, one)) {
+                Some(member) => Ok(member),
+                None => self.stored.find_member(&self.record, named),
+            };
         }
-        let fresh = self.members().filter(|one| one.is_stored_lately());
-        let mut able: Vec<(bool, String)> = fresh
-            .filter_map(|one| Some((one.status.running.is_none(), self.member_of(one)?)))
+        let mut able: Vec<(bool, bool, Option<u32>, String)> = self
+            .reporting()
+            .filter_map(|one| {
+                let member = self.member_of(one)?;
+                let joins = !self.record.members.contains_key(&member);
+                let running = one.status.running.as_ref();
+                // During an upgrade, one of the minor before: others of it could not join a newer cluster.
+                let minor = running.and_then(|one| one.version.split('.').nth(1)?.parse().ok());
+                Some((joins, running.is_none(), minor, member))
+            })
             .collect();
         able.sort();
         let first = able.into_iter().next();
-        first.map(|(_, member)| member).ok_or_else(|| {
+        first.map(|(_, _, _, member)| member).ok_or_else(|| {
             self.stored.refuse(
                 format!(
                     "no instance reports lately that it has a volume of etcd {}, and protokube there would have to restore the snapshot",
                     self.args.etcd
                 ),
-                "bring up a control plane (`kctl update --yes` makes volumes and groups), then look",
+                "bring up a control plane (`kctl update --yes` makes volumes and groups), wait until it reports, then look",
             )
         })
     }
 
-    /// The member in the record that an instance has the volume of.
+    /// The instances with a volume of this etcd cluster that have reported lately.
+    fn reporting(&self) -> impl Iterator<Item = &ReportedMember> {
+        self.members().filter(|one| one.is_stored_lately())
+    }
+
+    /// The member that an instance has the volume of: one in the record, or one that is to be added and whose volume is known.
     fn member_of(&self, one: &ReportedMember) -> Option<String> {
         let mut recorded = self.record.members.iter();
         let by_volume = recorded.find(|(_, of)| Some(&of.volume) == one.status.volume.as_ref());
         let by_volume = by_volume.map(|(member, _)| member.clone());
         let by_name = || one.status.member.clone();
-        let known = |member: &String| self.record.members.contains_key(member);
-        by_volume.or_else(by_name).filter(known)
+        let can_restore = |member: &String| {
+            let joins = || !self.record.has_left(member) && self.find_place(member).is_some();
+            self.record.members.contains_key(member) || joins()
+        };
+        by_volume.or_else(by_name).filter(can_restore)
+    }
+
+    /// The volume of a member that the record lacks: the one that its instance reports, or that it had in an etcd cluster that was given up.
+    fn find_place(&self, member: &str) -> Option<String> {
+        let is_own = |one: &&ReportedMember| one.status.member.as_deref() == Some(member);
+        let mut reported = self.reporting().filter(is_own);
+        let reported = reported.find_map(|one| one.status.volume.clone());
+        let given_up = self.record.given_up.values();
+        let mut given_up = given_up.filter_map(|members| members.get(member));
+        reported.or_else(|| given_up.next().map(|one| one.volume.clone()))
     }
 
     /// Fails if an instance that does not report has the volume of another member: the others would stop, and wait for it.

@@ -4,7 +4,7 @@ use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
 use super::given_up::{stopped_for_good, use_restored};
 use super::leave::{decide_leaving, decide_removal};
-use super::record::{FormationRecord, FormationState, RecordedMember};
+use super::record::{FormationRecord, FormationState, RecordedMember, formed_key, record_key};
 use super::replace::{
     begin_replacement, decide_replacing, find_live, has_lost_data, record_id, running_id,
 };
@@ -67,6 +67,9 @@ pub(super) fn decide_formed(
             begin_replacement(own, record, formed.cluster_id, content)
         };
     }
+    if let Some(ask) = ask_for_newer_record(own, formed, content) {
+        return ask;
+    }
     let step = try_decide_formed(own, formed, content).unwrap_or_else(FormationStep::Refuse);
     if step == FormationStep::Start(EtcdStart::Existing)
         && let Some(removal) = decide_removal(own, formed)
@@ -76,7 +79,7 @@ pub(super) fn decide_formed(
     step
 }
 
-fn try_decide_formed(
+pub(super) fn try_decide_formed(
     own: &OwnMember<'_>,
     formed: &Formed<'_>,
     content: &VolumeContent,
@@ -92,12 +95,12 @@ fn try_decide_formed(
             recorded.volume,
             own.volume,
             describe_content(content),
-            recovery_hint(own, &recorded.volume)
+            recovery_hint(own, &recorded.volume, record.data_members())
         ));
     };
     check_owner(own, marker)?;
     check_cluster(own, formed, marker)?;
-    let identity = check_log(own, marker, log)?;
+    let identity = check_log(own, marker, log, record.data_members())?;
     if identity.cluster_id != formed.cluster_id {
         return Err(other_cluster(own, &identity.cluster_id, formed));
     }
@@ -121,7 +124,7 @@ fn try_decide_formed(
             identity.member_id,
             own.member,
             own.etcd,
-            recovery_hint(own, &recorded.volume)
+            recovery_hint(own, &recorded.volume, record.data_members())
         ));
     }
     if recorded.volume != own.volume {
@@ -129,7 +132,7 @@ fn try_decide_formed(
     }
     // With one member the record has moved to the copy already, and the marker follows.
     if marker.volume != own.volume && record.data_members() > 1 {
-        return Err(copy_refusal(own, &marker.volume));
+        return Err(copy_refusal(own, &marker.volume, record.data_members()));
     }
     if marker.cluster_id.is_none() || marker.member_id.as_ref() != id || marker.volume != own.volume
     {
@@ -181,6 +184,29 @@ fn check_cluster(own: &OwnMember<'_>, formed: &Formed<'_>, marker: &Marker) -> R
     }
 }
 
+/// The data is of a cluster that the record does not know: whoever runs it has the newer record, so it goes on, and nothing else begins.
+fn ask_for_newer_record(
+    own: &OwnMember<'_>,
+    formed: &Formed<'_>,
+    content: &VolumeContent,
+) -> Option<FormationStep> {
+    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = content else {
+        return None;
+    };
+    check_owner(own, marker).ok()?;
+    let other = marker.cluster_id.as_ref()?;
+    let is_known = other == formed.cluster_id || formed.record.given_up.contains_key(other);
+    if is_known || marker.stopped.is_some() || marker.volume != own.volume {
+        return None;
+    }
+    Some(FormationStep::Ask(format!(
+        "{}. If an older version of {} was put in its place, restore the newest one; {} has the record as it was when cluster {other} began",
+        other_cluster(own, other, formed),
+        record_key(own.etcd),
+        formed_key(own.etcd, other)
+    )))
+}
+
 fn other_cluster(own: &OwnMember<'_>, cluster_id: &str, formed: &Formed<'_>) -> String {
     format!(
         "{} holds data of etcd cluster {cluster_id}, but the record says that etcd {} is {}: it is not started",
@@ -215,7 +241,7 @@ pub(super) fn check_copy(
     members: usize,
 ) -> Result<Option<FormationStep>, String> {
     if members > 1 {
-        return Err(copy_refusal(own, original));
+        return Err(copy_refusal(own, original, members));
     }
     if own.gone_twice.contains(original) {
         return Ok(None);
@@ -238,11 +264,11 @@ pub(super) fn wait_for_second_answer(own: &OwnMember<'_>, volume: &str) -> Forma
     ))
 }
 
-fn copy_refusal(own: &OwnMember<'_>, original: &str) -> String {
+fn copy_refusal(own: &OwnMember<'_>, original: &str, members: usize) -> String {
     format!(
         "{} is a copy of member {}'s volume {original}: a member that has forgotten what it agreed to corrupts the cluster, so it is not started. {}",
         own.volume,
         own.member,
-        recovery_hint(own, original)
+        recovery_hint(own, original, members)
     )
 }

@@ -284,3 +284,96 @@ fn a_cluster_with_a_successor_is_neither_adopted_nor_started() {
         .collect();
     assert_eq!(replaced, ["c0"]);
 }
+
+/// Its copy may be the only one that is left.
+#[test]
+fn a_member_that_is_being_replaced_or_added_is_a_source_only_by_force() {
+    for lost in [false, true] {
+        let mut record = formed_record();
+        let lost = lost.then(|| LostMember {
+            volume: "vol-lost".into(),
+            member_id: Some("id-lost".into()),
+        });
+        record.replacing = Some(Replacing {
+            member: "a".into(),
+            lost,
+            unknown: UnknownFields::new(),
+        });
+        let begin = |force| {
+            let terms = RecoveryTerms {
+                revision: None,
+                force,
+            };
+            begin_recovery(&record, "a", "t2", terms)
+        };
+        assert!(begin(false).unwrap_err().contains("--force"));
+        let mut begun = begin(true).unwrap();
+        let (all, volumes) = (names(), all_seen());
+        let own = own_member(&all, &volumes);
+        let step = decide_step(&own, Some(&begun), &data_of("a", None));
+        assert!(matches!(step, FormationStep::PrepareRestore(_)), "{step:?}");
+        // Its log must be that of the recorded id.
+        begun.members.get_mut("a").unwrap().member_id = Some("id-other".into());
+        let step = decide_step(&own, Some(&begun), &data_of("a", None));
+        assert!(matches!(step, FormationStep::Refuse(_)), "{step:?}");
+        let restored = LogIdentity {
+            cluster_id: "c2".into(),
+            member_id: "m2".into(),
+        };
+        assert_eq!(end_recovery(&begun, &restored).unwrap().replacing, None);
+    }
+}
+
+/// Data of member a as its cluster made it after a recovery.
+fn data_of_new_cluster() -> VolumeContent {
+    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = data_of("a", None)
+    else {
+        panic!("it has a marker");
+    };
+    let log = LogIdentity {
+        cluster_id: "c2".into(),
+        member_id: "m2".into(),
+    };
+    let marker = Marker {
+        token: "t2".into(),
+        cluster_id: Some(log.cluster_id.clone()),
+        member_id: Some(log.member_id.clone()),
+        ..marker
+    };
+    let log = EtcdLog::Of(log);
+    VolumeContent::FileSystem(FileSystemContent::Marked { marker, log })
+}
+
+/// A bucket that was rolled back, or one object that somebody restored: no older record stops a member that runs, and none starts one.
+#[test]
+fn no_older_record_stops_a_member_that_runs_or_starts_one() {
+    let formed = formed_record();
+    let recovering = recovering_record(false);
+    let clusters = FormedClusters::from([
+        ("c1".to_owned(), BTreeSet::new()),
+        ("c2".to_owned(), BTreeSet::from(["c1".to_owned()])),
+    ]);
+    for record in [&formed, &recovering] {
+        for (shown, formed) in [(true, None), (false, None)] {
+            let (all, volumes) = (names(), all_seen());
+            let own = OwnMember {
+                shown,
+                formed,
+                ..own_member(&all, &volumes)
+            };
+            let step = decide_step(&own, Some(record), &data_of_new_cluster());
+            let FormationStep::Ask(why) = step else {
+                panic!("{record:?} {step:?}");
+            };
+            assert!(why.contains("older version"), "{why}");
+        }
+        // Who looks at what was formed starts nothing either.
+        let (all, volumes) = (names(), all_seen());
+        let own = OwnMember {
+            formed: Some(&clusters),
+            ..own_member(&all, &volumes)
+        };
+        let step = decide_step(&own, Some(record), &data_of("a", None));
+        assert!(!matches!(step, FormationStep::Start(_)), "{step:?}");
+    }
+}

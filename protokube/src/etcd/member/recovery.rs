@@ -10,7 +10,7 @@ use super::super::volumes::AttachedVolume;
 use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd};
 use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
 use crate::ec2::Ec2;
-use crate::manifests::remove_manifests;
+use crate::manifests::{find_encryption_config, remove_manifests};
 use anyhow::{Context, bail};
 use host::Host;
 use node::components::etcd_ports;
@@ -252,6 +252,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             token,
             revision,
             interval: self.settings.pace.quick,
+            encryption_config: find_encryption_config(&self.settings.config),
         })
     }
 

@@ -123,6 +123,17 @@ fn etcd_grows_from_one_member_to_five_and_shrinks() -> Result<()> {
 }
 
 #[test]
+fn one_control_plane_is_restored_from_its_backups() -> Result<()> {
+    let _turn = wait_for_turn();
+    let test = "one_control_plane_is_restored_from_its_backups";
+    let Some(mut lab) = start_lab(test, "t-lone", 4)? else {
+        return Ok(());
+    };
+    restored::run_with_one_control_plane(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
 #[ignore = "ten minutes: make soak"]
 fn etcd_is_restored_from_snapshots() -> Result<()> {
     let Some(mut lab) = start_lab("etcd_is_restored_from_snapshots", "t-restored", 8)? else {

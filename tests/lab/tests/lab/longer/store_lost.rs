@@ -30,7 +30,7 @@ pub fn lose_store_too(lab: &mut Lab) -> Result<()> {
             &state,
         ],
     )?;
-    lose_all(lab)?;
+    lose_all(lab, 3)?;
     empty_store(lab)?;
 
     lab.run_kctl(&[
