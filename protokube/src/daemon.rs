@@ -1,9 +1,11 @@
 //! Configuration and clients of this control plane, which all roles share.
 
+use crate::api::{ApiAccess, api_server_url};
 use crate::arguments::Arguments;
 use crate::backup::ObservedByEtcd;
 use crate::current_waits::CurrentWaits;
 use crate::etcd::{ListedRecords, SettledClusters};
+use crate::identity::system_clock;
 use crate::probe::Probe;
 use crate::readiness::ApiReadiness;
 use anyhow::{Context, bail};
@@ -34,6 +36,8 @@ pub struct DaemonState {
     pub ec2: Arc<Ec2QueryClient>,
     /// State store at the cluster's base.
     pub store: Store,
+    /// Access to this instance's API server.
+    pub api: ApiAccess,
     /// Access to the instance.
     pub host: Host,
     /// Client for health checks.
@@ -91,6 +95,8 @@ pub(crate) async fn identify_instance(
     let clients = Clients::load(region.as_deref(), None).await;
     let base = boot.config_base.as_ref();
     let base = base.context("BootConfig has no state store (configBase)")?;
+    let store = Store::open(base, &clients)?;
+    let url = api_server_url(&config);
     Ok(DaemonState {
         config: Arc::new(config),
         instance,
@@ -100,7 +106,8 @@ pub(crate) async fn identify_instance(
             .parse()
             .with_context(|| format!("{address} is not a valid IP address"))?,
         ec2: Arc::new(Ec2QueryClient::new(&clients, &imds).await?),
-        store: Store::open(base, &clients)?,
+        api: ApiAccess::issuing(&store, url, system_clock()),
+        store,
         clients,
         host: Host::new("/", Arc::new(LocalSystem::with_programs(PROGRAMS))),
         probe: Probe::new()?,

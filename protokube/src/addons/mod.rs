@@ -9,9 +9,9 @@ mod round;
 #[cfg(test)]
 mod tests;
 
+use crate::api::ApiAccess;
 use crate::log::RoleLog;
 use aws_client::store::Store;
-use kube::Client;
 use round::AddonReconciler;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -36,9 +36,13 @@ const PACE: AddonPace = AddonPace {
 /// error; failures are retried.
 ///
 /// Several control planes may do this at the same time. Applied addons are recorded in the cluster, so that a round with an
-/// unchanged list costs one read of the store and one of the API.
-pub async fn keep_addons(client: Client, store: Store, role_log: RoleLog) -> anyhow::Result<()> {
-    keep_list_applied(AddonReconciler::new(client, store, role_log), PACE).await
+/// unchanged list costs one read of the store and one of the API, and needs no administrator.
+pub async fn keep_addons(
+    access: impl Into<ApiAccess>,
+    store: Store,
+    role_log: RoleLog,
+) -> anyhow::Result<()> {
+    keep_list_applied(AddonReconciler::new(access.into(), store, role_log), PACE).await
 }
 
 async fn keep_list_applied(mut reconciler: AddonReconciler, pace: AddonPace) -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub(super) const NAMESPACE: &str = "kube-system";
-pub(super) const NAME: &str = "kctl-addons";
+pub(super) const NAME: &str = node::protokube::ADDON_RECORD;
 
 /// Record of one addon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,9 +58,14 @@ impl AddonRecord {
         })
     }
 
+    /// True if the cluster has the record as it is here.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.entries == self.stored && self.map.is_some()
+    }
+
     /// Writes the record if it differs from what was read. Fails if another control plane has written it since.
     pub(crate) async fn write_record(&mut self, client: &Client) -> anyhow::Result<()> {
-        if self.entries == self.stored && self.map.is_some() {
+        if self.is_stored() {
             return Ok(());
         }
         let failed = || format!("could not write ConfigMap {NAMESPACE}/{NAME}");
