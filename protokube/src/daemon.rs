@@ -1,9 +1,11 @@
 //! Configuration and clients of this control plane, which all roles share.
 
+use crate::api::{ApiAccess, api_server_url};
 use crate::arguments::Arguments;
 use crate::backup::ObservedByEtcd;
 use crate::current_waits::CurrentWaits;
 use crate::etcd::{ListedRecords, SettledClusters};
+use crate::identity::system_clock;
 use crate::probe::Probe;
 use crate::readiness::ApiReadiness;
 use crate::signed_objects::SignedObjects;
@@ -39,6 +41,8 @@ pub struct DaemonState {
     pub store: Store,
     /// Signed objects of the state store.
     pub signed: SignedObjects,
+    /// Access to this instance's API server.
+    pub api: ApiAccess,
     /// Access to the instance.
     pub host: Host,
     /// Client for health checks.
@@ -100,6 +104,7 @@ pub(crate) async fn identify_instance(
     let base = boot.config_base.as_ref();
     let base = base.context("BootConfig has no state store (configBase)")?;
     let store = Store::open(base, &clients)?.owned_by(Owner::from(boot.state_owner.clone()));
+    let url = api_server_url(&config);
     Ok(DaemonState {
         signed: SignedObjects::new(&store, &config.cluster),
         config: Arc::new(config),
@@ -110,6 +115,7 @@ pub(crate) async fn identify_instance(
             .parse()
             .with_context(|| format!("{address} is not a valid IP address"))?,
         ec2: Arc::new(Ec2QueryClient::new(&clients, &imds).await?),
+        api: ApiAccess::issuing(&store, url, system_clock()),
         store,
         clients,
         host: Host::new("/", Arc::new(LocalSystem::with_programs(PROGRAMS))),

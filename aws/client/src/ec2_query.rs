@@ -8,6 +8,7 @@ mod sign;
 mod sqs;
 mod sts;
 
+pub use autoscaling::ScalingMember;
 pub use ec2::{Attachment, Instance, Volume};
 pub use sign::SignedCall;
 pub use sqs::{Queue, QueueMessage};

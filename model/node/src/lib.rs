@@ -14,6 +14,7 @@ pub mod manifests;
 pub mod names;
 pub mod pki;
 pub mod ports;
+pub mod protokube;
 pub mod report;
 pub mod secret;
 pub mod signed;

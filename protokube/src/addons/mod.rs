@@ -9,9 +9,9 @@ mod round;
 #[cfg(test)]
 mod tests;
 
+use crate::api::ApiAccess;
 use crate::log::RoleLog;
 use crate::signed_objects::SignedObjects;
-use kube::Client;
 use round::AddonReconciler;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -36,13 +36,13 @@ const PACE: AddonPace = AddonPace {
 /// applied or removed while the list is not one that kctl has signed, or is older than one that was used before.
 ///
 /// Several control planes may do this at the same time. Applied addons are recorded in the cluster, so that a round with an
-/// unchanged list costs one read of the store and one of the API.
+/// unchanged list costs one read of the store and one of the API, and needs no administrator.
 pub async fn keep_addons(
-    client: Client,
+    access: impl Into<ApiAccess>,
     signed: SignedObjects,
     role_log: RoleLog,
 ) -> anyhow::Result<()> {
-    keep_list_applied(AddonReconciler::new(client, signed, role_log), PACE).await
+    keep_list_applied(AddonReconciler::new(access.into(), signed, role_log), PACE).await
 }
 
 async fn keep_list_applied(mut reconciler: AddonReconciler, pace: AddonPace) -> anyhow::Result<()> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub(super) const NAMESPACE: &str = "kube-system";
-pub(super) const NAME: &str = "kctl-addons";
+pub(super) const NAME: &str = node::protokube::ADDON_RECORD;
 
 /// Annotation with the serials, JSON.
 const SERIALS_ANNOTATION: &str = "kctl.dev/signed-serials";
@@ -72,10 +72,14 @@ impl AddonRecord {
         })
     }
 
+    /// True if the cluster has the record as it is here.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.map.is_some() && (&self.entries, &self.serials) == (&self.stored.0, &self.stored.1)
+    }
+
     /// Writes the record if it differs from what was read. Fails if another control plane has written it since.
     pub(crate) async fn write_record(&mut self, client: &Client) -> anyhow::Result<()> {
-        let written = (self.entries.clone(), self.serials.clone());
-        if written == self.stored && self.map.is_some() {
+        if self.is_stored() {
             return Ok(());
         }
         let failed = || format!("could not write ConfigMap {NAMESPACE}/{NAME}");
@@ -97,7 +101,7 @@ impl AddonRecord {
             other => other.map_err(simplify_error).with_context(failed)?,
         };
         self.map = Some(map);
-        self.stored = written;
+        self.stored = (self.entries.clone(), self.serials.clone());
         Ok(())
     }
 

@@ -39,7 +39,7 @@ async fn a_worker_of_the_group_gets_its_configuration_and_its_certificates() {
         (
             CertificateKind::KubeProxy,
             "CN=system:kube-proxy".to_owned(),
-            (455 + 2) * 24 * 60,
+            (60 + 2) * 24 * 60,
         ),
     ] {
         let pem = parse_pem(&joined.certificates[&certificate]);

@@ -151,6 +151,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         partial(queues.a_policy_is_seen_late, options),
         partial(queues.waiting_for_messages_holds_nobody_up, options),
         partial(event_rules.a_rule_keeps_its_targets_for_a_while, options),
+        event_rules.a_queues_policy_says_which_rules_send_to_it,
         iam.an_unknown_profile_is_invalid,
         iam.inline_policies_of_a_role_add_up,
         iam.policies_of_aws_exist,

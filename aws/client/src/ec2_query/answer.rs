@@ -71,9 +71,13 @@ pub(super) fn parse_answer<T>(
 
 /// The text of the first element of that name at any depth.
 pub(super) fn element_text(of: Node<'_, '_>, name: &str) -> Option<String> {
+    find_element(of, name)?.text().map(str::to_owned)
+}
+
+/// The first element of that name at any depth.
+pub(super) fn find_element<'a, 'i>(of: Node<'a, 'i>, name: &str) -> Option<Node<'a, 'i>> {
     let mut all = of.descendants();
-    let found = all.find(|node| node.has_tag_name_any(name))?;
-    found.text().map(str::to_owned)
+    all.find(|node| node.has_tag_name_any(name))
 }
 
 /// The text of a child of that name.

@@ -277,9 +277,6 @@ fn kubeconfig_files(config: &NodeConfig) -> Result<Vec<File>, Error> {
             let credentials = beside(&format!("{KUBERNETES}/{component}"));
             files.push(kubeconfig_file(config, component, None, credentials)?);
         }
-        files.push(
-            kubeconfig_file(config, "kubectl", None, beside("/var/lib/kubectl"))?.with_mode("0400"),
-        );
     }
     Ok(files)
 }

@@ -74,6 +74,19 @@ fn a_control_plane_is_made_of_these() {
     insta::assert_snapshot!(resource_list(&role_resources(Role::ControlPlane)));
 }
 
+/// Root on a control plane has one issued for hours: `protokube admin-kubeconfig`.
+#[test]
+fn no_instance_has_the_key_of_an_administrator() {
+    for role in [Role::ControlPlane, Role::Node] {
+        for resource in role_resources(role) {
+            if let HostObject::Certificate(certificate) = &resource.thing {
+                let organization = certificate.organization.as_deref();
+                assert_ne!(organization, Some("system:masters"), "{certificate:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_worker_is_made_of_these() {
     insta::assert_snapshot!(resource_list(&role_resources(Role::Node)));

@@ -120,7 +120,6 @@ fn list_directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'stat
             let prefix = EtcdMemberNames::from_config(etcd, &config.cluster).prefix;
             directories.push((format!("{KUBERNETES}/{prefix}"), "0750"));
         }
-        directories.push(("/var/lib/kubectl".to_owned(), "0700"));
     }
     directories.into_iter()
 }
