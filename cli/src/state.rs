@@ -17,7 +17,8 @@ pub use journal::StoreJournal;
 pub use keysets::{load_keyset, mint_and_store, mint_keyset};
 pub use last_operation::LastOperation;
 pub use lock::{
-    ClusterLock, LockOptions, LockState, ObservedLock, duration_words, lock_life, locked_error,
+    ClusterLock, LockEvent, LockOptions, LockState, ObservedLock, duration_words, lock_life,
+    locked_error,
 };
 pub use operation::{Operation, StepResult, outdated_keys, user_at_host};
 pub use operations::{ListedOperation, OperationLog};

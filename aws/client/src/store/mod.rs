@@ -9,7 +9,7 @@ mod url;
 pub use url::Location;
 
 use crate::Clients;
-use crate::fence::{Fence, LockLost};
+use crate::fence::{Fence, FenceState, LockLost};
 use file::FileStore;
 use node::digest::to_hex;
 use s3::S3Store;
@@ -263,6 +263,34 @@ impl Store {
         }
     }
 
+    /// The same store with connections of its own, for another runtime.
+    #[must_use]
+    pub fn with_own_connections(&self) -> Self {
+        let backend = match &self.backend {
+            Backend::S3(store) => Backend::S3(store.with_own_connections()),
+            Backend::File(store) => Backend::File(store.clone()),
+        };
+        Self {
+            backend,
+            ..self.clone()
+        }
+    }
+
+    /// Makes a change in a directory once the fence is open; of S3 the connection waits.
+    async fn write_when_open<T>(
+        &self,
+        write: impl Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        loop {
+            // Behind a closed fence the write fails, and says of what.
+            let _ = self.fence.wait_until_open().await;
+            match write() {
+                Err(StoreError::Fenced { .. }) if self.fence.state() != FenceState::Closed => {}
+                ended => return ended,
+            }
+        }
+    }
+
     /// The object with that key.
     pub async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
         check_key(key)?;
@@ -304,7 +332,10 @@ impl Store {
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.put(key, bytes, &expect).await,
-            Backend::File(store) => store.put(key, &bytes, &expect),
+            Backend::File(store) => {
+                let put = || store.put(key, &bytes, &expect);
+                self.write_when_open(put).await
+            }
         }
     }
 
@@ -321,7 +352,10 @@ impl Store {
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => Box::pin(store.put_file(key, file, sha256, encryption)).await,
-            Backend::File(store) => store.put_file(key, file, sha256),
+            Backend::File(store) => {
+                let put = || store.put_file(key, file, sha256);
+                self.write_when_open(put).await
+            }
         }
     }
 
@@ -390,7 +424,10 @@ impl Store {
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.delete(key, &expect).await,
-            Backend::File(store) => store.delete(key, &expect),
+            Backend::File(store) => {
+                let delete = || store.delete(key, &expect);
+                self.write_when_open(delete).await
+            }
         }
     }
 
@@ -404,9 +441,13 @@ impl Store {
             .fetch_add(keys.len() as u64, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.delete_all(keys).await,
-            Backend::File(store) => keys
-                .iter()
-                .try_for_each(|key| store.delete(key, &Expect::Any)),
+            Backend::File(store) => {
+                for key in keys {
+                    let delete = || store.delete(key, &Expect::Any);
+                    self.write_when_open(delete).await?;
+                }
+                Ok(())
+            }
         }
     }
 
