@@ -2,10 +2,12 @@
 //! versions; kctl then reads each object that it needs once.
 
 mod cluster;
+mod group_texts;
 mod journal;
 mod keysets;
 mod last_operation;
 mod lock;
+mod object_digests;
 mod operation;
 mod operations;
 mod public_keys;
@@ -20,6 +22,7 @@ pub use lock::{
     ClusterLock, LockEvent, LockOptions, LockState, ObservedLock, duration_words, lock_life,
     locked_error,
 };
+pub use object_digests::ObjectDigests;
 pub use operation::{Operation, StepResult, outdated_keys, user_at_host};
 pub use operations::{ListedOperation, OperationLog};
 pub use public_keys::PublicKeys;

@@ -36,7 +36,7 @@ async fn store_addons(store: &Store, addons: &[Addon]) {
             panic!("{}", object.key);
         };
         store
-            .put(&object.key, text.into_bytes(), Expect::Any)
+            .put(&object.key, text.as_bytes().to_vec(), Expect::Any)
             .await
             .unwrap();
     }

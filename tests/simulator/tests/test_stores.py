@@ -62,3 +62,18 @@ def test_an_object_has_the_checksum_that_it_is_said_to_have(both):
     put = {"Bucket": bucket, "Key": "key", "ChecksumSHA256": digest}
     both.s3.put_object(Body=b"content", **put)
     assert code_of(both.s3.put_object, Body=b"another", **put) == "BadDigest"
+
+
+def test_the_etag_of_what_a_kms_key_encrypts_is_no_digest(both):
+    bucket = both.unique("bucket")
+    both.s3.create_bucket(Bucket=bucket)
+    plain = both.s3.put_object(Bucket=bucket, Key="plain", Body=b"content")["ETag"]
+    assert plain == f'"{hashlib.md5(b"content").hexdigest()}"'
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}}
+    both.s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    one, two = [both.s3.put_object(Bucket=bucket, Key=key, Body=b"content")["ETag"] for key in ("one", "two")]
+    assert len({plain, one, two}) == 3
+    assert both.s3.head_object(Bucket=bucket, Key="one")["ETag"] == one
+    listed = both.s3.list_objects_v2(Bucket=bucket, Prefix="one")["Contents"]
+    assert listed[0]["ETag"] == one
+    both.s3.put_object(Bucket=bucket, Key="one", Body=b"other", IfMatch=one)

@@ -2,14 +2,17 @@
 //! two operators cannot overwrite each other.
 
 mod age;
+mod digests;
 mod file;
 mod s3;
 mod url;
 
+pub use digests::Digests;
 pub use url::Location;
 
 use crate::Clients;
 use crate::fence::{Fence, FenceState, LockLost};
+use digests::KnownDigests;
 use file::FileStore;
 use node::digest::to_hex;
 use s3::S3Store;
@@ -172,6 +175,7 @@ pub struct Store {
     backend: Backend,
     counts: Arc<Counts>,
     fence: Fence,
+    digests: KnownDigests,
 }
 
 #[derive(Clone, Debug)]
@@ -202,6 +206,7 @@ impl Store {
             backend,
             counts: Arc::default(),
             fence: clients.fence().clone(),
+            digests: KnownDigests::default(),
         })
     }
 
@@ -260,6 +265,7 @@ impl Store {
             backend,
             counts: self.counts.clone(),
             fence: Fence::default(),
+            digests: self.digests.clone(),
         }
     }
 
@@ -495,13 +501,39 @@ impl Store {
     }
 
     /// True if an object of that listing certainly has this content, told without reading it. False may
-    /// also mean that it cannot be told: a bucket that encrypts with KMS keys has versions that say nothing.
+    /// also mean that it cannot be told: a bucket that encrypts with KMS keys has versions that say nothing, unless the content was
+    /// learned ([`Self::learn_content`]).
     pub fn surely_holds(&self, entry: &Entry, bytes: &[u8]) -> bool {
-        let version = match &self.backend {
+        entry.size == bytes.len() as u64
+            && (entry.version == self.version_of(bytes)
+                || self
+                    .digests
+                    .holds(&entry.key, &entry.version, &sha256(bytes).0))
+    }
+
+    /// Notes what an object holds at a version, if the version does not say it. Never for secrets: the sha256 is for a file.
+    pub fn learn_content(&self, key: &str, version: &Version, bytes: &[u8]) {
+        if *version != self.version_of(bytes) {
+            self.digests.learn(key, version, sha256(bytes).0);
+        }
+    }
+
+    /// Takes over what an earlier process learned.
+    pub fn load_digests(&self, known: Digests) {
+        self.digests.load(known);
+    }
+
+    /// What was learned, or known before and asked for.
+    pub fn used_digests(&self) -> Digests {
+        self.digests.used()
+    }
+
+    /// The version of an object with this content, where it follows from that.
+    fn version_of(&self, bytes: &[u8]) -> Version {
+        match &self.backend {
             Backend::S3(_) => s3::expected_version(bytes),
             Backend::File(_) => sha256(bytes),
-        };
-        entry.size == bytes.len() as u64 && entry.version == version
+        }
     }
 
     /// Reads so far: gets, and pages of lists.

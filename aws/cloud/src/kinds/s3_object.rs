@@ -1,13 +1,13 @@
 //! Objects of the state store that instances read. What is named by its content is not read to be compared, nor
 //! is what has the version that the wanted content would have.
 
-use super::{Have, Verbs, created_ready, desired_of_kind, observed_item};
+use super::{Have, Verbs, created_ready, desired_by_name, observed_item};
 use crate::world::AwsWorld;
 use aws_client::failure::local_failure;
 use aws_client::store::{Encryption, Entry, Expect, Object, StoreError, sha256_of_file};
 use cloud::{Cloud, ObjectContent, S3Object};
 use engine::{Class, Failure, Observed, Put, Refs, Removed, error_chain};
-use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use node::backup::BACKUP_SETTINGS_KEY;
 use node::digest::to_hex;
 
@@ -20,6 +20,9 @@ const OURS: [&str; 5] = [
     BACKUP_SETTINGS_KEY,
     "igconfig/",
 ];
+
+/// Objects that are read at once.
+const PARALLEL_READS: usize = 50;
 
 /// Hex digits of a sha256.
 const DIGITS: usize = 64;
@@ -41,7 +44,8 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Fail
         let ours = OURS.iter().any(|one| key.starts_with(one));
         ours.then_some((key, entry))
     });
-    let found = try_join_all(ours.map(|(key, entry)| observe(world, key, entry))).await?;
+    let observed = stream::iter(ours).map(|(key, entry)| observe(world, key, entry));
+    let found: Vec<_> = observed.buffered(PARALLEL_READS).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
 }
 
@@ -52,7 +56,7 @@ async fn observe(
     key: String,
     entry: Entry,
 ) -> Result<Option<Observed<Cloud>>, Failure> {
-    let wanted = desired_of_kind::<S3Object>(world).find(|one| one.key == key);
+    let wanted = desired_by_name::<S3Object>(world, &key);
     let content = match (wanted.map(|one| &one.content), digest_in_key(&key)) {
         (Some(ObjectContent::Sha256(wanted)), _) => ObjectContent::Sha256(wanted.clone()),
         (Some(ObjectContent::Text(wanted)), _)
@@ -63,11 +67,13 @@ async fn observe(
         (None, Some(_)) if !world.scope.is_deletion() => return Ok(None),
         (None, Some(digest)) => ObjectContent::Sha256(digest),
         // Nobody compares it.
-        (None, None) => ObjectContent::Text(String::new()),
+        (None, None) => ObjectContent::Text("".into()),
         (Some(ObjectContent::Text(_)), _) => {
             match world.store.get(&entry.key).await.map_err(store_failure)? {
                 Some(object) => {
-                    ObjectContent::Text(String::from_utf8_lossy(&object.bytes).into_owned())
+                    let (version, bytes) = (&object.version, &object.bytes);
+                    world.store.learn_content(&entry.key, version, bytes);
+                    ObjectContent::Text(String::from_utf8_lossy(&object.bytes).into())
                 }
                 None => return Ok(None),
             }
@@ -134,7 +140,7 @@ impl Verbs for S3Object {
         let content = match &want.content {
             ObjectContent::Text(_) => {
                 let found = world.store.get(&key).await.map_err(store_failure)?;
-                let text = |object: Object| String::from_utf8_lossy(&object.bytes).into_owned();
+                let text = |object: Object| String::from_utf8_lossy(&object.bytes).into();
                 found.map(|object| ObjectContent::Text(text(object)))
             }
             ObjectContent::Sha256(_) => {
@@ -156,9 +162,10 @@ impl Verbs for S3Object {
         match &want.content {
             ObjectContent::Sha256(digest) => put_file(world, &key, want, digest).await?,
             ObjectContent::Text(text) => {
-                let bytes = text.clone().into_bytes();
+                let bytes = text.as_bytes().to_vec();
                 let done = world.store.put(&key, bytes, Expect::Any).await;
-                done.map_err(store_failure)?;
+                let version = done.map_err(store_failure)?;
+                world.store.learn_content(&key, &version, text.as_bytes());
             }
         }
         Ok(created_ready(&want.key))

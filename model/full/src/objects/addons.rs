@@ -9,7 +9,7 @@ use node::yaml::Error;
 pub fn addon_objects(addons: &[Addon]) -> Result<Vec<S3Object>, Error> {
     let object = |key: String, text: String| S3Object {
         key,
-        content: ObjectContent::Text(text),
+        content: ObjectContent::Text(text.into()),
     };
     let mut objects = vec![object(CHANNEL_KEY.to_owned(), channel_yaml(addons)?)];
     let manifests = addons.iter();
