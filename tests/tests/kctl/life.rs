@@ -38,7 +38,7 @@ fn a_cluster_is_created_changed_and_deleted_without_a_trace() {
         "a plan of 6 groups: {calls}"
     );
     assert!(
-        calls["s3"].as_u64() <= Some(13),
+        calls["s3"].as_u64() <= Some(8),
         "a plan of 6 groups: {calls}"
     );
 
