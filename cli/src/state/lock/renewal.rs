@@ -44,12 +44,11 @@ impl RenewalThread {
         let (told, events) = unbounded_channel();
         let (stop, stopped) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let lease = Arc::clone(lease);
+        lease.fence.set_resumable(true);
+        let resumable = Resumable(Arc::clone(lease));
         thread::Builder::new()
             .name("lock".to_owned())
             .spawn(move || {
-                lease.fence.set_resumable(true);
-                let resumable = Resumable(lease);
                 runtime.block_on(async {
                     tokio::select! {
                         () = renew_until_lost(&resumable.0, &told) => {}
