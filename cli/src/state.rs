@@ -2,10 +2,12 @@
 //! versions; kctl then reads each object that it needs once.
 
 mod cluster;
+mod group_texts;
 mod journal;
 mod keysets;
 mod last_operation;
 mod lock;
+mod object_digests;
 mod operation;
 mod operations;
 mod public_keys;
@@ -17,8 +19,10 @@ pub use journal::StoreJournal;
 pub use keysets::{load_keyset, mint_and_store, mint_keyset};
 pub use last_operation::LastOperation;
 pub use lock::{
-    ClusterLock, LockOptions, LockState, ObservedLock, duration_words, lock_life, locked_error,
+    ClusterLock, LockEvent, LockOptions, LockState, ObservedLock, duration_words, lock_life,
+    locked_error,
 };
+pub use object_digests::ObjectDigests;
 pub use operation::{Operation, StepResult, outdated_keys, user_at_host};
 pub use operations::{ListedOperation, OperationLog};
 pub use public_keys::PublicKeys;

@@ -41,7 +41,7 @@ async fn store_addons(store: &Store, addons: &[Addon]) {
         match object.content {
             ObjectContent::Signed(text) => put_signed(store, CLUSTER, &object.key, &text).await,
             ObjectContent::Text(text) => {
-                let put = store.put(&object.key, text.into_bytes(), Expect::Any);
+                let put = store.put(&object.key, text.as_bytes().to_vec(), Expect::Any);
                 put.await.unwrap();
             }
             ObjectContent::Sha256(_) => panic!("{}", object.key),

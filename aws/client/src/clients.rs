@@ -29,6 +29,8 @@ const DEFAULT_REGION: &str = "us-east-1";
 #[derive(Clone, Debug)]
 pub struct Clients {
     config: SdkConfig,
+    /// As in [`AccessOptions`].
+    authorities: Option<Vec<u8>>,
     region: String,
     attempts: Attempts,
     fence: Fence,
@@ -155,29 +157,37 @@ impl Clients {
         let region = config
             .region()
             .map_or_else(|| DEFAULT_REGION.to_owned(), ToString::to_string);
-        Self::from_config(&config, &region, Attempts::default(), Fence::default())
+        let authorities = access.authorities.clone();
+        let (attempts, fence) = (Attempts::default(), Fence::default());
+        Self::from_config(&config, authorities, &region, attempts, fence)
     }
 
     /// The same account, credentials, count of calls and fence in another region.
     #[must_use]
     pub fn in_region(&self, region: &str) -> Self {
+        let (attempts, fence) = (self.attempts.clone(), self.fence.clone());
         Self::from_config(
             &self.config,
+            self.authorities.clone(),
             region,
-            self.attempts.clone(),
-            self.fence.clone(),
+            attempts,
+            fence,
         )
     }
 
     /// The same clients without the fence: for the code that renews the lock to which the fence belongs.
     #[must_use]
     pub fn without_fence(&self) -> Self {
-        Self::from_config(
-            &self.config,
-            &self.region,
-            self.attempts.clone(),
-            Fence::default(),
-        )
+        self.with_parts(&self.config, self.attempts.clone(), Fence::default())
+    }
+
+    /// The same clients with connections of their own. A connection belongs to the runtime on which it was made, and does nothing while the
+    /// threads of that runtime are busy.
+    #[must_use]
+    pub fn with_own_connections(&self) -> Self {
+        let http = crate::fence::wire::fenced_http_client(self.authorities.as_deref());
+        let config = self.config.to_builder().http_client(http).build();
+        self.with_parts(&config, self.attempts.clone(), self.fence.clone())
     }
 
     /// The deadline for starting writes. All clones share it, in every region.
@@ -192,7 +202,7 @@ impl Clients {
         listener: impl Fn(&RetryNotice) + Send + Sync + 'static,
     ) -> Self {
         let attempts = self.attempts.with_listener(listener);
-        Self::from_config(&self.config, &self.region, attempts, self.fence.clone())
+        self.with_parts(&self.config, attempts, self.fence.clone())
     }
 
     /// The configuration that all clients share, for a client of another service ([`sdk_client`](crate::sdk_client)).
@@ -228,7 +238,23 @@ impl Clients {
         self.config.credentials_provider()
     }
 
-    fn from_config(config: &SdkConfig, region: &str, attempts: Attempts, fence: Fence) -> Self {
+    fn with_parts(&self, config: &SdkConfig, attempts: Attempts, fence: Fence) -> Self {
+        Self::from_config(
+            config,
+            self.authorities.clone(),
+            &self.region,
+            attempts,
+            fence,
+        )
+    }
+
+    fn from_config(
+        config: &SdkConfig,
+        authorities: Option<Vec<u8>>,
+        region: &str,
+        attempts: Attempts,
+        fence: Fence,
+    ) -> Self {
         let config = config
             .to_builder()
             .region(Region::new(region.to_owned()))
@@ -240,6 +266,7 @@ impl Clients {
             route53: sdk_client!(aws_sdk_route53, &config, attempts, fence),
             region: region.to_owned(),
             config,
+            authorities,
             attempts,
             fence,
         }

@@ -41,8 +41,8 @@ pub(crate) async fn put_signed(world: &AwsWorld, key: &str, text: &str) -> Resul
     let signature = sign_text(&signer, place(world, key), text, now.max(next));
     let signature = signature.map_err(|error| keyset_failure(&error))?;
     let own = below_base(world, &signature_key(key, text));
-    write_text(world, &own, signature).await?;
-    write_text(world, &path, text.to_owned()).await?;
+    write_text(world, &own, &signature).await?;
+    write_text(world, &path, text).await?;
     let prefix = below_base(world, &signature_prefix(key));
     let listed = world.store.list(&prefix, None).await;
     for entry in listed.map_err(store_failure)? {

@@ -114,7 +114,7 @@ pub fn assemble_cluster(
         let group_spec = older.map_or(full, |older| &older.full);
         let config = group_config(group_spec, &group.name, (&trust, docker_config), binaries)?;
         if let Some((_, stored)) = &config.node_config {
-            let content = ObjectContent::Text(stored.text.clone());
+            let content = ObjectContent::Text(stored.text.as_str().into());
             objects.extend(stored.keys.iter().map(|key| S3Object {
                 key: key.clone(),
                 content: content.clone(),
@@ -150,7 +150,7 @@ fn completed_spec_object(expanded: &Expanded) -> Result<S3Object, CommandError> 
         to_yaml(&expanded.cluster).or_failed("the completed spec has no YAML form", DEFECT)?;
     Ok(S3Object {
         key: "cluster-completed.spec".to_owned(),
-        content: ObjectContent::Text(text),
+        content: ObjectContent::Text(text.into()),
     })
 }
 

@@ -14,7 +14,7 @@ use crate::env;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::plan_target::ClusterTarget;
 use crate::state::{
-    ClusterState, LastOperation, PublicKeys, aws_hint, mint_and_store, store_error,
+    ClusterState, LastOperation, ObjectDigests, PublicKeys, aws_hint, mint_and_store, store_error,
 };
 use aws_cloud::{CloudClients, collect_facts};
 use cloud::facts::{Facts, FactsWanted, kept_zone};
@@ -40,6 +40,8 @@ pub struct ObservedCluster {
     pub partition: String,
     /// Public halves of its keysets.
     pub public: PublicKeys,
+    /// What the objects hold that `update` wrote.
+    pub digests: ObjectDigests,
     pub expanded: Expanded,
     /// The nodeup and protokube binaries.
     pub binaries: AgentBinaries,
@@ -95,10 +97,11 @@ pub async fn observe_cluster(
     secret::check_required_secrets(&state)?;
     let wanted = wanted_facts(&objects.cluster, &objects.groups);
     let clients = session.cloud_clients(wanted.region.as_deref());
-    let (mut facts, public, last_operation, catalog) = tokio::try_join!(
+    let (mut facts, public, last_operation, digests, catalog) = tokio::try_join!(
         account_facts(&clients, &wanted),
         PublicKeys::read(&session.store, &state.keys, &state.entries),
         LastOperation::read(&session.store, &state.keys, &state.entries),
+        ObjectDigests::read(&session.store, &state.keys, &state.entries),
         read_catalog(&objects, session),
     )?;
     session.store.set_caller(&facts.account);
@@ -125,6 +128,7 @@ pub async fn observe_cluster(
         target,
         partition: facts.partition.clone(),
         public,
+        digests,
         expanded,
         binaries,
         not_yet,
@@ -274,7 +278,7 @@ impl ObservedCluster {
         Ok(self)
     }
 
-    /// Creates missing keysets and writes `pki/public.json`.
+    /// Creates missing keysets and writes what is derived: `pki/public.json` and `instancegroups.json`.
     pub async fn mint_keysets(&mut self, session: &Session<'_>) -> Result<(), CommandError> {
         let names = required_keysets(&self.expanded);
         let missing: Vec<String> = self
@@ -288,7 +292,8 @@ impl ObservedCluster {
             self.public.add_keyset(&set, &version);
             session.shell.note(&format!("made keyset {name}"));
         }
-        self.public.write(&session.store, &self.state.keys).await
+        self.public.write(&session.store, &self.state.keys).await?;
+        self.state.write_group_texts(&session.store).await
     }
 
     /// Checks `kubernetes-ca` in `pki/public.json` against its keyset: instances must trust the cluster's own authority.

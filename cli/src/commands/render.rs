@@ -139,7 +139,7 @@ fn rendered_files(assembled: &AssembledCluster, facts: &Facts) -> Result<Files, 
         }) = object
             && key.starts_with("addons/")
         {
-            files.insert(key.clone(), text.clone());
+            files.insert(key.clone(), text.to_string());
         }
     }
     for (group, config) in &assembled.group_configs {
@@ -199,7 +199,7 @@ fn json_text(value: &serde_json::Value) -> Result<String, CommandError> {
 /// The text, with late values as `<KIND/NAME ATTRIBUTE>`.
 fn text_with_placeholders(text: &Text) -> String {
     let part = |part: &Part| match part {
-        Part::Literal(text) => text.clone(),
+        Part::Literal(text) => text.to_string(),
         Part::Late {
             kind,
             name,

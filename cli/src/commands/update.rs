@@ -214,6 +214,8 @@ async fn plan_and_apply(name: &str, run: UpdateRun<'_>) -> Result<Outcome, Comma
                 .await
             };
         with_plan(&observed, &assembled, run, interrupts, plan).await?;
+        let (digests, keys) = (&observed.digests, &observed.state.keys);
+        digests.write_changed(&session.store, keys).await?;
         write_kubeconfig(&observed, &assembled, run).await
     };
     with_lock(session, &keys, "update", how.lock_wait, body).await

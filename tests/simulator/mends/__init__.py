@@ -148,6 +148,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         s3.sha256_checksums_are_verified,
         s3.the_expected_owner_has_to_own_the_bucket,
         s3.versioning_is_described_as_such,
+        s3.etags_say_nothing_of_what_kms_keys_encrypt,
         partial(queues.a_policy_is_seen_late, options),
         partial(queues.waiting_for_messages_holds_nobody_up, options),
         partial(event_rules.a_rule_keeps_its_targets_for_a_while, options),

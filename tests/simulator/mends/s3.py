@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import uuid
 from typing import Any
 
 from moto.s3.exceptions import S3ClientError
+from moto.s3.models import FakeKey
 from moto.s3.responses import S3Response
 
-from .patch import replace
+from .patch import replace, replace_property
 
 
 def sha256_checksums_are_verified() -> None:
@@ -68,3 +70,16 @@ def versioning_is_described_as_such() -> None:
         return 200, {"Content-Type": "application/xml"}, text
 
     _check_owner("get_bucket_versioning")
+
+
+def etags_say_nothing_of_what_kms_keys_encrypt() -> None:
+    """AWS: the ETag of an object that is encrypted with SSE-KMS is no MD5 of its content (API reference, "Object", ETag).
+    moto: it is.
+    """
+    original = FakeKey.etag
+
+    @replace_property(FakeKey, "etag")
+    def etag(key: Any) -> str:
+        if key.encryption == "aws:kms" and key._etag is None:
+            key._etag = uuid.uuid4().hex
+        return original.fget(key)

@@ -84,3 +84,18 @@ def test_inline_policies_of_a_role_add_up(both):
     assert code_of(both.iam.put_role_policy, **put("two", 200)) == "LimitExceeded"
     both.iam.put_role_policy(**put("one", 400))
     both.iam.put_role_policy(**put("two", 200))
+
+
+def test_the_etag_of_what_a_kms_key_encrypts_is_no_digest(both):
+    bucket = both.unique("bucket")
+    both.s3.create_bucket(Bucket=bucket)
+    plain = both.s3.put_object(Bucket=bucket, Key="plain", Body=b"content")["ETag"]
+    assert plain == f'"{hashlib.md5(b"content").hexdigest()}"'
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}}
+    both.s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    one, two = [both.s3.put_object(Bucket=bucket, Key=key, Body=b"content")["ETag"] for key in ("one", "two")]
+    assert len({plain, one, two}) == 3
+    assert both.s3.head_object(Bucket=bucket, Key="one")["ETag"] == one
+    listed = both.s3.list_objects_v2(Bucket=bucket, Prefix="one")["Contents"]
+    assert listed[0]["ETag"] == one
+    both.s3.put_object(Bucket=bucket, Key="one", Body=b"other", IfMatch=one)

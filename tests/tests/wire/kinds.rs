@@ -250,7 +250,7 @@ async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
         )];
         let configuration = S3Object {
             key: format!("igconfig/node/nodes/nodeupconfig-{digest}.yaml"),
-            content: ObjectContent::Text("a configuration".to_owned()),
+            content: ObjectContent::Text("a configuration".into()),
         };
         let object = Cloud::from(configuration.clone()).id();
         let all = objects::desired_objects(&spec, &user_data.into(), vec![configuration]);

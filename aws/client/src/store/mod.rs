@@ -2,14 +2,17 @@
 //! two operators cannot overwrite each other.
 
 mod age;
+mod digests;
 mod file;
 mod s3;
 mod url;
 
+pub use digests::Digests;
 pub use url::Location;
 
 use crate::Clients;
-use crate::fence::{Fence, LockLost};
+use crate::fence::{Fence, FenceState, LockLost};
+use digests::KnownDigests;
 use file::FileStore;
 use node::digest::to_hex;
 use s3::S3Store;
@@ -187,6 +190,7 @@ pub struct Store {
     counts: Arc<Counts>,
     fence: Fence,
     owner: Owner,
+    digests: KnownDigests,
 }
 
 #[derive(Clone, Debug)]
@@ -218,6 +222,7 @@ impl Store {
             counts: Arc::default(),
             fence: clients.fence().clone(),
             owner: Owner::Anyone,
+            digests: KnownDigests::default(),
         })
     }
 
@@ -286,6 +291,35 @@ impl Store {
             counts: self.counts.clone(),
             fence: Fence::default(),
             owner: self.owner.clone(),
+            digests: self.digests.clone(),
+        }
+    }
+
+    /// The same store with connections of its own, for another runtime.
+    #[must_use]
+    pub fn with_own_connections(&self) -> Self {
+        let backend = match &self.backend {
+            Backend::S3(store) => Backend::S3(store.with_own_connections()),
+            Backend::File(store) => Backend::File(store.clone()),
+        };
+        Self {
+            backend,
+            ..self.clone()
+        }
+    }
+
+    /// Makes a change in a directory once the fence is open; of S3 the connection waits.
+    async fn write_when_open<T>(
+        &self,
+        write: impl Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        loop {
+            // Behind a closed fence the write fails, and says of what.
+            let _ = self.fence.wait_until_open().await;
+            match write() {
+                Err(StoreError::Fenced { .. }) if self.fence.state() != FenceState::Closed => {}
+                ended => return ended,
+            }
         }
     }
 
@@ -330,7 +364,10 @@ impl Store {
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.put(key, bytes, &expect).await,
-            Backend::File(store) => store.put(key, &bytes, &expect),
+            Backend::File(store) => {
+                let put = || store.put(key, &bytes, &expect);
+                self.write_when_open(put).await
+            }
         }
     }
 
@@ -347,7 +384,10 @@ impl Store {
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => Box::pin(store.put_file(key, file, sha256, encryption)).await,
-            Backend::File(store) => store.put_file(key, file, sha256),
+            Backend::File(store) => {
+                let put = || store.put_file(key, file, sha256);
+                self.write_when_open(put).await
+            }
         }
     }
 
@@ -433,7 +473,10 @@ impl Store {
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.delete(key, &expect).await,
-            Backend::File(store) => store.delete(key, &expect),
+            Backend::File(store) => {
+                let delete = || store.delete(key, &expect);
+                self.write_when_open(delete).await
+            }
         }
     }
 
@@ -447,9 +490,13 @@ impl Store {
             .fetch_add(keys.len() as u64, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.delete_all(keys).await,
-            Backend::File(store) => keys
-                .iter()
-                .try_for_each(|key| store.delete(key, &Expect::Any)),
+            Backend::File(store) => {
+                for key in keys {
+                    let delete = || store.delete(key, &Expect::Any);
+                    self.write_when_open(delete).await?;
+                }
+                Ok(())
+            }
         }
     }
 
@@ -497,13 +544,39 @@ impl Store {
     }
 
     /// True if an object of that listing certainly has this content, told without reading it. False may
-    /// also mean that it cannot be told: a bucket that encrypts with KMS keys has versions that say nothing.
+    /// also mean that it cannot be told: a bucket that encrypts with KMS keys has versions that say nothing, unless the content was
+    /// learned ([`Self::learn_content`]).
     pub fn surely_holds(&self, entry: &Entry, bytes: &[u8]) -> bool {
-        let version = match &self.backend {
+        entry.size == bytes.len() as u64
+            && (entry.version == self.version_of(bytes)
+                || self
+                    .digests
+                    .holds(&entry.key, &entry.version, &sha256(bytes).0))
+    }
+
+    /// Notes what an object holds at a version, if the version does not say it. Never for secrets: the sha256 is for a file.
+    pub fn learn_content(&self, key: &str, version: &Version, bytes: &[u8]) {
+        if *version != self.version_of(bytes) {
+            self.digests.learn(key, version, sha256(bytes).0);
+        }
+    }
+
+    /// Takes over what an earlier process learned.
+    pub fn load_digests(&self, known: Digests) {
+        self.digests.load(known);
+    }
+
+    /// What was learned, or known before and asked for.
+    pub fn used_digests(&self) -> Digests {
+        self.digests.used()
+    }
+
+    /// The version of an object with this content, where it follows from that.
+    fn version_of(&self, bytes: &[u8]) -> Version {
+        match &self.backend {
             Backend::S3(_) => s3::expected_version(bytes),
             Backend::File(_) => sha256(bytes),
-        };
-        entry.size == bytes.len() as u64 && entry.version == version
+        }
     }
 
     /// Reads so far: gets, and pages of lists.

@@ -124,8 +124,17 @@ impl S3Store {
 
     /// The same, but that no fence stops it.
     pub(super) fn without_fence(&self) -> Self {
+        self.with_clients(self.clients().without_fence())
+    }
+
+    /// The same with connections of its own.
+    pub(super) fn with_own_connections(&self) -> Self {
+        self.with_clients(self.clients().with_own_connections())
+    }
+
+    fn with_clients(&self, clients: Clients) -> Self {
         Self {
-            clients: Arc::new(Mutex::new(self.clients().without_fence())),
+            clients: Arc::new(Mutex::new(clients)),
             bucket: self.bucket.clone(),
             prefix: self.prefix.clone(),
             upload_lock: Arc::clone(&self.upload_lock),

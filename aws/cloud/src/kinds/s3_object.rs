@@ -1,14 +1,14 @@
 //! Objects of the state store that instances read. What is named by its content is not read to be compared, nor
 //! is what has the version that the wanted content would have.
 
-use super::{Have, Verbs, created_ready, desired_of_kind, observed_item};
+use super::{Have, Verbs, created_ready, desired_by_name, observed_item};
 use crate::signing::{has_signature, put_signed};
 use crate::world::AwsWorld;
 use aws_client::failure::local_failure;
 use aws_client::store::{Encryption, Entry, Expect, Object, StoreError, sha256_of_file};
 use cloud::{Cloud, ObjectContent, S3Object};
 use engine::{Class, Failure, Observed, Put, Refs, Removed, error_chain};
-use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use node::backup::BACKUP_SETTINGS_KEY;
 use node::digest::to_hex;
 use node::signed::signature_key;
@@ -23,6 +23,9 @@ const OURS: [&str; 5] = [
     BACKUP_SETTINGS_KEY,
     "igconfig/",
 ];
+
+/// Objects that are read at once.
+const PARALLEL_READS: usize = 50;
 
 /// Hex digits of a sha256.
 const DIGITS: usize = 64;
@@ -47,10 +50,9 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Fail
     let ours: Vec<_> = ours.collect();
     let keys: BTreeSet<String> = ours.iter().map(|(key, _)| key.clone()).collect();
     let keys = &keys;
-    let found = ours
-        .into_iter()
-        .map(|(key, entry)| observe(world, key, entry, keys));
-    let found = try_join_all(found).await?;
+    let observed = stream::iter(ours)
+        .map(|(key, entry)| async move { observe(world, key, entry, keys).await });
+    let found: Vec<_> = observed.buffered(PARALLEL_READS).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
 }
 
@@ -62,7 +64,7 @@ async fn observe(
     entry: Entry,
     keys: &BTreeSet<String>,
 ) -> Result<Option<Observed<Cloud>>, Failure> {
-    let wanted = desired_of_kind::<S3Object>(world).find(|one| one.key == key);
+    let wanted = desired_by_name::<S3Object>(world, &key);
     let content = match (wanted.map(|one| &one.content), digest_in_key(&key)) {
         (Some(ObjectContent::Sha256(wanted)), _) => ObjectContent::Sha256(wanted.clone()),
         (Some(ObjectContent::Text(wanted)), _)
@@ -80,10 +82,14 @@ async fn observe(
         (None, Some(_)) if !world.scope.is_deletion() => return Ok(None),
         (None, Some(digest)) => ObjectContent::Sha256(digest),
         // Nobody compares it.
-        (None, None) => ObjectContent::Text(String::new()),
+        (None, None) => ObjectContent::Text("".into()),
         (Some(wanted @ (ObjectContent::Text(_) | ObjectContent::Signed(_))), _) => {
             match world.store.get(&entry.key).await.map_err(store_failure)? {
-                Some(object) => read_content(world, &key, wanted, &object).await?,
+                Some(object) => {
+                    let (version, bytes) = (&object.version, &object.bytes);
+                    world.store.learn_content(&entry.key, version, bytes);
+                    read_content(world, &key, wanted, &object).await?
+                }
                 None => return Ok(None),
             }
         }
@@ -105,9 +111,9 @@ async fn read_content(
         ObjectContent::Text(_) | ObjectContent::Sha256(_) => false,
     };
     Ok(if is_signed {
-        ObjectContent::Signed(text)
+        ObjectContent::Signed(text.into())
     } else {
-        ObjectContent::Text(text)
+        ObjectContent::Text(text.into())
     })
 }
 
@@ -158,9 +164,14 @@ async fn put_file(
     }
 }
 
-pub(crate) async fn write_text(world: &AwsWorld, key: &str, text: String) -> Result<(), Failure> {
-    let done = world.store.put(key, text.into_bytes(), Expect::Any).await;
-    done.map(drop).map_err(store_failure)
+pub(crate) async fn write_text(world: &AwsWorld, key: &str, text: &str) -> Result<(), Failure> {
+    let done = world
+        .store
+        .put(key, text.as_bytes().to_vec(), Expect::Any)
+        .await;
+    let version = done.map_err(store_failure)?;
+    world.store.learn_content(key, &version, text.as_bytes());
+    Ok(())
 }
 
 impl Verbs for S3Object {
@@ -195,7 +206,7 @@ impl Verbs for S3Object {
         let key = format!("{}/{}", world.scope.base, want.key);
         match &want.content {
             ObjectContent::Sha256(digest) => put_file(world, &key, want, digest).await?,
-            ObjectContent::Text(text) => write_text(world, &key, text.clone()).await?,
+            ObjectContent::Text(text) => write_text(world, &key, text).await?,
             ObjectContent::Signed(text) => put_signed(world, &want.key, text).await?,
         }
         Ok(created_ready(&want.key))

@@ -157,7 +157,7 @@ fn with_late(text: &str, places: usize, late: &Text) -> Text {
             parts.extend_from_slice(late.parts());
         }
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal.to_owned()));
+            parts.push(Part::Literal(literal.into()));
         }
     }
     Text::from_parts(parts)

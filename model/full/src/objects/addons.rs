@@ -10,11 +10,11 @@ pub fn addon_objects(addons: &[Addon]) -> Result<Vec<S3Object>, Error> {
     // The list has the sha256 of each manifest, so one signature counts for all.
     let mut objects = vec![S3Object {
         key: CHANNEL_KEY.to_owned(),
-        content: ObjectContent::Signed(channel_yaml(addons)?),
+        content: ObjectContent::Signed(channel_yaml(addons)?.into()),
     }];
     objects.extend(addons.iter().map(|addon| S3Object {
         key: manifest_key(addon),
-        content: ObjectContent::Text(addon.manifest.clone()),
+        content: ObjectContent::Text(addon.manifest.clone().into()),
     }));
     Ok(objects)
 }

@@ -265,7 +265,7 @@ fn the_store_holds_the_list_and_what_it_names() {
         else {
             panic!("{key}: {found:?}");
         };
-        text.clone()
+        text.to_string()
     };
     assert_eq!(objects.len(), of.len() + 1);
     let list = text(CHANNEL_KEY);
