@@ -9,7 +9,7 @@ use cloud::{Cloud, ObjectContent, S3Object, ownership};
 use engine::Text;
 use full::FullSpec;
 use full::addons::make_addons;
-use full::nodes::{UserData, node_config, user_data};
+use full::nodes::{UserData, check_node_config, node_config, user_data};
 use full::objects::{addon_objects, desired_objects};
 use node::config::{NodeConfig, Role, StoredNodeConfig, to_stored};
 use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, keyset_names, trust_bundle};
@@ -187,6 +187,10 @@ fn group_config(
         docker_config,
         ..config
     });
+    if let Some(config) = &config {
+        // Again: now it is known whether there is a file with passwords of registries.
+        check_node_config(config).or_usage_error(failed(), HINT)?;
+    }
     let config = match config {
         Some(config) => Some((to_stored(&config).or_failed(failed(), DEFECT)?, config)),
         None => None,

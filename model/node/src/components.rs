@@ -9,7 +9,9 @@ mod flags;
 mod paths;
 
 pub use component::Component;
-pub use containerd::{ContainerdHost, containerd_config, containerd_hosts};
+pub use containerd::{
+    ContainerdHost, check_containerd_config, containerd_config, containerd_hosts,
+};
 pub use etcd::{EtcdMemberNames, EtcdPorts, EtcdStart, etcd_environment, etcd_ports};
 pub use etcd_checks::etcd_quota;
 pub use etcd_settings::{EtcdSetting, etcd_setting, taken_etcd_settings};

@@ -31,8 +31,8 @@ pub use node_config::{
 };
 pub use packages::all_packages;
 pub(crate) use packages::{needed_packages, upkeep_packages};
-pub(crate) use sysctls::is_own_default;
 pub use sysctls::kernel_parameters;
+pub(crate) use sysctls::read_parameters;
 pub use termination::{Rebalance, Termination};
 
 /// Folder of nodeup, protokube and their configuration on an instance.
@@ -42,3 +42,17 @@ pub const DIRECTORY: &str = "/opt/kctl";
 pub const RENEWAL_SERVICE: &str = "/etc/systemd/system/nodeup-certificates.service";
 /// Name of the timer unit that starts the renewal service.
 pub const RENEWAL_TIMER: &str = "nodeup-certificates.timer";
+
+/// Units that kctl sets up on instances, besides containerd's, which some images bring. No hook can have their names.
+pub const OWN_UNITS: [&str; 10] = [
+    "chrony.service",
+    "chronyd.service",
+    "cni-iptables-setup.service",
+    "dnf-automatic-install.timer",
+    "kubelet.service",
+    "logrotate.timer",
+    "nodeup-certificates.service",
+    RENEWAL_TIMER,
+    "nodeup.service",
+    "protokube.service",
+];

@@ -18,5 +18,6 @@ pub mod report;
 pub mod secret;
 pub mod terminal;
 pub mod termination;
+pub mod values;
 pub mod waits;
 pub mod yaml;

@@ -10,6 +10,7 @@ mod cidr;
 mod components;
 mod containerd;
 mod etcd;
+mod hooks;
 mod host;
 mod iam;
 mod instance_groups;
@@ -19,11 +20,11 @@ mod labels;
 mod load_balancer;
 mod names;
 mod network;
-mod scalars;
 mod ssh_keys;
 mod subnet_plan;
 pub(crate) mod subnets;
 mod text;
+pub mod values;
 pub mod versions;
 mod volumes;
 
@@ -86,7 +87,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);
     host::check_cluster(spec, problems);
-    scalars::check(spec, problems);
+    values::check(spec, problems);
 }
 
 fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
@@ -99,7 +100,7 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
     containerd::check("spec.containerd", spec.containerd.as_ref(), problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     host::check_group(spec, problems);
-    scalars::check(spec, problems);
+    values::check(spec, problems);
 }
 
 /// Says which object the findings from `first` on are about.

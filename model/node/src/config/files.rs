@@ -1,7 +1,7 @@
 //! The files that nodeup writes: those of the group, and those that depend on the instance. `kctl render` shows the same files
 //! for a placeholder instance.
 
-use super::sysctls::sysctl_file;
+use super::sysctls::{read_parameters, sysctl_file};
 use super::{Distribution, Error, File, InstanceFacts, NodeConfig};
 use crate::components::{
     self, CONTAINERD_SOCKET, ContainerdHost, KUBERNETES, component_kubeconfig,
@@ -9,6 +9,7 @@ use crate::components::{
 use crate::config::{Networking, Role};
 use crate::manifests;
 use crate::pki::{ClientCredentials, Kubeconfig, render_kubeconfig};
+use crate::values::Parameter;
 use crate::yaml::to_yaml;
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
     ));
     files.push(File::new(
         "/etc/sysctl.d/99-k8s-general.conf",
-        sysctl_file(&config.sysctls),
+        sysctl_file(&kernel_parameters_of(config)?),
     ));
     // On Debian images cloud-init rewrites /etc/hosts at every boot, which would remove the names of etcd members and of the API. The
     // last file by name wins (<https://docs.cloud-init.io/en/latest/reference/base_config_reference.html>).
@@ -50,11 +51,15 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
             File::new(manifests::manifest_path("kube-proxy"), to_yaml(&pod)?).with_mode("0440"),
         );
     }
-    // The user's files come first, so theirs are kept if two have the same path.
-    let mut seen = std::collections::BTreeSet::new();
-    files.retain(|file| seen.insert(file.path.clone()));
     files.sort();
     Ok(files)
+}
+
+fn kernel_parameters_of(config: &NodeConfig) -> Result<Vec<Parameter>, Error> {
+    read_parameters(&config.sysctls).map_err(|source| Error::Parameters {
+        group: config.group.clone(),
+        source,
+    })
 }
 
 /// Configuration of log rotation, time synchronisation and security updates. Amazon Linux has the right time source by default.
@@ -80,7 +85,7 @@ fn upkeep_files(config: &NodeConfig, distribution: Distribution) -> Vec<File> {
 fn kubelet_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>, Error> {
     let mut flags = config.kubelet.flags.clone();
     // The Node has the instance id as its name, whatever the host name is: certificates are issued for the instance id.
-    flags.set_if_missing("hostname-override", &host.instance_id);
+    flags.set("hostname-override", &host.instance_id);
     let mut settings = config.kubelet.config.clone();
     if let Value::Object(settings) = &mut settings {
         let mut fill = |name: &str, value: Value| {
@@ -192,7 +197,12 @@ fn containerd_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<Fil
     };
     files.push(File::new(
         "/etc/containerd/config.toml",
-        components::containerd_config(containerd, &settings),
+        components::containerd_config(containerd, &settings).map_err(|source| {
+            Error::Containerd {
+                group: config.group.clone(),
+                source,
+            }
+        })?,
     ));
     for (folder, content) in components::containerd_hosts(containerd) {
         files.push(File::new(

@@ -1,5 +1,7 @@
 //! Kernel parameters for instances with many connections and pods; values from kOps.
 
+use crate::values::{Parameter, Refusal, parse_parameters};
+
 const SYSCTLS: [&str; 25] = [
     "vm.max_map_count=1048576",
     "kernel.softlockup_panic=1",
@@ -29,8 +31,8 @@ const SYSCTLS: [&str; 25] = [
     "kernel.keys.root_maxbytes=25000000",
 ];
 
-/// The parameters of an instance, each `name=value`: kctl's own, the reservation of the node ports `first` to `last`, and then
-/// those in the spec.
+/// Entries in the syntax of `sysctlParameters`: kctl's own, the reservation of the node ports `first` to `last`, and then those in
+/// the spec, with their comments.
 pub fn kernel_parameters((first, last): (u16, u16), users: &[String]) -> Vec<String> {
     // Outgoing connections of the instance must not use a node port.
     let reserved = format!("{RESERVED}{first}-{last}");
@@ -39,19 +41,24 @@ pub fn kernel_parameters((first, last): (u16, u16), users: &[String]) -> Vec<Str
     ours.chain([reserved]).chain(users).collect()
 }
 
-/// True if a parameter is kctl's own with kctl's value. It is not an error if the kernel rejects such a parameter.
-pub(crate) fn is_own_default(parameter: &str) -> bool {
-    SYSCTLS.contains(&parameter) || parameter.starts_with(RESERVED)
+/// The parameters of entries. It is not an error if the kernel rejects one of kctl's own with kctl's value.
+pub(crate) fn read_parameters(entries: &[String]) -> Result<Vec<Parameter>, Refusal> {
+    let mut all = Vec::new();
+    for entry in entries {
+        let own = SYSCTLS.contains(&entry.as_str()) || entry.starts_with(RESERVED);
+        all.extend(parse_parameters(entry)?.into_iter().map(|one| Parameter {
+            required: one.required && !own,
+            ..one
+        }));
+    }
+    Ok(all)
 }
 
 /// Name of the parameter that reserves node ports.
 const RESERVED: &str = "net.ipv4.ip_local_reserved_ports=";
 
 /// Formats parameters as a file for sysctl.d.
-pub(super) fn sysctl_file(parameters: &[String]) -> String {
-    let line = |parameter: &String| {
-        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-        format!("{} = {}\n", name.trim(), value.trim())
-    };
+pub(super) fn sysctl_file(parameters: &[Parameter]) -> String {
+    let line = |one: &Parameter| format!("{} = {}\n", one.key, one.value);
     parameters.iter().map(line).collect::<Vec<_>>().concat()
 }

@@ -2,6 +2,7 @@
 
 use crate::api::cluster::ClusterSpec;
 use full::EgressProxy;
+use std::net::Ipv6Addr;
 
 /// `spec.egressProxy` of a completed spec.
 pub(super) fn full_egress_proxy(spec: &ClusterSpec) -> Option<EgressProxy> {
@@ -10,14 +11,13 @@ pub(super) fn full_egress_proxy(spec: &ClusterSpec) -> Option<EgressProxy> {
     let port = proxy
         .port
         .map_or_else(String::new, |port| format!(":{port}"));
-    let scheme = if proxy.host.contains("://") {
-        ""
-    } else {
-        "http://"
+    let host = match proxy.host.parse::<Ipv6Addr>() {
+        Ok(address) => format!("[{address}]"),
+        Err(_) => proxy.host.clone(),
     };
     let excludes = egress.excludes.as_deref().unwrap_or_default();
     Some(EgressProxy {
-        url: format!("{scheme}{}{port}", proxy.host),
+        url: format!("http://{host}{port}"),
         excludes: excludes
             .split(',')
             .map(|part| part.trim().to_owned())

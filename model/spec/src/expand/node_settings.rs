@@ -10,6 +10,7 @@ use crate::api::scalars::IntOrString;
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use full::NodeSettings;
 use node::config::{Containerd, Kubelet, VolumeMount};
+use node::values::parse_folder;
 use serde_json::Value;
 
 /// The node settings of a completed group; `None` for bastions, and if a problem was reported.
@@ -57,7 +58,8 @@ pub(super) fn full_node_settings(
     })
 }
 
-fn full_containerd(merged: ContainerdConfig) -> Containerd {
+/// containerd's settings of a section of the spec.
+pub(crate) fn full_containerd(merged: ContainerdConfig) -> Containerd {
     let additions = merged.config_additions.into_iter();
     let additions = additions.map(|(path, value)| {
         let value = match value {
@@ -88,6 +90,6 @@ fn full_mount(mount: &VolumeMountSpec) -> VolumeMount {
         filesystem: mount.filesystem.clone(),
         format_options: mount.format_options.clone(),
         mount_options: mount.mount_options.clone(),
-        path: mount.path.clone(),
+        path: parse_folder(&mount.path).unwrap_or_else(|_| mount.path.clone()),
     }
 }

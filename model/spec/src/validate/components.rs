@@ -1,12 +1,11 @@
 //! Settings of the control plane's components that exclude each other or name a choice.
 
 use crate::api::cluster::ClusterSpec;
-use crate::api::kube_apiserver::KubeAPIServerConfig;
-use crate::expand;
 use crate::read::Problem;
 
 use super::text::check_one_of;
 use node::duration::parse_seconds;
+use node::values::{Refusal, parse_endpoint};
 
 /// Lives of kubelets' certificates, seconds: Kubernetes signs none for less than ten minutes, and none outlives its authority,
 /// which has ten years.
@@ -72,25 +71,11 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Files that flags name are mounted by their paths.
-fn check_files(path: &str, config: &KubeAPIServerConfig, problems: &mut Vec<Problem>) {
-    // Flags that cannot be made are told where instances are made of them.
-    let flags = expand::api_server_flags(config, false).unwrap_or_default();
-    for (flag, file) in flags.files() {
-        if !file.starts_with('/') {
-            let message = format!("--{flag} names \"{file}\", which is not an absolute path");
-            let hint = "write the whole path on the instance; fileAssets put files there";
-            problems.push(Problem::error(path, message).hint(hint));
-        }
-    }
-}
-
 fn check_apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(config) = &spec.kube_api_server else {
         return;
     };
     let path = "spec.kubeAPIServer";
-    check_files(path, config, problems);
     if !config.admission_control.is_empty() && !config.enable_admission_plugins.is_empty() {
         let problem = Problem::error(
             format!("{path}.admissionControl"),
@@ -207,11 +192,8 @@ fn check_dns(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         .and_then(|local| local.local_ip.as_ref());
     let local = local.map(|address| ("spec.kubeDNS.nodeLocalDNS.localIP".to_owned(), address));
     for (path, server) in stubs.chain(upstream).chain(local) {
-        if server.parse::<std::net::IpAddr>().is_err()
-            && server.parse::<std::net::SocketAddr>().is_err()
-        {
-            let problem = Problem::error(path, format!("\"{server}\" is not an address"));
-            problems.push(problem.hint("write an address such as 10.0.0.2"));
+        if let Err(Refusal { message, hint }) = parse_endpoint(server) {
+            problems.push(Problem::error(path, message).hint(hint));
         }
     }
 }

@@ -196,20 +196,6 @@ fn is_age_recipient(text: &str) -> bool {
 const SHORTEST_INTERVAL: Duration = Duration::from_mins(1);
 
 fn check_backups(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
-    if let Some(store) = cluster
-        .backups
-        .as_ref()
-        .and_then(|backups| backups.backup_store.as_deref())
-        && !["s3://", "file://", "memfs://"]
-            .iter()
-            .any(|scheme| store.starts_with(scheme))
-    {
-        let problem = Problem::error(
-            format!("{at}.backups.backupStore"),
-            format!("\"{store}\" is not a store"),
-        );
-        problems.push(problem.hint("write s3://BUCKET/PATH"));
-    }
     let interval = cluster
         .manager
         .as_ref()

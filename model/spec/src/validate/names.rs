@@ -29,19 +29,6 @@ pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         let message = format!("\"{cloud}\" is not a cloud that kctl works with");
         problems.push(Problem::error("spec.cloudProvider", message).hint("use aws"));
     }
-    for (path, name) in [
-        ("spec.masterPublicName", &spec.master_public_name),
-        ("spec.masterInternalName", &spec.master_internal_name),
-        ("spec.clusterDNSDomain", &spec.cluster_dns_domain),
-    ] {
-        if let Some(name) = name.as_deref().filter(|name| !is_dns_name(name)) {
-            let message = format!("\"{name}\" is not a DNS name");
-            problems.push(
-                Problem::error(path, message)
-                    .hint("use lowercase letters, digits, dashes and dots"),
-            );
-        }
-    }
 }
 
 /// Without DNS instances find the API by their own list of hosts, which has the usual name.

@@ -3,6 +3,7 @@
 use crate::api::InstanceGroupRole;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::Problem;
+use node::values::parse_folder;
 
 use super::text::{check_one_of, check_unique};
 
@@ -267,11 +268,8 @@ fn check_mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             );
             problems.push(problem.hint("add the volume, or use the name of one"));
         }
-        if !mount.path.starts_with('/') {
-            let problem = Problem::error(
-                format!("{path}.path"),
-                format!("\"{}\" is not an absolute path", mount.path),
-            );
+        if mount.path.is_empty() {
+            let problem = Problem::error(format!("{path}.path"), "the volume has no path");
             problems.push(problem.hint("write where it is mounted, such as /var/lib/data"));
         }
         check_one_of(
@@ -281,14 +279,17 @@ fn check_mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             problems,
         );
     }
-    let mounts = spec.volume_mounts.iter().enumerate();
+    let mounts: Vec<_> = spec
+        .volume_mounts
+        .iter()
+        .enumerate()
+        .filter_map(|(index, mount)| {
+            let path = parse_folder(&mount.path).ok()?;
+            Some((format!("spec.volumeMounts[{index}].path"), path))
+        })
+        .collect();
     check_unique(
-        mounts.map(|(index, mount)| {
-            (
-                format!("spec.volumeMounts[{index}].path"),
-                mount.path.as_str(),
-            )
-        }),
+        mounts.iter().map(|(at, path)| (at.clone(), path.as_str())),
         problems,
     );
 }

@@ -99,7 +99,7 @@ const UNREACHED: &[(&str, &str)] = &[
     ),
     (
         "format!(\"{text:?} is not a duration\")",
-        "validation refuses it: scalars.rs",
+        "validation refuses it: values.rs",
     ),
     (
         "findings.add_group_error(group, path, message, \"name a subnet of the cluster\")",
@@ -122,8 +122,12 @@ const UNREACHED: &[(&str, &str)] = &[
         "the settings of a component always have a JSON form",
     ),
     (
-        "findings.add_group_error(group, \"spec.fileAssets\", message, hint)",
+        "findings.add_group_error(group, \"spec.fileAssets\", message, &hint)",
         "validation refuses it: host.rs",
+    ),
+    (
+        "findings.add_group_error(group, \"spec.hooks\", message, &hint)",
+        "validation refuses it: hooks.rs",
     ),
     (
         "\"spec.hooks\", format!(\"{name}: {error}\")",

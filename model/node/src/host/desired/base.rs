@@ -6,6 +6,7 @@ use crate::host::{
     Directory, Error, HostObject, HostsBlock, KernelModule, Packages, Propagation, Sysctl,
 };
 use crate::names::dns;
+use crate::values::Parameter;
 use std::collections::BTreeMap;
 
 /// Kernel modules, each with a path that exists when it is loaded or built in.
@@ -28,7 +29,7 @@ pub(super) fn base_objects(
             sign: sign.to_owned(),
         })
     }));
-    things.extend(sysctl_objects(&config.sysctls));
+    things.extend(sysctl_objects(config)?);
     things.extend(list_directories(config).map(|(path, mode)| {
         HostObject::Directory(Directory {
             path,
@@ -70,18 +71,27 @@ fn package_objects(config: &NodeConfig, host: &InstanceFacts) -> Vec<HostObject>
 }
 
 /// Each parameter once, with its last value.
-fn sysctl_objects(parameters: &[String]) -> Vec<HostObject> {
+fn sysctl_objects(config: &NodeConfig) -> Result<Vec<HostObject>, Error> {
+    let parameters = config::read_parameters(&config.sysctls);
+    let parameters = parameters.map_err(|source| config::Error::Parameters {
+        group: config.group.clone(),
+        source,
+    })?;
     let mut last: BTreeMap<String, Sysctl> = BTreeMap::new();
-    for parameter in parameters {
-        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+    for Parameter {
+        key,
+        value,
+        required,
+    } in parameters
+    {
         let sysctl = Sysctl {
-            key: key.trim().to_owned(),
-            value: value.split_whitespace().collect::<Vec<_>>().join(" "),
-            required: !config::is_own_default(parameter),
+            key: key.clone(),
+            value,
+            required,
         };
-        last.insert(sysctl.key.clone(), sysctl);
+        last.insert(key, sysctl);
     }
-    last.into_values().map(HostObject::Sysctl).collect()
+    Ok(last.into_values().map(HostObject::Sysctl).collect())
 }
 
 fn list_directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'static str)> {

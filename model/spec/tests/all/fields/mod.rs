@@ -179,7 +179,7 @@ fn leaf_samples(leaf: &Leaf) -> Vec<Value> {
 }
 
 /// Puts a value at a path, making what is missing on the way: of lists the first element, of maps an entry `sample`.
-fn put_value(root: &mut Value, path: &str, value: &Value) {
+pub fn put_value(root: &mut Value, path: &str, value: &Value) {
     let mut at = root;
     for field in path.split('.') {
         let name = field.trim_end_matches("[]");
