@@ -42,10 +42,10 @@ pub fn parse_endpoint(text: &str) -> Result<(), Refusal> {
     if bare || (address && port.is_none_or(is_port)) {
         return Ok(());
     }
-    let message = format!("{text:?} is not an address with a port");
+    let message = format!("{text:?} is neither an address nor one with a port");
     Err(Refusal::new(
         message,
-        "write ADDRESS or ADDRESS:PORT, such as 0.0.0.0:10249",
+        "write ADDRESS or ADDRESS:PORT, such as 10.0.0.2 or 10.0.0.2:53",
     ))
 }
 

@@ -170,7 +170,7 @@ fn hook_unit(name: &str, hook: &HookSpec) -> Result<String, HookError> {
         before: hook.before.clone(),
         in_container,
         image: templates::quote_systemd_word(&image),
-        container: container_id(name),
+        container: templates::quote_systemd_word(&container_id(name)),
         environment: environment
             .map(|(name, value)| templates::quote_systemd_word(&format!("{name}={value}")))
             .collect(),

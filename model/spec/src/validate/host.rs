@@ -181,6 +181,10 @@ fn check_proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         let problem = Problem::error(at, "the egress proxy has no address");
         return problems.push(problem.hint("add httpProxy with host and port"));
     };
+    if proxy.host.is_empty() {
+        let problem = Problem::error(format!("{at}.host"), "the proxy has no host");
+        problems.push(problem.hint("add its name or address"));
+    }
     if proxy.port.is_none() {
         let problem = Problem::error(format!("{at}.port"), "the proxy needs a port");
         problems.push(problem.hint("add \"port: 3128\" or another of 1 to 65535"));

@@ -48,7 +48,11 @@ fn check_values(at: &str, pattern: &str, value: &Value, problems: &mut Vec<Probl
         Value::Number(number) => parse_number(value_type(pattern), number.as_i64()),
         Value::Null | Value::Bool(_) => Ok(()),
     };
-    if let Err(Refusal { message, hint }) = problem {
+    // A rule that knows more about the field has spoken already.
+    let told = |other: &Problem| other.object.is_none() && other.path == at;
+    if let Err(Refusal { message, hint }) = problem
+        && !problems.iter().any(told)
+    {
         problems.push(Problem::error(at, message).hint(hint));
     }
 }
@@ -69,8 +73,8 @@ fn parse_number(kind: Option<ValueType>, number: Option<i64>) -> Result<(), Refu
         Some(ValueType::AnyNumber | ValueType::Text) => (true, ""),
         _ => (number >= 0, "use 0 or more"),
     };
-    let refused = || Err(Refusal::new(format!("{number} is not possible here"), hint));
-    if fits { Ok(()) } else { refused() }
+    let refusal = || Err(Refusal::new(format!("{number} is not possible here"), hint));
+    if fits { Ok(()) } else { refusal() }
 }
 
 /// Reads a text of this type.
@@ -186,11 +190,11 @@ fn must(fits: bool, text: &str, what: &str, hint: &str) -> Result<(), Refusal> {
 
 fn one_of(text: &str, words: &[&str]) -> Result<(), Refusal> {
     let message = || format!("{text:?} is not one of {}", words.join(", "));
-    let refused = || Err(Refusal::new(message(), nearest::choice_hint(text, words)));
+    let refusal = || Err(Refusal::new(message(), nearest::choice_hint(text, words)));
     if words.contains(&text) {
         Ok(())
     } else {
-        refused()
+        refusal()
     }
 }
 

@@ -268,6 +268,10 @@ fn check_mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             );
             problems.push(problem.hint("add the volume, or use the name of one"));
         }
+        if mount.path.is_empty() {
+            let problem = Problem::error(format!("{path}.path"), "the volume has no path");
+            problems.push(problem.hint("write where it is mounted, such as /var/lib/data"));
+        }
         check_one_of(
             format!("{path}.filesystem"),
             &mount.filesystem,

@@ -299,12 +299,15 @@ const TYPES: &[(ValueType, &[&str])] = &[
     (
         ValueType::OneOf(&["", "external"]),
         &[
-            "cloudControllerManager.cloudProvider",
             "kubeAPIServer.cloudProvider",
             "kubeControllerManager.cloudProvider",
             "kubelet.cloudProvider",
             "masterKubelet.cloudProvider",
         ],
+    ),
+    (
+        ValueType::OneOf(&["", "aws"]),
+        &["cloudControllerManager.cloudProvider"],
     ),
     (ValueType::OneOf(TLS_VERSIONS), &["tlsMinVersion"]),
     (ValueType::CipherSuite, &["tlsCipherSuites"]),
