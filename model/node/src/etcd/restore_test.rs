@@ -391,7 +391,7 @@ fn whoever_lost_its_volume_goes_on_or_names_the_command_that_does() {
                     | FormationStep::Refuse(why)
                     | FormationStep::Ask(why) => {
                         ["restore", "recover", "forget"].iter().any(|verb| {
-                            why.contains(&format!("`kctl etcd {verb} x.example.com --etcd {etcd}"))
+                            why.contains(&format!("kctl etcd {verb} x.example.com --etcd {etcd}"))
                         }) || etcd == "main" && why.contains("`kctl delete cluster`")
                     }
                     _ => true,
