@@ -393,52 +393,56 @@ mod tests {
         }
     }
 
-    /// An option that is accepted changes what is done: without it, the command is another one.
-    #[test]
-    fn an_option_without_an_effect_is_refused() {
-        let values = [
-            ("--name", "n"),
-            ("--once", "true"),
-            ("--creation", "7m"),
-            ("--retention", "7h"),
-            ("--backup-retries", "7"),
-            ("--peer", "b"),
-            ("--downloads", "7"),
-            ("--timeout", "7m"),
-            ("--identity", "i"),
-            ("--file", "f"),
-            ("--etcd", "events"),
-            ("--folder", "/f"),
-            ("--boot-config", "/b"),
-            ("--node-config", "/n"),
-            ("--s3-backup", "true"),
-            ("--s3-bucketName", "b"),
-            ("--s3-folder", "f"),
-            ("--s3-region", "r"),
-            ("--s3-endpoint", "https://e"),
-            ("--s3-endpoint-ca", "c"),
-        ];
-        let is_effect = |verb: &str, chosen: &[(&str, &str)]| {
-            let line = |without: Option<&str>| {
-                let given = chosen.iter().filter(|(name, _)| Some(*name) != without);
-                let words = given.map(|(name, value)| format!("{name}={value}"));
-                let words = [vec![verb.to_owned()], words.collect()].concat();
-                parse_etcd_backup(words)
-            };
-            let Ok(Some(whole)) = line(None) else { return };
-            let default = whole.place.folder() == "/f";
-            for (name, _) in chosen {
-                let other = line(Some(name));
-                let differs = other.as_ref().ok() != Some(&Some(whole.clone()));
-                let reads_it = verb != "extractstatefile"
-                    || (*name != "--boot-config" && *name != "--node-config")
-                        && (*name != "--etcd" || !default);
-                assert!(
-                    differs && reads_it,
-                    "{verb} {chosen:?}: {name} has no effect"
-                );
-            }
+    /// Each option with a value that is not its default.
+    const VALUES: [(&str, &str); 20] = [
+        ("--name", "n"),
+        ("--once", "true"),
+        ("--creation", "7m"),
+        ("--retention", "7h"),
+        ("--backup-retries", "7"),
+        ("--peer", "b"),
+        ("--downloads", "7"),
+        ("--timeout", "7m"),
+        ("--identity", "i"),
+        ("--file", "f"),
+        ("--etcd", "events"),
+        ("--folder", "/f"),
+        ("--boot-config", "/b"),
+        ("--node-config", "/n"),
+        ("--s3-backup", "true"),
+        ("--s3-bucketName", "b"),
+        ("--s3-folder", "f"),
+        ("--s3-region", "r"),
+        ("--s3-endpoint", "https://e"),
+        ("--s3-endpoint-ca", "c"),
+    ];
+
+    /// If the command is accepted, it is another one without each of its options, which its verb reads.
+    #[track_caller]
+    fn assert_effects(verb: &str, chosen: &[(&str, &str)]) {
+        let line = |without: Option<&str>| {
+            let given = chosen.iter().filter(|(name, _)| Some(*name) != without);
+            let words = given.map(|(name, value)| format!("{name}={value}"));
+            let words = [vec![verb.to_owned()], words.collect()].concat();
+            parse_etcd_backup(words)
         };
+        let Ok(Some(whole)) = line(None) else { return };
+        let default = whole.place.folder() == "/f";
+        for (name, _) in chosen {
+            let other = line(Some(name));
+            let differs = other.as_ref().ok() != Some(&Some(whole.clone()));
+            let reads_it = verb != "extractstatefile"
+                || (*name != "--boot-config" && *name != "--node-config")
+                    && (*name != "--etcd" || !default);
+            assert!(
+                differs && reads_it,
+                "{verb} {chosen:?}: {name} has no effect"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_accepted_is_another_command_without_each_option() {
         for verb in ["save", "delete", "download", "serve", "extractstatefile"] {
             // All pairs and triples with what each verb may need.
             for needed in [
@@ -450,17 +454,21 @@ mod tests {
                 &[0, 5],
                 &[0, 8, 9],
             ] {
-                for first in 0..values.len() {
-                    for second in first..values.len() {
+                for first in 0..VALUES.len() {
+                    for second in first..VALUES.len() {
                         let mut places = [needed, &[first, second]].concat();
                         places.sort_unstable();
                         places.dedup();
-                        let chosen: Vec<_> = places.iter().map(|place| values[*place]).collect();
-                        is_effect(verb, &chosen);
+                        let chosen: Vec<_> = places.iter().map(|place| VALUES[*place]).collect();
+                        assert_effects(verb, &chosen);
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_option_without_an_effect_is_refused() {
         for (line, says) in [
             (
                 "delete --name n --s3-backup --s3-folder f",
