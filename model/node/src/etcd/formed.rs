@@ -4,7 +4,7 @@ use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
 use super::given_up::{stopped_for_good, use_restored};
 use super::leave::{decide_leaving, decide_removal};
-use super::record::{FormationRecord, FormationState, RecordedMember, formed_key, record_key};
+use super::record::{FormationRecord, FormationState, RecordedMember};
 use super::replace::{
     begin_replacement, decide_replacing, find_live, has_lost_data, record_id, running_id,
 };
@@ -66,9 +66,6 @@ pub(super) fn decide_formed(
         } else {
             begin_replacement(own, record, formed.cluster_id, content)
         };
-    }
-    if let Some(ask) = ask_for_newer_record(own, formed, content) {
-        return ask;
     }
     let step = try_decide_formed(own, formed, content).unwrap_or_else(FormationStep::Refuse);
     if step == FormationStep::Start(EtcdStart::Existing)
@@ -182,29 +179,6 @@ fn check_cluster(own: &OwnMember<'_>, formed: &Formed<'_>, marker: &Marker) -> R
         None if marker.token != formed.token => Err(other_cluster(own, "unknown", formed)),
         _ => Ok(()),
     }
-}
-
-/// The data is of a cluster that the record does not know: whoever runs it has the newer record, so it goes on, and nothing else begins.
-fn ask_for_newer_record(
-    own: &OwnMember<'_>,
-    formed: &Formed<'_>,
-    content: &VolumeContent,
-) -> Option<FormationStep> {
-    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = content else {
-        return None;
-    };
-    check_owner(own, marker).ok()?;
-    let other = marker.cluster_id.as_ref()?;
-    let is_known = other == formed.cluster_id || formed.record.given_up.contains_key(other);
-    if is_known || marker.stopped.is_some() || marker.volume != own.volume {
-        return None;
-    }
-    Some(FormationStep::Ask(format!(
-        "{}. If an older version of {} was put in its place, restore the newest one; {} has the record as it was when cluster {other} began",
-        other_cluster(own, other, formed),
-        record_key(own.etcd),
-        formed_key(own.etcd, other)
-    )))
 }
 
 fn other_cluster(own: &OwnMember<'_>, cluster_id: &str, formed: &Formed<'_>) -> String {
