@@ -100,7 +100,8 @@ fn parse_validity(text: &str) -> Result<Duration, String> {
 /// Prints the kubeconfig.
 pub async fn run(command: &AdminKubeconfig) -> anyhow::Result<()> {
     let (boot, config) = read_configuration(&command.configuration)?;
-    let daemon = identify_instance(&boot, config, &|_| ()).await?;
+    let note = |cause: &str| drop(writeln!(std::io::stderr(), "{cause}"));
+    let daemon = identify_instance(&boot, config, &note).await?;
     let authority = read_keyset_object(&daemon.store, KUBERNETES_CA).await?;
     let issued = issue_kubeconfig(
         &authority,
