@@ -277,7 +277,7 @@ fn place_inside(dir: &Path, path: &str) -> Result<PathBuf, CommandError> {
 #[cfg(test)]
 mod tests {
     use super::place_inside;
-    use std::path::{Component, Path, PathBuf};
+    use std::path::Path;
 
     #[test]
     fn nothing_is_written_outside_the_folder() {

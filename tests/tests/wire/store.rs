@@ -653,7 +653,7 @@ fn no_call_uses_a_bucket_of_another_account() {
                 ("get_file", store.get_file("there", &to).await.map(drop)),
                 (
                     "get_rest",
-                    store.get_rest("there", &mut rest).await.map(drop),
+                    store.get_rest("there", &mut rest, u64::MAX).await.map(drop),
                 ),
                 ("sha256", store.sha256("there").await.map(drop)),
                 ("list", store.list("", None).await.map(drop)),
