@@ -29,15 +29,22 @@ impl HttpConnector for LockLostMeanwhile {
 
 /// A client whose fence shuts while its first write connects.
 fn client_at(address: &str, fence: &Fence, becomes: FenceState) -> aws_sdk_s3::Client {
-    let (https, shared) = (https_client(None), fence.clone());
+    let authorities = Authorities::of_system().clone();
+    let https = https_client(&authorities, ProxyConfig::disabled);
+    let shared = fence.clone();
     let is_first = Arc::new(AtomicBool::new(true));
     let http = http_client_fn(move |settings, components| {
-        SharedHttpConnector::new(Connector(SharedHttpConnector::new(LockLostMeanwhile {
+        let own = SharedHttpConnector::new(LockLostMeanwhile {
             inner: https.http_connector(settings, components),
             fence: shared.clone(),
             becomes,
             is_first: Arc::clone(&is_first),
-        })))
+        });
+        SharedHttpConnector::new(Connector {
+            proxied: own.clone(),
+            direct: own,
+            authorities: authorities.clone(),
+        })
     });
     let config = crate::s3_test::client_builder(address).http_client(http);
     aws_sdk_s3::Client::from_conf(config.interceptor(fence.clone()).build())
