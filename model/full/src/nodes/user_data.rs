@@ -98,10 +98,12 @@ fn boot_script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
     let unit = templates::NodeupService {
         directory: DIRECTORY.to_owned(),
     };
+    let environment = proxy_environment(full);
     templates::render(&templates::UserData {
         cluster: full.name.clone(),
         directory: DIRECTORY.to_owned(),
-        environment: proxy_environment(full),
+        has_proxy: !environment.is_empty(),
+        environment,
         machine: uname_machine(nodeup.arch).to_owned(),
         sha256: nodeup.sha256.clone(),
         key: format!("{}/{}", full.state.prefix, agent_key("nodeup", nodeup)),

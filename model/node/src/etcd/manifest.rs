@@ -86,9 +86,20 @@ mod tests {
             ("mirror:5000/etcd:v3.5.9@sha256:00", Some("3.5.9")),
             ("registry.k8s.io/etcd:latest", None),
         ] {
-            let manifest = format!(
-                "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: a, image: '{image}'}}]}}\n"
-            );
+            let spec = EtcdCluster {
+                name: "main".into(),
+                image: image.into(),
+                ..EtcdCluster::default()
+            };
+            let manifest = to_yaml(&build_etcd_pod(&EtcdPod {
+                etcd: &spec,
+                names: &EtcdMemberNames::from_config(&spec, "x.example.com"),
+                ports: etcd_ports("main").unwrap(),
+                member: "a",
+                start: &EtcdStart::Existing,
+                data: "/data",
+            }))
+            .unwrap();
             assert_eq!(manifest_version(&manifest).as_deref(), version, "{image}");
         }
     }

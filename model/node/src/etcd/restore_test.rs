@@ -31,6 +31,8 @@ fn restored_log() -> LogIdentity {
 struct Place {
     volume: &'static str,
     content: VolumeContent,
+    /// kubelet sees its manifest.
+    shown: bool,
 }
 
 /// Takes the step of the member a, as protokube does. False: nothing was changed.
@@ -40,6 +42,7 @@ fn take_step(place: &mut Place, record: &mut FormationRecord, gone: &BTreeSet<St
     volumes[0].id = place.volume.into();
     let own = OwnMember {
         volume: place.volume,
+        shown: place.shown,
         gone,
         gone_twice: gone,
         ..own_member(&all, &volumes)
@@ -77,8 +80,16 @@ fn take_step(place: &mut Place, record: &mut FormationRecord, gone: &BTreeSet<St
             else {
                 panic!("{:?}", place.content);
             };
-            assert_eq!(*log, EtcdLog::Of(restored_log()), "old data is started");
-            return false;
+            let is_restored = *log == EtcdLog::Of(restored_log());
+            // Until the snapshot is ready, nobody has stopped for it.
+            let serves_meanwhile = match &record.state {
+                FormationState::Recovering(of) => !of.ready && of.stopped.is_empty(),
+                _ => false,
+            };
+            assert!(is_restored || serves_meanwhile, "old data is started");
+            assert!(is_restored || !place.shown, "it is shown already");
+            place.shown = true;
+            return !is_restored;
         }
         FormationStep::Refuse(_) | FormationStep::Ask(_) | FormationStep::Wait(_) => return false,
         step => panic!("{step:?}"),
@@ -119,7 +130,11 @@ fn a_member_ends_with_the_snapshot_or_changes_nothing_and_never_starts_its_old_d
         let before = content.clone();
         let mut gone: BTreeSet<String> = gone.then(|| "vol-a".to_owned()).into_iter().collect();
         gone.extend(others.map(str::to_owned));
-        let mut place = Place { volume, content };
+        let mut place = Place {
+            volume,
+            content,
+            shown: false,
+        };
         let mut record = begin_restore(&formed_record(), "a", None, "t2", snapshot()).unwrap();
         let steps = (0..20).take_while(|_| take_step(&mut place, &mut record, &gone));
         assert!(steps.count() < 20, "{what}");
@@ -344,7 +359,11 @@ fn a_snapshot_is_restored_whatever_the_record_says_of_the_member_and_whatever_is
                 assert!(called_off == before || joins, "{what}: {called_off:?}");
             }
             let mut record = begun;
-            let mut place = Place { volume, content };
+            let mut place = Place {
+                volume,
+                content,
+                shown: false,
+            };
             let gone = gone(volume == "vol-new");
             let steps = (0..20).take_while(|_| take_step(&mut place, &mut record, &gone));
             assert!(steps.count() < 20, "{what}");

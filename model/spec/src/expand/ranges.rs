@@ -79,7 +79,7 @@ fn check_dns_address(pods: &PodNetwork, findings: &mut Findings) {
 
 /// The VPC and its subnets, apart from what is inside the cluster.
 fn check_instances(full: &FullSpec, spec: &ClusterSpec, findings: &mut Findings) {
-    // Pods of these plugins have addresses of the VPC.
+    // Pods of these plugins have addresses of the VPC, and kOps takes the range of services out of it too.
     let plugins = spec.networking.as_ref();
     let in_vpc = plugins.is_some_and(|plugins| {
         plugins.amazonvpc.is_some()
@@ -92,7 +92,7 @@ fn check_instances(full: &FullSpec, spec: &ClusterSpec, findings: &mut Findings)
     for (path, range) in instance_ranges(full) {
         let range = IpNet::V4(range);
         let inside = [
-            (SERVICES, pods.service_cidr, true),
+            (SERVICES, pods.service_cidr, !in_vpc),
             (PODS, pods.pod_cidr, !in_vpc),
             (NON_MASQUERADE, pods.non_masquerade_cidr, !in_vpc),
         ];

@@ -100,7 +100,12 @@ fn kops_fixtures_keep_their_meaning() {
         return;
     };
     let files = yaml_files(Path::new(&folder));
-    let specs = files.iter().filter(|path| !path.ends_with("options.yaml"));
+    // What kOps makes of its specs is compared elsewhere.
+    let made = |path: &Path| path.components().any(|part| part.as_os_str() == "addons");
+    let specs = files
+        .iter()
+        .filter(|path| !path.ends_with("options.yaml") && !path.ends_with("completed.yaml"))
+        .filter(|path| !made(path));
     let mut read = 0;
     for path in specs {
         let text = std::fs::read_to_string(path).unwrap();
@@ -123,9 +128,11 @@ fn kops_fixtures_keep_their_meaning() {
                 render_problems(&problems)
             ),
         }
+        let is_refused = |(folder, _): &(&str, &str)| name.contains(&format!("/{folder}/"));
         let errors: Vec<_> = validate_documents(&documents)
             .into_iter()
             .filter(|problem| problem.severity == Severity::Error)
+            .filter(|_| !crate::kops::REFUSED.iter().any(is_refused))
             .collect();
         assert!(errors.is_empty(), "{}", render_problems(&errors));
 

@@ -85,7 +85,8 @@ fn kops_expectations_hold() {
         let read = |name| std::fs::read_to_string(folder.join(name)).unwrap();
         let (cluster, groups) = read_objects(&read("in.yaml"));
         let spec = &cluster.spec;
-        if spec.non_masquerade_cidr.as_deref() == Some("::/0") {
+        let is_refused = |(name, _): &(&str, &str)| folder.ends_with(name);
+        if crate::kops::REFUSED.iter().any(is_refused) {
             continue;
         }
         assert_laws(&cluster, &groups, &kops_world());

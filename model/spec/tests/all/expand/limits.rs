@@ -54,7 +54,7 @@ fn ranges_that_overlap_are_refused() {
         (vec![(PODS, "10.0.0.0/16")], Some(PODS)),
         (vec![(SERVICES, "10.0.0.0/16")], Some(SERVICES)),
         (vec![(PODS, "fd00::/64")], Some(PODS)),
-        (vec![(SERVICES, "fd00::/108")], Some(SERVICES)),
+        (vec![(SERVICES, "fd00::/108")], Some(DNS)),
         (
             vec![
                 (HOME, "::/0"),

@@ -62,6 +62,8 @@ const SPECIAL: &[(&str, &str)] = &[
     ("spec.zones[]", "eu-west-1b"),
     ("spec.subnets[].zone", "eu-west-1b"),
     ("spec.updatePolicy", "external"),
+    ("spec.fileAssets[].path", "/etc/sample.conf"),
+    ("spec.sysctlParameters[]", "vm.swappiness=10"),
 ];
 
 struct SampleSpec {

@@ -112,7 +112,10 @@ fn policy_statements(policy: &Value) -> BTreeSet<String> {
 
 /// Takes the condition on the owner of a bucket out of a statement. True if it was there.
 fn take_owner(statement: &mut Value) -> bool {
-    let Some(conditions) = statement["Condition"].as_object_mut() else {
+    let conditions = statement
+        .get_mut("Condition")
+        .and_then(Value::as_object_mut);
+    let Some(conditions) = conditions else {
         return false;
     };
     let equals = conditions
@@ -173,6 +176,8 @@ fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
 fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
     Some(match (one.kind.as_str(), one.attribute.as_str()) {
         ("autoscaling_group", "mixed_instances_policy") => "mixed-instances",
+        ("iam_openid_connect_provider" | "iam_role_policy_attachment", "") => "pod-identity",
+        ("iam_role" | "iam_role_policy", "") if one.name.contains("-sa-") => "pod-identity",
         ("autoscaling_group", "warm_pool") => "warm-pool",
         ("autoscaling_lifecycle_hook", "") if theirs.contains("kops-warmpool") => "warm-pool",
         ("iam_role_policy", "statement") if has_any(theirs, &NARROWER) => "narrow-permissions",
@@ -229,9 +234,7 @@ fn changed_topic(one: &Difference, ours: &str, theirs: &str) -> Option<&'static 
         {
             "ready-targets"
         }
-        ("lb_target_group", "health_check")
-            if ours.replace("\"timeout\":9", "\"timeout\":null") == *theirs =>
-        {
+        ("lb_target_group", "health_check") if ours.replace("\"timeout\":9,", "") == *theirs => {
             "health-check-timeout"
         }
         ("autoscaling_group", "enabled_metrics") if theirs.contains("WarmPool") => "warm-pool",
