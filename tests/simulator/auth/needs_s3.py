@@ -63,7 +63,8 @@ def owner(arn: str) -> Optional[str]:
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-resourceaccount
     """
-    name = arn.split(":")[-1].partition("/")[0]
+    # Keys may have colons.
+    name = arn.split(":", 5)[-1].partition("/")[0]
     for account in list(s3_backends):
         bucket = s3_backends[account]["aws"].buckets.get(name)
         if bucket is not None:
