@@ -84,7 +84,6 @@ fn kops_expectations_hold() {
         let folder = entry.unwrap().path();
         let read = |name| std::fs::read_to_string(folder.join(name)).unwrap();
         let (cluster, groups) = read_objects(&read("in.yaml"));
-        let spec = &cluster.spec;
         let is_refused = |(name, _): &(&str, &str)| folder.ends_with(name);
         if crate::kops::REFUSED.iter().any(is_refused) {
             continue;
