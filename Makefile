@@ -60,7 +60,7 @@ release: ready-release
 	tests/release/run
 
 test: ready-test
-	KCTL_ASSETS="$$(tests/assets/build --tests)" $(TOOLS) SEED=$(SEED) CARGO=$(CARGO) tests/run
+	export AGENTS_PROFILE=test-agents && KCTL_ASSETS="$$(tests/assets/build)" $(TOOLS) SEED=$(SEED) CARGO=$(CARGO) tests/run
 
 lint: ready-lint
 	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" CARGO=$(CARGO) tests/lint/run
@@ -79,7 +79,7 @@ fuzz: ready-fuzz
 	FUZZ_SECONDS=$(FUZZ_SECONDS) OUT=$(CACHE)/soak tests/fuzz/run
 
 lab: ready-lab binaries
-	KCTL_ASSETS="$$(tests/assets/build --tests)" PATH="$(BIN):$$PATH" tests/lab/cluster
+	KCTL_ASSETS="$$(AGENTS_PROFILE=test-agents tests/assets/build)" PATH="$(BIN):$$PATH" tests/lab/cluster
 
 lab-down: binaries
 	$(BIN)/lab down
