@@ -6,9 +6,7 @@ mod image;
 mod kubernetes;
 
 pub use component::Component;
-pub use image::{
-    BOOTED_IMAGES, DEBIAN_IMAGE_OWNER, DEFAULT_IMAGE_OWNER, default_image, new_group_image,
-};
+pub use image::{BOOTED_IMAGES, DEFAULT_IMAGE_OWNER, default_image, new_group_image};
 pub use kubernetes::recommended_patch;
 
 use node::config::Arch;

@@ -9,7 +9,7 @@ const SLOW: u32 = 250;
 /// How calls begin that are repeated until AWS no longer refuses them, so as often as time passes.
 const REPEATED: &[&str] = &["ec2.Delete", "ec2.Detach", "events."];
 
-/// Calls by operation.
+/// How often each operation was called, by its name such as `s3.PutObject`.
 type Calls = BTreeMap<String, u64>;
 
 /// Runs a command that does not renew its lock meanwhile; says how it ended and what it asked.

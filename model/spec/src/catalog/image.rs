@@ -6,7 +6,7 @@ use node::config::Arch;
 pub const DEFAULT_IMAGE_OWNER: &str = "099720109477";
 
 /// Debian's AWS account (https://wiki.debian.org/Cloud/AmazonEC2Image).
-pub const DEBIAN_IMAGE_OWNER: &str = "136693071363";
+const DEBIAN_IMAGE_OWNER: &str = "136693071363";
 
 /// Which images instances of kctl have become nodes with, for those who choose one: what the lab boots (docs/lab.md).
 pub const BOOTED_IMAGES: &str = "instances have become nodes with Debian 13 (the default) and Debian 12 on amd64; Ubuntu 22.04 and 24.04, \

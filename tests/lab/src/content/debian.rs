@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The machine image's release, so that hosts and pods agree on iptables' form.
+/// The older of the machine images' releases: hosts of both and pods agree on iptables' form.
 const SUITE: &str = "bookworm";
 
 /// Their dependencies come with them.

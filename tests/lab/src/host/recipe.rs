@@ -20,6 +20,11 @@ impl Release {
         }
     }
 
+    /// Its machine image as `spec.image` names it: Debian's account and the image's name.
+    pub fn spec_image(self) -> String {
+        format!("136693071363/{}", self.image_name())
+    }
+
     /// Name of its machine image, as the simulator has it.
     fn image_name(self) -> &'static str {
         match self {

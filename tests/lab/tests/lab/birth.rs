@@ -7,6 +7,7 @@ use super::{
     wait_for_turn,
 };
 use anyhow::Result;
+use lab::host::Release;
 use lab::scenario::Lab;
 use serde_json::json;
 
@@ -127,9 +128,6 @@ const QUICK: usize = 6;
 /// etcd's quota in bytes: a test can reach it, and nothing else does.
 const QUOTA: &str = "67108864";
 
-/// The older of the images that the lab has.
-pub const DEBIAN_12: &str = "136693071363/debian-12-amd64-20260713-2537";
-
 /// Creates the cluster with the smallest etcd volumes that EC2 has.
 pub fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
     let words = [&cluster_words(dns)[..], &users_files::spec_words()].concat();
@@ -145,7 +143,7 @@ pub fn cluster_words(dns: &str) -> [String; 7] {
         "--networking=flannel".to_owned(),
         format!("--dns={dns}"),
         // Beside the default of the control planes, Debian 13.
-        format!("--node-image={DEBIAN_12}"),
+        format!("--node-image={}", Release::Bookworm.spec_image()),
         "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1".to_owned(),
         format!("--set={env}.name=ETCD_QUOTA_BACKEND_BYTES"),
         format!("--set={env}.value={QUOTA}"),

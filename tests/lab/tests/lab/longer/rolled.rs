@@ -5,6 +5,7 @@ use super::super::cluster::{self, CLUSTER};
 use super::super::faults::crashes;
 use super::super::{PATIENCE, birth, pods};
 use anyhow::{Context, Result, ensure};
+use lab::host::Release;
 use lab::scenario::{
     LIMIT, Lab, ServiceCalls, Writers, count_failures, describe_gaps, number_from_environment,
     random_fraction, unix_time,
@@ -15,9 +16,6 @@ use std::time::Duration;
 
 /// A field of the spec that every instance gets only with a new launch.
 const SETTING: &str = "spec.kubelet.maxPods=77";
-
-/// Another image for the workers: they go from Debian 12 to 13.
-const IMAGE: &str = "spec.image=136693071363/debian-13-amd64-20260713-2537";
 
 /// Longest time in seconds after which kctl is killed: about that of one control plane's replacement.
 const LONGEST: f64 = 90.0;
@@ -48,7 +46,9 @@ pub fn run(lab: &mut Lab, dns: &str) -> Result<()> {
     lab.run_step("the spec changes, and the instances stay", |lab| {
         lab.run_kctl(&["edit", "cluster", CLUSTER, "--set", SETTING])?;
         let group = ["edit", "ig", "nodes-us-east-1a", "--name", CLUSTER];
-        lab.run_kctl(&[&group[..], &["--set", IMAGE]].concat())?;
+        // The workers go from Debian 12 to 13.
+        let image = format!("spec.image={}", Release::Trixie.spec_image());
+        lab.run_kctl(&[&group[..], &["--set", &image]].concat())?;
         lab.run_kctl(&["update", CLUSTER, "--yes"])?;
         let outdated = outdated(lab)?;
         ensure!(outdated == instances(lab)?, "{outdated:?}");
