@@ -7,6 +7,7 @@ use crate::args::{ApiReach, ExportKubeconfig, KubeconfigCredentials};
 use crate::duration;
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::kubeconfig;
+use crate::state::store_error;
 use futures::future::join_all;
 use node::pki::{Keyset, Kubeconfig, trust_bundle};
 use std::path::Path;
@@ -32,6 +33,8 @@ pub async fn run(
             format!("--admin={word}"),
         ));
     }
+    // Secrets go to where the kubeconfig points.
+    session.store.find_caller().await.map_err(store_error)?;
     let name = session.cluster_name(options.cluster.as_deref()).await?;
     let cluster = ExistingCluster::read(&name, session).await?;
     let mut credentials = options.credentials.clone();

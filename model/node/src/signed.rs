@@ -1,5 +1,5 @@
-//! Signed objects of the state store. protokube does what they say, so whoever may only write to the store must not be able to write them:
-//! kctl signs them with the keyset `state-signer`, and protokube uses nothing that it has not signed. The signature lies beside the object,
+//! Signed objects of the state store. protokube does what they say, so whoever may write them, but neither reads nor writes private keys,
+//! must not be obeyed: kctl signs them with the keyset `state-signer`, and protokube uses nothing that it has not signed. The signature lies beside the object,
 //! under a key with the sha256 of the text: it is written first, so at every moment the object has one, and a listing shows whether it has.
 
 use crate::digest::sha256_hex;

@@ -633,6 +633,11 @@ async fn save_regularly(a: &ControlPlane, s3: Option<Store>, times: u32) -> Stri
     said()
 }
 
+/// A command that is started anew counts from 1 again, so that only the second tells its first name from the one before.
+async fn until_next_name() {
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+}
+
 /// S3 that fails neither hides that a snapshot was taken, nor keeps old ones on the disk.
 #[tokio::test]
 async fn regular_snapshots_are_deleted_and_copied_later_while_s3_fails() {
@@ -646,6 +651,7 @@ async fn regular_snapshots_are_deleted_and_copied_later_while_s3_fails() {
     save_regularly(&a, None, 1).await;
     let first = manifests(&a.local.store).await;
     age_files(&a.here.host.path("snapshots"), Duration::from_hours(100));
+    until_next_name().await;
     let (s3, path) = broken_store(&a);
     let told = save_regularly(&a, Some(s3.clone()), 1).await;
     assert!(
@@ -657,6 +663,7 @@ async fn regular_snapshots_are_deleted_and_copied_later_while_s3_fails() {
     assert!(second.len() == 1 && second != first, "{second:?}");
     fs::remove_file(path).unwrap();
     age_files(&a.here.host.path("snapshots"), Duration::from_hours(13));
+    until_next_name().await;
     let told = save_regularly(&a, Some(s3.clone()), 1).await;
     assert!(told.contains("is also in"), "{told}");
     let copied = manifests(&s3).await;
@@ -694,7 +701,7 @@ async fn a_snapshot_of_the_future_delays_none() {
         let later = SystemTime::now() + Duration::from_hours(1000);
         file.unwrap().set_modified(later).unwrap();
     }
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    until_next_name().await;
     let told = save_regularly(&a, None, 1).await;
     assert!(told.contains("one is taken now"), "{told}");
     assert_eq!(count().await, 2);

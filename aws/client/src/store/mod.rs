@@ -267,6 +267,14 @@ impl Store {
         }
     }
 
+    /// Learns from STS which account [`Owner::Caller`] is, so that reads also fail on the bucket of another account.
+    pub async fn find_caller(&self) -> Result<(), StoreError> {
+        match &self.backend {
+            Backend::S3(store) => store.find_caller().await,
+            Backend::File(_) => Ok(()),
+        }
+    }
+
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -107,6 +107,14 @@ impl S3Store {
         }
     }
 
+    pub(super) async fn find_caller(&self) -> Result<(), StoreError> {
+        const CALL: &str = "sts:GetCallerIdentity";
+        let found = self.expected_owner().await;
+        found
+            .map(drop)
+            .map_err(|failure| self.store_error("", CALL, failure))
+    }
+
     /// The owner for a call that only reads: of [`Owner::Caller`] once he is known, because who only reads needs no STS.
     fn known_owner(&self) -> Option<String> {
         match &self.owner {

@@ -15,6 +15,9 @@ const COLLECTIONS: [&str; 3] = ["command", "configAdditions", "environment"];
 /// The lists of containers of a pod.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
+/// Fields of volumes whose values are of their driver, in pods and in PersistentVolumes: passwords of file servers are seen there.
+const DRIVER_VALUES: [&str; 3] = ["mountOptions", "options", "volumeAttributes"];
+
 /// What stays of a container that is not the cluster's own.
 const CONTAINER_FIELDS: [&str; 4] = ["image", "name", "ports", "resources"];
 
@@ -108,6 +111,9 @@ fn redact_object(value: &mut Value, own: bool) {
                 .any(|list| fields.get(*list).is_some_and(Value::is_array));
             if is_pod {
                 redact_pod(fields, own);
+            }
+            for name in DRIVER_VALUES {
+                fields.get_mut(name).map(leave_out_values);
             }
             fields
                 .values_mut()
@@ -273,7 +279,9 @@ mod tests {
             json!([{"name": "v", "csi": {"volumeAttributes": {"token": "hunter2"}}}]);
         let template = json!({"metadata": {"namespace": "default"}, "spec": {"template": {
             "metadata": other["metadata"], "spec": other["spec"]}}});
-        let mut list = json!({"items": [other, template, pod("kube-system")]});
+        let volume = json!({"metadata": {"name": "pv"}, "spec": {"mountOptions": ["password=hunter2"],
+            "csi": {"driver": "smb.csi.k8s.io", "volumeAttributes": {"password": "hunter2"}}}});
+        let mut list = json!({"items": [other, template, pod("kube-system"), volume]});
         redact_objects(&mut list);
         let text = list.to_string();
         assert!(

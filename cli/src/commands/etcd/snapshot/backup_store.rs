@@ -3,7 +3,7 @@
 use super::refuse;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
-use crate::state::{StoreKeys, store_error};
+use crate::state::{StoreKeys, load_keyset, store_error};
 use aws_client::store::Store;
 use engine::error_chain;
 use futures::{StreamExt, stream};
@@ -12,6 +12,8 @@ use node::backup::{
     OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot, group_snapshots,
     is_scheduled, manifest_key,
 };
+use node::pki::STATE_SIGNER;
+use node::signed::{SIGNATURE_LIMIT, SignedPlace, signature_key, verify_text};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -158,7 +160,8 @@ impl BackupStore {
         etcd: &str,
         session: &Session<'_>,
     ) -> Result<Self, CommandError> {
-        let key = StoreKeys::new(name).key_below(BACKUP_SETTINGS_KEY);
+        let keys = StoreKeys::new(name);
+        let key = keys.key_below(BACKUP_SETTINGS_KEY);
         let read = session.store.get_first(&key, BACKUP_SETTINGS_LIMIT).await;
         let Some(bytes) = read.map_err(store_error)? else {
             session.check_cluster_exists(name).await?;
@@ -168,6 +171,7 @@ impl BackupStore {
                 format!("write them: `kctl update {name} --yes`"),
             ));
         };
+        check_signature(&keys, &bytes, session).await?;
         let settings = BackupSettings::parse(&key, &bytes).or_failed(
             "the settings of the backups cannot be used",
             format!("write them again: `kctl update {name} --yes`"),
@@ -310,4 +314,28 @@ impl BackupStore {
             .with_hint("one of etcd-manager: download it with the AWS CLI, then `kctl etcd snapshot import`")
         })
     }
+}
+
+/// Fails unless kctl has signed the settings of backups: whoever may only write that object must not choose what is restored, or where
+/// snapshots go.
+async fn check_signature(
+    keys: &StoreKeys,
+    bytes: &[u8],
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let (key, cluster) = (BACKUP_SETTINGS_KEY, keys.cluster());
+    let text = String::from_utf8_lossy(bytes);
+    let signer = load_keyset(&session.store, keys, STATE_SIGNER).await?;
+    let at = keys.key_below(&signature_key(key, &text));
+    let read = session.store.get_first(&at, SIGNATURE_LIMIT).await;
+    let signature = read.map_err(store_error)?.unwrap_or_default();
+    let signature = String::from_utf8_lossy(&signature);
+    let verified = verify_text(&signer, SignedPlace { cluster, key }, &text, &signature);
+    verified.map(drop).map_err(|error| {
+        CommandError::from_message(
+            ErrorKind::Precondition,
+            format!("{error}, so it is not used"),
+            format!("find out who wrote it, and write it again: `kctl update {cluster} --refresh --yes`"),
+        )
+    })
 }
