@@ -31,7 +31,7 @@ pub use node_config::{
 };
 pub(crate) use packages::{needed_packages, upkeep_packages};
 pub use sysctls::kernel_parameters;
-pub(crate) use sysctls::read_parameters;
+pub(crate) use sysctls::{kernel_modules, kernel_parameters_of};
 pub use termination::{Rebalance, Termination};
 
 /// Folder of nodeup, protokube and their configuration on an instance.

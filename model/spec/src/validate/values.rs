@@ -155,7 +155,7 @@ pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
             "the name of an environment variable",
             "use letters, digits and _",
         ),
-        ValueType::Package => values::parse_package(text),
+        ValueType::Package => values::parse_package(text).map(|_| ()),
         ValueType::Parameters => values::parse_parameters(text).map(|_| ()),
         ValueType::ContainerdConfig => check_containerd_config(text),
         ValueType::Sha256 => must(
