@@ -47,6 +47,7 @@ pub use network::STAND_IN_ADDRESS;
 pub(crate) use network::{DEFAULT_NETWORK, plan_subnet_ranges};
 pub(crate) use node_settings::full_containerd;
 pub(crate) use user_files::{decode_base64, file_place};
+pub(crate) use volumes::least_performance;
 
 pub use wanted_facts::wanted_facts;
 
