@@ -40,6 +40,8 @@ pub use dns::{STAND_IN_ZONE, dns_kind};
 pub use etcd::default_etcd_version;
 pub(crate) use etcd::{BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, split_recipients};
 pub(crate) use etcd_clusters::etcd_clusters;
+#[cfg(test)]
+pub(crate) use flags::component_flags;
 pub use instances::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
 pub(crate) use instances::{arch_of_image, arch_of_type};
 pub(crate) use machine_type::{candidate_machine_types, default_machine_type};

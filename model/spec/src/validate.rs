@@ -22,6 +22,7 @@ mod load_balancer;
 mod made_names;
 mod names;
 mod network;
+pub(crate) mod removed_flags;
 mod ssh_keys;
 mod subnet_plan;
 pub(crate) mod subnets;
@@ -89,6 +90,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     components::check(spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);
+    removed_flags::check_cluster(spec, problems);
     host::check_cluster(spec, problems);
     values::check(spec, problems);
 }
@@ -103,6 +105,7 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
     labels::check_group(spec, problems);
     containerd::check("spec.containerd", spec.containerd.as_ref(), problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
+    removed_flags::check_group(spec.kubelet.as_ref(), &input.cluster.spec, problems);
     host::check_group(spec, problems);
     values::check(spec, problems);
 }

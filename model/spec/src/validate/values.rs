@@ -3,6 +3,8 @@
 mod eviction;
 mod types;
 
+pub use eviction::signal_without_grace;
+
 use super::assets::is_sha256;
 use super::text::is_dns_name;
 use crate::read::{Problem, nearest, path};
@@ -12,7 +14,7 @@ use node::duration::parse_seconds;
 use node::values::{self, Refusal};
 use serde::Serialize;
 use serde_json::Value;
-pub use types::{ValueType, is_map, is_opaque, value_type};
+pub use types::{ValueType, is_map, is_opaque, known_keys, value_type};
 
 /// Checks every value of a spec.
 pub fn check<T: Serialize>(spec: &T, problems: &mut Vec<Problem>) {
@@ -35,6 +37,13 @@ fn check_values(at: &str, pattern: &str, value: &Value, problems: &mut Vec<Probl
             let map = is_map(pattern);
             for (name, value) in fields {
                 let below = format!("{pattern}.{}", if map { "*" } else { name.as_str() });
+                if map
+                    && let Some(keys) = known_keys(pattern)
+                    && !keys.contains(&name.as_str())
+                {
+                    problems.push(unknown_key(path::field_path(at, name), name, keys));
+                    continue;
+                }
                 if !is_opaque(&below) {
                     check_values(&path::field_path(at, name), &below, value, problems);
                 }
@@ -55,6 +64,11 @@ fn check_values(at: &str, pattern: &str, value: &Value, problems: &mut Vec<Probl
     {
         problems.push(Problem::error(at, message).hint(hint));
     }
+}
+
+fn unknown_key(at: String, name: &str, keys: &[&str]) -> Problem {
+    let problem = Problem::error(at, format!("{name:?} is not one of {}", keys.join(", ")));
+    problem.hint(nearest::choice_hint(name, keys))
 }
 
 /// Reads a number. Those without a type of their own count something.
@@ -90,6 +104,12 @@ pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
             is_quantity(text),
             text,
             "a quantity",
+            "write a number and a unit, such as 100m, 0.5, 170Mi or 2G",
+        ),
+        ValueType::Amount => must(
+            is_amount(text),
+            text,
+            "a quantity of 0 or more",
             "write a number and a unit, such as 100m, 0.5, 170Mi or 2G",
         ),
         ValueType::Duration => must(
@@ -305,6 +325,20 @@ fn is_quantity(text: &str) -> bool {
         .strip_prefix(['e', 'E'])
         .is_some_and(|exponent| exponent.parse::<i32>().is_ok());
     is_number && (units.contains(&unit) || exponent)
+}
+
+/// A quantity that is not negative.
+fn is_amount(text: &str) -> bool {
+    is_quantity(text) && (!text.starts_with('-') || is_zero(text))
+}
+
+/// True of a quantity without a digit above 0 before its unit.
+fn is_zero(quantity: &str) -> bool {
+    let number = quantity.trim_start_matches(['+', '-']);
+    let mut digits = number
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == '.');
+    !digits.any(|c| ('1'..='9').contains(&c))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Every text and number of a spec is read by its type: no field is passed on that nobody has read.
 
-use crate::fields::put_value;
+use crate::fields::{map_key, put_value};
 use full::nodes::node_config;
 use node::config::{InstanceFacts, host_files};
 use serde_json::{Value, json};
@@ -63,6 +63,7 @@ fn wrong_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::Switch => &["", "True", "yes", "1"],
         ValueType::OneOf(_) => &["no such thing", "EXTERNAL", "1.2"],
         ValueType::Quantity => &["", "many", "1GiB", "1 Gi", "1,5"],
+        ValueType::Amount => &["", "many", "1GiB", "1 Gi", "-1", "-100m"],
         ValueType::Duration => &["", "15", "1 hour", "1d", "h"],
         ValueType::Decimal => &["", "-1", "1e3", "cheap", "0,05"],
         ValueType::Evictions => &[
@@ -70,6 +71,8 @@ fn wrong_texts(kind: ValueType) -> &'static [&'static str] {
             "memory<1Mi",
             "memory.available=1Mi",
             "memory.available<110%",
+            "memory.available<-1Mi",
+            "memory.available<0",
         ],
         ValueType::Reclaims => &[
             "memory.available",
@@ -182,7 +185,8 @@ fn right_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::Word => &["", "a,b=c/d:e"],
         ValueType::Switch => &["true", "false"],
         ValueType::OneOf(words) => words,
-        ValueType::Quantity => &["1", "100m", "0.5", "170Mi"],
+        ValueType::Quantity => &["1", "100m", "0.5", "170Mi", "-1"],
+        ValueType::Amount => &["1", "100m", "0.5", "170Mi", "0", "+1"],
         ValueType::Duration => &["0", "30s", "1h30m", "1.5s"],
         ValueType::Decimal => &["0.05", "1", ".5"],
         ValueType::Evictions => &["", "memory.available<100Mi, nodefs.available<10%"],
@@ -274,7 +278,8 @@ fn every_field_takes_the_values_of_its_type_and_no_others() {
                 continue;
             }
             let found = findings(kind, &leaf, &json!(text));
-            let there = leaf.path.replace("[]", "[0]").replace('*', "node");
+            let there = leaf.path.replace("[]", "[0]");
+            let there = there.replace('*', map_key(&leaf.path));
             if !found
                 .iter()
                 .any(|problem| problem.path == there && problem.hint.is_some())

@@ -49,6 +49,8 @@ struct KubeletConfiguration {
     image_gc_low_threshold_percent: Option<i32>,
     #[serde(rename = "imageMaximumGCAge")]
     image_maximum_gc_age: Option<String>,
+    #[serde(rename = "imageMinimumGCAge")]
+    image_minimum_gc_age: Option<String>,
     kernel_memcg_notification: Option<bool>,
     kube_reserved: BTreeMap<String, String>,
     kube_reserved_cgroup: Option<String>,
@@ -203,6 +205,8 @@ fn kubelet_configuration(kubelet: KubeletConfigSpec, taints: &[String]) -> Kubel
         image_gc_high_threshold_percent: kubelet.image_gc_high_threshold_percent,
         image_gc_low_threshold_percent: kubelet.image_gc_low_threshold_percent,
         image_maximum_gc_age: kubelet.image_maximum_gc_age,
+        // In kOps a flag that kubelet does not have: --image-minimum-gc-age.
+        image_minimum_gc_age: kubelet.image_minimum_gc_age,
         kernel_memcg_notification: kubelet.kernel_memcg_notification,
         kube_reserved: kubelet.kube_reserved,
         kube_reserved_cgroup: kubelet.kube_reserved_cgroup,

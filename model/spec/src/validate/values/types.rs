@@ -14,7 +14,10 @@ pub enum ValueType {
     /// `true` or `false`.
     Switch,
     OneOf(&'static [&'static str]),
+    /// Kubernetes' quantity, which may be negative.
     Quantity,
+    /// A quantity that is not negative.
+    Amount,
     Duration,
     Decimal,
     /// kubelet's eviction thresholds.
@@ -312,7 +315,12 @@ const TYPES: &[(ValueType, &[&str])] = &[
     (ValueType::OneOf(TLS_VERSIONS), &["tlsMinVersion"]),
     (ValueType::CipherSuite, &["tlsCipherSuites"]),
     (
+        // Negative ones turn a limit off.
         ValueType::Quantity,
+        &["kubeAPIQPS", "qps"],
+    ),
+    (
+        ValueType::Amount,
         &[
             "auditWebhookBatchThrottleQps",
             "containerLogMaxSize",
@@ -321,13 +329,11 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "cpuLimit",
             "cpuRequest",
             "horizontalPodAutoscalerTolerance",
-            "kubeAPIQPS",
             "kubeReserved.*",
             "memory.max",
             "memory.min",
             "memoryLimit",
             "memoryRequest",
-            "qps",
             "systemReserved.*",
         ],
     ),
@@ -568,6 +574,11 @@ const MAPS: &[&str] = &[
     "systemReserved",
 ];
 
+/// Maps of which kubelet takes no other keys (`parseResourceList` in its `server.go`).
+const KEYS: &[(&str, &[&str])] = &[("kubeReserved", RESERVABLE), ("systemReserved", RESERVABLE)];
+
+const RESERVABLE: &[&str] = &["cpu", "memory", "ephemeral-storage", "pid"];
+
 /// Sections in the form of Kubernetes, and those of features that kctl does not have.
 const OPAQUE: &[&str] = &[
     "affinity",
@@ -622,6 +633,13 @@ pub fn value_type(pattern: &str) -> Option<ValueType> {
 /// True if the keys of what is at this path are the user's.
 pub fn is_map(pattern: &str) -> bool {
     MAPS.contains(&last_names(pattern).1)
+}
+
+/// The keys that a map at this path may have; `None` if any.
+pub fn known_keys(pattern: &str) -> Option<&'static [&'static str]> {
+    let name = last_names(pattern).1;
+    let row = KEYS.iter().find(|(map, _)| *map == name);
+    row.map(|(_, keys)| *keys)
 }
 
 /// True if nothing below this path is read here.
