@@ -185,8 +185,10 @@ fn check_proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         let problem = Problem::error(format!("{at}.host"), "the proxy has no host");
         problems.push(problem.hint("add its name or address"));
     }
-    if proxy.port.is_none() {
-        let problem = Problem::error(format!("{at}.port"), "the proxy needs a port");
-        problems.push(problem.hint("add \"port: 3128\" or another of 1 to 65535"));
+    if proxy.host.contains('@') {
+        // What user data has, every process of an instance can read, and everybody who may describe launch templates.
+        let message = "a password of the proxy would be in the instances' user data";
+        let problem = Problem::error(format!("{at}.host"), message);
+        problems.push(problem.hint("write the name or address only, and let the proxy know the instances by their addresses"));
     }
 }

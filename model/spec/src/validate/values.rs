@@ -75,7 +75,6 @@ fn unknown_key(at: String, name: &str, keys: &[&str]) -> Problem {
 fn parse_number(kind: Option<ValueType>, number: Option<i64>) -> Result<(), Refusal> {
     let number = number.unwrap_or(i64::MAX);
     let (fits, hint) = match kind {
-        Some(ValueType::Port) => ((1..=65_535).contains(&number), "use 1 to 65535"),
         Some(ValueType::PortOrNone) => (
             (0..=65_535).contains(&number),
             "use 1 to 65535, or 0 for none",
@@ -195,9 +194,16 @@ pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
             "write Go's name of one, such as TLS_AES_128_GCM_SHA256",
         ),
         // Numbers only.
-        ValueType::Port | ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => {
-            Ok(())
-        }
+        ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => Ok(()),
+    }
+}
+
+/// A truth value as Kubernetes reads it (Go's `strconv.ParseBool`).
+pub fn parse_switch(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
+        _ => None,
     }
 }
 

@@ -168,11 +168,7 @@ fn wrong_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::Sha256 => &["", "12", "sha256:00", "g"],
         ValueType::Units => &["docker", "a/b.service", "a b", "x.conf"],
         ValueType::CipherSuite => &["", "AES", "TLS_A B", "tls_aes_128"],
-        ValueType::Text
-        | ValueType::Port
-        | ValueType::PortOrNone
-        | ValueType::ApiPort
-        | ValueType::AnyNumber => &[],
+        ValueType::Text | ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => &[],
     }
 }
 
@@ -225,7 +221,7 @@ fn right_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::Sha256 => &["00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"],
         ValueType::Units => &["docker.service", "a.mount b.target", "x@%i.service"],
         ValueType::CipherSuite => &["TLS_AES_128_GCM_SHA256"],
-        ValueType::Port | ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => &[],
+        ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => &[],
     }
 }
 
@@ -304,7 +300,7 @@ fn numbers_count_something_or_are_ports() {
         }
         let refused = |number: i64| !findings(kind, &leaf, &json!(number)).is_empty();
         let wanted = match value_type(&leaf.path) {
-            Some(ValueType::Port | ValueType::ApiPort) => [true, true, false, true],
+            Some(ValueType::ApiPort) => [true, true, false, true],
             Some(ValueType::PortOrNone) => [true, false, false, true],
             Some(ValueType::AnyNumber) => [false; 4],
             _ => [true, false, false, false],

@@ -72,7 +72,6 @@ pub enum ValueType {
     /// Names of other units.
     Units,
     CipherSuite,
-    Port,
     /// Port; 0 for none.
     PortOrNone,
     /// The port of the API, which cannot be chosen.
@@ -540,8 +539,10 @@ const TYPES: &[(ValueType, &[&str])] = &[
         &["catalogSHA256", "packages.hashAmd64", "packages.hashArm64"],
     ),
     (ValueType::Units, &["before", "requires"]),
-    (ValueType::Port, &["httpProxy.port"]),
-    (ValueType::PortOrNone, &["insecurePort", "readOnlyPort"]),
+    (
+        ValueType::PortOrNone,
+        &["httpProxy.port", "insecurePort", "readOnlyPort"],
+    ),
     (ValueType::ApiPort, &["securePort"]),
     (
         ValueType::AnyNumber,
