@@ -8,7 +8,7 @@ mod assets;
 mod backup_store;
 mod bastion;
 mod cidr;
-mod components;
+pub(crate) mod components;
 mod containerd;
 mod etcd;
 mod hooks;

@@ -97,7 +97,12 @@ pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
         ValueType::Text => Ok(()),
         ValueType::Line => one_line(text),
         ValueType::Word => parse_word(text),
-        ValueType::Switch => one_of(text, &["true", "false"]),
+        ValueType::Switch => must(
+            parse_switch(text).is_some(),
+            text,
+            "true or false",
+            "write true or false",
+        ),
         ValueType::OneOf(words) => one_of(text, words),
         ValueType::Quantity => must(
             is_quantity(text),

@@ -2,6 +2,7 @@
 
 use super::Error;
 use crate::api::kubelet::KubeletConfigSpec;
+use crate::validate::values::parse_switch;
 use node::components::{CONTAINERD_SOCKET, KUBERNETES, VOLUME_PLUGINS};
 use serde::Serialize;
 use serde_json::Value;
@@ -199,7 +200,7 @@ fn kubelet_configuration(kubelet: KubeletConfigSpec, taints: &[String]) -> Kubel
         feature_gates: kubelet
             .feature_gates
             .into_iter()
-            .map(|(gate, on)| (gate, on == "true"))
+            .map(|(gate, on)| (gate, parse_switch(&on) == Some(true)))
             .collect(),
         hairpin_mode: kubelet.hairpin_mode,
         image_gc_high_threshold_percent: kubelet.image_gc_high_threshold_percent,
@@ -326,6 +327,8 @@ mod tests {
             feature_gates: [
                 ("A".to_owned(), "true".to_owned()),
                 ("B".to_owned(), "false".to_owned()),
+                ("C".to_owned(), "T".to_owned()),
+                ("D".to_owned(), "0".to_owned()),
             ]
             .into(),
             ..KubeletConfigSpec::default()
@@ -349,7 +352,10 @@ mod tests {
             json!(["pods", "system-reserved"])
         );
         assert_eq!(config["clusterDNS"], json!(["100.64.0.10"]));
-        assert_eq!(config["featureGates"], json!({ "A": true, "B": false }));
+        assert_eq!(
+            config["featureGates"],
+            json!({ "A": true, "B": false, "C": true, "D": false })
+        );
         assert_eq!(
             config["registerWithTaints"],
             json!([
