@@ -55,3 +55,11 @@ pub const OWN_UNITS: [&str; 10] = [
     "nodeup.service",
     "protokube.service",
 ];
+
+/// Those of them that belong to the distribution. A hook may mask them where kctl does not want them.
+pub const UPKEEP_UNITS: [&str; 4] = [
+    "chrony.service",
+    "chronyd.service",
+    "dnf-automatic-install.timer",
+    "logrotate.timer",
+];
