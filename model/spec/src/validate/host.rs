@@ -96,6 +96,9 @@ fn check_hook(at: &str, hook: &HookSpec, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Where kOps has containerd's configuration.
+const KOPS_CONTAINERD_CONFIG: &str = "/etc/containerd/config-kops.toml";
+
 fn check_file(at: &str, file: &FileAssetSpec, problems: &mut Vec<Problem>) {
     if file.name.is_empty() {
         problems.push(
@@ -105,6 +108,11 @@ fn check_file(at: &str, file: &FileAssetSpec, problems: &mut Vec<Problem>) {
         && let Err(Refusal { message, hint }) = file_place(file)
     {
         problems.push(Problem::error(format!("{at}.name"), message).hint(hint));
+    }
+    if file_place(file).is_ok_and(|place| place == KOPS_CONTAINERD_CONFIG) {
+        let message = "containerd does not read this file here, but /etc/containerd/config.toml";
+        let problem = Problem::warning(at, message);
+        problems.push(problem.hint("use spec.containerd.configOverride or configAdditions"));
     }
     if file.content.is_empty() {
         let problem = Problem::error(format!("{at}.content"), "the file is empty");
