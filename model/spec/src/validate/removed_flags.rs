@@ -126,7 +126,8 @@ pub(crate) fn is_idle(component: &str, field: &str, value: &str) -> bool {
 
 /// Leaves out what asks for nothing in this minor, and would be an unknown flag.
 pub(crate) fn drop_idle_flags(kubelet: &mut KubeletConfigSpec, minor: u32) {
-    if minor > 33 && kubelet.register_schedulable == Some(true) {
+    let has_flag = |row: &Removed| row.field != "registerSchedulable" || minor <= row.last;
+    if kubelet.register_schedulable == Some(true) && !KUBELET.iter().all(has_flag) {
         kubelet.register_schedulable = None;
     }
 }

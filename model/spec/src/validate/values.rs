@@ -94,7 +94,10 @@ fn parse_number(kind: Option<ValueType>, number: Option<i64>) -> Result<(), Refu
 #[allow(clippy::too_many_lines)] // One arm for each type.
 pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
     match kind {
-        ValueType::Text => Ok(()),
+        // Of numbers no text is read.
+        ValueType::Text | ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => {
+            Ok(())
+        }
         ValueType::Line => one_line(text),
         ValueType::Word => parse_word(text),
         ValueType::Switch => must(
@@ -198,8 +201,6 @@ pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
             "a cipher suite",
             "write Go's name of one, such as TLS_AES_128_GCM_SHA256",
         ),
-        // Numbers only.
-        ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => Ok(()),
     }
 }
 
