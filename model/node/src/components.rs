@@ -10,7 +10,8 @@ mod paths;
 
 pub use component::Component;
 pub use containerd::{
-    ContainerdHost, check_containerd_config, containerd_config, containerd_hosts,
+    ContainerdHost, check_containerd_config, containerd_config, containerd_hosts, mirror_url,
+    unread_additions,
 };
 pub use etcd::{EtcdMemberNames, EtcdPorts, EtcdStart, etcd_environment, etcd_ports};
 pub use etcd_checks::etcd_quota;

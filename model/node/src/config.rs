@@ -31,7 +31,7 @@ pub use node_config::{
 };
 pub(crate) use packages::{needed_packages, upkeep_packages};
 pub use sysctls::kernel_parameters;
-pub(crate) use sysctls::read_parameters;
+pub(crate) use sysctls::{kernel_modules, kernel_parameters_of};
 pub use termination::{Rebalance, Termination};
 
 /// Folder of nodeup, protokube and their configuration on an instance.
@@ -54,4 +54,12 @@ pub const OWN_UNITS: [&str; 10] = [
     RENEWAL_TIMER,
     "nodeup.service",
     "protokube.service",
+];
+
+/// Those of them that belong to the distribution. A hook may mask them where kctl does not want them.
+pub const UPKEEP_UNITS: [&str; 4] = [
+    "chrony.service",
+    "chronyd.service",
+    "dnf-automatic-install.timer",
+    "logrotate.timer",
 ];

@@ -40,6 +40,8 @@ pub use dns::{STAND_IN_ZONE, dns_kind};
 pub use etcd::default_etcd_version;
 pub(crate) use etcd::{BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, split_recipients};
 pub(crate) use etcd_clusters::etcd_clusters;
+#[cfg(test)]
+pub(crate) use flags::component_flags;
 pub use instances::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
 pub(crate) use instances::{arch_of_image, arch_of_type};
 pub(crate) use machine_type::{candidate_machine_types, default_machine_type};
@@ -47,6 +49,7 @@ pub use network::STAND_IN_ADDRESS;
 pub(crate) use network::{DEFAULT_NETWORK, plan_subnet_ranges};
 pub(crate) use node_settings::full_containerd;
 pub(crate) use user_files::{decode_base64, file_place};
+pub(crate) use volumes::least_performance;
 
 pub use wanted_facts::wanted_facts;
 

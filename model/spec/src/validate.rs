@@ -8,7 +8,7 @@ mod assets;
 mod backup_store;
 mod bastion;
 mod cidr;
-mod components;
+pub(crate) mod components;
 mod containerd;
 mod etcd;
 mod hooks;
@@ -22,6 +22,7 @@ mod load_balancer;
 mod made_names;
 mod names;
 mod network;
+pub(crate) mod removed_flags;
 mod ssh_keys;
 mod subnet_plan;
 pub(crate) mod subnets;
@@ -85,10 +86,12 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     iam::check(spec, problems);
     labels::check_cloud_labels("spec.cloudLabels", &spec.cloud_labels, problems);
     assets::check(spec, problems);
-    containerd::check("spec.containerd", spec.containerd.as_ref(), problems);
+    let containerd = spec.containerd.as_ref();
+    containerd::check("spec.containerd", containerd, spec, problems);
     components::check(spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);
+    removed_flags::check_cluster(spec, problems);
     host::check_cluster(spec, problems);
     values::check(spec, problems);
 }
@@ -101,8 +104,10 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
     instances::check(spec, problems);
     volumes::check(spec, problems);
     labels::check_group(spec, problems);
-    containerd::check("spec.containerd", spec.containerd.as_ref(), problems);
+    let containerd = spec.containerd.as_ref();
+    containerd::check("spec.containerd", containerd, &input.cluster.spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
+    removed_flags::check_group(spec.kubelet.as_ref(), &input.cluster.spec, problems);
     host::check_group(spec, problems);
     values::check(spec, problems);
 }

@@ -104,30 +104,77 @@ fn is_first_generation(config: &Containerd) -> bool {
 /// containerd does not start its CRI plugin with `config_path` and `mirrors`, or `config_path` and `configs.HOST.tls`
 /// (containerd's `ValidateImageConfig`).
 fn check_registries(config: &Table) -> Result<(), Refusal> {
-    for plugin in [CRI_V1, CRI_IMAGES] {
-        let registry = config
-            .get("plugins")
-            .and_then(|all| all.get(plugin)?.get("registry"));
-        let Some(registry) = registry.filter(|registry| {
-            let path = registry.get("config_path").and_then(Value::as_str);
-            path.is_some_and(|path| !path.is_empty())
-        }) else {
-            continue;
-        };
-        let configs = registry.get("configs").and_then(Value::as_table);
-        let tls = configs.is_some_and(|all| all.values().any(|one| one.get("tls").is_some()));
-        let part = match registry.get("mirrors") {
-            Some(_) => "registry.mirrors",
-            None if tls => "registry.configs with tls",
-            None => continue,
-        };
-        let message =
-            format!("containerd does not start with {part} beside registryMirrors or config_path");
-        let hint = "name mirrors in registryMirrors only; put TLS settings into a hosts.toml with fileAssets, or remove the mirrors";
-        return Err(Refusal::new(message, hint));
-    }
-    Ok(())
+    // Of a file of version 3 containerd reads the plugins of containerd 2, of an older one those of containerd 1.
+    let newer = config.get("version").and_then(Value::as_integer) >= Some(3);
+    let plugin = if newer { CRI_IMAGES } else { CRI_V1 };
+    let registry = config
+        .get("plugins")
+        .and_then(|all| all.get(plugin)?.get("registry"));
+    let Some(registry) = registry.filter(|registry| {
+        let path = registry.get("config_path").and_then(Value::as_str);
+        path.is_some_and(|path| !path.is_empty())
+    }) else {
+        return Ok(());
+    };
+    let configs = registry.get("configs").and_then(Value::as_table);
+    let tls = configs.is_some_and(|all| all.values().any(|one| one.get("tls").is_some()));
+    let part = match registry.get("mirrors") {
+        Some(_) => "registry.mirrors",
+        None if tls => "registry.configs with tls",
+        None => return Ok(()),
+    };
+    let message =
+        format!("containerd does not start with {part} beside registryMirrors or config_path");
+    let hint = "name mirrors in registryMirrors only; put TLS settings into a hosts.toml with fileAssets, or remove the mirrors";
+    Err(Refusal::new(message, hint))
 }
+
+/// Additions that the installed containerd does not read, because they name a plugin of the other generation: each with the plugin
+/// that has the settings now.
+pub fn unread_additions(config: &Containerd) -> Vec<(&str, String)> {
+    let old = is_first_generation(config);
+    let unread = |text: &str| {
+        let path = parse_config_path(text).ok()?;
+        let [plugins, plugin, setting, ..] = path.as_slice() else {
+            return None;
+        };
+        if plugins != "plugins" {
+            return None;
+        }
+        let of_images = [
+            "discard_unpacked_layers",
+            "image_pull_progress_timeout",
+            "image_pull_with_sync_fs",
+            "max_concurrent_downloads",
+            "registry",
+            "snapshotter",
+            "stats_collect_period",
+        ];
+        let elsewhere = match plugin.as_str() {
+            CRI_V1 if old || STREAMING.contains(&setting.as_str()) => return None,
+            CRI_V1 if setting == "sandbox_image" => CRI_IMAGES,
+            CRI_V1 if of_images.contains(&setting.as_str()) => CRI_IMAGES,
+            CRI_V1 => CRI_RUNTIME,
+            CRI_RUNTIME | CRI_IMAGES if old => CRI_V1,
+            _ => return None,
+        };
+        Some(elsewhere.to_owned())
+    };
+    let additions = config.config_additions.keys();
+    additions
+        .filter_map(|text| Some((text.as_str(), unread(text)?)))
+        .collect()
+}
+
+/// Settings that the plugin of containerd 1 still has in containerd 2, where it serves the CRI.
+const STREAMING: [&str; 6] = [
+    "disable_tcp_service",
+    "enable_tls_streaming",
+    "stream_idle_timeout",
+    "stream_server_address",
+    "stream_server_port",
+    "x509_key_pair_streaming",
+];
 
 /// Reads a whole `config.toml` as containerd would.
 pub fn check_containerd_config(text: &str) -> Result<(), Refusal> {
@@ -154,6 +201,7 @@ pub fn containerd_hosts(config: &Containerd) -> Vec<(String, String)> {
         };
         let mut text = String::new();
         for mirror in mirrors {
+            let mirror = &mirror_url(mirror);
             let override_path = if names_api_root(mirror) {
                 "override_path = true\n"
             } else {
@@ -167,6 +215,15 @@ pub fn containerd_hosts(config: &Containerd) -> Vec<(String, String)> {
         (folder.to_owned(), text)
     });
     hosts.collect()
+}
+
+/// The URL of a mirror, which is at `https://` if it does not say otherwise, as containerd has it.
+pub fn mirror_url(mirror: &str) -> String {
+    if mirror.contains("://") {
+        mirror.to_owned()
+    } else {
+        format!("https://{mirror}")
+    }
 }
 
 /// True if a mirror's path has the root of the registry's API in it, as in `https://harbor.internal/v2/hub`. containerd adds `/v2`
@@ -438,6 +495,48 @@ mod tests {
                 "{version}"
             );
         }
+    }
+
+    #[test]
+    fn settings_of_the_other_generation_are_not_read() {
+        let registry = "registry.mirrors.\"docker.io\".endpoint";
+        for (version, plugin, setting, instead) in [
+            ("1.7.29", CRI_V1, "sandbox_image", None),
+            ("1.7.29", CRI_RUNTIME, "enable_cdi", Some(CRI_V1)),
+            ("1.7.29", CRI_IMAGES, registry, Some(CRI_V1)),
+            ("2.3.4", CRI_V1, "enable_cdi", Some(CRI_RUNTIME)),
+            ("2.3.4", CRI_V1, registry, Some(CRI_IMAGES)),
+            ("2.3.4", CRI_V1, "stream_server_port", None),
+            ("2.3.4", CRI_RUNTIME, "enable_cdi", None),
+            ("2.3.4", "io.containerd.nri.v1.nri", "disable", None),
+        ] {
+            let text = format!("plugins.\"{plugin}\".{setting}");
+            let mut config = Containerd {
+                version: Some(version.into()),
+                ..Containerd::default()
+            };
+            let mirrors = vec!["https://m.example.com".to_owned()];
+            config.registry_mirrors.insert("docker.io".into(), mirrors);
+            config.config_additions.insert(text.clone(), "x".into());
+            let found = unread_additions(&config);
+            let expected = instead.map(|instead| (text.as_str(), instead.to_owned()));
+            assert_eq!(found, Vec::from_iter(expected), "{version}");
+            // What is not read does not keep containerd from starting.
+            assert!(containerd_config(&config, &sample_host()).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mirror_without_a_scheme_is_asked_with_tls() {
+        let mut config = Containerd::default();
+        let mirrors = vec!["mirror.internal:5000/v2/hub".to_owned()];
+        config.registry_mirrors.insert("docker.io".into(), mirrors);
+        let (_, text) = &containerd_hosts(&config)[0];
+        assert!(
+            text.contains("[host.\"https://mirror.internal:5000/v2/hub\"]"),
+            "{text}"
+        );
+        assert!(text.contains("override_path = true"), "{text}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The files that nodeup writes: those of the group, and those that depend on the instance. `kctl render` shows the same files
 //! for a placeholder instance.
 
-use super::sysctls::{read_parameters, sysctl_file};
+use super::sysctls::{kernel_modules, kernel_parameters_of, sysctl_file};
 use super::{Distribution, Error, File, InstanceFacts, NodeConfig};
 use crate::components::{
     self, CONTAINERD_SOCKET, ContainerdHost, KUBERNETES, component_kubeconfig,
@@ -9,7 +9,6 @@ use crate::components::{
 use crate::config::{Networking, Role};
 use crate::manifests;
 use crate::pki::{ClientCredentials, Kubeconfig, render_kubeconfig};
-use crate::values::Parameter;
 use crate::yaml::to_yaml;
 use serde_json::{Value, json};
 
@@ -29,7 +28,10 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
     ));
     files.push(File::new(
         "/etc/modules-load.d/kubernetes.conf",
-        "br_netfilter\noverlay\n",
+        kernel_modules(config)?
+            .iter()
+            .map(|(name, _)| format!("{name}\n"))
+            .collect::<String>(),
     ));
     files.push(File::new(
         "/etc/sysctl.d/99-k8s-general.conf",
@@ -53,13 +55,6 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
     }
     files.sort();
     Ok(files)
-}
-
-fn kernel_parameters_of(config: &NodeConfig) -> Result<Vec<Parameter>, Error> {
-    read_parameters(&config.sysctls).map_err(|source| Error::Parameters {
-        group: config.group.clone(),
-        source,
-    })
 }
 
 /// Configuration of log rotation, time synchronisation and security updates. Amazon Linux has the right time source by default.

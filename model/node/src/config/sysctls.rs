@@ -2,7 +2,23 @@
 //! kOps sets it in IPv6 clusters only, and with it the kernel ignores router advertisements, from which instances in a subnet with IPv6
 //! have their default route.
 
+use super::{Error, NodeConfig};
 use crate::values::{Parameter, Refusal, parse_parameters};
+
+/// A kernel module, and a path that exists when it is loaded or built in.
+type Module = (&'static str, &'static str);
+
+/// Kernel modules of every instance, sorted.
+const MODULES: [Module; 2] = [
+    (
+        "br_netfilter",
+        "/proc/sys/net/bridge/bridge-nf-call-iptables",
+    ),
+    ("overlay", "/sys/module/overlay"),
+];
+
+/// The module that has the parameters of connection tracking. Whoever sets one needs it before kube-proxy loads it.
+const CONNTRACK: Module = ("nf_conntrack", "/proc/sys/net/netfilter/nf_conntrack_max");
 
 const SYSCTLS: [&str; 24] = [
     "vm.max_map_count=1048576",
@@ -42,8 +58,29 @@ pub fn kernel_parameters((first, last): (u16, u16), users: &[String]) -> Vec<Str
     ours.chain([reserved]).chain(users).collect()
 }
 
+/// The kernel modules that an instance needs, sorted.
+pub(crate) fn kernel_modules(config: &NodeConfig) -> Result<Vec<Module>, Error> {
+    let mut modules = MODULES.to_vec();
+    if kernel_parameters_of(config)?
+        .iter()
+        .any(|one| one.key == "net.nf_conntrack_max" || one.key.starts_with("net.netfilter.nf_"))
+    {
+        modules.push(CONNTRACK);
+        modules.sort_unstable();
+    }
+    Ok(modules)
+}
+
+/// The parameters of an instance.
+pub(crate) fn kernel_parameters_of(config: &NodeConfig) -> Result<Vec<Parameter>, Error> {
+    read_parameters(&config.sysctls).map_err(|source| Error::Parameters {
+        group: config.group.clone(),
+        source,
+    })
+}
+
 /// The parameters of entries. It is not an error if the kernel rejects one of kctl's own with kctl's value.
-pub(crate) fn read_parameters(entries: &[String]) -> Result<Vec<Parameter>, Refusal> {
+fn read_parameters(entries: &[String]) -> Result<Vec<Parameter>, Refusal> {
     let mut all = Vec::new();
     for entry in entries {
         let own = SYSCTLS.contains(&entry.as_str()) || entry.starts_with(RESERVED);

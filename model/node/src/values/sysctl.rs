@@ -56,9 +56,10 @@ fn parse_line(line: &str) -> Result<Parameter, Refusal> {
         key.to_owned()
     };
     let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-    if value.is_empty() || value.chars().any(char::is_control) {
+    // No value empties a list, such as net.ipv4.ip_local_reserved_ports.
+    if value.chars().any(char::is_control) {
         return refuse(
-            "sets no value",
+            "has a control character in its value",
             "write NAME=VALUE, such as net.ipv4.ip_forward=1",
         );
     }
@@ -111,6 +112,10 @@ mod tests {
                 vec![("kernel.core_pattern", "|/bin/x %e=%p", true)],
             ),
             (
+                "net.ipv4.ip_local_reserved_ports = ",
+                vec![("net.ipv4.ip_local_reserved_ports", "", true)],
+            ),
+            (
                 "# a\nvm.a=1\r\n\nvm.b=2\n",
                 vec![("vm.a", "1", true), ("vm.b", "2", true)],
             ),
@@ -124,7 +129,7 @@ mod tests {
         }
         for entry in [
             "vm.swappiness",
-            "vm.swappiness=",
+            "vm.swappiness=1\u{7}",
             "=1",
             "vm..a=1",
             ".vm.a=1",

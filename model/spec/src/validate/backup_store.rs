@@ -46,11 +46,19 @@ fn find_conflict(store: &str, base: &str) -> Option<&'static str> {
     if store.starts_with(&base) {
         return Some("is in the cluster's own folder of the state store, and not in its backups");
     }
-    // A folder with the name of a cluster is that cluster's: control planes could change its state.
-    let mut folders = store.iter().skip(1);
-    folders
-        .any(|folder| folder.contains('.') && is_dns_name(folder))
+    // Clusters are directly below the root of a state store. Where the store leaves the way to this cluster's state, a folder with
+    // the name of a cluster is that cluster's: control planes could change its state. Further down it is nobody's.
+    let way = base.iter().take(base.len().saturating_sub(1));
+    let shared = way.zip(&store).take_while(|(one, other)| one == other);
+    let folder = store.get(shared.count().max(1))?;
+    is_cluster_name(folder)
         .then_some("is in a folder of the state store that has the name of another cluster")
+}
+
+/// True of a DNS name with a top-level domain; `backups-v1.2` is none.
+fn is_cluster_name(folder: &str) -> bool {
+    let domain = folder.rsplit_once('.').map_or("", |(_, domain)| domain);
+    is_dns_name(folder) && domain.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 /// Parts of an address in S3; `None` of another one, which no policy has.
@@ -80,6 +88,10 @@ mod tests {
                 format!("{base}/backups/etcd/main/"),
                 format!("{root}/etcd-backups/demo"),
                 format!("{root}/demo"),
+                format!("{root}/etcd-backups/demo.example.com/main"),
+                format!("{root}/etcd-backups/other.example.com/main"),
+                format!("{root}/backups-v1.2/main"),
+                format!("{root}/2026.11/main"),
                 "s3://other".to_owned(),
                 "s3://other/demo.example.com".to_owned(),
                 "s3://state-of-others/backups".to_owned(),
@@ -99,7 +111,7 @@ mod tests {
                 format!("{base}/backups-of-main"),
                 format!("{root}/other.example.com"),
                 format!("{root}/other.example.com/backups/etcd/main"),
-                format!("{root}/x/other.example.com/pki"),
+                "s3://state/other.example.com/pki".to_owned(),
                 format!("{root}/de*"),
                 format!("{base}/backups/*"),
                 "s3://other/?".to_owned(),

@@ -3,7 +3,7 @@
 use crate::api::InstanceGroupRole;
 use crate::api::host::{ExecContainerAction, HookSpec};
 use crate::read::{Problem, path};
-use node::config::OWN_UNITS;
+use node::config::{OWN_UNITS, UPKEEP_UNITS};
 use node::values::{Refusal, parse_unit_name, unit_type};
 
 /// Its name is that of a unit which nobody else has.
@@ -18,7 +18,9 @@ pub fn check_name(at: &str, hook: &HookSpec, problems: &mut Vec<Problem>) {
             return problems.push(Problem::error(at, message).hint(hint));
         }
     };
-    if OWN_UNITS.contains(&name.as_str()) {
+    // What masks a unit that kctl wants is refused where the settings of a group are complete.
+    let masks = hook.disabled == Some(true) && UPKEEP_UNITS.contains(&name.as_str());
+    if OWN_UNITS.contains(&name.as_str()) && !masks {
         let problem = Problem::error(at, format!("{name} is a unit that kctl itself sets up"));
         return problems.push(problem.hint("use another name"));
     }

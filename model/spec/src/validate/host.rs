@@ -96,6 +96,9 @@ fn check_hook(at: &str, hook: &HookSpec, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Where kOps has containerd's configuration.
+const KOPS_CONTAINERD_CONFIG: &str = "/etc/containerd/config-kops.toml";
+
 fn check_file(at: &str, file: &FileAssetSpec, problems: &mut Vec<Problem>) {
     if file.name.is_empty() {
         problems.push(
@@ -105,6 +108,11 @@ fn check_file(at: &str, file: &FileAssetSpec, problems: &mut Vec<Problem>) {
         && let Err(Refusal { message, hint }) = file_place(file)
     {
         problems.push(Problem::error(format!("{at}.name"), message).hint(hint));
+    }
+    if file_place(file).is_ok_and(|place| place == KOPS_CONTAINERD_CONFIG) {
+        let message = "containerd does not read this file here, but /etc/containerd/config.toml";
+        let problem = Problem::warning(at, message);
+        problems.push(problem.hint("use spec.containerd.configOverride or configAdditions"));
     }
     if file.content.is_empty() {
         let problem = Problem::error(format!("{at}.content"), "the file is empty");
@@ -185,8 +193,10 @@ fn check_proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         let problem = Problem::error(format!("{at}.host"), "the proxy has no host");
         problems.push(problem.hint("add its name or address"));
     }
-    if proxy.port.is_none() {
-        let problem = Problem::error(format!("{at}.port"), "the proxy needs a port");
-        problems.push(problem.hint("add \"port: 3128\" or another of 1 to 65535"));
+    if proxy.host.contains('@') {
+        // What user data has, every process of an instance can read, and everybody who may describe launch templates.
+        let message = "a password of the proxy would be in the instances' user data";
+        let problem = Problem::error(format!("{at}.host"), message);
+        problems.push(problem.hint("write the name or address only, and let the proxy know the instances by their addresses"));
     }
 }

@@ -3,6 +3,8 @@
 mod eviction;
 mod types;
 
+pub use eviction::signal_without_grace;
+
 use super::assets::is_sha256;
 use super::text::is_dns_name;
 use crate::read::{Problem, nearest, path};
@@ -12,7 +14,7 @@ use node::duration::parse_seconds;
 use node::values::{self, Refusal};
 use serde::Serialize;
 use serde_json::Value;
-pub use types::{ValueType, is_map, is_opaque, value_type};
+pub use types::{ValueType, is_map, is_opaque, known_keys, value_type};
 
 /// Checks every value of a spec.
 pub fn check<T: Serialize>(spec: &T, problems: &mut Vec<Problem>) {
@@ -35,6 +37,13 @@ fn check_values(at: &str, pattern: &str, value: &Value, problems: &mut Vec<Probl
             let map = is_map(pattern);
             for (name, value) in fields {
                 let below = format!("{pattern}.{}", if map { "*" } else { name.as_str() });
+                if map
+                    && let Some(keys) = known_keys(pattern)
+                    && !keys.contains(&name.as_str())
+                {
+                    problems.push(unknown_key(path::field_path(at, name), name, keys));
+                    continue;
+                }
                 if !is_opaque(&below) {
                     check_values(&path::field_path(at, name), &below, value, problems);
                 }
@@ -57,11 +66,15 @@ fn check_values(at: &str, pattern: &str, value: &Value, problems: &mut Vec<Probl
     }
 }
 
+fn unknown_key(at: String, name: &str, keys: &[&str]) -> Problem {
+    let problem = Problem::error(at, format!("{name:?} is not one of {}", keys.join(", ")));
+    problem.hint(nearest::choice_hint(name, keys))
+}
+
 /// Reads a number. Those without a type of their own count something.
 fn parse_number(kind: Option<ValueType>, number: Option<i64>) -> Result<(), Refusal> {
     let number = number.unwrap_or(i64::MAX);
     let (fits, hint) = match kind {
-        Some(ValueType::Port) => ((1..=65_535).contains(&number), "use 1 to 65535"),
         Some(ValueType::PortOrNone) => (
             (0..=65_535).contains(&number),
             "use 1 to 65535, or 0 for none",
@@ -81,15 +94,29 @@ fn parse_number(kind: Option<ValueType>, number: Option<i64>) -> Result<(), Refu
 #[allow(clippy::too_many_lines)] // One arm for each type.
 pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
     match kind {
-        ValueType::Text => Ok(()),
+        // Of numbers no text is read.
+        ValueType::Text | ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => {
+            Ok(())
+        }
         ValueType::Line => one_line(text),
         ValueType::Word => parse_word(text),
-        ValueType::Switch => one_of(text, &["true", "false"]),
+        ValueType::Switch => must(
+            parse_switch(text).is_some(),
+            text,
+            "true or false",
+            "write true or false",
+        ),
         ValueType::OneOf(words) => one_of(text, words),
         ValueType::Quantity => must(
             is_quantity(text),
             text,
             "a quantity",
+            "write a number and a unit, such as 100m, 0.5, 170Mi or 2G",
+        ),
+        ValueType::Amount => must(
+            is_amount(text),
+            text,
+            "a quantity of 0 or more",
             "write a number and a unit, such as 100m, 0.5, 170Mi or 2G",
         ),
         ValueType::Duration => must(
@@ -155,7 +182,7 @@ pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
             "the name of an environment variable",
             "use letters, digits and _",
         ),
-        ValueType::Package => values::parse_package(text),
+        ValueType::Package => values::parse_package(text).map(|_| ()),
         ValueType::Parameters => values::parse_parameters(text).map(|_| ()),
         ValueType::ContainerdConfig => check_containerd_config(text),
         ValueType::Sha256 => must(
@@ -174,10 +201,15 @@ pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
             "a cipher suite",
             "write Go's name of one, such as TLS_AES_128_GCM_SHA256",
         ),
-        // Numbers only.
-        ValueType::Port | ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => {
-            Ok(())
-        }
+    }
+}
+
+/// A truth value as Kubernetes reads it (Go's `strconv.ParseBool`).
+pub fn parse_switch(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
+        _ => None,
     }
 }
 
@@ -305,6 +337,20 @@ fn is_quantity(text: &str) -> bool {
         .strip_prefix(['e', 'E'])
         .is_some_and(|exponent| exponent.parse::<i32>().is_ok());
     is_number && (units.contains(&unit) || exponent)
+}
+
+/// A quantity that is not negative.
+fn is_amount(text: &str) -> bool {
+    is_quantity(text) && (!text.starts_with('-') || is_zero(text))
+}
+
+/// True of a quantity without a digit above 0 before its unit.
+fn is_zero(quantity: &str) -> bool {
+    let number = quantity.trim_start_matches(['+', '-']);
+    let mut digits = number
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == '.');
+    !digits.any(|c| ('1'..='9').contains(&c))
 }
 
 #[cfg(test)]

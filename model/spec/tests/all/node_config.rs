@@ -7,10 +7,12 @@ use node::config::{
 use node::manifests::Pod;
 use serde_json::{Value, json};
 use spec::expand::Expanded;
+use spec::read::Problem;
+use spec::validate::{ClusterInput, validate};
 use std::process::Command;
 use test_support::{
     expanded_spec, expanded_with, expanded_with_fields, full_spec, group_of, made_up_agents,
-    node_config_of,
+    node_config_of, try_expanded_with,
 };
 
 const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
@@ -447,6 +449,8 @@ fn no_two_objects_of_an_instance_have_one_path() {
         "/opt/kctl/boot.yaml",
         "/srv/kubernetes/ca.crt",
         "/usr/bin/containerd",
+        // The same by links of the distribution.
+        "/bin/containerd",
         "/usr/local/bin/kubelet",
         "/var/lib/kubelet/kubeconfig",
         // Folders of others.
@@ -495,6 +499,75 @@ fn no_two_objects_of_an_instance_have_one_path() {
             refusal(&hook, Role::ControlPlane).contains("one path"),
             "{name}"
         );
+    }
+}
+
+#[test]
+fn who_writes_containerds_file_is_told_how_to_change_it() {
+    let file = json!({ "fileAssets": [{ "name": "x", "path": "/etc/containerd/config.toml", "content": "x" }] });
+    let expanded = expanded_with_fields(&file);
+    let group = &group_of(&expanded.full, Role::Node).name;
+    let made = node_config(&expanded.full, group, CERTIFICATES, &made_up_agents());
+    let said = format!("{:?}", made.err());
+    assert!(said.contains("configOverride"), "{said}");
+}
+
+/// Units of the distribution that kctl does not want may be masked.
+#[test]
+fn a_hook_masks_what_the_spec_does_not_ask_for() {
+    let masked = |name: &str, fields: Value| {
+        let mut fields = fields;
+        fields["hooks"] = json!([{ "name": name, "disabled": true }]);
+        let expanded = try_expanded_with(|cluster, groups| {
+            let mut spec = serde_json::to_value(&cluster.spec).unwrap();
+            let given = fields.as_object().unwrap().clone();
+            spec.as_object_mut().unwrap().extend(given);
+            cluster.spec = serde_json::from_value(spec).unwrap();
+            let input = ClusterInput {
+                cluster,
+                instance_groups: groups,
+                ssh_keys: &[],
+            };
+            let found = validate(&input);
+            assert!(!found.iter().any(Problem::is_error), "{name}: {found:?}");
+        });
+        let expanded = expanded.map_err(|problems| format!("{problems:?}"))?;
+        let config = config_of(&expanded, Role::Node);
+        let mut enabled = Vec::new();
+        for distribution in [Distribution::Debian, Distribution::AmazonLinux] {
+            let facts = InstanceFacts {
+                distribution,
+                ..render_machine()
+            };
+            let mut known = config.clone();
+            for asset in &mut known.assets {
+                asset.sha256 = Some("3".repeat(64));
+            }
+            let all = node::host::desired_resources(&known, &facts).unwrap();
+            enabled.extend(all.into_iter().filter_map(|one| match one.thing {
+                node::host::HostObject::Unit(unit) if unit.name == name => Some(unit.enabled),
+                _ => None,
+            }));
+        }
+        Ok::<_, String>(enabled)
+    };
+    let external = json!({ "updatePolicy": "external" });
+    let unmanaged = json!({ "ntp": { "managed": false } });
+    for (name, fields) in [
+        ("logrotate.timer", json!({})),
+        ("chrony.service", unmanaged.clone()),
+        ("chronyd.service", unmanaged),
+        ("dnf-automatic-install.timer", external),
+    ] {
+        assert_eq!(masked(name, fields).unwrap(), [false, false], "{name}");
+    }
+    for name in [
+        "chrony.service",
+        "chronyd.service",
+        "dnf-automatic-install.timer",
+    ] {
+        let said = masked(name, json!({})).unwrap_err();
+        assert!(said.contains("masked by a hook"), "{name}: {said}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every text and number of a spec is read by its type: no field is passed on that nobody has read.
 
-use crate::fields::put_value;
+use crate::fields::{map_key, put_value};
 use full::nodes::node_config;
 use node::config::{InstanceFacts, host_files};
 use serde_json::{Value, json};
@@ -60,9 +60,10 @@ fn wrong_texts(kind: ValueType) -> &'static [&'static str] {
     match kind {
         ValueType::Line => &["a\nb", "a\u{1b}[31m"],
         ValueType::Word => &["a b", "a\nb", "a\"b", "$(id)", "a;b"],
-        ValueType::Switch => &["", "True", "yes", "1"],
+        ValueType::Switch => &["", "tRUE", "yes", "2", "on"],
         ValueType::OneOf(_) => &["no such thing", "EXTERNAL", "1.2"],
         ValueType::Quantity => &["", "many", "1GiB", "1 Gi", "1,5"],
+        ValueType::Amount => &["", "many", "1GiB", "1 Gi", "-1", "-100m"],
         ValueType::Duration => &["", "15", "1 hour", "1d", "h"],
         ValueType::Decimal => &["", "-1", "1e3", "cheap", "0,05"],
         ValueType::Evictions => &[
@@ -70,6 +71,8 @@ fn wrong_texts(kind: ValueType) -> &'static [&'static str] {
             "memory<1Mi",
             "memory.available=1Mi",
             "memory.available<110%",
+            "memory.available<-1Mi",
+            "memory.available<0",
         ],
         ValueType::Reclaims => &[
             "memory.available",
@@ -153,7 +156,6 @@ fn wrong_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::Parameters => &[
             "vm.swappiness",
             "=1",
-            "vm.a=",
             "swappiness=1",
             "vm/../a=1",
             "vm.*=1",
@@ -165,11 +167,7 @@ fn wrong_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::Sha256 => &["", "12", "sha256:00", "g"],
         ValueType::Units => &["docker", "a/b.service", "a b", "x.conf"],
         ValueType::CipherSuite => &["", "AES", "TLS_A B", "tls_aes_128"],
-        ValueType::Text
-        | ValueType::Port
-        | ValueType::PortOrNone
-        | ValueType::ApiPort
-        | ValueType::AnyNumber => &[],
+        ValueType::Text | ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => &[],
     }
 }
 
@@ -180,9 +178,10 @@ fn right_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::Text => &["", "a\nb", "a b"],
         ValueType::Line => &["", "a b"],
         ValueType::Word => &["", "a,b=c/d:e"],
-        ValueType::Switch => &["true", "false"],
+        ValueType::Switch => &["true", "false", "True", "FALSE", "1", "0", "t", "f"],
         ValueType::OneOf(words) => words,
-        ValueType::Quantity => &["1", "100m", "0.5", "170Mi"],
+        ValueType::Quantity => &["1", "100m", "0.5", "170Mi", "-1"],
+        ValueType::Amount => &["1", "100m", "0.5", "170Mi", "0", "+1"],
         ValueType::Duration => &["0", "30s", "1h30m", "1.5s"],
         ValueType::Decimal => &["0.05", "1", ".5"],
         ValueType::Evictions => &["", "memory.available<100Mi, nodefs.available<10%"],
@@ -216,12 +215,12 @@ fn right_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::NodeName => &["", "@aws", "@AWS", "@hostname"],
         ValueType::VariableName => &["A", "a_1"],
         ValueType::Package => &["htop", "g++", "nginx=1.24", "libc6:arm64"],
-        ValueType::Parameters => &["", "# raised for search", "vm.a=1", "-vm.a = 1 2"],
+        ValueType::Parameters => &["", "# raised for search", "vm.a=1", "-vm.a = 1 2", "vm.a="],
         ValueType::ContainerdConfig => &["", "version = 3\n[plugins]\n"],
         ValueType::Sha256 => &["00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"],
         ValueType::Units => &["docker.service", "a.mount b.target", "x@%i.service"],
         ValueType::CipherSuite => &["TLS_AES_128_GCM_SHA256"],
-        ValueType::Port | ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => &[],
+        ValueType::PortOrNone | ValueType::ApiPort | ValueType::AnyNumber => &[],
     }
 }
 
@@ -274,7 +273,8 @@ fn every_field_takes_the_values_of_its_type_and_no_others() {
                 continue;
             }
             let found = findings(kind, &leaf, &json!(text));
-            let there = leaf.path.replace("[]", "[0]").replace('*', "node");
+            let there = leaf.path.replace("[]", "[0]");
+            let there = there.replace('*', map_key(&leaf.path));
             if !found
                 .iter()
                 .any(|problem| problem.path == there && problem.hint.is_some())
@@ -299,7 +299,7 @@ fn numbers_count_something_or_are_ports() {
         }
         let refused = |number: i64| !findings(kind, &leaf, &json!(number)).is_empty();
         let wanted = match value_type(&leaf.path) {
-            Some(ValueType::Port | ValueType::ApiPort) => [true, true, false, true],
+            Some(ValueType::ApiPort) => [true, true, false, true],
             Some(ValueType::PortOrNone) => [true, false, false, true],
             Some(ValueType::AnyNumber) => [false; 4],
             _ => [true, false, false, false],

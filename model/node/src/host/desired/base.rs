@@ -9,21 +9,13 @@ use crate::names::dns;
 use crate::values::Parameter;
 use std::collections::BTreeMap;
 
-/// Kernel modules, each with a path that exists when it is loaded or built in.
-const MODULES: [(&str, &str); 2] = [
-    (
-        "br_netfilter",
-        "/proc/sys/net/bridge/bridge-nf-call-iptables",
-    ),
-    ("overlay", "/sys/module/overlay"),
-];
-
 pub(super) fn base_objects(
     config: &NodeConfig,
     host: &InstanceFacts,
 ) -> Result<Vec<HostObject>, Error> {
     let mut things = package_objects(config, host);
-    things.extend(MODULES.map(|(name, sign)| {
+    let modules = config::kernel_modules(config)?.into_iter();
+    things.extend(modules.map(|(name, sign)| {
         HostObject::KernelModule(KernelModule {
             name: name.to_owned(),
             sign: sign.to_owned(),
@@ -72,11 +64,7 @@ fn package_objects(config: &NodeConfig, host: &InstanceFacts) -> Vec<HostObject>
 
 /// Each parameter once, with its last value.
 fn sysctl_objects(config: &NodeConfig) -> Result<Vec<HostObject>, Error> {
-    let parameters = config::read_parameters(&config.sysctls);
-    let parameters = parameters.map_err(|source| config::Error::Parameters {
-        group: config.group.clone(),
-        source,
-    })?;
+    let parameters = config::kernel_parameters_of(config)?;
     let mut last: BTreeMap<String, Sysctl> = BTreeMap::new();
     for Parameter {
         key,

@@ -9,6 +9,25 @@ use crate::values::{Refusal, is_inside};
 /// Folders in which no file of the spec may be.
 const RESERVED: [&str; 2] = [DIRECTORY, "/var/lib/kctl"];
 
+/// The file of `containerd.configOverride`.
+const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
+
+/// Folders that all supported distributions have as links.
+const LINKS: [(&str, &str); 5] = [
+    ("/bin", "/usr/bin"),
+    ("/lib", "/usr/lib"),
+    ("/lib64", "/usr/lib64"),
+    ("/sbin", "/usr/sbin"),
+    ("/var/run", "/run"),
+];
+
+/// The path behind the distribution's links: two spellings of one file are one file.
+fn without_links(path: &str) -> String {
+    let link = LINKS.iter().find(|(link, _)| is_inside(path, link));
+    let place = link.and_then(|(link, place)| Some(format!("{place}{}", path.strip_prefix(link)?)));
+    place.unwrap_or_else(|| path.to_owned())
+}
+
 /// A path and whose it is.
 struct Owned {
     path: String,
@@ -29,6 +48,9 @@ pub fn check_paths(config: &NodeConfig, host: &InstanceFacts) -> Result<(), Erro
         return Err(refused(Refusal::new(message, "put the file elsewhere")).into());
     }
     let mut all = owned_paths(config, host)?;
+    for one in &mut all {
+        one.path = without_links(&one.path);
+    }
     all.sort_by(|one, other| one.path.cmp(&other.path));
     for (index, one) in all.iter().enumerate() {
         let behind = all.iter().skip(index + 1);
@@ -45,7 +67,12 @@ pub fn check_paths(config: &NodeConfig, host: &InstanceFacts) -> Result<(), Erro
                 format!("{} and below it", one.path)
             };
             let message = format!("{place}: {} and {}", one.owner, other.owner);
-            return Err(refused(Refusal::new(message, "give each its own path")).into());
+            let hint = if one.path == CONTAINERD_CONFIG {
+                "use spec.containerd.configOverride or configAdditions"
+            } else {
+                "give each its own path"
+            };
+            return Err(refused(Refusal::new(message, hint)).into());
         }
     }
     Ok(())

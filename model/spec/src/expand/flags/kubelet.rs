@@ -50,6 +50,7 @@ pub(super) const NAMING: Naming = Naming {
         "imageGCHighThresholdPercent",
         "imageGCLowThresholdPercent",
         "imageMaximumGCAge",
+        "imageMinimumGCAge",
         "kernelMemcgNotification",
         "kubeReserved",
         "kubeReservedCgroup",

@@ -14,7 +14,10 @@ pub enum ValueType {
     /// `true` or `false`.
     Switch,
     OneOf(&'static [&'static str]),
+    /// Kubernetes' quantity, which may be negative.
     Quantity,
+    /// A quantity that is not negative.
+    Amount,
     Duration,
     Decimal,
     /// kubelet's eviction thresholds.
@@ -69,7 +72,6 @@ pub enum ValueType {
     /// Names of other units.
     Units,
     CipherSuite,
-    Port,
     /// Port; 0 for none.
     PortOrNone,
     /// The port of the API, which cannot be chosen.
@@ -312,7 +314,12 @@ const TYPES: &[(ValueType, &[&str])] = &[
     (ValueType::OneOf(TLS_VERSIONS), &["tlsMinVersion"]),
     (ValueType::CipherSuite, &["tlsCipherSuites"]),
     (
+        // Negative ones turn a limit off.
         ValueType::Quantity,
+        &["kubeAPIQPS", "qps"],
+    ),
+    (
+        ValueType::Amount,
         &[
             "auditWebhookBatchThrottleQps",
             "containerLogMaxSize",
@@ -321,13 +328,11 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "cpuLimit",
             "cpuRequest",
             "horizontalPodAutoscalerTolerance",
-            "kubeAPIQPS",
             "kubeReserved.*",
             "memory.max",
             "memory.min",
             "memoryLimit",
             "memoryRequest",
-            "qps",
             "systemReserved.*",
         ],
     ),
@@ -534,8 +539,10 @@ const TYPES: &[(ValueType, &[&str])] = &[
         &["catalogSHA256", "packages.hashAmd64", "packages.hashArm64"],
     ),
     (ValueType::Units, &["before", "requires"]),
-    (ValueType::Port, &["httpProxy.port"]),
-    (ValueType::PortOrNone, &["insecurePort", "readOnlyPort"]),
+    (
+        ValueType::PortOrNone,
+        &["httpProxy.port", "insecurePort", "readOnlyPort"],
+    ),
     (ValueType::ApiPort, &["securePort"]),
     (
         ValueType::AnyNumber,
@@ -567,6 +574,11 @@ const MAPS: &[&str] = &[
     "stubDomains",
     "systemReserved",
 ];
+
+/// Maps of which kubelet takes no other keys (`parseResourceList` in its `server.go`).
+const KEYS: &[(&str, &[&str])] = &[("kubeReserved", RESERVABLE), ("systemReserved", RESERVABLE)];
+
+const RESERVABLE: &[&str] = &["cpu", "memory", "ephemeral-storage", "pid"];
 
 /// Sections in the form of Kubernetes, and those of features that kctl does not have.
 const OPAQUE: &[&str] = &[
@@ -622,6 +634,13 @@ pub fn value_type(pattern: &str) -> Option<ValueType> {
 /// True if the keys of what is at this path are the user's.
 pub fn is_map(pattern: &str) -> bool {
     MAPS.contains(&last_names(pattern).1)
+}
+
+/// The keys that a map at this path may have; `None` if any.
+pub fn known_keys(pattern: &str) -> Option<&'static [&'static str]> {
+    let name = last_names(pattern).1;
+    let row = KEYS.iter().find(|(map, _)| *map == name);
+    row.map(|(_, keys)| *keys)
 }
 
 /// True if nothing below this path is read here.
