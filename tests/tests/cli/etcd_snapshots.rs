@@ -15,6 +15,8 @@ use node::etcd::{
     CommandState, EtcdCommand, FormationRecord, FormationState, LogIdentity, RecordedMember,
     UnknownFields, Verb, call_off_restore, end_recovery,
 };
+use node::pki::{KeyAlgorithm, STATE_SIGNER, SystemKeys, keyset_path, mint_keyset, write_keyset};
+use node::signed::{SignedPlace, sign_text, signature_key};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -59,10 +61,11 @@ impl Backups {
             recipients: Vec::new(),
             unknown: UnknownFields::new(),
         };
-        let settings = BackupSettings::new([("main".to_owned(), settings)].into());
+        let settings = BackupSettings::new([("main".to_owned(), settings)].into()).to_json();
         fs::create_dir_all(here.folder().join("etcd/main")).unwrap();
         fs::create_dir_all(here.folder().join("etcd/commands")).unwrap();
-        fs::write(here.folder().join(BACKUP_SETTINGS_KEY), settings.to_json()).unwrap();
+        fs::write(here.folder().join(BACKUP_SETTINGS_KEY), &settings).unwrap();
+        here.sign_settings(&settings);
         let member = |id: &str| {
             let recorded = RecordedMember {
                 member_id: Some(format!("id-{id}")),
@@ -82,6 +85,19 @@ impl Backups {
 
     fn folder(&self) -> PathBuf {
         self.kctl.home_path(&format!("store/{NAME}"))
+    }
+
+    /// What `kctl update --yes` leaves: the signature, and the keyset it was made with.
+    fn sign_settings(&self, settings: &str) {
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
+        let signer = mint_keyset(STATE_SIGNER, KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
+        let keyset = self.folder().join(keyset_path(STATE_SIGNER));
+        fs::create_dir_all(keyset.parent().unwrap()).unwrap();
+        fs::write(keyset, write_keyset(&signer).unwrap().reveal()).unwrap();
+        let (cluster, key) = (NAME, BACKUP_SETTINGS_KEY);
+        let signature = sign_text(&signer, SignedPlace { cluster, key }, settings, 1).unwrap();
+        let path = self.folder().join(signature_key(key, settings));
+        fs::write(path, signature).unwrap();
     }
 
     fn stored(&self, name: &str) -> PathBuf {
@@ -489,6 +505,29 @@ fn snapshots_of_another_cluster_are_neither_deleted_nor_added_to() {
     assert!(here.stored("asked").exists() && !here.stored("mine").exists());
     let shown = here.snapshot(&["list"]).expect_success();
     assert!(shown.contains("asked"), "{shown}");
+}
+
+/// Who may only write the settings chooses neither what is restored, nor what is deleted, nor where snapshots go.
+#[test]
+fn settings_that_kctl_has_not_signed_are_not_used() {
+    let here = Backups::new();
+    here.store_snapshot("own", Duration::ZERO, |_| {});
+    let file = here.kctl.home_path("snapshot");
+    fs::write(&file, snapshot_file()).unwrap();
+    let file = file.to_str().unwrap();
+    let settings = here.folder().join(BACKUP_SETTINGS_KEY);
+    let forged = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, forged.replace("backups", "forged")).unwrap();
+    let before = here.read_record();
+    for ended in [
+        here.restore(&["--snapshot", "own", "--yes"]),
+        here.snapshot(&["list"]),
+        here.snapshot(&["delete", "own", "--yes"]),
+        here.snapshot(&["import", "new", "--file", file]),
+    ] {
+        expect_refused(&ended, "has no valid signature of the keyset state-signer");
+        assert_eq!(here.read_record(), before);
+    }
 }
 
 #[test]

@@ -80,12 +80,10 @@ fn rules_made_by_hand_in_a_group_of_the_users_stay_theirs() {
     let after = rules(&simulator, group);
     assert_eq!(after.len(), before.len() + 1, "{after:#?}");
     assert!(before.iter().all(|rule| after.contains(rule)), "{after:#?}");
-    let left: Vec<String> = simulator
-        .list_resources(REGION)
-        .difference(&empty)
-        .cloned()
-        .collect();
-    assert_eq!(left, Vec::<String>::new());
+    let mut left = simulator.list_resources(REGION);
+    // Rules are compared above.
+    left.retain(|one| !empty.contains(one) && !one.starts_with("ec2 security-group-rule "));
+    assert!(left.is_empty(), "{left:#?}");
 }
 
 #[test]

@@ -23,9 +23,9 @@ const DAY: i64 = 24 * HOUR;
 pub struct Retention {
     /// Everything.
     pub all: Duration,
-    /// The first of each hour.
+    /// The first of each hour, from the end of the hour on.
     pub hourly: Duration,
-    /// The first of each day.
+    /// The first of each day, from the end of the day on.
     pub daily: Duration,
 }
 
@@ -100,12 +100,17 @@ fn choose_kept(all: &[StoredSnapshot], retention: Retention, time: TimeOf) -> Ve
     // the newest, and is kept besides.
     let newest = timed.last().map(|(_, name, _)| *name);
     let (mut hours, mut days) = (BTreeSet::new(), BTreeSet::new());
+    // Once the first of a day is deleted, another is the first: so all of a day, or an hour, grow too old at once.
+    let is_kept_for = |period: i64, at: i64, age: Duration, kept_for: Duration| {
+        let rest = u64::try_from(period - at.rem_euclid(period)).unwrap_or_default();
+        age.saturating_sub(Duration::from_secs(rest)) < kept_for
+    };
     let kept = timed.into_iter().filter(|(at, name, age)| {
         let first_of_hour = hours.insert(at.div_euclid(HOUR));
         let first_of_day = days.insert(at.div_euclid(DAY));
         *age < retention.all
-            || first_of_hour && *age < retention.hourly
-            || first_of_day && *age < retention.daily
+            || first_of_hour && is_kept_for(HOUR, *at, *age, retention.hourly)
+            || first_of_day && is_kept_for(DAY, *at, *age, retention.daily)
             || newest == Some(*name)
     });
     kept.map(|(_, name, _)| name).collect()
