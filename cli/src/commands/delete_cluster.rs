@@ -125,7 +125,7 @@ async fn plan_and_delete(
         programs,
     );
     let snapshot = context.observe_cloud().await?;
-    ownership::check_ownership(&deletion.claim, &snapshot, &deletion.state, session)?;
+    check_owner(&deletion, &snapshot, session).await?;
     let plan = super::update::explain_plan_error(engine::plan(&[], &snapshot))?;
     show_besides(&plan, &deletion, session).await?;
     show_plan(&plan, &deletion, args, None, events, session).await?;
@@ -276,7 +276,7 @@ async fn delete_under_lock(
         deletion, session, &world, &journal, interrupts, events, programs,
     );
     let snapshot = context.observe_cloud().await?;
-    ownership::check_ownership(&deletion.claim, &snapshot, &deletion.state, session)?;
+    check_owner(deletion, &snapshot, session).await?;
     let plan = super::update::explain_plan_error(engine::plan(&[], &snapshot))?;
     let json = args.output == PlanFormat::Json;
     show_besides(&plan, deletion, session).await?;
@@ -311,6 +311,17 @@ async fn delete_under_lock(
         show_plan(&plan, deletion, args, Some(&report), events, session).await?;
     }
     delete_from_store(name, &deletion.state.keys, args, session).await
+}
+
+/// Fails if what would be deleted is of another cluster, or operated from another state store.
+async fn check_owner(
+    deletion: &Deletion,
+    snapshot: &Snapshot<Cloud>,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let state = &deletion.state;
+    ownership::check_ownership(&deletion.claim, snapshot, state, session)?;
+    Box::pin(ownership::check_place_to_delete(snapshot, state, session)).await
 }
 
 /// Says what is deleted besides what the plan has, and what is in the way.

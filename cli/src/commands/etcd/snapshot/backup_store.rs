@@ -335,7 +335,9 @@ async fn check_signature(
         CommandError::from_message(
             ErrorKind::Precondition,
             format!("{error}, so it is not used"),
-            format!("find out who wrote it, and write it again: `kctl update {cluster} --refresh --yes`"),
+            format!(
+                "find out who wrote it, and write it again: `kctl update {cluster} --refresh --yes`"
+            ),
         )
     })
 }
