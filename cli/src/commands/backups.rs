@@ -1,14 +1,15 @@
 //! Snapshots that kctl takes before it changes what may cost data, and the backups of a cluster that is deleted.
 
-use super::etcd::snapshot::{BackupStore, take_snapshot, timed_name};
+use super::etcd::snapshot::{BackupStore, FoundSnapshot, take_snapshot, timed_name};
 use super::etcd::{CommandChannel, EtcdReports};
 use super::session::Session;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorKind};
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Entry, Expect};
 use fleet::ReportedMember;
 use node::backup::{BackupSettings, OWNER_KEY};
-use node::etcd::kept_backups_key;
+use node::duration::duration_text;
+use node::etcd::{FormationState, kept_backups_key};
 use node::secret::ENCRYPTION_CONFIG;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ const BEGIN_TIME: Duration = Duration::from_mins(2);
 /// The etcd cluster that holds the cluster's objects. Events are not worth a last snapshot.
 pub const MAIN: &str = "main";
 
-/// Takes a snapshot of an etcd cluster before `what`, such as `delete`, if it serves. `otherwise` is the option that goes on without.
+/// Takes a snapshot of an etcd cluster before `what`, such as a restore, if it serves. `otherwise` is the option that goes on without.
 pub async fn take_before(
     what: &str,
     (name, etcd): (&str, &str),
@@ -26,13 +27,64 @@ pub async fn take_before(
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
-    let serves =
-        |one: &ReportedMember| one.status.etcd == etcd && one.is_stored_lately() && one.votes();
-    if !reports.members.iter().any(serves) || reports.backups.settings.is_none() {
-        let note = "etcd does not serve or has no backups, so no snapshot is taken";
-        session.shell.note(note);
+    if find_obstacle(&reports, etcd).is_some() {
+        session.shell.note(NOT_TAKEN);
         return Ok(());
     }
+    take_now(what, (name, etcd), otherwise, session).await
+}
+
+const NOT_TAKEN: &str = "etcd does not serve or has no backups, so no snapshot is taken";
+
+/// Takes the last snapshot of a cluster that is deleted. If none can be taken although etcd was formed and its volumes are there, the
+/// newest one must be young: nothing brings back what is on the volumes.
+pub async fn take_last(
+    name: &str,
+    has_volumes: bool,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    const OTHERWISE: &str = "--no-last-backup";
+    let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
+    let Some(obstacle) = find_obstacle(&reports, MAIN) else {
+        return take_now("delete", (name, MAIN), OTHERWISE, session).await;
+    };
+    if !has_volumes || !may_have_data(&reports) {
+        session.shell.note(NOT_TAKEN);
+        return Ok(());
+    }
+    let young = match find_young(name, &reports, session).await {
+        Ok(Some(young)) => {
+            session.shell.note(&format!(
+                "{obstacle}, so no snapshot is taken; {young} is the last one"
+            ));
+            return Ok(());
+        }
+        Ok(None) => "no verified snapshot of it is younger than two intervals".to_owned(),
+        Err(error) => match error.cause {
+            Some(cause) => format!("its backups cannot be read: {cause:#}"),
+            None => return Err(error),
+        },
+    };
+    let error = CommandError::from_message(
+        ErrorKind::Precondition,
+        format!(
+            "no last snapshot of etcd {MAIN} can be taken, and nothing was deleted: {obstacle}; {young}"
+        ),
+        format!(
+            "bring back a control plane, see `kctl etcd status {name}`, and repeat the command"
+        ),
+    );
+    Err(error.with_hint(format!(
+        "if nobody needs the data: kctl delete cluster {name} {OTHERWISE} --yes"
+    )))
+}
+
+async fn take_now(
+    what: &str,
+    (name, etcd): (&str, &str),
+    otherwise: &str,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
     let channel = CommandChannel {
         session,
         name,
@@ -47,6 +99,60 @@ pub async fn take_before(
     })?;
     session.shell.print_done(&says);
     Ok(())
+}
+
+/// Why no snapshot of an etcd cluster can be taken.
+fn find_obstacle(reports: &EtcdReports, etcd: &str) -> Option<String> {
+    let serves =
+        |one: &ReportedMember| one.status.etcd == etcd && one.is_stored_lately() && one.votes();
+    let obstacle = match (
+        reports.members.iter().any(serves),
+        &reports.backups.settings,
+    ) {
+        (true, Some(_)) => return None,
+        (true, None) => "there are no settings of its backups that can be read",
+        (false, _) => "no member reports lately that it serves",
+    };
+    let gaps = reports.gaps.iter().map(|gap| format!(" ({gap})"));
+    Some(format!("{obstacle}{}", gaps.collect::<String>()))
+}
+
+/// True unless the etcd cluster of the objects was never formed. Nobody knows what a record has that cannot be read.
+fn may_have_data(reports: &EtcdReports) -> bool {
+    match reports.records.get(MAIN) {
+        Some(record) => !matches!(record.state, FormationState::Forming { .. }),
+        None => !reports.gaps.is_empty(),
+    }
+}
+
+/// The newest verified snapshot of the etcd cluster that is recorded, with its age, if it is younger than two intervals.
+async fn find_young(
+    name: &str,
+    reports: &EtcdReports,
+    session: &Session<'_>,
+) -> Result<Option<String>, CommandError> {
+    let backups = BackupStore::of_cluster(name, MAIN, session).await?;
+    let interval = backups.settings.as_ref().map(|of| of.interval_seconds);
+    let most = Duration::from_secs(interval.unwrap_or_default()).saturating_mul(2);
+    let newest = backups
+        .newest_verified(|why| session.shell.warning(why))
+        .await?;
+    let recorded = match reports.records.get(MAIN).map(|record| &record.state) {
+        Some(FormationState::Formed { cluster_id, .. }) => Some(cluster_id),
+        _ => None,
+    };
+    let is_of_it = |one: &FoundSnapshot| {
+        one.manifest.as_ref().is_some_and(|of| {
+            let is_named = (of.cluster.as_str(), of.etcd.as_str()) == (name, MAIN);
+            is_named && recorded.is_some() && of.cluster_id.as_ref() == recorded
+        })
+    };
+    let young = newest.filter(is_of_it).and_then(|one| {
+        let age = one.age().filter(|age| *age < most)?;
+        let age = duration_text(i64::try_from(age.as_secs()).ok()?);
+        Some(format!("{}, {age} old,", one.name()))
+    });
+    Ok(young)
 }
 
 /// True for the key of a backup in the cluster's folder.

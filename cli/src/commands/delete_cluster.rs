@@ -28,7 +28,7 @@ use aws_cloud::{
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
 use cloud::ownership::OwnershipClaim;
-use engine::{Class, Failure, Plan, Report, Snapshot};
+use engine::{Class, Failure, Observed, Plan, Report, Snapshot};
 use full::DnsKind;
 use node::pki::KUBERNETES_CA;
 use node::secret::ENCRYPTION_CONFIG;
@@ -293,8 +293,9 @@ async fn delete_under_lock(
         ));
     }
     if !args.delete_backups && !args.no_last_backup {
-        let main = (name, backups::MAIN);
-        backups::take_before("delete", main, "--no-last-backup", session).await?;
+        let is_of_etcd = |one: &Observed<Cloud>| matches!(one.resource, Cloud::EbsVolume(_));
+        let has_volumes = snapshot.items.iter().any(is_of_etcd);
+        Box::pin(backups::take_last(name, has_volumes, session)).await?;
     }
     delete_besides(deletion).await.map_err(observe::aws_error)?;
     let mut report = Report::default();

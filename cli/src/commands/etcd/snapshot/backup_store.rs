@@ -14,6 +14,7 @@ use node::backup::{
 };
 use node::pki::STATE_SIGNER;
 use node::signed::{SIGNATURE_LIMIT, SignedPlace, signature_key, verify_text};
+use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -121,6 +122,13 @@ impl FoundSnapshot {
             .taken_at(said)
             .min(self.stored.taken())
             .or(self.stored.written)
+    }
+
+    /// How long ago it was taken, by the store's clock.
+    pub fn age(&self) -> Option<Duration> {
+        let before = self.stored.written?.saturating_sub(self.taken()?);
+        let before = u64::try_from(before).unwrap_or_default();
+        Some(self.stored.age?.saturating_add(Duration::from_secs(before)))
     }
 
     /// Revision of its data, if known.
