@@ -264,6 +264,7 @@ async fn delete_under_lock(
     interrupts: &Interrupts,
 ) -> Result<Outcome, CommandError> {
     let name = deletion.state.name();
+    let resumed = lock.times_resumed();
     let journal = StoreJournal::read(
         &session.store,
         &deletion.state.keys,
@@ -297,6 +298,7 @@ async fn delete_under_lock(
         let has_volumes = snapshot.items.iter().any(is_of_etcd);
         Box::pin(backups::take_last(name, has_volumes, session)).await?;
     }
+    check_not_paused(lock, resumed, name)?;
     delete_besides(deletion).await.map_err(observe::aws_error)?;
     let mut report = Report::default();
     if !plan.is_empty() {
@@ -312,6 +314,19 @@ async fn delete_under_lock(
         show_plan(&plan, deletion, args, Some(&report), events, session).await?;
     }
     delete_from_store(name, &deletion.state.keys, args, session).await
+}
+
+/// Fails if the lock was paused since it was `resumed` so often: a computer may have slept for a night between the plan and the last
+/// snapshot, which nobody would call the last any more, and the deletion.
+fn check_not_paused(lock: &ClusterLock, resumed: u64, name: &str) -> Result<(), CommandError> {
+    if lock.times_resumed() == resumed {
+        return Ok(());
+    }
+    Err(CommandError::from_message(
+        ErrorKind::Precondition,
+        "the lock was paused since the plan was made, so the plan and the last snapshot may be outdated: nothing was deleted",
+        format!("repeat the command: kctl delete cluster {name}"),
+    ))
 }
 
 /// Fails if what would be deleted is of another cluster, or operated from another state store.

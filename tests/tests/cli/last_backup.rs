@@ -1,10 +1,14 @@
-//! `kctl delete cluster` deletes nothing that has data and of which no last snapshot can be taken.
+//! `kctl delete cluster` deletes nothing that has data and of which no last snapshot can be taken. A fake protokube answers; the real one
+//! is tested in `protokube/tests/roles/backups.rs`.
 
 use crate::kctl::Kctl;
 use crate::scenario::{NAME, REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
+use node::etcd::{CommandState, EtcdCommand};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -96,4 +100,61 @@ fn who_wants_no_last_snapshot_gets_none() {
     put(&simulator, "etcd/main.json", &formed_record().to_string());
     kctl.run(&[&DELETE[..], &["--no-last-backup"]].concat())
         .expect_success();
+}
+
+/// The key and the text of the command that waits for protokube.
+fn waiting_command(simulator: &Simulator) -> (String, EtcdCommand) {
+    let code = format!(
+        "s3 = boto('s3')\nfor o in s3.list_objects_v2(Bucket='state', Prefix='clusters/{NAME}/etcd/commands/').get('Contents', []):\n print(o['Key'], s3.get_object(Bucket='state', Key=o['Key'])['Body'].read().decode().replace('\\n', ' '))"
+    );
+    for _ in 0..300 {
+        let all = simulator.run_python(REGION, &code);
+        let found = all.lines().find_map(|line| {
+            let (key, text) = line.split_once(' ')?;
+            let command = EtcdCommand::parse(key, text.as_bytes()).ok()?;
+            let key = key.strip_prefix(&format!("clusters/{NAME}/"))?.to_owned();
+            (command.state == CommandState::Waiting).then_some((key, command))
+        });
+        if let Some(found) = found {
+            return found;
+        }
+        sleep(Duration::from_millis(100));
+    }
+    panic!("kctl asks for no snapshot");
+}
+
+/// A notebook that slept a night: the snapshot is not the last any more.
+#[test]
+fn nothing_is_deleted_after_a_pause_with_the_plan_and_the_snapshot_of_before() {
+    let simulator = Simulator::start_simulator();
+    let mut kctl = made_cluster(&simulator);
+    kctl.set_variable("KCTL_LOCK_LIFE", "2s");
+    put(&simulator, "etcd/main.json", &formed_record().to_string());
+    let status = json!({"format": 1, "etcd": "main", "instance": "i-1", "written": now(), "volume": "vol-0a",
+        "running": {"name": "etcd-a", "id": "id-a", "clusterId": "c1", "leader": "id-a", "term": 2, "revision": 9}});
+    put(&simulator, "etcd/main/i-1.status.json", &status.to_string());
+    let before = resources_in_aws(&simulator);
+    let deletes = kctl.start_command(&DELETE, Stdio::null());
+    let (key, command) = waiting_command(&simulator);
+    let signal = |name: &str| {
+        let sent = Command::new("kill")
+            .args([name, &deletes.id().to_string()])
+            .status();
+        assert!(sent.expect("kill").success());
+    };
+    signal("-STOP");
+    sleep(Duration::from_secs(4));
+    signal("-CONT");
+    let answer = command.done("took the snapshot", None, OffsetDateTime::now_utc());
+    put(&simulator, &key, &answer.to_json());
+    let ran = kctl.wait_for_end(deletes);
+    assert_eq!(ran.code, 4, "{}", ran.all_output());
+    for word in [
+        "the lock was paused since the plan was made",
+        "nothing was deleted",
+        "repeat the command: kctl delete cluster demo.example.com",
+    ] {
+        assert!(ran.err.contains(word), "{word}: {}", ran.err);
+    }
+    assert_eq!(resources_in_aws(&simulator), before);
 }
