@@ -2,15 +2,17 @@
 
 use super::etcd::snapshot::{BackupStore, FoundSnapshot, take_snapshot, timed_name};
 use super::etcd::{CommandChannel, EtcdReports};
+use super::ownership::may_be_live;
 use super::session::Session;
 use crate::error::{CommandError, ErrorKind};
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Entry, Expect};
+use engine::error_chain;
 use fleet::ReportedMember;
-use node::backup::{BackupSettings, OWNER_KEY};
+use node::backup::{BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, OWNER_KEY};
 use node::duration::duration_text;
 use node::etcd::{FormationState, kept_backups_key};
-use node::secret::ENCRYPTION_CONFIG;
+use node::secret::{ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG};
 use std::time::Duration;
 
 /// How long protokube may take to begin.
@@ -160,15 +162,10 @@ pub fn is_backup(keys: &StoreKeys, entry: &Entry) -> bool {
     entry.key.starts_with(&keys.key_below("backups/"))
 }
 
-/// True for the key of an object that stays when its cluster is deleted: a backup, and the keys by which the API server encrypted Secrets,
-/// without which nobody can read those in a snapshot, be it in the cluster's folder or in another store.
-pub fn outlives_cluster(keys: &StoreKeys, entry: &Entry) -> bool {
-    is_backup(keys, entry) || is_encryption_key(keys, entry)
-}
-
-/// True for the key of the secret with the API server's EncryptionConfiguration.
+/// True for the key of the secret with the API server's EncryptionConfiguration, and of those before it.
 pub fn is_encryption_key(keys: &StoreKeys, entry: &Entry) -> bool {
-    entry.key == keys.secret(ENCRYPTION_CONFIG)
+    let kept = keys.secret(&format!("{KEPT_ENCRYPTION_CONFIG}-"));
+    entry.key == keys.secret(ENCRYPTION_CONFIG) || entry.key.starts_with(&kept)
 }
 
 /// Marks the backups in the cluster's folder as those of a deleted cluster, so that another one of its name can be created.
@@ -181,41 +178,68 @@ pub async fn mark_kept(keys: &StoreKeys, session: &Session<'_>) -> Result<(), Co
     Ok(())
 }
 
-/// The settings of the backups, if there are any: they are read before the state of the cluster is deleted.
-pub async fn read_settings(
-    name: &str,
-    session: &Session<'_>,
-) -> Result<Option<BackupSettings>, CommandError> {
-    let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
-    Ok(reports.backups.settings)
+/// Deletes the snapshots in all backup stores of the cluster, unless a store is another cluster's. False if some may be left. Those in the
+/// cluster's folder go with it. The settings are read before the state of the cluster is deleted.
+pub async fn delete_backups(name: &str, session: &Session<'_>) -> Result<bool, CommandError> {
+    let key = StoreKeys::new(name).key_below(BACKUP_SETTINGS_KEY);
+    let read = session.store.get_first(&key, BACKUP_SETTINGS_LIMIT).await;
+    let Some(bytes) = read.map_err(store_error)? else {
+        return Ok(true);
+    };
+    let settings = match BackupSettings::parse(&key, &bytes) {
+        Ok(settings) => settings,
+        Err(error) => {
+            session.shell.warning(&format!(
+                "{}: backups outside of the cluster's folder are not deleted",
+                error_chain(&error)
+            ));
+            return Ok(false);
+        }
+    };
+    let folder = format!("{}/{name}/", session.url);
+    let mut all_gone = true;
+    for (etcd, settings) in &settings.etcd {
+        if !settings.store.starts_with(&folder) {
+            all_gone &= delete_own_backups(name, etcd, &settings.store, session).await?;
+        }
+    }
+    Ok(all_gone)
 }
 
-/// Deletes the snapshots in the backup stores of these settings, unless a store is another cluster's.
-pub async fn delete_backups(
+/// Deletes the snapshots in the store of an etcd cluster. False if it is not known to be that cluster's.
+async fn delete_own_backups(
     name: &str,
-    settings: &BackupSettings,
+    etcd: &str,
+    address: &str,
     session: &Session<'_>,
-) -> Result<(), CommandError> {
-    for (etcd, settings) in &settings.etcd {
-        let backups = BackupStore::at(&settings.store, session)?;
-        match backups.check_owner(name, etcd).await? {
-            Ok(true) => {}
-            Ok(false) => {
-                let url = backups.store.url();
-                session.shell.warning(&format!(
-                    "{url} has no {OWNER_KEY}, so nobody knows whose its backups are: none of them is deleted"
-                ));
-                continue;
-            }
-            Err(why) => {
-                session.shell.warning(&why);
-                continue;
-            }
-        }
-        let all = backups.list().await?;
-        let mut keys: Vec<String> = all.iter().flat_map(|one| one.keys.clone()).collect();
-        keys.push(OWNER_KEY.to_owned());
-        backups.store.delete_all(&keys).await.map_err(store_error)?;
+) -> Result<bool, CommandError> {
+    let folder = address.split_once(&format!("/{name}/backups/"));
+    if let Some((store, _)) = folder
+        && may_be_live(&format!("{store}/{name}"), session).await
+    {
+        session.shell.warning(&format!(
+            "the backups in {address} are of the cluster that is operated from {store}: none of them is deleted"
+        ));
+        return Ok(false);
     }
-    Ok(())
+    let backups = BackupStore::at(address, session)?;
+    match backups.check_owner(name, etcd).await? {
+        Ok(true) => {}
+        Ok(false) => {
+            let url = backups.store.url();
+            session.shell.warning(&format!(
+                "{url} has no {OWNER_KEY}, so nobody knows whose its backups are: none of them is deleted"
+            ));
+            return Ok(false);
+        }
+        Err(why) => {
+            session.shell.warning(&why);
+            return Ok(false);
+        }
+    }
+    let all = backups.list().await?;
+    let mut keys: Vec<String> = all.iter().flat_map(|one| one.keys.clone()).collect();
+    keys.push(OWNER_KEY.to_owned());
+    backups.store.delete_all(&keys).await.map_err(store_error)?;
+    Ok(true)
 }

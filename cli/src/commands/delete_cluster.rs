@@ -1,7 +1,7 @@
 //! `kctl delete cluster`: deletes all AWS resources of a cluster, then its objects in the state store.
 
 use super::apply_plan::{PlanContext, with_lock};
-use super::backups::{self, is_backup, is_encryption_key, outlives_cluster};
+use super::backups::{self, is_backup, is_encryption_key};
 use super::cluster_scope::{ScopeTarget, cluster_scope};
 use super::existing_cluster::ExistingCluster;
 use super::session::Session;
@@ -30,6 +30,7 @@ use cloud::facts::{Facts, FactsWanted};
 use cloud::ownership::OwnershipClaim;
 use engine::{Class, Failure, Observed, Plan, Report, Snapshot};
 use full::DnsKind;
+use node::backup::BACKUP_SETTINGS_KEY;
 use node::pki::KUBERNETES_CA;
 use node::secret::ENCRYPTION_CONFIG;
 use spec::completed::CompletedCluster;
@@ -454,13 +455,14 @@ async fn store_summary(
     session: &Session<'_>,
 ) -> Result<String, CommandError> {
     let backups = all.iter().filter(|entry| is_backup(keys, entry)).count();
-    let has_key = all.iter().any(|entry| is_encryption_key(keys, entry));
-    let stay = match (backups, has_key) {
+    let is_key = |entry: &&Entry| is_encryption_key(keys, entry);
+    let encryption = all.iter().filter(is_key).count();
+    let stay = match (backups, encryption > 0) {
         (0, _) => KEY.to_owned(),
         (backups, false) => format!("{backups} objects of etcd backups"),
         (backups, true) => format!("{backups} objects of etcd backups and {KEY}"),
     };
-    let outlive = backups + usize::from(has_key);
+    let outlive = backups + encryption;
     let (deleted, backups) = match (outlive, args.delete_backups) {
         (0, _) => (all.len(), String::new()),
         (_, true) => (all.len(), format!(", {backups} of them of etcd backups")),
@@ -502,17 +504,22 @@ async fn delete_from_store(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let store = &session.store;
-    if args.delete_backups
-        && let Some(settings) = backups::read_settings(name, session).await?
-    {
-        backups::delete_backups(name, &settings, session).await?;
-    }
+    let all_backups_go = args.delete_backups && backups::delete_backups(name, session).await?;
     let entries = store
         .list(&keys.prefix(), None)
         .await
         .map_err(store_error)?;
-    let last = [keys.config(), keys.lock(LockKind::Changes)];
-    let kept = |entry: &&Entry| !args.delete_backups && outlives_cluster(keys, entry);
+    let settings = keys.key_below(BACKUP_SETTINGS_KEY);
+    let last = [
+        settings.clone(),
+        keys.config(),
+        keys.lock(LockKind::Changes),
+    ];
+    // The keys by which the API server encrypted Secrets are needed as long as any backup is left, be it here or in another store.
+    let kept = |entry: &&Entry| {
+        is_backup(keys, entry) && !args.delete_backups
+            || is_encryption_key(keys, entry) && !all_backups_go
+    };
     let keeps_key = entries
         .iter()
         .filter(kept)
@@ -528,10 +535,11 @@ async fn delete_from_store(
         .filter(|key| !last.contains(key))
         .collect();
     store.delete_all(&first).await.map_err(store_error)?;
-    store
-        .delete(&keys.config(), Expect::Any)
-        .await
-        .map_err(store_error)?;
+    // Without the settings, a repeated command would not know of backups that were passed over.
+    for key in [settings, keys.config()] {
+        let deleted = store.delete(&key, Expect::Any).await;
+        deleted.map_err(store_error)?;
+    }
     // Cleanup only: a kubeconfig that is missing or not writable is not an error.
     let forgotten = kubeconfig::kubeconfig_path(None)
         .and_then(|path| Ok((kubeconfig::remove_cluster(&path, name)?, path)));

@@ -128,6 +128,11 @@ impl OtherPlace {
     }
 }
 
+/// True if a cluster may be operated from there: its spec is there, or nobody knows.
+pub async fn may_be_live(base: &str, session: &Session<'_>) -> bool {
+    !matches!(OtherPlace::look(base, session).await, OtherPlace::Gone)
+}
+
 /// Fails before an update if another place operates the cluster still. A cluster may move: then the other place has no spec any more,
 /// and the update marks the volumes anew.
 pub async fn check_place_to_update(
