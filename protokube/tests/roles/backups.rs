@@ -5,6 +5,8 @@ use crate::signer::{put_signed, signer_in};
 use crate::test_host::{TestHost, pass_fuse};
 use anyhow::bail;
 use aws_client::store::{Entry, Expect, Store};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use futures::FutureExt;
 use node::backup::{
@@ -19,6 +21,7 @@ use protokube::current_waits::CurrentWaits;
 use protokube::etcd::{DataHash, EtcdMaintenance};
 use protokube::log::{Log, RoleLog};
 use protokube::signed_objects::SignedObjects;
+use serde_json::json;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -47,7 +50,8 @@ case "$*" in
   *"images ls"*) echo "${*##*name==}" ;;
   *"hashkv --rev=2700"*) echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},\"hash\":7,\"compact_revision\":2500}}]" ;;
   *"hashkv --rev=2701"*) echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},\"hash\":8,\"compact_revision\":2500}}]" ;;
-  *"get --prefix /registry/secrets/ --limit=1"*) echo "{\"header\":{},\"kvs\":[{\"key\":\"L3JlZ2lzdHJ5L3NlY3JldHMvYS9i\",\"value\":\"$(cat "$root/secret" 2>/dev/null || printf 'azhzAAo=')\"}],\"count\":4}" ;;
+  *"get /registry/secrets/ /registry/secrets0 --limit=100"*) if [ -e "$root/secrets" ]; then cat "$root/secrets"; else echo "{\"header\":{},\"kvs\":[{\"key\":\"L3JlZ2lzdHJ5L3NlY3JldHMvYS9i\",\"value\":\"$(cat "$root/secret" 2>/dev/null || printf 'azhzAAo=')\"}],\"count\":4}"; fi ;;
+  *"get /registry/secrets/"*" /registry/secrets0 --limit=100"*) cat "$root/more-secrets" ;;
   *"--rev=2700"*) printf '"Revision" : 2701\n"Count" : 233\n' ;;
   *etcdctl*) printf '"Revision" : 2701\n"Count" : 234\n' ;;
 esac
@@ -396,6 +400,36 @@ async fn a_drill_fails_if_the_api_server_could_not_decrypt_a_secret() {
         why.contains("the key old of secretbox") && !why.contains("c2VjcmV0"),
         "{why}"
     );
+}
+
+/// The first Secret may be one that was written since the key was changed, and the others not.
+#[tokio::test]
+async fn a_drill_reads_all_secrets() {
+    let here = Instance::new().await;
+    let page = |all: &[(String, &str)]| {
+        let pair = |(key, value): &(String, &str)| json!({"key": STANDARD.encode(key), "value": STANDARD.encode(value)});
+        json!({"kvs": all.iter().map(pair).collect::<Vec<_>>()}).to_string()
+    };
+    let first: Vec<(String, &str)> = (0..100)
+        .map(|number| (format!("/registry/secrets/a/{number:03}"), "k8s\0"))
+        .collect();
+    let mut more = vec![first[99].clone()];
+    fs::write(here.host.path("secrets"), page(&first)).unwrap();
+    fs::write(here.host.path("more-secrets"), page(&more)).unwrap();
+    here.role("i-1").take_step().await.unwrap();
+    let drill = here.state().await.drill.unwrap();
+    assert!(
+        !drill.failed && drill.found.contains("not encrypted"),
+        "{drill:?}"
+    );
+    let old = "k8s:enc:aescbc:v1:old:x";
+    more.push(("/registry/secrets/b/x".to_owned(), old));
+    fs::write(here.host.path("more-secrets"), page(&more)).unwrap();
+    let name = here.counted().await.remove(0);
+    fs::write(here.host.path("encryptionconfig.yaml"), "resources: []").unwrap();
+    let why = here.taker("i-1").drill(&name).await.unwrap_err();
+    let why = format!("{why:#}");
+    assert!(why.contains("the key old of aescbc"), "{why}");
 }
 
 /// Once a day a stored snapshot is read again, and the result stands in the state.
