@@ -146,7 +146,8 @@ async fn find_young(
     let is_of_it = |one: &FoundSnapshot| {
         one.manifest.as_ref().is_some_and(|of| {
             let is_named = (of.cluster.as_str(), of.etcd.as_str()) == (name, MAIN);
-            is_named && recorded.is_some() && of.cluster_id.as_ref() == recorded
+            let is_same = recorded.is_some() && of.cluster_id.as_ref() == recorded;
+            is_named && is_same && !of.is_imported()
         })
     };
     let young = newest.filter(is_of_it).and_then(|one| {

@@ -380,6 +380,33 @@ fn snapshots_are_deleted_by_exact_name_and_never_the_newest_verified_one() {
     assert!(here.stored("snap10").join("etcd.backup.gz").exists());
 }
 
+/// An import of last year's file is no present to fall back to.
+#[test]
+fn an_imported_snapshot_is_not_the_newest_one() {
+    let here = Backups::new();
+    let import = |manifest: &mut SnapshotManifest| {
+        manifest.reason = "imported by me from old.db".to_owned();
+        manifest.taken_at = OffsetDateTime::now_utc().format(&Rfc3339).unwrap();
+    };
+    here.store_snapshot("own", Duration::from_mins(90), |_| {});
+    here.store_snapshot("brought", Duration::ZERO, import);
+    expect_refused(
+        &here.snapshot(&["delete", "own", "--yes"]),
+        "own is the newest verified snapshot",
+    );
+    let drilled = here.with_protokube(true, || here.kctl.run(&["etcd", "drill", NAME]));
+    assert!(drilled.expect_success().contains("own has 233 keys"));
+    here.snapshot(&["delete", "brought", "--yes"])
+        .expect_success();
+    // Without any other, it is the newest.
+    here.store_snapshot("brought", Duration::ZERO, import);
+    fs::remove_dir_all(here.stored("own")).unwrap();
+    expect_refused(
+        &here.snapshot(&["delete", "brought", "--yes"]),
+        "brought is the newest verified snapshot",
+    );
+}
+
 #[test]
 fn prune_deletes_what_protokube_would() {
     let here = Backups::new();
