@@ -635,6 +635,28 @@ async fn whoever_lost_its_claim_leaves_no_snapshot() {
     assert_eq!(here.list().await, []);
 }
 
+/// Two instances, or an import, under one name: who comes second deletes nothing of what the first has.
+#[tokio::test]
+async fn a_snapshot_whose_name_is_taken_meanwhile_deletes_nothing() {
+    let here = Instance::new().await;
+    let taker = here.taker("i-1");
+    let backups = here.backups();
+    let key = manifest_key("n");
+    let others = async || {
+        let put = backups.put(&key, b"somebody else's".to_vec(), Expect::Absent);
+        put.await.unwrap();
+        Ok(true)
+    };
+    let taken = taker.take(&backups, ("n", "command"), others).await;
+    let why = format!("{:#}", taken.unwrap_err());
+    assert!(why.contains("somebody else has stored a snapshot"), "{why}");
+    let left = backups.list("n/", None).await.unwrap();
+    let left: Vec<&str> = left.iter().map(|entry| entry.key.as_str()).collect();
+    assert_eq!(left, ["n/etcd.backup.gz", "n/manifest.json"]);
+    let stored = backups.get(&key).await.unwrap().unwrap();
+    assert_eq!(stored.bytes, b"somebody else's");
+}
+
 /// What is older than the retention goes, and what somebody asked for stays.
 #[tokio::test]
 async fn old_snapshots_are_deleted_after_a_new_one_counts() {
