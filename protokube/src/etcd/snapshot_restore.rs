@@ -180,7 +180,7 @@ fn prove_and_restore(
     {
         let why = anyhow!(
             "{why}: no API server could read its Secrets. Put the key back into the secret encryptionconfig (`kctl create secret`), update and \
-             replace this control plane; or restore it nevertheless with --force"
+             replace this control plane; or restore it nevertheless with --unreadable-secrets"
         );
         return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
     }

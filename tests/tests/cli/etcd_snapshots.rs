@@ -461,6 +461,7 @@ fn a_restore_is_shown_before_it_is_done_and_keeps_the_present() {
     };
     let restored = restored.unwrap();
     assert_eq!((restored.revision, restored.keys), (Some(4000), Some(233)));
+    assert!(!restored.unreadable_secrets);
     // Above the highest revision that was reported.
     assert_eq!(4000 + restored.bump, 5000 + 1_000_000_000);
     let kept = here.snapshot(&["list"]).expect_success();
@@ -532,6 +533,22 @@ fn a_snapshot_of_another_cluster_is_refused_and_a_restore_can_be_called_off() {
         let ended = here.restore(&["--snapshot", snapshot, "--yes"]);
         expect_refused(&ended, "--force restores it nevertheless");
         assert_eq!(here.read_record(), before);
+    }
+    // What is given up is named before, and Secrets are a matter of their own.
+    let preview = here
+        .restore(&["--snapshot", "foreign", "--force"])
+        .expect_success();
+    for said in ["! --force: it is a snapshot of etcd", "! --force: goes on"] {
+        assert!(preview.contains(said), "{said}: {preview}");
+    }
+    assert!(!preview.contains("Secrets"), "{preview}");
+    let secrets = ["--snapshot", "events", "--force", "--unreadable-secrets"];
+    let preview = here.restore(&secrets).expect_success();
+    for said in [
+        "! --unreadable-secrets: goes on",
+        "--force --unreadable-secrets --yes",
+    ] {
+        assert!(preview.contains(said), "{said}: {preview}");
     }
     // A folder that somebody copied would be the other snapshot.
     here.store_snapshot("copied", Duration::ZERO, |manifest| {
