@@ -27,4 +27,4 @@ pub(crate) use prune::{Extent, prune_snapshots};
 pub(crate) use root_disk::check_room;
 pub(crate) use settings::read_settings;
 pub(crate) use take::describe_taken;
-pub(crate) use verify::read_secret;
+pub(crate) use verify::read_secrets;

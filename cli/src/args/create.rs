@@ -127,9 +127,12 @@ pub struct CreateSecret {
     /// File with the content; `-` is stdin
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub file: PathBuf,
-    /// Replace the one that is there
+    /// Replace the one that is there; an encryptionconfig must have all keys of that one
     #[arg(long)]
     pub force: bool,
+    /// Replace an encryptionconfig by one that lacks some of its keys; the former one is kept for backups
+    #[arg(long, requires = "force")]
+    pub drop_keys: bool,
 }
 
 /// `kctl create -f`.

@@ -247,14 +247,17 @@ pub struct EtcdRestore {
     /// The member on whose volume it is restored; the others join anew [default: one that reports]
     #[arg(long, value_name = "MEMBER")]
     pub on: Option<String>,
-    /// Go on without a snapshot of the present, with one of another cluster or with unreadable Secrets, and if a member does not report
+    /// Go on without a snapshot of the present, with one of another cluster, and if a member does not report; the preview names which
     #[arg(long, requires = "snapshot")]
     pub force: bool,
+    /// Restore it even if no API server could decrypt its Secrets
+    #[arg(long, requires = "snapshot")]
+    pub unreadable_secrets: bool,
     /// Restore the snapshot with which the etcd cluster has begun once more, and give up what was written since
     #[arg(long, requires = "snapshot")]
     pub again: bool,
     /// End a restore that has not stopped any member yet, at once
-    #[arg(long, conflicts_with_all = ["on", "force", "again", "yes", "timeout"])]
+    #[arg(long, conflicts_with_all = ["on", "force", "unreadable_secrets", "again", "yes", "timeout"])]
     pub call_off: bool,
     /// Do it
     #[arg(short, long)]

@@ -1,7 +1,7 @@
 //! `kctl delete cluster`: deletes all AWS resources of a cluster, then its objects in the state store.
 
 use super::apply_plan::{PlanContext, with_lock};
-use super::backups::{self, is_backup, is_encryption_key, outlives_cluster};
+use super::backups::{self, is_backup, is_encryption_key};
 use super::cluster_scope::{ScopeTarget, cluster_scope};
 use super::existing_cluster::ExistingCluster;
 use super::session::Session;
@@ -28,8 +28,9 @@ use aws_cloud::{
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
 use cloud::ownership::OwnershipClaim;
-use engine::{Class, Failure, Plan, Report, Snapshot};
+use engine::{Class, Failure, Observed, Plan, Report, Snapshot};
 use full::DnsKind;
+use node::backup::BACKUP_SETTINGS_KEY;
 use node::pki::KUBERNETES_CA;
 use node::secret::ENCRYPTION_CONFIG;
 use spec::completed::CompletedCluster;
@@ -125,7 +126,7 @@ async fn plan_and_delete(
         programs,
     );
     let snapshot = context.observe_cloud().await?;
-    ownership::check_ownership(&deletion.claim, &snapshot, &deletion.state, session)?;
+    check_owner(&deletion, &snapshot, session).await?;
     let plan = super::update::explain_plan_error(engine::plan(&[], &snapshot))?;
     show_besides(&plan, &deletion, session).await?;
     show_plan(&plan, &deletion, args, None, events, session).await?;
@@ -264,6 +265,7 @@ async fn delete_under_lock(
     interrupts: &Interrupts,
 ) -> Result<Outcome, CommandError> {
     let name = deletion.state.name();
+    let resumed = lock.times_resumed();
     let journal = StoreJournal::read(
         &session.store,
         &deletion.state.keys,
@@ -276,7 +278,7 @@ async fn delete_under_lock(
         deletion, session, &world, &journal, interrupts, events, programs,
     );
     let snapshot = context.observe_cloud().await?;
-    ownership::check_ownership(&deletion.claim, &snapshot, &deletion.state, session)?;
+    check_owner(deletion, &snapshot, session).await?;
     let plan = super::update::explain_plan_error(engine::plan(&[], &snapshot))?;
     let json = args.output == PlanFormat::Json;
     show_besides(&plan, deletion, session).await?;
@@ -293,9 +295,11 @@ async fn delete_under_lock(
         ));
     }
     if !args.delete_backups && !args.no_last_backup {
-        let main = (name, backups::MAIN);
-        backups::take_before("delete", main, "--no-last-backup", session).await?;
+        let is_of_etcd = |one: &Observed<Cloud>| matches!(one.resource, Cloud::EbsVolume(_));
+        let has_volumes = snapshot.items.iter().any(is_of_etcd);
+        Box::pin(backups::take_last(name, has_volumes, session)).await?;
     }
+    check_not_paused(lock, resumed, name)?;
     delete_besides(deletion).await.map_err(observe::aws_error)?;
     let mut report = Report::default();
     if !plan.is_empty() {
@@ -311,6 +315,30 @@ async fn delete_under_lock(
         show_plan(&plan, deletion, args, Some(&report), events, session).await?;
     }
     delete_from_store(name, &deletion.state.keys, args, session).await
+}
+
+/// Fails if the lock was paused since it was `resumed` so often: a computer may have slept for a night between the plan and the last
+/// snapshot, which nobody would call the last any more, and the deletion.
+fn check_not_paused(lock: &ClusterLock, resumed: u64, name: &str) -> Result<(), CommandError> {
+    if lock.times_resumed() == resumed {
+        return Ok(());
+    }
+    Err(CommandError::from_message(
+        ErrorKind::Precondition,
+        "the lock was paused since the plan was made, so the plan and the last snapshot may be outdated: nothing was deleted",
+        format!("repeat the command: kctl delete cluster {name}"),
+    ))
+}
+
+/// Fails if what would be deleted is of another cluster, or operated from another state store.
+async fn check_owner(
+    deletion: &Deletion,
+    snapshot: &Snapshot<Cloud>,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let state = &deletion.state;
+    ownership::check_ownership(&deletion.claim, snapshot, state, session)?;
+    Box::pin(ownership::check_place_to_delete(snapshot, state, session)).await
 }
 
 /// Says what is deleted besides what the plan has, and what is in the way.
@@ -427,13 +455,14 @@ async fn store_summary(
     session: &Session<'_>,
 ) -> Result<String, CommandError> {
     let backups = all.iter().filter(|entry| is_backup(keys, entry)).count();
-    let has_key = all.iter().any(|entry| is_encryption_key(keys, entry));
-    let stay = match (backups, has_key) {
+    let is_key = |entry: &&Entry| is_encryption_key(keys, entry);
+    let encryption = all.iter().filter(is_key).count();
+    let stay = match (backups, encryption > 0) {
         (0, _) => KEY.to_owned(),
         (backups, false) => format!("{backups} objects of etcd backups"),
         (backups, true) => format!("{backups} objects of etcd backups and {KEY}"),
     };
-    let outlive = backups + usize::from(has_key);
+    let outlive = backups + encryption;
     let (deleted, backups) = match (outlive, args.delete_backups) {
         (0, _) => (all.len(), String::new()),
         (_, true) => (all.len(), format!(", {backups} of them of etcd backups")),
@@ -475,17 +504,22 @@ async fn delete_from_store(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let store = &session.store;
-    if args.delete_backups
-        && let Some(settings) = backups::read_settings(name, session).await?
-    {
-        backups::delete_backups(name, &settings, session).await?;
-    }
+    let all_backups_go = args.delete_backups && backups::delete_backups(name, session).await?;
     let entries = store
         .list(&keys.prefix(), None)
         .await
         .map_err(store_error)?;
-    let last = [keys.config(), keys.lock(LockKind::Changes)];
-    let kept = |entry: &&Entry| !args.delete_backups && outlives_cluster(keys, entry);
+    let settings = keys.key_below(BACKUP_SETTINGS_KEY);
+    let last = [
+        settings.clone(),
+        keys.config(),
+        keys.lock(LockKind::Changes),
+    ];
+    // The keys by which the API server encrypted Secrets are needed as long as any backup is left, be it here or in another store.
+    let kept = |entry: &&Entry| {
+        is_backup(keys, entry) && !args.delete_backups
+            || is_encryption_key(keys, entry) && !all_backups_go
+    };
     let keeps_key = entries
         .iter()
         .filter(kept)
@@ -501,10 +535,11 @@ async fn delete_from_store(
         .filter(|key| !last.contains(key))
         .collect();
     store.delete_all(&first).await.map_err(store_error)?;
-    store
-        .delete(&keys.config(), Expect::Any)
-        .await
-        .map_err(store_error)?;
+    // Without the settings, a repeated command would not know of backups that were passed over.
+    for key in [settings, keys.config()] {
+        let deleted = store.delete(&key, Expect::Any).await;
+        deleted.map_err(store_error)?;
+    }
     // Cleanup only: a kubeconfig that is missing or not writable is not an error.
     let forgotten = kubeconfig::kubeconfig_path(None)
         .and_then(|path| Ok((kubeconfig::remove_cluster(&path, name)?, path)));

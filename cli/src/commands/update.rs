@@ -347,6 +347,12 @@ async fn with_plan<T>(
     let ca = kubernetes_ca(&observed.public);
     let claim = ownership::ownership_claim(&observed.state, ca, observed.last_operation.as_ref());
     ownership::check_ownership(&claim, &snapshot, &observed.state, session)?;
+    Box::pin(ownership::check_place_to_update(
+        &snapshot,
+        &observed.state,
+        session,
+    ))
+    .await?;
     let checked = Box::pin(etcd_members::check_etcd_members(
         observed, &snapshot, session,
     ));

@@ -13,7 +13,7 @@ mod state;
 
 pub use listing::{StoredSnapshot, group_snapshots};
 pub use manifest::{
-    MANIFEST_FORMAT, MANIFEST_LIMIT, MOST_BYTES, ManifestError, SealedClusterState,
+    IMPORTED, MANIFEST_FORMAT, MANIFEST_LIMIT, MOST_BYTES, ManifestError, SealedClusterState,
     SnapshotManifest, VerifiedSnapshot,
 };
 pub use metrics::{ObservedBackups, render_backup_metrics};

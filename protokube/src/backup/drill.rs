@@ -10,7 +10,7 @@ use super::work_folder::{FILE, PACKED, WorkFolder};
 use crate::etcd::{UnusableSnapshot, is_damaged, run_blocking};
 use anyhow::{Context, anyhow};
 use aws_client::packed::{PackError, unpack_file};
-use aws_client::store::{Expect, Store, StoreError};
+use aws_client::store::{Expect, Store, StoreError, Version};
 use node::backup::{
     BackupDrill, BackupState, ManifestError, SnapshotManifest, check_snapshot_name, data_key,
     manifest_key,
@@ -81,6 +81,8 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         name: &str,
     ) -> anyhow::Result<String> {
         let begun = Instant::now();
+        // Before it is read: what is written later must be written over what was read.
+        let version = find_version(backups, name).await?;
         let manifest = require_manifest(backups, name).await?;
         let (here, bytes) = (folder.clone(), manifest.bytes);
         run_blocking(move || here.prepare(bytes)).await?;
@@ -102,8 +104,8 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         let found = found.await.context(address)?;
         check_manifest(&manifest, &found)?;
         let seconds = begun.elapsed().as_secs();
-        if manifest.verified.is_none() {
-            self.write_verified(backups, manifest, &found, seconds)
+        if let (None, Some(version)) = (&manifest.verified, version) {
+            self.write_verified(backups, (manifest, version), &found, seconds)
                 .await?;
         }
         let secret = found.secret.clone();
@@ -114,18 +116,11 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
     async fn write_verified(
         &self,
         backups: &Store,
-        manifest: SnapshotManifest,
+        (manifest, read): (SnapshotManifest, Version),
         found: &Found,
         seconds: u64,
     ) -> anyhow::Result<()> {
         let key = manifest_key(&manifest.name);
-        let listed = backups.list(&key, None).await;
-        let listed = listed.with_context(|| format!("could not list {}/{key}", backups.url()))?;
-        let Some(version) = listed.into_iter().find(|entry| entry.key == key) else {
-            // Somebody has deleted it meanwhile.
-            return Ok(());
-        };
-        let version = version.version;
         let at = (self.clock)().format(&Rfc3339).unwrap_or_default();
         let verified = found.describe(at, seconds);
         let manifest = SnapshotManifest {
@@ -133,14 +128,23 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             ..manifest
         };
         let text = manifest.to_json().into_bytes();
-        match backups.put(&key, text, Expect::Version(version)).await {
-            // Somebody else has verified it meanwhile.
+        match backups.put(&key, text, Expect::Version(read)).await {
+            // Somebody else has verified it meanwhile, deleted it, or stored another snapshot of its name.
             Ok(_) | Err(StoreError::Conflict { .. }) => Ok(()),
             Err(error) => {
                 Err(error).with_context(|| format!("could not write {}/{key}", backups.url()))
             }
         }
     }
+}
+
+/// The version of a snapshot's manifest; `None`: there is none.
+async fn find_version(backups: &Store, name: &str) -> anyhow::Result<Option<Version>> {
+    let key = manifest_key(name);
+    let listed = backups.list(&key, None).await;
+    let listed = listed.with_context(|| format!("could not list {}/{key}", backups.url()))?;
+    let found = listed.into_iter().find(|entry| entry.key == key);
+    Ok(found.map(|entry| entry.version))
 }
 
 /// True if the error says something about the snapshot: what lies in the store is missing, damaged, or of something else, or what a scratch

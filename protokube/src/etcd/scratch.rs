@@ -26,6 +26,9 @@ const REGISTRIES: &str = "/etc/containerd/certs.d";
 /// Where the containers see the scratch folder.
 pub(crate) const WORK: &str = "/work";
 
+/// Keys whose values are read at once. All of them are in memory, and one may have a megabyte.
+pub(crate) const PAGE: usize = 100;
+
 /// The only addresses of the scratch etcd, in a network of its own.
 pub(crate) const CLIENTS: &str = "http://127.0.0.1:2379";
 const PEERS: &str = "http://127.0.0.1:2380";
@@ -317,8 +320,12 @@ impl<'a> EtcdContainers<'a> {
         Ok(self.ask_content("count-at", &["--prefix", "", &at])?.keys)
     }
 
-    /// The first key of the scratch etcd that begins with this, and its value.
-    pub(crate) fn first_value(&self, prefix: &str) -> anyhow::Result<Option<(String, Vec<u8>)>> {
+    /// The keys of the scratch etcd from `from` on, that one too, and before `end`, with their values: [`PAGE`] of them at most.
+    pub(crate) fn values_between(
+        &self,
+        id: &str,
+        (from, end): (&str, &str),
+    ) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         #[derive(Deserialize)]
         struct Reply {
             #[serde(default)]
@@ -331,18 +338,17 @@ impl<'a> EtcdContainers<'a> {
             #[serde(default)]
             value: String,
         }
-        let get = ["get", "--prefix", prefix, "--limit=1", "--write-out=json"];
+        let limit = format!("--limit={PAGE}");
+        let get = ["get", from, end, &limit, "--write-out=json"];
         // The value may be a secret, and stands in no error.
-        let reply: Reply = self.ask("first", &get, |said| {
+        let reply: Reply = self.ask(id, &get, |said| {
             serde_json::from_str(said).map_err(|_| anyhow!("etcdctl says no keys"))
         })?;
-        let first = reply.kvs.into_iter().next();
-        first
-            .map(|Pair { key, value }| {
-                let key = String::from_utf8(STANDARD.decode(key)?)?;
-                Ok((key, STANDARD.decode(value)?))
-            })
-            .transpose()
+        let decode = |Pair { key, value }| {
+            let key = String::from_utf8(STANDARD.decode(key)?)?;
+            Ok((key, STANDARD.decode(value)?))
+        };
+        reply.kvs.into_iter().map(decode).collect()
     }
 
     /// Runs etcdutl in a container that ends with it.

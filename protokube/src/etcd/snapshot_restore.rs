@@ -10,7 +10,7 @@ use super::restored_log::{
 use super::scratch::{EtcdContainers, WORK};
 use super::unusable::{UnusableSnapshot, is_damaged};
 use super::volumes::AttachedVolume;
-use crate::backup::read_secret;
+use crate::backup::read_secrets;
 use anyhow::{Context, anyhow, bail};
 use aws_client::packed::{packed_limit, unpack_file};
 use aws_client::store::{Store, StoreError};
@@ -144,7 +144,7 @@ fn unpack(host: &Host, scratch: &str, snapshot: &RestoredSnapshot) -> anyhow::Re
     Ok(host.remove_file(&format!("{scratch}/{PACKED}"))?)
 }
 
-/// How a Secret can be read with the keys that the API server on this instance has, or why it cannot.
+/// How Secrets can be read with the keys that the API server on this instance has, or why some cannot.
 fn find_secret(
     host: &Host,
     containers: &EtcdContainers<'_>,
@@ -152,7 +152,7 @@ fn find_secret(
 ) -> anyhow::Result<Result<String, String>> {
     let path = request.encryption_config.as_ref();
     let configuration = path.map(|path| host.read_text(path)).transpose()?.flatten();
-    read_secret(containers, configuration.as_deref())
+    read_secrets(containers, configuration.as_deref())
 }
 
 /// Lets a scratch etcd read the snapshot, then makes the log of the new cluster from it.
@@ -180,7 +180,7 @@ fn prove_and_restore(
     {
         let why = anyhow!(
             "{why}: no API server could read its Secrets. Put the key back into the secret encryptionconfig (`kctl create secret`), update and \
-             replace this control plane; or restore it nevertheless with --force"
+             replace this control plane; or restore it nevertheless with --unreadable-secrets"
         );
         return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
     }

@@ -5,6 +5,8 @@ use crate::signer::{put_signed, signer_in};
 use crate::test_host::{TestHost, pass_fuse};
 use anyhow::bail;
 use aws_client::store::{Entry, Expect, Store};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use futures::FutureExt;
 use node::backup::{
@@ -19,6 +21,7 @@ use protokube::current_waits::CurrentWaits;
 use protokube::etcd::{DataHash, EtcdMaintenance};
 use protokube::log::{Log, RoleLog};
 use protokube::signed_objects::SignedObjects;
+use serde_json::json;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -47,7 +50,8 @@ case "$*" in
   *"images ls"*) echo "${*##*name==}" ;;
   *"hashkv --rev=2700"*) echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},\"hash\":7,\"compact_revision\":2500}}]" ;;
   *"hashkv --rev=2701"*) echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},\"hash\":8,\"compact_revision\":2500}}]" ;;
-  *"get --prefix /registry/secrets/ --limit=1"*) echo "{\"header\":{},\"kvs\":[{\"key\":\"L3JlZ2lzdHJ5L3NlY3JldHMvYS9i\",\"value\":\"$(cat "$root/secret" 2>/dev/null || printf 'azhzAAo=')\"}],\"count\":4}" ;;
+  *"get /registry/secrets/ /registry/secrets0 --limit=100"*) if [ -e "$root/secrets" ]; then cat "$root/secrets"; else echo "{\"header\":{},\"kvs\":[{\"key\":\"L3JlZ2lzdHJ5L3NlY3JldHMvYS9i\",\"value\":\"$(cat "$root/secret" 2>/dev/null || printf 'azhzAAo=')\"}],\"count\":4}"; fi ;;
+  *"get /registry/secrets/"*" /registry/secrets0 --limit=100"*) cat "$root/more-secrets" ;;
   *"--rev=2700"*) printf '"Revision" : 2701\n"Count" : 233\n' ;;
   *etcdctl*) printf '"Revision" : 2701\n"Count" : 234\n' ;;
 esac
@@ -398,6 +402,36 @@ async fn a_drill_fails_if_the_api_server_could_not_decrypt_a_secret() {
     );
 }
 
+/// The first Secret may be one that was written since the key was changed, and the others not.
+#[tokio::test]
+async fn a_drill_reads_all_secrets() {
+    let here = Instance::new().await;
+    let page = |all: &[(String, &str)]| {
+        let pair = |(key, value): &(String, &str)| json!({"key": STANDARD.encode(key), "value": STANDARD.encode(value)});
+        json!({"kvs": all.iter().map(pair).collect::<Vec<_>>()}).to_string()
+    };
+    let first: Vec<(String, &str)> = (0..100)
+        .map(|number| (format!("/registry/secrets/a/{number:03}"), "k8s\0"))
+        .collect();
+    let mut more = vec![first[99].clone()];
+    fs::write(here.host.path("secrets"), page(&first)).unwrap();
+    fs::write(here.host.path("more-secrets"), page(&more)).unwrap();
+    here.role("i-1").take_step().await.unwrap();
+    let drill = here.state().await.drill.unwrap();
+    assert!(
+        !drill.failed && drill.found.contains("not encrypted"),
+        "{drill:?}"
+    );
+    let old = "k8s:enc:aescbc:v1:old:x";
+    more.push(("/registry/secrets/b/x".to_owned(), old));
+    fs::write(here.host.path("more-secrets"), page(&more)).unwrap();
+    let name = here.counted().await.remove(0);
+    fs::write(here.host.path("encryptionconfig.yaml"), "resources: []").unwrap();
+    let why = here.taker("i-1").drill(&name).await.unwrap_err();
+    let why = format!("{why:#}");
+    assert!(why.contains("the key old of aescbc"), "{why}");
+}
+
 /// Once a day a stored snapshot is read again, and the result stands in the state.
 #[tokio::test]
 async fn a_drill_reads_what_is_stored_once_a_day() {
@@ -599,6 +633,28 @@ async fn whoever_lost_its_claim_leaves_no_snapshot() {
     assert!(was_asked.load(Ordering::Relaxed));
     assert!(format!("{error:#}").contains("taken over"), "{error:#}");
     assert_eq!(here.list().await, []);
+}
+
+/// Two instances, or an import, under one name: who comes second deletes nothing of what the first has.
+#[tokio::test]
+async fn a_snapshot_whose_name_is_taken_meanwhile_deletes_nothing() {
+    let here = Instance::new().await;
+    let taker = here.taker("i-1");
+    let backups = here.backups();
+    let key = manifest_key("n");
+    let others = async || {
+        let put = backups.put(&key, b"somebody else's".to_vec(), Expect::Absent);
+        put.await.unwrap();
+        Ok(true)
+    };
+    let taken = taker.take(&backups, ("n", "command"), others).await;
+    let why = format!("{:#}", taken.unwrap_err());
+    assert!(why.contains("somebody else has stored a snapshot"), "{why}");
+    let left = backups.list("n/", None).await.unwrap();
+    let left: Vec<&str> = left.iter().map(|entry| entry.key.as_str()).collect();
+    assert_eq!(left, ["n/etcd.backup.gz", "n/manifest.json"]);
+    let stored = backups.get(&key).await.unwrap().unwrap();
+    assert_eq!(stored.bytes, b"somebody else's");
 }
 
 /// What is older than the retention goes, and what somebody asked for stays.
@@ -826,6 +882,38 @@ async fn one_bad_manifest_blocks_nothing() {
             "{content}"
         );
     }
+}
+
+/// The first of its day has a damaged manifest: the next good one of that day stays, as if the first were not there.
+#[tokio::test]
+async fn a_snapshot_with_a_damaged_manifest_stands_for_no_other() {
+    const DAY: u64 = 24 * 60 * 60;
+    let here = Instance::new().await;
+    let role = here.role("i-1");
+    for _ in 0..3 {
+        role.take_step().await.unwrap();
+        here.pass(Duration::from_mins(16));
+    }
+    let mut names = here.counted().await;
+    names.sort_by_key(|name| name.rsplit_once('-').unwrap().1.to_owned());
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let day = (now.unwrap().as_secs() / DAY - 30) * DAY;
+    for (name, hour) in names.iter().zip(1..) {
+        let folder = here.host.path("backups").join(name);
+        if hour == 1 {
+            fs::write(folder.join("manifest.json"), "damaged").unwrap();
+        }
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(day + hour * 60 * 60);
+        for item in fs::read_dir(&folder).unwrap() {
+            let path = item.unwrap().path();
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(time).unwrap();
+        }
+    }
+    role.take_step().await.unwrap();
+    let left = here.counted().await;
+    let is_left: Vec<bool> = names.iter().map(|name| left.contains(name)).collect();
+    assert_eq!(is_left, [true, true, false], "{names:?}: {left:?}");
 }
 
 /// A state that is damaged, of something else, or too large stops no backups.

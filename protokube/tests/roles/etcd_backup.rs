@@ -173,6 +173,24 @@ async fn a_snapshot_is_verified_and_copied_and_deleted_by_its_exact_name() {
     }
 }
 
+/// An import of last year's file is no present to fall back to.
+#[tokio::test]
+async fn an_imported_snapshot_is_not_the_newest_one() {
+    let a = ControlPlane::of_member("a").await;
+    for name in ["own", "brought"] {
+        a.save(name).await;
+    }
+    let manifest = a.here.host.path("snapshots/brought/manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let mut changed: serde_json::Value = serde_json::from_str(&text).unwrap();
+    changed["reason"] = "imported by me from old.db".into();
+    fs::write(&manifest, changed.to_string()).unwrap();
+    let delete = async |name: &str| delete_snapshot_named(&a.local.store, OWNER, name).await;
+    let why = format!("{:#}", delete("own").await.unwrap_err());
+    assert!(why.contains("newest verified"), "{why}");
+    delete("brought").await.unwrap();
+}
+
 /// Two of them would work in one folder.
 #[tokio::test]
 async fn a_command_waits_until_another_one_has_taken_its_snapshot() {

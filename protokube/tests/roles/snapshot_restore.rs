@@ -380,7 +380,7 @@ async fn a_snapshot_whose_secrets_nobody_can_read_stops_nobody_unless_forced() {
             why.contains("key old of aescbc") || why.contains("no EncryptionConfiguration"),
             "{why}"
         );
-        assert!(why.contains("--force"), "{why}");
+        assert!(why.contains("--unreadable-secrets"), "{why}");
         assert!(host.kubelet.lock().unwrap().running.is_some());
     }
 }

@@ -396,6 +396,33 @@ fn snapshots_are_deleted_by_exact_name_and_never_the_newest_verified_one() {
     assert!(here.stored("snap10").join("etcd.backup.gz").exists());
 }
 
+/// An import of last year's file is no present to fall back to.
+#[test]
+fn an_imported_snapshot_is_not_the_newest_one() {
+    let here = Backups::new();
+    let import = |manifest: &mut SnapshotManifest| {
+        manifest.reason = "imported by me from old.db".to_owned();
+        manifest.taken_at = OffsetDateTime::now_utc().format(&Rfc3339).unwrap();
+    };
+    here.store_snapshot("own", Duration::from_mins(90), |_| {});
+    here.store_snapshot("brought", Duration::ZERO, import);
+    expect_refused(
+        &here.snapshot(&["delete", "own", "--yes"]),
+        "own is the newest verified snapshot",
+    );
+    let drilled = here.with_protokube(true, || here.kctl.run(&["etcd", "drill", NAME]));
+    assert!(drilled.expect_success().contains("own has 233 keys"));
+    here.snapshot(&["delete", "brought", "--yes"])
+        .expect_success();
+    // Without any other, it is the newest.
+    here.store_snapshot("brought", Duration::ZERO, import);
+    fs::remove_dir_all(here.stored("own")).unwrap();
+    expect_refused(
+        &here.snapshot(&["delete", "brought", "--yes"]),
+        "brought is the newest verified snapshot",
+    );
+}
+
 #[test]
 fn prune_deletes_what_protokube_would() {
     let here = Backups::new();
@@ -450,6 +477,7 @@ fn a_restore_is_shown_before_it_is_done_and_keeps_the_present() {
     };
     let restored = restored.unwrap();
     assert_eq!((restored.revision, restored.keys), (Some(4000), Some(233)));
+    assert!(!restored.unreadable_secrets);
     // Above the highest revision that was reported.
     assert_eq!(4000 + restored.bump, 5000 + 1_000_000_000);
     let kept = here.snapshot(&["list"]).expect_success();
@@ -544,6 +572,22 @@ fn a_snapshot_of_another_cluster_is_refused_and_a_restore_can_be_called_off() {
         let ended = here.restore(&["--snapshot", snapshot, "--yes"]);
         expect_refused(&ended, "--force restores it nevertheless");
         assert_eq!(here.read_record(), before);
+    }
+    // What is given up is named before, and Secrets are a matter of their own.
+    let preview = here
+        .restore(&["--snapshot", "foreign", "--force"])
+        .expect_success();
+    for said in ["! --force: it is a snapshot of etcd", "! --force: goes on"] {
+        assert!(preview.contains(said), "{said}: {preview}");
+    }
+    assert!(!preview.contains("Secrets"), "{preview}");
+    let secrets = ["--snapshot", "events", "--force", "--unreadable-secrets"];
+    let preview = here.restore(&secrets).expect_success();
+    for said in [
+        "! --unreadable-secrets: goes on",
+        "--force --unreadable-secrets --yes",
+    ] {
+        assert!(preview.contains(said), "{said}: {preview}");
     }
     // A folder that somebody copied would be the other snapshot.
     here.store_snapshot("copied", Duration::ZERO, |manifest| {

@@ -25,6 +25,7 @@ mod json;
 mod kctl;
 mod kept;
 mod kept_backups;
+mod last_backup;
 mod names;
 mod new_account;
 mod not_yet;

@@ -8,7 +8,7 @@ mod s3;
 mod url;
 
 pub use digests::Digests;
-pub use url::Location;
+pub use url::{Location, is_same_place};
 
 use crate::Clients;
 use crate::fence::{Fence, FenceState, LockLost};

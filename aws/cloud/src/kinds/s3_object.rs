@@ -45,7 +45,10 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Fail
     let ours = first.into_iter().chain(second).filter_map(|entry| {
         let key = entry.key.strip_prefix(&prefix)?.to_owned();
         let ours = OURS.iter().any(|one| key.starts_with(one));
-        ours.then_some((key, entry))
+        // They say which backups there are besides those in the cluster's folder: a deletion that was interrupted needs them again. They go
+        // with the folder.
+        let stays = world.scope.is_deletion() && key.starts_with(BACKUP_SETTINGS_KEY);
+        (ours && !stays).then_some((key, entry))
     });
     let ours: Vec<_> = ours.collect();
     let keys: BTreeSet<String> = ours.iter().map(|(key, _)| key.clone()).collect();

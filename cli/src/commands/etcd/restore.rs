@@ -88,12 +88,12 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         return restore.print_done();
     }
     let on = restore.choose_member()?;
-    restore.check_others(&on).await?;
+    let silent = restore.check_others(&on).await?;
     restore.bump = restore.find_bump()?;
     if !args.yes {
         session
             .shell
-            .print_result(&restore.describe(&copies, &on))?;
+            .print_result(&restore.describe(&copies, &on, &silent))?;
         return Ok(Outcome::Fine);
     }
     restore.keep_present().await?;
@@ -136,11 +136,17 @@ impl Restore<'_> {
         format!("`kctl etcd snapshot list --etcd {etcd} --name {name}`")
     }
 
-    fn check_origin(&self) -> Result<(), CommandError> {
+    /// True if the snapshot is one of this etcd cluster.
+    fn is_own(&self) -> bool {
         let SnapshotManifest { cluster, etcd, .. } = &self.manifest;
-        if self.args.force || (cluster.as_str(), etcd) == (self.stored.name, &self.args.etcd) {
+        (cluster.as_str(), etcd) == (self.stored.name, &self.args.etcd)
+    }
+
+    fn check_origin(&self) -> Result<(), CommandError> {
+        if self.args.force || self.is_own() {
             return Ok(());
         }
+        let SnapshotManifest { cluster, etcd, .. } = &self.manifest;
         Err(CommandError::from_message(
             ErrorKind::Precondition,
             format!(
@@ -163,7 +169,7 @@ impl Restore<'_> {
             revision,
             keys: verified.map(|verified| verified.keys),
             bump: self.bump,
-            unreadable_secrets: self.args.force,
+            unreadable_secrets: self.args.unreadable_secrets,
             unknown: UnknownFields::new(),
         }
     }
@@ -298,8 +304,10 @@ impl Restore<'_> {
         reported.or_else(|| given_up.next().map(|one| one.volume.clone()))
     }
 
-    /// Fails if an instance that does not report has the volume of another member: the others would stop, and wait for it.
-    async fn check_others(&self, on: &str) -> Result<(), CommandError> {
+    /// Fails if an instance that does not report has the volume of another member: the others would stop, and wait for it. With --force,
+    /// says which.
+    async fn check_others(&self, on: &str) -> Result<Vec<String>, CommandError> {
+        let mut silent = Vec::new();
         let reports = |volume: &String| {
             let mut members = self.members();
             members.any(|one| one.is_stored_lately() && one.status.volume.as_ref() == Some(volume))
@@ -307,11 +315,18 @@ impl Restore<'_> {
         let others = self.record.members.iter();
         for (member, recorded) in others.filter(|(member, _)| *member != on) {
             let volume = &recorded.volume;
-            if self.args.force || reports(volume) {
+            if reports(volume) {
                 continue;
             }
             let StoredRecord { session, name, .. } = self.stored;
-            if let Some(holder) = find_holder(volume, name, session).await? {
+            let held = find_holder(volume, name, session).await;
+            if self.args.force {
+                silent.push(match held {
+                    Ok(Some(holder)) => format!("{holder} with {volume} of member {member}"),
+                    Ok(None) => continue,
+                    Err(_) => format!("whatever has {volume} of member {member}"),
+                });
+            } else if let Some(holder) = held? {
                 return Err(self.stored.refuse(
                     format!(
                         "{holder} has {volume} of member {member} and does not report: all other members would stop and wait for it. Bring \
@@ -321,7 +336,7 @@ impl Restore<'_> {
                 ));
             }
         }
-        Ok(())
+        Ok(silent)
     }
 
     /// A snapshot of what is given up, if etcd can still give one.
@@ -412,8 +427,34 @@ impl Restore<'_> {
         Ok(Outcome::Fine)
     }
 
+    /// What options give up, a line each, for a preview.
+    fn describe_given_up(&self, silent: &[String]) -> String {
+        let mut lines = Vec::new();
+        if self.args.force {
+            lines.push("--force: goes on if no snapshot of the present can be taken".to_owned());
+        }
+        if self.args.force && !self.is_own() {
+            let SnapshotManifest { cluster, etcd, .. } = &self.manifest;
+            lines.push(format!(
+                "--force: it is a snapshot of etcd {etcd} of {cluster}, and not of this etcd cluster"
+            ));
+        }
+        for holder in silent {
+            lines.push(format!(
+                "--force: {holder} does not report; all others stop, and wait until it is back or terminated"
+            ));
+        }
+        if self.args.unreadable_secrets {
+            lines.push(
+                "--unreadable-secrets: goes on if no API server can decrypt its Secrets; they are lost then".to_owned(),
+            );
+        }
+        let lines = lines.into_iter().map(|line| format!("! {line}\n"));
+        lines.collect()
+    }
+
     /// What a restore does, for a preview.
-    fn describe(&self, copies: &[CopyRow], on: &str) -> String {
+    fn describe(&self, copies: &[CopyRow], on: &str, silent: &[String]) -> String {
         let found = self.all.iter().find(|one| one.name() == self.manifest.name);
         let age = found.and_then(|one| one.stored.age);
         let age = age.and_then(|age| i64::try_from(age.as_secs()).ok());
@@ -427,7 +468,12 @@ impl Restore<'_> {
             |of| format!("{} keys at revision {}", of.keys, of.revision),
         );
         let (etcd, name, snapshot) = (&self.args.etcd, self.stored.name, &self.manifest.name);
-        let given = [(self.args.force, " --force"), (self.args.again, " --again")];
+        let given_up = self.describe_given_up(silent);
+        let given = [
+            (self.args.force, " --force"),
+            (self.args.unreadable_secrets, " --unreadable-secrets"),
+            (self.args.again, " --again"),
+        ];
         let options: String = given.iter().filter(|one| one.0).map(|one| one.1).collect();
         format!(
             "{}\nA restore of etcd {etcd} from {snapshot} ({content}{age}):\n\
@@ -438,7 +484,7 @@ impl Restore<'_> {
              - begins a new etcd cluster with the snapshot on member {on}. Revisions begin far above all that were used, so every client \
              lists anew\n\
              - keeps all old data on its volumes, in data.lost-N\n\
-             - lets the other members join as new ones\n\
+             - lets the other members join as new ones\n{given_up}\
              Nothing was changed. To begin: kctl etcd restore {name} --etcd {etcd} --snapshot {snapshot} --on {on}{options} --yes\n",
             copies_table(copies)
         )

@@ -12,6 +12,9 @@ pub const MANIFEST_LIMIT: usize = 16 * 1024;
 /// No database of etcd is larger, bytes: its quota is 8 GiB at most by recommendation, and never more than this.
 pub const MOST_BYTES: u64 = 64 << 30;
 
+/// Begins the reason of a snapshot that somebody brought from a file. When its data was current, nobody knows.
+pub const IMPORTED: &str = "imported by ";
+
 /// What lies in the place of a manifest is none that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is no manifest of a snapshot: {why}")]
@@ -152,6 +155,11 @@ impl SnapshotManifest {
             )));
         }
         Ok(manifest)
+    }
+
+    /// True if somebody brought it from a file: its time is that of the import, and its data may be years old.
+    pub fn is_imported(&self) -> bool {
+        self.reason.starts_with(IMPORTED)
     }
 
     /// The text that is stored.

@@ -14,6 +14,7 @@ use node::backup::{
 };
 use node::pki::STATE_SIGNER;
 use node::signed::{SIGNATURE_LIMIT, SignedPlace, signature_key, verify_text};
+use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -105,6 +106,12 @@ impl FoundSnapshot {
         self.stored.has_data && manifest.is_some_and(|manifest| manifest.verified.is_some())
     }
 
+    /// True if somebody brought it from a file: it may be older than all others, whatever its times say.
+    pub fn is_imported(&self) -> bool {
+        let manifest = self.manifest.as_ref();
+        manifest.is_some_and(SnapshotManifest::is_imported)
+    }
+
     /// True if it is verified, as far as is known.
     pub fn may_be_verified(&self) -> bool {
         let is_unread = matches!(self.problem, Some(Unread::Unreachable(_)));
@@ -121,6 +128,13 @@ impl FoundSnapshot {
             .taken_at(said)
             .min(self.stored.taken())
             .or(self.stored.written)
+    }
+
+    /// How long ago it was taken, by the store's clock.
+    pub fn age(&self) -> Option<Duration> {
+        let before = self.stored.written?.saturating_sub(self.taken()?);
+        let before = u64::try_from(before).unwrap_or_default();
+        Some(self.stored.age?.saturating_add(Duration::from_secs(before)))
     }
 
     /// Revision of its data, if known.
@@ -263,16 +277,19 @@ impl BackupStore {
         Ok(all)
     }
 
-    /// The newest snapshot that a scratch etcd has read. If newer ones cannot be used, `warn` is told of them.
+    /// The newest snapshot that a scratch etcd has read; one that was imported only if there is no other. If newer ones cannot be used, `warn`
+    /// is told of them.
     pub async fn newest_verified(
         &self,
         warn: impl Fn(&str),
     ) -> Result<Option<FoundSnapshot>, CommandError> {
+        let mut imported = None;
         for one in self.read_all().await? {
-            if one.is_verified() {
+            if one.is_verified() && one.is_imported() {
+                imported.get_or_insert(one);
+            } else if one.is_verified() {
                 return Ok(Some(one));
-            }
-            if let Some(problem) = &one.problem {
+            } else if let Some(problem) = &one.problem {
                 warn(&format!(
                     "{} is passed over: {}",
                     one.name(),
@@ -280,7 +297,7 @@ impl BackupStore {
                 ));
             }
         }
-        Ok(None)
+        Ok(imported)
     }
 
     async fn read_manifest(&self, name: &str) -> Result<Option<SnapshotManifest>, Unread> {

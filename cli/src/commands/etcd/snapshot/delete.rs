@@ -40,12 +40,16 @@ pub async fn delete(args: &SnapshotDelete, session: &Session<'_>) -> Result<Outc
 }
 
 /// True for the newest verified snapshot, by the time of writing or by when it was taken. One whose manifest cannot be read now may be.
+/// One that was imported is older than all others, because nobody knows when its data was current.
 fn is_newest(all: &[FoundSnapshot], one: &FoundSnapshot) -> bool {
     let orders: [fn(&FoundSnapshot) -> Option<i64>; 2] =
         [|one| one.stored.written, FoundSnapshot::taken];
     one.may_be_verified()
         && orders.into_iter().any(|time| {
-            let place = |of: &FoundSnapshot| (time(of), of.stored.written, of.stored.name.clone());
+            let place = |of: &FoundSnapshot| {
+                let times = (time(of), of.stored.written);
+                (!of.is_imported(), times, of.stored.name.clone())
+            };
             let others = all.iter().filter(|other| other.is_verified());
             others.map(place).max() <= Some(place(one))
         })

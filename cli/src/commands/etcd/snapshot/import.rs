@@ -8,8 +8,8 @@ use crate::state::{store_error, user_at_host};
 use aws_client::packed::{FileDigest, pack_file, unpack_any};
 use aws_client::store::{Encryption, Expect, StoreError, sha256_of_file};
 use node::backup::{
-    MANIFEST_FORMAT, MOST_BYTES, SnapshotManifest, StoredSnapshot, check_asked_name, data_key,
-    manifest_key,
+    IMPORTED, MANIFEST_FORMAT, MOST_BYTES, SnapshotManifest, StoredSnapshot, check_asked_name,
+    data_key, manifest_key,
 };
 use node::etcd::UnknownFields;
 use sha2::{Digest, Sha256};
@@ -116,7 +116,7 @@ fn describe(
         cluster: cluster.to_owned(),
         etcd: etcd.to_owned(),
         reason: format!(
-            "imported by {} from {}",
+            "{IMPORTED}{} from {}",
             user_at_host(),
             args.file.file_name().unwrap_or_default().to_string_lossy()
         ),
