@@ -9,6 +9,9 @@ use serde_json::Value;
 /// What the hook of the cluster makes before kubelet starts.
 const PREPARED: &str = "/var/lib/prepared";
 
+/// What nodeup changes in every boot: a hook that ended is due once more.
+pub const DUE_IN_EVERY_BOOT: &str = "unit/prepare.service";
+
 const AUDIT_LOG: &str = "/var/log/kube-audit/audit.log";
 
 /// Arguments of `kctl create cluster`: an audit policy as a file asset, and a hook.
