@@ -352,7 +352,7 @@ mod tests {
             .map(|number| (number, i64::from(number) * 900))
             .collect();
         keep_only(&mut all, 365 * DAY, retention);
-        // Three of the last hour, 167 hours and 83 days before.
-        assert_eq!(all.len(), 3 + 167 + 83);
+        // Three of the last hour, 168 hours and 83 days before.
+        assert_eq!(all.len(), 3 + 168 + 83);
     }
 }
