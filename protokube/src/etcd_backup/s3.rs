@@ -106,7 +106,7 @@ async fn read_backup_store(signed: &SignedObjects, etcd: &str) -> anyhow::Result
 #[cfg(test)]
 mod tests {
     use super::read_authorities;
-    use std::fs;
+    use std::fs::{remove_file, write};
 
     #[test]
     fn a_file_that_is_no_authority_is_named_with_what_is_wrong_with_it() {
@@ -123,12 +123,12 @@ mod tests {
             (format!("{BEGIN}MIIB\n{END}"), "cannot be used"),
             ("-----BEGIN CERTIFICATE\n".to_owned(), "damaged"),
         ] {
-            fs::write(&file, &content).unwrap();
+            write(&file, &content).unwrap();
             let why = format!("{:#}", read_authorities(&file).unwrap_err());
             assert!(why.contains(says), "{content}: {why}");
             assert!(why.contains("ca.pem") && !why.contains("[4"), "{why}");
         }
-        fs::remove_file(&file).unwrap();
+        remove_file(&file).unwrap();
         let why = format!("{:#}", read_authorities(&file).unwrap_err());
         assert!(
             why.contains("could not read") && why.contains("ca.pem"),
