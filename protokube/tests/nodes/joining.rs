@@ -214,7 +214,10 @@ async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_
         assert_eq!(answer.status, status, "{answer:?}");
         assert!(!answer.body.contains("c3dvcmRmaXNo") && !answer.body.contains("nodeConfig"));
     }
+    // Of a group without passwords.
     cluster.set_node_exists(Some(false));
+    let record = key_record_key(INSTANCE);
+    cluster.store.delete(&record, Expect::Any).await.unwrap();
     let other = cluster.new_worker().await.join().await;
     assert!(!other.body.contains("c3dvcmRmaXNo") && other.join_reply().docker_config.is_none());
     let log_lines = cluster.lines.json_lines();
