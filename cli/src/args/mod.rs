@@ -133,7 +133,7 @@ pub enum Command {
     Validate(Validate),
     /// Delete a cluster, an instance group or a secret
     Delete(Delete),
-    /// Show the members of the etcd clusters
+    /// See and maintain the etcd clusters and their backups
     Etcd(Etcd),
     /// Show or release the lock of a cluster
     Lock(Lock),

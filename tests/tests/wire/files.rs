@@ -7,6 +7,7 @@ use aws_client::{AccessKey, AccessOptions, Clients};
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -179,8 +180,10 @@ fn a_body_that_ends_early_is_gone_on_with_where_it_ended() {
 }
 
 #[test]
-fn what_cannot_be_received_leaves_no_file() {
+fn what_is_received_is_a_new_file_or_none() {
     let dir = tempfile::tempdir().expect("a folder");
+    let others = dir.path().join("theirs");
+    std::fs::write(&others, "theirs").expect("a file");
     let simulator = Simulator::start_simulator();
     let to = dir.path().join("received");
     for store in [
@@ -192,12 +195,19 @@ fn what_cannot_be_received_leaves_no_file() {
             assert!(!to.exists());
             let put = store.put(KEY, vec![7; 100_000], Expect::Any).await;
             put.expect("a write");
-            // A full disk; the link is the file that is removed.
-            std::os::unix::fs::symlink("/dev/full", &to).expect("a link");
-            let full = store.get_file(KEY, &to).await;
-            let why = format!("{:?}", full.expect_err("a full disk"));
-            assert!(why.contains("No space left"), "{why}");
-            assert!(to.symlink_metadata().is_err());
+            // No folder to write to.
+            let nowhere = dir.path().join("absent/received");
+            let error = store.get_file(KEY, &nowhere).await;
+            let why = format!("{:?}", error.expect_err("no folder"));
+            assert!(why.contains("No such file or directory"), "{why}");
+            // What is there already may be somebody else's: it is replaced, not written to.
+            std::os::unix::fs::symlink(&others, &to).expect("a link");
+            let got = store.get_file(KEY, &to).await;
+            assert!(got.expect("an answer").is_some());
+            assert_eq!(std::fs::read(&others).expect("a file"), b"theirs");
+            let written = to.symlink_metadata().expect("a file");
+            assert!(written.is_file() && written.permissions().mode() & 0o777 == 0o600);
+            std::fs::remove_file(&to).expect("a file");
         });
     }
 }

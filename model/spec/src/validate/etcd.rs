@@ -71,7 +71,7 @@ fn check_members(
     }
     if count.is_multiple_of(2) {
         let message = format!(
-            "etcd cluster {} has {count} members, which tolerate no more failures than {}",
+            "etcd cluster {} has {count} members: it tolerates no more lost members than one of {} would",
             cluster.name,
             count - 1
         );
