@@ -208,7 +208,10 @@ async fn what_is_not_seen_yet_is_waited_for() {
                 "additionalNetworkCIDRs: [10.1.0.0/16]",
                 "additionalNetworkCIDRs: [10.1.0.0/16, 10.2.0.0/16]",
             )
-            .replace("cidr: 10.1.32.0/19", "cidr: 10.2.32.0/19");
+            .replace(
+                "  - {name: utility-a,",
+                "  - {name: d, zone: eu-west-1a, type: Private, cidr: 10.2.32.0/19}\n  - {name: utility-a,",
+            );
     });
     cluster
         .run_until_converged(&desired_objects(&changed, store_objects("completed: 2\n")))
