@@ -7,5 +7,5 @@ mod server;
 
 pub use administrator::{KubeconfigRequest, administrator_kubeconfig};
 pub use error::missing_resource;
-pub use query::{ApiObjects, ApiQuery, api_client, query_api};
-pub use server::{AddressError, ApiServer, api_server_at, server};
+pub use query::{ApiObjects, ApiQuery, answers_readyz, api_client, query_api};
+pub use server::{AddressError, ApiServer, api_server_at, server, servers};

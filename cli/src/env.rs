@@ -47,7 +47,7 @@ pub const DOCUMENTED: &[(&str, &str)] = &[
     ),
     (
         STATE_OWNER,
-        "account of the store's bucket, where it is not that of the credentials: kctl writes to no other account's",
+        "account of the buckets of the state store and of backups, where it is not that of the credentials: kctl writes to no other account's, and instances use no other account's",
     ),
     (
         CLUSTER_NAME,

@@ -65,6 +65,59 @@ pub fn remove_cluster(path: &Path, name: &str) -> Result<bool, Error> {
     Ok(changed)
 }
 
+/// True if the file has a cluster of that name.
+pub fn has_cluster(path: &Path, name: &str) -> Result<bool, Error> {
+    let all = list_entries(&read_file(path)?, "clusters");
+    Ok(all
+        .iter()
+        .any(|entry| entry.get("name").and_then(Value::as_str) == Some(name)))
+}
+
+/// Gives a cluster that the file has the address and authorities of `added`, a kubeconfig of that cluster. Users, contexts and
+/// other keys stay. An address for which `is_ours` is false is the user's own and stays too. Returns the former address, if it was
+/// replaced.
+pub fn follow_address(
+    path: &Path,
+    added: &str,
+    is_ours: &dyn Fn(&str) -> bool,
+) -> Result<Option<String>, Error> {
+    let mut there = read_file(path)?;
+    let added = parse(path, added)?;
+    let Some(new) = list_entries(&added, "clusters").into_iter().next() else {
+        return Ok(None);
+    };
+    let mut all = list_entries(&there, "clusters");
+    let found = all
+        .iter_mut()
+        .find(|entry| entry.get("name") == new.get("name"));
+    let (Some(Value::Object(of)), Some(Value::Object(new))) = (
+        found.and_then(|entry| entry.get_mut("cluster")),
+        new.get("cluster"),
+    ) else {
+        return Ok(None);
+    };
+    let former = of.get("server").and_then(Value::as_str).unwrap_or_default();
+    let former = former.to_owned();
+    let same = ADDRESS.iter().all(|key| of.get(*key) == new.get(*key));
+    if same || !is_ours(&former) {
+        return Ok(None);
+    }
+    // These two say the same as certificate-authority-data in another way, and kubectl refuses both.
+    for key in ADDRESS
+        .iter()
+        .chain(&["certificate-authority", "insecure-skip-tls-verify"])
+    {
+        of.remove(*key);
+    }
+    of.extend(new.clone());
+    there.insert("clusters".to_owned(), Value::Array(all));
+    replace_file(path, &to_yaml(&there)?)?;
+    Ok(Some(former))
+}
+
+/// Keys of a cluster that say where its API is and whom to trust.
+const ADDRESS: [&str; 3] = ["server", "tls-server-name", "certificate-authority-data"];
+
 const LISTS: [&str; 3] = ["clusters", "contexts", "users"];
 
 fn merge_entries(mut there: Map<String, Value>, added: &Map<String, Value>) -> Map<String, Value> {
@@ -183,6 +236,50 @@ mod tests {
             after,
             before.replace("current-context: other", "current-context: \"\"")
         );
+    }
+
+    #[test]
+    fn a_new_address_is_followed_and_everything_else_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config");
+        let with = |server: &str, more: &str| {
+            test_kubeconfig("ours").replace(
+                "server: 'https://ours'",
+                &format!("server: '{server}'{more}"),
+            )
+        };
+        let new = with(
+            "https://new",
+            ", tls-server-name: api.internal.ours, certificate-authority-data: bmV3",
+        );
+        let follow = |is_ours: bool| follow_address(&path, &new, &|_| is_ours).unwrap();
+        assert_eq!(follow(true), None, "there is no file");
+        assert!(!path.exists());
+        write_entries(&path, &test_kubeconfig("other")).unwrap();
+        assert_eq!(follow(true), None, "the file lacks the cluster");
+        let old = with(
+            "https://old",
+            ", certificate-authority: /ca, proxy-url: 'http://proxy'",
+        )
+        .replace("user: {}", "user: {token: secret}");
+        write_entries(&path, &old).unwrap();
+        write_entries(&path, &test_kubeconfig("other")).unwrap();
+        let before = read_file(&path).unwrap();
+        assert_eq!(follow(false), None, "the address is the user's");
+        assert_eq!(read_file(&path).unwrap(), before);
+        assert_eq!(follow(true), Some("https://old".to_owned()));
+        assert_eq!(follow(true), None, "once");
+        let after = read_file(&path).unwrap();
+        for kept in ["users", "contexts", "current-context"] {
+            assert_eq!(after.get(kept), before.get(kept), "{kept}");
+        }
+        let ours = list_entries(&after, "clusters");
+        let ours = ours.iter().find(|entry| entry["name"] == "ours").unwrap();
+        let expected = json!({
+            "server": "https://new", "tls-server-name": "api.internal.ours",
+            "certificate-authority-data": "bmV3", "proxy-url": "http://proxy",
+        });
+        assert_eq!(ours["cluster"], expected);
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //! versions; kctl then reads each object that it needs once.
 
 mod cluster;
+mod group_texts;
 mod journal;
 mod keysets;
 mod last_operation;
 mod lock;
+mod object_digests;
 mod operation;
 mod operations;
 mod public_keys;
@@ -17,8 +19,10 @@ pub use journal::StoreJournal;
 pub use keysets::{load_keyset, mint_and_store, mint_keyset};
 pub use last_operation::LastOperation;
 pub use lock::{
-    ClusterLock, LockOptions, LockState, ObservedLock, duration_words, lock_life, locked_error,
+    ClusterLock, LockEvent, LockOptions, LockState, ObservedLock, duration_words, lock_life,
+    locked_error,
 };
+pub use object_digests::ObjectDigests;
 pub use operation::{Operation, StepResult, outdated_keys, user_at_host};
 pub use operations::{ListedOperation, OperationLog};
 pub use public_keys::PublicKeys;
@@ -64,9 +68,10 @@ pub fn store_error(error: StoreError) -> CommandError {
             error,
             "check the network and AWS_* settings, and try again",
         ),
-        // S3 gives the same answer for a bucket of another account.
+        // S3 gives the same answer for a bucket of another account, which reads ask for only if the account was named.
         StoreError::Denied { action, source, .. }
-            if !action.contains(":Get") && !action.contains(":List") =>
+            if !(action.contains(":Get") || action.contains(":List"))
+                || env::first_variable(&[env::STATE_OWNER]).is_some() =>
         {
             let hint = format!(
                 "{}; if the bucket is another account's on purpose, set {} to that account",
@@ -79,6 +84,11 @@ pub fn store_error(error: StoreError) -> CommandError {
             let failure = source.clone();
             CommandError::new(ErrorKind::Failed, error, aws_hint(&failure))
         }
+        StoreError::TooLarge { .. } => CommandError::new(
+            ErrorKind::Failed,
+            error,
+            "somebody has replaced the object: use another one, and see who may write there",
+        ),
         StoreError::File { .. } => CommandError::new(
             ErrorKind::Failed,
             error,

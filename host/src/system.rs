@@ -3,11 +3,15 @@
 use crate::mounts::{MountEntry, flags_and_data, parse_mounts};
 use nvme_amz::{Model, Nvme};
 use rustix::fs::{MemfdFlags, memfd_create};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use sys_mount::{Mount, MountFlags, PropagationType, UnmountFlags};
+
+/// Folders of programs. The `PATH` of an image may lack those of the administrator, such as modprobe.
+const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Result of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,7 +85,7 @@ pub struct LocalSystem {
 }
 
 impl Default for LocalSystem {
-    /// Looks programs up in the `PATH` of the agent.
+    /// Looks programs up in the `PATH` of the agent, and then in the folders of the system.
     fn default() -> Self {
         Self {
             programs: None,
@@ -107,6 +111,19 @@ impl LocalSystem {
         }
     }
 
+    /// Folders with programs, in the format of `PATH`.
+    fn search_path(&self) -> OsString {
+        if let Some(programs) = &self.programs {
+            return programs.into();
+        }
+        let mut path = std::env::var_os("PATH").unwrap_or_default();
+        if !path.is_empty() {
+            path.push(":");
+        }
+        path.push(PROGRAMS);
+        path
+    }
+
     /// Starts a program, which outlives the agent (protokube's unit has `KillMode=process`), because fsck and resize2fs must not be
     /// interrupted. Its output goes to memory files: writing to a pipe whose reader has exited would end it with `SIGPIPE`.
     fn spawn_program(&self, program: &str, arguments: &[&str]) -> io::Result<Running> {
@@ -117,11 +134,14 @@ impl LocalSystem {
             // Output is parsed, so it must not depend on the locale; and questions would wait for ever.
             .env("LC_ALL", "C")
             .env("DEBIAN_FRONTEND", "noninteractive")
+            .env("PATH", self.search_path())
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(errors.try_clone()?);
-        if let Some(programs) = &self.programs {
-            command.env("PATH", programs);
+        // Libraries that the image adds to its own programs may break those of the distribution.
+        let names = std::env::vars_os().map(|(name, _)| name);
+        for library in names.filter(|name| name.as_encoded_bytes().starts_with(b"LD_")) {
+            command.env_remove(library);
         }
         Ok(Running {
             child: command.spawn()?,
@@ -210,6 +230,14 @@ mod tests {
     use crate::Host;
     use std::sync::Arc;
     use std::time::Duration;
+
+    #[test]
+    fn programs_of_the_system_are_found_whatever_path_the_image_has() {
+        let path = LocalSystem::default().search_path();
+        assert!(path.to_str().unwrap().ends_with(PROGRAMS));
+        let own = LocalSystem::with_programs("/opt/bin").search_path();
+        assert_eq!(own, "/opt/bin");
+    }
 
     #[test]
     fn what_a_program_says_is_known_when_it_ends() {

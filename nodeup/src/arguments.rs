@@ -1,4 +1,5 @@
-//! Parses the command line by hand, because an argument parser would enlarge the binary that every instance downloads.
+//! Parses the command line by hand, because an argument parser would enlarge the binary that every instance downloads
+//! (docs/adr/0009-agents-parse-arguments-by-hand.md).
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -73,7 +73,11 @@ pub async fn build_plan(
         desired = certificates_only(desired);
     }
     let store = match &run.boot.config_base {
-        Some(base) => Some(stored::open_store(base, &run.identified.clients)?),
+        Some(base) => Some(stored::open_store(
+            base,
+            &run.boot,
+            &run.identified.clients,
+        )?),
         None => None,
     };
     let attempt_log = stages.attempt_logger();

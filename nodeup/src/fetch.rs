@@ -51,7 +51,7 @@ async fn fetch_on_control_plane(
     let node_config = match kept {
         Some(text) => text,
         None => {
-            let store = stored::open_store(base, &run.identified.clients)?;
+            let store = stored::open_store(base, &run.boot, &run.identified.clients)?;
             stored::read_node_config_text(&store, &run.boot, &*stages.attempt_logger()).await?
         }
     };

@@ -13,6 +13,7 @@ mod hosts_block;
 mod kernel;
 mod keyset_file;
 mod local;
+mod observed;
 mod packages;
 mod signer;
 mod tools;

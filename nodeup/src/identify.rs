@@ -1,6 +1,7 @@
 //! Stage identify: collects facts about the instance from the metadata service and from system files.
 
 use crate::facts;
+use crate::retry::AttemptLog;
 use anyhow::Context;
 use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::{Clients, Imds};
@@ -19,15 +20,20 @@ pub struct InstanceIdentity {
     pub ec2: Ec2QueryClient,
 }
 
-pub async fn identify_instance(boot: &BootConfig) -> anyhow::Result<InstanceIdentity> {
+/// Waits for the metadata service; `attempt_log` receives the cause of each attempt that failed.
+pub async fn identify_instance(
+    boot: &BootConfig,
+    attempt_log: AttemptLog<'_>,
+) -> anyhow::Result<InstanceIdentity> {
     let imds = Imds::new();
+    imds.wait_until_reachable(attempt_log).await?;
     let instance_id = imds
         .instance_id()
         .await?
         .context("the metadata service returned no instance id")?;
     let zone = imds.get("meta-data/placement/availability-zone").await?;
     let region = imds.region().await?;
-    let clients = Clients::load(region.as_deref(), None).await;
+    let clients = Clients::on_instance(region.as_deref(), &imds).await;
     let ec2 = Ec2QueryClient::new(&clients, &imds).await?;
     let os_release = read_file("/etc/os-release").context("could not read /etc/os-release")?;
     let status = read_file("/proc/self/status").unwrap_or_default();

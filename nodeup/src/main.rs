@@ -4,6 +4,7 @@
 #![warn(unreachable_pub)]
 
 use anyhow::{Context, Error};
+use aws_client::authorities::Authorities;
 use engine::Plan;
 use host::LocalSystem;
 use node::config::{BootConfig, read_boot_config};
@@ -22,7 +23,10 @@ use std::time::SystemTime;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let arguments = match arguments::parse_arguments(std::env::args().skip(1)) {
+    // Arguments of any bytes: what is not text is an unknown argument.
+    let given = std::env::args_os().skip(1);
+    let given = given.map(|argument| argument.to_string_lossy().into_owned());
+    let arguments = match arguments::parse_arguments(given) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => return ExitCode::SUCCESS,
         Err(message) => {
@@ -32,7 +36,7 @@ async fn main() -> ExitCode {
     };
     let mut stages = Stages::start();
     stages.begin_stage("identify");
-    match start_run(arguments).await {
+    match start_run(arguments, &stages).await {
         Ok(run) => run_and_report(&run, &mut stages).await,
         Err(error) => {
             stages.fail_stage(&error);
@@ -90,9 +94,12 @@ async fn run_stages(
     apply::apply_plan(run, built, stages, changes).await
 }
 
-async fn start_run(arguments: Arguments) -> anyhow::Result<Run> {
+async fn start_run(arguments: Arguments, stages: &Stages) -> anyhow::Result<Run> {
     let boot = read_boot_config_file(&arguments)?;
-    let identified = identify::identify_instance(&boot).await?;
+    if let Some(warning) = Authorities::of_system().warning() {
+        stages.note_logger()(&warning);
+    }
+    let identified = identify::identify_instance(&boot, &*stages.attempt_logger()).await?;
     Ok(Run {
         certificates: arguments.certificates,
         dry_run: arguments.dry_run,

@@ -63,7 +63,7 @@ pub async fn send_report(
         let post = || async { endpoint.post_body(REPORT_PATH, &body).await.map(drop) };
         return repeat_until_final(pace, attempt_log, post).await;
     };
-    let store = stored::open_store(base, &identified.clients)?;
+    let store = stored::open_store(base, boot, &identified.clients)?;
     let key = report_key(&report.instance);
     repeat_until_final(pace, attempt_log, || async {
         let put = store.put(&key, body.clone(), Expect::Any).await;

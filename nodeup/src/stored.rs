@@ -4,7 +4,7 @@
 use crate::download::Downloads;
 use crate::retry::{AttemptError, AttemptLog, repeat_until_final, unlimited_backoff};
 use anyhow::{Context, Error, anyhow};
-use aws_client::store::{Object, Store, StoreError};
+use aws_client::store::{Object, Owner, Store, StoreError};
 use futures::future::try_join_all;
 use node::config::{Agent, Asset, BootConfig, agent_key, node_config_key};
 use node::digest::to_hex;
@@ -13,10 +13,16 @@ use node::secret::{Secret, read_stored, stored_path};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Opens the state store that user data names.
-pub(crate) fn open_store(base: &str, clients: &aws_client::Clients) -> anyhow::Result<Store> {
-    Store::open(base, clients)
-        .with_context(|| format!("could not open the state store {base} in user data"))
+/// Opens the state store that user data names, of the owner that it names.
+pub(crate) fn open_store(
+    base: &str,
+    boot: &BootConfig,
+    clients: &aws_client::Clients,
+) -> anyhow::Result<Store> {
+    let store = Store::open(base, clients);
+    let store =
+        store.with_context(|| format!("could not open the state store {base} in user data"))?;
+    Ok(store.owned_by(Owner::from(boot.state_owner.clone())))
 }
 
 /// Reads the NodeConfig that BootConfig names. Its text is not verified.

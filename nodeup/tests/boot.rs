@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use support::bootstrap::{FakeEndpoint, PASSWORDS, ScriptedAnswer, mint_authority};
 use support::files::Behaviour;
+use support::imds::slow_metadata_service;
 use support::test_instance::{TestInstance, finished_stages};
 
 const STAGES: [&str; 5] = ["identify", "fetch", "verify", "build", "apply"];
@@ -495,4 +496,78 @@ fn what_ends_soon_is_renewed_with_the_same_key_and_is_no_reason_to_wait() {
     let other = fs::read_to_string(instance.host_path("etc/containerd/config.toml")).unwrap();
     assert_eq!(other, "another's");
     assert_eq!(fs::read(&started).unwrap(), before);
+}
+
+/// A control plane behind a proxy that does not work, with this metadata service.
+fn with_metadata_at(address: String) -> TestInstance {
+    let mut instance = TestInstance::control_plane();
+    instance.environment = vec![
+        ("AWS_EC2_METADATA_SERVICE_ENDPOINT", address),
+        ("http_proxy", "http://127.0.0.1:9".into()),
+        ("HTTP_PROXY", "http://127.0.0.1:9".into()),
+        ("no_proxy", "127.0.0.1".into()),
+        ("NO_PROXY", "127.0.0.1".into()),
+    ];
+    instance
+}
+
+#[test]
+fn a_metadata_service_that_is_slow_or_breaks_off_at_first_is_waited_for() {
+    for (delay, broken) in [(Duration::from_secs(2), 0), (Duration::ZERO, 2)] {
+        let instance = with_metadata_at(slow_metadata_service(delay, broken));
+        let ran = instance.run(&[]);
+        assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+        let causes = ran.failure_causes("identify");
+        assert_eq!(causes.is_empty(), broken == 0, "{causes:#?}");
+    }
+}
+
+/// The store is a folder and downloads come from 127.0.0.1, so only the metadata service could be behind the proxy.
+#[test]
+fn the_metadata_service_is_never_asked_through_a_proxy() {
+    let mut instance = with_metadata_at(slow_metadata_service(Duration::ZERO, 0));
+    instance
+        .environment
+        .retain(|(name, _)| !name.eq_ignore_ascii_case("no_proxy"));
+    let ran = instance.run(&["--dry-run"]);
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+}
+
+#[test]
+fn a_metadata_service_that_refuses_is_named_with_every_cause() {
+    let ran = with_metadata_at("http://127.0.0.1:9".into()).run(&[]);
+    assert_eq!(ran.exit_code, Some(1), "{ran:#?}");
+    let (last, cause) = ran.last_line();
+    assert_eq!(last, "identify failed");
+    for words in [
+        "instance-id",
+        "token",
+        "onnection refused",
+        "firewall or proxy",
+    ] {
+        assert!(cause.contains(words), "{words}: {cause}");
+    }
+}
+
+#[test]
+fn surroundings_of_all_kinds_lead_to_no_panic() {
+    for variable in [
+        ("SSL_CERT_FILE", "/nonexistent"),
+        ("SSL_CERT_FILE", "/etc/passwd"),
+        ("SSL_CERT_DIR", "/nonexistent"),
+        ("LD_LIBRARY_PATH", "/nonexistent"),
+        ("LANG", "broken"),
+        ("TMPDIR", "/nonexistent"),
+    ] {
+        let mut instance = TestInstance::control_plane();
+        instance.environment.push((variable.0, variable.1.into()));
+        let ran = instance.run(&[]);
+        assert_eq!(ran.exit_code, Some(0), "{variable:?}: {ran:#?}");
+    }
+    use std::os::unix::ffi::OsStrExt;
+    let odd = std::ffi::OsStr::from_bytes(b"--\xff");
+    let nodeup = std::process::Command::new(env!("CARGO_BIN_EXE_nodeup"))
+        .arg(odd)
+        .output();
+    assert_eq!(nodeup.unwrap().status.code(), Some(2));
 }

@@ -6,6 +6,7 @@ use crate::log::Log;
 use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
 use aws_client::ec2_query::{Ec2QueryClient, Instance};
+use futures::StreamExt;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest as Request;
 use kube::api::{ListParams, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -24,6 +25,10 @@ const STAGE: &str = "approval";
 const SERVING: &str = "kubernetes.io/kubelet-serving";
 /// Signer of kubelets' client certificates.
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+/// The signers whose requests are approved here.
+const SIGNERS: [&str; 2] = [SERVING, CLIENT];
+/// Requests on a page of a list. One may have more than a MiB.
+const PAGE: u32 = 50;
 /// Time after which a pending request is checked again, because addresses change.
 const AGAIN: Duration = Duration::from_mins(1);
 /// Shortest time between two calls of EC2, because a kubelet may create requests without end.
@@ -44,41 +49,107 @@ pub async fn approve_requests(
     cluster: &str,
     log: &Log,
 ) -> anyhow::Result<()> {
-    let requests: Api<Request> = Api::all(client);
-    let mut left_alone: BTreeMap<String, Instant> = BTreeMap::new();
-    let decision_log = ApprovalLog::new(log.clone(), STAGE, LOG_INTERVAL);
+    let mut approver = Approver {
+        requests: Api::all(client),
+        ec2,
+        cluster,
+        decision_log: ApprovalLog::new(log.clone(), STAGE, LOG_INTERVAL),
+        left_alone: BTreeMap::new(),
+    };
     loop {
         let begun = tokio::time::Instant::now();
-        let listed = requests.list(&ListParams::default()).await;
-        let listed = listed.context("could not list certificate signing requests")?;
-        let version = listed.metadata.resource_version.unwrap_or_default();
-        let pending: Vec<Request> = listed.items.into_iter().filter(is_pending).collect();
-        left_alone.retain(|name, _| pending.iter().any(|one| one.name_any() == *name));
+        let mut pending = BTreeSet::new();
+        let mut versions = BTreeMap::new();
+        for signer in SIGNERS {
+            let version = approver.approve_listed(signer, &mut pending).await?;
+            versions.insert(signer, version);
+        }
+        approver.left_alone.retain(|name, _| pending.contains(name));
+        approver.decision_log.log_counted();
+        approver.wait_for_request(&versions).await?;
+        tokio::time::sleep_until(begun + PACE).await;
+    }
+}
+
+/// What the role works with.
+struct Approver<'a> {
+    requests: Api<Request>,
+    ec2: Ec2QueryClient,
+    cluster: &'a str,
+    decision_log: ApprovalLog,
+    /// Pending requests that were not approved, and when they were checked last.
+    left_alone: BTreeMap<String, Instant>,
+}
+
+impl Approver<'_> {
+    /// Approves the requests to a signer that EC2 confirms, page by page: a kubelet may create large ones without end. Adds the names
+    /// of all pending ones. Returns the version of the list.
+    async fn approve_listed(
+        &mut self,
+        signer: &str,
+        pending: &mut BTreeSet<String>,
+    ) -> anyhow::Result<String> {
+        let selector = signer_selector(signer);
+        let mut parameters = ListParams::default().fields(&selector).limit(PAGE);
+        loop {
+            let listed = self.requests.list(&parameters).await;
+            let listed = listed.context("could not list certificate signing requests")?;
+            let waiting: Vec<Request> = listed.items.into_iter().filter(is_pending).collect();
+            pending.extend(waiting.iter().map(ResourceExt::name_any));
+            self.approve_page(&waiting).await?;
+            let next = listed.metadata.continue_;
+            let Some(token) = next.filter(|token| !token.is_empty()) else {
+                return Ok(listed.metadata.resource_version.unwrap_or_default());
+            };
+            parameters = parameters.continue_token(&token);
+        }
+    }
+
+    /// Approves those of the pending requests whose turn it is.
+    async fn approve_page(&mut self, pending: &[Request]) -> anyhow::Result<()> {
         let due = pending.iter().filter(|one| {
-            let since = left_alone.get(&one.name_any());
+            let since = self.left_alone.get(&one.name_any());
             since.is_none_or(|since| since.elapsed() >= AGAIN)
         });
         let due: Vec<&Request> = due.collect();
-        for (request, why) in approve_due(&requests, &ec2, cluster, &due, &decision_log).await? {
-            let known = left_alone.insert(request.name_any(), Instant::now());
+        if due.is_empty() {
+            return Ok(());
+        }
+        let begun = tokio::time::Instant::now();
+        let log = &self.decision_log;
+        let left = approve_due(&self.requests, &self.ec2, self.cluster, &due, log).await?;
+        for (request, why) in left {
+            let known = self.left_alone.insert(request.name_any(), Instant::now());
             if known.is_none() {
-                log_decision(
-                    &decision_log,
-                    request,
-                    Status::Failed,
-                    &format!("not approved: {}", untrusted_excerpt(&why)),
-                );
+                let what = format!("not approved: {}", untrusted_excerpt(&why));
+                log_decision(log, request, Status::Failed, &what);
             }
         }
-        decision_log.log_counted();
-        let watch = WatchParams::default().timeout(WATCH_SECONDS);
-        let watch = requests.watch(&watch, &version).await;
-        let watch = watch.context("could not watch certificate signing requests")?;
-        let matters = |one: &Request| is_pending(one) && !left_alone.contains_key(&one.name_any());
-        let changed = wait_for_change(watch, matters).await;
-        changed.context("could not watch certificate signing requests")?;
+        // Not before the next page either.
         tokio::time::sleep_until(begun + PACE).await;
+        Ok(())
     }
+
+    /// Waits for a request whose turn it is, or the end of the watches.
+    async fn wait_for_request(&self, versions: &BTreeMap<&str, String>) -> anyhow::Result<()> {
+        const CONTEXT: &str = "could not watch certificate signing requests";
+        let mut watches = Vec::new();
+        for (signer, version) in versions {
+            let parameters = WatchParams::default().timeout(WATCH_SECONDS);
+            let parameters = parameters.fields(&signer_selector(signer));
+            let watch = self.requests.watch(&parameters, version).await;
+            watches.push(watch.context(CONTEXT)?.boxed());
+        }
+        let matters =
+            |one: &Request| is_pending(one) && !self.left_alone.contains_key(&one.name_any());
+        let all = futures::stream::select_all(watches);
+        wait_for_change(all, matters).await.context(CONTEXT)
+    }
+}
+
+/// The selector of requests to a signer, so that those to others are not transferred.
+fn signer_selector(signer: &str) -> String {
+    format!("spec.signerName={signer}")
 }
 
 /// Approves the requests that EC2 confirms. Returns the others with the reasons.
@@ -165,7 +236,7 @@ fn to_kubelet_request(request: &Request) -> KubeletRequest<'_> {
 
 /// True for a request of a kubelet that is neither approved nor denied.
 fn is_pending(request: &Request) -> bool {
-    if ![SERVING, CLIENT].contains(&request.spec.signer_name.as_str()) {
+    if !SIGNERS.contains(&request.spec.signer_name.as_str()) {
         return false;
     }
     let status = request.status.as_ref();

@@ -1,15 +1,17 @@
 //! Parses the command line by hand, because an argument parser would enlarge the binary.
 
+use crate::admin_kubeconfig::{self, AdminKubeconfig, parse_admin_kubeconfig};
 use crate::etcd_backup::arguments::{self as etcd_backup, EtcdBackup, parse_etcd_backup};
 use std::path::PathBuf;
 
 /// One-line usage, printed with errors and for `--help`.
-pub const USAGE: &str = "usage: protokube --boot-config FILE --node-config FILE | etcd-backup VERB | --version | --help";
+pub const USAGE: &str = "usage: protokube --boot-config FILE --node-config FILE | admin-kubeconfig | etcd-backup VERB | --version | --help";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Invocation {
     Run(Arguments),
+    AdminKubeconfig(AdminKubeconfig),
     EtcdBackup(Box<EtcdBackup>),
     /// Print this text and exit.
     Say(String),
@@ -33,6 +35,11 @@ pub fn parse_arguments(arguments: impl IntoIterator<Item = String>) -> Result<In
             "--version" => {
                 let version = concat!("protokube ", env!("CARGO_PKG_VERSION"));
                 return Ok(Invocation::Say(version.to_owned()));
+            }
+            "admin-kubeconfig" => {
+                let usage = || Invocation::Say(admin_kubeconfig::USAGE.to_owned());
+                let parsed = parse_admin_kubeconfig(arguments)?;
+                return Ok(parsed.map_or_else(usage, Invocation::AdminKubeconfig));
             }
             "etcd-backup" => {
                 let usage = || Invocation::Say(etcd_backup::USAGE.to_owned());

@@ -23,7 +23,8 @@ pub(crate) use backup_store::{
     check_owner, claim_store, delete_snapshot, list_snapshots, read_manifest, require_manifest,
 };
 pub(crate) use cluster_state::unseal_cluster_state;
-pub(crate) use prune::prune_snapshots;
+pub(crate) use prune::{Extent, prune_snapshots};
 pub(crate) use root_disk::check_room;
 pub(crate) use settings::read_settings;
 pub(crate) use take::describe_taken;
+pub(crate) use verify::read_secrets;

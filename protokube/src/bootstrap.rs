@@ -20,6 +20,7 @@ use crate::log::Log;
 use anyhow::Context as _;
 use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::store::Store;
+use ipnet::IpNet;
 use node::pki::Keyset;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,6 +42,8 @@ pub const REQUEST_INTERVAL: std::time::Duration = std::time::Duration::from_secs
 pub struct EndpointContext {
     /// Listen address: all addresses, port [`node::ports::BOOTSTRAP`].
     pub listen: SocketAddr,
+    /// Addresses of pods. Nobody who joins has one of them.
+    pub pods: Option<IpNet>,
     /// Name of the cluster.
     pub cluster: String,
     /// AWS account of the cluster, twelve digits; see [`read_account`].

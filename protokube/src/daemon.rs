@@ -1,23 +1,28 @@
 //! Configuration and clients of this control plane, which all roles share.
 
+use crate::api::{ApiAccess, api_server_url};
 use crate::arguments::Arguments;
 use crate::backup::ObservedByEtcd;
 use crate::current_waits::CurrentWaits;
 use crate::etcd::{ListedRecords, SettledClusters};
+use crate::identity::system_clock;
 use crate::probe::Probe;
 use crate::readiness::ApiReadiness;
+use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::Clients;
 use aws_client::ec2_query::Ec2QueryClient;
-use aws_client::store::Store;
+use aws_client::store::{Owner, Store};
 use host::{Host, LocalSystem};
 use node::config::{BootConfig, NodeConfig, read_boot_config, read_node_config};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Search path for programs, independent of the service's environment.
-const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Search path for programs, independent of the service's environment: the tools of this release first, so that `ctr` is of the
+/// containerd that nodeup installed. An image that brings its own containerd has its own ctr.
+const PROGRAMS: &str =
+    "/opt/kctl/tools/current/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// State that all roles share.
 #[derive(Debug)]
@@ -34,6 +39,10 @@ pub struct DaemonState {
     pub ec2: Arc<Ec2QueryClient>,
     /// State store at the cluster's base.
     pub store: Store,
+    /// Signed objects of the state store.
+    pub signed: SignedObjects,
+    /// Access to this instance's API server.
+    pub api: ApiAccess,
     /// Access to the instance.
     pub host: Host,
     /// Client for health checks.
@@ -74,12 +83,15 @@ pub(crate) fn read_configuration(
     Ok((boot, config))
 }
 
-/// Collects the facts of this instance from the metadata service and creates clients.
+/// Collects the facts of this instance from the metadata service and creates clients. `attempt_log` receives the cause of each
+/// failed attempt to reach the service.
 pub(crate) async fn identify_instance(
     boot: &BootConfig,
     config: NodeConfig,
+    attempt_log: &dyn Fn(&str),
 ) -> anyhow::Result<DaemonState> {
     let imds = aws_client::Imds::new();
+    imds.wait_until_reachable(attempt_log).await?;
     let get = async |path: &str| {
         let value = imds.get(path).await?;
         value.with_context(|| format!("the metadata service returned no {path}"))
@@ -88,10 +100,13 @@ pub(crate) async fn identify_instance(
     let zone = get("meta-data/placement/availability-zone").await?;
     let address = get("meta-data/local-ipv4").await?;
     let region = imds.region().await?;
-    let clients = Clients::load(region.as_deref(), None).await;
+    let clients = Clients::on_instance(region.as_deref(), &imds).await;
     let base = boot.config_base.as_ref();
     let base = base.context("BootConfig has no state store (configBase)")?;
+    let store = Store::open(base, &clients)?.owned_by(Owner::from(boot.state_owner.clone()));
+    let url = api_server_url(&config);
     Ok(DaemonState {
+        signed: SignedObjects::new(&store, &config.cluster),
         config: Arc::new(config),
         instance,
         zone,
@@ -100,7 +115,8 @@ pub(crate) async fn identify_instance(
             .parse()
             .with_context(|| format!("{address} is not a valid IP address"))?,
         ec2: Arc::new(Ec2QueryClient::new(&clients, &imds).await?),
-        store: Store::open(base, &clients)?,
+        api: ApiAccess::issuing(&store, url, system_clock()),
+        store,
         clients,
         host: Host::new("/", Arc::new(LocalSystem::with_programs(PROGRAMS))),
         probe: Probe::new()?,

@@ -60,10 +60,13 @@ impl Ec2 for Ec2QueryClient {
     }
 }
 
-/// All etcd volumes of a cluster, in all zones.
+/// All etcd volumes of a cluster, in all zones. Control planes of another cluster may create volumes with any tags, but all of them
+/// with their own cluster's name in the tag by which IAM limits them.
 pub async fn etcd_volumes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Volume>, Failure> {
     let owned = format!("tag:{}", node::names::ownership_tag(cluster));
-    let filters: [Filter<'_>; 2] = [
+    let of_cluster = format!("tag:{}", node::names::CLUSTER_TAG);
+    let filters: [Filter<'_>; 3] = [
+        (&of_cluster, &[cluster]),
         (&owned, &["owned"]),
         ("tag:k8s.io/role/control-plane", &["1"]),
     ];
@@ -93,6 +96,9 @@ pub fn lacking_tags(volume: &Volume, cluster: &str, etcd: &str) -> Vec<String> {
     let (owned, etcd_tag) = (node::names::ownership_tag(cluster), volume_tag(etcd));
     let has = |tag: &str, value| volume.tags.get(tag).is_some_and(|said| said == value);
     let mut lacks = Vec::new();
+    if !has(node::names::CLUSTER_TAG, cluster) {
+        lacks.push(format!("the tag {} = {cluster}", node::names::CLUSTER_TAG));
+    }
     if !has(&owned, "owned") {
         lacks.push(format!("the tag {owned} = owned"));
     }

@@ -23,6 +23,7 @@ mod scratch;
 mod settings;
 mod snapshot_restore;
 mod status;
+mod unusable;
 mod upgrade;
 mod upkeep;
 mod upkeep_claims;
@@ -30,7 +31,8 @@ mod volumes;
 
 pub(crate) use disk_worker::run_blocking;
 pub(crate) use restored_log::LOG_FILE;
-pub(crate) use scratch::{Content, EtcdContainers, ScratchHash, WORK};
+pub(crate) use scratch::{Content, EtcdContainers, PAGE, ScratchHash, WORK};
+pub(crate) use unusable::{UnusableSnapshot, is_damaged};
 
 pub use commands::{COMMAND_INTERVAL, CommandMemory, CommandRole};
 pub use disk::EtcdDisk;

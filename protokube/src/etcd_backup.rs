@@ -22,7 +22,7 @@ pub use serve::{ServeLimits, serve_snapshot_on};
 use crate::daemon::{DaemonState, identify_instance, read_configuration};
 use crate::pace::sleep_for;
 use crate::roles::build_snapshot_taker;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use arguments::{EtcdBackup, Place, Save, Verb};
 use aws_client::store::Store;
 use host::{Host, LocalSystem};
@@ -60,7 +60,7 @@ pub async fn run(command: &EtcdBackup) -> anyhow::Result<()> {
 
 async fn extract(command: &EtcdBackup, identity: &Path, file: &Path) -> anyhow::Result<()> {
     let host = Host::new("/", Arc::new(LocalSystem::default()));
-    let local = LocalSnapshots::open(&host, &command.place.folder()).await?;
+    let local = LocalSnapshots::open(&host, &command.place.absolute_folder()?).await?;
     let text = fs::read_to_string(identity);
     let text = text.with_context(|| format!("could not read {}", identity.display()))?;
     let objects = extract_cluster_state(&local, &command.name, &text, file).await?;
@@ -74,14 +74,14 @@ impl Here {
     async fn open(command: &EtcdBackup) -> anyhow::Result<Self> {
         let place = &command.place;
         let (boot, config) = read_configuration(&place.configuration)?;
-        let daemon = identify_instance(&boot, config).await?;
+        let daemon = identify_instance(&boot, config, &note).await?;
         let s3 = match &place.s3 {
             Some(s3) => Some(open_s3(s3, &daemon, &place.etcd).await?),
             None => None,
         };
         Ok(Self {
             etcd: find_etcd(&daemon, &place.etcd)?.clone(),
-            local: LocalSnapshots::open(&daemon.host, &place.folder()).await?,
+            local: LocalSnapshots::open(&daemon.host, &place.absolute_folder()?).await?,
             s3,
             daemon,
             name: command.name.clone(),
@@ -107,13 +107,18 @@ impl Here {
 
     async fn delete(self) -> anyhow::Result<()> {
         let owner = (self.daemon.config.cluster.as_str(), &*self.etcd.name);
-        for store in [Some(&self.local.store), self.s3.as_ref()]
-            .into_iter()
-            .flatten()
-        {
-            say(&delete_snapshot_named(store, owner, &self.name).await?)?;
+        let stores = [Some(&self.local.store), self.s3.as_ref()];
+        let mut failed = Vec::new();
+        for store in stores.into_iter().flatten() {
+            match delete_snapshot_named(store, owner, &self.name).await {
+                Ok(says) => say(&says)?,
+                Err(error) => failed.push(format!("{}: {error:#}", store.url())),
+            }
         }
-        Ok(())
+        match failed.is_empty() {
+            true => Ok(()),
+            false => bail!("not deleted: {}", failed.join("; ")),
+        }
     }
 
     async fn download(self, peer: Option<&str>, timeout: Duration) -> anyhow::Result<()> {
@@ -159,10 +164,19 @@ fn find_etcd<'a>(daemon: &'a DaemonState, name: &str) -> anyhow::Result<&'a Etcd
 }
 
 impl Place {
-    /// Folder of the snapshots on this instance.
+    /// Folder of the snapshots on this instance, as it was named.
     fn folder(&self) -> String {
         let default = || format!("/var/lib/kctl/etcd-snapshots/{}", self.etcd);
         self.folder.clone().unwrap_or_else(default)
+    }
+
+    /// The same as an absolute path: a relative one is below the current folder, as for every program.
+    fn absolute_folder(&self) -> anyhow::Result<String> {
+        let folder = self.folder();
+        let absolute = std::path::absolute(&folder);
+        let absolute = absolute.with_context(|| format!("--folder {folder} is no folder"))?;
+        let absolute = absolute.into_os_string().into_string();
+        absolute.map_err(|path| anyhow::anyhow!("--folder: {} is no text", path.display()))
     }
 }
 

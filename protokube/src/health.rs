@@ -2,6 +2,7 @@
 //! own client certificate, so anonymous access can stay off.
 
 use crate::identity::{Clock, Identity};
+use crate::lock::lock_ignoring_poison;
 use anyhow::Context as _;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -11,12 +12,13 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use node::pki::{Keyset, Leaf, Usage};
 use reqwest::redirect;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 
 /// Path of protokube's own metrics, in the text format of Prometheus.
 const METRICS: &str = "/metrics";
@@ -30,7 +32,12 @@ const NOT_NEEDED: [&str; 2] = ["etcd-override-0", "etcd-override-readiness-0"];
 
 /// Timeout of a request to the API server, whose checks may be slow.
 const TIMEOUT: Duration = Duration::from_secs(14);
-const MAX_CONNECTIONS: usize = 32;
+/// Timeout for receiving the headers of a request.
+const HEADERS: Duration = Duration::from_secs(1);
+/// Limit of connections that have not sent a request. Everybody on the instance can open some; the oldest is closed for a new one.
+const MAX_SILENT: usize = 32;
+/// Limit of requests that are being answered.
+const MAX_ASKING: usize = 256;
 /// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -61,12 +68,11 @@ pub async fn serve_health(context: HealthContext) -> anyhow::Result<()> {
 
 /// Serves on an existing listener.
 pub async fn serve_health_on(context: HealthContext, listener: TcpListener) -> anyhow::Result<()> {
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let connections = OpenConnections::default();
     let server: Arc<str> = context.server.trim_end_matches('/').into();
     let mut identity = issue_identity(&context)?;
     let mut http = build_client(&context, &identity)?;
     loop {
-        let slot = Arc::clone(&slots).acquire_owned().await?;
         let Ok((stream, _)) = listener.accept().await else {
             // File descriptors have run out; a later probe may succeed.
             tokio::time::sleep(PAUSE).await;
@@ -78,16 +84,79 @@ pub async fn serve_health_on(context: HealthContext, listener: TcpListener) -> a
         }
         let (server, http) = (Arc::clone(&server), http.clone());
         let metrics = Arc::clone(&context.metrics);
+        let (place, ended) = connections.admit();
         tokio::spawn(async move {
-            let _slot = slot;
-            let service = service_fn(|request| answer_request(&server, &http, &*metrics, request));
+            let service = service_fn(|request| {
+                place.mark_asking();
+                answer_request(&server, &http, &*metrics, request)
+            });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(TIMEOUT)
+                .header_read_timeout(HEADERS)
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), service);
-            let _ = tokio::time::timeout(3 * TIMEOUT, connection).await;
+            tokio::select! {
+                _ = tokio::time::timeout(3 * TIMEOUT, connection) => {}
+                _ = ended => {}
+            }
         });
+    }
+}
+
+/// The open connections. A new one is always accepted; if there are too many, the oldest makes room.
+#[derive(Clone, Default)]
+struct OpenConnections(Arc<Mutex<ConnectionTable>>);
+
+/// What ends each connection, by number, oldest first.
+#[derive(Default)]
+struct ConnectionTable {
+    next: u64,
+    silent: BTreeMap<u64, oneshot::Sender<()>>,
+    asking: BTreeMap<u64, oneshot::Sender<()>>,
+}
+
+/// A connection's place; dropping it frees the place.
+struct Place {
+    all: OpenConnections,
+    id: u64,
+}
+
+impl OpenConnections {
+    /// Admits a connection. The receiver resolves when it must close.
+    fn admit(&self) -> (Place, oneshot::Receiver<()>) {
+        let (end, ended) = oneshot::channel();
+        let mut table = lock_ignoring_poison(&self.0);
+        if table.silent.len() >= MAX_SILENT {
+            table.silent.pop_first();
+        }
+        let id = table.next;
+        table.next = id.wrapping_add(1);
+        table.silent.insert(id, end);
+        drop(table);
+        let all = self.clone();
+        (Place { all, id }, ended)
+    }
+}
+
+impl Place {
+    /// Says that the connection has sent a request.
+    fn mark_asking(&self) {
+        let mut table = lock_ignoring_poison(&self.all.0);
+        let Some(end) = table.silent.remove(&self.id) else {
+            return;
+        };
+        if table.asking.len() >= MAX_ASKING {
+            table.asking.pop_first();
+        }
+        table.asking.insert(self.id, end);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut table = lock_ignoring_poison(&self.all.0);
+        table.silent.remove(&self.id);
+        table.asking.remove(&self.id);
     }
 }
 

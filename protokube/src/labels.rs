@@ -1,7 +1,9 @@
 //! Role labels: sets labels on Nodes that kubelet may not set itself: those of roles, and those in the tags of the instance. Role
-//! labels that do not match the tags are removed, because pods of the control plane select nodes by them.
+//! labels that do not match the tags are removed, because pods of the control plane select nodes by them. Also takes the marks of a
+//! termination away from Nodes that were uncordoned.
 
 use crate::log::Log;
+use crate::uncordon::release_uncordoned;
 use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
 use aws_client::ec2_query::{Ec2QueryClient, Instance};
@@ -39,7 +41,7 @@ pub async fn label_nodes(
     cluster: &str,
     log: &Log,
 ) -> anyhow::Result<()> {
-    let nodes: Api<Node> = Api::all(client);
+    let nodes: Api<Node> = Api::all(client.clone());
     let mut wanted = read_desired_labels(&ec2, cluster).await?;
     // Last error of each Node that the API refused to label; logged once.
     let mut logged_refusals: BTreeMap<String, String> = BTreeMap::new();
@@ -61,6 +63,7 @@ pub async fn label_nodes(
             )
             .await?;
         }
+        release_uncordoned(&client, &listed.items, STAGE, log).await?;
         let seconds = if is_unknown(&listed.items, &wanted) {
             u32::try_from(UNKNOWN.as_secs())?
         } else {

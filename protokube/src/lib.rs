@@ -5,7 +5,8 @@
 #![warn(unreachable_pub)]
 
 pub mod addons;
-mod api;
+pub mod admin_kubeconfig;
+pub mod api;
 pub mod approval;
 pub mod arguments;
 pub mod backup;
@@ -30,7 +31,9 @@ mod readiness;
 pub mod removal;
 pub mod roles;
 pub mod service;
+pub mod signed_objects;
 pub mod supervise;
 pub mod termination;
 pub mod thread;
+mod uncordon;
 mod watch_events;

@@ -9,6 +9,7 @@ use std::fmt;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
 /// Limit of queued lines.
@@ -110,6 +111,8 @@ pub struct RoleLog {
     last: Mutex<Option<(Status, String)>>,
     /// Last error by subject.
     errors: Mutex<BTreeMap<String, String>>,
+    /// Since when what is tried again has failed, by subject.
+    attempts: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl RoleLog {
@@ -127,6 +130,7 @@ impl RoleLog {
             current_waits: Arc::default(),
             last: Mutex::default(),
             errors: Mutex::default(),
+            attempts: Mutex::default(),
         }
     }
 
@@ -168,12 +172,31 @@ impl RoleLog {
             .write_stage(&self.stage, Status::Finished, None, what);
     }
 
-    /// Logs an error, unless it is the same as the last one with this subject.
+    /// Logs an error, unless it is the same as the last one with this subject, and records it as what the role waits for.
     pub fn report_error(&self, about: &str, error: &anyhow::Error) {
-        let text = format!("{about}: {error:#}");
         let message = format!("{error:#}");
         self.current_waits
             .set_wait(&self.stage, about, Status::Failed, &message);
+        self.write_error(about, error);
+    }
+
+    /// The same for what is tried again, and does not matter until then: the role waits for it only once it has failed for `patience`.
+    pub fn report_attempt(&self, about: &str, error: &anyhow::Error, patience: Duration) {
+        let since = {
+            let mut attempts = lock_ignoring_poison(&self.attempts);
+            *attempts
+                .entry(about.to_owned())
+                .or_insert_with(Instant::now)
+        };
+        if since.elapsed() >= patience {
+            self.report_error(about, error);
+        } else {
+            self.write_error(about, error);
+        }
+    }
+
+    fn write_error(&self, about: &str, error: &anyhow::Error) {
+        let text = format!("{about}: {error:#}");
         let mut errors = lock_ignoring_poison(&self.errors);
         if errors.get(about) != Some(&text) {
             self.log
@@ -185,6 +208,7 @@ impl RoleLog {
     /// Clears an error, and logs that it is resolved if there was one.
     pub fn report_resolved(&self, about: &str) {
         self.current_waits.clear_wait(&self.stage, about);
+        lock_ignoring_poison(&self.attempts).remove(about);
         if lock_ignoring_poison(&self.errors).remove(about).is_some() {
             self.report_change(&format!("{about}: resolved"));
         }
@@ -193,6 +217,7 @@ impl RoleLog {
     /// Clears an error without a log line; the same error would be logged again.
     pub fn clear_error(&self, about: &str) {
         self.current_waits.clear_wait(&self.stage, about);
+        lock_ignoring_poison(&self.attempts).remove(about);
         lock_ignoring_poison(&self.errors).remove(about);
     }
 }
@@ -253,6 +278,23 @@ mod tests {
         let missing: usize = missing.parse().unwrap();
         assert_eq!((own_lines.len(), kept.len() + missing), (1, 1000));
         assert!((10..=11).contains(&kept.len()), "{}", kept.len());
+    }
+
+    #[test]
+    fn what_is_tried_again_is_waited_for_only_once_it_has_failed_for_long() {
+        let waits = Arc::new(CurrentWaits::default());
+        let role_log = RoleLog::with_log(Log::from_fn(|_| ()), "test").recording_waits(&waits, "");
+        let error = anyhow::anyhow!("S3 is slow");
+        for (patience, is_waited) in [
+            (Duration::MAX, false),
+            (Duration::from_mins(1), false),
+            (Duration::ZERO, true),
+        ] {
+            role_log.report_attempt("backups", &error, patience);
+            assert_eq!(waits.list_waits().len(), usize::from(is_waited));
+        }
+        role_log.report_resolved("backups");
+        assert!(waits.list_waits().is_empty());
     }
 
     #[test]

@@ -3,17 +3,24 @@
 #![warn(unreachable_pub)]
 
 use protokube::arguments::{Invocation, USAGE, parse_arguments};
-use protokube::etcd_backup::{self, arguments::EtcdBackup};
 use protokube::log::Log;
-use protokube::service;
+use protokube::{admin_kubeconfig, etcd_backup, service};
 use std::io::Write;
 use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let arguments = match parse_arguments(std::env::args().skip(1)) {
+    // Arguments of any bytes: what is not text is an unknown argument.
+    let given = std::env::args_os().skip(1);
+    let given = given.map(|argument| argument.to_string_lossy().into_owned());
+    let arguments = match parse_arguments(given) {
         Ok(Invocation::Run(arguments)) => arguments,
-        Ok(Invocation::EtcdBackup(command)) => return run_etcd_backup(&command).await,
+        Ok(Invocation::EtcdBackup(command)) => {
+            return run_command(etcd_backup::run(&command)).await;
+        }
+        Ok(Invocation::AdminKubeconfig(command)) => {
+            return run_command(admin_kubeconfig::run(&command)).await;
+        }
         Ok(Invocation::Say(text)) => {
             let _ = writeln!(std::io::stdout(), "{text}");
             return ExitCode::SUCCESS;
@@ -34,9 +41,9 @@ async fn main() -> ExitCode {
 }
 
 /// Runs a command until it ends or a signal stops it.
-async fn run_etcd_backup(command: &EtcdBackup) -> ExitCode {
+async fn run_command(command: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
     let ended = tokio::select! {
-        ended = etcd_backup::run(command) => ended,
+        ended = command => ended,
         stopped = service::wait_for_stop() => stopped,
     };
     match ended {

@@ -5,6 +5,7 @@
 use crate::log::RoleLog;
 use crate::probe::Probe;
 use host::Host;
+use node::config::NodeConfig;
 use node::manifests::{ETCD_SERVES, Pod, manifest_path};
 use node::ports;
 use node::report::Status;
@@ -228,4 +229,19 @@ impl ManifestWriter<'_> {
             tokio::time::sleep(self.gates.pace).await;
         }
     }
+}
+
+/// Path of the API server's EncryptionConfiguration on this instance, from its flags.
+pub(crate) fn find_encryption_config(config: &NodeConfig) -> Option<String> {
+    let own = config.control_plane.iter();
+    let pods = own.flat_map(|own| own.static_pods.values());
+    let containers = pods.flat_map(|pod| &pod.spec.containers);
+    let mut flags = containers.flat_map(|container| &container.args);
+    let path = |flag: &String| {
+        Some(
+            flag.strip_prefix("--encryption-provider-config=")?
+                .to_owned(),
+        )
+    };
+    flags.find_map(path)
 }

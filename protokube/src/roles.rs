@@ -1,5 +1,6 @@
 //! Starts the roles of a control plane, each as a supervised task.
 
+use crate::api::ApiAccess;
 use crate::backup::{BackupRole, SnapshotTaker};
 use crate::bootstrap::{self, ApiNodes};
 use crate::current_waits::WaitsReporter;
@@ -19,9 +20,10 @@ use crate::supervise::{Backoff, run_for, supervise_role};
 use crate::thread::run_on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal, termination};
 use aws_client::ec2_query::Ec2QueryClient;
+use ipnet::IpNet;
 use node::backup::render_backup_metrics;
 use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports, etcd_quota};
-use node::config::{EtcdCluster, etcd_members};
+use node::config::{EtcdCluster, Networking, etcd_members};
 use node::host::signing_duration;
 use node::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
 use node::ports;
@@ -313,19 +315,20 @@ pub(crate) fn build_snapshot_taker(
         work: work.to_owned(),
         instance: daemon.instance.clone(),
         image: etcd.image.clone(),
-        encryption_config: find_encryption_config(daemon),
+        encryption_config: manifests::find_encryption_config(&daemon.config),
         members: etcd.members.len(),
         source: build_gateway(daemon, etcd)?,
         host: daemon.host.clone(),
         store: daemon.store.clone(),
+        signed: daemon.signed.clone(),
         clock: OffsetDateTime::now_utc,
         interval: MEMBER_PACE.quick,
         busy: tokio::sync::Mutex::default(),
     })
 }
 
-/// Path of the API server's EncryptionConfiguration, from its flags.
-fn find_encryption_config(daemon: &DaemonState) -> Option<String> {
+/// The value of a flag of a static pod, given with its `=`.
+fn find_flag(daemon: &DaemonState, name: &str) -> Option<String> {
     let pods = daemon
         .config
         .control_plane
@@ -334,10 +337,7 @@ fn find_encryption_config(daemon: &DaemonState) -> Option<String> {
     let mut flags = pods
         .flat_map(|pod| &pod.spec.containers)
         .flat_map(|container| &container.args);
-    flags.find_map(|flag| {
-        flag.strip_prefix("--encryption-provider-config=")
-            .map(str::to_owned)
-    })
+    flags.find_map(|flag| flag.strip_prefix(name).map(str::to_owned))
 }
 
 /// The role that executes what `kctl etcd` asks of the members.
@@ -406,7 +406,7 @@ async fn publish_names(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         zone,
     };
     let servers = names::ApiEndpoints {
-        client: api_client(&daemon).await?,
+        access: daemon.api.clone(),
         ready: daemon.ready.subscribe(),
     };
     let zone = names::ZonePublisher {
@@ -466,16 +466,33 @@ async fn serve_health(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     run_on_own_thread("health", move || health::serve_health(context)).await
 }
 
+/// The addresses of pods, if no instance can have one: with networks whose addresses kctl gives out. They are outside of the VPC.
+fn find_pod_range(daemon: &DaemonState) -> Option<IpNet> {
+    let config = &daemon.config;
+    if !matches!(
+        config.networking,
+        Networking::Flannel(_) | Networking::Kubenet
+    ) {
+        return None;
+    }
+    let range = find_flag(daemon, "--cluster-cidr=")?;
+    let range: IpNet = range.parse().ok()?;
+    (!range.contains(&daemon.address)).then_some(range)
+}
+
+/// Serves joining on a separate thread, because everybody in the network can keep it busy.
 async fn serve_workers(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let context = bootstrap::EndpointContext {
         listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, ports::BOOTSTRAP)),
+        pods: find_pod_range(&daemon),
         cluster: daemon.config.cluster.clone(),
         account: bootstrap::read_account(&daemon.ec2).await?,
         trust_bundle: daemon.config.ca_certificates.clone(),
         authority: read_authority(&daemon).await?,
         ec2: Ec2QueryClient::clone(&daemon.ec2),
         store: daemon.store.clone(),
-        nodes: Arc::new(ApiNodes::new(api_client(&daemon).await?)),
+        // Clients belong to the thread that they are made on.
+        nodes: Arc::new(ApiNodes::new(api_access(&daemon))),
         clock: system_clock(),
         signing: signing_duration(&daemon.config),
         ready: daemon.ready.subscribe(),
@@ -483,45 +500,38 @@ async fn serve_workers(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         log_interval: bootstrap::LOG_INTERVAL,
         request_interval: bootstrap::REQUEST_INTERVAL,
     };
-    run_for(
-        api::CLIENT_LIFE,
-        bootstrap::serve_endpoint(Arc::new(context)),
-    )
-    .await
+    let serve = move || bootstrap::serve_endpoint(Arc::new(context));
+    run_for(api::CLIENT_LIFE, run_on_own_thread("bootstrap", serve)).await
 }
 
 async fn approve_requests(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let (ec2, log) = (Ec2QueryClient::clone(&daemon.ec2), Log::stderr());
-    let role = approval::approve_requests(
-        api_client(&daemon).await?,
-        ec2,
-        &daemon.config.cluster,
-        &log,
-    );
-    run_for(api::CLIENT_LIFE, role).await
+    let api = daemon.api.client().await?;
+    let life = api.life();
+    let role = approval::approve_requests(api.client, ec2, &daemon.config.cluster, &log);
+    run_for(life, role).await
 }
 
 async fn label_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let (ec2, log) = (Ec2QueryClient::clone(&daemon.ec2), Log::stderr());
-    let role = labels::label_nodes(
-        api_client(&daemon).await?,
-        ec2,
-        &daemon.config.cluster,
-        &log,
-    );
-    run_for(api::CLIENT_LIFE, role).await
+    let api = daemon.api.client().await?;
+    let life = api.life();
+    let role = labels::label_nodes(api.client, ec2, &daemon.config.cluster, &log);
+    run_for(life, role).await
 }
 
 async fn remove_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let (ec2, log) = (Ec2QueryClient::clone(&daemon.ec2), Log::stderr());
+    let api = daemon.api.client().await?;
+    let life = api.life();
     let role = removal::remove_stale_nodes(
-        api_client(&daemon).await?,
+        api.client,
         ec2,
         &daemon.instance,
         removal::RemovalPace::default(),
         &log,
     );
-    run_for(api::CLIENT_LIFE, role).await
+    run_for(life, role).await
 }
 
 async fn handle_terminations(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
@@ -529,21 +539,26 @@ async fn handle_terminations(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let Some(settings) = control_plane.and_then(|own| own.termination.as_ref()) else {
         return std::future::pending().await;
     };
+    // Before that there are no Nodes to drain.
+    daemon.ready.subscribe().wait_for(|ready| *ready).await?;
+    let api = daemon.api.client().await?;
+    let life = api.life();
     let role = termination::TerminationRole {
-        client: api_client(&daemon).await?,
+        client: api.client,
         ec2: &daemon.ec2,
         config: &daemon.config,
+        store: &daemon.store,
         settings,
         pace: termination::TerminationPace::default(),
         clock: OffsetDateTime::now_utc,
         log: &Log::stderr(),
     };
-    run_for(api::CLIENT_LIFE, role.handle_messages()).await
+    run_for(life, role.handle_messages()).await
 }
 
 async fn apply_addons(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let role_log = new_role_log(&daemon, "addons");
-    let role = addons::keep_addons(api_client(&daemon).await?, daemon.store.clone(), role_log);
+    let role = addons::keep_addons(daemon.api.clone(), daemon.signed.clone(), role_log);
     run_for(api::CLIENT_LIFE, role).await
 }
 
@@ -559,9 +574,10 @@ async fn report_waits(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     report.keep_report().await
 }
 
-async fn api_client(daemon: &DaemonState) -> anyhow::Result<kube::Client> {
+/// Access to this instance's API server with clients of its own.
+fn api_access(daemon: &DaemonState) -> ApiAccess {
     let url = api::api_server_url(&daemon.config);
-    api::build_client(&daemon.store, &url, OffsetDateTime::now_utc()).await
+    ApiAccess::issuing(&daemon.store, url, system_clock())
 }
 
 async fn read_authority(daemon: &DaemonState) -> anyhow::Result<Arc<Keyset>> {

@@ -5,6 +5,7 @@ use crate::daemon::{identify_instance, read_configuration};
 use crate::log::Log;
 use crate::roles;
 use anyhow::{Context, bail};
+use aws_client::authorities::Authorities;
 use node::report::Status;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -14,8 +15,12 @@ pub async fn run_service(arguments: &Arguments) -> anyhow::Result<()> {
     let log = Log::stderr();
     let (boot, config) = read_configuration(arguments)?;
     let mut stopped = StopSignals::new()?;
+    if let Some(warning) = Authorities::of_system().warning() {
+        log.write_stage("identify", Status::Started, None, &warning);
+    }
+    let attempt_log = |cause: &str| log.write_stage("identify", Status::Failed, None, cause);
     let daemon = tokio::select! {
-        daemon = identify_instance(&boot, config) => daemon?,
+        daemon = identify_instance(&boot, config, &attempt_log) => daemon?,
         () = stopped.wait_for_signal() => return Ok(()),
     };
     let detail = format!("{} of {}", daemon.instance, daemon.config.cluster);

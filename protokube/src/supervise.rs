@@ -1,9 +1,14 @@
-//! Supervises roles: a role that ends is restarted, with growing pauses after errors. Errors of one role do not affect others.
+//! Supervises roles: a role that ends is restarted, with growing pauses after errors. Errors of one role do not affect others, and
+//! neither do its panics.
 
 use crate::log::RoleLog;
+use anyhow::anyhow;
+use futures::FutureExt;
 use node::report::Status;
+use std::any::Any;
 use std::convert::Infallible;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -25,7 +30,7 @@ impl Default for Backoff {
 }
 
 /// Runs a role for ever and logs its errors. After a run longer than the longest pause, the pauses begin anew. A role that ends
-/// without an error is restarted to renew its inputs. An error counts as current until the role reports another status, ends
+/// without an error is restarted to renew its inputs; one that panics counts as failed. An error counts as current until the role reports another status, ends
 /// without error, or has run for twice the longest pause.
 pub async fn supervise_role<F>(
     role_log: RoleLog,
@@ -39,7 +44,8 @@ where
     role_log.report_status(Status::Started, "");
     loop {
         let began = Instant::now();
-        let mut role = pin!(start());
+        // What roles share stays usable after a panic: locks ignore poison, and each role begins anew.
+        let mut role = pin!(AssertUnwindSafe(start()).catch_unwind());
         let ended = match tokio::time::timeout(backoff.longest * 2, &mut role).await {
             Ok(ended) => ended,
             Err(_) => {
@@ -50,6 +56,7 @@ where
         if began.elapsed() > backoff.longest {
             wait = backoff.first;
         }
+        let ended = ended.unwrap_or_else(|panic| Err(describe_panic(&*panic)));
         if let Err(error) = ended {
             role_log.report_status(Status::Failed, &format!("{error:#}"));
             tokio::time::sleep(wait).await;
@@ -60,6 +67,14 @@ where
             tokio::time::sleep(backoff.first).await;
         }
     }
+}
+
+/// What a role panicked with. Where it happened is in the line that the process writes to its log.
+fn describe_panic(panic: &(dyn Any + Send)) -> anyhow::Error {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("without a message");
+    anyhow!("a defect in protokube, please report it: the role panicked: {text}")
 }
 
 /// Ends a role without error after `life`, so that a role whose credentials expire is restarted with new ones.
@@ -117,6 +132,52 @@ mod tests {
             () = both => {}
         }
         assert!(failing.load(Ordering::Relaxed) >= 5);
+    }
+
+    #[tokio::test]
+    async fn a_role_that_panics_is_reported_and_started_again_and_hurts_no_other() {
+        let current_waits = Arc::new(CurrentWaits::default());
+        let role_log =
+            RoleLog::with_log(Log::from_fn(|_| ()), "defect").recording_waits(&current_waits, "");
+        let starts = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&starts);
+        let mut roles = tokio::task::JoinSet::new();
+        roles.spawn(async move {
+            let role = || {
+                let counted = Arc::clone(&counted);
+                async move {
+                    tokio::task::yield_now().await;
+                    let start = counted.fetch_add(1, Ordering::Relaxed);
+                    panic!("the date {start} is too late")
+                }
+            };
+            match supervise_role(role_log, QUICK, role).await {}
+        });
+        let other = Arc::new(AtomicUsize::new(0));
+        let beats = Arc::clone(&other);
+        roles.spawn(async move {
+            let role = || {
+                let beats = Arc::clone(&beats);
+                async move {
+                    loop {
+                        beats.fetch_add(1, Ordering::Relaxed);
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                }
+            };
+            match supervise_role(RoleLog::for_role("other"), QUICK, role).await {}
+        });
+        while starts.load(Ordering::Relaxed) < 4 || other.load(Ordering::Relaxed) < 4 {
+            let ended = roles.try_join_next();
+            assert!(ended.is_none(), "{ended:?}");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let waits = current_waits.list_waits();
+        let message = &waits[0].message;
+        assert!(
+            waits[0].failed && message.contains("panicked: the date"),
+            "{message}"
+        );
     }
 
     /// Number of waits at each start of a role that fails `fails` times, and while it runs afterwards.

@@ -1,9 +1,15 @@
 //! Role termination: drains Nodes before AWS ends their instances, and then lets Auto Scaling go on. Each control plane reads the
-//! queue. A message stays in it until everything that it asks for is done, so any of them continues what another began.
+//! queue. A message stays in it until everything that it asks for is done, so any of them continues what another began. A message
+//! says only where to look: whether an instance ends is asked of EC2 and of Auto Scaling.
 
+mod maintenance;
+mod voters;
+
+use crate::limited_log::LimitedLog;
 use crate::log::Log;
 use anyhow::Context;
 use aws_client::ec2_query::{Ec2QueryClient, Instance, Queue, QueueMessage};
+use aws_client::store::Store;
 use drain::{Drain, cordon_patch, drain_of, merge_patches, pod_name};
 use engine::error_chain;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -14,7 +20,9 @@ use node::bootstrap::{is_instance, untrusted_excerpt};
 use node::config::{NodeConfig, Termination};
 use node::names::{CLUSTER_TAG, INSTANCE_GROUP_TAG, TERMINATION_ANNOTATION};
 use node::report::Status;
-use node::termination::{Announcement, Cause, Reaction, others_have_quorum, read_announcements};
+use node::termination::{
+    Announcement, Cause, Confirmation, Reaction, SeenByAws, others_have_quorum, read_announcements,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,10 +39,19 @@ const CONTROL_PLANE_TAG: &str = "k8s.io/role/control-plane";
 const CONTROL_PLANE_LABEL: &str = "node-role.kubernetes.io/control-plane";
 
 /// Lease of the control plane that ends next.
-const LEASE: &str = "kctl-termination";
+const LEASE: &str = node::protokube::TERMINATION_LEASE;
 
 /// Value of the label that takes a Node out of load balancers.
-const EXCLUDED_BY: &str = "termination";
+pub(crate) const EXCLUDED_BY: &str = "termination";
+
+/// Beginning of the keys of all taints that this role sets.
+pub(crate) const TAINT_PREFIX: &str = "aws-node-termination-handler/";
+
+/// Shortest time between two lines about refused messages with one cause.
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Counts lines about refused messages, by cause.
+type RefusalLog = LimitedLog<String>;
 
 /// Names of pods in one log line.
 const NAMED_PODS: usize = 5;
@@ -62,6 +79,8 @@ pub struct TerminationRole<'a> {
     pub client: Client,
     pub ec2: &'a Ec2QueryClient,
     pub config: &'a NodeConfig,
+    /// State store at the cluster's base.
+    pub store: &'a Store,
     pub settings: &'a Termination,
     pub pace: TerminationPace,
     pub clock: fn() -> OffsetDateTime,
@@ -82,30 +101,48 @@ impl TerminationRole<'_> {
             account: self.settings.account.clone(),
             name: self.settings.queue.clone(),
         };
+        let refusals = RefusalLog::new(self.log.clone(), STAGE, LOG_INTERVAL);
+        let mut done = Vec::new();
         loop {
             let TerminationPace { wait, again } = self.pace;
             let messages = self.ec2.receive_messages(&queue, wait, again).await?;
             for message in messages {
-                if self.handle_message(&message).await == Progress::Done {
+                let progress = self.handle_message(&message, &refusals, &mut done).await;
+                if progress == Progress::Done {
                     self.ec2.delete_message(&queue, &message.receipt).await?;
                 }
             }
+            refusals.log_counted();
+            done.retain(|announcement| announcement.is_current((self.clock)()));
         }
     }
 
-    async fn handle_message(&self, message: &QueueMessage) -> Progress {
+    /// One round over what a message announces. `done`: what of its announcements is over, while others are not.
+    async fn handle_message(
+        &self,
+        message: &QueueMessage,
+        refusals: &RefusalLog,
+        done: &mut Vec<Announcement>,
+    ) -> Progress {
         let announcements = match read_announcements(&message.body) {
             Ok(announcements) => announcements,
             Err(error) => {
                 let detail = untrusted_excerpt(&error_chain(&error));
-                self.log.write_stage(STAGE, Status::Failed, None, &detail);
+                refusals.log_or_count("unreadable".to_owned(), Status::Failed, None, &detail);
                 return Progress::Done;
             }
         };
         let mut progress = Progress::Done;
         for announcement in announcements {
-            match self.handle_announcement(&announcement).await {
-                Ok(Progress::Done) => {}
+            if done.contains(&announcement) {
+                continue;
+            }
+            if !announcement.is_current((self.clock)()) {
+                write_refusal(refusals, &announcement, "it is not of now");
+                continue;
+            }
+            match self.handle_announcement(&announcement, refusals).await {
+                Ok(Progress::Done) => done.push(announcement),
                 Ok(Progress::Pending) => progress = Progress::Pending,
                 Err(error) => {
                     let detail = format!("{}: {error:#}", announcement.cause);
@@ -117,7 +154,11 @@ impl TerminationRole<'_> {
         progress
     }
 
-    async fn handle_announcement(&self, announcement: &Announcement) -> anyhow::Result<Progress> {
+    async fn handle_announcement(
+        &self,
+        announcement: &Announcement,
+        refusals: &RefusalLog,
+    ) -> anyhow::Result<Progress> {
         // EventBridge sends the events of all instances of the account.
         let Some(instance) = self.find_instance(&announcement.instance).await? else {
             return Ok(Progress::Done);
@@ -127,6 +168,14 @@ impl TerminationRole<'_> {
         let reaction = announcement.reaction(self.settings, group);
         if reaction == Reaction::Ignore {
             return Ok(Progress::Done);
+        }
+        match self.confirm(announcement, &instance).await? {
+            Confirmation::Confirmed => {}
+            Confirmation::NotYet => return Ok(Progress::Pending),
+            Confirmation::Refused(why) => {
+                write_refusal(refusals, announcement, &why);
+                return Ok(Progress::Done);
+            }
         }
         let hook = matches!(announcement.cause, Cause::LifecycleHook { .. });
         if hook && instance.state != "running" {
@@ -139,11 +188,18 @@ impl TerminationRole<'_> {
                 .complete(announcement, "the instance has no Node")
                 .await;
         };
+        let control_plane = instance.tags.contains_key(CONTROL_PLANE_TAG);
+        if announcement.cause == Cause::ScheduledEvent
+            && !maintenance::may_begin(&self.client, &node, control_plane).await?
+        {
+            let why = "not drained yet: enough Nodes are out of service for scheduled events";
+            write_refusal(refusals, announcement, why);
+            return Ok(Progress::Pending);
+        }
         self.mark_node(announcement, &node).await?;
         if reaction == Reaction::Cordon {
             return Ok(Progress::Done);
         }
-        let control_plane = instance.tags.contains_key(CONTROL_PLANE_TAG);
         self.drain_node(announcement, &node, control_plane).await
     }
 
@@ -159,6 +215,25 @@ impl TerminationRole<'_> {
             .await?;
         let ours = |one: &Instance| one.tags.get(CLUSTER_TAG) == Some(&self.config.cluster);
         Ok(found.into_iter().find(|one| one.id == id && ours(one)))
+    }
+
+    /// Asks AWS whether it is so.
+    async fn confirm(
+        &self,
+        announcement: &Announcement,
+        instance: &Instance,
+    ) -> anyhow::Result<Confirmation> {
+        let member = match announcement.cause {
+            Cause::LifecycleHook { .. } => self.ec2.describe_scaling_member(&instance.id).await?,
+            _ => None,
+        };
+        let scaling = member.as_ref();
+        let seen = SeenByAws {
+            state: &instance.state,
+            spot: instance.spot,
+            scaling: scaling.map(|member| (&*member.group, &*member.lifecycle_state)),
+        };
+        Ok(announcement.confirm(seen, (self.clock)()))
     }
 
     /// Cordons a Node and notes why, unless an earlier announcement has done so.
@@ -217,14 +292,12 @@ impl TerminationRole<'_> {
         if drained && !needed {
             return self.complete(announcement, "drained").await;
         }
-        if (self.clock)() < announcement.deadline() {
+        // A control plane that the others need is never let go: Auto Scaling goes on by itself once the hook's own time is over,
+        // which a message cannot shorten.
+        if needed || (self.clock)() < announcement.deadline() {
             return Ok(Progress::Pending);
         }
-        let why = if needed {
-            "another control plane is not ready".to_owned()
-        } else {
-            describe_pods(&refused, leaving)
-        };
+        let why = describe_pods(&refused, leaving);
         self.complete(announcement, &format!("its time is over, and {why}"))
             .await
     }
@@ -246,7 +319,11 @@ impl TerminationRole<'_> {
             .filter(|node| is_ready(node))
             .map(ResourceExt::name_any)
             .collect();
-        if !others_have_quorum(members.unwrap_or_default(), ready.len()) {
+        if !others_have_quorum(members.unwrap_or_default(), ready.len())
+            || voters::find_risk(self.store, self.config, instance)
+                .await?
+                .is_some()
+        {
             return Ok(false);
         }
         take_turn(&self.client, instance, &ready).await
@@ -305,6 +382,14 @@ async fn take_turn(client: &Client, instance: &str, others: &[String]) -> anyhow
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
         taken => taken.map(|_| true).context(context),
     }
+}
+
+/// Writes why a message is not followed, at most once in a while for each instance and cause.
+fn write_refusal(refusals: &RefusalLog, announcement: &Announcement, why: &str) {
+    let instance = untrusted_excerpt(&announcement.instance);
+    let detail = format!("{}: {}", announcement.cause, untrusted_excerpt(why));
+    let cause = format!("{instance} {}", announcement.cause);
+    refusals.log_or_count(cause, Status::Failed, Some(&instance), &detail);
 }
 
 /// Adds the taint of a cause.

@@ -4,6 +4,8 @@
 
 #[path = "support/control_plane.rs"]
 mod control_plane;
+#[path = "support/signer.rs"]
+mod signer;
 #[path = "support/store.rs"]
 mod store;
 
@@ -18,10 +20,14 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use protokube::log::RoleLog;
+use protokube::signed_objects::SignedObjects;
 use serde_json::{Value, json};
+use signer::put_signed;
 use std::time::Duration;
 use store::store_in;
 use test_support::expanded_with;
+
+const CLUSTER: &str = "a.example.com";
 
 fn addons_with_networking(networking: &Value) -> Vec<Addon> {
     let expanded = expanded_with(|cluster, _| {
@@ -32,19 +38,21 @@ fn addons_with_networking(networking: &Value) -> Vec<Addon> {
 
 async fn store_addons(store: &Store, addons: &[Addon]) {
     for object in addon_objects(addons).unwrap() {
-        let ObjectContent::Text(text) = object.content else {
-            panic!("{}", object.key);
-        };
-        store
-            .put(&object.key, text.into_bytes(), Expect::Any)
-            .await
-            .unwrap();
+        match object.content {
+            ObjectContent::Signed(text) => put_signed(store, CLUSTER, &object.key, &text).await,
+            ObjectContent::Text(text) => {
+                let put = store.put(&object.key, text.as_bytes().to_vec(), Expect::Any);
+                put.await.unwrap();
+            }
+            ObjectContent::Sha256(_) => panic!("{}", object.key),
+        }
     }
 }
 
 /// Runs the role addons.
 async fn keep_addons_forever(client: Client, store: Store) -> anyhow::Result<()> {
-    protokube::addons::keep_addons(client, store, RoleLog::for_role("addons")).await
+    let signed = SignedObjects::new(&store, CLUSTER);
+    protokube::addons::keep_addons(client, signed, RoleLog::for_role("addons")).await
 }
 
 /// Waits until the record has exactly these addons as applied.
@@ -136,11 +144,7 @@ async fn a_kubelet_makes_its_node_with_the_taint_that_the_cloud_controller_manag
     let mut policy = addons_with_networking(&json!({"cni": {}}));
     policy.retain(|addon| addon.name == "node-registration.kctl.dev");
     store_addons(&store, &policy).await;
-    let running = tokio::spawn(protokube::addons::keep_addons(
-        admin.clone(),
-        store,
-        RoleLog::for_role("addons"),
-    ));
+    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
     wait_for_applied(&admin, &policy).await;
     running.abort();
 

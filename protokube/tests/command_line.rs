@@ -15,6 +15,7 @@ fn run_protokube(arguments: &[&str]) -> Output {
     command
         .args(arguments)
         .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:9")
+        .env("http_proxy", "http://127.0.0.1:10")
         .output()
         .unwrap()
 }
@@ -82,6 +83,23 @@ fn without_a_metadata_service_it_fails_and_says_why_in_a_stage_line() {
     let line = lines.first().expect("a stage line");
     assert_eq!(line.source, "protokube");
     assert!(line.detail.contains("instance-id"), "{errors}");
+    // The whole chain of causes, although a proxy is set, and more than one attempt.
+    assert!(
+        line.detail.to_lowercase().contains("connection refused"),
+        "{errors}"
+    );
+    assert!(lines.len() > 2, "{errors}");
+}
+
+#[test]
+fn arguments_that_are_no_text_are_a_usage_error() {
+    use std::os::unix::ffi::OsStrExt;
+    let odd = std::ffi::OsStr::from_bytes(b"--\xff");
+    let output = Command::new(env!("CARGO_BIN_EXE_protokube"))
+        .arg(odd)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

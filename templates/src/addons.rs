@@ -16,6 +16,7 @@ macro_rules! templates {
 }
 
 templates! {
+    ProtokubeAccess from "addons/protokube-access.yaml.hbs",
     KubeletApi from "addons/kubelet-api.yaml.hbs",
     LimitRange from "addons/limit-range.yaml.hbs",
     NodeRegistration from "addons/node-registration.yaml.hbs",
@@ -25,6 +26,17 @@ templates! {
     CoreDnsAutoscaler from "addons/coredns-autoscaler.yaml.hbs",
     CloudConfig from "addons/cloud-config.hbs",
     CloudControllerManager from "addons/cloud-controller-manager.yaml.hbs",
+}
+
+/// RBAC objects that grant protokube what its roles call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProtokubeAccess {
+    /// Group of protokube's user, and the name of the objects.
+    pub group: String,
+    /// Name of the Lease by which control planes end one after the other.
+    pub lease: String,
+    /// Name of the ConfigMap with the applied addons.
+    pub addon_record: String,
 }
 
 /// RBAC objects that let the API server call kubelets.
@@ -94,6 +106,8 @@ pub struct StubDomain {
 pub struct CoreDns {
     /// Rendered [`Corefile`].
     pub corefile: String,
+    /// Resources of the core API that its plugin `kubernetes` watches.
+    pub watched_resources: Vec<String>,
     pub image: String,
     /// Address of the Service `kube-dns`.
     pub cluster_ip: String,
@@ -144,6 +158,9 @@ pub struct CloudSetting {
 pub struct CloudControllerManager {
     pub image: String,
     pub arguments: Vec<String>,
+    /// Name and namespace of the Lease by which its pods elect a leader.
+    pub lease: String,
+    pub lease_namespace: String,
     /// CPU request of a pod.
     pub cpu_request: Option<String>,
     /// Rendered [`CloudConfig`].
@@ -158,12 +175,20 @@ pub struct CloudControllerManager {
 pub(crate) mod samples {
     use super::{
         CloudConfig, CloudControllerManager, CloudSetting, CoreDns, CoreDnsAutoscaler, Corefile,
-        Flannel, KubeletApi, LimitRange, StubDomain,
+        Flannel, KubeletApi, LimitRange, ProtokubeAccess, StubDomain,
     };
     use serde_json::json;
 
     fn owned_text(text: &str) -> String {
         text.to_owned()
+    }
+
+    pub(crate) fn sample_access() -> ProtokubeAccess {
+        ProtokubeAccess {
+            group: owned_text("kctl:protokube"),
+            lease: owned_text("kctl-termination"),
+            addon_record: owned_text("kctl-addons"),
+        }
     }
 
     pub(crate) fn sample_rbac() -> (KubeletApi, LimitRange) {
@@ -209,6 +234,7 @@ pub(crate) mod samples {
         (
             CoreDns {
                 corefile: owned_text(".:53 {\n}\n"),
+                watched_resources: vec![owned_text("services")],
                 image: owned_text("registry.k8s.io/coredns/coredns:v1"),
                 cluster_ip: owned_text("100.64.0.10"),
                 replicas: Some(2),
@@ -238,6 +264,8 @@ pub(crate) mod samples {
             CloudControllerManager {
                 image: owned_text("registry.k8s.io/provider-aws/cloud-controller-manager:v1"),
                 arguments: vec![owned_text("--v=2")],
+                lease: owned_text("cloud-controller-manager"),
+                lease_namespace: owned_text("kube-system"),
                 cpu_request: Some(owned_text("200m")),
                 cloud_config: owned_text("[global]\n"),
                 config_sha256: "0".repeat(64),

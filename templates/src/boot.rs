@@ -12,6 +12,8 @@ pub struct UserData {
     pub directory: String,
     /// Proxy variables of the script and of everything that it starts; values contain no quotes.
     pub environment: Vec<Variable>,
+    /// True if there are any.
+    pub has_proxy: bool,
     /// Architecture as `uname -m` prints it.
     pub machine: String,
     /// sha256 (hex) of nodeup.
@@ -52,6 +54,7 @@ impl UserData {
                 name: "http_proxy".into(),
                 value: "http://proxy.example.com:3128".into(),
             }],
+            has_proxy: true,
             machine: "x86_64".into(),
             sha256: "0".repeat(64),
             key: "state/a.example.com/assets/0/amd64/nodeup".into(),

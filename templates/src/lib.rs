@@ -16,7 +16,9 @@ pub use units::{
     Variable,
 };
 
+use handlebars::{Handlebars, RenderError};
 use serde::Serialize;
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 /// The context of a template.
 ///
@@ -37,17 +39,30 @@ pub struct Error {
     source: Box<handlebars::RenderError>,
 }
 
+/// Parsed templates by their names. Most are rendered once for each instance group, and parsing takes longer than rendering.
+static ENGINE: LazyLock<RwLock<Handlebars<'static>>> = LazyLock::new(|| {
+    let mut engine = Handlebars::new();
+    engine.set_strict_mode(true);
+    engine.register_escape_fn(handlebars::no_escape);
+    helpers::register_helpers(&mut engine);
+    RwLock::new(engine)
+});
+
 /// Renders a template with its context. Nothing is escaped by default; templates quote explicitly with helpers:
 /// `{{sh value}}` for the shell, `{{systemd value}}` for units and environment files, `{{heredoc value}}`,
 /// `{{corefile value}}`, and `{{yaml value}}`, which takes values of every sort.
 pub fn render<T: Template>(context: &T) -> Result<String, Error> {
-    let mut engine = handlebars::Handlebars::new();
-    engine.set_strict_mode(true);
-    engine.register_escape_fn(handlebars::no_escape);
-    helpers::register_helpers(&mut engine);
-    let rendered = engine.render_template(T::SOURCE, context);
-    rendered.map_err(|source| Error {
+    let failed = |source: RenderError| Error {
         template: T::NAME,
         source: Box::new(source),
-    })
+    };
+    let engine = ENGINE.read().unwrap_or_else(PoisonError::into_inner);
+    if engine.has_template(T::NAME) {
+        return engine.render(T::NAME, context).map_err(failed);
+    }
+    drop(engine);
+    let mut engine = ENGINE.write().unwrap_or_else(PoisonError::into_inner);
+    let parsed = engine.register_template_string(T::NAME, T::SOURCE);
+    parsed.map_err(|error| failed(error.into()))?;
+    engine.render(T::NAME, context).map_err(failed)
 }

@@ -212,6 +212,7 @@ fn lint_addons() -> Vec<String> {
         lint_template(&kubelet_api),
         lint_template(&limits),
         lint_template(&NodeRegistration {}),
+        lint_template(&samples::sample_access()),
         lint_template(&samples::sample_flannel()),
         lint_template(&samples::sample_corefile()),
         lint_template(&dns),

@@ -20,10 +20,12 @@ def main(argv: "Optional[list[str]]" = None) -> int:
 
     from .app import State, application, reset
     from .mends import Options, apply
+    from .shapes import checked
 
     options = Options(later=later, machines=arguments.machines)
     if not arguments.bare:
         apply(options)
+        moto = checked(moto, later)
     state = State(later=later, lock=options.lock, region=arguments.region)
     _identities(state, arguments.session_seconds)
     reset(state)

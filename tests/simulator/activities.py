@@ -29,6 +29,14 @@ def begin(group: Any, instance: Any, verb: str, cause: str) -> Any:
     return activity
 
 
+def fail_launch(group: Any, cause: str, message: str) -> None:
+    """A launch that EC2 refused: the activity names no instance."""
+    activity = Activity(f"Launching a new EC2 instance.  Status Reason: {message}", f"At {_time()} {cause}.", group)
+    activity.end_time = None
+    of_backend(group.autoscaling_backend).insert(0, activity)
+    end(activity, "Failed", message)
+
+
 def waits_for_hooks(activity: Any) -> None:
     """A lifecycle hook holds it up."""
     activity.status_code, activity.progress = "MidLifecycleAction", 50

@@ -23,7 +23,8 @@ class Fault:
     """Hits `times` calls that match, after letting `skip` of them pass.
 
     `service` and `operation` are shell patterns. With `after` the call takes effect first and
-    only its answer is lost; that is what a client cannot tell from a call that never arrived.
+    only its answer is lost; that is what a client cannot tell from a call that never arrived. `answer` is the whole body in
+    place of an error: a batch call answers with success, and says in it which items failed.
     """
 
     service: str = "*"
@@ -34,6 +35,7 @@ class Fault:
     message: str = "injected fault"
     status: int = 500
     after: bool = False
+    answer: "Optional[str]" = None
 
     def hits(self, call: Call) -> bool:
         """Whether this call fails; counts down `skip`, then `times`."""
@@ -62,6 +64,9 @@ def first_hit(faults: "list[Fault]", call: Call) -> Optional[Fault]:
 def document(fault: Fault, call: Call) -> "tuple[list[tuple[str, str]], bytes]":
     """Headers and body of the error, in the protocol of the service."""
     code, message = fault.code, fault.message
+    if fault.answer is not None:
+        kind = "application/x-amz-json-1.0" if call.service in JSON_SERVICES else "text/xml"
+        return [("Content-Type", kind)], fault.answer.encode()
     if call.service in JSON_SERVICES:
         headers = [("Content-Type", "application/x-amz-json-1.0"), ("x-amzn-ErrorType", code)]
         return headers, json.dumps({"__type": code, "message": message}).encode()

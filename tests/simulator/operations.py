@@ -8,6 +8,8 @@ from urllib.parse import parse_qs
 
 # The signing name where it is not the name people use for the service.
 _NAMES = {"elasticloadbalancing": "elbv2"}
+# The version of the API of classic load balancers, which has the same signing name.
+_CLASSIC = "2012-06-01"
 _REST = ("s3", "route53")
 # A bucket's own host name.
 _BUCKET_HOST = re.compile(r"(.+)\.s3(?:[.-][a-z0-9.-]+)?\.amazonaws\.com(?:\.cn)?(?::\d+)?", re.IGNORECASE)
@@ -31,7 +33,8 @@ def identify(environ: "dict[str, Any]", body: bytes) -> Call:
         return Call(_NAMES.get(service, service), target.rsplit(".", 1)[-1])
     form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
     values = parse_qs(body.decode("utf-8", "replace")) if form else query
-    return Call(_NAMES.get(service, service), values.get("Action", ["?"])[0])
+    name = "elb" if values.get("Version", [""])[0] == _CLASSIC else _NAMES.get(service, service)
+    return Call(name, values.get("Action", ["?"])[0])
 
 
 def _signing_name(environ: "dict[str, Any]") -> str:

@@ -23,6 +23,7 @@ class Later:
     def __init__(self, delay: float) -> None:
         self.delay = delay
         self.lag = 0.0
+        self.vcpus: Optional[int] = None
         self._ahead = 0.0
         self._made: "dict[str, float]" = {}
         self._due: "list[_Entry]" = []
@@ -88,6 +89,7 @@ class Later:
         self._made = {}
         self._views_end = 0.0
         self.lag = 0.0
+        self.vcpus = None
 
     def now(self) -> float:
         """Seconds on the clock of this queue."""

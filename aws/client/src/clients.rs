@@ -1,7 +1,11 @@
 //! One client per service, all with the same rules: credentials, retries, timeouts, a count of every attempt, and the fence.
 
+use crate::Imds;
 use crate::attempts::{self, Attempts, RetryNotice};
 use crate::fence::Fence;
+use aws_config::default_provider::credentials::DefaultCredentialsChain;
+use aws_config::identity::IdentityCache;
+use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
@@ -15,6 +19,9 @@ use std::time::Duration;
 /// An attempt that takes longer is given up and counts as "nobody knows whether it happened".
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long the credentials of an instance's role may take: three reads of its metadata service.
+const ROLE_TIMEOUT: Duration = Duration::from_secs(45);
+
 /// Where requests go when nothing names a region: S3 answers there for every bucket.
 const DEFAULT_REGION: &str = "us-east-1";
 
@@ -22,6 +29,8 @@ const DEFAULT_REGION: &str = "us-east-1";
 #[derive(Clone, Debug)]
 pub struct Clients {
     config: SdkConfig,
+    /// As in [`AccessOptions`].
+    authorities: Option<Vec<u8>>,
     region: String,
     attempts: Attempts,
     fence: Fence,
@@ -52,9 +61,11 @@ pub struct AccessOptions {
     pub profile: Option<String>,
     /// URL of all services, in place of the AWS endpoints.
     pub endpoint: Option<String>,
-    /// Certificate authorities, PEM, that are trusted instead of those of the system. The SDK panics if they are none.
+    /// Certificate authorities, PEM, that are trusted instead of those of the system.
     pub authorities: Option<Vec<u8>>,
     pub keys: Option<AccessKey>,
+    /// The metadata service of the instance this runs on, if it is one: asked for credentials with an agent's patience.
+    pub imds: Option<Imds>,
     /// How long one attempt of a call may take that carries no file; else 30 seconds.
     pub attempt_timeout: Option<Duration>,
 }
@@ -87,12 +98,21 @@ impl Clients {
         .await
     }
 
+    /// Clients of an agent for the region of its instance, with the role of the instance. Calls nothing.
+    pub async fn on_instance(region: Option<&str>, imds: &Imds) -> Self {
+        Self::from_access(&AccessOptions {
+            region: region.map(ToOwned::to_owned),
+            imds: Some(imds.clone()),
+            ..AccessOptions::default()
+        })
+        .await
+    }
+
     /// Clients with these options. Makes no call.
     pub async fn from_access(access: &AccessOptions) -> Self {
+        let http_client = crate::fence::wire::fenced_http_client(access.authorities.as_deref());
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
-            .http_client(crate::fence::wire::fenced_http_client(
-                access.authorities.as_deref(),
-            ))
+            .http_client(http_client.clone())
             .retry_config(RetryConfig::standard().with_max_attempts(attempts::MAX_ATTEMPTS))
             .timeout_config(
                 TimeoutConfig::builder()
@@ -111,6 +131,19 @@ impl Clients {
         if let Some(endpoint) = &access.endpoint {
             loader = loader.endpoint_url(endpoint);
         }
+        if let Some(imds) = &access.imds {
+            let settings = ProviderConfig::without_region().with_http_client(http_client);
+            let region = access.region.clone();
+            let region = region.unwrap_or_else(|| DEFAULT_REGION.to_owned());
+            let chain = DefaultCredentialsChain::builder()
+                .configure(settings)
+                .region(Region::new(region))
+                .imds_client(imds.0.clone());
+            let patient = IdentityCache::lazy().load_timeout(ROLE_TIMEOUT);
+            loader = loader
+                .credentials_provider(chain.build().await)
+                .identity_cache(patient.build());
+        }
         if let Some(AccessKey {
             id,
             secret,
@@ -124,29 +157,37 @@ impl Clients {
         let region = config
             .region()
             .map_or_else(|| DEFAULT_REGION.to_owned(), ToString::to_string);
-        Self::from_config(&config, &region, Attempts::default(), Fence::default())
+        let authorities = access.authorities.clone();
+        let (attempts, fence) = (Attempts::default(), Fence::default());
+        Self::from_config(&config, authorities, &region, attempts, fence)
     }
 
     /// The same account, credentials, count of calls and fence in another region.
     #[must_use]
     pub fn in_region(&self, region: &str) -> Self {
+        let (attempts, fence) = (self.attempts.clone(), self.fence.clone());
         Self::from_config(
             &self.config,
+            self.authorities.clone(),
             region,
-            self.attempts.clone(),
-            self.fence.clone(),
+            attempts,
+            fence,
         )
     }
 
     /// The same clients without the fence: for the code that renews the lock to which the fence belongs.
     #[must_use]
     pub fn without_fence(&self) -> Self {
-        Self::from_config(
-            &self.config,
-            &self.region,
-            self.attempts.clone(),
-            Fence::default(),
-        )
+        self.with_parts(&self.config, self.attempts.clone(), Fence::default())
+    }
+
+    /// The same clients with connections of their own. A connection belongs to the runtime on which it was made, and does nothing while the
+    /// threads of that runtime are busy.
+    #[must_use]
+    pub fn with_own_connections(&self) -> Self {
+        let http = crate::fence::wire::fenced_http_client(self.authorities.as_deref());
+        let config = self.config.to_builder().http_client(http).build();
+        self.with_parts(&config, self.attempts.clone(), self.fence.clone())
     }
 
     /// The deadline for starting writes. All clones share it, in every region.
@@ -161,7 +202,7 @@ impl Clients {
         listener: impl Fn(&RetryNotice) + Send + Sync + 'static,
     ) -> Self {
         let attempts = self.attempts.with_listener(listener);
-        Self::from_config(&self.config, &self.region, attempts, self.fence.clone())
+        self.with_parts(&self.config, attempts, self.fence.clone())
     }
 
     /// The configuration that all clients share, for a client of another service ([`sdk_client`](crate::sdk_client)).
@@ -197,7 +238,23 @@ impl Clients {
         self.config.credentials_provider()
     }
 
-    fn from_config(config: &SdkConfig, region: &str, attempts: Attempts, fence: Fence) -> Self {
+    fn with_parts(&self, config: &SdkConfig, attempts: Attempts, fence: Fence) -> Self {
+        Self::from_config(
+            config,
+            self.authorities.clone(),
+            &self.region,
+            attempts,
+            fence,
+        )
+    }
+
+    fn from_config(
+        config: &SdkConfig,
+        authorities: Option<Vec<u8>>,
+        region: &str,
+        attempts: Attempts,
+        fence: Fence,
+    ) -> Self {
         let config = config
             .to_builder()
             .region(Region::new(region.to_owned()))
@@ -209,6 +266,7 @@ impl Clients {
             route53: sdk_client!(aws_sdk_route53, &config, attempts, fence),
             region: region.to_owned(),
             config,
+            authorities,
             attempts,
             fence,
         }

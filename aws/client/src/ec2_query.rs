@@ -8,11 +8,13 @@ mod sign;
 mod sqs;
 mod sts;
 
+pub use autoscaling::ScalingMember;
 pub use ec2::{Attachment, Instance, Volume};
 pub use sign::SignedCall;
 pub use sqs::{Queue, QueueMessage};
 pub use sts::CallerIdentity;
 
+use crate::authorities::Authorities;
 use crate::failure::local_failure;
 use crate::{Clients, Imds};
 use aws_credential_types::provider::ProvideCredentials;
@@ -39,10 +41,9 @@ impl Ec2QueryClient {
     pub async fn new(clients: &Clients, imds: &Imds) -> Result<Self, Failure> {
         const CALL: &str = "imds:Get";
         let domain = imds.get("meta-data/services/domain").await?;
-        let http = reqwest::Client::builder().timeout(TIMEOUT).build();
         Ok(Self {
             clients: clients.clone(),
-            http: http.map_err(|error| local_failure(Class::Invalid, CALL, error.to_string()))?,
+            http: build_http_client(CALL)?,
             domain: domain.unwrap_or_else(|| "amazonaws.com".to_owned()),
             endpoint_override: None,
         })
@@ -50,10 +51,9 @@ impl Ec2QueryClient {
 
     /// A client that sends all calls to one URL. Makes no request.
     pub fn at_endpoint(clients: &Clients, url: &str) -> Result<Self, Failure> {
-        let http = reqwest::Client::builder().timeout(TIMEOUT).build();
         Ok(Self {
             clients: clients.clone(),
-            http: http.map_err(|error| local_failure(Class::Invalid, "", error.to_string()))?,
+            http: build_http_client("")?,
             domain: String::new(),
             endpoint_override: Some(url.to_owned()),
         })
@@ -94,17 +94,23 @@ impl Ec2QueryClient {
             .sign(service, &body, &[], SystemTime::now())
             .await
             .map_err(|error| local_failure(Class::Denied, &call, error))?;
-        answer::response_text(&call, self.send(&signed_call).await)
+        answer::response_text(&call, self.send(&call, &signed_call).await?)
     }
 
-    /// Sends a signed call.
-    async fn send(&self, signed: &SignedCall) -> reqwest::Result<(u16, String)> {
+    /// Sends a signed call; status and text of the answer.
+    async fn send(&self, call: &str, signed: &SignedCall) -> Result<(u16, String), Failure> {
+        let refused = Authorities::of_system().check_address(&signed.url);
+        refused.map_err(|error| local_failure(Class::Invalid, call, error.to_string()))?;
         let mut request = self.http.post(&signed.url).body(signed.body.clone());
         for (name, value) in &signed.headers {
             request = request.header(name, value);
         }
-        let reply = request.send().await?;
-        Ok((reply.status().as_u16(), reply.text().await?))
+        let sent = async {
+            let reply = request.send().await?;
+            Ok::<_, reqwest::Error>((reply.status().as_u16(), reply.text().await?))
+        };
+        sent.await
+            .map_err(|error| local_failure(Class::Unknown, call, error_chain(&error)))
     }
 
     /// A POST to a service of this region, signed with the instance's credentials; `headers` are signed with it.
@@ -129,6 +135,16 @@ impl Ec2QueryClient {
         };
         sign::sign_call(&call, credentials, now).map_err(|error| error_chain(&*error))
     }
+}
+
+fn build_http_client(call: &str) -> Result<reqwest::Client, Failure> {
+    let trusted = Authorities::of_system().certificates();
+    let trusted: reqwest::Result<Vec<_>> = trusted.map(reqwest::Certificate::from_der).collect();
+    let client = trusted.and_then(|trusted| {
+        let client = reqwest::Client::builder().timeout(TIMEOUT);
+        client.tls_certs_only(trusted).build()
+    });
+    client.map_err(|error| local_failure(Class::Invalid, call, error_chain(&error)))
 }
 
 /// `a=b&c=d`, encoded as AWS wants forms.

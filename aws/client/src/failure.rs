@@ -5,6 +5,9 @@ mod denial;
 mod hint;
 mod quota;
 
+pub(crate) use codes::classify_error;
+
+use crate::authorities::NoAuthorities;
 use crate::causes::{deepest_cause, error_causes};
 use crate::fence::LockLost;
 use aws_credential_types::provider::error::CredentialsError;
@@ -75,7 +78,7 @@ pub fn local_failure(class: Class, call: &str, message: impl Into<String>) -> Fa
 /// The failure that a service reported for one item of a batch call.
 pub fn item_failure(call: &str, code: &str, message: Option<&str>) -> Failure {
     let message = message.unwrap_or_default();
-    let class = codes::classify_error(code, message, 200);
+    let class = classify_error(call, code, message, 200);
     Failure {
         class,
         call: call.to_owned(),
@@ -105,7 +108,7 @@ where
     let status = error
         .raw_response()
         .map_or(0, |response| response.status().as_u16());
-    let class = codes::classify_error(&code, &message, status);
+    let class = classify_error(call, &code, &message, status);
     Failure {
         class,
         call: call.to_owned(),
@@ -133,6 +136,10 @@ where
     } else if unsigned {
         failure.class = Class::Denied;
         failure.hint = Some("no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run `aws sso login`".to_owned());
+    } else if let Some(none) = causes.iter().find(|cause| cause.is::<NoAuthorities>()) {
+        // The cause names the next step.
+        failure.class = Class::Invalid;
+        failure.message = none.to_string();
     } else {
         if matches!(error, SdkError::ConstructionFailure(_)) {
             failure.class = Class::Invalid;

@@ -1,12 +1,15 @@
 //! Until when writes may begin. Who holds a lock may change things only as long as nobody else can have taken it over:
 //! the holder moves the end with every renewal, and every write of every client and of the store asks here before it
-//! begins, so that a process that was stopped for a while begins nothing more.
+//! begins, so that a process that was stopped for a while begins nothing more. If the holder gets the lock back before anybody else had
+//! it, writes that waited go on.
 
 pub(crate) mod wire;
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Nanoseconds value of a fence without a deadline.
 const OPEN: u64 = u64::MAX;
@@ -48,56 +51,153 @@ pub fn boot_clock_now() -> BootClockTime {
     BootClockTime(Duration::new(seconds, elapsed_nanoseconds))
 }
 
-/// The deadline for starting writes. Clones share it. A new fence has no deadline.
-#[derive(Clone, Debug)]
-pub struct Fence(Arc<AtomicU64>);
+/// Whether writes may start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FenceState {
+    /// They may.
+    Open,
+    /// The deadline has passed, and whoever holds the lock tries to get it back: writes wait.
+    Paused,
+    /// The lock is lost, for good.
+    Closed,
+}
 
-impl Default for Fence {
+/// The deadline for starting writes. Clones share it. A new fence has no deadline.
+#[derive(Clone, Debug, Default)]
+pub struct Fence(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// Nanoseconds on the clock of [`boot_clock_now`].
+    end: AtomicU64,
+    /// Whether somebody reopens or closes it once the deadline has passed.
+    is_resumable: AtomicBool,
+    /// How often it was reopened.
+    resumed: AtomicU64,
+    /// Told when it is reopened or closed.
+    changed: Notify,
+}
+
+impl Default for Shared {
     fn default() -> Self {
-        Self(Arc::new(AtomicU64::new(OPEN)))
+        Self {
+            end: AtomicU64::new(OPEN),
+            is_resumable: AtomicBool::new(false),
+            resumed: AtomicU64::new(0),
+            changed: Notify::new(),
+        }
     }
 }
 
 impl Fence {
     /// Sets the deadline for starting writes.
     pub fn allow_until(&self, until: BootClockTime) {
-        self.0.store(to_nanoseconds(until), Ordering::SeqCst);
+        self.0.end.store(to_nanoseconds(until), Ordering::SeqCst);
     }
 
-    /// Moves the deadline, unless it has passed: a lost lock stays lost.
+    /// Moves the deadline, unless it has passed.
     pub fn extend(&self, until: BootClockTime) -> Result<(), LockLost> {
         let passed = to_nanoseconds(boot_clock_now());
+        let moved = self.move_end(until, |end| end > passed);
+        if moved.is_err() {
+            // Without anybody to reopen it, a deadline that has passed closes the fence.
+            self.state();
+        }
+        moved
+    }
+
+    /// True: from now on somebody reopens or closes the fence after a deadline that has passed, and writes wait for that. False: such a
+    /// deadline closes it.
+    pub fn set_resumable(&self, is_resumable: bool) {
+        self.0.is_resumable.store(is_resumable, Ordering::SeqCst);
+        self.0.changed.notify_waiters();
+    }
+
+    /// Sets a new deadline after the old one has passed. For the holder of the lock, once it is certain that nobody else
+    /// had it meanwhile. A closed fence stays closed.
+    pub fn resume(&self, until: BootClockTime) -> Result<(), LockLost> {
+        self.move_end(until, |end| end != SHUT)?;
+        self.0.resumed.fetch_add(1, Ordering::SeqCst);
+        self.0.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// How often the fence was reopened: what was seen before may be outdated after that.
+    pub fn times_resumed(&self) -> u64 {
+        self.0.resumed.load(Ordering::SeqCst)
+    }
+
+    fn move_end(&self, until: BootClockTime, if_end: impl Fn(u64) -> bool) -> Result<(), LockLost> {
         let moved = self
             .0
+            .end
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |end| {
-                (end > passed).then_some(to_nanoseconds(until))
+                if_end(end).then_some(to_nanoseconds(until))
             });
-        moved.map(drop).map_err(|_| self.close())
+        moved.map(drop).map_err(|_| LockLost)
     }
 
     /// Refuses all further writes.
     pub fn close(&self) -> LockLost {
-        self.0.store(SHUT, Ordering::SeqCst);
+        self.0.end.store(SHUT, Ordering::SeqCst);
+        self.0.changed.notify_waiters();
         LockLost
     }
 
     /// Removes the deadline.
     pub fn disarm(&self) {
-        self.0.store(OPEN, Ordering::SeqCst);
+        self.0.end.store(OPEN, Ordering::SeqCst);
+        self.0.changed.notify_waiters();
     }
 
-    /// Fails if a write must not start now. Once it has failed, it always fails.
+    /// Whether writes may start now. Once it is [`FenceState::Closed`], it stays so.
+    pub fn state(&self) -> FenceState {
+        match self.0.end.load(Ordering::SeqCst) {
+            OPEN => FenceState::Open,
+            end if end > to_nanoseconds(boot_clock_now()) => FenceState::Open,
+            SHUT => FenceState::Closed,
+            end => {
+                if self.0.is_resumable.load(Ordering::SeqCst) {
+                    return FenceState::Paused;
+                }
+                // Unless it was reopened this very moment.
+                let closed =
+                    self.0
+                        .end
+                        .compare_exchange(end, SHUT, Ordering::SeqCst, Ordering::SeqCst);
+                match closed {
+                    Ok(_) | Err(SHUT) => FenceState::Closed,
+                    Err(_) => FenceState::Open,
+                }
+            }
+        }
+    }
+
+    /// Fails if a write must not start now.
     pub fn check_open(&self) -> Result<(), LockLost> {
-        match self.0.load(Ordering::SeqCst) {
-            OPEN => Ok(()),
-            end if end > to_nanoseconds(boot_clock_now()) => Ok(()),
-            _ => Err(self.close()),
+        match self.state() {
+            FenceState::Open => Ok(()),
+            FenceState::Paused | FenceState::Closed => Err(LockLost),
+        }
+    }
+
+    /// Waits while the fence is paused. Fails if it is closed.
+    pub async fn wait_until_open(&self) -> Result<(), LockLost> {
+        loop {
+            let mut changed = pin!(self.0.changed.notified());
+            // What changes from here on is heard.
+            changed.as_mut().enable();
+            match self.state() {
+                FenceState::Open => return Ok(()),
+                FenceState::Closed => return Err(LockLost),
+                FenceState::Paused => changed.await,
+            }
         }
     }
 
     /// How long writes may still start; `None` without a deadline.
     pub fn remaining(&self) -> Option<Duration> {
-        let end = self.0.load(Ordering::SeqCst);
+        let end = self.0.end.load(Ordering::SeqCst);
         (end != OPEN).then(|| BootClockTime(Duration::from_nanos(end)).remaining())
     }
 }
@@ -138,5 +238,44 @@ mod tests {
         assert_eq!(fence.remaining(), Some(Duration::ZERO));
         fence.disarm();
         assert_eq!((fence.check_open(), fence.remaining()), (Ok(()), None));
+    }
+
+    #[tokio::test]
+    async fn a_resumable_fence_holds_writes_back_until_it_is_reopened_or_closed() {
+        let now = boot_clock_now();
+        let ahead = now.plus_duration(Duration::from_hours(1));
+        for is_reopened in [true, false] {
+            let fence = Fence::default();
+            fence.set_resumable(true);
+            fence.allow_until(now);
+            assert_eq!(fence.state(), FenceState::Paused);
+            assert_eq!(fence.check_open(), Err(LockLost));
+            assert_eq!(fence.extend(ahead), Err(LockLost), "that is no renewal");
+            assert_eq!(fence.state(), FenceState::Paused);
+            let end = async {
+                tokio::task::yield_now().await;
+                match is_reopened {
+                    true => fence.resume(ahead),
+                    false => Err(fence.close()),
+                }
+            };
+            let (waited, ended) = tokio::join!(fence.wait_until_open(), end);
+            assert_eq!(waited, ended);
+            assert_eq!(waited.is_ok(), is_reopened);
+            assert_eq!(fence.times_resumed(), u64::from(is_reopened));
+            fence.close();
+            assert_eq!(fence.resume(ahead), Err(LockLost), "closed is closed");
+            assert_eq!(fence.state(), FenceState::Closed);
+        }
+        let fence = Fence::default();
+        fence.set_resumable(true);
+        fence.allow_until(now);
+        let left = async {
+            tokio::task::yield_now().await;
+            fence.set_resumable(false);
+        };
+        let (waited, ()) = tokio::join!(fence.wait_until_open(), left);
+        assert_eq!(waited, Err(LockLost), "nobody is left to reopen it");
+        assert_eq!(fence.resume(ahead), Err(LockLost));
     }
 }

@@ -2,8 +2,20 @@
 
 use crate::Clients;
 use crate::failure::{Classify, local_failure};
+use crate::fence::wire::fenced_http_client;
 use aws_config::imds;
-use engine::{Class, Failure};
+use aws_config::imds::client::error::ImdsError;
+use aws_config::provider_config::ProviderConfig;
+use engine::{Class, Failure, error_chain};
+use std::time::Duration;
+
+/// How long the metadata service may take to accept a connection and to answer. The user data script waits as long. The SDK's
+/// second is too short for an instance whose network or metadata proxy has just begun to start.
+const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Attempts to reach the metadata service, with pauses of 1, 2, 4 and 8 seconds between them, as in the user data script. systemd
+/// starts an agent that gave up again.
+const METADATA_ATTEMPTS: u32 = 5;
 
 /// The caller of the clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,29 +54,45 @@ pub async fn caller_identity(clients: &Clients) -> Result<Identity, Failure> {
 
 /// The instance metadata service (version 2) of the instance this runs on.
 #[derive(Clone, Debug)]
-pub struct Imds(imds::Client);
+pub struct Imds(pub(crate) imds::Client);
 
 impl Imds {
-    /// A client of it; `AWS_EC2_METADATA_SERVICE_ENDPOINT` may name another address.
+    /// A client of it; `AWS_EC2_METADATA_SERVICE_ENDPOINT` may name another address. It never uses a proxy.
     pub fn new() -> Self {
-        Self(imds::Client::builder().build())
+        let settings = ProviderConfig::without_region().with_http_client(fenced_http_client(None));
+        let client = imds::Client::builder()
+            .configure(&settings)
+            .connect_timeout(METADATA_TIMEOUT)
+            .read_timeout(METADATA_TIMEOUT)
+            // A read may ask for a token first.
+            .operation_attempt_timeout(METADATA_TIMEOUT * 3)
+            .operation_timeout(METADATA_TIMEOUT * 6);
+        Self(client.build())
+    }
+
+    /// Waits until the service answers. `log` receives the cause of each failed attempt but the last, which is the result.
+    pub async fn wait_until_reachable(&self, log: &dyn Fn(&str)) -> Result<(), Failure> {
+        let mut attempt = 1;
+        loop {
+            match self.instance_id().await {
+                Err(failure) if failure.class == Class::Unknown && attempt < METADATA_ATTEMPTS => {
+                    log(&failure.to_string());
+                    tokio::time::sleep(Duration::from_secs(1 << (attempt - 1))).await;
+                    attempt += 1;
+                }
+                ended => return ended.map(drop),
+            }
+        }
     }
 
     /// `/latest/PATH` as text (`meta-data/instance-id`, `user-data`); `None` if there is no such thing.
     pub async fn get(&self, path: &str) -> Result<Option<String>, Failure> {
-        const CALL: &str = "imds:Get";
         match self.0.get(format!("/latest/{path}")).await {
             Ok(value) => Ok(Some(value.into())),
-            Err(imds::client::error::ImdsError::ErrorResponse(answer))
-                if answer.response().status().as_u16() == 404 =>
-            {
+            Err(ImdsError::ErrorResponse(answer)) if answer.response().status().as_u16() == 404 => {
                 Ok(None)
             }
-            Err(error) => Err(local_failure(
-                Class::Unknown,
-                CALL,
-                format!("{path}: {error}"),
-            )),
+            Err(error) => Err(metadata_failure(path, &error)),
         }
     }
 
@@ -83,4 +111,26 @@ impl Default for Imds {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// A failure with the whole chain of causes: the outermost of them says only that there is no token.
+fn metadata_failure(path: &str, error: &ImdsError) -> Failure {
+    let message = error_chain(error);
+    let answered = match error {
+        ImdsError::ErrorResponse(answer) => answer.response().status().as_u16(),
+        _ => 0,
+    };
+    // 403: the instance's metadata options switch the service off (EC2 user guide, "Configure the instance metadata options").
+    let (class, next) = if answered == 403 || message.contains("forbidden") {
+        (
+            Class::Denied,
+            "switch the metadata service on with aws ec2 modify-instance-metadata-options --http-endpoint enabled",
+        )
+    } else {
+        (
+            Class::Unknown,
+            "check that this is an EC2 instance, and that no firewall or proxy is in front of the metadata service",
+        )
+    };
+    local_failure(class, "imds:Get", format!("{path}: {message}; {next}"))
 }

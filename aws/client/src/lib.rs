@@ -2,6 +2,7 @@
 //! store, and what agents ask of EC2, STS and Route 53. The EC2 client and the kinds of objects are in `aws-cloud`.
 
 mod attempts;
+pub mod authorities;
 mod causes;
 mod clients;
 #[cfg(feature = "route53")]

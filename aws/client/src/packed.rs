@@ -109,10 +109,16 @@ pub fn pack_file(from: &Path, to: &Path) -> io::Result<(FileDigest, FileDigest)>
     Ok((plain.finish(), packed.finish()?.finish()))
 }
 
+/// The most bytes that a packed file of so many may have: bytes that cannot be compressed take 9 bits each at most, with the codes that a fast
+/// compression uses (RFC 1951, 3.2.6), and other programs may do a little worse.
+pub fn packed_limit(bytes: u64) -> u64 {
+    (bytes / 4).saturating_add(bytes).saturating_add(1 << 16)
+}
+
 /// Unpacks a file into a new one, and checks that the new one has this size and SHA-256 (hex).
 pub fn unpack_file(from: &Path, to: &Path, bytes: u64, sha256: &str) -> Result<(), PackError> {
     // One byte more than it has shows that it is another one.
-    let found = unpack_any(from, to, bytes + 1)?;
+    let found = unpack_any(from, to, bytes.saturating_add(1))?;
     if found.bytes != bytes {
         let more = if found.bytes > bytes { " or more" } else { "" };
         let damaged = format!("{} bytes{more} instead of {bytes}", found.bytes);
@@ -140,6 +146,28 @@ mod tests {
 
     fn sha256_hex(bytes: &[u8]) -> String {
         to_hex(&Sha256::digest(bytes))
+    }
+
+    #[test]
+    fn what_cannot_be_compressed_is_within_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        for (bytes, least) in [(0, 0), (1, 0), (1000, 144), (3 << 20, 0), (1 << 20, 144)] {
+            let (plain, packed) = (folder.path().join("plain"), folder.path().join("packed"));
+            let mut noise = vec![0; bytes];
+            let mut state = 1_u32;
+            for byte in &mut noise {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                // Those from 144 on have the longest codes.
+                *byte = u8::try_from(state >> 24).unwrap().max(least);
+            }
+            fs::write(&plain, noise).unwrap();
+            let (_, made) = pack_file(&plain, &packed).unwrap();
+            assert!(
+                made.bytes <= packed_limit(bytes as u64),
+                "{bytes}: {made:?}"
+            );
+            fs::remove_file(packed).unwrap();
+        }
     }
 
     #[test]

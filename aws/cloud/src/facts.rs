@@ -7,11 +7,14 @@ use crate::CloudClients;
 use aws_client::caller_identity;
 use aws_client::failure::{Classify, none_if_absent};
 use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType};
-use cloud::facts::{Facts, FactsWanted, HostedZone, InstanceType, SharedSubnet, SharedVpc};
+use cloud::facts::{
+    Facts, FactsWanted, HostedZone, InstanceType, SharedSubnet, SharedVpc, TakenRange,
+};
 use engine::Failure;
 use futures::future::try_join_all;
 use futures::try_join;
 use node::config::Arch;
+use node::names::CLUSTER_TAG;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Asks AWS, at most once for each kind of thing. The region is the clients'.
@@ -236,6 +239,30 @@ async fn shared_subnets(
     Ok(found.into_iter().filter_map(read).collect())
 }
 
+/// All subnets in these VPCs.
+async fn subnets_by_vpc(
+    clients: &CloudClients,
+    ids: &BTreeSet<String>,
+) -> Result<BTreeMap<String, Vec<TakenRange>>, Failure> {
+    let call = clients.ec2.describe_subnets();
+    let call = call.filters(any_of("vpc-id", ids));
+    let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
+    let mut by_vpc: BTreeMap<String, Vec<TakenRange>> = BTreeMap::new();
+    for subnet in found.classify_call("ec2:DescribeSubnets")? {
+        let mut tags = subnet.tags().iter();
+        let cluster = tags.find(|tag| tag.key() == Some(CLUSTER_TAG));
+        let cluster = cluster.and_then(|tag| tag.value().map(ToOwned::to_owned));
+        let (Some(id), Some(cidr), Some(vpc)) =
+            (subnet.subnet_id, subnet.cidr_block, subnet.vpc_id)
+        else {
+            continue;
+        };
+        let range = TakenRange { id, cidr, cluster };
+        by_vpc.entry(vpc).or_default().push(range);
+    }
+    Ok(by_vpc)
+}
+
 async fn shared_vpcs(
     clients: &CloudClients,
     ids: &BTreeSet<String>,
@@ -250,7 +277,8 @@ async fn shared_vpcs(
     let gateways = gateways.filters(any_of("attachment.vpc-id", ids));
     let gateways = gateways.into_paginator().items().send();
     let gateways = gateways.collect::<Result<Vec<_>, _>>();
-    let (vpcs, gateways) = futures::join!(vpcs, gateways);
+    let (vpcs, gateways, subnets) = futures::join!(vpcs, gateways, subnets_by_vpc(clients, ids));
+    let mut subnets = subnets?;
     let vpcs = vpcs.classify_call("ec2:DescribeVpcs")?;
     let gateways = gateways.classify_call("ec2:DescribeInternetGateways")?;
     let gateway_of = |vpc: &str| {
@@ -267,6 +295,7 @@ async fn shared_vpcs(
         let shared = SharedVpc {
             cidr: vpc.cidr_block?,
             internet_gateway: gateway_of(&id),
+            subnets: subnets.remove(&id).unwrap_or_default(),
         };
         Some((id, shared))
     };

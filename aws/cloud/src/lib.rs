@@ -14,6 +14,7 @@ mod names;
 mod network_interfaces;
 mod observe;
 mod scope;
+mod signing;
 mod world;
 
 pub use balancer::balancer_dns_name;

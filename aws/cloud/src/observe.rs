@@ -123,10 +123,9 @@ fn questions(world: &AwsWorld) -> Vec<Question<'_>> {
         ask_each(security_group::fetch(world), |raw, names| {
             security_group::observe(world, raw, names)
         }),
-        ask_each(
-            security_group_rule::fetch(world),
-            security_group_rule::observe,
-        ),
+        ask_each(security_group_rule::fetch(world), |raw, names| {
+            security_group_rule::observe(world, raw, names)
+        }),
         ask_each(key_pair::fetch(world), |raw, _| key_pair::observe(raw)),
         ask_each(ebs_volume::fetch(world, None), |raw, _| {
             ebs_volume::observe(world, raw)

@@ -2,6 +2,7 @@
 
 use cloud::{Cloud, OwnTags, S3Object, Tags};
 use engine::Observed;
+use node::pki::Keyset;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub struct Scope {
     pub own_tags: Option<OwnTags>,
     /// Describe everything, whatever the digests say.
     pub refresh: bool,
+    /// Public half of the keyset that signs objects of the store, for those that are read; `None`: no signature is valid.
+    pub signer: Option<Keyset>,
     /// Where the files of content-addressed objects are.
     pub assets: AssetSource,
 }

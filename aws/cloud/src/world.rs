@@ -3,6 +3,8 @@
 use crate::CloudClients;
 use crate::scope::Scope;
 use aws_client::store::Store;
+use cloud::Cloud;
+use engine::{Id, Resource};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -12,6 +14,8 @@ pub struct AwsWorld {
     pub(crate) clients: CloudClients,
     pub(crate) store: Store,
     pub(crate) scope: Scope,
+    /// Where each wanted object is in the scope.
+    places: BTreeMap<Id, usize>,
     /// How often a removal was turned away because something is in the way, by physical id.
     turned_away: Mutex<BTreeMap<String, u32>>,
 }
@@ -19,12 +23,20 @@ pub struct AwsWorld {
 impl AwsWorld {
     /// The cluster of that scope, through those clients and with its objects in that store. Calls nothing.
     pub fn new(clients: CloudClients, store: Store, scope: Scope) -> Self {
+        let wanted = scope.expect.iter().enumerate();
+        let places = wanted.map(|(place, one)| (one.id(), place)).collect();
         Self {
+            places,
             clients,
             store,
             scope,
             turned_away: Mutex::default(),
         }
+    }
+
+    /// The wanted object with that id.
+    pub(crate) fn find_desired(&self, id: &Id) -> Option<&Cloud> {
+        self.scope.expect.get(*self.places.get(id)?)
     }
 
     /// Counts a removal that was turned away; true if it is time to ask what is in the way: not at once,

@@ -54,6 +54,17 @@ pub async fn api_client(kubeconfig: &Secret) -> Result<Client, anyhow::Error> {
     Ok(Client::try_from(config)?)
 }
 
+/// True if an API with the cluster's certificate answers, ready or not.
+pub async fn answers_readyz(client: &Client) -> bool {
+    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
+        return false;
+    };
+    matches!(
+        client.request_text(request).await,
+        Ok(_) | Err(kube::Error::Api(_))
+    )
+}
+
 /// Reads the objects from the API.
 pub async fn query_api(
     client: &Client,

@@ -40,6 +40,35 @@ pub async fn server(
         };
         return Ok(Some(ApiServer::from_host(host.clone(), port, None)));
     }
+    balancer_server(cluster, clients).await
+}
+
+/// All addresses of the API, the one of [`server`] first: a name that is published may not resolve here, and a load balancer's
+/// name may be reached without it.
+pub async fn servers(
+    cluster: &CompletedCluster,
+    clients: &CloudClients,
+) -> Result<Vec<ApiServer>, Failure> {
+    let api = &cluster.api;
+    let mut all: Vec<ApiServer> = server(cluster, clients, false).await?.into_iter().collect();
+    let other = match api.resolved_by {
+        ResolvedBy::Everybody => balancer_server(cluster, clients).await?,
+        ResolvedBy::Vpc => Some(ApiServer::from_host(
+            api.public_name.clone(),
+            api.port,
+            None,
+        )),
+        ResolvedBy::Nobody => None,
+    };
+    all.extend(other);
+    Ok(all)
+}
+
+async fn balancer_server(
+    cluster: &CompletedCluster,
+    clients: &CloudClients,
+) -> Result<Option<ApiServer>, Failure> {
+    let api = &cluster.api;
     let balancer = api_load_balancer(&cluster.name);
     let host = balancer_dns_name(clients, &cluster.name, &balancer).await?;
     // A load balancer's own name is in no certificate of the cluster.

@@ -127,9 +127,12 @@ pub struct CreateSecret {
     /// File with the content; `-` is stdin
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub file: PathBuf,
-    /// Replace the one that is there
+    /// Replace the one that is there; an encryptionconfig must have all keys of that one
     #[arg(long)]
     pub force: bool,
+    /// Replace an encryptionconfig by one that lacks some of its keys; the former one is kept for backups
+    #[arg(long, requires = "force")]
+    pub drop_keys: bool,
 }
 
 /// `kctl create -f`.
@@ -421,6 +424,9 @@ pub struct SoftwareOptions {
     /// Who may do what in the cluster [default: rbac]
     #[arg(long, value_name = "MODE", ignore_case = true)]
     pub authorization: Option<Authorization>,
+    /// Log who did what and when at the API, without contents, for 30 days: a policy and its flags are written into the spec
+    #[arg(long)]
+    pub audit_log: bool,
     /// Names of the etcd clusters [default: main,events]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub etcd_clusters: Vec<String>,

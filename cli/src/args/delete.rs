@@ -93,7 +93,7 @@ pub struct DeleteCluster {
     /// Delete the backups of etcd too
     #[arg(long)]
     pub delete_backups: bool,
-    /// Take no last snapshot of etcd
+    /// Take no last snapshot of etcd, also if etcd does not serve
     #[arg(long)]
     pub no_last_backup: bool,
 }

@@ -27,6 +27,8 @@ pub enum SnapshotWhat {
     Download(SnapshotDownload),
     /// Bring a snapshot from a file into the backup store, so that it can be restored
     Import(SnapshotImport),
+    /// Write the spec and the keys of a cluster, sealed beside its snapshots, into a state store that was lost
+    ImportState(SnapshotImportState),
     /// Delete snapshots by name
     Delete(SnapshotDelete),
     /// Delete the scheduled snapshots that the retention in the spec does not keep
@@ -94,7 +96,7 @@ pub struct SnapshotList {
     #[command(flatten)]
     pub place: SnapshotPlace,
     /// Address of a backup store [default: that of the cluster]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["etcd", "name"])]
     pub store: Option<String>,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
@@ -138,7 +140,7 @@ pub struct SnapshotDownload {
     #[command(flatten)]
     pub place: SnapshotPlace,
     /// Address of a backup store [default: that of the cluster]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["etcd", "name"])]
     pub store: Option<String>,
 }
 
@@ -160,6 +162,22 @@ pub struct SnapshotImport {
     pub file: PathBuf,
     #[command(flatten)]
     pub place: SnapshotPlace,
+}
+
+/// `kctl etcd snapshot import-state`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl etcd snapshot import-state state.zip.age --identity key.txt --state s3://bucket
+
+The store must not have the cluster. Nothing that it has is replaced; an interrupted import can be repeated.")]
+pub struct SnapshotImportState {
+    /// A file of `kctl etcd snapshot download --cluster-state`, or the zip in it
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// A file of `age-keygen` with a private key for which the state is sealed
+    #[arg(short, long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
 }
 
 /// `kctl etcd snapshot delete`.
@@ -188,10 +206,13 @@ Examples:
   kctl etcd snapshot prune --name demo.example.com         shows what would be deleted
   kctl etcd snapshot prune --name demo.example.com --yes
 
-protokube does the same after each scheduled snapshot.")]
+protokube does the same after each scheduled snapshot, but for what needs --force.")]
 pub struct SnapshotPrune {
     #[command(flatten)]
     pub place: SnapshotPlace,
+    /// Also if it is more than half of all scheduled snapshots, or more than a hundred
+    #[arg(long)]
+    pub force: bool,
     /// Do it
     #[arg(short, long)]
     pub yes: bool,
@@ -226,14 +247,17 @@ pub struct EtcdRestore {
     /// The member on whose volume it is restored; the others join anew [default: one that reports]
     #[arg(long, value_name = "MEMBER")]
     pub on: Option<String>,
-    /// Go on without a snapshot of the present, with a snapshot of another cluster, and if a member does not report
+    /// Go on without a snapshot of the present, with one of another cluster, and if a member does not report; the preview names which
     #[arg(long, requires = "snapshot")]
     pub force: bool,
+    /// Restore it even if no API server could decrypt its Secrets
+    #[arg(long, requires = "snapshot")]
+    pub unreadable_secrets: bool,
     /// Restore the snapshot with which the etcd cluster has begun once more, and give up what was written since
     #[arg(long, requires = "snapshot")]
     pub again: bool,
-    /// End a restore that has not stopped any member yet
-    #[arg(long)]
+    /// End a restore that has not stopped any member yet, at once
+    #[arg(long, conflicts_with_all = ["on", "force", "unreadable_secrets", "again", "yes", "timeout"])]
     pub call_off: bool,
     /// Do it
     #[arg(short, long)]

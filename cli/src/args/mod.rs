@@ -33,8 +33,8 @@ pub use etcd::{
 };
 pub use etcd_snapshot::{
     AskedMember, EtcdDrill, EtcdRestore, EtcdSnapshot, SnapshotDelete, SnapshotDownload,
-    SnapshotImport, SnapshotList, SnapshotPlace, SnapshotPrune, SnapshotSave, SnapshotVerify,
-    SnapshotWhat,
+    SnapshotImport, SnapshotImportState, SnapshotList, SnapshotPlace, SnapshotPrune, SnapshotSave,
+    SnapshotVerify, SnapshotWhat,
 };
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{
@@ -133,7 +133,7 @@ pub enum Command {
     Validate(Validate),
     /// Delete a cluster, an instance group or a secret
     Delete(Delete),
-    /// Show the members of the etcd clusters
+    /// See and maintain the etcd clusters and their backups
     Etcd(Etcd),
     /// Show or release the lock of a cluster
     Lock(Lock),

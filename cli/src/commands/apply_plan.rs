@@ -6,9 +6,10 @@ use crate::error::{CommandError, ErrorKind};
 use crate::interrupt::Interrupts;
 use crate::plan_target::ClusterTarget;
 use crate::state::{
-    ClusterLock, LockKind, LockOptions, Operation, StoreJournal, StoreKeys, lock_life,
+    ClusterLock, LockEvent, LockKind, LockOptions, Operation, StoreJournal, StoreKeys, lock_life,
     outdated_keys, store_error,
 };
+use crate::ui::Shell;
 use crate::ui::events::Events;
 use crate::ui::member_change::MemberChange;
 use crate::ui::progress::{Progress, id_list, millis_text};
@@ -21,10 +22,12 @@ use engine::{
 };
 use std::cell::RefCell;
 use std::error::Error;
-use std::future::pending;
-use std::pin::pin;
+use std::future::{pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 use time::OffsetDateTime;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// How often the times of running steps are redrawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -247,16 +250,14 @@ pub async fn with_lock<T>(
         lock = Box::pin(ClusterLock::acquire(&session.store, keys, &terms, |words| shell.note(words))) => lock?,
         () = &mut leave => return Err(interrupted_error()),
     };
-    let renewal = async {
-        let loss = lock.renew_until_lost().await;
-        shell.warning(&format!("{loss}: nothing more is started"));
-        pending::<()>().await;
-    };
-    let ended = tokio::select! {
-        biased;
-        ended = Box::pin(body(&lock, &interrupts)) => ended,
-        () = renewal => Err(interrupted_error()),
-        () = leave => Err(interrupted_error()),
+    let ended = match lock.start_renewals() {
+        Ok(events) => tokio::select! {
+            biased;
+            () = tell_of_lock(events, shell) => Err(interrupted_error()),
+            ended = unless_paused(&lock, Box::pin(body(&lock, &interrupts))) => ended,
+            () = leave => Err(interrupted_error()),
+        },
+        Err(error) => Err(error),
     };
     let ended = if lock.is_lost() {
         ended.map_err(|error| lost_lock_error(error, keys))
@@ -265,6 +266,38 @@ pub async fn with_lock<T>(
     };
     lock.release().await;
     ended
+}
+
+/// Prints what becomes of the lock. Never ends.
+async fn tell_of_lock(mut events: UnboundedReceiver<LockEvent>, shell: &Shell) {
+    while let Some(event) = events.recv().await {
+        match event {
+            LockEvent::Paused(late) => shell.warning(&format!(
+                "{late}: nothing more is started until it is certain that no other process has it"
+            )),
+            LockEvent::Resumed => {
+                shell.note("the lock is held again, and no other process had it: going on");
+            }
+            LockEvent::Lost(loss) => shell.warning(&format!("{loss}: nothing more is started")),
+        }
+    }
+    pending::<()>().await;
+}
+
+/// Runs `body`, but not while the lock is paused: nothing is started then, in AWS or elsewhere.
+async fn unless_paused<T>(lock: &ClusterLock, mut body: Pin<Box<impl Future<Output = T>>>) -> T {
+    loop {
+        lock.wait_out_pause().await;
+        let until_pause = poll_fn(|context| {
+            if lock.is_paused() {
+                return Poll::Ready(None);
+            }
+            body.as_mut().poll(context).map(Some)
+        });
+        if let Some(ended) = until_pause.await {
+            return ended;
+        }
+    }
 }
 
 /// The error of a command that lost its lock.

@@ -9,10 +9,10 @@ use cloud::{Cloud, ObjectContent, S3Object, ownership};
 use engine::Text;
 use full::FullSpec;
 use full::addons::make_addons;
-use full::nodes::{UserData, node_config, user_data};
+use full::nodes::{UserData, check_node_config, node_config, user_data};
 use full::objects::{addon_objects, desired_objects};
 use node::config::{NodeConfig, Role, StoredNodeConfig, to_stored};
-use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, keyset_names, trust_bundle};
+use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, STATE_SIGNER, keyset_names, trust_bundle};
 use node::yaml::{to_yaml, to_yaml_documents};
 use spec::catalog::Catalog;
 use spec::expand::{Expanded, expand};
@@ -73,7 +73,9 @@ pub fn expand_spec(inputs: SpecInputs<'_>) -> Result<Expanded, CommandError> {
 
 /// Names of the keysets that a cluster needs.
 pub fn required_keysets(expanded: &Expanded) -> Vec<String> {
-    keyset_names(expanded.full.etcd.iter().map(|etcd| etcd.name.as_str()))
+    let mut names = keyset_names(expanded.full.etcd.iter().map(|etcd| etcd.name.as_str()));
+    names.push(STATE_SIGNER.to_owned());
+    names
 }
 
 /// A placeholder for a keyset that does not exist yet.
@@ -112,7 +114,7 @@ pub fn assemble_cluster(
         let group_spec = older.map_or(full, |older| &older.full);
         let config = group_config(group_spec, &group.name, (&trust, docker_config), binaries)?;
         if let Some((_, stored)) = &config.node_config {
-            let content = ObjectContent::Text(stored.text.clone());
+            let content = ObjectContent::Text(stored.text.as_str().into());
             objects.extend(stored.keys.iter().map(|key| S3Object {
                 key: key.clone(),
                 content: content.clone(),
@@ -148,7 +150,7 @@ fn completed_spec_object(expanded: &Expanded) -> Result<S3Object, CommandError> 
         to_yaml(&expanded.cluster).or_failed("the completed spec has no YAML form", DEFECT)?;
     Ok(S3Object {
         key: "cluster-completed.spec".to_owned(),
-        content: ObjectContent::Text(text),
+        content: ObjectContent::Text(text.into()),
     })
 }
 
@@ -187,6 +189,10 @@ fn group_config(
         docker_config,
         ..config
     });
+    if let Some(config) = &config {
+        // Again: now it is known whether there is a file with passwords of registries.
+        check_node_config(config).or_usage_error(failed(), HINT)?;
+    }
     let config = match config {
         Some(config) => Some((to_stored(&config).or_failed(failed(), DEFECT)?, config)),
         None => None,

@@ -1,14 +1,18 @@
 //! Snapshots that kctl takes before it changes what may cost data, and the backups of a cluster that is deleted.
 
-use super::etcd::snapshot::{BackupStore, take_snapshot, timed_name};
+use super::etcd::snapshot::{BackupStore, FoundSnapshot, take_snapshot, timed_name};
 use super::etcd::{CommandChannel, EtcdReports};
+use super::ownership::may_be_live;
 use super::session::Session;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorKind};
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Entry, Expect};
+use engine::error_chain;
 use fleet::ReportedMember;
-use node::backup::{BackupSettings, OWNER_KEY};
-use node::etcd::kept_backups_key;
+use node::backup::{BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, OWNER_KEY};
+use node::duration::duration_text;
+use node::etcd::{FormationState, kept_backups_key};
+use node::secret::{ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG};
 use std::time::Duration;
 
 /// How long protokube may take to begin.
@@ -17,7 +21,7 @@ const BEGIN_TIME: Duration = Duration::from_mins(2);
 /// The etcd cluster that holds the cluster's objects. Events are not worth a last snapshot.
 pub const MAIN: &str = "main";
 
-/// Takes a snapshot of an etcd cluster before `what`, such as `delete`, if it serves. `otherwise` is the option that goes on without.
+/// Takes a snapshot of an etcd cluster before `what`, such as a restore, if it serves. `otherwise` is the option that goes on without.
 pub async fn take_before(
     what: &str,
     (name, etcd): (&str, &str),
@@ -25,13 +29,64 @@ pub async fn take_before(
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
-    let serves =
-        |one: &ReportedMember| one.status.etcd == etcd && one.is_stored_lately() && one.votes();
-    if !reports.members.iter().any(serves) || reports.backups.settings.is_none() {
-        let note = "etcd does not serve or has no backups, so no snapshot is taken";
-        session.shell.note(note);
+    if find_obstacle(&reports, etcd).is_some() {
+        session.shell.note(NOT_TAKEN);
         return Ok(());
     }
+    take_now(what, (name, etcd), otherwise, session).await
+}
+
+const NOT_TAKEN: &str = "etcd does not serve or has no backups, so no snapshot is taken";
+
+/// Takes the last snapshot of a cluster that is deleted. If none can be taken although etcd was formed and its volumes are there, the
+/// newest one must be young: nothing brings back what is on the volumes.
+pub async fn take_last(
+    name: &str,
+    has_volumes: bool,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    const OTHERWISE: &str = "--no-last-backup";
+    let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
+    let Some(obstacle) = find_obstacle(&reports, MAIN) else {
+        return take_now("delete", (name, MAIN), OTHERWISE, session).await;
+    };
+    if !has_volumes || !may_have_data(&reports) {
+        session.shell.note(NOT_TAKEN);
+        return Ok(());
+    }
+    let young = match find_young(name, &reports, session).await {
+        Ok(Some(young)) => {
+            session.shell.note(&format!(
+                "{obstacle}, so no snapshot is taken; {young} is the last one"
+            ));
+            return Ok(());
+        }
+        Ok(None) => "no verified snapshot of it is younger than two intervals".to_owned(),
+        Err(error) => match error.cause {
+            Some(cause) => format!("its backups cannot be read: {cause:#}"),
+            None => return Err(error),
+        },
+    };
+    let error = CommandError::from_message(
+        ErrorKind::Precondition,
+        format!(
+            "no last snapshot of etcd {MAIN} can be taken, and nothing was deleted: {obstacle}; {young}"
+        ),
+        format!(
+            "bring back a control plane, see `kctl etcd status {name}`, and repeat the command"
+        ),
+    );
+    Err(error.with_hint(format!(
+        "if nobody needs the data: kctl delete cluster {name} {OTHERWISE} --yes"
+    )))
+}
+
+async fn take_now(
+    what: &str,
+    (name, etcd): (&str, &str),
+    otherwise: &str,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
     let channel = CommandChannel {
         session,
         name,
@@ -48,9 +103,70 @@ pub async fn take_before(
     Ok(())
 }
 
+/// Why no snapshot of an etcd cluster can be taken.
+fn find_obstacle(reports: &EtcdReports, etcd: &str) -> Option<String> {
+    let serves =
+        |one: &ReportedMember| one.status.etcd == etcd && one.is_stored_lately() && one.votes();
+    let obstacle = match (
+        reports.members.iter().any(serves),
+        &reports.backups.settings,
+    ) {
+        (true, Some(_)) => return None,
+        (true, None) => "there are no settings of its backups that can be read",
+        (false, _) => "no member reports lately that it serves",
+    };
+    let gaps = reports.gaps.iter().map(|gap| format!(" ({gap})"));
+    Some(format!("{obstacle}{}", gaps.collect::<String>()))
+}
+
+/// True unless the etcd cluster of the objects was never formed. Nobody knows what a record has that cannot be read.
+fn may_have_data(reports: &EtcdReports) -> bool {
+    match reports.records.get(MAIN) {
+        Some(record) => !matches!(record.state, FormationState::Forming { .. }),
+        None => !reports.gaps.is_empty(),
+    }
+}
+
+/// The newest verified snapshot of the etcd cluster that is recorded, with its age, if it is younger than two intervals.
+async fn find_young(
+    name: &str,
+    reports: &EtcdReports,
+    session: &Session<'_>,
+) -> Result<Option<String>, CommandError> {
+    let backups = BackupStore::of_cluster(name, MAIN, session).await?;
+    let interval = backups.settings.as_ref().map(|of| of.interval_seconds);
+    let most = Duration::from_secs(interval.unwrap_or_default()).saturating_mul(2);
+    let newest = backups
+        .newest_verified(|why| session.shell.warning(why))
+        .await?;
+    let recorded = match reports.records.get(MAIN).map(|record| &record.state) {
+        Some(FormationState::Formed { cluster_id, .. }) => Some(cluster_id),
+        _ => None,
+    };
+    let is_of_it = |one: &FoundSnapshot| {
+        one.manifest.as_ref().is_some_and(|of| {
+            let is_named = (of.cluster.as_str(), of.etcd.as_str()) == (name, MAIN);
+            let is_same = recorded.is_some() && of.cluster_id.as_ref() == recorded;
+            is_named && is_same && !of.is_imported()
+        })
+    };
+    let young = newest.filter(is_of_it).and_then(|one| {
+        let age = one.age().filter(|age| *age < most)?;
+        let age = duration_text(i64::try_from(age.as_secs()).ok()?);
+        Some(format!("{}, {age} old,", one.name()))
+    });
+    Ok(young)
+}
+
 /// True for the key of a backup in the cluster's folder.
 pub fn is_backup(keys: &StoreKeys, entry: &Entry) -> bool {
     entry.key.starts_with(&keys.key_below("backups/"))
+}
+
+/// True for the key of the secret with the API server's EncryptionConfiguration, and of those before it.
+pub fn is_encryption_key(keys: &StoreKeys, entry: &Entry) -> bool {
+    let kept = keys.secret(&format!("{KEPT_ENCRYPTION_CONFIG}-"));
+    entry.key == keys.secret(ENCRYPTION_CONFIG) || entry.key.starts_with(&kept)
 }
 
 /// Marks the backups in the cluster's folder as those of a deleted cluster, so that another one of its name can be created.
@@ -63,41 +179,68 @@ pub async fn mark_kept(keys: &StoreKeys, session: &Session<'_>) -> Result<(), Co
     Ok(())
 }
 
-/// The settings of the backups, if there are any: they are read before the state of the cluster is deleted.
-pub async fn read_settings(
-    name: &str,
-    session: &Session<'_>,
-) -> Result<Option<BackupSettings>, CommandError> {
-    let reports = EtcdReports::find(name, session).await?.unwrap_or_default();
-    Ok(reports.backups.settings)
+/// Deletes the snapshots in all backup stores of the cluster, unless a store is another cluster's. False if some may be left. Those in the
+/// cluster's folder go with it. The settings are read before the state of the cluster is deleted.
+pub async fn delete_backups(name: &str, session: &Session<'_>) -> Result<bool, CommandError> {
+    let key = StoreKeys::new(name).key_below(BACKUP_SETTINGS_KEY);
+    let read = session.store.get_first(&key, BACKUP_SETTINGS_LIMIT).await;
+    let Some(bytes) = read.map_err(store_error)? else {
+        return Ok(true);
+    };
+    let settings = match BackupSettings::parse(&key, &bytes) {
+        Ok(settings) => settings,
+        Err(error) => {
+            session.shell.warning(&format!(
+                "{}: backups outside of the cluster's folder are not deleted",
+                error_chain(&error)
+            ));
+            return Ok(false);
+        }
+    };
+    let folder = format!("{}/{name}/", session.url);
+    let mut all_gone = true;
+    for (etcd, settings) in &settings.etcd {
+        if !settings.store.starts_with(&folder) {
+            all_gone &= delete_own_backups(name, etcd, &settings.store, session).await?;
+        }
+    }
+    Ok(all_gone)
 }
 
-/// Deletes the snapshots in the backup stores of these settings, unless a store is another cluster's.
-pub async fn delete_backups(
+/// Deletes the snapshots in the store of an etcd cluster. False if it is not known to be that cluster's.
+async fn delete_own_backups(
     name: &str,
-    settings: &BackupSettings,
+    etcd: &str,
+    address: &str,
     session: &Session<'_>,
-) -> Result<(), CommandError> {
-    for (etcd, settings) in &settings.etcd {
-        let backups = BackupStore::at(&settings.store, session)?;
-        match backups.check_owner(name, etcd).await? {
-            Ok(true) => {}
-            Ok(false) => {
-                let url = backups.store.url();
-                session.shell.warning(&format!(
-                    "{url} has no {OWNER_KEY}, so nobody knows whose its backups are: none of them is deleted"
-                ));
-                continue;
-            }
-            Err(why) => {
-                session.shell.warning(&why);
-                continue;
-            }
-        }
-        let all = backups.list().await?;
-        let mut keys: Vec<String> = all.iter().flat_map(|one| one.keys.clone()).collect();
-        keys.push(OWNER_KEY.to_owned());
-        backups.store.delete_all(&keys).await.map_err(store_error)?;
+) -> Result<bool, CommandError> {
+    let folder = address.split_once(&format!("/{name}/backups/"));
+    if let Some((store, _)) = folder
+        && may_be_live(&format!("{store}/{name}"), session).await
+    {
+        session.shell.warning(&format!(
+            "the backups in {address} are of the cluster that is operated from {store}: none of them is deleted"
+        ));
+        return Ok(false);
     }
-    Ok(())
+    let backups = BackupStore::at(address, session)?;
+    match backups.check_owner(name, etcd).await? {
+        Ok(true) => {}
+        Ok(false) => {
+            let url = backups.store.url();
+            session.shell.warning(&format!(
+                "{url} has no {OWNER_KEY}, so nobody knows whose its backups are: none of them is deleted"
+            ));
+            return Ok(false);
+        }
+        Err(why) => {
+            session.shell.warning(&why);
+            return Ok(false);
+        }
+    }
+    let all = backups.list().await?;
+    let mut keys: Vec<String> = all.iter().flat_map(|one| one.keys.clone()).collect();
+    keys.push(OWNER_KEY.to_owned());
+    backups.store.delete_all(&keys).await.map_err(store_error)?;
+    Ok(true)
 }

@@ -5,6 +5,7 @@ use aws_cloud::{AssetSource, Scope};
 use cloud::{Cloud, OwnTags};
 use node::config::Role;
 use node::names;
+use node::pki::Keyset;
 use spec::completed::CompletedCluster;
 
 /// Input of a scope besides the spec.
@@ -22,6 +23,8 @@ pub struct ScopeTarget {
     pub generation: String,
     /// The cluster's own tags; `None`, for a deletion: all tags are read.
     pub own_tags: Option<OwnTags>,
+    /// Public half of the keyset that signs; `None`: there is none yet.
+    pub signer: Option<Keyset>,
 }
 
 /// The scope of a cluster. `expect` is the desired state; empty for a deletion.
@@ -50,6 +53,7 @@ pub fn cluster_scope(
         generation: target.generation,
         expect,
         own_tags: target.own_tags,
+        signer: target.signer,
         refresh,
         assets,
     }

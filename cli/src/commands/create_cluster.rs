@@ -3,14 +3,15 @@
 use super::edit::apply_setters;
 use super::session::{Session, named_cluster, store_url};
 use super::spec_objects::{SpecObjects, read_text};
-use super::update::{UpdateOptions, update_cluster};
+use super::store_place::check_names_are_free;
+use super::update::{KubeconfigChange, UpdateOptions, update_cluster};
 use super::{observe, store_objects};
 use crate::args::{
     Authorization, CreateCluster, Dns, GlobalOptions, KopsOnly, LoadBalancerType, PlanFormat,
     SpecFormat, Topology,
 };
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
-use crate::state::{StoreKeys, store_error};
+use crate::state::{StoreKeys, cluster_names, store_error};
 use crate::ui::Shell;
 use cloud::facts::Facts;
 use node::yaml;
@@ -64,7 +65,10 @@ fn read_ssh_key(args: &CreateCluster) -> Result<Option<String>, CommandError> {
 async fn check_is_new(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
     let stored = session.store.get(&StoreKeys::new(name).config()).await;
     match stored.map_err(store_error)? {
-        None => Ok(()),
+        None => {
+            let existing = cluster_names(&session.store).await?;
+            check_names_are_free(name, &existing, session)
+        }
         Some(_) => Err(CommandError::from_message(
             ErrorKind::Precondition,
             format!("cluster {name} exists already in {}", session.url),
@@ -96,7 +100,10 @@ pub async fn run(
     let objects = spec_from_flags(args, options, &session.url, &facts, session.shell)?;
     observe::check_can_expand(&objects, ssh_key.as_deref(), &clients, session).await?;
     store_objects::write_new(&name, &objects, ssh_key.as_deref(), session).await?;
-    let kubeconfig = args.create_kube_config.unwrap_or(true);
+    let kubeconfig = match args.create_kube_config {
+        Some(false) => KubeconfigChange::Leave,
+        _ => KubeconfigChange::Write(args.credentials.clone()),
+    };
     let how = UpdateOptions {
         yes: args.yes,
         output: PlanFormat::Table,
@@ -109,7 +116,7 @@ pub async fn run(
             ignore_skew: false,
         },
         lock_wait: None,
-        kubeconfig: kubeconfig.then(|| args.credentials.clone()),
+        kubeconfig,
         plan_out: None,
     };
     update_cluster(&name, &how, session).await
@@ -149,7 +156,7 @@ fn spec_from_flags(
     for group in made.groups {
         objects.put_document(&document_of(&Object::InstanceGroup(group), read)?);
     }
-    objects.check_new(None, shell)?;
+    objects.check_new(None, store_url, shell)?;
     Ok(objects)
 }
 
@@ -223,6 +230,7 @@ fn create_options(args: &CreateCluster, name: String, store_url: &str) -> Create
         etcd_clusters: software.etcd_clusters.clone(),
         encrypt_etcd_storage: instances.encrypt_etcd_storage,
         etcd_storage_type: instances.etcd_storage_type.clone(),
+        audit_log: software.audit_log,
         cloud_labels: instances.cloud_labels.clone(),
     }
 }

@@ -38,7 +38,8 @@ pub async fn run(args: &CreateGroup, session: &Session<'_>) -> Result<Outcome, C
         check_policy(document, Some(&state), policy)?;
         objects.put_document(document);
     }
-    objects.check_new(Some(&state.cluster.object), session.shell)?;
+    let stored = Some(&state.cluster.object);
+    objects.check_new(stored, &session.url, session.shell)?;
     if args.dry_run {
         let text = match args.output.unwrap_or_default() {
             SpecFormat::Yaml => text,

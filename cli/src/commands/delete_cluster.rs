@@ -1,7 +1,7 @@
 //! `kctl delete cluster`: deletes all AWS resources of a cluster, then its objects in the state store.
 
 use super::apply_plan::{PlanContext, with_lock};
-use super::backups::{self, is_backup};
+use super::backups::{self, is_backup, is_encryption_key};
 use super::cluster_scope::{ScopeTarget, cluster_scope};
 use super::existing_cluster::ExistingCluster;
 use super::session::Session;
@@ -28,9 +28,11 @@ use aws_cloud::{
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
 use cloud::ownership::OwnershipClaim;
-use engine::{Class, Failure, Plan, Report, Snapshot};
+use engine::{Class, Failure, Observed, Plan, Report, Snapshot};
 use full::DnsKind;
+use node::backup::BACKUP_SETTINGS_KEY;
 use node::pki::KUBERNETES_CA;
+use node::secret::ENCRYPTION_CONFIG;
 use spec::completed::CompletedCluster;
 use std::collections::BTreeSet;
 
@@ -124,7 +126,7 @@ async fn plan_and_delete(
         programs,
     );
     let snapshot = context.observe_cloud().await?;
-    ownership::check_ownership(&deletion.claim, &snapshot, &deletion.state, session)?;
+    check_owner(&deletion, &snapshot, session).await?;
     let plan = super::update::explain_plan_error(engine::plan(&[], &snapshot))?;
     show_besides(&plan, &deletion, session).await?;
     show_plan(&plan, &deletion, args, None, events, session).await?;
@@ -218,6 +220,7 @@ fn aws_world(deletion: &Deletion, journal: &StoreJournal<'_>, session: &Session<
         hosted_zone: deletion.completed.hosted_zone(&deletion.facts.hosted_zones),
         generation: journal.generation(),
         own_tags: None,
+        signer: None,
     };
     let scope = cluster_scope(
         &deletion.completed,
@@ -262,6 +265,7 @@ async fn delete_under_lock(
     interrupts: &Interrupts,
 ) -> Result<Outcome, CommandError> {
     let name = deletion.state.name();
+    let resumed = lock.times_resumed();
     let journal = StoreJournal::read(
         &session.store,
         &deletion.state.keys,
@@ -274,7 +278,7 @@ async fn delete_under_lock(
         deletion, session, &world, &journal, interrupts, events, programs,
     );
     let snapshot = context.observe_cloud().await?;
-    ownership::check_ownership(&deletion.claim, &snapshot, &deletion.state, session)?;
+    check_owner(deletion, &snapshot, session).await?;
     let plan = super::update::explain_plan_error(engine::plan(&[], &snapshot))?;
     let json = args.output == PlanFormat::Json;
     show_besides(&plan, deletion, session).await?;
@@ -291,9 +295,11 @@ async fn delete_under_lock(
         ));
     }
     if !args.delete_backups && !args.no_last_backup {
-        let main = (name, backups::MAIN);
-        backups::take_before("delete", main, "--no-last-backup", session).await?;
+        let is_of_etcd = |one: &Observed<Cloud>| matches!(one.resource, Cloud::EbsVolume(_));
+        let has_volumes = snapshot.items.iter().any(is_of_etcd);
+        Box::pin(backups::take_last(name, has_volumes, session)).await?;
     }
+    check_not_paused(lock, resumed, name)?;
     delete_besides(deletion).await.map_err(observe::aws_error)?;
     let mut report = Report::default();
     if !plan.is_empty() {
@@ -309,6 +315,30 @@ async fn delete_under_lock(
         show_plan(&plan, deletion, args, Some(&report), events, session).await?;
     }
     delete_from_store(name, &deletion.state.keys, args, session).await
+}
+
+/// Fails if the lock was paused since it was `resumed` so often: a computer may have slept for a night between the plan and the last
+/// snapshot, which nobody would call the last any more, and the deletion.
+fn check_not_paused(lock: &ClusterLock, resumed: u64, name: &str) -> Result<(), CommandError> {
+    if lock.times_resumed() == resumed {
+        return Ok(());
+    }
+    Err(CommandError::from_message(
+        ErrorKind::Precondition,
+        "the lock was paused since the plan was made, so the plan and the last snapshot may be outdated: nothing was deleted",
+        format!("repeat the command: kctl delete cluster {name}"),
+    ))
+}
+
+/// Fails if what would be deleted is of another cluster, or operated from another state store.
+async fn check_owner(
+    deletion: &Deletion,
+    snapshot: &Snapshot<Cloud>,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let state = &deletion.state;
+    ownership::check_ownership(&deletion.claim, snapshot, state, session)?;
+    Box::pin(ownership::check_place_to_delete(snapshot, state, session)).await
 }
 
 /// Says what is deleted besides what the plan has, and what is in the way.
@@ -358,18 +388,23 @@ async fn show_besides(
 async fn delete_besides(deletion: &Deletion) -> Result<(), Failure> {
     let clients = &deletion.clients;
     for instance in &deletion.detached {
-        terminate_instance(clients, instance, false).await?;
+        forgive_gone(terminate_instance(clients, instance, false).await)?;
     }
     for balancer in &deletion.classic_load_balancers {
-        delete_classic_load_balancer(clients, balancer).await?;
+        forgive_gone(delete_classic_load_balancer(clients, balancer).await)?;
     }
     for interface in &deletion.left_interfaces {
-        match delete_interface(clients, interface).await {
-            Err(failure) if failure.class == Class::Gone => {}
-            deleted => deleted?,
-        }
+        forgive_gone(delete_interface(clients, interface).await)?;
     }
     Ok(())
+}
+
+/// What is gone already need not be deleted: AWS may list it for a while.
+fn forgive_gone(deleted: Result<(), Failure>) -> Result<(), Failure> {
+    match deleted {
+        Err(failure) if failure.class == Class::Gone => Ok(()),
+        deleted => deleted,
+    }
 }
 
 async fn show_plan(
@@ -420,12 +455,20 @@ async fn store_summary(
     session: &Session<'_>,
 ) -> Result<String, CommandError> {
     let backups = all.iter().filter(|entry| is_backup(keys, entry)).count();
-    let (deleted, backups) = match (backups, args.delete_backups) {
+    let is_key = |entry: &&Entry| is_encryption_key(keys, entry);
+    let encryption = all.iter().filter(is_key).count();
+    let stay = match (backups, encryption > 0) {
+        (0, _) => KEY.to_owned(),
+        (backups, false) => format!("{backups} objects of etcd backups"),
+        (backups, true) => format!("{backups} objects of etcd backups and {KEY}"),
+    };
+    let outlive = backups + encryption;
+    let (deleted, backups) = match (outlive, args.delete_backups) {
         (0, _) => (all.len(), String::new()),
-        (backups, true) => (all.len(), format!(", {backups} of them of etcd backups")),
-        (backups, false) => (
-            all.len() - backups,
-            format!("; {backups} objects of etcd backups stay (--delete-backups deletes them too)"),
+        (_, true) => (all.len(), format!(", {backups} of them of etcd backups")),
+        (_, false) => (
+            all.len() - outlive,
+            format!("; {stay} stay (--delete-backups deletes them too)"),
         ),
     };
     let kept = match session.store.keeps_versions().await {
@@ -442,6 +485,10 @@ async fn store_summary(
     ))
 }
 
+/// What stays beside backups.
+const KEY: &str =
+    "the secret encryptionconfig, without which nobody can read the Secrets in backups,";
+
 /// In a bucket with versioning, S3 only adds a delete marker: all versions stay.
 const KEPT: &str = "The bucket has versioning: earlier versions of all of it, private keys too, stay there and can be read, until a \
                     lifecycle rule (NoncurrentVersionExpiration) or `aws s3api delete-objects` removes them.\n";
@@ -457,32 +504,42 @@ async fn delete_from_store(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let store = &session.store;
-    if args.delete_backups
-        && let Some(settings) = backups::read_settings(name, session).await?
-    {
-        backups::delete_backups(name, &settings, session).await?;
-    }
+    let all_backups_go = args.delete_backups && backups::delete_backups(name, session).await?;
     let entries = store
         .list(&keys.prefix(), None)
         .await
         .map_err(store_error)?;
-    let last = [keys.config(), keys.lock(LockKind::Changes)];
-    let kept = |entry: &Entry| !args.delete_backups && is_backup(keys, entry);
-    let keeps = entries.iter().any(kept);
+    let settings = keys.key_below(BACKUP_SETTINGS_KEY);
+    let last = [
+        settings.clone(),
+        keys.config(),
+        keys.lock(LockKind::Changes),
+    ];
+    // The keys by which the API server encrypted Secrets are needed as long as any backup is left, be it here or in another store.
+    let kept = |entry: &&Entry| {
+        is_backup(keys, entry) && !args.delete_backups
+            || is_encryption_key(keys, entry) && !all_backups_go
+    };
+    let keeps_key = entries
+        .iter()
+        .filter(kept)
+        .any(|one| is_encryption_key(keys, one));
+    let keeps = entries.iter().filter(kept).any(|one| is_backup(keys, one));
     if keeps {
         backups::mark_kept(keys, session).await?;
     }
     let first: Vec<String> = entries
-        .into_iter()
+        .iter()
         .filter(|entry| !kept(entry))
-        .map(|entry| entry.key)
+        .map(|entry| entry.key.clone())
         .filter(|key| !last.contains(key))
         .collect();
     store.delete_all(&first).await.map_err(store_error)?;
-    store
-        .delete(&keys.config(), Expect::Any)
-        .await
-        .map_err(store_error)?;
+    // Without the settings, a repeated command would not know of backups that were passed over.
+    for key in [settings, keys.config()] {
+        let deleted = store.delete(&key, Expect::Any).await;
+        deleted.map_err(store_error)?;
+    }
     // Cleanup only: a kubeconfig that is missing or not writable is not an error.
     let forgotten = kubeconfig::kubeconfig_path(None)
         .and_then(|path| Ok((kubeconfig::remove_cluster(&path, name)?, path)));
@@ -497,6 +554,13 @@ async fn delete_from_store(
             "kept the backups of etcd below {}/{}",
             session.url,
             keys.key_below("backups/")
+        ));
+    }
+    if keeps_key {
+        session.shell.note(&format!(
+            "kept {}/{}: with another key nobody can read the Secrets in the backups",
+            session.url,
+            keys.secret(ENCRYPTION_CONFIG)
         ));
     }
     Ok(Outcome::Fine)

@@ -5,6 +5,7 @@ mod editor;
 use super::session::Session;
 use super::spec_log;
 use super::spec_objects::SpecObjects;
+use super::store_place::find_place_problem;
 use crate::args::{Edit, EditWhat, Setters};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{ClusterState, SpecChange, StoredObject, write_object};
@@ -93,7 +94,12 @@ async fn edit_object<S: Spec + Default + Clone>(
     apply_setters(&mut object, setters)?;
     let document = read_back(context, &wrap(&object))?;
     let stored_cluster = &context.state.cluster.object;
-    merge_document(context, &document).check_new(Some(stored_cluster), context.session.shell)?;
+    let session = context.session;
+    merge_document(context, &document).check_new(
+        Some(stored_cluster),
+        &session.url,
+        session.shell,
+    )?;
     save_object(context, stored, &object).await
 }
 
@@ -201,6 +207,7 @@ fn check_document<S: Spec>(
     };
     let objects = merge_document(context, document);
     let mut problems = objects.all_problems();
+    problems.extend(find_place_problem(&objects, &context.session.url));
     problems.extend(objects.new_open_access(Some(&context.state.cluster.object)));
     (Some(object), problems)
 }

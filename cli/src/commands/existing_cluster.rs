@@ -63,6 +63,12 @@ impl ExistingCluster {
         found.map_err(aws_error)
     }
 
+    /// All addresses of its API, the usual one first; none before its load balancer exists.
+    pub async fn api_servers(&self) -> Result<Vec<ApiServer>, CommandError> {
+        let found = api::servers(&self.completed, &self.clients).await;
+        found.map_err(aws_error)
+    }
+
     /// True once its keys exist. `kctl update --yes` creates them first.
     pub fn has_keys(&self) -> bool {
         let key = self.state.keys.keyset(KUBERNETES_CA);

@@ -29,6 +29,7 @@ mod session;
 mod spec_log;
 mod spec_objects;
 mod store_objects;
+mod store_place;
 mod toolbox_dump;
 mod update;
 mod upgrade;

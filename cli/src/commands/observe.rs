@@ -3,23 +3,27 @@
 use super::assemble::{
     self, AssembledCluster, SpecInputs, assemble_cluster, required_keysets, stand_in_keyset,
 };
+use super::existing_cluster::read_completed_spec;
 use super::session::Session;
 use super::spec_objects::SpecObjects;
+use super::store_place::place_in_store;
 use super::{ownership, secret, version_skew};
 use crate::agents::AgentBinaries;
 use crate::downloads;
+use crate::env;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::plan_target::ClusterTarget;
 use crate::state::{
-    ClusterState, LastOperation, PublicKeys, aws_hint, mint_and_store, store_error,
+    ClusterState, LastOperation, ObjectDigests, PublicKeys, aws_hint, mint_and_store, store_error,
 };
 use aws_cloud::{CloudClients, collect_facts};
-use cloud::facts::{Facts, FactsWanted};
+use cloud::facts::{Facts, FactsWanted, kept_zone};
 use engine::Failure;
+use full::DnsKind;
 use node::pki::{KUBERNETES_CA, Keyset};
 use node::secret::DOCKER_CONFIG;
 use spec::catalog::Catalog;
-use spec::expand::{Expanded, wanted_facts};
+use spec::expand::{Expanded, dns_kind, wanted_facts};
 use spec::not_yet::{NotYet, not_yet};
 use spec::read::ReadOptions;
 
@@ -36,6 +40,8 @@ pub struct ObservedCluster {
     pub partition: String,
     /// Public halves of its keysets.
     pub public: PublicKeys,
+    /// What the objects hold that `update` wrote.
+    pub digests: ObjectDigests,
     pub expanded: Expanded,
     /// The nodeup and protokube binaries.
     pub binaries: AgentBinaries,
@@ -54,6 +60,30 @@ pub struct ObserveOptions {
     pub ignore_skew: bool,
 }
 
+/// Names the hosted zone that the cluster has had since its last update, unless the spec asks for another.
+async fn keep_hosted_zone(
+    objects: &mut SpecObjects,
+    state: &ClusterState,
+    facts: &Facts,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let private = match dns_kind(&objects.cluster.spec) {
+        DnsKind::None => return Ok(()),
+        DnsKind::Private => true,
+        DnsKind::Public => false,
+    };
+    let completed = read_completed_spec(state, session).await?;
+    let Some(until_now) = completed.and_then(|cluster| cluster.spec.dns_zone) else {
+        return Ok(());
+    };
+    let named = objects.cluster.spec.dns_zone.as_deref();
+    let name = objects.cluster.name();
+    if let Some(zone) = kept_zone(&facts.hosted_zones, named, &until_now, name, private) {
+        objects.cluster.spec.dns_zone = Some(zone.id.clone());
+    }
+    Ok(())
+}
+
 /// Observes a cluster. Changes nothing.
 pub async fn observe_cluster(
     name: &str,
@@ -61,19 +91,22 @@ pub async fn observe_cluster(
     session: &Session<'_>,
 ) -> Result<ObservedCluster, CommandError> {
     let state = ClusterState::read(&session.store, name, options.read).await?;
-    let objects = SpecObjects::from_state(&state);
+    let mut objects = SpecObjects::from_state(&state);
+    place_in_store(&mut objects, &session.url)?;
     objects.check(session.shell)?;
     secret::check_required_secrets(&state)?;
     let wanted = wanted_facts(&objects.cluster, &objects.groups);
     let clients = session.cloud_clients(wanted.region.as_deref());
-    let (mut facts, public, last_operation, catalog) = tokio::try_join!(
+    let (mut facts, public, last_operation, digests, catalog) = tokio::try_join!(
         account_facts(&clients, &wanted),
         PublicKeys::read(&session.store, &state.keys, &state.entries),
         LastOperation::read(&session.store, &state.keys, &state.entries),
+        ObjectDigests::read(&session.store, &state.keys, &state.entries),
         read_catalog(&objects, session),
     )?;
     session.store.set_caller(&facts.account);
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
+    keep_hosted_zone(&mut objects, &state, &facts, session).await?;
     let expanded = expand_with_hashes(&objects, &mut facts, &catalog, &public.ssh_keys).await?;
     expanded
         .warnings
@@ -95,6 +128,7 @@ pub async fn observe_cluster(
         target,
         partition: facts.partition.clone(),
         public,
+        digests,
         expanded,
         binaries,
         not_yet,
@@ -103,7 +137,6 @@ pub async fn observe_cluster(
     if !options.ignore_skew
         && let Some(version) = held_back_version(&observed, session).await?
     {
-        let mut objects = objects;
         objects.cluster.spec.kubernetes_version = Some(version);
         let ssh_keys = &observed.public.ssh_keys;
         observed.held_back =
@@ -140,7 +173,11 @@ pub async fn account_facts(
     clients: &CloudClients,
     wanted: &FactsWanted,
 ) -> Result<Facts, CommandError> {
-    collect_facts(clients, wanted).await.map_err(aws_error)
+    let facts = collect_facts(clients, wanted).await.map_err(aws_error)?;
+    Ok(Facts {
+        state_owner: env::first_variable(&[env::STATE_OWNER]),
+        ..facts
+    })
 }
 
 /// Fails if the spec of a new cluster cannot be expanded. Called before the spec is stored.
@@ -241,7 +278,7 @@ impl ObservedCluster {
         Ok(self)
     }
 
-    /// Creates missing keysets and writes `pki/public.json`.
+    /// Creates missing keysets and writes what is derived: `pki/public.json` and `instancegroups.json`.
     pub async fn mint_keysets(&mut self, session: &Session<'_>) -> Result<(), CommandError> {
         let names = required_keysets(&self.expanded);
         let missing: Vec<String> = self
@@ -255,7 +292,8 @@ impl ObservedCluster {
             self.public.add_keyset(&set, &version);
             session.shell.note(&format!("made keyset {name}"));
         }
-        self.public.write(&session.store, &self.state.keys).await
+        self.public.write(&session.store, &self.state.keys).await?;
+        self.state.write_group_texts(&session.store).await
     }
 
     /// Checks `kubernetes-ca` in `pki/public.json` against its keyset: instances must trust the cluster's own authority.

@@ -1,13 +1,19 @@
 //! Refuses to change resources of another cluster with the same name, made from another state store or before a deletion. A
-//! deletion would destroy its data, and an update would give its instances other certificates.
+//! deletion would destroy its data, and an update would give its instances other certificates. Refuses a copy of a cluster's state
+//! too: it has the same authority, but what it says may be outdated, and its backups are not the cluster's.
 
 use super::session::Session;
 use crate::error::{CommandError, ErrorKind};
 use crate::state::{ClusterState, LastOperation};
+use aws_client::store::is_same_place;
 use cloud::Cloud;
-use cloud::ownership::{ForeignVolume, OwnershipClaim};
-use engine::Snapshot;
+use cloud::ownership::{ForeignVolume, OwnershipClaim, volumes_by_place};
+use engine::{Snapshot, error_chain};
 use node::pki::Keyset;
+use std::collections::BTreeSet;
+
+/// Name of the spec's object in a cluster's folder. The folder is a cluster's as long as it is there.
+const CONFIG: &str = "config";
 
 /// The store's evidence that it owns the cluster: ids of its `kubernetes-ca`, and whether it was ever applied.
 pub fn ownership_claim(
@@ -60,12 +66,8 @@ pub fn check_ownership(
     let Some(first) = strangers.first() else {
         return Ok(());
     };
-    let all: Vec<String> = strangers
-        .iter()
-        .map(|one| format!("{} ({})", one.volume, one.name))
-        .collect();
     let cluster = state.name();
-    let own_base = format!("{}/{cluster}", session.url);
+    let own_base = own_base(state, session);
     let owner = match (&first.incarnation, &first.base) {
         (None, _) => format!(
             "hold data of a cluster {cluster} that was not made from {}",
@@ -85,13 +87,161 @@ pub fn check_ownership(
         ErrorKind::Precondition,
         format!(
             "volumes of etcd in AWS {owner}, and nothing was done: {}",
-            all.join(", ")
+            list_volumes(&strangers)
         ),
         store_hint(first, cluster, &own_base),
     );
     Err(error.with_hint(
         "if that state is lost and nobody needs the data, delete these volumes in EC2, then repeat the command (docs/operations/kept.md)",
     ))
+}
+
+/// What is at a place that operated the cluster.
+enum OtherPlace {
+    /// A cluster's spec: it can operate the cluster still.
+    Live,
+    Gone,
+    /// Nobody knows, with the reason.
+    Unreadable(String),
+}
+
+impl OtherPlace {
+    async fn look(base: &str, session: &Session<'_>) -> Self {
+        let read = match session.store.open_other(base) {
+            Ok(store) => store.get(CONFIG).await,
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok(Some(_)) => Self::Live,
+            Ok(None) => Self::Gone,
+            Err(error) => Self::Unreadable(error_chain(&error)),
+        }
+    }
+
+    /// The words about it, for a deletion.
+    fn words(&self) -> String {
+        match self {
+            Self::Live => "where its spec still is".to_owned(),
+            Self::Gone => "where no spec is any more".to_owned(),
+            Self::Unreadable(why) => format!("which cannot be read ({why})"),
+        }
+    }
+}
+
+/// True if a cluster may be operated from there: its spec is there, or nobody knows.
+pub async fn may_be_live(base: &str, session: &Session<'_>) -> bool {
+    !matches!(OtherPlace::look(base, session).await, OtherPlace::Gone)
+}
+
+/// Fails before an update if another place operates the cluster still. A cluster may move: then the other place has no spec any more,
+/// and the update marks the volumes anew.
+pub async fn check_place_to_update(
+    snapshot: &Snapshot<Cloud>,
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let own = own_base(state, session);
+    let (_, elsewhere) = volumes_by_place(snapshot, |base| is_same_place(base, &own));
+    for base in bases_of(&elsewhere) {
+        let place = match OtherPlace::look(base, session).await {
+            OtherPlace::Live => return Err(other_place_error(base, &elsewhere, state, session)),
+            place => place.words(),
+        };
+        session.shell.warning(&format!(
+            "the volumes of etcd were operated from {base}, {place}; an update marks them as operated from {own}"
+        ));
+    }
+    Ok(())
+}
+
+/// Fails before a deletion if etcd's volumes are operated from another place. Those that an update from here has not marked, because
+/// the spec does not name them any more, say so for ever: they are this place's if others are, and if the other has no spec.
+pub async fn check_place_to_delete(
+    snapshot: &Snapshot<Cloud>,
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let own = own_base(state, session);
+    let (here, elsewhere) = volumes_by_place(snapshot, |base| is_same_place(base, &own));
+    for base in bases_of(&elsewhere) {
+        let place = OtherPlace::look(base, session).await;
+        match &place {
+            OtherPlace::Live => return Err(other_place_error(base, &elsewhere, state, session)),
+            OtherPlace::Gone if !here.is_empty() => {}
+            OtherPlace::Gone | OtherPlace::Unreadable(_) => {
+                let cluster = state.name();
+                let error = CommandError::from_message(
+                    ErrorKind::Precondition,
+                    format!(
+                        "volumes of etcd in AWS were operated from {base}, {}, and not from {own}; nothing was done: {}",
+                        place.words(),
+                        list_volumes(&elsewhere)
+                    ),
+                    format!(
+                        "if {own} is the state of the cluster now: kctl update {cluster} --yes marks the volumes, then repeat the command"
+                    ),
+                );
+                return Err(error.with_hint(unregister_hint(&own, cluster)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn own_base(state: &ClusterState, session: &Session<'_>) -> String {
+    format!("{}/{}", session.url, state.name())
+}
+
+fn bases_of(volumes: &[ForeignVolume]) -> BTreeSet<&str> {
+    let bases = volumes.iter().filter_map(|one| one.base.as_deref());
+    bases.collect()
+}
+
+fn list_volumes(volumes: &[ForeignVolume]) -> String {
+    let all: Vec<String> = volumes
+        .iter()
+        .map(|one| format!("{} ({})", one.volume, one.name))
+        .collect();
+    all.join(", ")
+}
+
+/// The error of a copy of a cluster's state.
+fn other_place_error(
+    base: &str,
+    volumes: &[ForeignVolume],
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> CommandError {
+    let (own, cluster) = (own_base(state, session), state.name());
+    let next = match base.strip_suffix(&format!("/{cluster}")) {
+        Some(store) => format!(
+            "choose the store that operates the cluster: --state {store}, or KCTL_STATE_STORE={store}"
+        ),
+        None => {
+            "choose the store that operates the cluster with --state or KCTL_STATE_STORE".to_owned()
+        }
+    };
+    let error = CommandError::from_message(
+        ErrorKind::Precondition,
+        format!(
+            "volumes of etcd in AWS are operated from {base}, where the spec of {cluster} still is, and {own} has only a copy of it; \
+             nothing was done: {}",
+            list_volumes(volumes)
+        ),
+        next,
+    );
+    error
+        .with_hint(format!(
+            "if the cluster moves to {own}: aws s3 mv {base}/{CONFIG} {base}/{CONFIG}.moved, then kctl update {cluster} --yes from here \
+             (docs/operations/kept.md)"
+        ))
+        .with_hint(unregister_hint(&own, cluster))
+}
+
+fn unregister_hint(own: &str, cluster: &str) -> String {
+    format!(
+        "if {own} is not needed: `kctl delete cluster {cluster} --unregister` deletes only that folder"
+    )
 }
 
 /// A hint where the volumes' cluster has its state.

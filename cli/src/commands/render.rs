@@ -20,7 +20,7 @@ use spec::catalog::Catalog;
 use spec::read::ReadOptions;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// First line of the README of a rendered folder; only such a folder is overwritten.
 const MARK: &str = "# Rendered by kctl";
@@ -135,11 +135,11 @@ fn rendered_files(assembled: &AssembledCluster, facts: &Facts) -> Result<Files, 
         }
         if let Cloud::S3Object(S3Object {
             key,
-            content: ObjectContent::Text(text),
+            content: ObjectContent::Text(text) | ObjectContent::Signed(text),
         }) = object
             && key.starts_with("addons/")
         {
-            files.insert(key.clone(), text.clone());
+            files.insert(key.clone(), text.to_string());
         }
     }
     for (group, config) in &assembled.group_configs {
@@ -199,7 +199,7 @@ fn json_text(value: &serde_json::Value) -> Result<String, CommandError> {
 /// The text, with late values as `<KIND/NAME ATTRIBUTE>`.
 fn text_with_placeholders(text: &Text) -> String {
     let part = |part: &Part| match part {
-        Part::Literal(text) => text.clone(),
+        Part::Literal(text) => text.to_string(),
         Part::Late {
             kind,
             name,
@@ -249,11 +249,53 @@ fn write_folder(dir: &Path, files: &Files) -> Result<(), CommandError> {
         fs::remove_dir_all(dir).or_failed(failed(), OTHER)?;
     }
     for (path, text) in files {
-        let path = dir.join(path);
-        let parent = path.parent().unwrap_or(dir);
+        let place = place_inside(dir, path)?;
+        let failed = || format!("could not write {}", place.display());
+        let parent = place.parent().unwrap_or(dir);
         fs::create_dir_all(parent)
-            .and_then(|()| fs::write(&path, text))
-            .or_failed(failed(), OTHER)?;
+            .and_then(|()| fs::write(&place, text))
+            .or_failed(
+                failed(),
+                "make sure that the folder can be written, and that the spec names no file in the place of a folder",
+            )?;
     }
     Ok(())
+}
+
+/// The place of a file below the folder. The spec chooses names of files, but never a place outside.
+fn place_inside(dir: &Path, path: &str) -> Result<PathBuf, CommandError> {
+    let inside = |part| matches!(part, Component::Normal(_));
+    if !path.is_empty() && Path::new(path).components().all(inside) {
+        return Ok(dir.join(path));
+    }
+    Err(CommandError::usage_error(
+        format!("{path} is not a place inside the rendered folder"),
+        "correct the name or path in the spec",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place_inside;
+    use std::path::Path;
+
+    #[test]
+    fn nothing_is_written_outside_the_folder() {
+        let dir = Path::new("rendered");
+        for path in [
+            "",
+            "/etc/x",
+            "../x",
+            "a/../../x",
+            "a/..",
+            "..",
+            "./../x",
+            "//x",
+        ] {
+            assert!(place_inside(dir, path).is_err(), "{path}");
+        }
+        for path in ["a", "groups/nodes/files/etc/x", "a/...", "..a", "a b"] {
+            assert!(place_inside(dir, path).unwrap().starts_with(dir), "{path}");
+        }
+    }
 }

@@ -1,14 +1,18 @@
 //! `kctl create secret`, `get secrets`, `delete secret`: secrets of the user in the state store, which instances read. Only
 //! `get secret NAME -o plaintext` prints the content of one.
 
+use super::etcd::snapshot::timed_name;
 use super::session::Session;
 use super::spec_objects::read_text;
 use crate::args::{CreateSecret, DeleteSecret, GetSecrets, SecretFormat, SecretName};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{ClusterState, store_error};
 use crate::ui::table;
-use aws_client::store::{Expect, StoreError};
-use node::secret::{ENCRYPTION_CONFIG, STORED, Secret, check_stored, read_stored, write_stored};
+use aws_client::store::{Expect, Object, StoreError};
+use node::secret::{
+    ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG, STORED, Secret, check_stored, lost_encryption_keys,
+    read_stored, write_stored,
+};
 use node::yaml;
 use serde::Serialize;
 use spec::read::ReadOptions;
@@ -29,14 +33,28 @@ pub async fn create_secret(
     check_stored(name, &secret).map_err(|(message, hint)| {
         CommandError::usage_error(format!("{}: {message}", args.file.display()), hint)
     })?;
-    let expect = match args.force {
-        true => Expect::Any,
-        false => Expect::Absent,
-    };
     let object = write_stored(&secret).reveal().as_bytes().to_vec();
     let key = state.keys.secret(name);
+    let former = match (args.secret, args.force) {
+        (SecretName::EncryptionConfig, true) => {
+            session.store.get(&key).await.map_err(store_error)?
+        }
+        _ => None,
+    };
+    if let Some(former) = former.as_ref().filter(|former| former.bytes != object) {
+        if !args.drop_keys {
+            check_keys_stay(&cluster, former, &secret)?;
+        }
+        keep_former(&state, former, session).await?;
+    }
+    let expect = match (former, args.force) {
+        (Some(former), _) => Expect::Version(former.version),
+        (None, true) => Expect::Any,
+        (None, false) => Expect::Absent,
+    };
     let put = session.store.put(&key, object, expect);
     put.await.map_err(|error| match error {
+        StoreError::Conflict { .. } if args.force => changed_meanwhile(&cluster, name),
         StoreError::Conflict { .. } => CommandError::from_message(
             ErrorKind::Precondition,
             format!("{cluster} has a secret {name} already"),
@@ -49,6 +67,60 @@ pub async fn create_secret(
         .print_done(&format!("{cluster} has the secret {name}"));
     session.shell.hint(&next_step(args.secret, &state));
     Ok(Outcome::Fine)
+}
+
+/// Fails if a key of the encryption configuration that is there is missing in the new one: Secrets that are not encrypted anew, and those
+/// in backups, could not be read any more.
+fn check_keys_stay(cluster: &str, former: &Object, new: &Secret) -> Result<(), CommandError> {
+    let text = String::from_utf8_lossy(&former.bytes);
+    // One that cannot be read has no keys for anybody.
+    let former = read_stored(&text).unwrap_or_else(|| Secret::new(""));
+    let lost = lost_encryption_keys(&former, new);
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let error = CommandError::from_message(
+        ErrorKind::Precondition,
+        format!(
+            "the new {ENCRYPTION_CONFIG} of {cluster} lacks keys of the one that is there, and what they encrypted could not be read any more, \
+             in backups too: {}",
+            lost.join(", ")
+        ),
+        "add them after the new key: the first key of a provider encrypts, all decrypt",
+    );
+    Err(error.with_hint(
+        "once every Secret was written anew, --drop-keys replaces it; the former one is kept beside it for backups",
+    ))
+}
+
+/// Keeps the encryption configuration that is replaced or deleted: backups have Secrets that only its keys decrypt.
+async fn keep_former(
+    state: &ClusterState,
+    former: &Object,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let name = timed_name(KEPT_ENCRYPTION_CONFIG);
+    let key = state.keys.secret(&name);
+    let put = session
+        .store
+        .put(&key, former.bytes.clone(), Expect::Absent);
+    put.await.map_err(|error| match error {
+        StoreError::Conflict { .. } => changed_meanwhile(state.name(), ENCRYPTION_CONFIG),
+        error => store_error(error),
+    })?;
+    session.shell.note(&format!(
+        "the former {ENCRYPTION_CONFIG} is kept as {}/{key}: without its keys nobody can read the Secrets in older backups",
+        session.url
+    ));
+    Ok(())
+}
+
+fn changed_meanwhile(cluster: &str, name: &str) -> CommandError {
+    CommandError::from_message(
+        ErrorKind::Precondition,
+        format!("somebody else has changed the secret {name} of {cluster} meanwhile"),
+        "see what there is with `kctl get secrets`, and repeat the command",
+    )
 }
 
 /// The hint after a secret was stored.
@@ -179,8 +251,19 @@ pub async fn delete_secret(
         ));
     }
     let key = state.keys.secret(name);
-    let deleted = session.store.delete(&key, Expect::Any);
-    deleted.await.map_err(store_error)?;
+    let former = match args.secret {
+        SecretName::EncryptionConfig => session.store.get(&key).await.map_err(store_error)?,
+        SecretName::DockerConfig => None,
+    };
+    if let Some(former) = &former {
+        keep_former(&state, former, session).await?;
+    }
+    let expect = former.map_or(Expect::Any, |former| Expect::Version(former.version));
+    let deleted = session.store.delete(&key, expect);
+    deleted.await.map_err(|error| match error {
+        StoreError::Conflict { .. } => changed_meanwhile(&cluster, name),
+        error => store_error(error),
+    })?;
     session
         .shell
         .print_done(&format!("took the secret {name} out of {cluster}"));

@@ -6,6 +6,7 @@ use crate::error::CommandError;
 use crate::state::{self, store_error};
 use crate::ui::Shell;
 use aws_client::Clients;
+use aws_client::authorities::Authorities;
 use aws_client::store::{Owner, Store};
 use aws_cloud::CloudClients;
 
@@ -25,6 +26,9 @@ impl<'a> Session<'a> {
     /// Opens the store. Makes no call.
     pub async fn open(options: &'a GlobalOptions, shell: &'a Shell) -> Result<Self, CommandError> {
         let url = store_url(options, shell)?;
+        if let Some(warning) = Authorities::of_system().warning() {
+            shell.warning(&warning);
+        }
         let note_shell = shell.clone();
         let clients = Clients::load(None, None).await;
         let clients = clients.with_retry_listener(move |again| note_shell.note(&again.to_string()));

@@ -1,5 +1,6 @@
 //! The spec objects of one cluster, from files or the store, merged and validated.
 
+use super::store_place::find_place_problem;
 use crate::error::{CommandError, ErrorContext};
 use crate::state::ClusterState;
 use crate::ui::Shell;
@@ -104,8 +105,16 @@ impl SpecObjects {
         found
     }
 
-    /// As `check`, for objects that are about to be stored: also prints warnings about new access from the internet.
-    pub fn check_new(&self, stored: Option<&Cluster>, shell: &Shell) -> Result<(), CommandError> {
+    /// As `check`, for objects that are about to be stored in a state store: also prints warnings about new access from the internet.
+    pub fn check_new(
+        &self,
+        stored: Option<&Cluster>,
+        store: &str,
+        shell: &Shell,
+    ) -> Result<(), CommandError> {
+        if let Some(problem) = find_place_problem(self, store) {
+            return Err(vec![problem].into());
+        }
         self.check(shell)?;
         let warnings = self.new_open_access(stored);
         warnings

@@ -3,6 +3,7 @@
 use super::session::{Session, named_cluster};
 use super::spec_log;
 use super::spec_objects::{InputFiles, SpecObjects};
+use super::store_place::check_names_are_free;
 use crate::args::{CreateObjects, GlobalOptions, Replace};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{ClusterState, SpecChange, StoreKeys, cluster_names, store_error, write_object};
@@ -89,7 +90,10 @@ async fn store_files(
         };
         let objects = merge_documents(&name, state.as_ref(), &documents)?;
         let stored = state.as_ref().map(|state| &state.cluster.object);
-        objects.check_new(stored, session.shell)?;
+        if state.is_none() {
+            check_names_are_free(&name, &existing, session)?;
+        }
+        objects.check_new(stored, &session.url, session.shell)?;
         for document in &documents {
             check_policy(document, state.as_ref(), policy)?;
         }

@@ -18,7 +18,7 @@ use aws_client::store::Entry;
 use aws_cloud::console_output;
 use fleet::{Fleet, check_health};
 use futures::{StreamExt, stream};
-use redact::redact_spec;
+use redact::{redact_resources, redact_spec};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io;
@@ -35,6 +35,9 @@ const FOLDERS: [&str; 4] = ["etcd/", "journal/", "nodes/", "operations/"];
 
 /// How many objects of one folder are read: the newest, whose names sort last.
 const OBJECTS: usize = 200;
+
+/// Most bytes that are read of an object.
+const OBJECT_BYTES: usize = 4 << 20;
 
 /// Calls at the same time.
 const PARALLEL: usize = 8;
@@ -101,6 +104,14 @@ async fn add_all(
     add_store(name, archive, session).await?;
     say("AWS resources");
     let resources = delete_cluster::observe_resources(name, session).await;
+    let resources = resources.and_then(|resources| {
+        let mut resources = serde_json::to_value(resources).or_failed(
+            "the resources have no JSON form",
+            "report this: it is a defect of kctl",
+        )?;
+        redact_resources(&mut resources);
+        Ok(resources)
+    });
     add_json(archive, "cloud/resources.json", resources)?;
     say("instances and health");
     let fleet = match inspector.observe().await {
@@ -190,13 +201,13 @@ async fn add_store(name: &str, archive: &mut Archive, session: &Session<'_>) -> 
     }
     archive.add_file("store/objects.txt", listing.as_bytes())?;
     let wanted = stream::iter(choose_objects(&keys, &entries))
-        .map(async |key| (key, session.store.get(key).await))
+        .map(async |key| (key, session.store.get_first(key, OBJECT_BYTES).await))
         .buffered(PARALLEL);
-    let read: Vec<_> = wanted.collect().await;
-    for (key, object) in read {
+    let mut wanted = std::pin::pin!(wanted);
+    while let Some((key, object)) = wanted.next().await {
         let below = key.strip_prefix(&keys.prefix()).unwrap_or(key);
         match object {
-            Ok(Some(object)) => archive.add_file(&format!("store/{below}"), &object.bytes)?,
+            Ok(Some(bytes)) => archive.add_file(&format!("store/{below}"), &bytes)?,
             // Deleted meanwhile.
             Ok(None) => {}
             Err(error) => archive.note_problem(&format!("store/{below}: {error:#}")),

@@ -28,7 +28,7 @@ use aws_cloud::AwsWorld;
 use cloud::settle::settle;
 use cloud::{Cloud, OwnTags, used_load_balancers};
 use engine::{Plan, PlanError, Snapshot};
-use node::pki::{KUBERNETES_CA, Keyset};
+use node::pki::{KUBERNETES_CA, Keyset, STATE_SIGNER};
 use show::{PlanOutput, show_plan};
 use spec::completed::CompletedCluster;
 use spec::read::ReadOptions;
@@ -49,10 +49,20 @@ pub struct UpdateOptions {
     pub observe: ObserveOptions,
     /// How long to wait for the lock.
     pub lock_wait: Option<Duration>,
-    /// Write a kubeconfig after the changes.
-    pub kubeconfig: Option<KubeconfigCredentials>,
+    /// What happens to the user's kubeconfig after the changes.
+    pub kubeconfig: KubeconfigChange,
     /// Write the plan to this file.
     pub plan_out: Option<PathBuf>,
+}
+
+/// What an update does to the user's kubeconfig.
+#[derive(Clone, Debug)]
+pub enum KubeconfigChange {
+    /// Writes the cluster into it, with a new certificate.
+    Write(KubeconfigCredentials),
+    /// Follows a new address of the API, if this file (else the default one) has the cluster.
+    Follow(Option<PathBuf>),
+    Leave,
 }
 
 /// One run of an update.
@@ -71,10 +81,15 @@ pub async fn run(args: &Update, session: &Session<'_>) -> Result<Outcome, Comman
             "kctl update [cluster] [NAME]",
         ));
     }
-    // `--admin` implies a kubeconfig.
-    let kubeconfig = args
-        .create_kube_config
-        .unwrap_or(args.credentials.admin.is_some());
+    let credentials = &args.credentials;
+    let kubeconfig = match args.create_kube_config {
+        Some(false) => KubeconfigChange::Leave,
+        // `--admin` implies a kubeconfig.
+        None if credentials.admin.is_none() => {
+            KubeconfigChange::Follow(credentials.kubeconfig.clone())
+        }
+        _ => KubeconfigChange::Write(credentials.clone()),
+    };
     let mut options = UpdateOptions {
         yes: args.yes,
         output: args.output,
@@ -87,7 +102,7 @@ pub async fn run(args: &Update, session: &Session<'_>) -> Result<Outcome, Comman
             ignore_skew: args.ignore_kubelet_version_skew,
         },
         lock_wait: args.lock_wait,
-        kubeconfig: kubeconfig.then(|| args.credentials.clone()),
+        kubeconfig,
         plan_out: args.plan_out.clone(),
     };
     let outcome = if let Some(file) = &args.plan {
@@ -199,6 +214,8 @@ async fn plan_and_apply(name: &str, run: UpdateRun<'_>) -> Result<Outcome, Comma
                 .await
             };
         with_plan(&observed, &assembled, run, interrupts, plan).await?;
+        let (digests, keys) = (&observed.digests, &observed.state.keys);
+        digests.write_changed(&session.store, keys).await?;
         write_kubeconfig(&observed, &assembled, run).await
     };
     with_lock(session, &keys, "update", how.lock_wait, body).await
@@ -267,6 +284,7 @@ fn aws_world(
             journal.generation()
         ),
         own_tags: Some(own_tags),
+        signer: find_keyset(&observed.public, STATE_SIGNER).cloned(),
     };
     let scope = cluster_scope(
         &CompletedCluster::from_cluster(&assembled.expanded.cluster),
@@ -287,7 +305,11 @@ fn cluster_incarnation(public: &PublicKeys) -> &str {
 }
 
 fn kubernetes_ca(public: &PublicKeys) -> Option<&Keyset> {
-    public.keysets.iter().find(|set| set.name == KUBERNETES_CA)
+    find_keyset(public, KUBERNETES_CA)
+}
+
+fn find_keyset<'a>(public: &'a PublicKeys, name: &str) -> Option<&'a Keyset> {
+    public.keysets.iter().find(|set| set.name == name)
 }
 
 /// Observes AWS, makes a plan, and passes it to `body` with everything needed to apply it.
@@ -325,6 +347,12 @@ async fn with_plan<T>(
     let ca = kubernetes_ca(&observed.public);
     let claim = ownership::ownership_claim(&observed.state, ca, observed.last_operation.as_ref());
     ownership::check_ownership(&claim, &snapshot, &observed.state, session)?;
+    Box::pin(ownership::check_place_to_update(
+        &snapshot,
+        &observed.state,
+        session,
+    ))
+    .await?;
     let checked = Box::pin(etcd_members::check_etcd_members(
         observed, &snapshot, session,
     ));
@@ -444,14 +472,22 @@ async fn write_kubeconfig(
     assembled: &AssembledCluster,
     run: UpdateRun<'_>,
 ) -> Result<Outcome, CommandError> {
-    if let Some(credentials) = &run.options.kubeconfig {
-        let cluster = ExistingCluster {
-            state: observed.state.clone(),
-            spec: assembled.expanded.cluster.clone(),
-            completed: CompletedCluster::from_cluster(&assembled.expanded.cluster),
-            clients: observed.clients.clone(),
-        };
-        export::write_kubeconfig(&cluster, credentials, run.session).await?;
+    let cluster = || ExistingCluster {
+        state: observed.state.clone(),
+        spec: assembled.expanded.cluster.clone(),
+        completed: CompletedCluster::from_cluster(&assembled.expanded.cluster),
+        clients: observed.clients.clone(),
+    };
+    match &run.options.kubeconfig {
+        KubeconfigChange::Write(credentials) => {
+            export::write_kubeconfig(&cluster(), credentials, run.session).await?;
+        }
+        KubeconfigChange::Follow(file) => {
+            if let Some(authority) = kubernetes_ca(&observed.public) {
+                export::follow_address(&cluster(), authority, file.as_deref(), run.session).await?;
+            }
+        }
+        KubeconfigChange::Leave => {}
     }
     Ok(Outcome::Fine)
 }

@@ -1,24 +1,31 @@
-//! The locks of a cluster, each an object of the state store: only the holder of a lock makes the changes that it is for. The holder renews it after a third of its lease. If a renewal is
-//! late, the fence of the AWS clients stops all further writes. Other processes judge its age by the store's clock, fail while
-//! it is valid, and take it over by version once it has expired.
+//! The locks of a cluster, each an object of the state store: only the holder of a lock makes the changes that it is for. The holder
+//! renews it after a third of its lease, on a thread of its own. If a renewal is late, the fence of the AWS clients holds all further
+//! writes back until the holder has the lock again, or stops them if another process had it. Other processes judge its age by the
+//! store's clock, fail while it is valid, and take it over by version once it has expired.
 
 mod holder;
+mod lease;
 mod observed_lock;
+mod renewal;
 
 pub use holder::{LockHolder, duration_words, host_name};
 pub use observed_lock::{LockState, ObservedLock};
+pub use renewal::LockEvent;
 
 use super::{LockKind, StoreKeys, store_error};
 use crate::duration;
 use crate::env;
-use crate::error::{CommandError, ErrorKind};
-use aws_client::fence::{self, BootClockTime, Fence};
+use crate::error::{CommandError, ErrorContext, ErrorKind};
+use aws_client::fence::{self, FenceState};
 use aws_client::store::{Expect, Store, StoreError, Version};
-use engine::error_chain;
+use lease::Lease;
+use renewal::RenewalThread;
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use time::OffsetDateTime;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Default lease: the time for which a lock is valid without renewal.
@@ -86,15 +93,9 @@ impl fmt::Display for LockLoss {
 /// A lock that is held.
 #[derive(Debug)]
 pub struct ClusterLock {
-    /// Not fenced: renewals must work after the fence is shut.
-    store: Store,
-    keys: StoreKeys,
-    kind: LockKind,
-    fence: Fence,
-    life: Duration,
-    held: RefCell<(LockHolder, Version)>,
-    /// When the stored version was sent.
-    sent: RefCell<BootClockTime>,
+    lease: Arc<Lease>,
+    /// The thread that renews it, once that was started.
+    renewal: RefCell<Option<RenewalThread>>,
 }
 
 impl ClusterLock {
@@ -116,17 +117,11 @@ impl ClusterLock {
                 );
                 match put_holder(&unfenced, &keys.lock(options.kind), &holder, expect).await {
                     Ok(version) => {
-                        let until = sent.plus_duration(writable_time(options.life));
-                        store.fence().allow_until(until);
                         over.iter().for_each(|over: &String| tell(over));
+                        let lease = Lease::begin(store, keys, options, (holder, version), sent);
                         return Ok(Self {
-                            store: unfenced,
-                            keys: keys.clone(),
-                            kind: options.kind,
-                            fence: store.fence().clone(),
-                            life: options.life,
-                            held: RefCell::new((holder, version)),
-                            sent: RefCell::new(sent),
+                            lease: Arc::new(lease),
+                            renewal: RefCell::new(None),
                         });
                     }
                     Err(StoreError::Conflict { .. }) => {}
@@ -166,120 +161,49 @@ impl ClusterLock {
         }
     }
 
-    /// Renews the lock until it is lost, and returns why. Dropping the future ends the renewals.
-    pub async fn renew_until_lost(&self) -> LockLoss {
-        loop {
-            let due = self.sent.borrow().plus_duration(self.life / 3);
-            sleep(due.remaining()).await;
-            if let Err(lost) = self.renew_once().await {
-                self.fence.close();
-                return lost;
-            }
-        }
-    }
-
-    /// Renews the lock once. Repeats a failed renewal until the lease ends. If another process has written the lock, the lock
-    /// is lost at once.
-    async fn renew_once(&self) -> Result<(), LockLoss> {
-        let (holder, version) = self.held.borrow().clone();
-        let holder = holder.renewed_once();
-        let (mut unsure, mut why): (Option<BootClockTime>, Option<String>) = (None, None);
-        loop {
-            let left = self.fence.remaining().unwrap_or_default();
-            if left.is_zero() {
-                return Err(LockLoss::Late(why));
-            }
-            let sent = fence::boot_clock_now();
-            let expect = Expect::Version(version.clone());
-            let key = self.keys.lock(self.kind);
-            let renewal = put_holder(&self.store, &key, &holder, expect);
-            let renewed = match timeout(left.min(self.life / 5), renewal).await {
-                Ok(Ok(version)) => Some(version),
-                Ok(Err(StoreError::Conflict { .. })) if unsure.is_none() => {
-                    return Err(LockLoss::Taken);
-                }
-                Ok(Err(StoreError::Conflict { .. })) => self.find_renewal(&holder).await?,
-                Ok(Err(error)) => {
-                    why = Some(error_chain(&error));
-                    None
-                }
-                Err(_) => {
-                    why = Some("the state store did not answer".to_owned());
-                    None
-                }
-            };
-            if let Some(version) = renewed {
-                // An earlier attempt may be the one that succeeded.
-                let sent = unsure.unwrap_or(sent);
-                let extended = self
-                    .fence
-                    .extend(sent.plus_duration(writable_time(self.life)));
-                self.held.replace((holder, version));
-                self.sent.replace(sent);
-                return extended.map_err(|_| LockLoss::Late(why));
-            }
-            unsure = unsure.or(Some(sent));
-            sleep((self.life / 30).min(left)).await;
-        }
-    }
-
-    /// After an attempt without a response: the version of the renewal if it was stored; `None` if the previous one is stored.
-    async fn find_renewal(&self, renewed: &LockHolder) -> Result<Option<Version>, LockLoss> {
-        let Ok(now) = ObservedLock::read(&self.store, &self.keys, self.kind).await else {
-            return Ok(None);
-        };
-        match now {
-            Some(ObservedLock {
-                holder: Some(holder),
-                version,
-                ..
-            }) if holder == *renewed => Ok(Some(version)),
-            Some(ObservedLock {
-                holder: Some(holder),
-                ..
-            }) if holder.is_same_lock(renewed) => Ok(None),
-            _ => Err(LockLoss::Taken),
-        }
+    /// Starts the renewals, which go on until the lock is lost or released. Says what becomes of the lock.
+    pub fn start_renewals(&self) -> Result<UnboundedReceiver<LockEvent>, CommandError> {
+        let (thread, events) = RenewalThread::start(&self.lease).or_failed(
+            "could not start the thread that renews the lock",
+            "free some memory or file descriptors, and try again",
+        )?;
+        self.renewal.replace(Some(thread));
+        Ok(events)
     }
 
     /// True once the lock is lost. It stays lost.
     pub fn is_lost(&self) -> bool {
-        self.fence.check_open().is_err()
+        self.lease.fence.state() == FenceState::Closed
+    }
+
+    /// True while the lock could not be renewed in time, and nobody knows whether another process has it.
+    pub fn is_paused(&self) -> bool {
+        self.lease.fence.state() == FenceState::Paused
+    }
+
+    /// Waits until the lock is not paused any more.
+    pub async fn wait_out_pause(&self) {
+        let _ = self.lease.fence.wait_until_open().await;
+    }
+
+    /// How often the lock was got back after a pause: what was seen before may be outdated.
+    pub fn times_resumed(&self) -> u64 {
+        self.lease.fence.times_resumed()
     }
 
     /// Releases the lock. If that fails, it expires. A lost lock is not touched.
     pub async fn release(self) {
+        let renewal = self.renewal.take();
+        if let Some(renewal) = renewal {
+            renewal.stop().await;
+        }
         if self.is_lost() {
             return;
         }
-        if timeout(RELEASE, self.delete_object()).await.is_err() {
+        if timeout(RELEASE, self.lease.delete_object()).await.is_err() {
             tracing::debug!("could not release the lock in time");
         }
-        self.fence.disarm();
-    }
-
-    /// Deletes the lock. Retries, since a renewal in flight may have changed the version.
-    async fn delete_object(&self) {
-        let (holder, mut version) = self.held.borrow().clone();
-        for _ in 0..3 {
-            let deleted = self
-                .store
-                .delete(&self.keys.lock(self.kind), Expect::Version(version))
-                .await;
-            let Err(error) = deleted else { return };
-            tracing::debug!(%error, "could not release the lock");
-            match ObservedLock::read(&self.store, &self.keys, self.kind).await {
-                Ok(Some(seen))
-                    if seen
-                        .holder
-                        .as_ref()
-                        .is_some_and(|now| now.is_same_lock(&holder)) =>
-                {
-                    version = seen.version;
-                }
-                _ => return,
-            }
-        }
+        self.lease.fence.disarm();
     }
 }
 

@@ -79,6 +79,21 @@ impl StoreKeys {
         format!("{}{name}", self.group_prefix())
     }
 
+    /// The texts of all InstanceGroup objects.
+    pub fn group_texts(&self) -> String {
+        self.key_below("instancegroups.json")
+    }
+
+    /// What objects hold that `update` writes, by version.
+    pub fn object_digests(&self) -> String {
+        self.key_below("object-digests.json")
+    }
+
+    /// True for what follows from other objects.
+    pub fn is_derived(&self, key: &str) -> bool {
+        key == self.group_texts() || key == self.object_digests()
+    }
+
     /// Prefix of the public SSH keys.
     pub fn ssh_key_prefix(&self) -> String {
         self.key_below("pki/ssh/public/admin/")

@@ -36,6 +36,9 @@ pub struct FactsWanted {
 pub struct Facts {
     /// Twelve digits.
     pub account: String,
+    /// Account of the state store's bucket, if the user says that it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_owner: Option<String>,
     /// `aws`, `aws-cn`, `aws-us-gov`.
     pub partition: String,
     /// Zones of the region that the account may use; empty: nobody asked.
@@ -117,6 +120,47 @@ pub fn hosted_zone<'a>(
 }
 
 /// True if the name is that of the zone or below it.
+/// The zones among which the choice of [`hosted_zone`] would be arbitrary: all of the name that it would choose, if there are
+/// several. Empty: one zone, none, or one that the spec names by id.
+pub fn namesake_zones<'a>(
+    zones: &'a [HostedZone],
+    named: Option<&str>,
+    cluster: &str,
+    private: bool,
+) -> Vec<&'a HostedZone> {
+    let Some(chosen) = hosted_zone(zones, named, cluster, private) else {
+        return Vec::new();
+    };
+    let by_id = named.map(|named| named.trim_start_matches("/hostedzone/"));
+    let same = zones
+        .iter()
+        .filter(|zone| zone.private == chosen.private && zone.name == chosen.name);
+    let same: Vec<&HostedZone> = same.collect();
+    if same.len() < 2 || by_id == Some(chosen.id.as_str()) {
+        return Vec::new();
+    }
+    same
+}
+
+/// The zone that a cluster has had until now, by id, if it still is what the spec asks for: a zone of the same name that somebody makes
+/// later, or a longer one, does not take its place.
+pub fn kept_zone<'a>(
+    zones: &'a [HostedZone],
+    named: Option<&str>,
+    until_now: &str,
+    cluster: &str,
+    private: bool,
+) -> Option<&'a HostedZone> {
+    let zone = zones
+        .iter()
+        .find(|zone| zone.id == until_now && zone.private == private)?;
+    let fits = match named {
+        None => is_in(cluster, &zone.name),
+        Some(named) => named.trim_end_matches('.') == zone.name,
+    };
+    fits.then_some(zone)
+}
+
 fn is_in(name: &str, zone: &str) -> bool {
     name.strip_suffix(zone)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -130,6 +174,22 @@ pub struct SharedVpc {
     pub cidr: String,
     #[serde(default)]
     pub internet_gateway: Option<String>,
+    /// All subnets in it, whoever made them; empty: nobody asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subnets: Vec<TakenRange>,
+}
+
+/// A range of a VPC that a subnet has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TakenRange {
+    /// `subnet-...`.
+    pub id: String,
+    /// Its IPv4 range.
+    pub cidr: String,
+    /// The cluster that made it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
 }
 
 /// A subnet of the user's.
@@ -170,5 +230,56 @@ mod tests {
         assert_eq!(id(Some("example.com"), true), None);
         assert_eq!(id(Some("/hostedzone/Z3"), false), Some("Z3"));
         assert_eq!(hosted_zone(&[], None, cluster, false), None);
+    }
+
+    #[test]
+    fn a_second_zone_of_the_name_is_told_and_never_taken() {
+        let zone = |id: &str, name: &str, private| HostedZone {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            private,
+        };
+        let zones = [
+            zone("Z1", "example.com", false),
+            zone("Z2", "example.com", false),
+            zone("Z3", "example.com", true),
+            zone("Z4", "a.example.com", false),
+        ];
+        let ids = |named, cluster, private| {
+            let found = super::namesake_zones(&zones, named, cluster, private);
+            found
+                .iter()
+                .map(|zone| zone.id.as_str())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(ids(None, "b.example.com", false), ["Z1", "Z2"]);
+        assert_eq!(
+            ids(Some("example.com."), "a.example.com", false),
+            ["Z1", "Z2"]
+        );
+        for (named, cluster, private) in [
+            (None, "b.example.com", true),
+            (None, "x.a.example.com", false),
+            (None, "b.example.org", false),
+            (Some("Z2"), "b.example.com", false),
+            (Some("/hostedzone/Z1"), "b.example.com", false),
+        ] {
+            assert_eq!(ids(named, cluster, private), Vec::<&str>::new());
+        }
+        let kept = |named, until_now, cluster, private| {
+            let found = super::kept_zone(&zones, named, until_now, cluster, private);
+            found.map(|zone| zone.id.as_str())
+        };
+        assert_eq!(kept(None, "Z1", "x.a.example.com", false), Some("Z1"));
+        assert_eq!(
+            kept(Some("example.com"), "Z2", "b.example.com", false),
+            Some("Z2")
+        );
+        assert_eq!(
+            kept(Some("a.example.com"), "Z2", "b.example.com", false),
+            None
+        );
+        assert_eq!(kept(None, "Z2", "b.example.com", true), None);
+        assert_eq!(kept(None, "gone", "b.example.com", false), None);
     }
 }

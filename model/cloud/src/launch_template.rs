@@ -72,11 +72,17 @@ pub struct Ebs {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarketOptions {
-    /// Highest price an hour, as the spec writes it.
+    /// Highest price an hour in US dollars, in the form of [`canonical_price`].
     pub max_price: String,
     /// `hibernate`, `stop` or `terminate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_interruption_behavior: Option<String>,
+}
+
+/// A price without zeros that say nothing: AWS may describe `0.05` as `0.050000`, which is no other price. What is no number stays.
+pub fn canonical_price(text: &str) -> String {
+    let number = text.parse::<f64>().ok().filter(|price| price.is_finite());
+    number.map_or_else(|| text.to_owned(), |price| price.to_string())
 }
 
 /// Instance metadata service options.
@@ -135,5 +141,21 @@ impl Kind for LaunchTemplate {
 
     fn describe(&self) -> String {
         format!("{} {}", self.instance_type, self.image_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_price_is_the_same_however_it_is_written() {
+        for text in ["0.05", "0.050000", ".05", "00.05", "+0.05"] {
+            assert_eq!(super::canonical_price(text), "0.05", "{text}");
+        }
+        assert_eq!(super::canonical_price("1"), super::canonical_price("1.00"));
+        assert_ne!(
+            super::canonical_price("0.05"),
+            super::canonical_price("0.051")
+        );
+        assert_eq!(super::canonical_price("cheap"), "cheap");
     }
 }

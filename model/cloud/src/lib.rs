@@ -37,6 +37,7 @@ pub use key_pair::KeyPair;
 pub use kind::{AttrLookup, Kind, Rename, Variant};
 pub use launch_template::{
     BlockDevice, Ebs, LaunchTemplate, MarketOptions, MetadataOptions, NetworkInterface,
+    canonical_price,
 };
 pub use listing::{ListingPosition, PartOf, Section};
 pub use load_balancer::{AccessLogs, HealthCheck, Lb, LbListener, LbTargetGroup, SubnetMapping};

@@ -18,7 +18,7 @@ pub struct OwnershipClaim {
     pub has_acted: bool,
 }
 
-/// A volume of etcd of a cluster of the same name.
+/// A volume of etcd of a cluster of the same name that is not this one's, or whose mark names another place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignVolume {
     pub volume: String,
@@ -53,19 +53,34 @@ impl OwnershipClaim {
     }
 
     fn foreign_volume(&self, item: &Observed<Cloud>) -> Option<ForeignVolume> {
-        let Cloud::EbsVolume(volume) = &item.resource else {
-            return None;
-        };
-        let incarnation = volume.tags.get(INCARNATION_TAG);
-        let is_ours = match incarnation {
+        let volume = describe_volume(item)?;
+        let is_ours = match &volume.incarnation {
             Some(incarnation) => self.incarnations.contains(incarnation),
             None => self.has_acted,
         };
-        (!is_ours).then(|| ForeignVolume {
-            volume: item.physical.clone(),
-            name: volume.name.clone(),
-            base: volume.tags.get(STATE_STORE_TAG).cloned(),
-            incarnation: incarnation.cloned(),
-        })
+        (!is_ours).then_some(volume)
     }
+}
+
+/// The volumes of etcd that say where their cluster's state lies, by whether that `is_here`. A copy of a state store has the same
+/// authority as the store that operates the cluster: only the place tells them apart.
+pub fn volumes_by_place(
+    seen: &Snapshot<Cloud>,
+    is_here: impl Fn(&str) -> bool,
+) -> (Vec<ForeignVolume>, Vec<ForeignVolume>) {
+    let marked = seen.items.iter().filter_map(describe_volume);
+    let marked = marked.filter(|one| one.base.is_some());
+    marked.partition(|one| one.base.as_deref().is_some_and(&is_here))
+}
+
+fn describe_volume(item: &Observed<Cloud>) -> Option<ForeignVolume> {
+    let Cloud::EbsVolume(volume) = &item.resource else {
+        return None;
+    };
+    Some(ForeignVolume {
+        volume: item.physical.clone(),
+        name: volume.name.clone(),
+        base: volume.tags.get(STATE_STORE_TAG).cloned(),
+        incarnation: volume.tags.get(INCARNATION_TAG).cloned(),
+    })
 }

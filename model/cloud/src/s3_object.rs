@@ -2,8 +2,9 @@
 
 use super::listing::{ListingPosition, PartOf, Section};
 use super::{Kind, Tags};
-use engine::{Id, Ref};
+use engine::{Id, Ref, shared_text};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// An object under the cluster's base in the state store (which may be `file://` too).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +19,10 @@ pub struct S3Object {
 #[serde(rename_all = "snake_case")]
 pub enum ObjectContent {
     /// Text, compared as text. Never a secret.
-    Text(String),
+    Text(#[serde(with = "shared_text")] Arc<str>),
+    /// Text with a signature beside it, because protokube does what it says (`node::signed`). A stored object without one is a
+    /// [`ObjectContent::Text`]. Never a secret.
+    Signed(#[serde(with = "shared_text")] Arc<str>),
     /// Bytes whose sha256 (hex) is part of the key: presence is equality.
     Sha256(String),
 }
@@ -49,10 +53,10 @@ impl Kind for S3Object {
     fn describe(&self) -> String {
         match (&self.content, hashed_node_config(&self.key)) {
             (_, Some((_, hash))) => format!("version {hash}"),
-            (ObjectContent::Text(text), None) if !text.is_empty() => {
+            (ObjectContent::Text(text) | ObjectContent::Signed(text), None) if !text.is_empty() => {
                 format!("{} bytes", text.len())
             }
-            (ObjectContent::Text(_) | ObjectContent::Sha256(_), None) => String::new(),
+            (_, None) => String::new(),
         }
     }
 }

@@ -92,7 +92,6 @@ fn creations_to_record<R: Resource>(plan: &Plan<R>) -> Vec<Id> {
 struct Run<'a, R, E> {
     plan: &'a Plan<R>,
     queue: Queue,
-    /// Copied when it changes while a call reads it.
     refs: Rc<Refs>,
     /// Steps that began and have not ended.
     open: BTreeSet<Id>,
@@ -263,7 +262,7 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
             if creates {
                 self.made.push((want, now));
             }
-            Rc::make_mut(&mut self.refs).insert(work.id, work.physical, work.attrs);
+            self.refs.insert(work.id, work.physical, work.attrs);
         }
     }
 
@@ -341,7 +340,7 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
         let seen = snapshot.items.iter().map(|item| &item.resource);
         let seen = seen.filter(|resource| resource.needs_journal());
         let mut there: BTreeSet<Id> = seen.map(Resource::id).collect();
-        let created = creations_to_record(self.plan);
+        let created: BTreeSet<Id> = creations_to_record(self.plan).into_iter().collect();
         for id in &self.report.done {
             // The removal of a duplicate has a name of its own, and the other stays.
             if self.plan.steps.get(id).map(|step| step.action) == Some(Action::Delete) {
@@ -367,7 +366,7 @@ fn observed_references<R: Resource>(plan: &Plan<R>, snapshot: &Snapshot<R>) -> R
         .filter_map(|step| step.before.as_ref())
         .map(|have| have.physical.as_str())
         .collect();
-    let mut refs = Refs::default();
+    let refs = Refs::default();
     for item in &snapshot.items {
         if !extra.contains(item.physical.as_str()) {
             let (physical, attrs) = (item.physical.clone(), item.attrs.clone());

@@ -40,6 +40,11 @@ pub(super) fn sort_duplicates<R: Resource>(
             .into_values()
             .partition(|item| gone.contains(&item_key(item)));
         sorted.extra.extend(out);
+        // Most are there once: what hangs on them decides nothing.
+        if let [only] = left.as_slice() {
+            sorted.kept.insert(id, only);
+            continue;
+        }
         let mut ranked: Vec<Candidate<'_, R>> = left
             .into_iter()
             .map(|item| Candidate::new(item, &users, &gone))

@@ -32,5 +32,5 @@ pub use planner::plan;
 pub use resource::{Id, Ref, Resource};
 pub use settle::observe_settled;
 pub use snapshot::{Attrs, Observed, Snapshot};
-pub use text::{Part, Text};
+pub use text::{Part, Text, shared_text};
 pub use world::{Clock, Journal, NoJournal, Noted, Put, Refs, Removed, World};

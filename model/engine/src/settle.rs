@@ -7,6 +7,7 @@ use super::resource::{Id, Resource};
 use super::snapshot::Snapshot;
 use super::world::{Clock, Journal, Refs, World};
 use futures::stream::{self, StreamExt};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
@@ -29,7 +30,8 @@ pub async fn observe_settled<R: Resource, W: World<R>, J: Journal, C: Clock>(
     if ids.is_empty() {
         let seen: Snapshot<R> = retry_call(*clock, options, || world.observe()).await?;
         ids = noted.made;
-        ids.retain(|id| seen.find(id).is_none());
+        let there: BTreeSet<Id> = seen.items.iter().map(|item| item.resource.id()).collect();
+        ids.retain(|id| !there.contains(id));
         if ids.is_empty() {
             return Ok(seen);
         }

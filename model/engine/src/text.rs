@@ -3,12 +3,14 @@
 
 use super::resource::Id;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A piece of a [`Text`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Part {
-    Literal(String),
+    /// Shared by all copies: user data is long, and in several states.
+    Literal(#[serde(with = "shared_text")] Arc<str>),
     /// An attribute of another resource, known after that exists.
     Late {
         /// The kind of that resource.
@@ -32,6 +34,20 @@ enum Wire {
     Parts(Vec<Part>),
 }
 
+/// Text that is shared by all its copies, stored as a string.
+pub mod shared_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::sync::Arc;
+
+    pub fn serialize<S: Serializer>(text: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(text)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<str>, D::Error> {
+        String::deserialize(from).map(Into::into)
+    }
+}
+
 impl From<Wire> for Text {
     fn from(wire: Wire) -> Self {
         match wire {
@@ -52,7 +68,7 @@ impl From<Text> for Wire {
 
 impl Text {
     /// Text that is known now.
-    pub fn literal(text: impl Into<String>) -> Self {
+    pub fn literal(text: impl Into<Arc<str>>) -> Self {
         Self(vec![Part::Literal(text.into())])
     }
 
@@ -70,12 +86,14 @@ impl Text {
         let mut joined: Vec<Part> = Vec::new();
         for part in parts {
             match (joined.last_mut(), part) {
-                (Some(Part::Literal(before)), Part::Literal(more)) => before.push_str(&more),
+                (Some(Part::Literal(before)), Part::Literal(more)) => {
+                    *before = [&**before, &*more].concat().into();
+                }
                 (_, part) => joined.push(part),
             }
         }
         if joined.is_empty() {
-            joined.push(Part::Literal(String::new()));
+            joined.push(Part::Literal("".into()));
         }
         Self(joined)
     }
@@ -105,9 +123,9 @@ impl Text {
                 continue;
             };
             let found = match (anything, at == last) {
-                (true, true) => rest.strip_suffix(literal.as_str()).map(|_| ""),
-                (true, false) => rest.split_once(literal.as_str()).map(|(_, after)| after),
-                (false, _) => rest.strip_prefix(literal.as_str()),
+                (true, true) => rest.strip_suffix(&**literal).map(|_| ""),
+                (true, false) => rest.split_once(&**literal).map(|(_, after)| after),
+                (false, _) => rest.strip_prefix(&**literal),
             };
             let Some(after) = found else { return false };
             (rest, anything) = (after, false);
@@ -138,7 +156,7 @@ impl Text {
                     name,
                     attribute,
                 } => attr(&Id::new(kind, name.clone()), attribute)
-                    .map_or_else(|| part.clone(), Part::Literal),
+                    .map_or_else(|| part.clone(), |known| Part::Literal(known.into())),
                 Part::Literal(_) => part.clone(),
             }
         }))
@@ -156,7 +174,8 @@ mod tests {
             name: "api".to_owned(),
             attribute,
         };
-        prop_oneof!["[ab]{0,3}".prop_map(Part::Literal), "[xy]".prop_map(late)]
+        let literal = |text: String| Part::Literal(text.into());
+        prop_oneof!["[ab]{0,3}".prop_map(literal), "[xy]".prop_map(late)]
     }
 
     proptest! {
@@ -182,7 +201,7 @@ mod tests {
     #[test]
     fn another_literal_does_not_match() {
         let late = Text::late(&Id::new("lb", "api"), "dns_name");
-        let literal = |text: &str| vec![Part::Literal(text.to_owned())];
+        let literal = |text: &str| vec![Part::Literal(text.into())];
         let text =
             Text::from_parts([literal("api="), late.parts().to_vec(), literal("\n")].concat());
         assert!(text.matches("api=a.example.com\n"));

@@ -5,18 +5,24 @@ use super::resource::{Id, Ref, Resource};
 use super::snapshot::{Attrs, Observed, Snapshot};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-/// The physical id of every resource that exists by now: those observed, then those made by this run.
-#[derive(Clone, Debug, Default)]
+/// The physical id of every resource that exists by now: those observed, then those made by this run. Calls under way see what is added.
+#[derive(Debug, Default)]
 pub struct Refs {
-    known: BTreeMap<Id, (String, Attrs)>,
+    known: RwLock<BTreeMap<Id, (String, Attrs)>>,
 }
 
 impl Refs {
     /// Remembers that `id` exists as `physical`.
-    pub fn insert(&mut self, id: Id, physical: String, attrs: Attrs) {
-        self.known.insert(id, (physical, attrs));
+    pub fn insert(&self, id: Id, physical: String, attrs: Attrs) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(id, (physical, attrs));
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, BTreeMap<Id, (String, Attrs)>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The physical id behind a reference: the given one as it stands, or that of our own resource.
@@ -25,16 +31,13 @@ impl Refs {
             Ref::Given(given) => Some(given.clone()),
             Ref::Own { .. } => of
                 .id()
-                .and_then(|id| self.known.get(&id))
-                .map(|(physical, _)| physical.clone()),
+                .and_then(|id| Some(self.known().get(&id)?.0.clone())),
         }
     }
 
     /// An attribute of one of our own resources.
     pub fn attr(&self, id: &Id, attribute: &str) -> Option<String> {
-        self.known
-            .get(id)
-            .and_then(|(_, attrs)| attrs.get(attribute).cloned())
+        self.known().get(id)?.1.get(attribute).cloned()
     }
 }
 

@@ -12,6 +12,12 @@ use time::format_description::well_known::Rfc3339;
 /// time, if that is longer and none has failed.
 const LEEWAY: i64 = 15 * 60;
 
+/// Seconds for which drills may come to no result: an instance may be busy, or S3 away, for some hours.
+const DRILL_PATIENCE: i64 = 6 * 60 * 60;
+
+/// A snapshot that has failed less often, before there was one, is just tried again.
+const FIRST_ATTEMPTS: u32 = 3;
+
 /// What is stored about the backups of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredBackups {
@@ -42,8 +48,39 @@ pub fn find_backup_problems(backups: &StoredBackups, now: OffsetDateTime) -> Vec
         })
     });
     problems.extend(drills);
+    problems.extend(find_unfinished_drills(backups, now));
     problems.extend(find_unsealed(backups));
     problems
+}
+
+/// Etcd clusters whose drills have come to no result for long. Nothing is known of the snapshot then, and it is tried again.
+fn find_unfinished_drills(
+    backups: &StoredBackups,
+    now: OffsetDateTime,
+) -> impl Iterator<Item = EtcdProblem> {
+    backups.states.iter().filter_map(move |(etcd, state)| {
+        let attempt = state.unfinished_drill.as_ref()?;
+        let since = OffsetDateTime::parse(&attempt.since, &Rfc3339).ok()?;
+        let age = (now - since).whole_seconds();
+        if age < DRILL_PATIENCE {
+            return None;
+        }
+        Some(EtcdProblem {
+            etcd: etcd.clone(),
+            instance: None,
+            message: format!(
+                "no drill with its snapshots has come to a result for {}: {} were tried, the last on {}: {}",
+                duration_text(age),
+                attempt.count,
+                attempt.instance,
+                attempt.reason
+            ),
+            next: format!(
+                "correct the reason; protokube tries again by itself, and at once with: kctl etcd drill --etcd {etcd}"
+            ),
+            is_told: false,
+        })
+    })
 }
 
 /// Etcd clusters whose last snapshot lacks the keys of the cluster.
@@ -65,7 +102,8 @@ fn find_late_backups(backups: &StoredBackups, now: OffsetDateTime) -> Vec<EtcdPr
     let problems = settings.filter_map(|(etcd, settings)| {
         let interval = i64::try_from(settings.interval_seconds).unwrap_or(i64::MAX);
         let state = backups.states.get(etcd);
-        let fails = state.is_some_and(|state| state.failure.is_some());
+        let failures = state.and_then(|state| state.failure.as_ref());
+        let fails = failures.is_some();
         let leeway = if fails { 0 } else { LEEWAY };
         let late = interval.saturating_add(interval.max(leeway));
         let last = state.and_then(|state| state.last.as_ref());
@@ -77,7 +115,8 @@ fn find_late_backups(backups: &StoredBackups, now: OffsetDateTime) -> Vec<EtcdPr
             Some(_) => return None,
             None => {
                 let waited = backups.settings_age.is_some_and(|age| age > late);
-                if !fails && !waited {
+                let tried = failures.is_some_and(|failure| failure.count >= FIRST_ATTEMPTS);
+                if !tried && !waited {
                     return None;
                 }
                 "it has no snapshot".to_owned()
@@ -140,6 +179,7 @@ mod tests {
                 instance: "i-1".into(),
                 at: String::new(),
                 count: 3,
+                age_seconds: 0,
             }),
             ..BackupState::default()
         };
@@ -169,6 +209,36 @@ mod tests {
                     .iter()
                     .all(|one| one.message.contains("it is damaged"))
             );
+        }
+    }
+
+    /// On a busy machine the first snapshots and drills of a cluster may fail: they are tried again.
+    #[test]
+    fn what_is_tried_again_is_a_problem_only_once_it_has_failed_for_long() {
+        let mut backups = backups(None, true, 60);
+        for (count, problems) in [(1, 0), (2, 0), (3, 1)] {
+            let state = backups.states.get_mut("main").unwrap();
+            state.failure.as_mut().unwrap().count = count;
+            assert_eq!(find_backup_problems(&backups, NOW).len(), problems);
+        }
+        let mut backups = self::backups(Some("2026-11-25T11:50:00Z"), false, 0);
+        for (hours, problems) in [(0, 0), (5, 0), (6, 1), (100, 1)] {
+            let since = NOW - time::Duration::hours(hours);
+            let state = BackupState::default();
+            let state = state.with_unfinished_drill("i-1", "etcdctl says no Count", since);
+            let state = state.with_unfinished_drill("i-2", "S3 is slow", NOW);
+            let last = backups.states["main"].last.clone();
+            backups
+                .states
+                .insert("main".into(), BackupState { last, ..state });
+            let found = find_backup_problems(&backups, NOW);
+            assert_eq!(found.len(), problems, "{hours}: {found:?}");
+            for one in found {
+                assert!(
+                    one.message
+                        .contains("2 were tried, the last on i-2: S3 is slow")
+                );
+            }
         }
     }
 

@@ -30,12 +30,17 @@ pub fn join_members(found: Vec<Instance>, members: &[Instance]) -> Vec<Instance>
     all
 }
 
-/// Auto Scaling decides the group and the lifecycle: the tag of a detached instance still names its former group.
+/// Auto Scaling decides the group and the lifecycle: the tag of a detached instance still names its former group. A member that is
+/// being detached (`Detaching`, while its target groups drain it) is none any more: it counts for nothing and cannot be detached again.
 fn join_member(instance: Instance, member: Option<&Instance>) -> Instance {
-    let Some(member) = member else {
+    let Some(member) = member.filter(|member| member.lifecycle.as_deref() != Some("Detaching"))
+    else {
         return Instance {
             scaling_group: None,
             lifecycle: None,
+            instance_group: instance
+                .instance_group
+                .or_else(|| member?.instance_group.clone()),
             ..instance
         };
     };
@@ -102,6 +107,18 @@ mod tests {
         let joined = join_members(vec![found], &[member("i-1")]);
         let ids: Vec<&str> = joined.iter().map(|one| one.id.as_str()).collect();
         assert_eq!(ids, ["i-1", "i-2"]);
+    }
+
+    #[test]
+    fn an_instance_that_is_being_detached_has_no_scaling_group() {
+        let leaving = Instance {
+            lifecycle: Some("Detaching".to_owned()),
+            ..member("i-1")
+        };
+        let joined = join_members(vec![instance("i-1")], &[leaving]);
+        assert_eq!(joined[0].scaling_group, None);
+        assert_eq!(joined[0].lifecycle, None);
+        assert_eq!(joined[0].instance_group.as_deref(), Some("nodes"));
     }
 
     #[test]

@@ -39,11 +39,6 @@ impl Membership {
         }
     }
 
-    /// True if the instance has a Node.
-    pub fn has_joined(self) -> bool {
-        matches!(self, Self::Ready | Self::NotReady)
-    }
-
     /// True if the instance should be a node and is not known to be one.
     pub fn is_missing(self) -> bool {
         matches!(self, Self::NotJoined | Self::Unknown)
@@ -96,7 +91,7 @@ mod tests {
             let nodes = [node(ready)];
             let found = membership(&leaving, Some(Role::Node), Some(&nodes));
             assert_eq!(found, expected);
-            assert!(found.has_joined());
+            assert!(!found.is_missing());
         }
     }
 

@@ -50,7 +50,11 @@ pub enum Error {
 
 /// The addons of a cluster, in the order in which they are applied: prerequisites first.
 pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
-    let mut addons = vec![rbac::kubelet_api()?, rbac::limit_range()?];
+    let mut addons = vec![
+        rbac::protokube_access()?,
+        rbac::kubelet_api()?,
+        rbac::limit_range()?,
+    ];
     addons.extend(rbac::node_registration(full)?);
     if let Some(flannel) = &full.addons.flannel {
         addons.push(flannel::flannel_addon(full, flannel)?);

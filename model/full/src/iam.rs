@@ -131,6 +131,29 @@ mod tests {
     }
 
     #[test]
+    fn only_buckets_of_the_state_stores_owner_are_used() {
+        for mut full in [spec::minimal_spec(), spec::ha_spec(), spec::private_spec()] {
+            full.state.owner = Some("210987654321".to_owned());
+            if let Some(etcd) = full.etcd.first_mut() {
+                etcd.backups.store = "s3://elsewhere/x".to_owned();
+            }
+            let policies = [Role::ControlPlane, Role::Node].map(|role| role_policy(&full, role));
+            let statements = policies.iter().flatten();
+            let statements = statements.flat_map(|policy| policy["Statement"].as_array().unwrap());
+            let mut count = 0;
+            for statement in statements {
+                let actions = string_list(&statement["Action"]);
+                if actions.iter().any(|action| action.starts_with("s3:")) {
+                    let owner = &statement["Condition"]["StringEquals"]["aws:ResourceAccount"];
+                    assert_eq!(owner, "210987654321", "{statement}");
+                    count += 1;
+                }
+            }
+            assert!(count >= 5, "{count}");
+        }
+    }
+
+    #[test]
     fn only_the_clusters_names_and_messages_are_its_own() {
         let full = spec::minimal_spec();
         let policy = role_policy(&full, Role::ControlPlane).unwrap();

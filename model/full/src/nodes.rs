@@ -6,5 +6,5 @@ mod mime;
 mod node_config;
 mod user_data;
 
-pub use node_config::node_config;
-pub use user_data::{UserData, user_data};
+pub use node_config::{check_node_config, node_config};
+pub use user_data::{OWN_PART, UserData, user_data};

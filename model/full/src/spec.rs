@@ -78,6 +78,9 @@ pub struct StateLocation {
     pub bucket: Option<String>,
     /// Key of the cluster's folder in the bucket (no slashes at the ends), or the directory.
     pub prefix: String,
+    /// Account that owns the bucket, and those of backups: instances use no bucket of another one. `None`: nobody could be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// The cluster's network in AWS.

@@ -13,20 +13,25 @@ mod state;
 
 pub use listing::{StoredSnapshot, group_snapshots};
 pub use manifest::{
-    MANIFEST_FORMAT, MANIFEST_LIMIT, SealedClusterState, SnapshotManifest, VerifiedSnapshot,
+    IMPORTED, MANIFEST_FORMAT, MANIFEST_LIMIT, MOST_BYTES, ManifestError, SealedClusterState,
+    SnapshotManifest, VerifiedSnapshot,
 };
 pub use metrics::{ObservedBackups, render_backup_metrics};
 pub use name::{
-    CLUSTER_STATE_FILE, DATA_FILE, MANIFEST_FILE, META_FILE, check_asked_name, check_snapshot_name,
-    cluster_state_key, data_key, is_scheduled, manifest_key, meta_key, scheduled_name,
+    CLUSTER_STATE_FILE, CLUSTER_STATE_KEYS, DATA_FILE, MANIFEST_FILE, META_FILE, check_asked_name,
+    check_snapshot_name, cluster_state_key, data_key, is_scheduled, manifest_key, meta_key,
+    scheduled_name,
 };
 pub use owner::{OWNER_KEY, OWNER_LIMIT, StoreOwner};
-pub use retention::{Retention, choose_deletions, find_successor};
-pub use schedule::{CLAIM_LIFE, ScheduleView, begin_snapshot, end_snapshot, fail_snapshot, is_due};
+pub use retention::{Retention, check_extent, choose_deletions, find_successors};
+pub use schedule::{
+    CLAIM_LIFE, ScheduleView, begin_snapshot, end_snapshot, fail_snapshot, is_due, renew_claim,
+};
 pub use settings::{
-    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings, parse_period,
+    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings, SettingsError,
+    parse_period,
 };
 pub use state::{
     BACKUP_STATE_LIMIT, BackupClaim, BackupDrill, BackupFailure, BackupState, LastSnapshot,
-    backup_state_key,
+    UnfinishedDrill, backup_state_key,
 };

@@ -9,11 +9,15 @@ mod flags;
 mod paths;
 
 pub use component::Component;
-pub use containerd::{ContainerdHost, containerd_config, containerd_hosts};
+pub use containerd::{
+    ContainerdHost, check_containerd_config, containerd_config, containerd_hosts, mirror_url,
+    unread_additions,
+};
 pub use etcd::{EtcdMemberNames, EtcdPorts, EtcdStart, etcd_environment, etcd_ports};
 pub use etcd_checks::etcd_quota;
 pub use etcd_settings::{EtcdSetting, etcd_setting, taken_etcd_settings};
 pub use flags::{FILES, Flags};
 pub use paths::{
-    CONTAINERD_SOCKET, KUBERNETES, MANIFESTS, VOLUME_PLUGINS, component_kubeconfig, component_pki,
+    CONTAINERD_SOCKET, KUBERNETES, MANIFESTS, TOOLS, VOLUME_PLUGINS, component_kubeconfig,
+    component_pki,
 };

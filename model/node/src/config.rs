@@ -29,10 +29,9 @@ pub use node_config::{
     VolumeMount, etcd_versions_of, kubernetes_version_of, newest_node_config_key, node_config_key,
     read_newest_node_config, read_node_config, to_stored,
 };
-pub use packages::all_packages;
 pub(crate) use packages::{needed_packages, upkeep_packages};
-pub(crate) use sysctls::is_own_default;
 pub use sysctls::kernel_parameters;
+pub(crate) use sysctls::{kernel_modules, kernel_parameters_of};
 pub use termination::{Rebalance, Termination};
 
 /// Folder of nodeup, protokube and their configuration on an instance.
@@ -42,3 +41,25 @@ pub const DIRECTORY: &str = "/opt/kctl";
 pub const RENEWAL_SERVICE: &str = "/etc/systemd/system/nodeup-certificates.service";
 /// Name of the timer unit that starts the renewal service.
 pub const RENEWAL_TIMER: &str = "nodeup-certificates.timer";
+
+/// Units that kctl sets up on instances, besides containerd's, which some images bring. No hook can have their names.
+pub const OWN_UNITS: [&str; 10] = [
+    "chrony.service",
+    "chronyd.service",
+    "cni-iptables-setup.service",
+    "dnf-automatic-install.timer",
+    "kubelet.service",
+    "logrotate.timer",
+    "nodeup-certificates.service",
+    RENEWAL_TIMER,
+    "nodeup.service",
+    "protokube.service",
+];
+
+/// Those of them that belong to the distribution. A hook may mask them where kctl does not want them.
+pub const UPKEEP_UNITS: [&str; 4] = [
+    "chrony.service",
+    "chronyd.service",
+    "dnf-automatic-install.timer",
+    "logrotate.timer",
+];

@@ -5,6 +5,7 @@ mod choose;
 mod command;
 mod content;
 mod decide;
+mod ending;
 mod first_look;
 mod forget;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod replace_test;
 mod restore;
 #[cfg(test)]
 mod restore_test;
+mod revisions;
 mod successors;
 mod upkeep;
 mod upkeep_claim;
@@ -53,13 +55,14 @@ pub use content::{
     data_folder, manifest_on_volume,
 };
 pub use decide::{FormationStep, OwnMember, decide_step};
+pub use ending::find_ending_risk;
 pub use first_look::{FirstLook, may_open, may_reopen};
 pub use forget::{forget_member, found_anew};
 pub use formed::{foreign_cluster, mark_formed};
 pub use given_up::must_stay_stopped;
 pub use leave::{MemberAnswer, MemberAnswers, set_leaving};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
-pub use log_end::{LastEntry, LogEnd, read_log_end};
+pub use log_end::{LastEntry, LogEnd, last_entry_of, read_log_end};
 pub use log_position::{LogPosition, read_log_position};
 pub use manifest::{ManifestError, as_existing, has_founded, manifest_version};
 pub use member_list::{
@@ -81,7 +84,8 @@ pub use recover::{
     mark_stopped,
 };
 pub use replace::{LiveCluster, LiveMember, MemberChange, has_lost_log};
-pub use restore::{begin_restore, call_off_restore, revision_bump};
+pub use restore::{begin_restore, call_off_restore, describe_restore};
+pub use revisions::{RevisionBump, SaidRevision, choose_bump};
 pub use successors::{FormedClusters, read_replaced};
 pub use upkeep::{
     CORRUPT, NO_SPACE, OtherMember, UpkeepStep, UpkeepView, decide_upkeep, needs_upkeep,

@@ -19,7 +19,7 @@ mod tools;
 mod unit;
 
 pub use certificate::{Certificate, CertificateState, CertificateStorage};
-pub use desired::{desired_resources, signing_duration};
+pub use desired::{check_paths, desired_resources, signing_duration};
 pub use directory::Directory;
 pub use download::{Download, InstallTarget};
 pub use error::Error;

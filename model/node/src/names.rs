@@ -1,6 +1,7 @@
 //! Names and tags of a cluster's AWS objects. They are the same as in kOps, so that the objects of an existing kOps cluster are
 //! recognized.
 
+pub mod clash;
 pub mod dns;
 
 use crate::config::Role;
@@ -161,15 +162,14 @@ pub fn bastion_load_balancer(cluster: &str) -> String {
 }
 
 /// AWS name of a load balancer or target group, from a logical name such as `api.NAME`: dots become dashes, at most 25 characters
-/// are kept, and a hash of the whole name is appended. A dash at the cut is dropped, because AWS does not accept `--`; kOps' name
-/// would be rejected there.
+/// are kept, and a hash of the whole name is appended. AWS does not accept `--`, so a dash at the cut is dropped, and several dashes
+/// become one (as in `xn--bcher-kva.example.com`); kOps' name would be rejected there.
 pub fn load_balancer(logical: &str) -> String {
     let whole = logical.replace('.', "-");
     let keep = LOAD_BALANCER_NAME - HASH - 1;
-    let kept = first_characters(&whole, keep)
-        .trim_end_matches('-')
-        .to_owned();
-    format!("{kept}-{}", short_hash(&whole))
+    let kept = first_characters(&whole, keep);
+    let kept: Vec<&str> = kept.split('-').filter(|part| !part.is_empty()).collect();
+    format!("{}-{}", kept.join("-"), short_hash(&whole))
 }
 
 /// What the AWS names of a load balancer or target group and its successors in the series begin with: the name without the hash.
@@ -199,9 +199,10 @@ pub fn event_rule(cluster: &str, event: &str) -> String {
     format!("{}-{event}", shorten_name(cluster, RULE_PREFIX))
 }
 
-/// Name of an instance group's termination hook.
+/// Name of an instance group's termination hook. AWS takes letters, digits and `-_/`, so a dot of the group's name becomes a dash;
+/// kOps' name would be refused there. Names of hooks are those of one Auto Scaling group, so no two of them can become the same.
 pub fn lifecycle_hook(group: &str) -> String {
-    format!("{group}-NTHLifecycleHook")
+    format!("{}-NTHLifecycleHook", group.replace('.', "-"))
 }
 
 /// Name of the key pair of a public key in OpenSSH form (type, base64, perhaps a comment):
@@ -281,15 +282,26 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_leaves_two_dashes() {
+    fn no_name_has_two_dashes() {
         for length in 1..40 {
-            let cluster = format!("{}.example.com", "a".repeat(length));
-            let name = target_group(&cluster, "kops-controller");
-            assert!(
-                !name.contains("--") && name.len() <= LOAD_BALANCER_NAME,
-                "{name}"
-            );
+            for end in [".example.com", "--b.example.com", "-.--.com"] {
+                let cluster = format!("{}{end}", "a".repeat(length));
+                let name = target_group(&cluster, "kops-controller");
+                assert!(
+                    !name.contains("--") && name.len() <= LOAD_BALANCER_NAME,
+                    "{name}"
+                );
+            }
         }
+    }
+
+    #[test]
+    fn a_hook_has_characters_that_aws_takes() {
+        assert_eq!(lifecycle_hook("nodes"), "nodes-NTHLifecycleHook");
+        assert_eq!(
+            lifecycle_hook("nodes.gpu.a"),
+            "nodes-gpu-a-NTHLifecycleHook"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod file;
 mod issue;
 mod keyset;
 mod kubeconfig;
+mod message;
 mod mint;
 mod public;
 mod request;
@@ -18,6 +19,7 @@ pub use file::{read_keyset, write_keyset};
 pub use issue::{IssuedCertificate, LEAF_VALIDITY, Leaf, Usage, issue_certificate};
 pub use keyset::{Keyset, KeysetItem, trust_bundle};
 pub use kubeconfig::{ClientCredentials, Kubeconfig, render_kubeconfig};
+pub use message::{sign_message, verify_message};
 pub use mint::mint_keyset;
 pub use public::{public_key, public_keys};
 pub use request::{create_request, request_for_key, sign_request};
@@ -31,8 +33,12 @@ pub const AGGREGATOR_CA: &str = "apiserver-aggregator-ca";
 pub const ETCD_CLIENTS_CA: &str = "etcd-clients-ca";
 /// Signs service account tokens; its certificate only carries the key.
 pub const SERVICE_ACCOUNT: &str = "service-account";
+/// Signs the objects of the state store that protokube obeys. No authority: its certificate only carries the key, no instance trusts it for
+/// a connection, and no agent writes it to a disk.
+pub const STATE_SIGNER: &str = "state-signer";
 
-/// Names of every keyset of a cluster with the named etcd clusters (`main`, `events`), sorted.
+/// Names of every keyset that control planes issue certificates and tokens from, in a cluster with the named etcd clusters (`main`,
+/// `events`), sorted.
 pub fn keyset_names<'a>(etcd_clusters: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let shared = [
         KUBERNETES_CA,

@@ -3,7 +3,8 @@
 mod stored;
 
 pub use stored::{
-    DOCKER_CONFIG, ENCRYPTION_CONFIG, STORED, check_stored, read_stored, stored_path, write_stored,
+    DOCKER_CONFIG, ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG, STORED, check_stored,
+    lost_encryption_keys, read_stored, stored_path, write_stored,
 };
 
 use serde::{Deserialize, Serialize as _, Serializer};

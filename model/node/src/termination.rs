@@ -18,6 +18,19 @@ const SPOT_WARNING: Duration = Duration::seconds(120);
 /// Time of the last attempts before an instance ends.
 const MARGIN: Duration = Duration::seconds(20);
 
+/// How far the time of an event may be from now, seconds. The queue keeps messages for half of it.
+const CURRENT_SECONDS: u64 = 600;
+
+/// Time after an event for which AWS' other answers may not show it yet: they come from copies that may be old for seconds
+/// (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>).
+const SETTLES_WITHIN: Duration = Duration::seconds(30);
+
+/// States of an instance that ends or has ended.
+const ENDING: [&str; 4] = ["stopping", "shutting-down", "stopped", "terminated"];
+
+/// One in so many workers may be out of service for scheduled events.
+const SCHEDULED_SHARE: usize = 10;
+
 /// An announcement about one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
@@ -84,7 +97,65 @@ pub enum Reaction {
     Drain,
 }
 
+/// What AWS itself says about an announced instance. Whoever may send to the queue says what he likes.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenByAws<'a> {
+    /// State in EC2: `running`, `stopping`, ...
+    pub state: &'a str,
+    /// True for a spot instance.
+    pub spot: bool,
+    /// Its Auto Scaling group, and its lifecycle state there (`InService`, `Terminating:Wait`); `None` if it is in none.
+    pub scaling: Option<(&'a str, &'a str)>,
+}
+
+/// Whether AWS confirms an announcement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confirmation {
+    Confirmed,
+    /// Its answers may be older than the event.
+    NotYet,
+    /// It says something else.
+    Refused(String),
+}
+
 impl Announcement {
+    /// True if the event is of now. An older one is over, and a later one was not sent by AWS.
+    pub fn is_current(&self, now: OffsetDateTime) -> bool {
+        let apart = self.time.unix_timestamp().abs_diff(now.unix_timestamp());
+        apart <= CURRENT_SECONDS
+    }
+
+    /// Whether AWS confirms it. Nothing there says which instances AWS Health has announced; what scheduled events may do is limited
+    /// by [`may_begin_maintenance`].
+    pub fn confirm(&self, seen: SeenByAws<'_>, now: OffsetDateTime) -> Confirmation {
+        let otherwise = match &self.cause {
+            Cause::ScheduledEvent => return Confirmation::Confirmed,
+            // An instance is a spot instance for life.
+            Cause::SpotInterruption | Cause::RebalanceRecommendation if !seen.spot => {
+                return Confirmation::Refused("it is no spot instance".to_owned());
+            }
+            Cause::SpotInterruption | Cause::RebalanceRecommendation => {
+                return Confirmation::Confirmed;
+            }
+            Cause::Ending if ENDING.contains(&seen.state) => return Confirmation::Confirmed,
+            Cause::Ending => format!("it is {}", seen.state),
+            Cause::LifecycleHook { scaling_group, .. } => match seen.scaling {
+                // An instance of a warm pool is `Warmed:Terminating:Wait`.
+                Some((group, state))
+                    if group == scaling_group && state.ends_with("Terminating:Wait") =>
+                {
+                    return Confirmation::Confirmed;
+                }
+                Some((group, state)) => format!("it is {state} in {group}"),
+                None => "it is in no Auto Scaling group".to_owned(),
+            },
+        };
+        if now < self.time.saturating_add(SETTLES_WITHIN) {
+            return Confirmation::NotYet;
+        }
+        Confirmation::Refused(otherwise)
+    }
+
     /// What happens to the Node, by the settings of the cluster. `group`: the instance group of the instance.
     pub fn reaction(&self, settings: &Termination, group: &str) -> Reaction {
         let drain_if = |on: bool| {
@@ -114,8 +185,25 @@ impl Announcement {
             Cause::SpotInterruption => SPOT_WARNING,
             _ => Duration::seconds(HOOK_SECONDS.into()),
         };
-        self.time + until_end - MARGIN
+        self.time.saturating_add(until_end - MARGIN)
     }
+}
+
+/// Whether one more Node may go out of service for a scheduled event: one control plane at a time, and one in ten workers, at least
+/// one. `nodes`: of each Node whether it belongs to a control plane, and whether it is out of service for such an event.
+pub fn may_begin_maintenance(
+    control_plane: bool,
+    nodes: impl IntoIterator<Item = (bool, bool)>,
+) -> bool {
+    let alike = nodes.into_iter().filter(|(role, _)| *role == control_plane);
+    let alike: Vec<(bool, bool)> = alike.collect();
+    let out = alike.iter().filter(|(_, out)| *out).count();
+    let most = if control_plane {
+        1
+    } else {
+        (alike.len() / SCHEDULED_SHARE).max(1)
+    };
+    out < most
 }
 
 #[derive(Deserialize)]
@@ -188,4 +276,135 @@ pub fn read_announcements(message: &str) -> Result<Vec<Announcement>, NotAnEvent
 /// lone control plane is never kept back: there is nothing to wait for.
 pub fn others_have_quorum(members: usize, others_ready: usize) -> bool {
     members <= 1 || others_ready > members / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::macros::datetime;
+
+    const NOW: OffsetDateTime = datetime!(2026-01-01 12:00 UTC);
+
+    fn announced(cause: Cause, time: OffsetDateTime) -> Announcement {
+        Announcement {
+            event: "e".to_owned(),
+            instance: "i-1".to_owned(),
+            time,
+            cause,
+        }
+    }
+
+    fn hook_of(group: &str) -> Cause {
+        Cause::LifecycleHook {
+            scaling_group: group.to_owned(),
+            hook: "nodes-NTHLifecycleHook".to_owned(),
+        }
+    }
+
+    #[test]
+    fn only_an_event_of_now_counts_whatever_time_a_message_has() {
+        for (time, current) in [
+            ("2026-01-01T12:00:00Z", true),
+            ("2026-01-01T11:55:00Z", true),
+            ("2026-01-01T14:00:00+02:00", true),
+            ("2026-01-01T11:49:59Z", false),
+            ("2026-01-01T12:10:01Z", false),
+            ("9999-12-31T23:59:59Z", false),
+            ("9999-12-31T23:59:59-23:59", false),
+            ("0000-01-01T00:00:00+23:59", false),
+        ] {
+            let message = format!(
+                r#"{{"source": "aws.ec2", "detail-type": "EC2 Spot Instance Interruption Warning", "time": "{time}",
+                    "detail": {{"instance-id": "i-1"}}}}"#
+            );
+            let read = read_announcements(&message).unwrap();
+            assert_eq!(read[0].is_current(NOW), current, "{time}");
+            // No time ends the process.
+            for cause in [hook_of("a"), Cause::SpotInterruption, Cause::Ending] {
+                let one = announced(cause, read[0].time);
+                let seen = SeenByAws {
+                    state: "running",
+                    spot: false,
+                    scaling: None,
+                };
+                let _ = (one.deadline(), one.confirm(seen, NOW));
+            }
+        }
+    }
+
+    #[test]
+    fn aws_is_believed_and_not_the_message() {
+        let (old, new) = (NOW - Duration::minutes(1), NOW - Duration::seconds(1));
+        let ask = |cause: Cause, time, state, spot, scaling| {
+            let seen = SeenByAws {
+                state,
+                spot,
+                scaling,
+            };
+            match announced(cause, time).confirm(seen, NOW) {
+                Confirmation::Confirmed => "yes".to_owned(),
+                Confirmation::NotYet => "later".to_owned(),
+                Confirmation::Refused(why) => why,
+            }
+        };
+        for state in ["stopping", "shutting-down", "stopped", "terminated"] {
+            assert_eq!(ask(Cause::Ending, old, state, false, None), "yes");
+        }
+        for state in ["running", "pending", "unheard-of"] {
+            assert_eq!(ask(Cause::Ending, new, state, false, None), "later");
+            let refused = format!("it is {state}");
+            assert_eq!(ask(Cause::Ending, old, state, false, None), refused);
+        }
+        for cause in [Cause::SpotInterruption, Cause::RebalanceRecommendation] {
+            assert_eq!(ask(cause.clone(), new, "running", true, None), "yes");
+            let refused = "it is no spot instance";
+            assert_eq!(ask(cause, new, "running", false, None), refused);
+        }
+        for (scaling, early, late) in [
+            (Some(("a", "Terminating:Wait")), "yes", "yes"),
+            (Some(("a", "Warmed:Terminating:Wait")), "yes", "yes"),
+            (
+                Some(("b", "Terminating:Wait")),
+                "later",
+                "it is Terminating:Wait in b",
+            ),
+            (Some(("a", "InService")), "later", "it is InService in a"),
+            (
+                Some(("a", "Pending:Wait")),
+                "later",
+                "it is Pending:Wait in a",
+            ),
+            (
+                Some(("a", "Terminating:Proceed")),
+                "later",
+                "it is Terminating:Proceed in a",
+            ),
+            (None, "later", "it is in no Auto Scaling group"),
+        ] {
+            assert_eq!(ask(hook_of("a"), new, "running", false, scaling), early);
+            assert_eq!(ask(hook_of("a"), old, "running", false, scaling), late);
+        }
+    }
+
+    #[test]
+    fn scheduled_events_take_one_control_plane_and_a_tenth_of_the_workers() {
+        for (workers, out, expected) in [
+            (1, 0, true),
+            (1, 1, false),
+            (19, 0, true),
+            (19, 1, false),
+            (20, 1, true),
+            (20, 2, false),
+            (100, 9, true),
+            (100, 10, false),
+        ] {
+            let nodes = (0..workers).map(|number| (false, number < out));
+            // Those of control planes do not count, and the other way round.
+            let all = nodes.clone().chain([(true, true), (true, false)]);
+            assert_eq!(may_begin_maintenance(false, all), expected, "{workers}");
+            let all = nodes.chain([(true, false), (true, false), (true, false)]);
+            assert!(may_begin_maintenance(true, all));
+        }
+        assert!(!may_begin_maintenance(true, [(true, true), (true, false)]));
+    }
 }

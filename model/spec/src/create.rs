@@ -1,6 +1,7 @@
 //! New clusters: the spec that `kctl create cluster` writes for its options, by kOps' rules.
 
 mod api;
+mod audit;
 mod cloud_labels;
 mod groups;
 mod network;
@@ -190,6 +191,9 @@ fn basic_spec(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSp
         ..ClusterSpec::default()
     };
     set_feature_gates(&options.kubernetes_feature_gates, &mut spec);
+    if options.audit_log {
+        audit::write_audit_log(&mut spec);
+    }
     spec
 }
 

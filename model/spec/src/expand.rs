@@ -4,6 +4,7 @@
 mod addons;
 mod api;
 mod assets;
+mod aws_limits;
 mod basics;
 mod bastion;
 mod components;
@@ -29,6 +30,7 @@ mod network;
 mod node_settings;
 mod node_termination;
 mod pods;
+mod ranges;
 mod ssh;
 mod user_files;
 mod volumes;
@@ -38,12 +40,16 @@ pub use dns::{STAND_IN_ZONE, dns_kind};
 pub use etcd::default_etcd_version;
 pub(crate) use etcd::{BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, split_recipients};
 pub(crate) use etcd_clusters::etcd_clusters;
-pub(crate) use flags::make_api_server_flags as api_server_flags;
+#[cfg(test)]
+pub(crate) use flags::component_flags;
 pub use instances::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
 pub(crate) use instances::{arch_of_image, arch_of_type};
 pub(crate) use machine_type::{candidate_machine_types, default_machine_type};
 pub use network::STAND_IN_ADDRESS;
 pub(crate) use network::{DEFAULT_NETWORK, plan_subnet_ranges};
+pub(crate) use node_settings::full_containerd;
+pub(crate) use user_files::{decode_base64, file_place};
+pub(crate) use volumes::least_performance;
 
 pub use wanted_facts::wanted_facts;
 
@@ -110,6 +116,10 @@ pub fn expand(
     groups.sort_by(|a, b| a.name().cmp(b.name()));
     complete_spec(&mut cluster, &mut groups, &context, &mut findings);
     let full = full_spec(&cluster, &groups, ssh_public_keys, &context, &mut findings);
+    if let Some(full) = full.as_ref().filter(|_| !findings.has_errors()) {
+        ranges::check_ranges(full, &cluster.spec, facts, &mut findings);
+        aws_limits::check_aws_limits(full, &groups, &mut findings);
+    }
     match full {
         Some(full) if !findings.has_errors() => Ok(Expanded {
             full,
@@ -174,7 +184,7 @@ fn full_spec(
         name: context.name.clone(),
         placement: placement?,
         kubernetes_version: context.version.to_string(),
-        state: basics::state_location(spec),
+        state: basics::state_location(spec, context.facts),
         network: network?,
         addons: addons::full_addons(spec, &pods.networking, findings),
         pods,

@@ -5,11 +5,13 @@
 
 mod access;
 mod assets;
+mod backup_store;
 mod bastion;
 mod cidr;
-mod components;
+pub(crate) mod components;
 mod containerd;
 mod etcd;
+mod hooks;
 mod host;
 mod iam;
 mod instance_groups;
@@ -17,13 +19,15 @@ mod instances;
 mod kubelet;
 mod labels;
 mod load_balancer;
+mod made_names;
 mod names;
 mod network;
-mod scalars;
+pub(crate) mod removed_flags;
 mod ssh_keys;
 mod subnet_plan;
 pub(crate) mod subnets;
 mod text;
+pub mod values;
 pub mod versions;
 mod volumes;
 
@@ -78,28 +82,34 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     access::check(spec, problems);
     etcd::check(input, problems);
     instance_groups::check_set(input, problems);
+    made_names::check_set(input, problems);
     iam::check(spec, problems);
     labels::check_cloud_labels("spec.cloudLabels", &spec.cloud_labels, problems);
     assets::check(spec, problems);
-    containerd::check("spec.containerd", spec.containerd.as_ref(), problems);
+    let containerd = spec.containerd.as_ref();
+    containerd::check("spec.containerd", containerd, spec, problems);
     components::check(spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);
+    removed_flags::check_cluster(spec, problems);
     host::check_cluster(spec, problems);
-    scalars::check(spec, problems);
+    values::check(spec, problems);
 }
 
 fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &group.spec;
     names::check_group(group, input, problems);
+    made_names::check(group, problems);
     instance_groups::check(group, input, problems);
     instances::check(spec, problems);
     volumes::check(spec, problems);
     labels::check_group(spec, problems);
-    containerd::check("spec.containerd", spec.containerd.as_ref(), problems);
+    let containerd = spec.containerd.as_ref();
+    containerd::check("spec.containerd", containerd, &input.cluster.spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
+    removed_flags::check_group(spec.kubelet.as_ref(), &input.cluster.spec, problems);
     host::check_group(spec, problems);
-    scalars::check(spec, problems);
+    values::check(spec, problems);
 }
 
 /// Says which object the findings from `first` on are about.

@@ -7,11 +7,12 @@ mod pull;
 use crate::digest;
 use crate::retry::AttemptLog;
 use anyhow::{Context, Error, anyhow, bail};
+use aws_client::authorities::Authorities;
 use futures::future::join_all;
 use node::config::Asset;
 use part::PartFile;
 use pull::{FailedRequest, LocalError, pull_missing};
-use reqwest::Client;
+use reqwest::{Certificate, Client};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -60,8 +61,14 @@ pub struct Downloads {
 impl Downloads {
     /// A cache in this folder, which the first download creates.
     pub fn new(cache: PathBuf, limits: DownloadLimits) -> anyhow::Result<Self> {
+        let trusted = Authorities::of_system().certificates();
+        let trusted: Vec<Certificate> = trusted
+            .map(Certificate::from_der)
+            .collect::<reqwest::Result<_>>()
+            .context("could not prepare downloads")?;
         let client = Client::builder()
             .user_agent(concat!("kctl-nodeup/", env!("CARGO_PKG_VERSION")))
+            .tls_certs_only(trusted)
             .connect_timeout(limits.connect)
             .read_timeout(limits.idle)
             // One connection per file: with HTTP/2 all downloads would share one window.

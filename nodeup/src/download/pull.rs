@@ -1,6 +1,7 @@
 //! One HTTP request of a download: interprets ranges and lengths, and writes the body to the part.
 
 use super::part::PartFile;
+use aws_client::authorities::Authorities;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_RANGE, HeaderMap, RANGE};
 use reqwest::{Client, Response, StatusCode};
@@ -43,6 +44,13 @@ pub(super) async fn pull_missing(
     room: impl Fn() -> u64,
     largest: u64,
 ) -> Result<(PartFile, Result<(), FailedRequest>), LocalError> {
+    if let Err(error) = Authorities::of_system().check_address(url) {
+        let lasting = FailedRequest {
+            cause: error.to_string(),
+            lasting: true,
+        };
+        return Ok((part, Err(lasting)));
+    }
     let mut request = client.get(url);
     if part.length() > 0 {
         request = request.header(RANGE, format!("bytes={}-", part.length()));

@@ -4,9 +4,13 @@ use super::failure::{call_failure, file_failure, permanent_failure};
 use engine::Failure;
 use host::{Error, Host};
 use node::host::{KernelModule, Propagation, Sysctl};
+use std::io::ErrorKind;
 
 /// Folder with one file for each rejected parameter, which contains the value and the kernel version.
 const REFUSED: &str = "/var/lib/kctl/sysctls-refused";
+
+/// Folder with one file for each parameter of which the kernel keeps another value than was written: the written and the kept one.
+const KEPT: &str = "/var/lib/kctl/sysctls-kept";
 
 pub(super) fn observe_module(host: &Host, want: &KernelModule) -> Option<KernelModule> {
     let loaded = format!("/sys/module/{}", want.name.replace('-', "_"));
@@ -29,7 +33,7 @@ pub(super) fn load_module(host: &Host, want: &KernelModule) -> Result<(), Failur
 }
 
 /// The observed parameter; `None` if it does not exist, which may change once a module is loaded. A parameter of kctl's own that
-/// this kernel rejected before counts as set.
+/// this kernel rejected before counts as set, and so does one for which the kernel keeps what it made of the value.
 pub(super) fn observe_sysctl(host: &Host, want: &Sysctl) -> Result<Option<Sysctl>, Failure> {
     if !want.required && is_recorded_rejection(host, want)? {
         return Ok(Some(want.clone()));
@@ -38,45 +42,86 @@ pub(super) fn observe_sysctl(host: &Host, want: &Sysctl) -> Result<Option<Sysctl
     let read = host
         .read_bytes(&path)
         .map_err(file_failure("reading", &path))?;
-    Ok(read.map(|bytes| Sysctl {
-        value: normalize_blanks(&String::from_utf8_lossy(&bytes)),
-        ..want.clone()
+    let Some(bytes) = read else {
+        return Ok(None);
+    };
+    let value = normalize_blanks(&String::from_utf8_lossy(&bytes));
+    let record = kept_path(&want.key);
+    let record = host
+        .read_lossy(&record)
+        .map_err(file_failure("reading", &record))?;
+    Ok(Some(if record == kept_text(&want.value, &value) {
+        want.clone()
+    } else {
+        Sysctl {
+            value,
+            ..want.clone()
+        }
     }))
 }
 
-/// Writes the parameter and reads it back, because the kernel accepts some values without keeping them.
+/// Writes the parameter. A value that the kernel takes is set, also if the kernel rounds, sorts or rewrites it: what it keeps is
+/// recorded, so that the parameter is written again only if somebody changes it. A parameter of the user's that does not exist may
+/// come with a module; it is told, and looked for again at the next run.
 pub(super) fn put_sysctl(host: &Host, want: &Sysctl, tell: &dyn Fn(&str)) -> Result<(), Failure> {
     let path = sysctl_path(&want.key);
     let failed = file_failure("setting", &want.key);
     let why = match host.write_kernel_file(&path, &format!("{}\n", want.value)) {
-        Err(Error::File { source, .. }) => source.to_string(),
+        Err(Error::File { source, .. }) => source,
         Err(error) => return Err(failed(error)),
-        Ok(()) => {
-            let kept = normalize_blanks(&host.read_lossy(&path).map_err(&failed)?);
-            if kept == want.value {
-                return Ok(());
-            }
-            format!("the kernel accepted the value but keeps {kept:?}")
-        }
+        Ok(()) => return record_kept(host, want, tell),
     };
-    if want.required {
-        let mut failure =
-            permanent_failure(&format!("setting {} to {}", want.key, want.value), &why);
-        failure.hint = Some("correct sysctlParameters in the spec".to_owned());
-        return Err(failure);
+    if !want.required {
+        tell(&format!(
+            "the kernel rejected {}, which is not required: {why}",
+            want.key
+        ));
+        return write_record(
+            host,
+            &rejection_path(&want.key),
+            &rejection_text(host, want)?,
+        );
+    }
+    if why.kind() == ErrorKind::NotFound {
+        tell(&format!(
+            "this kernel has no parameter {}, or not before a module is loaded: it is not set, and tried again when nodeup runs again",
+            want.key
+        ));
+        return Ok(());
+    }
+    let call = format!("setting {} to {}", want.key, want.value);
+    let mut failure = permanent_failure(&call, &why.to_string());
+    failure.hint = Some("correct sysctlParameters in the spec".to_owned());
+    Err(failure)
+}
+
+/// Tells and records what the kernel made of a value that it took, if that is something else.
+fn record_kept(host: &Host, want: &Sysctl, tell: &dyn Fn(&str)) -> Result<(), Failure> {
+    let path = sysctl_path(&want.key);
+    let kept = host.read_lossy(&path);
+    let kept = normalize_blanks(&kept.map_err(file_failure("reading", &path))?);
+    if kept == want.value {
+        return Ok(());
     }
     tell(&format!(
-        "the kernel rejected {}, which is not required: {why}",
-        want.key
+        "the kernel took {:?} for {} and keeps {kept:?}",
+        want.value, want.key
     ));
-    let refused = rejection_text(host, want)?;
-    let written = host.write_file(
-        &rejection_path(&want.key),
-        refused.as_bytes(),
-        0o644,
-        Some("root:root"),
-    );
-    written.map_err(&failed)
+    write_record(host, &kept_path(&want.key), &kept_text(&want.value, &kept))
+}
+
+fn write_record(host: &Host, path: &str, text: &str) -> Result<(), Failure> {
+    let written = host.write_file(path, text.as_bytes(), 0o644, Some("root:root"));
+    written.map_err(file_failure("writing", path))
+}
+
+/// The text of a record of what the kernel keeps of a value.
+fn kept_text(value: &str, kept: &str) -> String {
+    format!("{value}\n{kept}\n")
+}
+
+fn kept_path(key: &str) -> String {
+    format!("{KEPT}/{}", key.replace('/', "."))
 }
 
 fn is_recorded_rejection(host: &Host, want: &Sysctl) -> Result<bool, Failure> {

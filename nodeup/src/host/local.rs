@@ -1,6 +1,7 @@
 //! The instance as the engine's `World`. Each kind of object has a module that observes and changes it.
 
 use super::failure::permanent_failure;
+use super::observed::check_observed;
 use super::{
     HostContext, certificate, download, file, hosts_block, kernel, keyset_file, packages, tools,
     units, volume,
@@ -175,6 +176,27 @@ impl LocalHostInner {
         }
     }
 
+    /// Observes one object of the desired state.
+    fn observe_one(&self, want: &HostObject) -> Result<Option<HostObject>, Failure> {
+        let states = match want {
+            HostObject::Unit(unit) => units::read_states(&self.context.host, &[&unit.name])?,
+            _ => BTreeMap::new(),
+        };
+        self.observe_object(want, &states)
+    }
+
+    /// The result of a change: an object that is usable must be observed as desired.
+    fn finish_change(
+        &self,
+        want: &HostResource,
+        waiting_for: Option<String>,
+    ) -> Result<Put, Failure> {
+        if waiting_for.is_none() {
+            check_observed(&want.thing, self.observe_one(&want.thing)?)?;
+        }
+        Ok(to_put(want, waiting_for))
+    }
+
     /// Changes one object. Returns what is being waited for, if it is not usable yet.
     fn put_object(
         &self,
@@ -259,11 +281,7 @@ impl World<HostResource> for LocalHost {
     ) -> Result<Option<Observed<HostResource>>, Failure> {
         let want = want.clone();
         self.run_blocking(move |inner| {
-            let states = match &want.thing {
-                HostObject::Unit(unit) => units::read_states(&inner.context.host, &[&unit.name])?,
-                _ => BTreeMap::new(),
-            };
-            let thing = inner.observe_object(&want.thing, &states)?;
+            let thing = inner.observe_one(&want.thing)?;
             Ok(thing.map(|thing| to_observed(&want, thing)))
         })
         .await
@@ -278,7 +296,7 @@ impl World<HostResource> for LocalHost {
         let (want, have) = (want.clone(), have.map(|have| have.resource.thing.clone()));
         self.run_blocking(move |inner| {
             let waiting_for = inner.put_object(&want.thing, have.as_ref())?;
-            Ok(to_put(&want, waiting_for))
+            inner.finish_change(&want, waiting_for)
         })
         .await
     }
@@ -294,7 +312,7 @@ impl World<HostResource> for LocalHost {
                 HostObject::Unit(unit) => units::check_started(&inner.context.host, unit)?,
                 _ => None,
             };
-            Ok(to_put(&want, waiting_for))
+            inner.finish_change(&want, waiting_for)
         })
         .await
     }

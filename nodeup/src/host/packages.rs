@@ -6,6 +6,7 @@ use engine::{Class, Failure};
 use host::{Host, Output};
 use node::config::Distribution;
 use node::host::Packages;
+use node::values::parse_package;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -26,19 +27,28 @@ const FINAL: [&str; 3] = [
 
 /// The installed ones among the desired packages.
 pub(super) fn observe_packages(host: &Host, want: &Packages) -> Result<Option<Packages>, Failure> {
-    let there = match want.distribution {
-        Distribution::Debian => installed_debian(host)?,
-        Distribution::AmazonLinux => installed_rpm(host, want)?,
-    };
     let mut have = want.clone();
-    have.packages
-        .retain(|package| there.contains(bare_name(package)));
+    match want.distribution {
+        Distribution::Debian => {
+            let there = installed_debian(host)?;
+            have.packages
+                .retain(|package| there.contains(bare_name(package)));
+        }
+        Distribution::AmazonLinux => {
+            have.packages.clear();
+            for package in &want.packages {
+                if is_installed_rpm(host, package)? {
+                    have.packages.push(package.clone());
+                }
+            }
+        }
+    }
     Ok((!have.packages.is_empty()).then_some(have))
 }
 
-/// The name in `name=version` and `name:architecture`.
+/// The name without version, architecture and suite. kctl's own names and those of the spec are all read by the same parser.
 fn bare_name(package: &str) -> &str {
-    package.split(['=', ':']).next().unwrap_or(package)
+    parse_package(package).unwrap_or(package)
 }
 
 /// Names of installed packages and of what they provide.
@@ -63,20 +73,11 @@ fn installed_debian(host: &Host) -> Result<BTreeSet<String>, Failure> {
     Ok(there)
 }
 
-fn installed_rpm(host: &Host, want: &Packages) -> Result<BTreeSet<String>, Failure> {
-    let mut there = BTreeSet::new();
-    for package in &want.packages {
-        if run_tool(
-            host,
-            "rpm",
-            &["--query", "--whatprovides", bare_name(package)],
-        )?
-        .is_success()
-        {
-            there.insert(bare_name(package).to_owned());
-        }
-    }
-    Ok(there)
+/// True if rpm has the package under the words of the spec (`glibc.i686`, `htop-3.2.2-1.amzn2023.x86_64`), or one that provides it.
+fn is_installed_rpm(host: &Host, package: &str) -> Result<bool, Failure> {
+    let provided = ["--query", "--whatprovides", bare_name(package)];
+    Ok(run_tool(host, "rpm", &provided)?.is_success()
+        || run_tool(host, "rpm", &["--query", package])?.is_success())
 }
 
 /// Installs the packages. Only one package tool runs at a time. If a tool is busy or a mirror does not respond, the engine retries

@@ -1,8 +1,8 @@
 //! Tests of single kinds of objects.
 
 use crate::test_host::{SimulatedSystem, TestHost, failed_output};
-use node::config::Role;
-use node::host::{HostObject, HostResource};
+use node::config::{Distribution, Role};
+use node::host::{HostObject, HostResource, Packages};
 use std::os::unix::fs::MetadataExt;
 
 fn desired_of_kind(
@@ -88,26 +88,111 @@ fn a_package_that_does_not_exist_is_an_error_at_once() {
     assert!(applied.error_text().unwrap().contains("no-such"));
 }
 
+/// Every way in which the spec may name a package that apt or dnf installs.
 #[test]
-fn a_parameter_of_ours_that_the_kernel_lacks_is_left_out_and_the_users_is_an_error() {
+fn what_was_installed_under_the_words_of_the_spec_is_recognised() {
+    for (distribution, packages) in [
+        (
+            Distribution::Debian,
+            ["vim/noble", "libc6:arm64", "nginx=1:1.24-2", "a/b=1", "g++"].as_slice(),
+        ),
+        (
+            Distribution::AmazonLinux,
+            [
+                "htop-3.2.2-1.amzn2023.x86_64",
+                "glibc.i686",
+                "tool-1.0^20230101-1.x86_64",
+                "strace",
+            ]
+            .as_slice(),
+        ),
+    ] {
+        let host = TestHost::new();
+        let wanted = [HostResource::new(HostObject::Packages(Packages {
+            name: "user".into(),
+            packages: packages.iter().map(|name| (*name).to_owned()).collect(),
+            distribution,
+        }))];
+        let applied = host.apply(&wanted);
+        assert!(applied.is_complete(), "{applied:?}");
+        assert!(host.planned_changes(&wanted).is_empty(), "{packages:?}");
+    }
+}
+
+#[test]
+fn a_parameter_that_the_kernel_lacks_is_told_and_looked_for_again() {
     let host = TestHost::new();
     let sysctls = desired_of_kind(&host, "sysctl", |_| ());
     assert!(host.apply(&sysctls).is_complete());
     assert_eq!(host.read_text("/proc/sys/net/ipv4/ip_forward"), "1\n");
     assert_eq!(
         host.read_text("/proc/sys/net/ipv4/tcp_rmem"),
-        "4096 12582912 16777216\n"
+        "4096 87380 16777216\n"
+    );
+    // With it the kernel would ignore router advertisements.
+    assert!(
+        !sysctls
+            .iter()
+            .any(|one| format!("{one:?}").contains("ipv6"))
     );
     assert!(host.planned_changes(&sysctls).is_empty());
     let users = desired_of_kind(&host, "sysctl", |config| {
-        config.sysctls.push("no.such.key = 1".into());
+        config.sysctls.push("net.late.key = 1".into());
     });
     let applied = host.apply(&users);
-    assert_eq!(applied.failed.len(), 1);
+    assert!(applied.is_complete(), "{applied:?}");
+    let notes = host.notes.lock().unwrap().join("\n");
+    assert!(notes.contains("no parameter net.late.key"), "{notes}");
+    // Once a module brings it, the next run sets it.
+    assert_eq!(host.planned_changes(&users), ["sysctl/net.late.key"]);
+    let path = host.host_path("/proc/sys/net/late/key");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, "0\n").unwrap();
+    assert!(host.apply(&users).is_complete());
+    assert_eq!(host.read_text("/proc/sys/net/late/key"), "1\n");
+    assert!(host.planned_changes(&users).is_empty());
+}
+
+#[test]
+fn a_parameter_of_the_users_that_the_kernel_refuses_is_an_error() {
+    let host = TestHost::new();
+    // A file that nobody can write.
+    std::fs::create_dir_all(host.host_path("/proc/sys/kernel/refused")).unwrap();
+    let users = desired_of_kind(&host, "sysctl", |config| {
+        config.sysctls.push("kernel.refused = 1".into());
+    });
+    let error = host.apply(&users).error_text().unwrap();
+    assert!(error.contains("kernel.refused"), "{error}");
+}
+
+/// The kernel rounds `fs.pipe-max-size` up, sorts `ip_local_reserved_ports` and writes hexadecimal numbers as decimal ones.
+#[test]
+fn a_value_that_the_kernel_takes_and_rewrites_is_set_once() {
+    let host = TestHost::new();
+    let path = "/proc/sys/net/ipv4/tcp_rmem";
+    let file = host.host_path(path);
+    std::fs::remove_file(&file).unwrap();
+    // Takes what is written and keeps nothing of it.
+    std::os::unix::fs::symlink("/dev/null", &file).unwrap();
+    let users = desired_of_kind(&host, "sysctl", |config| {
+        config.sysctls.push("net.ipv4.tcp_rmem = 1 2 3".into());
+    });
+    let id = "sysctl/net.ipv4.tcp_rmem";
+    assert!(host.planned_changes(&users).contains(&id.to_owned()));
+    let applied = host.apply(&users);
+    assert!(applied.is_complete(), "{applied:?}");
+    let notes = host.notes.lock().unwrap().join("\n");
     assert!(
-        applied.error_text().unwrap().contains("no.such.key"),
-        "{applied:?}"
+        notes.contains("\"1 2 3\" for net.ipv4.tcp_rmem and keeps \"\""),
+        "{notes}"
     );
+    assert!(host.planned_changes(&users).is_empty());
+    // Somebody else's value is replaced, and so is the user's former one.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, "9 9 9\n").unwrap();
+    assert_eq!(host.planned_changes(&users), [id]);
+    assert!(host.apply(&users).is_complete());
+    assert_eq!(host.read_text(path), "1 2 3\n");
 }
 
 #[test]
@@ -404,5 +489,73 @@ fn tools_are_whole_and_read_only_and_older_ones_stay() {
     assert_eq!(
         host.read_text("/opt/kctl/tools/current/bin/socat"),
         "program socat"
+    );
+}
+
+/// Programs, the kernel and systemd may say that they changed something, and have not: hardened images disable modules with
+/// `install MODULE /bin/true`, and package tools pass over what a policy excludes. Kernel parameters are set once the kernel took the
+/// value, whatever it makes of it.
+#[test]
+fn what_is_reported_as_changed_and_is_not_is_an_error_for_every_kind() {
+    let mut failed = std::collections::BTreeSet::new();
+    for kind in [
+        "kernel_module",
+        "packages",
+        "propagation",
+        "mount",
+        "unit",
+        "hosts_block",
+    ] {
+        let host = TestHost::new();
+        let wanted = match kind {
+            "mount" => with_volume(&host, &[0; 4096]),
+            kind => desired_of_kind(&host, kind, |config| {
+                let mut masked = node::config::UnitFile::new("masked.service", "");
+                masked.enabled = false;
+                config.units.push(masked);
+                if let Some(of) = &mut config.control_plane {
+                    let pods = of.static_pods.values_mut();
+                    pods.for_each(|pod| pod.metadata.annotations.clear());
+                }
+            }),
+        };
+        {
+            let mut memory = host.memory.lock().unwrap();
+            memory.does_nothing = true;
+            memory
+                .units
+                .entry("masked.service".into())
+                .or_default()
+                .state = "active".into();
+        }
+        // A file that takes what is written and does not keep it.
+        let hosts = host.host_path("/etc/hosts");
+        std::fs::remove_file(&hosts).unwrap();
+        std::os::unix::fs::symlink("/dev/null", hosts).unwrap();
+        let planned = host.planned_changes(&wanted);
+        assert!(!planned.is_empty(), "{kind}");
+        let applied = host.apply(&wanted);
+        let text = applied.error_text().unwrap_or_default();
+        let names: Vec<&String> = applied.failed.iter().map(|(id, _)| id).collect();
+        for id in &planned {
+            assert!(names.contains(&id), "{id} is not among {names:?}: {text}");
+        }
+        assert!(!text.contains("PRIVATE"));
+        failed.insert(kind);
+    }
+    assert_eq!(failed.len(), 6);
+}
+
+#[test]
+fn a_module_that_is_not_loaded_is_an_error_with_a_next_step() {
+    let host = TestHost::new();
+    host.memory.lock().unwrap().does_nothing = true;
+    let text = host
+        .apply(&desired_of_kind(&host, "kernel_module", |_| ()))
+        .error_text()
+        .unwrap();
+    assert!(
+        text.contains("br_netfilter") && text.contains("modprobe.d"),
+        "{text}"
     );
 }

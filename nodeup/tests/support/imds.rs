@@ -2,15 +2,30 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 /// Id of the described instance.
 pub const INSTANCE: &str = "i-0abc";
 
 /// Starts the service and returns its address.
 pub fn metadata_service() -> String {
+    slow_metadata_service(Duration::ZERO, 0)
+}
+
+/// A service that takes so long for each answer, and ends the first so many connections without one.
+pub fn slow_metadata_service(delay: Duration, broken: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || listener.incoming().flatten().for_each(answer_request));
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            if number >= broken {
+                std::thread::spawn(move || {
+                    std::thread::sleep(delay);
+                    answer_request(stream);
+                });
+            }
+        }
+    });
     address
 }
 

@@ -37,7 +37,8 @@ for word; do
 done
 "#;
 
-const MODPROBE: &str = r#"mkdir -p "$ROOT/sys/module/$1""#;
+/// Fails with libraries of the image.
+const MODPROBE: &str = r#"[ -z "${LD_LIBRARY_PATH:-}" ] && mkdir -p "$ROOT/sys/module/$1""#;
 
 /// Writes the programs into a folder.
 pub fn install_programs(folder: &Path) {

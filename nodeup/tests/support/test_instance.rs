@@ -108,6 +108,7 @@ impl TestInstance {
             node_config: stored.sha256.clone(),
             config_base: (role == Role::ControlPlane)
                 .then(|| format!("file://{}", folder.path().join("store").display())),
+            state_owner: None,
             bootstrap_servers: Vec::new(),
             control_plane_addresses: None,
             ca_certificates: None,

@@ -26,11 +26,13 @@ pub(super) enum RemovalResult {
 }
 
 impl ApiCluster {
-    pub(crate) fn new(client: Client) -> Self {
-        Self {
-            client,
-            kinds: KindCache::default(),
-        }
+    pub(crate) fn new(client: Client, kinds: KindCache) -> Self {
+        Self { client, kinds }
+    }
+
+    /// The kinds that are known now.
+    pub(crate) fn into_kinds(self) -> KindCache {
+        self.kinds
     }
 
     /// Applies an object with force, taking over fields from other managers. If the kind is missing, discovers the API once more.

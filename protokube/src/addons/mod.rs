@@ -9,9 +9,9 @@ mod round;
 #[cfg(test)]
 mod tests;
 
+use crate::api::ApiAccess;
 use crate::log::RoleLog;
-use aws_client::store::Store;
-use kube::Client;
+use crate::signed_objects::SignedObjects;
 use round::AddonReconciler;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -32,13 +32,17 @@ const PACE: AddonPace = AddonPace {
     longest: Duration::from_mins(5),
 };
 
-/// Keeps the cluster's addons as in the state store, for ever. `store` is at the cluster's base. Logs each change and each new
-/// error; failures are retried.
+/// Keeps the cluster's addons as in the state store, for ever. Logs each change and each new error; failures are retried. Nothing is
+/// applied or removed while the list is not one that kctl has signed, or is older than one that was used before.
 ///
 /// Several control planes may do this at the same time. Applied addons are recorded in the cluster, so that a round with an
-/// unchanged list costs one read of the store and one of the API.
-pub async fn keep_addons(client: Client, store: Store, role_log: RoleLog) -> anyhow::Result<()> {
-    keep_list_applied(AddonReconciler::new(client, store, role_log), PACE).await
+/// unchanged list costs one read of the store and one of the API, and needs no administrator.
+pub async fn keep_addons(
+    access: impl Into<ApiAccess>,
+    signed: SignedObjects,
+    role_log: RoleLog,
+) -> anyhow::Result<()> {
+    keep_list_applied(AddonReconciler::new(access.into(), signed, role_log), PACE).await
 }
 
 async fn keep_list_applied(mut reconciler: AddonReconciler, pace: AddonPace) -> anyhow::Result<()> {

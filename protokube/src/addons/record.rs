@@ -3,6 +3,7 @@
 
 use super::cluster::simplify_error;
 use super::object::ObjectId;
+use crate::signed_objects::Serials;
 use anyhow::{Context, anyhow};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -12,7 +13,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub(super) const NAMESPACE: &str = "kube-system";
-pub(super) const NAME: &str = "kctl-addons";
+pub(super) const NAME: &str = node::protokube::ADDON_RECORD;
+
+/// Annotation with the serials, JSON.
+const SERIALS_ANNOTATION: &str = "kctl.dev/signed-serials";
 
 /// Record of one addon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +33,9 @@ pub(super) struct AddonEntry {
 pub(super) struct AddonRecord {
     /// Entries by name of the addon.
     pub entries: BTreeMap<String, AddonEntry>,
-    stored: BTreeMap<String, AddonEntry>,
+    /// Serials of the signed objects that were used: older ones are not used any more.
+    pub serials: Serials,
+    stored: (BTreeMap<String, AddonEntry>, Serials),
     map: Option<ConfigMap>,
     /// Names of entries that could not be parsed; they count as missing.
     pub unreadable: Vec<String>,
@@ -50,23 +56,36 @@ impl AddonRecord {
                 Err(_) => unreadable.push(name),
             }
         }
+        let annotations = map
+            .as_ref()
+            .and_then(|map| map.metadata.annotations.as_ref());
+        let serials = annotations.and_then(|all| all.get(SERIALS_ANNOTATION));
+        // Only an administrator can have made it unreadable, and it is written again.
+        let serials = serials.and_then(|text| serde_json::from_str::<Serials>(text).ok());
+        let serials = serials.unwrap_or_default();
         Ok(Self {
-            stored: entries.clone(),
+            stored: (entries.clone(), serials.clone()),
             entries,
+            serials,
             map,
             unreadable,
         })
     }
 
+    /// True if the cluster has the record as it is here.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.map.is_some() && (&self.entries, &self.serials) == (&self.stored.0, &self.stored.1)
+    }
+
     /// Writes the record if it differs from what was read. Fails if another control plane has written it since.
     pub(crate) async fn write_record(&mut self, client: &Client) -> anyhow::Result<()> {
-        if self.entries == self.stored && self.map.is_some() {
+        if self.is_stored() {
             return Ok(());
         }
         let failed = || format!("could not write ConfigMap {NAMESPACE}/{NAME}");
         let map = self.to_config_map().with_context(failed)?;
         let how = PostParams::default();
-        let (written, overtaken): (_, &[u16]) = if self.map.is_some() {
+        let (answer, overtaken): (_, &[u16]) = if self.map.is_some() {
             (
                 config_maps(client).replace(NAME, &how, &map).await,
                 &[404, 409],
@@ -74,7 +93,7 @@ impl AddonRecord {
         } else {
             (config_maps(client).create(&how, &map).await, &[409])
         };
-        let map = match written {
+        let map = match answer {
             Err(kube::Error::Api(status)) if overtaken.contains(&status.code) => {
                 let others = anyhow!("another control plane has written it meanwhile; retrying");
                 return Err(others).with_context(failed);
@@ -82,7 +101,7 @@ impl AddonRecord {
             other => other.map_err(simplify_error).with_context(failed)?,
         };
         self.map = Some(map);
-        self.stored = self.entries.clone();
+        self.stored = (self.entries.clone(), self.serials.clone());
         Ok(())
     }
 
@@ -93,6 +112,9 @@ impl AddonRecord {
         metadata.namespace = Some(NAMESPACE.to_owned());
         let labels = metadata.labels.get_or_insert_default();
         labels.insert(MANAGED_BY_LABEL.to_owned(), MANAGER.to_owned());
+        let serials = serde_json::to_string(&self.serials)?;
+        let annotations = metadata.annotations.get_or_insert_default();
+        annotations.insert(SERIALS_ANNOTATION.to_owned(), serials);
         let entries = self.entries.iter();
         let data = entries.map(|(name, entry)| Ok((name.clone(), serde_json::to_string(entry)?)));
         map.data = Some(data.collect::<Result<_, serde_json::Error>>()?);

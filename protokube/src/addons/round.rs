@@ -2,24 +2,32 @@
 
 use super::addon_list;
 use super::cluster::{ApiCluster, RemovalResult};
+use super::kinds::KindCache;
 use super::object::ObjectId;
 use super::record::{AddonEntry, AddonRecord, NAME, NAMESPACE};
+use crate::api::ApiAccess;
 use crate::log::RoleLog;
+use crate::signed_objects::SignedObjects;
 use anyhow::anyhow;
-use aws_client::store::Store;
-use kube::Client;
-use node::addons::ChannelAddon;
+use node::addons::{CHANNEL_KEY, ChannelAddon};
+use node::protokube::ACCESS_ADDON;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Subject of errors that concern no single addon.
 const ALL: &str = "addons";
 
+/// Shortest time between two repairs of protokube's rights.
+const REPAIR_INTERVAL: Duration = Duration::from_mins(10);
+
 /// State of the role between rounds.
 pub(super) struct AddonReconciler {
-    cluster: ApiCluster,
-    store: Store,
+    access: ApiAccess,
+    kinds: KindCache,
+    /// When the addon with protokube's rights was applied again.
+    repaired: Option<Instant>,
+    signed: SignedObjects,
     role_log: RoleLog,
     /// Addons that another control plane may have applied in another version meanwhile, with the objects applied here. They are
     /// applied again, and objects that only this version has are removed.
@@ -34,10 +42,12 @@ struct PendingAddon {
 }
 
 impl AddonReconciler {
-    pub(crate) fn new(client: Client, store: Store, role_log: RoleLog) -> Self {
+    pub(crate) fn new(access: ApiAccess, signed: SignedObjects, role_log: RoleLog) -> Self {
         Self {
-            cluster: ApiCluster::new(client),
-            store,
+            access,
+            kinds: KindCache::default(),
+            repaired: None,
+            signed,
             role_log,
             doubtful: BTreeMap::new(),
         }
@@ -68,8 +78,12 @@ impl AddonReconciler {
     }
 
     async fn try_round(&mut self) -> anyhow::Result<bool> {
-        let list = addon_list::read_list(&self.store).await?;
-        let mut record = AddonRecord::read_record(&self.cluster.client).await?;
+        let (list, serial) = addon_list::read_list(&self.signed).await?;
+        let api = self.access.client().await?;
+        let mut record = AddonRecord::read_record(&api.client).await?;
+        record.serials = self.signed.merge_serials(&record.serials);
+        // Again: another control plane may have used a newer list.
+        self.signed.use_serial(CHANNEL_KEY, serial)?;
         for name in std::mem::take(&mut record.unreadable) {
             let error = anyhow!(
                 "its entry in ConfigMap {NAMESPACE}/{NAME} cannot be parsed, so the addon is applied again"
@@ -79,6 +93,13 @@ impl AddonReconciler {
         for (name, ids) in &self.doubtful {
             note_objects(ids, record.entries.entry(name.clone()).or_default());
         }
+        if !api.granted && self.may_repair() {
+            // Somebody has removed what it granted.
+            if let Some(entry) = record.entries.get_mut(ACCESS_ADDON) {
+                entry.sha256 = None;
+                self.repaired = Some(Instant::now());
+            }
+        }
         let (work, mut well) = self.find_pending(&list, &record).await;
         for one in &work {
             note_objects(
@@ -86,27 +107,57 @@ impl AddonReconciler {
                 record.entries.entry(one.addon.name.clone()).or_default(),
             );
         }
-        record.write_record(&self.cluster.client).await?;
+        let unlisted = unlisted_addons(&list, &record);
+        if work.is_empty() && unlisted.is_empty() && record.is_stored() {
+            return Ok(well);
+        }
+        // Only for the changes of this round: without any, nobody is an administrator.
+        let client = self.access.admin_client().await?;
+        let mut cluster = ApiCluster::new(client, std::mem::take(&mut self.kinds));
+        well &= self
+            .change_cluster(&mut cluster, &work, unlisted, &mut record)
+            .await?;
+        self.kinds = cluster.into_kinds();
+        Ok(well)
+    }
+
+    /// True if the addon with protokube's rights may be applied again. Where access rules do not count at all, it would be applied in
+    /// every round.
+    fn may_repair(&self) -> bool {
+        let repaired = self.repaired.map(|at| at.elapsed());
+        repaired.is_none_or(|ago| ago >= REPAIR_INTERVAL)
+    }
+
+    /// Applies what is pending and removes what is not listed. True if nothing failed.
+    async fn change_cluster(
+        &mut self,
+        cluster: &mut ApiCluster,
+        work: &[PendingAddon],
+        unlisted: Vec<String>,
+        record: &mut AddonRecord,
+    ) -> anyhow::Result<bool> {
+        let mut well = true;
+        record.write_record(&cluster.client).await?;
         // Doubtful until the record is written again: another control plane may write it first, or this round may time out.
-        for one in &work {
+        for one in work {
             let doubt = self.doubtful.entry(one.addon.name.clone()).or_default();
             doubt.extend(one.ids.iter().cloned());
         }
         let mut applied = Vec::new();
-        for one in &work {
-            if self.apply_addon(one).await {
+        for one in work {
+            if self.apply_addon(cluster, one).await {
                 applied.push(one);
             } else {
                 well = false;
             }
         }
         for one in &applied {
-            well &= self.finish_addon(one, &mut record).await;
+            well &= self.finish_addon(cluster, one, record).await;
         }
-        for name in unlisted_addons(&list, &record) {
-            well &= self.remove_addon(&name, &mut record).await;
+        for name in unlisted {
+            well &= self.remove_addon(cluster, &name, record).await;
         }
-        record.write_record(&self.cluster.client).await?;
+        record.write_record(&cluster.client).await?;
         for one in &applied {
             self.doubtful.remove(&one.addon.name);
         }
@@ -143,7 +194,7 @@ impl AddonReconciler {
     }
 
     async fn read_addon(&self, addon: &ChannelAddon) -> anyhow::Result<PendingAddon> {
-        let objects = addon_list::read_objects(&self.store, addon).await?;
+        let objects = addon_list::read_objects(self.signed.store(), addon).await?;
         let ids = objects
             .iter()
             .map(ObjectId::from_object)
@@ -157,12 +208,12 @@ impl AddonReconciler {
 
     /// Applies the objects of an addon in order. Continues after failures, because later objects may work or repair the cause. True if
     /// none failed.
-    async fn apply_addon(&mut self, work: &PendingAddon) -> bool {
+    async fn apply_addon(&mut self, cluster: &mut ApiCluster, work: &PendingAddon) -> bool {
         let name = &work.addon.name;
         let mut first = None;
         let mut failures = 0;
         for object in &work.objects {
-            if let Err(error) = self.cluster.apply_object(object).await {
+            if let Err(error) = cluster.apply_object(object).await {
                 failures += 1;
                 first.get_or_insert(error);
             }
@@ -190,12 +241,17 @@ impl AddonReconciler {
     }
 
     /// Removes objects that the applied addon does not contain any more, and records that it is applied. True if nothing failed.
-    async fn finish_addon(&mut self, work: &PendingAddon, record: &mut AddonRecord) -> bool {
+    async fn finish_addon(
+        &mut self,
+        cluster: &mut ApiCluster,
+        work: &PendingAddon,
+        record: &mut AddonRecord,
+    ) -> bool {
         let name = &work.addon.name;
         let entry = record.entries.entry(name.clone()).or_default();
         let over = entry.objects.iter().filter(|id| !work.ids.contains(id));
         let over: Vec<ObjectId> = over.cloned().collect();
-        let kept = self.remove_objects(name, &over).await;
+        let kept = self.remove_objects(cluster, name, &over).await;
         let well = kept.is_empty();
         *entry = AddonEntry {
             sha256: well.then(|| work.addon.manifest_hash.clone()),
@@ -205,10 +261,15 @@ impl AddonReconciler {
     }
 
     /// Removes an addon that is no longer listed. True if nothing failed.
-    async fn remove_addon(&mut self, name: &str, record: &mut AddonRecord) -> bool {
+    async fn remove_addon(
+        &mut self,
+        cluster: &mut ApiCluster,
+        name: &str,
+        record: &mut AddonRecord,
+    ) -> bool {
         let objects = record.entries.get(name).map(|entry| entry.objects.clone());
         let kept = self
-            .remove_objects(name, &objects.unwrap_or_default())
+            .remove_objects(cluster, name, &objects.unwrap_or_default())
             .await;
         if kept.is_empty() {
             record.entries.remove(name);
@@ -224,11 +285,16 @@ impl AddonReconciler {
     }
 
     /// Removes objects of an addon in reverse order. Returns those that could not be removed.
-    async fn remove_objects(&mut self, addon: &str, objects: &[ObjectId]) -> Vec<ObjectId> {
+    async fn remove_objects(
+        &mut self,
+        cluster: &mut ApiCluster,
+        addon: &str,
+        objects: &[ObjectId],
+    ) -> Vec<ObjectId> {
         let mut kept = Vec::new();
         for id in objects.iter().rev() {
             let about = format!("{addon}: {id}");
-            match self.cluster.remove_object(id, addon).await {
+            match cluster.remove_object(id, addon).await {
                 Ok(RemovalResult::Removed) => self
                     .role_log
                     .report_change(&format!("{addon}: {id} removed")),

@@ -1,10 +1,10 @@
 //! A backup store: whose it is, which snapshots are in it, and their deletion by the exact keys of their objects.
 
 use anyhow::Context;
-use aws_client::store::{Expect, Store, StoreError, Version};
+use aws_client::store::{Expect, Store, StoreError};
 use node::backup::{
-    OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot, group_snapshots,
-    manifest_key,
+    MANIFEST_LIMIT, OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot,
+    group_snapshots, manifest_key,
 };
 
 /// Makes the store that of an etcd cluster, unless it is another one's.
@@ -48,26 +48,25 @@ pub(crate) async fn list_snapshots(backups: &Store) -> anyhow::Result<Vec<Stored
     Ok(group_snapshots(objects))
 }
 
-/// The manifest of a snapshot, and the version of the object; `None`: there is none.
+/// The manifest of a snapshot; `None`: there is none. The error is a [`StoreError`] if it could not be read; else it is damaged, or of
+/// something else.
 pub(crate) async fn read_manifest(
     backups: &Store,
     name: &str,
-) -> anyhow::Result<Option<(SnapshotManifest, Version)>> {
+) -> anyhow::Result<Option<SnapshotManifest>> {
     let key = manifest_key(name);
-    let read = backups.get(&key).await;
-    let read = read.with_context(|| format!("could not read {}/{key}", backups.url()))?;
-    read.map(|object| {
-        let manifest = SnapshotManifest::parse(&key, &object.bytes)?;
-        Ok((manifest, object.version))
-    })
-    .transpose()
+    let address = format!("{}/{key}", backups.url());
+    let read = backups.get_first(&key, MANIFEST_LIMIT).await;
+    let read = read.with_context(|| format!("could not read {address}"))?;
+    read.map(|bytes| Ok(SnapshotManifest::parse_of(name, &address, &bytes)?))
+        .transpose()
 }
 
 /// The manifest of a snapshot that must be there.
 pub(crate) async fn require_manifest(
     backups: &Store,
     name: &str,
-) -> anyhow::Result<(SnapshotManifest, Version)> {
+) -> anyhow::Result<SnapshotManifest> {
     let found = read_manifest(backups, name).await?;
     found.with_context(|| format!("{} has no snapshot {name} with a manifest", backups.url()))
 }

@@ -3,21 +3,12 @@
 
 use anyhow::{Context, bail};
 use aws_client::store::Store;
-use node::backup::SealedClusterState;
+use node::backup::{CLUSTER_STATE_KEYS, SealedClusterState};
 use node::digest::sha256_hex;
 use node::etcd::UnknownFields;
 use std::io::{Cursor, Read, Write};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
-
-/// What is stored: the spec, the instance groups, keysets and SSH keys, and what the operator stored as secrets. All else follows from it.
-const PREFIXES: [&str; 5] = [
-    "cluster-completed.spec",
-    "config",
-    "instancegroup/",
-    "pki/",
-    "secrets/",
-];
 
 /// Limit of all objects together, bytes: a cluster has some hundred KiB of them.
 const LIMIT: usize = 32 << 20;
@@ -52,7 +43,7 @@ pub(super) async fn seal_cluster_state(
 async fn pack_objects(store: &Store) -> anyhow::Result<(Vec<u8>, usize)> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let (mut objects, mut bytes) = (0, 0);
-    for prefix in PREFIXES {
+    for prefix in CLUSTER_STATE_KEYS {
         let listed = store.list(prefix, None).await;
         for entry in listed.with_context(|| format!("could not list {prefix}"))? {
             // `config` is a whole key.

@@ -1,4 +1,4 @@
-//! Decrypts a Secret of a snapshot as the API server would: a restored cluster whose Secrets cannot be read is not restored.
+//! Decrypts Secrets of a snapshot as the API server would: a restored cluster whose Secrets cannot be read is not restored.
 
 use anyhow::{Context, bail};
 use aws_lc_rs::aead::{AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use crypto_secretbox::aead::Aead;
 use crypto_secretbox::{KeyInit, XSalsa20Poly1305};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// First bytes of an object that the API server stores in its own format (apimachinery: `protobuf.Serializer`).
 const PROTOBUF: &[u8] = b"k8s\0";
@@ -64,9 +65,62 @@ impl std::fmt::Debug for Key {
     }
 }
 
+/// The kinds of Secrets in a snapshot: by which key of which provider they are encrypted. One of each is tried.
+pub(super) struct SecretKinds<'a> {
+    configuration: Option<&'a str>,
+    /// By the beginning of the values.
+    tried: BTreeMap<Vec<u8>, Result<String, String>>,
+}
+
+impl<'a> SecretKinds<'a> {
+    pub(super) fn new(configuration: Option<&'a str>) -> Self {
+        Self {
+            configuration,
+            tried: BTreeMap::new(),
+        }
+    }
+
+    /// Tries a Secret with this key and value in etcd, if it is the first of its kind.
+    pub(super) fn add(&mut self, key: &str, value: &[u8]) {
+        let kind = kind_of(value);
+        if !self.tried.contains_key(kind) {
+            let says = describe_readable(key, value, self.configuration);
+            let says = says.map_err(|error| format!("{error:#}"));
+            self.tried.insert(kind.to_vec(), says);
+        }
+    }
+
+    /// How all kinds can be read, or why some cannot: each of these is named.
+    pub(super) fn describe(self) -> Result<String, String> {
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        for says in self.tried.into_values() {
+            match says {
+                Ok(says) => good.push(says),
+                Err(why) => bad.push(why),
+            }
+        }
+        match (bad.is_empty(), good.is_empty()) {
+            (false, _) => Err(bad.join("; ")),
+            (true, true) => Ok("it has no Secrets".to_owned()),
+            (true, false) => Ok(good.join("; ")),
+        }
+    }
+}
+
+/// The beginning of a value that says how it is encrypted: `k8s:enc:PROVIDER:VERSION:KEY:`. Empty if it is not.
+fn kind_of(value: &[u8]) -> &[u8] {
+    const PARTS: usize = 5;
+    if !value.starts_with(ENCRYPTED) {
+        return &[];
+    }
+    let mut ends = value.iter().enumerate().filter(|(_, byte)| **byte == b':');
+    let end = ends.nth(PARTS - 1).map_or(value.len(), |(at, _)| at + 1);
+    value.get(..end).unwrap_or(value)
+}
+
 /// How a Secret with this key and value in etcd can be read. `configuration`: the EncryptionConfiguration, if the API server has one.
 /// The error says why it cannot be read; the value and keys stand in neither.
-pub(super) fn describe_readable(
+fn describe_readable(
     key: &str,
     value: &[u8],
     configuration: Option<&str>,
@@ -229,6 +283,32 @@ resources:
                 assert!(format!("{error:#}").contains(why), "{provider}: {error:#}");
             }
         }
+    }
+
+    /// A rotation that did not end: most are of the new key, and some that nobody wrote since are not.
+    #[test]
+    fn one_of_each_kind_is_decrypted_and_each_without_a_key_is_named() {
+        let old = |name: &str| format!("k8s:enc:aescbc:v1:{name}:x").into_bytes();
+        let mut kinds = SecretKinds::new(Some(CONFIGURATION));
+        assert_eq!(
+            SecretKinds::new(None).describe(),
+            Ok("it has no Secrets".to_owned())
+        );
+        for (provider, data) in VALUES {
+            kinds.add(KEY, &value_of(provider, data));
+            // It is of a kind that was tried, and is not tried again.
+            kinds.add(KEY, format!("k8s:enc:{provider}:v1:k:x").as_bytes());
+        }
+        kinds.add(KEY, b"k8s\0\n\x0c");
+        assert_eq!(kinds.tried.len(), 4);
+        for name in ["gone", "lost"] {
+            kinds.add(KEY, &old(name));
+        }
+        let why = kinds.describe().unwrap_err();
+        for said in ["the key gone of aescbc", "the key lost of aescbc"] {
+            assert!(why.contains(said), "{said}: {why}");
+        }
+        assert!(!why.contains("the key k "), "{why}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::backup_store::claim_store;
 use super::drill::TEXT_LIMIT;
-use super::prune::prune_snapshots;
+use super::prune::{Extent, prune_snapshots};
 use super::source::SnapshotSource;
 use super::state_object::{BackupStateObject, StoredState};
 use super::take::{SnapshotTaker, describe_taken};
@@ -15,6 +15,7 @@ use aws_client::store::Store;
 use node::backup::{
     BackupState, CLAIM_LIFE, EtcdBackupSettings, LastSnapshot, ObservedBackups, ScheduleView,
     SnapshotManifest, begin_snapshot, end_snapshot, fail_snapshot, is_due, manifest_key,
+    renew_claim,
 };
 use node::etcd::RunningMember;
 use node::waits::bounded_text;
@@ -30,6 +31,22 @@ const LOOK_INTERVAL: Duration = Duration::from_mins(1);
 
 /// How often a claim is renewed, a third of its life apart: no snapshot takes two hours.
 const RENEWALS: u32 = 24;
+
+/// What fails for so long is reported. All of it is tried again, and most of it succeeds then.
+const PATIENCE: Duration = Duration::from_mins(30);
+
+/// What is not deleted costs money only.
+const PRUNE_PATIENCE: Duration = Duration::from_hours(24);
+
+/// A snapshot failed, and the state of the backups says why: `kctl validate` shows it there once the last one is too old.
+#[derive(Debug)]
+struct FailureIsStored(String);
+
+impl std::fmt::Display for FailureIsStored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no snapshot {} could be taken", self.0)
+    }
+}
 
 /// What was read last of the backups, by etcd cluster.
 pub type ObservedByEtcd = Mutex<BTreeMap<String, ObservedBackups>>;
@@ -52,7 +69,10 @@ impl<S: SnapshotSource> BackupRole<S> {
             match self.take_step().await {
                 Ok(true) => self.role_log.report_resolved(ABOUT),
                 Ok(false) => {}
-                Err(error) => self.role_log.report_error(ABOUT, &error),
+                Err(error) if error.is::<FailureIsStored>() => {
+                    self.role_log.report_attempt(ABOUT, &error, Duration::MAX);
+                }
+                Err(error) => self.role_log.report_attempt(ABOUT, &error, PATIENCE),
             }
             (self.sleep)(LOOK_INTERVAL).await;
         }
@@ -81,6 +101,7 @@ impl<S: SnapshotSource> BackupRole<S> {
             interval: settings.interval(),
         };
         if !is_due(&view, &stored.state) {
+            self.repeat_drill(&stored.state, &backups).await?;
             return Ok(stored.state.failure.is_none());
         }
         self.take_scheduled(&settings, &backups, stored).await?;
@@ -122,16 +143,29 @@ impl<S: SnapshotSource> BackupRole<S> {
                 self.complete(&manifest, backups).await?;
                 self.role_log
                     .report_change(&describe_taken(&manifest, backups));
-                let pruned = prune_snapshots(backups, settings.retention(), |line| {
-                    self.role_log.report_change(line);
-                });
-                pruned.await.context("old snapshots could not be deleted")?;
-                self.drill_daily(&manifest.name).await
+                // Neither waits for the other: a store that refuses deletions is drilled too.
+                let drilled = self.drill_daily(&manifest.name).await;
+                self.prune(settings, backups).await;
+                drilled
             }
             Err(error) => {
                 let reason = format!("{error:#}");
                 self.record_failure(&name, &reason).await?;
-                Err(error.context(format!("no snapshot {name} could be taken")))
+                Err(error.context(FailureIsStored(name)))
+            }
+        }
+    }
+
+    /// Deletes what is not kept any more. What could not be deleted is tried again after the next snapshot.
+    async fn prune(&self, settings: &EtcdBackupSettings, backups: &Store) {
+        const ABOUT: &str = "old snapshots";
+        let how_many = (settings.retention(), Extent::Checked);
+        let report = |line: &str| self.role_log.report_change(line);
+        match prune_snapshots(backups, how_many, report).await {
+            Ok(()) => self.role_log.report_resolved(ABOUT),
+            Err(error) => {
+                let error = error.context("old snapshots could not be deleted");
+                self.role_log.report_attempt(ABOUT, &error, PRUNE_PATIENCE);
             }
         }
     }
@@ -141,33 +175,42 @@ impl<S: SnapshotSource> BackupRole<S> {
     async fn renew_claim(&self, name: &str) -> Infallible {
         for _ in 0..RENEWALS {
             tokio::time::sleep(CLAIM_LIFE / 3).await;
-            let renew = |state: &BackupState| {
-                let claim = state.taking.as_ref();
-                claim
-                    .filter(|claim| claim.name == name)
-                    .map(|_| state.clone())
-            };
-            if let Err(error) = self.state().change(renew).await {
-                self.role_log.report_error("claim", &error);
+            let object = self.state();
+            match object.change(|state| renew_claim(state, name)).await {
+                Ok(()) => self.role_log.report_resolved("claim"),
+                Err(error) => self.role_log.report_attempt("claim", &error, PATIENCE),
             }
         }
         std::future::pending().await
     }
 
-    /// Once a day, downloads the snapshot that was just stored, and lets a scratch etcd read it. Its result stands in the state.
+    /// Once a day, downloads the snapshot that was just stored, and lets a scratch etcd read it. What became of it stands in the state, where
+    /// `kctl validate` finds it, and is no wait of this instance: a drill on another one, or one that somebody asks for, ends it there.
     async fn drill_daily(&self, name: &str) -> anyhow::Result<()> {
+        const ABOUT: &str = "drill";
         let now = (self.taker.clock)();
         if !self.state().read().await?.state.is_drill_due(now) {
             return Ok(());
         }
         match self.taker.drill(name).await {
-            Ok(found) => self.role_log.report_change(&format!("drill: {found}")),
-            Err(error) => {
-                let error = error.context(format!("the snapshot {name} cannot be restored"));
-                self.role_log.report_error("drill", &error);
+            Ok(found) => {
+                self.role_log.clear_error(ABOUT);
+                self.role_log.report_change(&format!("drill: {found}"));
             }
+            Err(error) => self.role_log.report_attempt(ABOUT, &error, Duration::MAX),
         }
         Ok(())
+    }
+
+    /// Repeats a drill that came to no result on this instance, soon, and not only after the next snapshot.
+    async fn repeat_drill(&self, state: &BackupState, backups: &Store) -> anyhow::Result<()> {
+        let attempt = state.unfinished_drill.as_ref();
+        let is_own = attempt.is_some_and(|attempt| attempt.instance == self.taker.instance);
+        let last = state.last.as_ref();
+        match last.filter(|last| is_own && last.store == backups.url()) {
+            Some(last) => self.drill_daily(&last.name).await,
+            None => Ok(()),
+        }
     }
 
     async fn complete(&self, manifest: &SnapshotManifest, backups: &Store) -> anyhow::Result<()> {
@@ -227,13 +270,12 @@ impl<S: SnapshotSource> BackupRole<S> {
         let read = backups.get_first_with_age(&key, 1).await;
         let read = read.with_context(|| format!("could not read {}/{key}", backups.url()))?;
         // A store that says no age must not stop the backups.
-        Ok(read.map(|(_, age)| age.unwrap_or_else(|| self.age_by_own_clock(last))))
+        Ok(read.and_then(|(_, age)| age.or_else(|| self.age_by_own_clock(last))))
     }
 
-    fn age_by_own_clock(&self, last: &LastSnapshot) -> Duration {
-        let taken = OffsetDateTime::parse(&last.taken_at, &Rfc3339);
-        let age = taken.ok().map(|taken| (self.taker.clock)() - taken);
-        age.and_then(|age| Duration::try_from(age).ok())
-            .unwrap_or_default()
+    /// `None`: a clock was wrong, and nobody knows how old it is.
+    fn age_by_own_clock(&self, last: &LastSnapshot) -> Option<Duration> {
+        let taken = OffsetDateTime::parse(&last.taken_at, &Rfc3339).ok()?;
+        Duration::try_from((self.taker.clock)() - taken).ok()
     }
 }

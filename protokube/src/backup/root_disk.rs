@@ -10,7 +10,7 @@ const RESERVE: u64 = 10;
 pub(crate) fn check_room(host: &Host, folder: &str, needed: u64, what: &str) -> anyhow::Result<()> {
     let DiskSpace { total, free } = host.disk_space(folder)?;
     let reserve = total / 100 * RESERVE;
-    if free < needed + reserve {
+    if free < needed.saturating_add(reserve) {
         bail!(
             "the disk of {folder} has {} MiB of free space, and {what} needs {} MiB, while {RESERVE} % of the disk ({} MiB) stay free, below \
              which kubelet evicts pods: set a larger rootVolume.size of the instance group and replace its instances",

@@ -3,30 +3,31 @@
 use super::backup_store::claim_store;
 use super::source::SnapshotSource;
 use super::take::SnapshotTaker;
+use crate::signed_objects::SignedObjects;
 use anyhow::Context;
 use aws_client::store::Store;
 use node::backup::{
     BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings,
 };
 
-/// The settings of an etcd cluster's backups in the state store; `None`: there are none.
+/// The settings of an etcd cluster's backups, which kctl has signed: they say who may read the keys of the cluster, and which snapshots
+/// are deleted. `None`: there are none.
 pub(crate) async fn read_settings(
-    store: &Store,
+    signed: &SignedObjects,
     etcd: &str,
 ) -> anyhow::Result<Option<EtcdBackupSettings>> {
-    let read = store
-        .get_first(BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT)
-        .await;
-    let read = read.with_context(|| format!("could not read {BACKUP_SETTINGS_KEY}"))?;
-    let Some(bytes) = read else { return Ok(None) };
-    let settings = BackupSettings::parse(BACKUP_SETTINGS_KEY, &bytes)?;
+    let read = signed.read(BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT);
+    let Some(read) = read.await? else {
+        return Ok(None);
+    };
+    let settings = BackupSettings::parse(BACKUP_SETTINGS_KEY, read.text.as_bytes())?;
     Ok(settings.etcd.get(etcd).cloned())
 }
 
 impl<S: SnapshotSource> SnapshotTaker<S> {
     /// The settings in the state store; `None`: there are none for this etcd cluster.
     pub(super) async fn read_settings(&self) -> anyhow::Result<Option<EtcdBackupSettings>> {
-        read_settings(&self.store, &self.etcd).await
+        read_settings(&self.signed, &self.etcd).await
     }
 
     /// The settings, which a command needs.

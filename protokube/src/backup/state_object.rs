@@ -32,15 +32,18 @@ impl BackupStateObject {
         let key = &self.key;
         let object = self.store.get(key).await;
         let object = object.with_context(|| format!("could not read {key}"))?;
-        let Some(object) = object.filter(|object| object.bytes.len() < BACKUP_STATE_LIMIT) else {
+        let Some(object) = object else {
             return Ok(StoredState {
                 state: BackupState::default(),
                 version: None,
                 age: None,
             });
         };
+        // One that is damaged stops no backups: at worst a snapshot and a drill are made once more, and take its place.
+        let is_small = object.bytes.len() < BACKUP_STATE_LIMIT;
+        let state = BackupState::parse(key, &object.bytes).ok();
         Ok(StoredState {
-            state: BackupState::parse(key, &object.bytes)?,
+            state: state.filter(|_| is_small).unwrap_or_default(),
             version: Some(object.version),
             age: object.age,
         })
@@ -61,14 +64,16 @@ impl BackupStateObject {
         }
     }
 
-    /// Changes the state, unless the change does not apply to it any more.
+    /// Changes the state, unless the change does not apply to it any more. What the change leaves of a claim or a failure is as old as it
+    /// was.
     pub(super) async fn change(
         &self,
         change: impl Fn(&BackupState) -> Option<BackupState>,
     ) -> anyhow::Result<()> {
         loop {
             let stored = self.read().await?;
-            let Some(next) = change(&stored.state) else {
+            let aged = stored.state.aged(stored.age.unwrap_or_default());
+            let Some(next) = change(&aged) else {
                 return Ok(());
             };
             if self.write(&next, stored.version).await? {

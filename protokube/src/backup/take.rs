@@ -5,13 +5,14 @@ use super::source::{SnapshotSource, describe_source};
 use super::verify::{self, Compared, Found};
 use super::work_folder::{FILE, PACKED, WorkFolder};
 use crate::etcd::run_blocking;
+use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::packed::{FileDigest, pack_file};
 use aws_client::store::{Encryption, Expect, Store, StoreError};
 use host::Host;
 use node::backup::{
-    MANIFEST_FORMAT, SealedClusterState, SnapshotManifest, check_asked_name, cluster_state_key,
-    data_key, manifest_key, meta_key,
+    MANIFEST_FORMAT, MANIFEST_LIMIT, SealedClusterState, SnapshotManifest, check_asked_name,
+    cluster_state_key, data_key, manifest_key, meta_key,
 };
 use node::etcd::{RunningMember, UnknownFields};
 use std::future::Future;
@@ -39,12 +40,30 @@ pub struct SnapshotTaker<S> {
     pub host: Host,
     /// State store at the cluster's base.
     pub store: Store,
+    /// Its signed objects.
+    pub signed: SignedObjects,
     pub clock: fn() -> OffsetDateTime,
     /// How long to wait between two looks at the scratch etcd.
     pub interval: Duration,
     /// One at a time: they share a folder.
     pub busy: tokio::sync::Mutex<()>,
 }
+
+/// There is a manifest in the place of this one: the objects beside it may be those of somebody else's snapshot.
+#[derive(Debug)]
+struct NameTaken(String);
+
+impl std::fmt::Display for NameTaken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(address) = self;
+        write!(
+            f,
+            "somebody else has stored a snapshot meanwhile, and nothing of it is deleted: {address} is there already; choose another name"
+        )
+    }
+}
+
+impl std::error::Error for NameTaken {}
 
 /// A snapshot that was verified.
 struct Verified {
@@ -105,21 +124,27 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             Ok(sealed) => manifest.cluster_state = sealed,
             Err(error) => manifest.cluster_state_problem = Some(format!("{error:#}")),
         }
-        let stored = self.store_manifest(backups, &manifest, counts).await;
-        if stored.is_err() {
-            // Only what this snapshot wrote: nobody else has written these keys. The manifest may be there, if S3's answer was lost.
-            for key in [manifest_key(name), key, cluster_state_key(name)] {
-                let deleted = backups.delete(&key, Expect::Any).await;
-                deleted.with_context(|| format!("could not delete {}/{key}", backups.url()))?;
-            }
+        let still_counts = || async {
+            // The upload may have taken long.
+            self.check_same_cluster(&verified.own).await?;
+            counts().await
+        };
+        if let Err(error) = self.store_manifest(backups, &manifest, still_counts).await {
+            return Err(match error.is::<NameTaken>() {
+                true => error,
+                false => remove_stored(backups, name, error).await,
+            });
         }
-        stored?;
         let meta = manifest.to_etcd_manager_json(self.members, now.unix_timestamp());
         let key = meta_key(name);
         let put = backups.put(&key, meta.into_bytes(), Expect::Absent);
         match put.await {
             Ok(_) | Err(StoreError::Conflict { .. }) => Ok(manifest),
-            Err(error) => Err(error).with_context(|| format!("could not write {key}")),
+            Err(error) => {
+                let error = anyhow::Error::from(error);
+                let error = error.context(format!("could not write {}/{key}", backups.url()));
+                Err(remove_stored(backups, name, error).await)
+            }
         }
     }
 
@@ -167,8 +192,19 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         }
         let key = manifest_key(&manifest.name);
         let text = manifest.to_json().into_bytes();
-        let put = backups.put(&key, text, Expect::Absent).await;
-        put.with_context(|| format!("could not write {}/{key}", backups.url()))?;
+        let put = backups.put(&key, text.clone(), Expect::Absent).await;
+        let address = || format!("{}/{key}", backups.url());
+        if let Err(StoreError::Conflict { .. }) = put {
+            let stored = backups.get_first(&key, MANIFEST_LIMIT).await;
+            let stored = stored.with_context(|| format!("could not read {}", address()));
+            // The answer to an attempt before this one was lost.
+            return match stored {
+                Ok(Some(stored)) if stored == text => Ok(()),
+                Ok(_) => Err(NameTaken(address()).into()),
+                Err(error) => Err(error.context(NameTaken(address()))),
+            };
+        }
+        put.with_context(|| format!("could not write {}", address()))?;
         Ok(())
     }
 
@@ -248,6 +284,21 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             unknown: UnknownFields::new(),
         }
     }
+}
+
+/// Deletes what a snapshot has written that does not count, and nothing else: its file was written where none was, so nobody else has
+/// written these keys, unless there is a [`NameTaken`]. The manifest may be there too, if S3's answer was lost. Returns why the snapshot does not count, and what could not be deleted.
+async fn remove_stored(backups: &Store, name: &str, mut error: anyhow::Error) -> anyhow::Error {
+    for key in [manifest_key(name), data_key(name), cluster_state_key(name)] {
+        if let Err(left) = backups.delete(&key, Expect::Any).await {
+            let left = anyhow::Error::from(left);
+            error = error.context(format!(
+                "{}/{key} is left, and could not be deleted: {left:#}",
+                backups.url()
+            ));
+        }
+    }
+    error
 }
 
 /// What is said of a snapshot that was taken.

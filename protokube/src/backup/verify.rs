@@ -1,10 +1,10 @@
 //! Verifies a snapshot: a scratch etcd restores it, and its keys are compared with the member's. The containers have no network, little
 //! memory and one processor, and work on the root disk, not on etcd's.
 
-use super::encrypted_secret::describe_readable;
+use super::encrypted_secret::SecretKinds;
 use super::source::{KeyHash, KeysAt};
 use super::work_folder::{FILE, WorkFolder};
-use crate::etcd::{Content, EtcdContainers, ScratchHash, WORK};
+use crate::etcd::{Content, EtcdContainers, PAGE, ScratchHash, WORK};
 use anyhow::{Context, bail};
 use node::backup::VerifiedSnapshot;
 use node::etcd::UnknownFields;
@@ -45,6 +45,9 @@ impl Found {
 
 const SECRETS: &str = "/registry/secrets/";
 
+/// The first key after all that begin with [`SECRETS`].
+const SECRETS_END: &str = "/registry/secrets0";
+
 /// Prefixes that are counted: what a cluster cannot be without.
 const PREFIXES: [&str; 6] = [
     "/registry/namespaces/",
@@ -69,7 +72,7 @@ pub(super) fn inspect_snapshot(
     expected: Option<&KeysAt>,
 ) -> anyhow::Result<Found> {
     let bytes = folder.file(FILE).metadata()?.len();
-    let containers = folder.containers(MEMORY + bytes);
+    let containers = folder.containers(MEMORY.saturating_add(bytes));
     containers.provide_image()?;
     let found = containers
         .unpack_snapshot(&format!("{WORK}/{FILE}"))
@@ -87,7 +90,7 @@ pub(super) fn inspect_snapshot(
                     hash: own.into(),
                     at: at.transpose()?,
                     prefixes: counted.collect::<anyhow::Result<_>>()?,
-                    secret: read_secret(&containers, folder)?,
+                    secret: read_secrets(&containers, folder.read_encryption_config()?.as_deref())?,
                 })
             })
         });
@@ -116,17 +119,28 @@ fn describe_at(
     })
 }
 
-/// How the first Secret can be read, or why it cannot.
-fn read_secret(
+/// How all Secrets can be read with this EncryptionConfiguration, or why some cannot. After a rotation that did not end, each may be
+/// encrypted with another key, so one of each kind is decrypted.
+pub(crate) fn read_secrets(
     containers: &EtcdContainers<'_>,
-    folder: &WorkFolder,
+    configuration: Option<&str>,
 ) -> anyhow::Result<Result<String, String>> {
-    let Some((key, value)) = containers.first_value(SECRETS)? else {
-        return Ok(Ok("it has no Secrets".to_owned()));
-    };
-    let configuration = folder.read_encryption_config()?;
-    let described = describe_readable(&key, &value, configuration.as_deref());
-    Ok(described.map_err(|error| format!("{error:#}")))
+    let mut kinds = SecretKinds::new(configuration);
+    let mut from = SECRETS.to_owned();
+    for page in 1.. {
+        let id = format!("secrets-{page}");
+        let found = containers.values_between(&id, (&from, SECRETS_END))?;
+        let is_last = found.len() < PAGE;
+        for (key, value) in &found {
+            kinds.add(key, value);
+        }
+        // The next page begins with the last key of this one: an argument cannot name what comes right after it.
+        match found.into_iter().next_back() {
+            Some((last, _)) if !is_last && last != from => from = last,
+            _ => break,
+        }
+    }
+    Ok(kinds.describe())
 }
 
 /// Compares what was found with what the member said before the snapshot was taken.

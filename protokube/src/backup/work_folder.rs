@@ -77,7 +77,7 @@ impl WorkFolder {
         self.remove()?;
         self.host.make_folder(&self.path(), 0o700)?;
         // The file, the compressed one, and the scratch etcd's data and log.
-        let needed = 3 * bytes + 2 * LOG_FILE;
+        let needed = bytes.saturating_mul(3).saturating_add(2 * LOG_FILE);
         check_room(&self.host, &self.path(), needed, "a verified snapshot")
     }
 

@@ -62,7 +62,7 @@ async fn handle_request(
 ) -> Result<Response<Full<Bytes>>, Rejection> {
     let joins = request.uri().path() == JOIN_PATH;
     let (header, body) = read_header_and_body(request, limit).await?;
-    let known = identify_instance(endpoint, header.as_deref(), &body).await?;
+    let known = identify_instance(endpoint, place, header.as_deref(), &body).await?;
     place.mark_known();
     if joins {
         let joined = join::answer_join(endpoint, &known, &body).await?;

@@ -2,6 +2,7 @@
 //! calls of AWS.
 
 use super::EndpointContext;
+use super::connections::ConnectionSlot;
 use super::instances::InstanceLookup;
 use super::reject::Rejection;
 use super::shared_state::SharedState;
@@ -28,6 +29,7 @@ pub(super) struct KnownInstance {
 /// The instance that signed this request.
 pub(super) async fn identify_instance(
     endpoint: &SharedState,
+    place: &ConnectionSlot,
     header: Option<&str>,
     body: &[u8],
 ) -> Result<KnownInstance, Rejection> {
@@ -42,8 +44,11 @@ pub(super) async fn identify_instance(
         now: (context.clock)(),
     };
     check_binding(&identity, &expected)?;
-    let caller = ask_sts(endpoint, &identity.headers).await?;
-    let admitted = endpoint.request_limiter.admit_request(&caller.instance);
+    let caller = ask_sts(endpoint, place, &identity.headers).await?;
+    // Whoever may assume some role of the account chooses the session's name, but not the role of the instance that has this name.
+    let admitted = endpoint
+        .request_limiter
+        .admit_request(&caller.role, &caller.instance);
     admitted.map_err(|refusal| Rejection::from(refusal).with_instance(&caller.instance))?;
     let group = check_group(context, &endpoint.instances, &caller).await;
     let group = group.map_err(|rejection| rejection.with_instance(&caller.instance))?;
@@ -71,6 +76,7 @@ fn sts_host(context: &EndpointContext) -> Result<String, Rejection> {
 
 async fn ask_sts(
     endpoint: &SharedState,
+    place: &ConnectionSlot,
     headers: &BTreeMap<String, String>,
 ) -> Result<Caller, Rejection> {
     let context = &endpoint.context;
@@ -78,7 +84,10 @@ async fn ask_sts(
     let Ok(Ok(_permit)) = permit else {
         return Err(Rejection::from(Refusal::Busy));
     };
+    // It is not closed for others any more, unless STS refuses: EC2 is asked next.
+    place.mark_asked(true);
     let caller = context.ec2.identify_caller(headers).await;
+    place.mark_asked(caller.is_ok());
     let caller = caller.map_err(|failure| match failure.class {
         Class::Throttled | Class::Unknown => Rejection::with_cause(
             Refusal::Unavailable { what: "STS" },

@@ -1,5 +1,6 @@
-//! Limits connections, in total and per address. If a limit is reached, the oldest connection without a confirmed identity is
-//! closed, so that idle connections cannot lock workers out.
+//! Limits connections, in total, per address and per network of addresses. If a limit is reached, the oldest connection without a
+//! confirmed identity is closed, in the network that has most of them: idle connections cannot lock workers out, and a flood closes
+//! its own connections.
 
 use crate::lock::lock_ignoring_poison;
 use std::collections::BTreeMap;
@@ -9,6 +10,8 @@ use tokio::sync::oneshot;
 
 /// Limit of connections in total.
 const MAX_CONNECTIONS: usize = 512;
+/// Limit of connections per network of addresses.
+const MAX_PER_NETWORK: usize = 128;
 /// Limit of connections per address. A worker needs one. Network load balancers keep the workers' addresses for targets that are
 /// instances, so workers do not share a limit.
 const MAX_PER_ADDRESS: usize = 16;
@@ -26,10 +29,20 @@ struct ConnectionTable {
 
 struct OpenConnection {
     peer: IpAddr,
-    /// True once AWS has confirmed the caller's identity.
-    known: bool,
+    caller: Caller,
     /// Dropping it closes the connection.
     _end: oneshot::Sender<()>,
+}
+
+/// What is known of the caller.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    /// Nothing: the connection may be closed for others.
+    Unknown,
+    /// STS is asked about it.
+    Asked,
+    /// AWS has confirmed its identity.
+    Known,
 }
 
 /// The slot of a connection; dropping it frees the slot.
@@ -42,11 +55,13 @@ pub(super) struct ConnectionSlot {
 pub(super) type EndSignal = oneshot::Receiver<()>;
 
 impl Connections {
-    /// Admits a connection of an address; `None` if all connections in the way have a confirmed identity.
+    /// Admits a connection of an address; `None` if none of the connections in the way may be closed.
     pub(super) fn admit_peer(&self, peer: IpAddr) -> Option<(ConnectionSlot, EndSignal)> {
         let mut table = self.lock_table();
+        let network = network_of(peer);
         if !table.make_room(MAX_PER_ADDRESS, |open| open.peer == peer)
-            || !table.make_room(MAX_CONNECTIONS, |_| true)
+            || !table.make_room(MAX_PER_NETWORK, |open| network_of(open.peer) == network)
+            || !table.make_room_for_all()
         {
             return None;
         }
@@ -57,7 +72,7 @@ impl Connections {
             id,
             OpenConnection {
                 peer,
-                known: false,
+                caller: Caller::Unknown,
                 _end: end,
             },
         );
@@ -71,15 +86,55 @@ impl Connections {
     }
 }
 
+/// The networks that an address belongs to, from wide to narrow: /16 and /24 of IPv4, /48 and /64 of IPv6, and the address itself.
+fn networks_of(address: IpAddr) -> [u128; 3] {
+    match address.to_canonical() {
+        IpAddr::V4(address) => [16, 8, 0].map(|host| u128::from(address.to_bits() >> host)),
+        IpAddr::V6(address) => [80, 64, 0].map(|host| address.to_bits() >> host),
+    }
+}
+
+/// The network that counts as one source: a machine may have many addresses of it.
+fn network_of(address: IpAddr) -> u128 {
+    let [_, network, _] = networks_of(address);
+    network
+}
+
 impl ConnectionTable {
-    /// Makes room for one more of the connections that `counts` selects, by closing the oldest unconfirmed one if necessary. False
+    /// Makes room for one more of the connections that `counts` selects, by closing the oldest unknown one if necessary. False
     /// if there is none.
     fn make_room(&mut self, most: usize, counts: impl Fn(&OpenConnection) -> bool) -> bool {
         let those = || self.open.iter().filter(|(_, open)| counts(open));
         if those().count() < most {
             return true;
         }
-        let oldest = those().find(|(_, open)| !open.known).map(|(id, _)| *id);
+        let oldest = those().find(|(_, open)| open.caller == Caller::Unknown);
+        let oldest = oldest.map(|(id, _)| *id);
+        oldest.and_then(|id| self.open.remove(&id)).is_some()
+    }
+
+    /// Makes room for one more in total: where most unknown connections are, first among wide networks, then within that one among
+    /// narrower ones. A flood has more than others in some of them, however it is spread.
+    fn make_room_for_all(&mut self) -> bool {
+        if self.open.len() < MAX_CONNECTIONS {
+            return true;
+        }
+        let unknown = self.open.iter();
+        let unknown = unknown.filter(|(_, open)| open.caller == Caller::Unknown);
+        let mut closable: Vec<(u64, [u128; 3])> = unknown
+            .map(|(id, open)| (*id, networks_of(open.peer)))
+            .collect();
+        for level in 0..3 {
+            let network = |networks: &[u128; 3]| networks.get(level).copied();
+            let mut sizes: BTreeMap<Option<u128>, usize> = BTreeMap::new();
+            for (_, networks) in &closable {
+                *sizes.entry(network(networks)).or_default() += 1;
+            }
+            let crowded = sizes.iter().max_by_key(|(_, size)| **size);
+            let crowded = crowded.and_then(|(network, _)| *network);
+            closable.retain(|(_, networks)| network(networks) == crowded);
+        }
+        let oldest = closable.first().map(|(id, _)| *id);
         oldest.and_then(|id| self.open.remove(&id)).is_some()
     }
 }
@@ -87,8 +142,21 @@ impl ConnectionTable {
 impl ConnectionSlot {
     /// Marks the caller's identity as confirmed, so that the connection is not closed for others.
     pub(super) fn mark_known(&self) {
+        self.set_caller(Caller::Known);
+    }
+
+    /// Keeps the connection from being closed for others while STS is asked about its caller.
+    pub(super) fn mark_asked(&self, asked: bool) {
+        self.set_caller(if asked {
+            Caller::Asked
+        } else {
+            Caller::Unknown
+        });
+    }
+
+    fn set_caller(&self, caller: Caller) {
         if let Some(open) = self.all.lock_table().open.get_mut(&self.id) {
-            open.known = true;
+            open.caller = caller;
         }
     }
 }
@@ -104,8 +172,9 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
+    /// Addresses of many networks.
     fn numbered_address(number: usize) -> IpAddr {
-        Ipv4Addr::from_bits(0x0a00_0000 + u32::try_from(number).unwrap()).into()
+        Ipv4Addr::from_bits(0x0a00_0000 + 256 * u32::try_from(number).unwrap()).into()
     }
 
     fn is_ended(ended: &mut EndSignal) -> bool {
@@ -132,16 +201,68 @@ mod tests {
         let (known, mut stays) = all.admit_peer(numbered_address(0)).unwrap();
         known.mark_known();
         let (_idle, mut goes) = all.admit_peer(numbered_address(0)).unwrap();
-        let mut flood: Vec<_> = (1..MAX_CONNECTIONS)
+        let (second, _) = all.admit_peer(numbered_address(0)).unwrap();
+        let mut flood: Vec<_> = (1..MAX_CONNECTIONS - 1)
             .map(|number| all.admit_peer(numbered_address(number)).unwrap())
             .collect();
         assert!(!is_ended(&mut stays) && is_ended(&mut goes));
         assert_eq!(all.lock_table().open.len(), MAX_CONNECTIONS);
         // Confirmed connections are not closed, so nobody is admitted.
+        second.mark_known();
         flood.iter().for_each(|(place, _)| place.mark_known());
         assert!(all.admit_peer(numbered_address(MAX_CONNECTIONS)).is_none());
         flood.pop();
         assert!(all.admit_peer(numbered_address(MAX_CONNECTIONS)).is_some());
         drop((known, flood));
+    }
+
+    /// Places that are still open.
+    fn count_open(places: &mut [(ConnectionSlot, EndSignal)]) -> usize {
+        let open = places
+            .iter_mut()
+            .filter_map(|(_, end)| (!is_ended(end)).then_some(()));
+        open.count()
+    }
+
+    #[test]
+    fn a_flood_from_many_addresses_closes_its_own_connections_and_nobody_elses() {
+        let all = Connections::default();
+        let workers = [1, 2, 3, 4, 5, 200].map(|last| IpAddr::from(Ipv4Addr::new(10, 0, 0, last)));
+        let mut workers = workers.map(|worker| all.admit_peer(worker).unwrap());
+        let mut flood = Vec::new();
+        for number in 0..6000_u32 {
+            let peer = Ipv4Addr::from_bits(0x6460_0000 + number * 11);
+            flood.extend(all.admit_peer(peer.into()));
+        }
+        assert_eq!(count_open(&mut workers), 6);
+        assert_eq!(all.lock_table().open.len(), MAX_CONNECTIONS);
+    }
+
+    #[test]
+    fn one_network_takes_no_more_than_its_part() {
+        let all = Connections::default();
+        let mut flood = Vec::new();
+        for number in 0..2000_u32 {
+            let peer = Ipv4Addr::from_bits(0x6460_0000 + number % 256);
+            flood.extend(all.admit_peer(peer.into()));
+        }
+        assert_eq!(count_open(&mut flood), MAX_PER_NETWORK);
+    }
+
+    #[test]
+    fn a_connection_that_sts_is_asked_about_is_not_closed() {
+        let all = Connections::default();
+        let (asked, mut stays) = all.admit_peer(numbered_address(1)).unwrap();
+        asked.mark_asked(true);
+        let flood: Vec<_> = (0..100)
+            .map(|_| all.admit_peer(numbered_address(1)))
+            .collect();
+        assert!(!is_ended(&mut stays));
+        asked.mark_asked(false);
+        drop(flood);
+        let _flood: Vec<_> = (0..100)
+            .map(|_| all.admit_peer(numbered_address(1)))
+            .collect();
+        assert!(is_ended(&mut stays), "STS has not confirmed it");
     }
 }

@@ -156,10 +156,10 @@ fn sign_certificates(
     asked.iter().map(one).collect()
 }
 
-/// Records new keys. The recorded kubelet key proves that the caller is the instance that joined with it. Another key is accepted
-/// only while there is no Node: pods on the host's network can also use the role's credentials, but pods run only where there is a
-/// Node, ready or not. The write is conditional: of two parallel requests, also to different control planes, one is refused as
-/// busy.
+/// Records new keys. The recorded kubelet key proves that the caller is the instance that joined with it, and no other is accepted. Without
+/// a record, a key is accepted only while there is no Node: pods on the host's network can also use the role's credentials, but pods run
+/// only where there is a Node, ready or not. A Node that was deleted is no reason to take another key, because its pods may still run. The
+/// write is conditional: of two parallel requests, also to different control planes, one is refused as busy.
 async fn record_keys(
     context: &EndpointContext,
     instance: &str,
@@ -175,13 +175,17 @@ async fn record_keys(
     let Some(after) = KeyRecord::with_keys(read.as_ref(), keys) else {
         return Ok(());
     };
-    if !read.is_some_and(|record| record.has_kubelet_key(keys)) {
-        let exists = context.nodes.node_exists(instance).await;
-        if exists.map_err(|error| Rejection::unavailable("the API server", &error))? {
-            return Err(Rejection::from(Refusal::NewKey {
-                node: instance.to_owned(),
-            }));
+    let has_joined = match &read {
+        Some(record) => !record.has_kubelet_key(keys),
+        None => {
+            let exists = context.nodes.node_exists(instance).await;
+            exists.map_err(|error| Rejection::unavailable("the API server", &error))?
         }
+    };
+    if has_joined {
+        return Err(Rejection::from(Refusal::NewKey {
+            node: instance.to_owned(),
+        }));
     }
     let bytes = serde_json::to_vec(&after).map_err(|error| store_unavailable(&error.into()))?;
     let expect = before.map_or(Expect::Absent, |object| Expect::Version(object.version));

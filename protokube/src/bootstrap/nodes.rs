@@ -1,10 +1,11 @@
 //! Looks Nodes up in the API: while an instance has no Node, it may join with a new key.
 
+use crate::api::ApiAccess;
 use anyhow::Context;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Node;
-use kube::{Api, Client};
+use kube::Api;
 use std::time::Duration;
 
 /// Timeout of a look-up; workers retry.
@@ -17,19 +18,25 @@ pub trait NodeLookup: Send + Sync {
 
 /// Looks Nodes up in the API server.
 pub struct ApiNodes {
-    nodes: Api<Node>,
+    access: ApiAccess,
 }
 
 impl ApiNodes {
-    pub fn new(client: Client) -> Self {
+    /// Makes no call: workers may ask before the API server runs.
+    pub fn new(access: impl Into<ApiAccess>) -> Self {
         Self {
-            nodes: Api::all(client),
+            access: access.into(),
         }
     }
 
     async fn ask_api(&self, node: &str) -> anyhow::Result<bool> {
-        let found = tokio::time::timeout(TIMEOUT, self.nodes.get_metadata_opt(node)).await;
-        let found = found.context("the API server timed out")?;
+        let found = tokio::time::timeout(TIMEOUT, self.find_node(node)).await;
+        found.context("the API server timed out")?
+    }
+
+    async fn find_node(&self, node: &str) -> anyhow::Result<bool> {
+        let nodes: Api<Node> = Api::all(self.access.client().await?.client);
+        let found = nodes.get_metadata_opt(node).await;
         let found = found.context("could not look up the Node in the API server")?;
         Ok(found.is_some())
     }

@@ -1,4 +1,5 @@
-//! Limits the request rate per instance, so that one instance cannot keep EC2 and the state store busy.
+//! Limits the request rate per instance, so that one instance cannot keep EC2 and the state store busy. An instance is a session of a
+//! role: another role's session with its name has a limit of its own.
 
 use crate::lock::lock_ignoring_poison;
 use node::bootstrap::Refusal;
@@ -6,10 +7,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Times of the last requests by instance.
+/// Times of the last requests by role and instance.
 pub(super) struct RequestLimiter {
     interval: Duration,
-    last_requests: Mutex<HashMap<String, Instant>>,
+    last_requests: Mutex<HashMap<(String, String), Instant>>,
 }
 
 impl RequestLimiter {
@@ -21,15 +22,16 @@ impl RequestLimiter {
         }
     }
 
-    /// Admits a request of an instance, or refuses it as busy.
-    pub(super) fn admit_request(&self, instance: &str) -> Result<(), Refusal> {
+    /// Admits a request of an instance with that role, or refuses it as busy.
+    pub(super) fn admit_request(&self, role: &str, instance: &str) -> Result<(), Refusal> {
         let now = Instant::now();
+        let caller = (role.to_owned(), instance.to_owned());
         let mut last_requests = lock_ignoring_poison(&self.last_requests);
         last_requests.retain(|_, at| now.duration_since(*at) < self.interval);
-        if last_requests.contains_key(instance) {
+        if last_requests.contains_key(&caller) {
             return Err(Refusal::Busy);
         }
-        last_requests.insert(instance.to_owned(), now);
+        last_requests.insert(caller, now);
         Ok(())
     }
 }
@@ -41,13 +43,15 @@ mod tests {
     #[test]
     fn an_instance_takes_its_own_turn_only() {
         let interval = RequestLimiter::with_interval(Duration::from_hours(1));
-        assert_eq!(interval.admit_request("i-1"), Ok(()));
-        assert_eq!(interval.admit_request("i-1"), Err(Refusal::Busy));
-        assert_eq!(interval.admit_request("i-2"), Ok(()));
+        assert_eq!(interval.admit_request("nodes", "i-1"), Ok(()));
+        assert_eq!(interval.admit_request("nodes", "i-1"), Err(Refusal::Busy));
+        assert_eq!(interval.admit_request("nodes", "i-2"), Ok(()));
+        assert_eq!(interval.admit_request("another", "i-3"), Ok(()));
+        assert_eq!(interval.admit_request("nodes", "i-3"), Ok(()));
         let interval = RequestLimiter::with_interval(Duration::ZERO);
         assert_eq!(
-            interval.admit_request("i-1"),
-            interval.admit_request("i-1"),
+            interval.admit_request("nodes", "i-1"),
+            interval.admit_request("nodes", "i-1"),
             "its interval is over"
         );
     }

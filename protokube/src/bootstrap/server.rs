@@ -58,6 +58,11 @@ pub(super) async fn accept_connections(
                 continue;
             }
         };
+        // The endpoint listens on all addresses, also on the one in the network of pods.
+        let pods = context.pods.as_ref();
+        if pods.is_some_and(|pods| pods.contains(&peer.ip().to_canonical())) {
+            continue;
+        }
         let Some((place, ended)) = connections.admit_peer(peer.ip()) else {
             continue;
         };

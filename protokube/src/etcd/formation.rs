@@ -96,11 +96,22 @@ impl FormationStore {
         let FormationState::Formed { cluster_id, .. } = &record.state else {
             return Ok(());
         };
+        self.unmark_kept_backups().await?;
         let key = formed_key(&self.etcd, cluster_id);
         let text = record.to_json().into_bytes();
         match self.store.put(&key, text, Expect::Absent).await {
             Ok(_) | Err(StoreError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error).with_context(|| format!("could not write {key}")),
+        }
+    }
+
+    /// From now on the backups in the cluster's folder are this cluster's too, and a trace of it.
+    async fn unmark_kept_backups(&self) -> anyhow::Result<()> {
+        let key = kept_backups_key(&self.etcd);
+        match self.store.delete(&key, Expect::Any).await {
+            // Instances may not delete there, if the spec names a backup store elsewhere: no backups come to lie there then.
+            Ok(()) | Err(StoreError::Denied { .. }) => Ok(()),
+            Err(error) => Err(error).with_context(|| format!("could not delete {key}")),
         }
     }
 

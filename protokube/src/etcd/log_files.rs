@@ -4,8 +4,8 @@
 use anyhow::Context;
 use host::Host;
 use node::etcd::{
-    EtcdLog, LOG_FOLDER, LOG_HEAD, LastEntry, LogEnd, LogPosition, log_identity, read_log_end,
-    read_log_position,
+    EtcdLog, LOG_FOLDER, LOG_HEAD, LastEntry, LogEnd, LogPosition, last_entry_of, log_identity,
+    read_log_end, read_log_position,
 };
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -38,15 +38,14 @@ pub(super) fn read_position_in(host: &Host, data: &str) -> anyhow::Result<LogPos
 pub(super) fn read_last_entry_in(host: &Host, data: &str) -> anyhow::Result<Option<LastEntry>> {
     let found = read_ends(host, data)?;
     let is_log = !matches!(read_log_in(host, data)?, EtcdLog::Unreadable(_));
-    let last = found.into_iter().find_map(|end| end.last_entry);
-    Ok(is_log.then(|| last.unwrap_or_default()))
+    Ok(is_log.then(|| last_entry_of(&found).unwrap_or_default()))
 }
 
 /// Makes the log say that all its entries are committed. etcd drops entries of which that is not known if it is forced to be a
 /// cluster of its own (`bootstrap.go`, "discarding uncommitted WAL entries"), although they may be acknowledged. Only for a copy.
 pub(super) fn commit_whole_log(host: &Host, data: &str) -> anyhow::Result<()> {
     let ends = read_ends(host, data)?;
-    let last = ends.iter().find_map(|end| end.last_entry);
+    let last = last_entry_of(&ends);
     let newest = ends.first().context("there is no log")?;
     let record = newest.commit_record(last.unwrap_or_default());
     let record = record.map_err(anyhow::Error::msg)?;
@@ -61,7 +60,8 @@ pub(super) fn commit_whole_log(host: &Host, data: &str) -> anyhow::Result<()> {
     })
 }
 
-/// Where the newest files of the log end, until one of them has an entry; the newest first. A new file has none at first.
+/// Where the newest files of the log end, until one of them has an entry; the newest first. A new file has none at first, but perhaps a
+/// snapshot.
 fn read_ends(host: &Host, data: &str) -> anyhow::Result<Vec<LogEnd>> {
     let folder = host.path_below_root(&format!("{data}/{LOG_FOLDER}"));
     let read = || {
@@ -70,7 +70,7 @@ fn read_ends(host: &Host, data: &str) -> anyhow::Result<Vec<LogEnd>> {
         let mut ends = Vec::new();
         for file in files.iter().rev() {
             let end = read_log_end(BufReader::new(File::open(file)?))?;
-            let has_entry = end.last_entry.is_some();
+            let has_entry = end.has_entry;
             ends.push(end);
             if has_entry {
                 break;

@@ -31,6 +31,8 @@ pub(super) struct RestoreRequest {
     pub revision: Option<u64>,
     /// How long to wait between two looks at the scratch etcd, at most a second.
     pub interval: Duration,
+    /// Path of the API server's EncryptionConfiguration, if it has one.
+    pub encryption_config: Option<String>,
 }
 
 /// The restored data.

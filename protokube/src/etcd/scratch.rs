@@ -1,10 +1,10 @@
 //! Runs etcd's own programs, from the image of its pod, on files in a scratch folder: in containers that kubelet does not know, and
 //! without a network.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use host::Host;
+use host::{Host, Output};
 use serde::Deserialize;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -17,11 +17,17 @@ const STOP_TIME: Duration = Duration::from_mins(1);
 
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How often the scratch etcd is asked the same if etcdctl writes nothing.
+const ASKED: u32 = 5;
+
 /// Where kubelet's containerd has the mirrors of registries (nodeup writes it).
 const REGISTRIES: &str = "/etc/containerd/certs.d";
 
 /// Where the containers see the scratch folder.
 pub(crate) const WORK: &str = "/work";
+
+/// Keys whose values are read at once. All of them are in memory, and one may have a megabyte.
+pub(crate) const PAGE: usize = 100;
 
 /// The only addresses of the scratch etcd, in a network of its own.
 pub(crate) const CLIENTS: &str = "http://127.0.0.1:2379";
@@ -189,21 +195,65 @@ impl<'a> EtcdContainers<'a> {
     fn wait_for_content(&self) -> anyhow::Result<Content> {
         let begun = Instant::now();
         let mut look = 0;
-        loop {
+        let had_alarms = loop {
             look += 1;
-            // An alarm CORRUPT also refuses reads.
-            let disarmed = self.etcdctl(&format!("disarm-{look}"), &["alarm", "disarm"]);
-            match disarmed {
-                Ok(_) => break,
+            match self.etcdctl(&format!("alarms-{look}"), &["alarm", "list"]) {
+                Ok(said) => break said.stdout.contains("alarm:"),
                 Err(error) if begun.elapsed() > REPLAY_TIME => return Err(error),
                 Err(_) => sleep(self.interval),
             }
-        }
-        let count = ["get", "--prefix", "", "--count-only", "--write-out=fields"];
-        Content::parse(&self.etcdctl("count", &count)?)
+        };
+        // An alarm CORRUPT also refuses reads.
+        self.etcdctl("disarm", &["alarm", "disarm"])?;
+        let content = self.ask_content("count", &["--prefix", ""])?;
+        Ok(Content {
+            had_alarms,
+            ..content
+        })
     }
 
-    fn etcdctl(&self, id: &str, arguments: &[&str]) -> anyhow::Result<String> {
+    /// What the scratch etcd says of the keys that these arguments of `etcdctl get` choose.
+    fn ask_content(&self, id: &str, chosen: &[&str]) -> anyhow::Result<Content> {
+        let count = ["--count-only", "--write-out=fields"];
+        self.ask(id, &[&["get"], chosen, &count].concat(), Content::parse)
+    }
+
+    /// Asks the scratch etcd, and reads the answer with `parse`. On a busy machine ctr may end before it has passed on what etcdctl wrote:
+    /// if there is nothing, it is asked again.
+    fn ask<T>(
+        &self,
+        id: &str,
+        arguments: &[&str],
+        parse: impl Fn(&str) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut look = 1;
+        loop {
+            let output = self.etcdctl(&format!("{id}-{look}"), arguments)?;
+            let is_silent = output.stdout.trim().is_empty();
+            match parse(&output.stdout) {
+                Ok(answer) => return Ok(answer),
+                Err(_) if is_silent && look < ASKED => sleep(self.interval),
+                Err(error) => {
+                    let wrote = if is_silent {
+                        "nothing"
+                    } else {
+                        "something else"
+                    };
+                    return Err(error.context(format!(
+                        "etcdctl {} ended with exit status 0, and wrote {wrote}; its errors: {}",
+                        arguments.join(" "),
+                        match output.stderr.trim() {
+                            "" => "none",
+                            errors => errors,
+                        }
+                    )));
+                }
+            }
+            look += 1;
+        }
+    }
+
+    fn etcdctl(&self, id: &str, arguments: &[&str]) -> anyhow::Result<Output> {
         let exec = ["task", "exec", "--exec-id", id, &self.replay];
         // Its default of five seconds is too short for a scan of all keys; looks whether etcd answers are short.
         let timeout = match arguments.first() {
@@ -211,7 +261,7 @@ impl<'a> EtcdContainers<'a> {
             _ => "--command-timeout=5m",
         };
         let etcdctl = ["/usr/local/bin/etcdctl", "--endpoints", CLIENTS, timeout];
-        self.ctr(&[&exec[..], &etcdctl, arguments].concat())
+        self.run_ctr(&[&exec[..], &etcdctl, arguments].concat())
     }
 
     /// Ends the scratch etcd in order, so that all it has applied is in its database.
@@ -249,32 +299,33 @@ impl<'a> EtcdContainers<'a> {
         let id = format!("hash-{revision}");
         let revision = format!("--rev={revision}");
         let arguments = ["endpoint", "hashkv", &revision, "--write-out=json"];
-        let said = self.etcdctl(&id, &arguments)?;
-        let parsed = serde_json::from_str::<Vec<Endpoint>>(&said);
-        let first = parsed.ok().and_then(|all| all.into_iter().next());
-        let first = first.with_context(|| format!("etcdctl says no hash: {said}"))?;
-        Ok(first.hash)
+        self.ask(&id, &arguments, |said| {
+            let parsed = serde_json::from_str::<Vec<Endpoint>>(said);
+            let first = parsed.ok().and_then(|all| all.into_iter().next());
+            let first = first.with_context(|| format!("etcdctl says no hash: {said:?}"))?;
+            Ok(first.hash)
+        })
     }
 
     /// How many keys of the scratch etcd begin with this.
     pub(crate) fn count_keys(&self, prefix: &str) -> anyhow::Result<u64> {
-        let get = ["get", "--prefix", prefix, "--count-only"];
-        let count = [&get[..], &["--write-out=fields"]].concat();
         // containerd allows no slashes in ids, and letters or digits only at their ends.
         let id = format!("count{}", prefix.trim_end_matches('/').replace('/', "-"));
-        Ok(Content::parse(&self.etcdctl(&id, &count)?)?.keys)
+        Ok(self.ask_content(&id, &["--prefix", prefix])?.keys)
     }
 
     /// How many keys the scratch etcd had at a revision.
     pub(crate) fn count_keys_at(&self, revision: u64) -> anyhow::Result<u64> {
         let at = format!("--rev={revision}");
-        let get = ["get", "--prefix", "", "--count-only", &at];
-        let count = [&get[..], &["--write-out=fields"]].concat();
-        Ok(Content::parse(&self.etcdctl("count-at", &count)?)?.keys)
+        Ok(self.ask_content("count-at", &["--prefix", "", &at])?.keys)
     }
 
-    /// The first key of the scratch etcd that begins with this, and its value.
-    pub(crate) fn first_value(&self, prefix: &str) -> anyhow::Result<Option<(String, Vec<u8>)>> {
+    /// The keys of the scratch etcd from `from` on, that one too, and before `end`, with their values: [`PAGE`] of them at most.
+    pub(crate) fn values_between(
+        &self,
+        id: &str,
+        (from, end): (&str, &str),
+    ) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         #[derive(Deserialize)]
         struct Reply {
             #[serde(default)]
@@ -287,17 +338,17 @@ impl<'a> EtcdContainers<'a> {
             #[serde(default)]
             value: String,
         }
-        let get = ["get", "--prefix", prefix, "--limit=1", "--write-out=json"];
-        let said = self.etcdctl("first", &get)?;
+        let limit = format!("--limit={PAGE}");
+        let get = ["get", from, end, &limit, "--write-out=json"];
         // The value may be a secret, and stands in no error.
-        let reply: Reply = serde_json::from_str(&said).context("etcdctl says no keys")?;
-        let first = reply.kvs.into_iter().next();
-        first
-            .map(|Pair { key, value }| {
-                let key = String::from_utf8(STANDARD.decode(key)?)?;
-                Ok((key, STANDARD.decode(value)?))
-            })
-            .transpose()
+        let reply: Reply = self.ask(id, &get, |said| {
+            serde_json::from_str(said).map_err(|_| anyhow!("etcdctl says no keys"))
+        })?;
+        let decode = |Pair { key, value }| {
+            let key = String::from_utf8(STANDARD.decode(key)?)?;
+            Ok((key, STANDARD.decode(value)?))
+        };
+        reply.kvs.into_iter().map(decode).collect()
     }
 
     /// Runs etcdutl in a container that ends with it.
@@ -328,12 +379,24 @@ impl<'a> EtcdContainers<'a> {
 
     /// Runs ctr with the images of kubelet, and returns its output.
     fn ctr(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        self.run_ctr(arguments).map(|output| output.stdout)
+    }
+
+    fn run_ctr(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         let all = [&["--namespace", "k8s.io"], arguments].concat();
         let output = self.host.run_program("ctr", &all)?;
         if !output.is_success() {
-            bail!("ctr {}: {}", arguments.join(" "), output.error_output());
+            let ended = match output.code {
+                Some(code) => format!("exit status {code}"),
+                None => "a signal".to_owned(),
+            };
+            let said = match output.error_output() {
+                "" => "it wrote nothing",
+                said => said,
+            };
+            bail!("ctr {} ended with {ended}: {said}", arguments.join(" "));
         }
-        Ok(output.stdout)
+        Ok(output)
     }
 }
 
@@ -351,6 +414,8 @@ pub(crate) struct ScratchHash {
 pub(crate) struct Content {
     pub keys: u64,
     pub revision: u64,
+    /// True if it had alarms when it started. They are in its database no more.
+    pub had_alarms: bool,
 }
 
 impl Content {
@@ -360,11 +425,12 @@ impl Content {
             let mut lines = fields.lines().filter_map(|line| line.split_once(" : "));
             let found = lines.find(|(key, _)| key.trim_matches('"') == name);
             let value = found.and_then(|(_, value)| value.trim().parse().ok());
-            value.with_context(|| format!("etcdctl says no {name}: {fields}"))
+            value.with_context(|| format!("etcdctl says no {name}: {fields:?}"))
         };
         Ok(Self {
             keys: field("Count")?,
             revision: field("Revision")?,
+            had_alarms: false,
         })
     }
 

@@ -8,23 +8,15 @@ use super::restored_log::{
     LOG_FILE, RestoreRequest, Restored, find_restored, keep_restored, restore_log,
 };
 use super::scratch::{EtcdContainers, WORK};
+use super::unusable::{UnusableSnapshot, is_damaged};
 use super::volumes::AttachedVolume;
+use crate::backup::read_secrets;
 use anyhow::{Context, anyhow, bail};
-use aws_client::packed::unpack_file;
-use aws_client::store::Store;
+use aws_client::packed::{packed_limit, unpack_file};
+use aws_client::store::{Store, StoreError};
 use host::Host;
-use node::backup::data_key;
+use node::backup::{MOST_BYTES, data_key};
 use node::etcd::{LogIdentity, RestoredSnapshot};
-
-/// The snapshot itself is the cause: to try again does not help.
-#[derive(Debug)]
-pub(super) struct UnusableSnapshot(String);
-
-impl std::fmt::Display for UnusableSnapshot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the snapshot {} cannot be restored", self.0)
-    }
-}
 
 /// Names of the files in the scratch folder.
 const PACKED: &str = "snapshot.gz";
@@ -37,6 +29,13 @@ pub(super) async fn restore_snapshot(
     request: &RestoreRequest,
     snapshot: &RestoredSnapshot,
 ) -> anyhow::Result<Restored> {
+    if snapshot.bytes > MOST_BYTES {
+        let why = anyhow!(
+            "it is said to have {} bytes, and no database of etcd has so many",
+            snapshot.bytes
+        );
+        return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
+    }
     let (own, wanted) = (request.clone(), snapshot.clone());
     let begin = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
         let found = find_restored(host, disk, &own.token, &describe_source(&wanted))?;
@@ -54,8 +53,17 @@ pub(super) async fn restore_snapshot(
     }
     let key = data_key(&snapshot.name);
     let address = format!("{}/{key}", snapshot.store);
-    let got = store.get_file(&key, &folder.join(PACKED)).await;
-    let got = got.with_context(|| format!("could not read {address}"))?;
+    let most = packed_limit(snapshot.bytes);
+    let got = store
+        .get_file_within(&key, &folder.join(PACKED), most)
+        .await;
+    let got = match got {
+        Err(error @ StoreError::TooLarge { .. }) => {
+            let error = anyhow::Error::from(error).context(address);
+            return Err(error.context(UnusableSnapshot(snapshot.name.clone())));
+        }
+        got => got.with_context(|| format!("could not read {address}"))?,
+    };
     if got.is_none() {
         return Err(
             anyhow!("{address} does not exist").context(UnusableSnapshot(snapshot.name.clone()))
@@ -105,7 +113,8 @@ fn prepare_scratch(
     host.remove_folder(&scratch)?;
     disk.remove_restored(host)?;
     // The compressed file, the file itself, and what etcdutl makes of it; the member's own data stays.
-    let needed = 3 * snapshot.bytes + 2 * LOG_FILE;
+    let needed = snapshot.bytes.saturating_mul(3);
+    let needed = needed.saturating_add(2 * LOG_FILE);
     let free = host.free_bytes(&disk.mount_point())?;
     if free < needed {
         bail!(
@@ -135,6 +144,17 @@ fn unpack(host: &Host, scratch: &str, snapshot: &RestoredSnapshot) -> anyhow::Re
     Ok(host.remove_file(&format!("{scratch}/{PACKED}"))?)
 }
 
+/// How Secrets can be read with the keys that the API server on this instance has, or why some cannot.
+fn find_secret(
+    host: &Host,
+    containers: &EtcdContainers<'_>,
+    request: &RestoreRequest,
+) -> anyhow::Result<Result<String, String>> {
+    let path = request.encryption_config.as_ref();
+    let configuration = path.map(|path| host.read_text(path)).transpose()?.flatten();
+    read_secrets(containers, configuration.as_deref())
+}
+
 /// Lets a scratch etcd read the snapshot, then makes the log of the new cluster from it.
 fn prove_and_restore(
     host: &Host,
@@ -143,14 +163,27 @@ fn prove_and_restore(
     snapshot: &RestoredSnapshot,
 ) -> anyhow::Result<String> {
     let file = format!("{WORK}/{FILE}");
-    containers.unpack_snapshot(&file)?;
+    let unpacked = containers.unpack_snapshot(&file);
+    unpacked.map_err(|error| match is_damaged(&error) {
+        true => error.context(UnusableSnapshot(snapshot.name.clone())),
+        false => error,
+    })?;
     // Leases end in a scratch etcd too, and what they end is at a higher revision.
     let known = snapshot.revision;
-    let (content, keys) = containers.inspect(|content| {
+    let (content, keys, secret) = containers.inspect(|content| {
         let later = known.filter(|known| *known < content.revision);
         let keys = later.map_or(Ok(content.keys), |known| containers.count_keys_at(known))?;
-        Ok((content, keys))
+        Ok((content, keys, find_secret(host, containers, request)?))
     })?;
+    if let Err(why) = secret
+        && !snapshot.unreadable_secrets
+    {
+        let why = anyhow!(
+            "{why}: no API server could read its Secrets. Put the key back into the secret encryptionconfig (`kctl create secret`), update and \
+             replace this control plane; or restore it nevertheless with --unreadable-secrets"
+        );
+        return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
+    }
     let revision = known.map_or(content.revision, |known| known.min(content.revision));
     let expected = (snapshot.keys, snapshot.revision);
     for (what, found, expected) in [
@@ -164,6 +197,19 @@ fn prove_and_restore(
             );
             return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
         }
+    }
+    if content.had_alarms {
+        // The file has them, and etcdutl keeps them: NOSPACE would refuse the first writes, and CORRUPT everything. The database of the scratch
+        // etcd, which has just read it, has none; nobody wrote a hash at its end.
+        let database = format!("{WORK}/data/member/snap/db");
+        restore_log(
+            containers,
+            &database,
+            request,
+            snapshot.bump,
+            &["--skip-hash-check"],
+        )?;
+        return Ok(content.text());
     }
     host.remove_folder(containers.data_folder())?;
     restore_log(containers, &file, request, snapshot.bump, &[])?;

@@ -200,6 +200,8 @@ fn keep_copy(host: &Host, disk: &EtcdDisk<'_>, version: &str) -> anyhow::Result<
     let (scratch, kept) = (disk.scratch_path(), disk.before_path(version));
     host.make_folder(&scratch, 0o700)?;
     host.copy_folder(&disk.data_path(), &format!("{scratch}/data"))?;
+    // Copies are not flushed, and the one from before goes: a power failure must leave one of them.
+    host.sync_file_system(&disk.mount_point())?;
     host.remove_folder(&kept)?;
     host.rename_folder(&format!("{scratch}/data"), &kept)?;
     host.remove_folder(&scratch)?;

@@ -22,6 +22,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 /// The same while an alarm is active, or something was done.
 const QUICK_INTERVAL: Duration = Duration::from_secs(5);
 
+/// What fails for so long is reported. Without an alarm nothing depends on it, and it is tried again.
+const PATIENCE: Duration = Duration::from_mins(30);
+
 /// Time between two compactions while the alarm `NOSPACE` is active. Expiring leases delete keys all the time.
 const COMPACTION_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -74,7 +77,7 @@ impl<E: EtcdMaintenance> UpkeepRole<E> {
                     interval
                 }
                 Err(error) => {
-                    self.role_log.report_error(ABOUT, &error);
+                    self.role_log.report_attempt(ABOUT, &error, PATIENCE);
                     LOOK_INTERVAL
                 }
             };

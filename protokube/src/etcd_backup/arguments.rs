@@ -4,6 +4,7 @@ use super::save::RegularSaves;
 use super::serve::ServeLimits;
 use crate::arguments::Arguments;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,15 +31,16 @@ Options
   --peer MEMBER                of download: the member whose control plane serves the snapshot, such as b
   --downloads N                of serve: how many control planes download it [default: 1]
   --timeout DURATION           of serve and download: when to give up [default: 10m]
-  --s3-backup                  of save, delete, download: also in S3; in the backup store of the spec, unless a bucket is named
-  --s3-bucketName BUCKET       another bucket
+  --s3-backup                  of save, delete: also in S3; of download: from S3; in the backup store of the spec, unless a bucket is named
+  --s3-bucketName BUCKET       another bucket, with --s3-backup; all below are for it only
   --s3-folder FOLDER           folder in that bucket
   --s3-region REGION           its region
   --s3-endpoint URL            another server with S3's protocol
-  --s3-endpoint-ca FILE        its certificate authority, PEM
+  --s3-endpoint-ca FILE        the certificate authority of that server, PEM
   --boot-config FILE           [default: /opt/kctl/boot.yaml]
   --node-config FILE           [default: /opt/kctl/node-config.yaml]
 
+An option that has no effect with the others is refused.
 Access keys for another bucket are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
 
 Example: /opt/kctl/protokube etcd-backup save --once --name before-repair";
@@ -131,7 +133,12 @@ pub fn parse_etcd_backup(
         Some(other) => return Err(format!("etcd-backup has no verb {other}")),
     };
     let verb = verb.unwrap_or_default();
-    let mut known = [own, &COMMON].concat();
+    // What needs the folder only reads no configuration.
+    let common = match verb.as_str() {
+        "extractstatefile" => &COMMON[..2],
+        _ => &COMMON,
+    };
+    let mut known = [own, common].concat();
     if ["save", "delete", "download"].contains(&verb.as_str()) {
         known.extend(S3);
     }
@@ -139,19 +146,23 @@ pub fn parse_etcd_backup(
         return Ok(None);
     };
     let name = options.take("--name");
+    if verb == "extractstatefile" && options.has("--folder") {
+        // The etcd cluster only says which folder it is else.
+        options.refuse_others(&["--etcd"], "extractstatefile without --folder")?;
+    }
     let place = options.take_place()?;
     let parsed = match verb.as_str() {
         "save" => Verb::Save(options.take_save(name.is_some())?),
         "delete" => Verb::Delete,
-        "download" if place.s3.is_some() && options.values.contains_key("--peer") => {
-            return Err("name --s3-backup or --peer, not both".to_owned());
+        "download" if place.s3.is_some() == options.has("--peer") => {
+            return Err("download needs --s3-backup or --peer MEMBER, and not both".to_owned());
         }
         "download" => Verb::Download {
             peer: options.take("--peer"),
             timeout: options.take_duration("--timeout", Duration::from_mins(10))?,
         },
         "serve" => Verb::Serve(ServeLimits {
-            downloads: options.take_number("--downloads", 1)?,
+            downloads: options.take_number("--downloads", NonZeroUsize::MIN)?.get(),
             timeout: options.take_duration("--timeout", Duration::from_mins(10))?,
         }),
         _ => Verb::ExtractStateFile {
@@ -200,12 +211,17 @@ impl Options {
                 None if FLAGS.contains(&name.as_str()) => Some("true".to_owned()),
                 None => arguments.next(),
             };
+            let value = value.filter(|value| !value.is_empty());
             let value = value.ok_or_else(|| format!("{name} needs a value"))?;
             if values.insert(name.clone(), value).is_some() {
                 return Err(format!("{name} is given twice"));
             }
         }
         Ok(Some(Self { values }))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     fn take(&mut self, name: &str) -> Option<String> {
@@ -222,7 +238,7 @@ impl Options {
 
     /// Fails if one of these is given, which is for `what` only.
     fn refuse_others(&self, names: &[&str], what: &str) -> Result<(), String> {
-        let given = names.iter().find(|name| self.values.contains_key(**name));
+        let given = names.iter().find(|name| self.has(name));
         given.map_or(Ok(()), |name| Err(format!("{name} is for {what} only")))
     }
 
@@ -235,7 +251,7 @@ impl Options {
             return Ok(default);
         };
         let number = value.parse();
-        number.map_err(|_| format!("{name}: {value} is no number"))
+        number.map_err(|_| format!("{name}: {value} is no number that it takes"))
     }
 
     fn take_duration(&mut self, name: &str, default: Duration) -> Result<Duration, String> {
@@ -250,6 +266,13 @@ impl Options {
         let wanted = self.take_flag("--s3-backup")?;
         if !wanted {
             self.refuse_others(&S3[1..], "--s3-backup")?;
+        }
+        if !self.has("--s3-bucketName") {
+            // The spec says where its backup store is.
+            self.refuse_others(&S3[2..], "--s3-bucketName")?;
+        }
+        if !self.has("--s3-endpoint") {
+            self.refuse_others(&["--s3-endpoint-ca"], "--s3-endpoint")?;
         }
         let mut config = |option, file: &str| {
             let default = || format!("{}/{file}", node::config::DIRECTORY);
@@ -334,6 +357,26 @@ mod tests {
         );
     }
 
+    /// A path means what it means to other programs.
+    #[test]
+    fn a_relative_folder_is_below_the_current_one() {
+        let current = std::env::current_dir().unwrap();
+        let below = |path: &str| current.join(path).display().to_string();
+        for (folder, absolute) in [
+            ("snapshots", below("snapshots")),
+            ("./a/b", below("a/b")),
+            ("../up", below("../up")),
+            ("/var/snap shots", "/var/snap shots".to_owned()),
+        ] {
+            let words = ["delete", "--name", "n", "--folder", folder].map(str::to_owned);
+            let place = parse_etcd_backup(words).unwrap().unwrap().place;
+            assert_eq!(place.absolute_folder().unwrap(), absolute);
+        }
+        let place = parse_line("delete --name n").unwrap().place;
+        let default = "/var/lib/kctl/etcd-snapshots/main";
+        assert_eq!(place.absolute_folder().unwrap(), default);
+    }
+
     #[test]
     fn documented_commands_are_understood() {
         let page = include_str!("../../../docs/operations/etcd-backup.md");
@@ -347,6 +390,113 @@ mod tests {
         assert!(commands.len() >= 8, "{commands:?}");
         for command in commands {
             assert!(parse_line(command).is_ok(), "{command}");
+        }
+    }
+
+    /// Each option with a value that is not its default.
+    const VALUES: [(&str, &str); 20] = [
+        ("--name", "n"),
+        ("--once", "true"),
+        ("--creation", "7m"),
+        ("--retention", "7h"),
+        ("--backup-retries", "7"),
+        ("--peer", "b"),
+        ("--downloads", "7"),
+        ("--timeout", "7m"),
+        ("--identity", "i"),
+        ("--file", "f"),
+        ("--etcd", "events"),
+        ("--folder", "/f"),
+        ("--boot-config", "/b"),
+        ("--node-config", "/n"),
+        ("--s3-backup", "true"),
+        ("--s3-bucketName", "b"),
+        ("--s3-folder", "f"),
+        ("--s3-region", "r"),
+        ("--s3-endpoint", "https://e"),
+        ("--s3-endpoint-ca", "c"),
+    ];
+
+    /// If the command is accepted, it is another one without each of its options, which its verb reads.
+    #[track_caller]
+    fn assert_effects(verb: &str, chosen: &[(&str, &str)]) {
+        let line = |without: Option<&str>| {
+            let given = chosen.iter().filter(|(name, _)| Some(*name) != without);
+            let words = given.map(|(name, value)| format!("{name}={value}"));
+            let words = [vec![verb.to_owned()], words.collect()].concat();
+            parse_etcd_backup(words)
+        };
+        let Ok(Some(whole)) = line(None) else { return };
+        let default = whole.place.folder() == "/f";
+        for (name, _) in chosen {
+            let other = line(Some(name));
+            let differs = other.as_ref().ok() != Some(&Some(whole.clone()));
+            let reads_it = verb != "extractstatefile"
+                || (*name != "--boot-config" && *name != "--node-config")
+                    && (*name != "--etcd" || !default);
+            assert!(
+                differs && reads_it,
+                "{verb} {chosen:?}: {name} has no effect"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_accepted_is_another_command_without_each_option() {
+        for verb in ["save", "delete", "download", "serve", "extractstatefile"] {
+            // All pairs and triples with what each verb may need.
+            for needed in [
+                &[][..],
+                &[0],
+                &[0, 1],
+                &[0, 14],
+                &[0, 14, 15],
+                &[0, 5],
+                &[0, 8, 9],
+            ] {
+                for first in 0..VALUES.len() {
+                    for second in first..VALUES.len() {
+                        let mut places = [needed, &[first, second]].concat();
+                        places.sort_unstable();
+                        places.dedup();
+                        let chosen: Vec<_> = places.iter().map(|place| VALUES[*place]).collect();
+                        assert_effects(verb, &chosen);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_option_without_an_effect_is_refused() {
+        for (line, says) in [
+            (
+                "delete --name n --s3-backup --s3-folder f",
+                "--s3-bucketName only",
+            ),
+            (
+                "save --once --name n --s3-backup --s3-region r",
+                "--s3-bucketName only",
+            ),
+            (
+                "download --name n --s3-backup --s3-endpoint https://e",
+                "--s3-bucketName only",
+            ),
+            (
+                "delete --name n --s3-backup --s3-bucketName b --s3-endpoint-ca c",
+                "--s3-endpoint only",
+            ),
+            (
+                "extractstatefile --name n --identity i --file f --boot-config b",
+                "no option --boot-config",
+            ),
+            (
+                "extractstatefile --name n --identity i --file f --folder /f --etcd events",
+                "without --folder only",
+            ),
+        ] {
+            let why = parse_line(line).unwrap_err();
+            assert!(why.contains(says), "{line}: {why}");
         }
     }
 
@@ -366,6 +516,9 @@ mod tests {
             ("download --name n --name m", "twice"),
             ("download --name n --peer b --s3-backup", "not both"),
             ("save --once --name n --s3-bucketName b", "--s3-backup only"),
+            ("save --folder=", "--folder needs a value"),
+            ("serve --name n --downloads 0", "no number"),
+            ("download --name n", "--s3-backup or --peer"),
             (
                 "save --once --name n --s3-backup=yes",
                 "neither true nor false",

@@ -5,7 +5,7 @@ use super::local::LocalSnapshots;
 use super::peer::SnapshotPeer;
 use crate::backup::read_manifest;
 use anyhow::{Context, bail};
-use aws_client::store::{Encryption, Expect, Store, sha256_of_file};
+use aws_client::store::{Encryption, Expect, Store, StoreError, sha256_of_file};
 use host::PartialFile;
 use node::backup::{
     MANIFEST_LIMIT, SnapshotManifest, check_snapshot_name, cluster_state_key, data_key,
@@ -44,16 +44,9 @@ pub async fn download_snapshot(
     let key = manifest_key(name);
     let text = origin.read(&key, MANIFEST_LIMIT).await?;
     let text = text.with_context(|| format!("{} has no snapshot {name}", origin.url()))?;
-    let manifest = SnapshotManifest::parse(&key, &text)?;
-    if manifest.name != name {
-        bail!(
-            "{}/{key} is the manifest of {}",
-            origin.url(),
-            manifest.name
-        );
-    }
+    let manifest = SnapshotManifest::parse_of(name, &format!("{}/{key}", origin.url()), &text)?;
     let done = format!("{}/{name} is complete and checked", local.store.url());
-    if let Some((there, _)) = read_manifest(&local.store, name).await? {
+    if let Some(there) = read_manifest(&local.store, name).await? {
         if there.sha256 != manifest.sha256 {
             bail!(
                 "{} has another snapshot {name}: delete or rename it first",
@@ -155,7 +148,11 @@ impl SnapshotOrigin {
         match self {
             Self::Store(store) => {
                 let mut file = PartialFile::open(to)?;
-                let got = store.get_rest(key, file.file()).await;
+                let got = store.get_rest(key, file.file(), bytes).await;
+                if let Err(error @ StoreError::TooLarge { .. }) = got {
+                    PartialFile::remove(to)?;
+                    return Err(error).with_context(|| format!("{}/{key} is damaged", self.url()));
+                }
                 if !got.with_context(|| format!("could not read {}/{key}", self.url()))? {
                     bail!("{}/{key} does not exist", self.url());
                 }

@@ -19,7 +19,7 @@ pub async fn extract_cluster_state(
     if file.exists() {
         bail!("{} exists: choose another file", file.display());
     }
-    let (manifest, _) = require_manifest(&local.store, name).await?;
+    let manifest = require_manifest(&local.store, name).await?;
     let state = manifest.cluster_state.with_context(|| {
         let why = manifest.cluster_state_problem;
         let why = why.unwrap_or_else(|| {

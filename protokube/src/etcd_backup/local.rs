@@ -41,7 +41,7 @@ impl LocalSnapshots {
             .partial_path(name)
             .metadata()
             .map_or(0, |data| data.len());
-        let needed = (2 * bytes).saturating_sub(there);
+        let needed = bytes.saturating_mul(2).saturating_sub(there);
         check_room(&self.host, &self.folder, needed, "the download")
     }
 

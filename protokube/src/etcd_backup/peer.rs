@@ -1,6 +1,7 @@
 //! Another control plane that serves a snapshot. Both sides show the certificate of their member for etcd's peers, and check that the
 //! other one's names a member of the same etcd cluster.
 
+use super::s3::describe_pem_error;
 use anyhow::{Context, anyhow, bail};
 use host::Host;
 use node::components::EtcdMemberNames;
@@ -84,14 +85,19 @@ impl PeerAccess {
         const UNUSABLE: &str = "the certificate of the member cannot be used";
         let mut roots = RootCertStore::empty();
         for authority in CertificateDer::pem_slice_iter(self.read("peers-ca.crt")?.as_bytes()) {
+            let authority = authority.map_err(|error| anyhow!(describe_pem_error(&error)));
             roots.add(authority.context(UNUSABLE)?).context(UNUSABLE)?;
         }
         let provider = Arc::new(aws_lc_rs::default_provider());
         let clients =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
         let own = self.read("peer.crt")?;
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(own.as_bytes()).collect();
+        let chain = CertificateDer::pem_slice_iter(own.as_bytes());
+        let chain: Result<Vec<_>, _> = chain
+            .map(|one| one.map_err(|error| anyhow!(describe_pem_error(&error))))
+            .collect();
         let key = PrivateKeyDer::from_pem_slice(self.read("peer.key")?.as_bytes());
+        let key = key.map_err(|error| anyhow!(describe_pem_error(&error)));
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .context(UNUSABLE)?

@@ -3,12 +3,13 @@
 use super::arguments::S3Place;
 use crate::backup::read_settings;
 use crate::daemon::DaemonState;
+use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
-use aws_client::store::Store;
-use aws_client::{AccessOptions, Clients};
+use aws_client::store::{Owner, Store};
+use aws_client::{AccessOptions, Clients, Imds};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use std::fs;
 use std::path::Path;
 
@@ -18,12 +19,21 @@ pub(super) async fn open_s3(
     daemon: &DaemonState,
     etcd: &str,
 ) -> anyhow::Result<Store> {
-    let address = match &s3.bucket {
+    let (address, owner) = match &s3.bucket {
         Some(bucket) => {
             let folder = s3.folder.as_deref().unwrap_or_default().trim_matches('/');
-            format!("s3://{bucket}/{folder}")
+            (format!("s3://{bucket}/{folder}"), Owner::Anyone)
         }
-        None => read_backup_store(&daemon.store, etcd).await?,
+        // Another endpoint is not AWS', and knows none of its accounts.
+        None => {
+            let own = daemon.store.owner().clone();
+            let owner = if s3.endpoint.is_none() {
+                own
+            } else {
+                Owner::Anyone
+            };
+            (read_backup_store(&daemon.signed, etcd).await?, owner)
+        }
     };
     let authorities = s3.endpoint_ca.as_deref().map(read_authorities);
     let access = AccessOptions {
@@ -33,10 +43,11 @@ pub(super) async fn open_s3(
             .or_else(|| Some(daemon.clients.region().to_owned())),
         endpoint: s3.endpoint.clone(),
         authorities: authorities.transpose()?,
+        imds: Some(Imds::new()),
         ..AccessOptions::default()
     };
     let clients = Clients::from_access(&access).await;
-    Ok(Store::open(&address, &clients)?)
+    Ok(Store::open(&address, &clients)?.owned_by(owner))
 }
 
 /// Certificate authorities in a PEM file.
@@ -44,24 +55,84 @@ fn read_authorities(file: &Path) -> anyhow::Result<Vec<u8>> {
     let pem = fs::read(file).with_context(|| format!("could not read {}", file.display()))?;
     let mut roots = RootCertStore::empty();
     for authority in CertificateDer::pem_slice_iter(&pem) {
+        let authority = authority.map_err(|error| describe_pem_error(&error));
         let added = authority.map(|authority| roots.add(authority));
         added
-            .map_err(anyhow::Error::from)
+            .map_err(anyhow::Error::msg)
             .and_then(|added| Ok(added?))
-            .with_context(|| format!("{} has no certificate", file.display()))?;
+            .with_context(|| {
+                format!(
+                    "{} cannot be used as certificate authority; name a file with whole certificates as PEM",
+                    file.display()
+                )
+            })?;
     }
     if roots.is_empty() {
-        bail!("{} has no certificate authority", file.display());
+        bail!(
+            "{} has no certificate: name a file with certificates as PEM (-----BEGIN CERTIFICATE-----)",
+            file.display()
+        );
     }
     Ok(pem)
 }
 
-async fn read_backup_store(store: &Store, etcd: &str) -> anyhow::Result<String> {
-    let settings = read_settings(store, etcd).await?;
+/// What is wrong with a PEM file. The parser's own text shows bytes.
+pub(super) fn describe_pem_error(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { .. } => {
+            "it is cut off: a certificate begins in it and does not end".to_owned()
+        }
+        pem::Error::IllegalSectionStart { .. } => {
+            "it has a line that begins with -----BEGIN, and is damaged".to_owned()
+        }
+        pem::Error::Base64Decode(_) => {
+            "it is damaged: a certificate in it is not base64".to_owned()
+        }
+        pem::Error::NoItemsFound => "it has none".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+async fn read_backup_store(signed: &SignedObjects, etcd: &str) -> anyhow::Result<String> {
+    let settings = read_settings(signed, etcd).await?;
     let settings = settings.with_context(|| {
         format!(
             "the state store has no settings for backups of etcd {etcd}: run `kctl update --yes`, or name --s3-bucketName"
         )
     })?;
     Ok(settings.store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_authorities;
+    use std::fs::{remove_file, write};
+
+    #[test]
+    fn a_file_that_is_no_authority_is_named_with_what_is_wrong_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        const BEGIN: &str = "-----BEGIN CERTIFICATE-----\n";
+        const END: &str = "-----END CERTIFICATE-----\n";
+        for (content, says) in [
+            (String::new(), "has no certificate"),
+            ("text\n".to_owned(), "has no certificate"),
+            (format!("{BEGIN}MIIB"), "cut off"),
+            (format!("{BEGIN}MIIB\n-----END CERT"), "cut off"),
+            (format!("{BEGIN}?!?!\n{END}"), "not base64"),
+            (format!("{BEGIN}MIIB\n{END}"), "cannot be used"),
+            ("-----BEGIN CERTIFICATE\n".to_owned(), "damaged"),
+        ] {
+            write(&file, &content).unwrap();
+            let why = format!("{:#}", read_authorities(&file).unwrap_err());
+            assert!(why.contains(says), "{content}: {why}");
+            assert!(why.contains("ca.pem") && !why.contains("[4"), "{why}");
+        }
+        remove_file(&file).unwrap();
+        let why = format!("{:#}", read_authorities(&file).unwrap_err());
+        assert!(
+            why.contains("could not read") && why.contains("ca.pem"),
+            "{why}"
+        );
+    }
 }

@@ -2,18 +2,21 @@
 
 use super::local::LocalSnapshots;
 use crate::backup::{
-    SnapshotSource, SnapshotTaker, claim_store, describe_taken, list_snapshots, prune_snapshots,
-    read_manifest,
+    Extent, SnapshotSource, SnapshotTaker, claim_store, describe_taken, list_snapshots,
+    prune_snapshots, read_manifest,
 };
 use crate::pace::Sleep;
 use anyhow::{Context, bail};
-use aws_client::store::{Encryption, Expect, Store, sha256_of_file};
+use aws_client::store::{Encryption, Expect, Store, StoreError, sha256_of_file};
 use host::FileLock;
 use node::backup::{
     Retention, SnapshotManifest, StoredSnapshot, check_asked_name, cluster_state_key, data_key,
     is_scheduled, manifest_key, meta_key, scheduled_name,
 };
+use node::duration::duration_text;
 use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// Pause before a failed snapshot is tried again, as rke-tools waits.
 const RETRY: Duration = Duration::from_secs(15);
@@ -44,67 +47,145 @@ pub struct SnapshotSaver<S> {
 }
 
 impl<S: SnapshotSource> SnapshotSaver<S> {
-    /// Takes one snapshot under this name. Returns what was done.
+    /// Takes one snapshot under this name. Returns what was done. If it could not be copied to S3, the same call does that only.
     pub async fn save_once(&self, name: &str) -> anyhow::Result<String> {
         check_asked_name(name).map_err(anyhow::Error::msg)?;
-        self.save(name, "command, protokube etcd-backup save").await
+        let here = &self.local.store;
+        let (manifest, says) = match (read_manifest(here, name).await?, &self.s3) {
+            (None, _) => {
+                let reason = "command, protokube etcd-backup save";
+                let manifest = self.take(name, reason).await?;
+                let says = self.describe(&manifest);
+                (manifest, says)
+            }
+            (Some(manifest), Some(s3)) if read_manifest(s3, name).await?.is_none() => {
+                let says = format!(
+                    "{}/{name} was taken already, at {}, and is not taken again",
+                    here.url(),
+                    manifest.taken_at
+                );
+                (manifest, says)
+            }
+            (Some(_), _) => bail!("{} has a snapshot {name} already", here.url()),
+        };
+        let Some(s3) = &self.s3 else { return Ok(says) };
+        match self.copy(&manifest, s3).await {
+            Ok(()) => Ok(format!("{says}; copied to {}", s3.url())),
+            Err(error) => Err(error.context(format!(
+                "{says}; it is not in {}: the same command copies it there, once the reason is corrected",
+                s3.url()
+            ))),
+        }
     }
 
     /// Takes a snapshot per interval, the first at once if the last one is older than that. Ends with an error only if the folder cannot be
-    /// read at the start; a snapshot that fails is said, and tried again after the interval.
+    /// read at the start; what fails is said, and tried again after the interval.
     pub async fn save_regularly(&self, regular: &RegularSaves) -> anyhow::Result<()> {
         let all = list_snapshots(&self.local.store).await?;
-        // Ages are those of files. After the first snapshot nothing depends on the clock.
-        let age = all
-            .iter()
-            .filter(|one| is_regular(one))
-            .filter_map(|one| one.age);
-        let mut pause = age
-            .min()
-            .map_or(Duration::ZERO, |age| regular.creation.saturating_sub(age));
+        let now = (self.taker.clock)();
+        let newest = all.iter().filter(|one| is_regular(one));
+        let newest = newest.filter_map(|one| Some((one, age_at(one, now)?)));
+        let newest = newest.min_by_key(|(_, age)| *age);
+        // After the first snapshot nothing depends on the clock.
+        let mut pause = newest.map_or(Duration::ZERO, |(_, age)| {
+            regular.creation.saturating_sub(age)
+        });
+        (self.say)(&describe_begin(newest, now, pause));
+        // What a command before this one may not have copied.
+        let mut uncopied: Vec<String> = newest.iter().map(|(one, _)| one.name.clone()).collect();
         let mut sequence = 0_u32;
         loop {
             (self.sleep)(pause).await;
             sequence = sequence.wrapping_add(1);
-            match self.save_and_prune(sequence, regular.retention).await {
-                Ok(says) => (self.say)(&says),
-                Err(error) => (self.say)(&format!("no snapshot was taken: {error:#}")),
-            }
+            self.save_and_prune(sequence, regular.retention, &mut uncopied)
+                .await;
             pause = regular.creation;
         }
     }
 
-    async fn save_and_prune(&self, sequence: u32, retention: Duration) -> anyhow::Result<String> {
+    /// One snapshot of the regular ones: it is taken, copied, and old ones are deleted. Each of the three is said, and none keeps another
+    /// from being done, but that nothing is deleted unless a snapshot was taken.
+    async fn save_and_prune(&self, sequence: u32, retention: Duration, uncopied: &mut Vec<String>) {
         let name = scheduled_name((self.taker.clock)(), sequence);
-        let says = self
-            .save(&name, "schedule, protokube etcd-backup save")
-            .await?;
+        let taken = self.take(&name, "schedule, protokube etcd-backup save");
+        let was_taken = match taken.await {
+            Ok(manifest) => {
+                (self.say)(&self.describe(&manifest));
+                uncopied.push(name);
+                true
+            }
+            Err(error) => {
+                (self.say)(&format!("no snapshot was taken: {error:#}"));
+                false
+            }
+        };
+        self.copy_uncopied(uncopied).await;
+        if !was_taken {
+            return;
+        }
         let retention = Retention {
             all: retention,
             hourly: Duration::ZERO,
             daily: Duration::ZERO,
         };
-        let pruned = prune_snapshots(&self.local.store, retention, self.say).await;
-        pruned.context("old snapshots could not be deleted")?;
-        Ok(says)
+        // Somebody has said how long they stay, and the disk is this instance's.
+        let pruned = prune_snapshots(&self.local.store, (retention, Extent::All), self.say);
+        if let Err(error) = pruned.await {
+            (self.say)(&format!("old snapshots could not be deleted: {error:#}"));
+        }
     }
 
-    async fn save(&self, name: &str, reason: &str) -> anyhow::Result<String> {
+    /// Copies the snapshots of these names to S3, and leaves the names of those that could not be copied.
+    async fn copy_uncopied(&self, uncopied: &mut Vec<String>) {
+        let Some(s3) = &self.s3 else {
+            return uncopied.clear();
+        };
+        let mut left = std::mem::take(uncopied).into_iter();
+        while let Some(name) = left.next() {
+            let copied = match read_manifest(&self.local.store, &name).await {
+                // The retention has deleted it meanwhile.
+                Ok(None) => continue,
+                Ok(Some(manifest)) => self.copy(&manifest, s3).await,
+                Err(error) => Err(error),
+            };
+            match copied {
+                Ok(()) => (self.say)(&format!("{name} is also in {}", s3.url())),
+                Err(error) => {
+                    (self.say)(&format!(
+                        "{name} is in {}, and not in {}; it is copied after the next one: {error:#}",
+                        self.local.store.url(),
+                        s3.url()
+                    ));
+                    uncopied.push(name);
+                    if error.is::<StoreError>() {
+                        // The others would wait for the same.
+                        uncopied.extend(left);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a snapshot into the folder.
+    async fn take(&self, name: &str, reason: &str) -> anyhow::Result<SnapshotManifest> {
         // Two would work in the same folder with the same containers.
-        let alone = self.wait_for_others().await?;
+        let _alone = self.wait_for_others().await?;
         self.local.store.remove_leftovers()?;
-        let manifest = self.take_with_retries(name, reason).await?;
-        drop(alone);
-        let mut says = describe_taken(&manifest, &self.local.store);
-        if let Some(why) = &manifest.cluster_state_problem {
-            says.push_str(&format!("; without the keys of the cluster: {why}"));
+        self.take_with_retries(name, reason).await
+    }
+
+    async fn copy(&self, manifest: &SnapshotManifest, s3: &Store) -> anyhow::Result<()> {
+        claim_store(s3, &self.taker.cluster, &self.taker.etcd).await?;
+        copy_snapshot(&self.local, manifest, s3).await
+    }
+
+    fn describe(&self, manifest: &SnapshotManifest) -> String {
+        let says = describe_taken(manifest, &self.local.store);
+        match &manifest.cluster_state_problem {
+            Some(why) => format!("{says}; without the keys of the cluster: {why}"),
+            None => says,
         }
-        if let Some(s3) = &self.s3 {
-            claim_store(s3, &self.taker.cluster, &self.taker.etcd).await?;
-            copy_snapshot(&self.local, &manifest, s3).await?;
-            says.push_str(&format!("; copied to {}", s3.url()));
-        }
-        Ok(says)
     }
 
     /// Waits until no other command takes a snapshot into the folder.
@@ -157,6 +238,38 @@ impl<S: SnapshotSource> SnapshotSaver<S> {
     }
 }
 
+/// Age of a snapshot, or `None` if it is of the future: a clock was wrong, and nobody knows how old it is.
+fn age_at(one: &StoredSnapshot, now: OffsetDateTime) -> Option<Duration> {
+    let taken = OffsetDateTime::from_unix_timestamp(one.taken()?).ok()?;
+    Duration::try_from(now - taken).ok()
+}
+
+/// What is said at the start: when the first snapshot is taken, and why then.
+fn describe_begin(
+    newest: Option<(&StoredSnapshot, Duration)>,
+    now: OffsetDateTime,
+    pause: Duration,
+) -> String {
+    let last = newest.map_or_else(
+        || "there is no snapshot whose age is known".to_owned(),
+        |(one, age)| format!("the last snapshot, {}, is {} old", one.name, text_of(age)),
+    );
+    if pause.is_zero() {
+        return format!("{last}: one is taken now");
+    }
+    let at = (now + pause).replace_nanosecond(0);
+    let at = at.ok().and_then(|at| at.format(&Rfc3339).ok());
+    format!(
+        "{last}: the next one is taken in {}, at {}",
+        text_of(pause),
+        at.unwrap_or_default()
+    )
+}
+
+fn text_of(time: Duration) -> String {
+    duration_text(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
+}
+
 /// True for a complete snapshot of `save` without `--once`.
 fn is_regular(one: &StoredSnapshot) -> bool {
     one.has_manifest && is_scheduled(&one.name)
@@ -169,7 +282,7 @@ async fn copy_snapshot(
     to: &Store,
 ) -> anyhow::Result<()> {
     let name = &manifest.name;
-    if let Some((there, _)) = read_manifest(to, name).await? {
+    if let Some(there) = read_manifest(to, name).await? {
         if there.sha256 == manifest.sha256 {
             return Ok(());
         }
@@ -193,10 +306,11 @@ async fn copy_snapshot(
         put.await
             .with_context(|| format!("could not write {}/{key}", to.url()))?;
     }
-    for key in [manifest_key(name), meta_key(name)] {
+    for key in [meta_key(name), manifest_key(name)] {
         let read = local.store.get(&key).await?;
         let Some(object) = read else { continue };
-        let put = to.put(&key, object.bytes, Expect::Absent).await;
+        // An interrupted copy may have written it.
+        let put = to.put(&key, object.bytes, Expect::Any).await;
         put.with_context(|| format!("could not write {}/{key}", to.url()))?;
     }
     Ok(())

@@ -160,6 +160,7 @@ fn instance_number(number: u8) -> Instance {
         private_ip: Some(private_address(number).to_string()),
         public_ip: Some(format!("198.51.100.{number}")),
         zone: "z".into(),
+        spot: false,
         profile: None,
         tags: BTreeMap::new(),
     }

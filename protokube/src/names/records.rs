@@ -164,6 +164,7 @@ mod tests {
             private_ip: Some(format!("10.0.0.{number}")),
             public_ip: public.then(|| format!("198.51.100.{number}")),
             zone: "z".into(),
+            spot: false,
             profile: None,
             tags: BTreeMap::new(),
         }

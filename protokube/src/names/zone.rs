@@ -3,6 +3,7 @@
 //! allows five calls per second and account, so it is called only when the list changes and at long intervals.
 
 use super::records::{FollowedName, PublishedRecords, followed_names, instance_at, needed_changes};
+use crate::api::ApiAccess;
 use crate::ec2::{Ec2, control_planes};
 use crate::log::RoleLog;
 use crate::pace::Sleep;
@@ -14,8 +15,8 @@ use aws_client::store::Store;
 use engine::Failure;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
 use kube::api::ListParams;
-use kube::{Api, Client};
 use node::config::NodeConfig;
 use node::names::ROLLING_UPDATE_ANNOTATION;
 use node::report::Status;
@@ -127,8 +128,8 @@ pub trait ApiServers: Send + Sync + 'static {
 /// (<https://github.com/kubernetes/kubernetes/tree/master/pkg/controlplane/controller/kubernetesservice> and
 /// `pkg/controlplane/reconcilers/lease.go`). etcd measures the time, so clocks of instances do not matter.
 pub struct ApiEndpoints {
-    /// Client of the local API server.
-    pub client: Client,
+    /// Access to the local API server.
+    pub access: ApiAccess,
     /// Whether the local API server is ready.
     pub ready: watch::Receiver<bool>,
 }
@@ -138,13 +139,15 @@ impl ApiServers for ApiEndpoints {
         if !*self.ready.borrow() {
             return Ok(None);
         }
-        let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), "default");
+        let client = tokio::time::timeout(TIMEOUT, self.access.client()).await;
+        let client = client.context("the API server timed out")??.client;
+        let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), "default");
         let reply = tokio::time::timeout(TIMEOUT, slices.get_opt("kubernetes")).await;
         let slice = reply
             .context("the API server timed out on the list of ready API servers")?
             .context("could not read the list of ready API servers")?;
         let Some(slice) = slice else { return Ok(None) };
-        let nodes: Api<Node> = Api::all(self.client.clone());
+        let nodes: Api<Node> = Api::all(client);
         let control_planes = ListParams::default().labels(CONTROL_PLANE_LABEL);
         let reply = tokio::time::timeout(TIMEOUT, nodes.list(&control_planes)).await;
         let nodes = reply

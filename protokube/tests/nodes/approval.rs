@@ -293,3 +293,28 @@ async fn an_instance_that_does_not_run_gets_no_certificate() {
     fixture.api.wait_until(is_logged).await;
     assert!(!is_approved(&fixture.api, "csr-late"));
 }
+
+/// A kubelet may create requests without end, and others ask other signers.
+#[tokio::test]
+async fn a_request_behind_many_others_is_approved() {
+    let api = FakeApi::new();
+    for number in 0..130 {
+        let mut other = serving_request(INSTANCE, &["172.20.1.7"]);
+        other["signerName"] = json!("example.com/own");
+        api.put_request(&format!("csr-{number:03}"), &other);
+        let refused = serving_request("i-0fffffffffffffff0", &["172.20.1.8"]);
+        api.put_request(&format!("csr-refused-{number:03}"), &refused);
+    }
+    api.put_request("csr-y", &serving_request(INSTANCE, &["172.20.1.7"]));
+    api.put_request("csr-z", &renewal_request(INSTANCE));
+    let fixture = start_approval(api, &[INSTANCE]).await;
+    for name in ["csr-y", "csr-z"] {
+        let is_approved = |api: &FakeApi| {
+            let request = api.signing_request(name);
+            request["status"]["conditions"][0]["type"] == "Approved"
+        };
+        fixture.api.wait_until(is_approved).await;
+    }
+    let patched = fixture.api.lock_objects().patches.len();
+    assert_eq!(patched, 2);
+}

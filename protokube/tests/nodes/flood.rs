@@ -69,6 +69,39 @@ async fn an_instance_that_was_heard_has_to_pause() {
 }
 
 #[tokio::test]
+async fn a_session_of_another_role_with_its_name_keeps_no_instance_busy() {
+    // Also the time between two calls of EC2.
+    let pause = Duration::from_secs(15);
+    let cluster = TestCluster::start_with(system_clock(), Duration::ZERO, pause).await;
+    let instance = cluster.new_worker().await;
+    let id = instance.node.clone();
+    let mut thief = cluster.worker_of("ci-job", &id).await;
+    thief.node = id;
+    assert_eq!(thief.join().await.status, 403);
+    assert_eq!(thief.join().await.status, 503, "its own limit");
+    instance.join().await.join_reply();
+}
+
+#[tokio::test]
+async fn connections_from_pods_are_closed_at_once_and_take_no_place() {
+    let cluster = TestCluster::start().await;
+    let mut pods = Vec::new();
+    for number in 0..IDLE {
+        let [.., high, low] = u32::try_from(number).unwrap().to_be_bytes();
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        // The pods' range of the test cluster.
+        let address = (Ipv4Addr::new(127, 96, high, low), 0);
+        socket.bind(address.into()).unwrap();
+        pods.push(socket.connect(cluster.address).await.unwrap());
+    }
+    let mut first = [0];
+    for pod in &mut pods {
+        assert_eq!(pod.read(&mut first).await.unwrap_or(0), 0);
+    }
+    cluster.new_worker().await.join().await.join_reply();
+}
+
+#[tokio::test]
 async fn ec2_is_asked_once_in_a_pause_however_many_instances_ask() {
     let pause = Duration::from_millis(500);
     let cluster = TestCluster::start_with(system_clock(), Duration::ZERO, pause).await;

@@ -195,3 +195,28 @@ async fn health_is_answered_while_the_thread_of_all_else_is_held_up() {
         answer = held_up => assert!(answer.starts_with("HTTP/1.1 503"), "{answer}"),
     }
 }
+
+#[tokio::test]
+async fn connections_that_send_nothing_or_half_a_request_keep_no_probe_from_its_answer() {
+    let authority = mint_authority();
+    let server = api_server(&authority, Arc::new(Mutex::new((200, "ok")))).await;
+    let health = start_health(&authority, &server).await;
+    let address = health.strip_prefix("http://").unwrap();
+    let mut idle = Vec::new();
+    for number in 0..200 {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        if number % 2 == 0 {
+            stream
+                .write_all(b"GET /livez HTTP/1.1\r\nhost:")
+                .await
+                .unwrap();
+        }
+        idle.push(stream);
+        if number % 50 == 0 {
+            let begun = std::time::Instant::now();
+            assert_eq!(get_url(&format!("{health}/livez")).await.0, 200);
+            assert!(begun.elapsed() < std::time::Duration::from_secs(5));
+        }
+    }
+    assert_eq!(get_url(&format!("{health}/livez")).await.0, 200);
+}

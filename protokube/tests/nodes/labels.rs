@@ -181,3 +181,57 @@ async fn a_tag_that_cannot_be_a_label_keeps_no_other_node_from_its_labels() {
     let is_logged = |_: &FakeApi| fixture.lines.all_text().contains("not labelled");
     fixture.api.wait_until(is_logged).await;
 }
+
+#[tokio::test]
+async fn an_uncordoned_node_loses_all_marks_of_a_termination_and_nothing_else() {
+    const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+    const NOTE: &str = "kctl.dev/termination";
+    let ids = [
+        "i-0123456789abcdef0",
+        "i-0123456789abcdef1",
+        "i-0123456789abcdef2",
+    ];
+    let [uncordoned, cordoned, of_a_user] = ids;
+    let api = FakeApi::new();
+    for id in ids {
+        api.put_node(id, "True");
+        api.change_object(&format!("/api/v1/nodes/{id}"), |node| {
+            node["metadata"]["annotations"] =
+                json!({NOTE: "scheduled event of AWS, 2026", "mine": "kept"});
+            node["metadata"]["labels"] = json!({EXCLUDE: "termination", "mine": "kept"});
+            node["spec"] = json!({"unschedulable": id == cordoned, "taints": [
+                {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"},
+                {"key": "mine", "effect": "NoSchedule"},
+            ]});
+        });
+    }
+    api.change_object(&format!("/api/v1/nodes/{of_a_user}"), |node| {
+        node["metadata"]["labels"][EXCLUDE] = json!("for my own reason");
+    });
+    let fixture = start_labels(api, aws_with_instances(&ids)).await;
+    let is_released = |api: &FakeApi, id: &str| {
+        api.node_object(id)["metadata"]["annotations"] == json!({"mine": "kept"})
+    };
+    for id in [uncordoned, of_a_user] {
+        fixture.api.wait_until(|api| is_released(api, id)).await;
+        let taints = &fixture.api.node_object(id)["spec"]["taints"];
+        assert_eq!(*taints, json!([{"key": "mine", "effect": "NoSchedule"}]));
+    }
+    let label = |id: &str| fixture.api.node_object(id)["metadata"]["labels"][EXCLUDE].clone();
+    assert_eq!(label(uncordoned), json!(null));
+    assert_eq!(label(of_a_user), json!("for my own reason"));
+    assert_eq!(label(cordoned), json!("termination"));
+    assert!(!is_released(&fixture.api, cordoned));
+    // Also one that is uncordoned later.
+    fixture
+        .api
+        .change_object(&format!("/api/v1/nodes/{cordoned}"), |node| {
+            node["spec"]["unschedulable"] = json!(null);
+            node["metadata"]["labels"]["disk"] = json!("slow");
+        });
+    fixture
+        .api
+        .wait_until(|api| is_released(api, cordoned))
+        .await;
+    assert_eq!(label(cordoned), json!(null));
+}

@@ -1,6 +1,7 @@
 //! Tests of how instances become nodes, with fake STS, EC2 and API server.
 #![cfg(test)]
 
+mod access;
 mod approval;
 #[path = "../support/control_plane.rs"]
 mod control_plane;

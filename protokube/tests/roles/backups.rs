@@ -1,19 +1,27 @@
 //! Tests of the role backup: what counts is verified, one instance takes a snapshot per interval, and whoever dies or is too late leaves
 //! nothing that counts.
 
+use crate::signer::{put_signed, signer_in};
 use crate::test_host::{TestHost, pass_fuse};
 use anyhow::bail;
-use aws_client::store::{Expect, Store};
+use aws_client::store::{Entry, Expect, Store};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use futures::FutureExt;
 use node::backup::{
     BACKUP_SETTINGS_KEY, BackupSettings, BackupState, EtcdBackupSettings, OWNER_KEY,
-    SnapshotManifest, StoredSnapshot, backup_state_key, group_snapshots, manifest_key,
+    SnapshotManifest, StoredSnapshot, backup_state_key, begin_snapshot, group_snapshots,
+    manifest_key,
 };
 use node::etcd::{OtherMember, RunningMember, UnknownFields};
+use node::signed::{SignedPlace, sign_text, signature_key};
 use protokube::backup::{BackupRole, KeyHash, KeysAt, SnapshotSource, SnapshotTaker};
+use protokube::current_waits::CurrentWaits;
 use protokube::etcd::{DataHash, EtcdMaintenance};
 use protokube::log::{Log, RoleLog};
+use protokube::signed_objects::SignedObjects;
+use serde_json::json;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -30,12 +38,20 @@ pub const CONTENT: &[u8] = b"a database and its hash";
 const CTR: &str = r#"root=$(dirname "$0")/..
 for word; do case $word in type=bind,src=*) from=${word#type=bind,src=}; from=$root${from%%,*} ;; esac; done
 case "$*" in
+  # On a busy machine ctr may end before it has passed on what etcdctl wrote.
+  *"etcdctl"*" get "*) if [ -s "$root/silent" ]; then sed -i 1d "$root/silent"; exit 0; fi ;;
+esac
+case "$*" in
+  *"etcdctl"*" get "*) if [ -e "$root/fails" ]; then cat "$root/fails" >&2; exit 3; fi ;;
+esac
+case "$*" in
   *"snapshot restore"*) cmp -s "$from/snapshot.db" "$root/content" || { echo 'expected sha256' >&2; exit 1; }
     mkdir "$from/data" ;;
   *"images ls"*) echo "${*##*name==}" ;;
   *"hashkv --rev=2700"*) echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},\"hash\":7,\"compact_revision\":2500}}]" ;;
   *"hashkv --rev=2701"*) echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},\"hash\":8,\"compact_revision\":2500}}]" ;;
-  *"get --prefix /registry/secrets/ --limit=1"*) echo "{\"header\":{},\"kvs\":[{\"key\":\"L3JlZ2lzdHJ5L3NlY3JldHMvYS9i\",\"value\":\"$(cat "$root/secret" 2>/dev/null || printf 'azhzAAo=')\"}],\"count\":4}" ;;
+  *"get /registry/secrets/ /registry/secrets0 --limit=100"*) if [ -e "$root/secrets" ]; then cat "$root/secrets"; else echo "{\"header\":{},\"kvs\":[{\"key\":\"L3JlZ2lzdHJ5L3NlY3JldHMvYS9i\",\"value\":\"$(cat "$root/secret" 2>/dev/null || printf 'azhzAAo=')\"}],\"count\":4}"; fi ;;
+  *"get /registry/secrets/"*" /registry/secrets0 --limit=100"*) cat "$root/more-secrets" ;;
   *"--rev=2700"*) printf '"Revision" : 2701\n"Count" : 233\n' ;;
   *etcdctl*) printf '"Revision" : 2701\n"Count" : 234\n' ;;
 esac
@@ -59,6 +75,8 @@ pub struct MemberState {
     pub compacts: u32,
     leads: bool,
     cluster_id: &'static str,
+    /// After how many questions it is of another cluster.
+    given_up_after: Option<u32>,
 }
 
 impl FakeMember {
@@ -75,6 +93,7 @@ impl FakeMember {
             compacts: 0,
             leads: false,
             cluster_id: "c1",
+            given_up_after: None,
         };
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -112,12 +131,19 @@ impl SnapshotSource for FakeMember {
 
 impl EtcdMaintenance for FakeMember {
     async fn describe_member(&self) -> anyhow::Result<RunningMember> {
+        let mut state = self.state.lock().unwrap();
+        if let Some(left) = state.given_up_after.as_mut() {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                (state.cluster_id, state.given_up_after) = ("c9", None);
+            }
+        }
         let MemberState {
             leads,
             used_bytes,
             cluster_id,
             ..
-        } = *self.state.lock().unwrap();
+        } = *state;
         Ok(RunningMember {
             database_used_bytes: used_bytes,
             name: "etcd-a".to_owned(),
@@ -154,6 +180,8 @@ impl EtcdMaintenance for FakeMember {
     }
 }
 
+const CLUSTER: &str = "x.example.com";
+
 pub struct Instance {
     pub host: TestHost,
     pub member: FakeMember,
@@ -175,6 +203,11 @@ impl Instance {
 
     /// Writes the settings, with these public keys.
     pub async fn set_recipients(&self, recipients: Vec<String>) {
+        let settings = self.settings(recipients).to_json();
+        put_signed(&self.host.store, CLUSTER, BACKUP_SETTINGS_KEY, &settings).await;
+    }
+
+    fn settings(&self, recipients: Vec<String>) -> BackupSettings {
         let settings = EtcdBackupSettings {
             store: format!("file://{}", self.host.path("backups").display()),
             interval_seconds: 900,
@@ -183,19 +216,13 @@ impl Instance {
             recipients,
             unknown: UnknownFields::new(),
         };
-        let settings = BackupSettings::new([("main".to_owned(), settings)].into());
-        let settings = settings.to_json().into_bytes();
-        let put = self
-            .host
-            .store
-            .put(BACKUP_SETTINGS_KEY, settings, Expect::Any);
-        put.await.unwrap();
+        BackupSettings::new([("main".to_owned(), settings)].into())
     }
 
     /// What takes snapshots on this instance.
     pub fn taker(&self, instance: &str) -> SnapshotTaker<FakeMember> {
         SnapshotTaker {
-            cluster: "x.example.com".to_owned(),
+            cluster: CLUSTER.to_owned(),
             etcd: "main".to_owned(),
             work: "main".to_owned(),
             instance: instance.to_owned(),
@@ -205,6 +232,7 @@ impl Instance {
             source: self.member.clone(),
             host: self.host.host.clone(),
             store: self.host.store.clone(),
+            signed: SignedObjects::new(&self.host.store, CLUSTER),
             clock: OffsetDateTime::now_utc,
             interval: Duration::ZERO,
             busy: tokio::sync::Mutex::default(),
@@ -374,6 +402,36 @@ async fn a_drill_fails_if_the_api_server_could_not_decrypt_a_secret() {
     );
 }
 
+/// The first Secret may be one that was written since the key was changed, and the others not.
+#[tokio::test]
+async fn a_drill_reads_all_secrets() {
+    let here = Instance::new().await;
+    let page = |all: &[(String, &str)]| {
+        let pair = |(key, value): &(String, &str)| json!({"key": STANDARD.encode(key), "value": STANDARD.encode(value)});
+        json!({"kvs": all.iter().map(pair).collect::<Vec<_>>()}).to_string()
+    };
+    let first: Vec<(String, &str)> = (0..100)
+        .map(|number| (format!("/registry/secrets/a/{number:03}"), "k8s\0"))
+        .collect();
+    let mut more = vec![first[99].clone()];
+    fs::write(here.host.path("secrets"), page(&first)).unwrap();
+    fs::write(here.host.path("more-secrets"), page(&more)).unwrap();
+    here.role("i-1").take_step().await.unwrap();
+    let drill = here.state().await.drill.unwrap();
+    assert!(
+        !drill.failed && drill.found.contains("not encrypted"),
+        "{drill:?}"
+    );
+    let old = "k8s:enc:aescbc:v1:old:x";
+    more.push(("/registry/secrets/b/x".to_owned(), old));
+    fs::write(here.host.path("more-secrets"), page(&more)).unwrap();
+    let name = here.counted().await.remove(0);
+    fs::write(here.host.path("encryptionconfig.yaml"), "resources: []").unwrap();
+    let why = here.taker("i-1").drill(&name).await.unwrap_err();
+    let why = format!("{why:#}");
+    assert!(why.contains("the key old of aescbc"), "{why}");
+}
+
 /// Once a day a stored snapshot is read again, and the result stands in the state.
 #[tokio::test]
 async fn a_drill_reads_what_is_stored_once_a_day() {
@@ -473,6 +531,62 @@ async fn nothing_is_written_to_or_deleted_from_the_store_of_another_cluster() {
     assert_eq!(here.counted().await.len(), 1);
 }
 
+/// Whoever may write to the state store must not have the keys of the cluster sealed for himself, snapshots deleted, or stored elsewhere.
+#[tokio::test]
+async fn settings_that_kctl_did_not_sign_seal_store_and_delete_nothing() {
+    let here = Instance::new().await;
+    let role = here.role("i-1");
+    role.take_step().await.unwrap();
+    let store = &here.host.store;
+    let put = async |key: &str, text: &str| {
+        let put = store.put(key, text.as_bytes().to_vec(), Expect::Any);
+        put.await.unwrap();
+    };
+    let read = async |key: &str| {
+        let object = store.get(key).await.unwrap().unwrap();
+        String::from_utf8(object.bytes).unwrap()
+    };
+    let good = read(BACKUP_SETTINGS_KEY).await;
+    let signature = read(&signature_key(BACKUP_SETTINGS_KEY, &good)).await;
+    let evil = here.settings(vec!["age1evil".to_owned()]).to_json();
+    let keyset = signer_in(store).await;
+    let elsewhere = SignedPlace {
+        cluster: "other.example.com",
+        key: BACKUP_SETTINGS_KEY,
+    };
+    let elsewhere = sign_text(&keyset, elsewhere, &evil, 9).unwrap();
+    let rare = good.replacen("900", "300000000", 1);
+    let before = here.backups().list("", None).await.unwrap();
+    here.pass(Duration::from_hours(1000 * 24));
+    for (text, signature) in [
+        (&evil, None),
+        (&evil, Some(&signature)),
+        (&evil, Some(&elsewhere)),
+        (&rare, Some(&signature)),
+    ] {
+        if let Some(signature) = signature {
+            put(&signature_key(BACKUP_SETTINGS_KEY, text), signature).await;
+        }
+        put(BACKUP_SETTINGS_KEY, text).await;
+        for role in [&role, &here.role("i-1")] {
+            let why = format!("{:#}", role.take_step().await.unwrap_err());
+            let next_step = "run `kctl update x.example.com --refresh --yes`";
+            assert!(why.contains(next_step), "{why}");
+        }
+        let keys = |all: &[Entry]| all.iter().map(|one| one.key.clone()).collect::<Vec<_>>();
+        let now = here.backups().list("", None).await.unwrap();
+        assert_eq!(keys(&now), keys(&before));
+    }
+    // Older settings are not used either, once newer ones were.
+    put(BACKUP_SETTINGS_KEY, &good).await;
+    let recipient = age::x25519::Identity::generate().to_public();
+    here.set_recipients(vec![recipient.to_string()]).await;
+    role.take_step().await.unwrap();
+    put(BACKUP_SETTINGS_KEY, &good).await;
+    let why = format!("{:#}", role.take_step().await.unwrap_err());
+    assert!(why.contains("put an older one back"), "{why}");
+}
+
 /// protokube dies at each change of the instance and at each call of ctr; another instance goes on.
 #[tokio::test]
 async fn a_protokube_that_dies_anywhere_leaves_nothing_that_counts_twice() {
@@ -521,6 +635,28 @@ async fn whoever_lost_its_claim_leaves_no_snapshot() {
     assert_eq!(here.list().await, []);
 }
 
+/// Two instances, or an import, under one name: who comes second deletes nothing of what the first has.
+#[tokio::test]
+async fn a_snapshot_whose_name_is_taken_meanwhile_deletes_nothing() {
+    let here = Instance::new().await;
+    let taker = here.taker("i-1");
+    let backups = here.backups();
+    let key = manifest_key("n");
+    let others = async || {
+        let put = backups.put(&key, b"somebody else's".to_vec(), Expect::Absent);
+        put.await.unwrap();
+        Ok(true)
+    };
+    let taken = taker.take(&backups, ("n", "command"), others).await;
+    let why = format!("{:#}", taken.unwrap_err());
+    assert!(why.contains("somebody else has stored a snapshot"), "{why}");
+    let left = backups.list("n/", None).await.unwrap();
+    let left: Vec<&str> = left.iter().map(|entry| entry.key.as_str()).collect();
+    assert_eq!(left, ["n/etcd.backup.gz", "n/manifest.json"]);
+    let stored = backups.get(&key).await.unwrap().unwrap();
+    assert_eq!(stored.bytes, b"somebody else's");
+}
+
 /// What is older than the retention goes, and what somebody asked for stays.
 #[tokio::test]
 async fn old_snapshots_are_deleted_after_a_new_one_counts() {
@@ -544,4 +680,288 @@ async fn old_snapshots_are_deleted_after_a_new_one_counts() {
     assert_eq!(left.len(), 2, "{left:?}");
     assert!(left.contains(&"asked".to_owned()), "{left:?}");
     assert!(!left.contains(&old[0]), "{left:?}");
+}
+
+/// What only keeps an instance from reading a snapshot says nothing about it: it is tried again soon, with its whole cause, and is neither a
+/// verdict nor anything that the control plane waits for.
+#[tokio::test]
+async fn a_drill_without_a_result_is_no_verdict_and_is_repeated_soon() {
+    for (lines, says) in [
+        // Fewer than it is asked for: nothing happens at all.
+        ("x\nx\n", None),
+        (&*"x\n".repeat(60), Some("etcdctl says no Count")),
+    ] {
+        let here = Instance::new().await;
+        here.role("i-1").take_step().await.unwrap();
+        let first = here.state().await.drill.unwrap();
+        // A day later.
+        let later = || OffsetDateTime::now_utc() + Duration::from_hours(25);
+        let role = |clock: fn() -> OffsetDateTime| {
+            let waits = Arc::new(CurrentWaits::default());
+            let role_log = RoleLog::with_log(Log::from_fn(|_| ()), "backup-main");
+            let taker = SnapshotTaker {
+                clock,
+                ..here.taker("i-1")
+            };
+            let role = BackupRole {
+                taker: Arc::new(taker),
+                role_log: role_log.recording_waits(&waits, ""),
+                ..here.role("i-1")
+            };
+            (role, waits)
+        };
+        let (role_then, waits) = role(later);
+        fs::write(here.host.path("silent"), lines).unwrap();
+        let name = here.counted().await.remove(0);
+        let drilled = role_then.taker.drill(&name).await;
+        let state = here.state().await;
+        let Some(says) = says else {
+            drilled.unwrap();
+            continue;
+        };
+        let why = format!("{:#}", drilled.unwrap_err());
+        assert!(why.contains(says), "{why}");
+        assert_eq!(state.drill.as_ref(), Some(&first), "it is no verdict");
+        let attempt = state.unfinished_drill.unwrap();
+        assert!(attempt.reason.contains("exit status 0"), "{attempt:?}");
+        fs::write(here.host.path("silent"), "").unwrap();
+        // Not at once, but soon, although no snapshot is due.
+        role_then.take_step().await.unwrap();
+        assert_eq!(here.state().await.drill.as_ref(), Some(&first));
+        let (role_soon, _) =
+            role(|| OffsetDateTime::now_utc() + Duration::from_hours(25) + Duration::from_mins(2));
+        role_soon.take_step().await.unwrap();
+        let state = here.state().await;
+        assert_eq!(state.unfinished_drill, None);
+        assert_ne!(state.drill.as_ref(), Some(&first));
+        assert!(waits.list_waits().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_snapshot_is_a_verdict_and_all_else_is_not() {
+    type Change = fn(&Instance, &Path);
+    let changes: [(&str, bool, Change); 8] = [
+        ("does not exist", true, |_, folder| {
+            fs::remove_file(folder.join("etcd.backup.gz")).unwrap();
+        }),
+        ("has more than", true, |_, folder| {
+            let data = folder.join("etcd.backup.gz");
+            let longer = [&fs::read(&data).unwrap()[..], b"more"].concat();
+            fs::write(data, longer).unwrap();
+        }),
+        ("damaged", true, |_, folder| {
+            let data = folder.join("etcd.backup.gz");
+            let mut bytes = fs::read(&data).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(data, bytes).unwrap();
+        }),
+        ("is no manifest", true, |_, folder| {
+            fs::write(folder.join("manifest.json"), "[]").unwrap();
+        }),
+        ("its manifest says", true, |_, folder| {
+            let path = folder.join("manifest.json");
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, text.replace("\"keys\": 234", "\"keys\": 235")).unwrap();
+        }),
+        ("free space", false, |here, _| {
+            here.host.set_free_bytes(1000);
+        }),
+        ("exit status 3: too busy", false, |here, _| {
+            fs::write(here.host.path("fails"), "too busy").unwrap();
+        }),
+        ("ctr", false, |here, _| {
+            fs::remove_file(here.host.path("programs/ctr")).unwrap();
+        }),
+    ];
+    for (says, is_verdict, change) in changes {
+        let here = Instance::new().await;
+        here.role("i-1").take_step().await.unwrap();
+        let before = here.state().await;
+        let name = here.counted().await.remove(0);
+        change(&here, &here.host.path("backups").join(&name));
+        let taker = here.taker("i-1");
+        let drilled = tokio::time::timeout(Duration::from_secs(20), taker.drill(&name));
+        let Ok(drilled) = drilled.await else {
+            panic!("{says}: it takes too long");
+        };
+        let why = format!("{:#}", drilled.unwrap_err());
+        assert!(why.contains(says) || says == "damaged", "{says}: {why}");
+        let state = here.state().await;
+        assert_eq!(
+            state.drill.as_ref().is_some_and(|drill| drill.failed),
+            is_verdict,
+            "{why}"
+        );
+        assert_eq!(state.unfinished_drill.is_some(), !is_verdict, "{why}");
+        if !is_verdict {
+            assert_eq!(state.drill, before.drill, "{why}");
+        }
+    }
+}
+
+/// A drill that somebody asks for writes the state, too, and an instance that died keeps its turn no longer for it.
+#[tokio::test]
+async fn drills_do_not_keep_the_claim_of_an_instance_that_died() {
+    let here = Instance::new().await;
+    here.role("i-1").take_step().await.unwrap();
+    here.pass(Duration::from_mins(16));
+    let name = here.counted().await.remove(0);
+    let state = here.state().await;
+    let (claimed, _) = begin_snapshot(&state, "i-dead", OffsetDateTime::now_utc());
+    let key = backup_state_key("main");
+    let put = here
+        .host
+        .store
+        .put(&key, claimed.to_json().into_bytes(), Expect::Any);
+    put.await.unwrap();
+    for minutes in [8, 8] {
+        here.role("i-2").take_step().await.unwrap();
+        assert_eq!(here.counted().await.len(), 1);
+        here.pass(Duration::from_mins(minutes));
+        here.taker("i-2").drill(&name).await.unwrap();
+    }
+    here.role("i-2").take_step().await.unwrap();
+    assert_eq!(here.counted().await.len(), 2);
+}
+
+/// The etcd cluster is given up while its snapshot is uploaded: it would be the newest one of the store.
+#[tokio::test]
+async fn a_snapshot_of_a_cluster_that_was_given_up_meanwhile_leaves_nothing() {
+    // It is asked before the snapshot, before the upload and after it.
+    for asked in [2, 3] {
+        let here = Instance::new().await;
+        here.member.state.lock().unwrap().given_up_after = Some(asked);
+        let taker = here.taker("i-1");
+        let backups = here.backups();
+        let taken = taker.take(&backups, ("n", "command"), || async { Ok(true) });
+        let why = format!("{:#}", taken.await.unwrap_err());
+        assert!(why.contains("is another cluster since"), "{asked}: {why}");
+        assert_eq!(here.list().await, [], "{asked}");
+    }
+}
+
+/// One manifest that cannot be read keeps neither other deletions nor the drill from being done, and its snapshot stays.
+#[tokio::test]
+async fn one_bad_manifest_blocks_nothing() {
+    for content in [
+        "",
+        "[]",
+        "{\"format\": 99}",
+        "{\"name\": \"of another tool\"}",
+    ] {
+        let here = Instance::new().await;
+        let role = here.role("i-1");
+        for _ in 0..4 {
+            role.take_step().await.unwrap();
+            here.pass(Duration::from_hours(50 * 24));
+        }
+        let mut all = here.list().await;
+        all.sort_by_key(|one| one.written);
+        assert_eq!(all.len(), 4 - 2, "{all:?}");
+        let bad = here.host.path("backups").join(&all[0].name);
+        fs::write(bad.join("manifest.json"), content).unwrap();
+        age_files(&bad, Duration::from_hours(100 * 24));
+        here.pass(Duration::from_hours(50 * 24));
+        let later = SnapshotTaker {
+            clock: || OffsetDateTime::now_utc() + Duration::from_hours(25),
+            ..here.taker("i-1")
+        };
+        let later = BackupRole {
+            taker: Arc::new(later),
+            ..here.role("i-1")
+        };
+        later.take_step().await.unwrap();
+        let left = here.counted().await;
+        assert!(left.contains(&all[0].name), "{content}: {left:?}");
+        let state = here.state().await;
+        assert_eq!(
+            state.drill.unwrap().name,
+            state.last.unwrap().name,
+            "{content}"
+        );
+    }
+}
+
+/// The first of its day has a damaged manifest: the next good one of that day stays, as if the first were not there.
+#[tokio::test]
+async fn a_snapshot_with_a_damaged_manifest_stands_for_no_other() {
+    const DAY: u64 = 24 * 60 * 60;
+    let here = Instance::new().await;
+    let role = here.role("i-1");
+    for _ in 0..3 {
+        role.take_step().await.unwrap();
+        here.pass(Duration::from_mins(16));
+    }
+    let mut names = here.counted().await;
+    names.sort_by_key(|name| name.rsplit_once('-').unwrap().1.to_owned());
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let day = (now.unwrap().as_secs() / DAY - 30) * DAY;
+    for (name, hour) in names.iter().zip(1..) {
+        let folder = here.host.path("backups").join(name);
+        if hour == 1 {
+            fs::write(folder.join("manifest.json"), "damaged").unwrap();
+        }
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(day + hour * 60 * 60);
+        for item in fs::read_dir(&folder).unwrap() {
+            let path = item.unwrap().path();
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(time).unwrap();
+        }
+    }
+    role.take_step().await.unwrap();
+    let left = here.counted().await;
+    let is_left: Vec<bool> = names.iter().map(|name| left.contains(name)).collect();
+    assert_eq!(is_left, [true, true, false], "{names:?}: {left:?}");
+}
+
+/// A state that is damaged, of something else, or too large stops no backups.
+#[tokio::test]
+async fn a_bad_state_of_the_backups_is_replaced() {
+    for content in ["", "[]", "{\"format\": 99}", &" ".repeat(100_000)] {
+        let here = Instance::new().await;
+        let key = backup_state_key("main");
+        let put = here
+            .host
+            .store
+            .put(&key, content.as_bytes().to_vec(), Expect::Any);
+        put.await.unwrap();
+        here.role("i-1").take_step().await.unwrap();
+        assert_eq!(here.counted().await.len(), 1);
+        assert!(here.state().await.last.is_some());
+    }
+}
+
+/// Whatever was copied, and whenever: a store that was copied keeps its history, and too many deletions at once are not done.
+#[tokio::test]
+async fn too_many_are_not_deleted_at_once() {
+    let here = Instance::new().await;
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let said = Arc::clone(&lines);
+    let log = Log::from_fn(move |line| said.lock().unwrap().push(line.to_owned()));
+    let role = BackupRole {
+        role_log: RoleLog::with_log(log, "backup-main"),
+        ..here.role("i-1")
+    };
+    role.take_step().await.unwrap();
+    let one = here.host.path("backups").join(&here.counted().await[0]);
+    for number in 0..10 {
+        let name = format!("2026-01-01T00:{number:02}:00Z-9{number:05}");
+        let folder = here.host.path("backups").join(&name);
+        fs::create_dir_all(&folder).unwrap();
+        let text = fs::read_to_string(one.join("manifest.json")).unwrap();
+        let was = one.file_name().unwrap().to_str().unwrap();
+        fs::write(folder.join("manifest.json"), text.replace(was, &name)).unwrap();
+        fs::write(folder.join("etcd.backup.gz"), "x").unwrap();
+        age_files(&folder, Duration::from_hours(300 * 24));
+    }
+    here.pass(Duration::from_mins(16));
+    role.take_step().await.unwrap();
+    assert_eq!(here.counted().await.len(), 12);
+    let said = lines.lock().unwrap().join("\n");
+    assert!(
+        said.contains("10 of 12") && said.contains("kctl etcd snapshot prune"),
+        "{said}"
+    );
 }

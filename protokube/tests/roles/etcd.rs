@@ -565,6 +565,34 @@ async fn no_empty_cluster_is_founded_where_one_was() {
     }
 }
 
+/// Backups of a deleted cluster are no trace of the new one of its name; once that is formed, its own are.
+#[tokio::test]
+async fn backups_that_were_kept_count_once_the_new_cluster_is_formed() {
+    let host = TestHost::new().await;
+    let store = host.path("store");
+    let backups = store.join("backups/etcd/main");
+    fs::create_dir_all(backups.join("2026-11-22T00:00:00Z-000001")).unwrap();
+    fs::write(
+        backups.join("2026-11-22T00:00:00Z-000001/etcd.backup.gz"),
+        "",
+    )
+    .unwrap();
+    fs::write(backups.join("kept-after-delete"), "").unwrap();
+    host.cloud.add_volume("vol-0a", "main");
+    let_settle(&new_member(&host)).await;
+    assert_eq!(host.kubelet.lock().unwrap().founded, 1);
+    assert!(!backups.join("kept-after-delete").exists());
+    // All that says so is lost but the backups.
+    host.reboot();
+    host.cloud.volumes.lock().unwrap().clear();
+    host.cloud.add_volume("vol-0b", "main");
+    fs::remove_dir_all(store.join("etcd")).unwrap();
+    for _ in 0..5 {
+        let _ = new_member(&host).take_step().await;
+    }
+    assert_eq!(host.kubelet.lock().unwrap().founded, 1);
+}
+
 #[tokio::test]
 async fn a_blank_volume_founds_no_second_cluster() {
     let host = TestHost::new().await;

@@ -18,6 +18,8 @@ mod recovery;
 mod refused_volumes;
 mod removal_of_members;
 mod replacement;
+#[path = "../support/signer.rs"]
+mod signer;
 mod snapshot_restore;
 #[path = "../support/store.rs"]
 mod store;

@@ -39,6 +39,7 @@ pub fn fake_instance(id: &str, private: &str) -> Instance {
         private_ip: Some(private.into()),
         public_ip: Some("198.51.100.7".into()),
         zone: ZONE.into(),
+        spot: false,
         profile: None,
         tags: BTreeMap::new(),
     }

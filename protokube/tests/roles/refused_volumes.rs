@@ -493,3 +493,25 @@ async fn what_only_the_journal_has_does_not_keep_a_member_from_its_volume() {
         "it is shown to kubelet"
     );
 }
+
+/// Control planes of another cluster may create volumes with all of this cluster's tags, but not without their own cluster's name.
+#[tokio::test]
+async fn a_volume_that_another_cluster_has_made_with_this_clusters_tags_is_not_seen() {
+    let host = TestHost::new().await;
+    let ec2 = &host.cloud;
+    ec2.add_volume("vol-0a", "main");
+    ec2.add_volume("vol-0b", "main");
+    for (id, cluster) in [("vol-0a", "x.example.com"), ("vol-0b", "other.example.com")] {
+        let mut volumes = ec2.volumes.lock().unwrap();
+        let volume = volumes.iter_mut().find(|one| one.id == id).unwrap();
+        let tags = [
+            ("KubernetesCluster", cluster),
+            ("kubernetes.io/cluster/x.example.com", "owned"),
+        ];
+        let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        volume.tags.extend(tags);
+    }
+    let seen = protokube::ec2::etcd_volumes(&**ec2, "x.example.com").await;
+    let seen: Vec<String> = seen.unwrap().into_iter().map(|one| one.id).collect();
+    assert_eq!(seen, ["vol-0a"]);
+}

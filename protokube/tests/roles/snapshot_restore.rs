@@ -7,6 +7,8 @@ use crate::etcd::{
 use crate::test_host::{
     FakeEc2, FakeEtcd, FakeQuorum, TestHost, founder_identity, pass_fuse, write_log,
 };
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use node::config::NodeConfig;
@@ -40,6 +42,8 @@ case "$*" in
       *) mkdir -p "$from/restored/member" && cp -r "$root/programs/restored-wal" "$from/restored/member/wal" ;;
     esac ;;
   *"images ls"*) echo "${*##*name==}" ;;
+  *"alarm list"*) cat "$root/alarms" 2>/dev/null || true ;;
+  *--limit=1*) cat "$root/secret" 2>/dev/null || echo '{}' ;;
   *etcdctl*) printf '"Revision" : 2700\n"Count" : 233\n' ;;
 esac
 "#;
@@ -57,6 +61,7 @@ fn snapshot_in(host: &TestHost) -> RestoredSnapshot {
         revision: Some(2700),
         keys: Some(233),
         bump: 1_000_000_000,
+        unreadable_secrets: false,
         unknown: UnknownFields::new(),
     }
 }
@@ -80,7 +85,7 @@ async fn asked_member() -> (TestHost, NodeConfig, FormationRecord) {
     write_log(&host.path("programs/restored-wal"), &restored);
     write_snapshot(&host, CONTENT);
     let before = read_record(&host).await;
-    let record = begin_restore(&before, "a", NEW_TOKEN, snapshot_in(&host)).unwrap();
+    let record = begin_restore(&before, "a", None, NEW_TOKEN, snapshot_in(&host)).unwrap();
     write_record(&host, &record);
     (host, config, before)
 }
@@ -181,7 +186,7 @@ async fn a_lone_member_is_restored_whatever_became_of_its_log() {
             fs::remove_dir_all(host.wal_path()).unwrap();
         }
         let before = read_record(&host).await;
-        let record = begin_restore(&before, "a", NEW_TOKEN, snapshot_in(&host)).unwrap();
+        let record = begin_restore(&before, "a", None, NEW_TOKEN, snapshot_in(&host)).unwrap();
         write_record(&host, &record);
         let_settle(&new_member(&host, &config)).await;
         assert_restored(&host, &before, &format!("loses its log: {loses_log}")).await;
@@ -190,6 +195,7 @@ async fn a_lone_member_is_restored_whatever_became_of_its_log() {
 
 /// Damage of the file, of what is in it, and of what the record says of it.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
     let packed = |host: &TestHost| host.path("backups").join(NAME).join("etcd.backup.gz");
     let flip = |path: &std::path::Path| {
@@ -199,7 +205,7 @@ async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
         fs::write(path, bytes).unwrap();
     };
     type Damage<'a> = Box<dyn Fn(&TestHost, &mut RestoredSnapshot) + 'a>;
-    let damages: [(&str, Damage<'_>); 7] = [
+    let damages: [(&str, Damage<'_>); 9] = [
         (
             "does not exist",
             Box::new(|host, _| fs::remove_file(packed(host)).unwrap()),
@@ -208,6 +214,17 @@ async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
         (
             "etcd.backup.gz",
             Box::new(|host, _| fs::write(packed(host), "").unwrap()),
+        ),
+        (
+            "has more than",
+            Box::new(|host, _| {
+                let file = fs::File::options().append(true).open(packed(host));
+                file.unwrap().set_len(50 << 20).unwrap();
+            }),
+        ),
+        (
+            "no database of etcd has so many",
+            Box::new(|_, snapshot| snapshot.bytes = u64::MAX / 3 + 1),
         ),
         (
             "22 bytes instead of 23",
@@ -230,7 +247,7 @@ async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
         let (host, config, before) = asked_member().await;
         let mut snapshot = snapshot_in(&host);
         damage(&host, &mut snapshot);
-        let damaged = begin_restore(&before, "a", NEW_TOKEN, snapshot).unwrap();
+        let damaged = begin_restore(&before, "a", None, NEW_TOKEN, snapshot).unwrap();
         write_record(&host, &damaged);
         let starts = host.kubelet.lock().unwrap().starts;
         let_settle(&new_member(&host, &config)).await;
@@ -312,4 +329,58 @@ async fn restored_data_that_is_lost_is_restored_from_the_snapshot_again() {
     assert_restored(&host, &before, "later").await;
     let calls = fs::read_to_string(host.path("ctr-calls")).unwrap();
     assert!(!calls.contains("--skip-hash-check"), "{calls}");
+}
+
+/// etcdutl would keep them, and the restored cluster would refuse its first writes, or everything.
+#[tokio::test]
+async fn alarms_of_the_old_cluster_do_not_pass_to_the_restored_one() {
+    for alarm in [None, Some("NOSPACE"), Some("CORRUPT")] {
+        let (host, config, before) = asked_member().await;
+        if let Some(alarm) = alarm {
+            let listed = format!("memberID:8630161756594109333 alarm:{alarm} \n");
+            fs::write(host.path("alarms"), listed).unwrap();
+        }
+        stop_the_others(&host).await;
+        let_settle(&new_member(&host, &config)).await;
+        assert_restored(&host, &before, "alarms").await;
+        let calls = fs::read_to_string(host.path("ctr-calls")).unwrap();
+        let last = calls
+            .lines()
+            .rfind(|call| call.contains("snapshot restore"));
+        let from_scratch = last
+            .unwrap()
+            .contains("/work/data/member/snap/db --skip-hash-check");
+        assert_eq!(from_scratch, alarm.is_some(), "{alarm:?}: {calls}");
+    }
+}
+
+/// A key that was rotated out, or that a cluster of the same name never had: nobody stops for data that no API server can read.
+#[tokio::test]
+async fn a_snapshot_whose_secrets_nobody_can_read_stops_nobody_unless_forced() {
+    for forced in [false, true] {
+        let (host, config, before) = asked_member().await;
+        let key = STANDARD.encode("/registry/secrets/default/x");
+        let value = STANDARD.encode("k8s:enc:aescbc:v1:old:0123456789abcdef0123456789abcdef");
+        let secret = format!(r#"{{"kvs":[{{"key":"{key}","value":"{value}"}}]}}"#);
+        fs::write(host.path("secret"), secret).unwrap();
+        let snapshot = RestoredSnapshot {
+            unreadable_secrets: forced,
+            ..snapshot_in(&host)
+        };
+        let record = begin_restore(&before, "a", None, NEW_TOKEN, snapshot).unwrap();
+        write_record(&host, &record);
+        take_steps(&host, &config).await;
+        let after = read_record(&host).await;
+        assert_eq!(is_ready(&after), forced, "{after:?}");
+        let FormationState::Formed { refused, .. } = &after.state else {
+            continue;
+        };
+        let why = &refused.as_ref().unwrap().why;
+        assert!(
+            why.contains("key old of aescbc") || why.contains("no EncryptionConfiguration"),
+            "{why}"
+        );
+        assert!(why.contains("--unreadable-secrets"), "{why}");
+        assert!(host.kubelet.lock().unwrap().running.is_some());
+    }
 }

@@ -455,6 +455,13 @@ impl Ec2 for FakeEc2 {
         if filters[0].0 == "attachment.instance-id" {
             volumes.retain(|volume| volume.attachment.is_some());
         }
+        for (name, values) in filters {
+            if *name == "tag:KubernetesCluster" {
+                // Volumes of tests belong to the cluster unless they say otherwise.
+                let own = |volume: &Volume| volume.tags.get("KubernetesCluster").cloned();
+                volumes.retain(|volume| own(volume).is_none_or(|own| values.contains(&&*own)));
+            }
+        }
         Ok(volumes)
     }
 

@@ -19,7 +19,7 @@ const CTR: &str = "echo \"$*\" >> \"$(dirname \"$0\")/ran\"\n";
 fn with_version(mut config: NodeConfig, version: &str) -> NodeConfig {
     let etcd = &mut config.control_plane.as_mut().unwrap().etcd[0];
     version.clone_into(&mut etcd.version);
-    etcd.image = format!("registry.k8s.io/etcd:{version}-0");
+    etcd.image = format!("registry.k8s.io/etcd:v{version}");
     config
 }
 
@@ -74,7 +74,7 @@ fn assert_upgraded(host: &TestHost, what: &str) {
     assert!(!disk("data.before-3.5.31").exists(), "{what}");
     let kubelet = host.kubelet.lock().unwrap();
     let running = kubelet.running.as_deref().unwrap_or_default();
-    assert!(running.contains("etcd:3.6.12-0"), "{what}: {running}");
+    assert!(running.contains("etcd:v3.6.12"), "{what}: {running}");
     assert_eq!((kubelet.founded, kubelet.lives), (1, 1), "{what}");
 }
 

@@ -382,9 +382,11 @@ impl ClusterShape {
 
     fn launch_template(&self, name: &str, role: &str) -> Cloud {
         let api = Id::new("lb", full_name("api"));
-        let mut boot = vec![Part::Literal(format!("#!/bin/sh\nboot={}\n", self.boot))];
+        let mut boot = vec![Part::Literal(
+            format!("#!/bin/sh\nboot={}\n", self.boot).into(),
+        )];
         if self.balancer {
-            boot.push(Part::Literal("api=".to_owned()));
+            boot.push(Part::Literal("api=".into()));
             boot.extend(Text::late(&api, "dns_name").parts().iter().cloned());
         }
         LaunchTemplate {
@@ -447,7 +449,7 @@ impl ClusterShape {
         };
         let spec = S3Object {
             key: "cluster-completed.spec".to_owned(),
-            content: ObjectContent::Text(format!("{self:?}")),
+            content: ObjectContent::Text(format!("{self:?}").into()),
         };
         let volumes = |member: &&str| [volume(member, "main"), volume(member, "events")];
         let volumes = self.members.iter().flat_map(volumes);
@@ -514,7 +516,7 @@ impl ClusterShape {
                 health_check: HealthCheck {
                     healthy_threshold_count: 2,
                     health_check_interval_seconds: 10,
-                    health_check_timeout_seconds: 10,
+                    health_check_timeout_seconds: 9,
                     health_check_port: None,
                     health_check_path: None,
                     health_check_protocol: "TCP".to_owned(),

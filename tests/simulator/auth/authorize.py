@@ -63,8 +63,10 @@ def _of_resource(action: str, resource: Resource) -> "dict[str, list[str]]":
         context.update({f"aws:requesttag/{key}".lower(): [value] for key, value in resource.asked.items()})
         context["aws:tagkeys"] = list(resource.asked)
     parts = resource.arn.split(":")
-    if len(parts) > 5 and parts[4]:
-        context["aws:resourceaccount"] = [parts[4]]
+    # The ARN of a bucket names no account: it is the bucket's owner.
+    owner = needs_s3.owner(resource.arn) if service == "s3" else parts[4] if len(parts) > 5 else None
+    if owner:
+        context["aws:resourceaccount"] = [owner]
     return context
 
 

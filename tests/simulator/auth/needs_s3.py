@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Optional
 from urllib.parse import unquote
 
 from moto.s3.models import s3_backends
@@ -55,6 +56,20 @@ def may_know_of_absence(asked: Asked) -> "list[Need]":
     if bucket is None or asked.parameters["Key"] in bucket.keys:
         return []
     return [Need("s3:ListBucket", (Resource(_arn(bucket.name)),))]
+
+
+def owner(arn: str) -> Optional[str]:
+    """The account that owns the bucket in this ARN, of a bucket or an object.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-resourceaccount
+    """
+    # Keys may have colons.
+    name = arn.split(":", 5)[-1].partition("/")[0]
+    for account in list(s3_backends):
+        bucket = s3_backends[account]["aws"].buckets.get(name)
+        if bucket is not None:
+            return str(bucket.account_id)
+    return None
 
 
 def _arn(rest: str) -> str:

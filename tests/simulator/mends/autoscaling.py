@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from moto.autoscaling.exceptions import AutoscalingClientError, ValidationError
 from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
@@ -12,16 +12,12 @@ from moto.ec2.exceptions import (
     InvalidLaunchTemplateVersionNotFound,
     InvalidSecurityGroupNotFoundError,
 )
-from moto.ec2.models.key_pairs import KeyPairBackend
-from moto.ec2.models.launch_templates import LaunchTemplate
-from moto.ec2.models.security_groups import SecurityGroupBackend
 from moto.ec2.utils import filter_iam_instance_profiles
-from moto.elbv2.models import ELBv2Backend
-from moto.iam.models import IAMBackend
 
 from .iam import unknown_profile
 from .patch import replace
 from .scaling import remove_by_force
+from .visibility import version_name
 
 if TYPE_CHECKING:
     from ..settle import Later
@@ -151,32 +147,6 @@ def groups_name_what_exists(options: "Options") -> None:
         _check_target_groups(backend, arns, later)
         return original(backend, group_name, arns)
 
-    _note_what_is_made(later)
-
-
-def _note_what_is_made(later: "Later") -> None:
-    """Tells `later` of everything that a group may name."""
-    for owner, operation, identify in (
-        (LaunchTemplate, "create_version", lambda version: _version_name(version.template, version.number)),
-        (ELBv2Backend, "create_target_group", lambda group: group.arn),
-        (KeyPairBackend, "import_key_pair", lambda pair: pair.key_name),
-        (SecurityGroupBackend, "create_security_group", lambda group: group.id),
-        (IAMBackend, "create_instance_profile", lambda profile: profile.name),
-    ):
-        _note(later, owner, operation, identify)
-
-
-def _note(later: "Later", owner: Any, operation: str, identify: "Callable[[Any], str]") -> None:
-    @replace(owner, operation)
-    def make(original: Any, *args: Any, **kwargs: Any) -> Any:
-        made = original(*args, **kwargs)
-        later.mark_created(identify(made))
-        return made
-
-
-def _version_name(template: Any, number: Any) -> str:
-    return f"{template.id}/{number}"
-
 
 def _in_our_words(prefix: str, check: Any, *args: Any, **kwargs: Any) -> None:
     """Runs a check that speaks in another service's errors; makes ValidationError of them."""
@@ -192,7 +162,7 @@ def _check_template(group: Any, later: "Later") -> None:
     """Raises what EC2 would say to a launch from the group's template."""
     backend, template = group.ec2_backend, group.ec2_launch_template
     version = template.get_version(group.launch_template_version)
-    if later.is_unseen(_version_name(template, version.number)):
+    if later.is_unseen(version_name(template, version.number)):
         raise InvalidLaunchTemplateVersionNotFound(template_id=template.id, version=version.number)
     data = version.data
     backend.describe_images(ami_ids=[data.get("ImageId") or "ami-none"])

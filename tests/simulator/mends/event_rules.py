@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moto.events.exceptions import ValidationException
-from moto.events.models import EventsBackend
+from moto.events.models import EventsBackend, Rule
+from moto.sqs.models import sqs_backends
 
+from ..auth.policy import Verdict, evaluate
 from .patch import replace
 
 if TYPE_CHECKING:
@@ -33,3 +35,22 @@ def a_rule_keeps_its_targets_for_a_while(options: "Options") -> None:
         if getattr(rule, "lingering", 0):
             raise ValidationException("Rule can't be deleted since it has targets.")
         original(backend, name, bus)
+
+
+def a_queues_policy_says_which_rules_send_to_it() -> None:
+    """AWS: a rule sends to a queue only if the queue's policy lets EventBridge do so, with the rule as aws:SourceArn
+    (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html); other events are dropped.
+    moto: sends them all.
+    """
+
+    @replace(Rule, "_send_to_sqs_queue")
+    def send(original: Any, rule: Any, name: str, event: "dict[str, Any]", group: Any = None) -> None:
+        queue = sqs_backends[rule.account_id][rule.region_name].queues.get(name)
+        context = {
+            "aws:principalisawsservice": ["true"],
+            "aws:sourceaccount": [rule.account_id],
+            "aws:sourcearn": [rule.arn],
+        }
+        documents = [queue.policy] if queue is not None and queue.policy else []
+        if documents and evaluate(documents, "sqs:SendMessage", queue.queue_arn, context) is Verdict.ALLOWED:
+            original(rule, name, event, group)

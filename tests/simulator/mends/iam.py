@@ -10,6 +10,7 @@ import moto.ec2.models.iam_instance_profile as moto_profile
 import moto.ec2.responses.instances as moto_instances
 from moto.core.exceptions import ServiceException
 from moto.ec2.exceptions import EC2ClientError
+from moto.iam.exceptions import LimitExceededException
 from moto.iam.models import AWSManagedPolicy, IAMBackend
 
 from .patch import replace
@@ -38,6 +39,27 @@ def unknown_profile(named: Any) -> EC2ClientError:
     """What EC2 says of an instance profile that it does not see."""
     message = f"Value ({named}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
     return EC2ClientError("InvalidParameterValue", message)
+
+
+# All inline policies of a role, without white space.
+_INLINE_POLICIES = 10_240
+
+
+def inline_policies_of_a_role_add_up() -> None:
+    """AWS: the inline policies of a role have 10,240 characters at most, all together and without white space (LimitExceeded;
+    IAM's reference of quotas).
+    moto: takes any.
+    """
+
+    @replace(IAMBackend, "put_role_policy")
+    def put(original: Any, backend: Any, role_name: str, policy_name: str, policy_json: str) -> None:
+        others = backend.get_role(role_name).policies
+        documents = {**others, policy_name: policy_json}
+        size = sum(len("".join(str(document).split())) for document in documents.values())
+        if size > _INLINE_POLICIES:
+            message = f"Maximum policy size of {_INLINE_POLICIES} bytes exceeded for role {role_name}"
+            raise LimitExceededException(message)
+        original(backend, role_name, policy_name, policy_json)
 
 
 def policies_of_aws_exist() -> None:

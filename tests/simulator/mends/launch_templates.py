@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from moto.core.responses import ActionResult
 from moto.core.types import Base64EncodedString
-from moto.ec2.exceptions import InvalidLaunchTemplateVersionNotFound
+from moto.ec2.exceptions import EC2ClientError, InvalidLaunchTemplateVersionNotFound
 from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateVersion
 from moto.ec2.responses.launch_templates import LaunchTemplates
 from moto.ec2.utils import parse_user_data
@@ -44,6 +44,20 @@ def new_versions_keep_their_user_data() -> None:
             merged.update(response._get_param("LaunchTemplateData", {}))
             response.params["LaunchTemplateData"] = merged
         return original(response)
+
+
+def prices_come_back_as_numbers() -> None:
+    """AWS: the highest price of a Spot instance is a number; how its text comes back is not documented, and the Spot API's examples
+    show six decimals. This is the stricter reading: never as it was written.
+    moto: gives the text back.
+    """
+
+    @replace(LaunchTemplate, "create_version")
+    def create_version(original: Any, template: Any, data: Any, description: Any) -> Any:
+        spot = (data.get("InstanceMarketOptions") or {}).get("SpotOptions") or {}
+        if spot.get("MaxPrice"):
+            spot["MaxPrice"] = f"{float(spot['MaxPrice']):.6f}"
+        return original(template, data, description)
 
 
 def template_tags_stay_out_of_the_data() -> None:
@@ -104,6 +118,8 @@ def versions_can_be_deleted() -> None:
     def delete_launch_template_versions(response: Any) -> ActionResult:
         template = _template(response)
         wanted = [str(number) for number in response._get_param("Versions", [])]
+        if len(wanted) > 200:  # EC2's reference of the operation
+            raise EC2ClientError("InvalidParameterValue", "You can delete up to 200 launch template versions at once.")
         response.error_on_dryrun()
         done, failed = [], []
         for number in wanted:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import uuid
 from typing import Any
 
 from moto.s3.exceptions import S3ClientError
+from moto.s3.models import FakeKey
 from moto.s3.responses import S3Response
 
-from .patch import replace
+from .patch import replace, replace_property
 
 
 def sha256_checksums_are_verified() -> None:
@@ -32,7 +34,15 @@ def the_expected_owner_has_to_own_the_bucket() -> None:
     """AWS: a call with x-amz-expected-bucket-owner on another account's bucket is AccessDenied.
     moto: does not look at the header.
     """
-    for operation in ("put_object", "delete_object", "_bucket_response_delete_keys"):
+    for operation in (
+        "put_object",
+        "delete_object",
+        "_bucket_response_delete_keys",
+        "get_object",
+        "list_objects_v2",
+        "upload_part",
+        "_key_response_post",
+    ):
         _check_owner(operation)
 
 
@@ -58,3 +68,18 @@ def versioning_is_described_as_such() -> None:
         space = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
         text = f"<VersioningConfiguration {space}>{said}</VersioningConfiguration>"
         return 200, {"Content-Type": "application/xml"}, text
+
+    _check_owner("get_bucket_versioning")
+
+
+def etags_say_nothing_of_what_kms_keys_encrypt() -> None:
+    """AWS: the ETag of an object that is encrypted with SSE-KMS is no MD5 of its content (API reference, "Object", ETag).
+    moto: it is.
+    """
+    original = FakeKey.etag
+
+    @replace_property(FakeKey, "etag")
+    def etag(key: Any) -> str:
+        if key.encryption == "aws:kms" and key._etag is None:
+            key._etag = uuid.uuid4().hex
+        return original.fget(key)

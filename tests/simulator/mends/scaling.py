@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from moto.autoscaling.exceptions import ValidationError
 from moto.autoscaling.models import (
@@ -13,16 +13,25 @@ from moto.autoscaling.models import (
     InstanceState,
     TerminateInstanceActivity,
 )
+from moto.elbv2.models import elbv2_backends
 
 from .. import activities
 from ..membership import counts
 from .lifecycle import cut_short, leave_group, record_join, terminated_by_ec2
 from .patch import replace, replace_property
 
+if TYPE_CHECKING:
+    from . import Options
 
-def instances_are_launched_as_the_template_says() -> None:
+
+# Why a group launches.
+_LACK = "an instance was started in response to a difference between desired and actual capacity"
+
+
+def instances_are_launched_as_the_template_says(options: "Options") -> None:
     """AWS: each instance goes to the zone that has the fewest, is launched from the group's version of
-    the template, of the first type of a mixed instances policy, which also says what is spot.
+    the template, of the first type of a mixed instances policy, which also says what is spot. What the
+    account's quota of vCPUs does not allow is a failed activity (`POST /_simulator/vcpus`).
     moto: launches all in the first subnet, from the default version's tags, with a random zone, always
     of the template's type and on demand.
     """
@@ -32,8 +41,35 @@ def instances_are_launched_as_the_template_says() -> None:
         if group.ec2_launch_template is None:
             return original(group, count, tags)
         for _ in range(count):
+            limit = options.later.vcpus
+            if limit is not None and _vcpus_with_one_more(group) > limit:
+                activities.fail_launch(group, _LACK, _QUOTA.format(limit=limit))
+                break
             _launch_one(group, tags)
         return None
+
+
+# EC2's VcpuLimitExceeded, as Auto Scaling quotes it.
+_QUOTA = (
+    "You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance bucket that the "
+    "specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to "
+    "this limit. Launching EC2 instance failed."
+)
+
+
+def _vcpus_with_one_more(group: Any) -> int:
+    """The vCPUs of all instances that run, and of the one that the group would launch next."""
+    version = group.ec2_launch_template.get_version(group.launch_template_version)
+    running = [
+        instance.instance_type
+        for reservation in group.ec2_backend.all_reservations()
+        for instance in reservation.instances
+        if instance.state in ("pending", "running")
+    ]
+    types = [*running, _first_type(group) or version.instance_type]
+    known = group.ec2_backend.describe_instance_types(sorted(set(types)), {})
+    vcpus = {of["InstanceType"]: of["VCpuInfo"]["DefaultVCpus"] for of in known}
+    return sum(vcpus[one] for one in types)
 
 
 def _launch_one(group: Any, tags: "dict[str, str]") -> Any:
@@ -62,7 +98,7 @@ def _launch_one(group: Any, tags: "dict[str, str]") -> Any:
     stage = "Pending" if instance.state == "pending" else "InService"
     member = InstanceState(instance, stage, protected_from_scale_in=protected)
     group.instance_states.append(member)
-    record_join(member, "an instance was started in response to a difference between desired and actual capacity")
+    record_join(member, _LACK)
     return instance
 
 
@@ -155,6 +191,34 @@ def _oldest_first(group: Any) -> "list[Any]":
     """From the fullest zone first, the oldest first within it, as the default policy does."""
     zones = [state.availability_zone for state in group.instance_states]
     return sorted(group.instance_states, key=lambda state: -zones.count(state.availability_zone))
+
+
+def a_detached_member_leaves_slowly(options: "Options") -> None:
+    """AWS: a member that is detached is `Detaching` while its target groups drain it, then is none any more; only members in
+    service or on standby can be detached (ValidationError).
+    moto: forgets it at once, whatever state it is in.
+    """
+
+    @replace(AutoScalingBackend, "detach_instances")
+    def detach(original: Any, backend: Any, group_name: str, instance_ids: "list[str]", should_decrement: bool) -> Any:
+        group = backend.autoscaling_groups[group_name]
+        leaving = [state for state in group.instance_states if state.instance.id in instance_ids]
+        for state in leaving:
+            if state.lifecycle_state not in ("InService", "Standby"):
+                raise ValidationError(f"The instance {state.instance.id} is not in InService or Standby.")
+        answer = original(backend, group_name, instance_ids, should_decrement)
+        for state in leaving:
+            state.lifecycle_state = "Detaching"
+        group.instance_states = [*group.instance_states, *leaving]
+        elbv2_backends[group.account_id][group.region].notify_terminate_instances(instance_ids)
+
+        def forget() -> None:
+            group.instance_states = [state for state in group.instance_states if state not in leaving]
+            for state in leaving:
+                state.instance.autoscaling_group = None
+
+        options.later.add(forget)
+        return answer
 
 
 def a_terminated_member_is_replaced() -> None:

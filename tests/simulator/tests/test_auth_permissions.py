@@ -191,6 +191,20 @@ def test_a_prefix_is_a_condition_of_listing(strict, bucket):
     assert refusal(s3.list_objects_v2, Bucket=bucket)[0] == "AccessDenied"
 
 
+def test_the_owner_of_a_bucket_is_a_condition(strict, bucket):
+    on = [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
+    for owner, allowed in ((ACCOUNT, True), ("210987654321", False)):
+        statement = allow(["s3:GetObject", "s3:ListBucket"], on, StringEquals={"aws:ResourceAccount": owner})
+        s3 = strict.client_for(strict.allowed(statement), "s3")
+        if allowed:
+            assert s3.get_object(Bucket=bucket, Key="one/assets/nodeup")["Body"].read() == b"content"
+            assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 4
+            assert refusal(s3.get_object, Bucket=bucket, Key="missing")[0] == "NoSuchKey"
+        else:
+            assert refusal(s3.get_object, Bucket=bucket, Key="one/assets/nodeup")[0] == "AccessDenied"
+            assert refusal(s3.list_objects_v2, Bucket=bucket)[0] == "AccessDenied"
+
+
 def test_names_are_published_in_ones_own_zone_only(strict):
     zones = [
         strict.route53.create_hosted_zone(Name=f"{name}.example", CallerReference=strict.unique("r"))["HostedZone"][

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import make
+from .errors import code_of
 
 
 def new_version(aws, name, **data):
@@ -31,3 +32,17 @@ def test_a_version_starts_from_its_source(both):
     (latest,) = versions(both, name, Versions=["$Latest"])
     assert latest["LaunchTemplateData"]["KeyName"] == "k"
     assert latest["LaunchTemplateData"]["InstanceType"] == "t3.large"
+
+
+def test_one_call_deletes_200_versions(both):
+    name = make.template(both)
+    delete = both.ec2.delete_launch_template_versions
+    versions = [str(number) for number in range(2, 203)]
+    assert code_of(delete, LaunchTemplateName=name, Versions=versions) == "InvalidParameterValue"
+
+
+def test_a_price_comes_back_as_a_number(both):
+    market = {"MarketType": "spot", "SpotOptions": {"MaxPrice": "0.05"}}
+    name = make.template(both, InstanceMarketOptions=market)
+    (version,) = versions(both, name)
+    assert version["LaunchTemplateData"]["InstanceMarketOptions"]["SpotOptions"]["MaxPrice"] == "0.050000"

@@ -189,9 +189,23 @@ def queue_of_events(aws, source):
     url = aws.sqs.create_queue(QueueName=aws.unique("queue"))["QueueUrl"]
     arn = aws.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     rule = aws.unique("rule")
-    aws.events.put_rule(Name=rule, EventPattern=json.dumps({"source": [source]}))
+    made = aws.events.put_rule(Name=rule, EventPattern=json.dumps({"source": [source]}))
+    let_send(aws, url, arn, made["RuleArn"])
     aws.events.put_targets(Rule=rule, Targets=[{"Id": "1", "Arn": arn}])
     return url
+
+
+def let_send(aws, url, queue, rule):
+    """Gives the queue a policy by which the rule sends to it."""
+    condition = {"ArnEquals": {"aws:SourceArn": [rule]}, "StringEquals": {"aws:SourceAccount": rule.split(":")[4]}}
+    allow = {"Effect": "Allow", "Principal": {"Service": "events.amazonaws.com"}, "Action": "sqs:SendMessage"}
+    deny = {"Effect": "Deny", "Principal": "*", "Action": "sqs:SendMessage", "Resource": queue}
+    statements = [
+        {**allow, "Resource": queue, "Condition": condition},
+        {**deny, "Condition": {"Bool": {"aws:PrincipalIsAWSService": "false"}}},
+    ]
+    aws.sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps({"Statement": statements})})
+    aws.control("POST", "settle")
 
 
 def received(aws, url):
@@ -208,10 +222,22 @@ def test_the_wait_for_a_hook_is_an_event(aws, subnets):
     hook(aws, name, TERMINATING)
     url = queue_of_events(aws, "aws.autoscaling")
     aws.autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=old, ShouldDecrementDesiredCapacity=False)
+    (seen,) = aws.autoscaling.describe_auto_scaling_instances(InstanceIds=[old])["AutoScalingInstances"]
+    assert (seen["AutoScalingGroupName"], seen["LifecycleState"]) == (name, "Terminating:Wait")
     ((kind, detail),) = received(aws, url)
     assert kind == "EC2 Instance-terminate Lifecycle Action"
     assert (detail["EC2InstanceId"], detail["AutoScalingGroupName"]) == (old, name)
     assert (detail["LifecycleHookName"], detail["LifecycleTransition"]) == ("hook", TERMINATING)
+
+
+def test_a_rule_that_the_queues_policy_does_not_name_sends_nothing(aws, subnets):
+    name = group(aws, subnets)
+    aws.boot()
+    url = queue_of_events(aws, "aws.ec2")
+    queue = aws.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    let_send(aws, url, queue, "arn:aws:events:us-east-1:123456789012:rule/another")
+    aws.ec2.terminate_instances(InstanceIds=[member(aws, name)])
+    assert received(aws, url) == []
 
 
 def test_a_spot_interruption_is_announced_two_minutes_before(aws, subnets):

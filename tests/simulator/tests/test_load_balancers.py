@@ -151,3 +151,27 @@ def test_an_unknown_attribute_is_refused(world):
     wrong = [{"Key": "slow_start.duration_seconds", "Value": "30"}]
     modify = world.aws.elbv2.modify_target_group_attributes
     assert code_of(modify, TargetGroupArn=world.target_group(), Attributes=wrong) == "ValidationError"
+
+
+# Health checks
+
+
+def checked_group(aws, **more):
+    settings = {"Name": aws.unique("tg"), "Protocol": "TCP", "Port": 443, "VpcId": make.vpc(aws)}
+    return {**settings, "HealthCheckProtocol": "TCP", "HealthCheckIntervalSeconds": 10, **more}
+
+
+def test_a_timeout_is_below_the_interval(both):
+    create = both.elbv2.create_target_group
+    assert code_of(create, **checked_group(both, HealthCheckTimeoutSeconds=10)) == "ValidationError"
+    made = create(**checked_group(both, HealthCheckTimeoutSeconds=9))["TargetGroups"][0]["TargetGroupArn"]
+    modify = both.elbv2.modify_target_group
+    assert code_of(modify, TargetGroupArn=made, HealthCheckTimeoutSeconds=11) == "ValidationError"
+
+
+def test_a_check_becomes_http_with_path_and_matcher(both):
+    made = both.elbv2.create_target_group(**checked_group(both, HealthCheckTimeoutSeconds=9))
+    change = {"TargetGroupArn": made["TargetGroups"][0]["TargetGroupArn"], "HealthCheckProtocol": "HTTPS"}
+    modify = both.elbv2.modify_target_group
+    assert code_of(modify, **change, HealthCheckPath="/ready") == "InvalidConfigurationRequest"
+    modify(**change, HealthCheckPath="/ready", Matcher={"HttpCode": "200-399"})

@@ -256,12 +256,12 @@ def test_a_subnet_has_one_route_table(both):
 
 def test_descriptions_come_in_pages(both):
     vpc = make.vpc(both)
-    made = sorted(make.subnets(both, vpc, "abc"))
+    made = sorted(make.subnets(both, vpc, "abcabcabc"))
     client = both.ec2
     pages = list(
-        client.get_paginator("describe_subnets").paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}], MaxResults=2)
+        client.get_paginator("describe_subnets").paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}], MaxResults=5)
     )
-    assert [len(page["Subnets"]) for page in pages] == [2, 1]
+    assert [len(page["Subnets"]) for page in pages] == [5, 4]
     assert sorted(subnet["SubnetId"] for page in pages for subnet in page["Subnets"]) == made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from . import make
-from .conftest import eventually
+from .conftest import Server, eventually, start
 from .errors import code_of
 
 
@@ -102,3 +102,34 @@ def test_an_interface_dies_with_its_instance(world):
     aws.autoscaling.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
     of_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
     eventually(lambda: not aws.ec2.describe_network_interfaces(Filters=of_vpc)["NetworkInterfaces"])
+
+
+def test_what_the_quota_of_vcpus_does_not_allow_is_a_failed_activity():
+    life, endpoint = start("--settle", "0")
+    with life:
+        aws = Server(endpoint)
+        aws.control("POST", "vcpus", 4)
+        vpc = make.vpc(aws)
+        name = make.scaling_group(aws, make.subnets(aws, vpc, "a"), make.template(aws), size=3)
+        assert len(make.members(aws, name)) == 2
+        newest = aws.autoscaling.describe_scaling_activities(AutoScalingGroupName=name)["Activities"][0]
+        assert newest["StatusCode"] == "Failed"
+        assert "current vCPU limit of 4" in newest["StatusMessage"]
+
+
+def test_a_detached_member_leaves_slowly(both):
+    vpc = make.vpc(both)
+    name = make.scaling_group(both, make.subnets(both, vpc, "a"), make.template(both), size=2)
+    (first, _) = [member["InstanceId"] for member in make.describe_group(both, name)["Instances"]]
+
+    def stage():
+        members = make.describe_group(both, name)["Instances"]
+        return [member["LifecycleState"] for member in members if member["InstanceId"] == first]
+
+    asked = {"AutoScalingGroupName": name, "InstanceIds": [first], "ShouldDecrementDesiredCapacity": False}
+    both.autoscaling.detach_instances(**asked)
+    assert stage() == ["Detaching"]
+    assert len(make.describe_group(both, name)["Instances"]) == 3
+    assert code_of(both.autoscaling.detach_instances, **asked) == "ValidationError"
+    assert eventually(lambda: stage() == [])
+    assert len(make.describe_group(both, name)["Instances"]) == 2

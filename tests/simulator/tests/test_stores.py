@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 
 
 from . import make
@@ -27,7 +28,7 @@ def test_a_launch_with_an_unknown_profile_is_refused(both):
 # S3
 
 
-def test_a_bucket_is_written_only_for_its_owner(both):
+def test_a_bucket_is_used_only_for_its_owner(both):
     bucket = both.unique("bucket")
     both.s3.create_bucket(Bucket=bucket)
     ours = {"Bucket": bucket, "Key": "k", "ExpectedBucketOwner": "123456789012"}
@@ -37,6 +38,12 @@ def test_a_bucket_is_written_only_for_its_owner(both):
     assert code_of(both.s3.delete_object, **theirs) == "AccessDenied"
     many = {"Bucket": bucket, "Delete": {"Objects": [{"Key": "k"}]}, "ExpectedBucketOwner": "210987654321"}
     assert code_of(both.s3.delete_objects, **many) == "AccessDenied"
+    assert code_of(both.s3.get_object, **theirs) == "AccessDenied"
+    assert code_of(both.s3.create_multipart_upload, **theirs) == "AccessDenied"
+    whole = {"Bucket": bucket, "ExpectedBucketOwner": "210987654321"}
+    assert code_of(both.s3.list_objects_v2, **whole) == "AccessDenied"
+    assert code_of(both.s3.get_bucket_versioning, **whole) == "AccessDenied"
+    assert both.s3.get_object(**ours)["Body"].read() == b"x"
     both.s3.delete_object(**ours)
 
 
@@ -62,3 +69,33 @@ def test_an_object_has_the_checksum_that_it_is_said_to_have(both):
     put = {"Bucket": bucket, "Key": "key", "ChecksumSHA256": digest}
     both.s3.put_object(Body=b"content", **put)
     assert code_of(both.s3.put_object, Body=b"another", **put) == "BadDigest"
+
+
+def test_inline_policies_of_a_role_add_up(both):
+    role = both.unique("role")
+    both.iam.create_role(RoleName=role, AssumeRolePolicyDocument=make.TRUST)
+
+    def put(name, actions):
+        statement = {"Effect": "Allow", "Action": [f"s3:Get{i:04}" for i in range(actions)], "Resource": "*"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [statement]}, indent=4)
+        return {"RoleName": role, "PolicyName": name, "PolicyDocument": document}
+
+    both.iam.put_role_policy(**put("one", 600))
+    assert code_of(both.iam.put_role_policy, **put("two", 200)) == "LimitExceeded"
+    both.iam.put_role_policy(**put("one", 400))
+    both.iam.put_role_policy(**put("two", 200))
+
+
+def test_the_etag_of_what_a_kms_key_encrypts_is_no_digest(both):
+    bucket = both.unique("bucket")
+    both.s3.create_bucket(Bucket=bucket)
+    plain = both.s3.put_object(Bucket=bucket, Key="plain", Body=b"content")["ETag"]
+    assert plain == f'"{hashlib.md5(b"content").hexdigest()}"'
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}}
+    both.s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    one, two = [both.s3.put_object(Bucket=bucket, Key=key, Body=b"content")["ETag"] for key in ("one", "two")]
+    assert len({plain, one, two}) == 3
+    assert both.s3.head_object(Bucket=bucket, Key="one")["ETag"] == one
+    listed = both.s3.list_objects_v2(Bucket=bucket, Prefix="one")["Contents"]
+    assert listed[0]["ETag"] == one
+    both.s3.put_object(Bucket=bucket, Key="one", Body=b"other", IfMatch=one)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -61,7 +61,11 @@ impl Members {
         let folder = self.folder().join("main");
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join(format!("i-{id}.status.json"));
-        fs::write(path, status.to_string()).expect("a file");
+        fs::write(&path, status.to_string()).expect("a file");
+        // The clock of the store decides how old it is.
+        let file = fs::File::options().write(true).open(path);
+        let stored = SystemTime::now() - ago;
+        file.expect("a file").set_modified(stored).expect("a time");
     }
 
     fn run(&self, words: &[&str]) -> KctlOutput {

@@ -38,7 +38,7 @@ fn read_record(simulator: &Simulator, etcd: &str) -> FormationRecord {
     FormationRecord::parse(etcd, text.as_bytes()).expect("a record")
 }
 
-fn write_record(simulator: &Simulator, etcd: &str, record: &FormationRecord) {
+pub fn write_record(simulator: &Simulator, etcd: &str, record: &FormationRecord) {
     let text = serde_json::to_string(record).expect("JSON");
     let code = format!(
         "boto('s3').put_object(Bucket='state', Key='clusters/{NAME}/etcd/{etcd}.json', Body={text:?}.encode())"
@@ -47,7 +47,7 @@ fn write_record(simulator: &Simulator, etcd: &str, record: &FormationRecord) {
 }
 
 /// Ids of the volumes of etcd by name.
-fn volume_ids(simulator: &Simulator) -> BTreeMap<String, String> {
+pub fn volume_ids(simulator: &Simulator) -> BTreeMap<String, String> {
     let code = "
 for v in boto('ec2').describe_volumes(Filters=[{'Name': 'tag-key', 'Values': ['k8s.io/etcd/*']}])['Volumes']:
   print(next(t['Value'] for t in v['Tags'] if t['Key'] == 'Name'), v['VolumeId'])";
@@ -75,7 +75,8 @@ fn record_of_three(
     FormationRecord::new(state, ["a", "b", "c"].map(member).into())
 }
 
-/// What protokube on the instances of these members reports now. `leader`: they see a quorum.
+/// What protokube on the instances of these members reports now. `leader`: they see a quorum. The clock of the operator is four minutes ahead
+/// of theirs, which changes nothing.
 fn report(
     simulator: &Simulator,
     volumes: &BTreeMap<String, String>,
@@ -92,7 +93,7 @@ for etcd in ['main', 'events']:
   for member in {members:?}:
     running = {{'name': 'etcd-' + member, 'id': '1' + member, 'clusterId': 'c1', 'leader': leader, 'term': 2, 'revision': 7, 'databaseBytes': 8192}}
     status = {{'format': 1, 'etcd': etcd, 'instance': 'i-' + member, 'volume': volumes[member + '.etcd-' + etcd + '.{NAME}'], 'running': running,
-      'written': datetime.datetime.now(datetime.timezone.utc).isoformat()}}
+      'written': (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=4)).isoformat()}}
     key = 'clusters/{NAME}/etcd/' + etcd + '/i-' + member + '.status.json'
     boto('s3').put_object(Bucket='state', Key=key, Body=json.dumps(status).encode())",
         leader = if leader { "True" } else { "False" },

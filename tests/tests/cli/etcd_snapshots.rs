@@ -15,6 +15,8 @@ use node::etcd::{
     CommandState, EtcdCommand, FormationRecord, FormationState, LogIdentity, RecordedMember,
     UnknownFields, Verb, call_off_restore, end_recovery,
 };
+use node::pki::{KeyAlgorithm, STATE_SIGNER, SystemKeys, keyset_path, mint_keyset, write_keyset};
+use node::signed::{SignedPlace, sign_text, signature_key};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -59,10 +61,11 @@ impl Backups {
             recipients: Vec::new(),
             unknown: UnknownFields::new(),
         };
-        let settings = BackupSettings::new([("main".to_owned(), settings)].into());
+        let settings = BackupSettings::new([("main".to_owned(), settings)].into()).to_json();
         fs::create_dir_all(here.folder().join("etcd/main")).unwrap();
         fs::create_dir_all(here.folder().join("etcd/commands")).unwrap();
-        fs::write(here.folder().join(BACKUP_SETTINGS_KEY), settings.to_json()).unwrap();
+        fs::write(here.folder().join(BACKUP_SETTINGS_KEY), &settings).unwrap();
+        here.sign_settings(&settings);
         let member = |id: &str| {
             let recorded = RecordedMember {
                 member_id: Some(format!("id-{id}")),
@@ -82,6 +85,19 @@ impl Backups {
 
     fn folder(&self) -> PathBuf {
         self.kctl.home_path(&format!("store/{NAME}"))
+    }
+
+    /// What `kctl update --yes` leaves: the signature, and the keyset it was made with.
+    fn sign_settings(&self, settings: &str) {
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
+        let signer = mint_keyset(STATE_SIGNER, KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
+        let keyset = self.folder().join(keyset_path(STATE_SIGNER));
+        fs::create_dir_all(keyset.parent().unwrap()).unwrap();
+        fs::write(keyset, write_keyset(&signer).unwrap().reveal()).unwrap();
+        let (cluster, key) = (NAME, BACKUP_SETTINGS_KEY);
+        let signature = sign_text(&signer, SignedPlace { cluster, key }, settings, 1).unwrap();
+        let path = self.folder().join(signature_key(key, settings));
+        fs::write(path, signature).unwrap();
     }
 
     fn stored(&self, name: &str) -> PathBuf {
@@ -380,6 +396,33 @@ fn snapshots_are_deleted_by_exact_name_and_never_the_newest_verified_one() {
     assert!(here.stored("snap10").join("etcd.backup.gz").exists());
 }
 
+/// An import of last year's file is no present to fall back to.
+#[test]
+fn an_imported_snapshot_is_not_the_newest_one() {
+    let here = Backups::new();
+    let import = |manifest: &mut SnapshotManifest| {
+        manifest.reason = "imported by me from old.db".to_owned();
+        manifest.taken_at = OffsetDateTime::now_utc().format(&Rfc3339).unwrap();
+    };
+    here.store_snapshot("own", Duration::from_mins(90), |_| {});
+    here.store_snapshot("brought", Duration::ZERO, import);
+    expect_refused(
+        &here.snapshot(&["delete", "own", "--yes"]),
+        "own is the newest verified snapshot",
+    );
+    let drilled = here.with_protokube(true, || here.kctl.run(&["etcd", "drill", NAME]));
+    assert!(drilled.expect_success().contains("own has 233 keys"));
+    here.snapshot(&["delete", "brought", "--yes"])
+        .expect_success();
+    // Without any other, it is the newest.
+    here.store_snapshot("brought", Duration::ZERO, import);
+    fs::remove_dir_all(here.stored("own")).unwrap();
+    expect_refused(
+        &here.snapshot(&["delete", "brought", "--yes"]),
+        "brought is the newest verified snapshot",
+    );
+}
+
 #[test]
 fn prune_deletes_what_protokube_would() {
     let here = Backups::new();
@@ -434,6 +477,7 @@ fn a_restore_is_shown_before_it_is_done_and_keeps_the_present() {
     };
     let restored = restored.unwrap();
     assert_eq!((restored.revision, restored.keys), (Some(4000), Some(233)));
+    assert!(!restored.unreadable_secrets);
     // Above the highest revision that was reported.
     assert_eq!(4000 + restored.bump, 5000 + 1_000_000_000);
     let kept = here.snapshot(&["list"]).expect_success();
@@ -491,6 +535,29 @@ fn snapshots_of_another_cluster_are_neither_deleted_nor_added_to() {
     assert!(shown.contains("asked"), "{shown}");
 }
 
+/// Who may only write the settings chooses neither what is restored, nor what is deleted, nor where snapshots go.
+#[test]
+fn settings_that_kctl_has_not_signed_are_not_used() {
+    let here = Backups::new();
+    here.store_snapshot("own", Duration::ZERO, |_| {});
+    let file = here.kctl.home_path("snapshot");
+    fs::write(&file, snapshot_file()).unwrap();
+    let file = file.to_str().unwrap();
+    let settings = here.folder().join(BACKUP_SETTINGS_KEY);
+    let forged = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, forged.replace("backups", "forged")).unwrap();
+    let before = here.read_record();
+    for ended in [
+        here.restore(&["--snapshot", "own", "--yes"]),
+        here.snapshot(&["list"]),
+        here.snapshot(&["delete", "own", "--yes"]),
+        here.snapshot(&["import", "new", "--file", file]),
+    ] {
+        expect_refused(&ended, "has no valid signature of the keyset state-signer");
+        assert_eq!(here.read_record(), before);
+    }
+}
+
 #[test]
 fn a_snapshot_of_another_cluster_is_refused_and_a_restore_can_be_called_off() {
     let here = Backups::new();
@@ -505,6 +572,22 @@ fn a_snapshot_of_another_cluster_is_refused_and_a_restore_can_be_called_off() {
         let ended = here.restore(&["--snapshot", snapshot, "--yes"]);
         expect_refused(&ended, "--force restores it nevertheless");
         assert_eq!(here.read_record(), before);
+    }
+    // What is given up is named before, and Secrets are a matter of their own.
+    let preview = here
+        .restore(&["--snapshot", "foreign", "--force"])
+        .expect_success();
+    for said in ["! --force: it is a snapshot of etcd", "! --force: goes on"] {
+        assert!(preview.contains(said), "{said}: {preview}");
+    }
+    assert!(!preview.contains("Secrets"), "{preview}");
+    let secrets = ["--snapshot", "events", "--force", "--unreadable-secrets"];
+    let preview = here.restore(&secrets).expect_success();
+    for said in [
+        "! --unreadable-secrets: goes on",
+        "--force --unreadable-secrets --yes",
+    ] {
+        assert!(preview.contains(said), "{said}: {preview}");
     }
     // A folder that somebody copied would be the other snapshot.
     here.store_snapshot("copied", Duration::ZERO, |manifest| {
@@ -552,4 +635,357 @@ fn an_instance_that_is_silent_with_a_members_volume_is_named_before_anything_sto
         &ended,
         &format!("{silent} has {volume} of member b and does not report"),
     );
+}
+
+/// What is no manifest: damaged, of another tool, a copy of another folder, or one that would spoil everything.
+fn bad_manifests() -> Vec<(&'static str, String)> {
+    let copied = json!({"format": 1, "name": "other", "cluster": NAME, "etcd": "main", "reason": "schedule",
+        "takenAt": "2026-11-25T05:40:00Z", "bytes": 1, "sha256": "", "compressedBytes": 1, "compressedSha256": "", "kctlVersion": "1"});
+    let mut huge = copied.clone();
+    (huge["name"], huge["bytes"]) = (json!("bad"), json!(u64::MAX));
+    vec![
+        ("it is empty", String::new()),
+        ("it is damaged", "{\"format\":".to_owned()),
+        ("of another program", "{\"schemaVersion\": 2}".to_owned()),
+        ("of another program", "null".to_owned()),
+        ("another release", "{\"format\": 99}".to_owned()),
+        ("a copy of another folder", copied.to_string()),
+        ("more than 64 GiB", huge.to_string()),
+        ("bytes or more", " ".repeat(100_000)),
+    ]
+}
+
+const OLD: &str = "2026-06-01T00:00:00Z-000001";
+
+/// A store with a verified snapshot, others, and one whose manifest is this.
+fn with_bad_manifest(text: &str) -> Backups {
+    let here = Backups::new();
+    here.store_snapshot("good", Duration::from_hours(2), |_| {});
+    here.store_snapshot("older", Duration::from_hours(9), |_| {});
+    here.store_snapshot(OLD, Duration::from_hours(100 * 24), |_| {});
+    here.store_snapshot(SCHEDULED, Duration::from_mins(5), |manifest| {
+        manifest.verified = None;
+    });
+    here.store_snapshot("bad", Duration::ZERO, |_| {});
+    fs::write(here.stored("bad").join("manifest.json"), text).unwrap();
+    here
+}
+
+/// One bad object is one row with a reason, and it hides and blocks nothing.
+#[test]
+fn one_bad_manifest_hides_and_blocks_nothing() {
+    for (why, text) in bad_manifests() {
+        let here = with_bad_manifest(&text);
+        let shown = here.snapshot(&["list"]).expect_success();
+        let row = shown.lines().find(|line| line.starts_with("bad"));
+        let row = row.unwrap_or_default();
+        assert!(row.contains(why) && row.contains("unusable"), "{shown}");
+        assert!(
+            shown.contains("good") && shown.lines().count() == 6,
+            "{shown}"
+        );
+        let shown = here.snapshot(&["list", "-o", "json"]).expect_success();
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        let problem = shown["snapshots"][0]["problem"].as_str();
+        assert!(problem.is_some_and(|of| of.contains(why)), "{shown}");
+        // The newest good one is drilled with.
+        let drilled = here.with_protokube(true, || here.kctl.run(&["etcd", "drill", NAME]));
+        let (out, err) = (&drilled.out, &drilled.err);
+        assert!(
+            out.contains("good has 233 keys"),
+            "{}",
+            drilled.all_output()
+        );
+        assert!(
+            err.contains("bad is passed over"),
+            "{}",
+            drilled.all_output()
+        );
+        let verified = here.with_protokube(true, || here.snapshot(&["verify", "good"]));
+        verified.expect_success();
+        here.restore(&["--snapshot", "good"]).expect_success();
+        let to = here.kctl.home_path("good.db").display().to_string();
+        here.snapshot(&["download", "good", "--file", &to])
+            .expect_success();
+    }
+}
+
+/// What is said to do about a bad object works in the state in which it is said.
+#[test]
+fn a_bad_manifest_is_refused_with_a_next_step_that_works() {
+    for (why, text) in bad_manifests() {
+        let here = with_bad_manifest(&text);
+        let to = here.kctl.home_path("bad.db").display().to_string();
+        for refused in [
+            here.snapshot(&["download", "bad", "--file", &to]),
+            here.restore(&["--snapshot", "bad", "--force"]),
+            here.snapshot(&["verify", "bad"]),
+        ] {
+            expect_refused(&refused, why);
+            let hint = "kctl etcd snapshot delete bad";
+            assert!(refused.err.contains(hint), "{}", refused.err);
+        }
+        let newest = here.snapshot(&["delete", "good", "--yes"]);
+        expect_refused(&newest, "newest verified");
+        let shown = here.snapshot(&["prune"]).expect_success();
+        assert_eq!(shown, format!("deletes {OLD}\n"));
+        for words in [
+            &["prune", "--yes"][..],
+            &["delete", "older", "--yes"],
+            &["delete", "bad", "--yes"],
+        ] {
+            here.snapshot(words).expect_success();
+        }
+        let shown = here.snapshot(&["list"]).expect_success();
+        assert!(
+            !shown.contains("bad") && !shown.contains("PROBLEM"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_store_that_was_copied_is_not_pruned_and_too_much_is_not_deleted_at_once() {
+    let here = Backups::new();
+    let now = OffsetDateTime::now_utc();
+    let store = |days: i64, age: Duration| {
+        let at = now - time::Duration::days(days);
+        let at = at.replace_nanosecond(0).unwrap().format(&Rfc3339).unwrap();
+        let name = format!("{at}-{days:06}");
+        here.store_snapshot(&name, age, |manifest| manifest.taken_at = at);
+        name
+    };
+    // Written within ten minutes.
+    for days in 0..85 {
+        let minutes = u64::try_from(days % 10).unwrap();
+        store(days, Duration::from_mins(120 + minutes));
+    }
+    let kept = here.snapshot(&["prune"]).expect_success();
+    assert_eq!(kept, "all 85 snapshots are kept\n");
+    let shown = here.snapshot(&["list"]).expect_success();
+    let newest = shown.lines().nth(1).unwrap_or_default();
+    assert!(
+        newest.ends_with("3.6.12") && newest.contains("-000000"),
+        "{shown}"
+    );
+    let oldest = shown.lines().last().unwrap_or_default();
+    assert!(oldest.contains("-000084"), "{shown}");
+    // What is old by both times.
+    let old: Vec<String> = (200..300)
+        .map(|days| {
+            store(
+                days,
+                Duration::from_hours(u64::try_from(days).unwrap() * 24),
+            )
+        })
+        .collect();
+    let preview = here.snapshot(&["prune"]);
+    assert!(
+        preview.err.contains("100 of 185"),
+        "{}",
+        preview.all_output()
+    );
+    assert_eq!(preview.expect_success().lines().count(), 100);
+    let listed = here.snapshot(&["list"]);
+    assert!(listed.err.contains("100 of 185"), "{}", listed.err);
+    let refused = here.snapshot(&["prune", "--yes"]);
+    expect_refused(&refused, "nothing was deleted");
+    assert!(here.stored(&old[0]).join("manifest.json").exists());
+    here.snapshot(&["prune", "--yes", "--force"])
+        .expect_success();
+    assert!(!here.stored(&old[0]).join("manifest.json").exists());
+    let kept = here.snapshot(&["prune"]).expect_success();
+    assert_eq!(kept, "all 85 snapshots are kept\n");
+}
+
+/// Whoever may write one object must not spoil all restores: revisions are never lowered again.
+#[test]
+fn one_forged_revision_spoils_no_restore() {
+    const HUGE: u64 = 9_223_372_036_854_775_000;
+    let forge = |manifest: &mut SnapshotManifest| {
+        manifest.verified.as_mut().unwrap().revision = HUGE;
+    };
+    let bump = |here: &Backups| {
+        let words = ["--snapshot", "good", "--yes"];
+        let ended = here.with_protokube(true, || here.restore(&words));
+        let said = ended.err.clone();
+        ended.expect_success();
+        let FormationState::Formed { restored, .. } = here.read_record().state else {
+            panic!("it is restored");
+        };
+        (restored.unwrap().bump, said)
+    };
+    let here = Backups::new();
+    here.store_snapshot("good", Duration::from_mins(9), |_| {});
+    here.store_snapshot("forged", Duration::from_mins(8), forge);
+    let (raised, said) = bump(&here);
+    assert_eq!(4000 + raised, 5000 + 1_000_000_000);
+    assert!(said.contains("the snapshot forged is ignored"), "{said}");
+    // One of another cluster counts for nothing here.
+    let here = Backups::new();
+    here.store_snapshot("good", Duration::from_mins(9), |_| {});
+    here.store_snapshot("other", Duration::from_mins(8), |manifest| {
+        manifest.cluster = "other.example.com".to_owned();
+        manifest.verified.as_mut().unwrap().revision = 900_000_000_000;
+    });
+    let (raised, _) = bump(&here);
+    assert_eq!(4000 + raised, 5000 + 1_000_000_000);
+    // A follower, and the member that leads.
+    for (member, is_refused) in [("a", false), ("b", true)] {
+        let here = Backups::new();
+        here.store_snapshot("good", Duration::from_mins(9), |_| {});
+        here.report(member, HUGE, "c1");
+        let shown = here.restore(&["--snapshot", "good"]);
+        assert!(
+            shown.err.contains(&HUGE.to_string()),
+            "{}",
+            shown.all_output()
+        );
+        assert!(shown.err.contains(&format!("i-{member}")), "{}", shown.err);
+        assert_eq!(shown.code != 0, is_refused, "{}", shown.all_output());
+    }
+    let here = Backups::new();
+    here.store_snapshot("good", Duration::from_mins(9), forge);
+    expect_refused(
+        &here.restore(&["--snapshot", "good"]),
+        "could not count for long",
+    );
+}
+
+/// Whatever lies in a file, the message names it, says what is wrong with it, and what to do.
+#[test]
+fn a_file_that_is_no_snapshot_is_named_with_what_is_wrong_with_it() {
+    let here = Backups::new();
+    let good = snapshot_file();
+    let whole = packed(&good);
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    zip.start_file("snap", options).unwrap();
+    zip.write_all(&good).unwrap();
+    let zip = zip.finish().unwrap().into_inner();
+    let empty_zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let empty_zip = empty_zip.finish().unwrap().into_inner();
+    let path = here.kctl.home_path("the.file");
+    let words = path.display().to_string();
+    for (content, why) in [
+        (Vec::new(), "it is empty"),
+        (b"x".to_vec(), "was cut off"),
+        (whole[..2].to_vec(), "gzip"),
+        (whole[..whole.len() - 9].to_vec(), "gzip"),
+        ([&whole[..20], b"????", &whole[20..]].concat(), "gzip"),
+        (zip[..zip.len() / 2].to_vec(), "it is a zip"),
+        (zip[..4].to_vec(), "it is a zip"),
+        (empty_zip, "0 files"),
+        (packed(b""), "was cut off"),
+        (good[1..].to_vec(), "was cut off"),
+        (b"<html>access denied</html>".to_vec(), "was cut off"),
+    ] {
+        fs::write(&path, content).unwrap();
+        let ended = here.snapshot(&["import", "n", "--file", &words]);
+        expect_refused(&ended, why);
+        assert!(ended.err.contains("the.file"), "{}", ended.err);
+        assert!(ended.err.contains("name a file of"), "{}", ended.err);
+    }
+    fs::remove_file(&path).unwrap();
+    expect_refused(
+        &here.snapshot(&["import", "n", "--file", &words]),
+        "the.file cannot be read",
+    );
+    fs::create_dir(&path).unwrap();
+    expect_refused(
+        &here.snapshot(&["import", "n", "--file", &words]),
+        "it is no file",
+    );
+}
+
+/// An import that was interrupted is gone on with by the same command.
+#[test]
+fn an_interrupted_import_is_repeated_by_the_same_command() {
+    let here = Backups::new();
+    let (path, other) = (here.kctl.home_path("a.db"), here.kctl.home_path("b.db"));
+    fs::write(&path, snapshot_file()).unwrap();
+    let mut file = vec![9; 1024];
+    file.extend_from_slice(&Sha256::digest(&file));
+    fs::write(&other, file).unwrap();
+    let import =
+        |path: &Path| here.snapshot(&["import", "n", "--file", &path.display().to_string()]);
+    import(&path).expect_success();
+    fs::remove_file(here.stored("n").join("manifest.json")).unwrap();
+    let refused = import(&other);
+    expect_refused(&refused, "other content");
+    assert!(
+        refused.err.contains("kctl etcd snapshot delete n"),
+        "{}",
+        refused.err
+    );
+    import(&path).expect_success();
+    fs::remove_file(here.stored("n").join("manifest.json")).unwrap();
+    here.snapshot(&["delete", "n", "--yes"]).expect_success();
+    import(&other).expect_success();
+}
+
+#[test]
+fn an_option_without_an_effect_is_refused() {
+    let here = Backups::new();
+    let store = format!("file://{}", here.kctl.home_path("backups").display());
+    for words in [
+        &["snapshot", "list", "--store", &store, "--etcd", "events"][..],
+        &["snapshot", "list", "--store", &store, "--name", NAME],
+        &[
+            "snapshot", "download", "n", "--file", "f", "--store", &store, "--etcd", "events",
+        ],
+        &[
+            "snapshot", "download", "n", "--file", "f", "--store", &store, "--name", NAME,
+        ],
+        &["restore", NAME, "--call-off", "--on", "a"],
+        &["restore", NAME, "--call-off", "--yes"],
+        &["restore", NAME, "--call-off", "--timeout", "1m"],
+        &["restore", NAME, "--call-off", "--force"],
+        &["restore", NAME, "--call-off", "--again"],
+        &["restore", NAME, "--call-off", "--snapshot", "n"],
+    ] {
+        let ended = here.kctl.run(&[&["etcd"], words].concat());
+        assert_eq!(ended.code, 2, "{words:?}: {}", ended.all_output());
+    }
+}
+
+/// After a restore only its member is recorded. If its volume dies before another one has joined, the instance of any other takes a snapshot.
+#[test]
+fn a_member_that_the_record_does_not_have_yet_takes_a_snapshot() {
+    let here = Backups::new();
+    here.store_snapshot(SCHEDULED, Duration::from_mins(90), |_| {});
+    let mut record = here.read_record();
+    record.given_up.insert("c0".into(), record.members.clone());
+    record.members.retain(|name, _| name == "a");
+    here.write_record(&record);
+    for gone in ["a", "c"] {
+        fs::remove_file(
+            here.folder()
+                .join(format!("etcd/main/i-{gone}.status.json")),
+        )
+        .unwrap();
+    }
+    // Nothing is mounted there, so only the record of before knows the volume.
+    let written = OffsetDateTime::now_utc().format(&Rfc3339).unwrap();
+    let status =
+        json!({"format": 1, "etcd": "main", "instance": "i-b", "member": "b", "written": written});
+    let path = here.folder().join("etcd/main/i-b.status.json");
+    replace_file(&path, &status.to_string());
+    let words = ["--snapshot", SCHEDULED, "--force"];
+    let shown = here.restore(&words).expect_success();
+    assert!(shown.contains("--on b --force --yes"), "{shown}");
+    expect_refused(
+        &here.restore(&[&words[..], &["--on", "c"]].concat()),
+        "no member c",
+    );
+    let named = [&words[..], &["--on", "etcd-b", "--yes"]].concat();
+    let said = here.with_protokube(true, || here.restore(&named));
+    assert!(said.expect_success().contains("serves the data of"));
+    let record = here.read_record();
+    let members: Vec<(&str, &str)> = record
+        .members
+        .iter()
+        .map(|(name, one)| (name.as_str(), one.volume.as_str()))
+        .collect();
+    assert_eq!(members, [("b", "vol-b")]);
 }

@@ -631,3 +631,62 @@ fn a_kubeconfig_for_a_balancers_name_says_whose_certificate_to_expect() {
         json!(format!("api.internal.{NAME}"))
     );
 }
+
+#[test]
+fn a_kubeconfig_follows_the_balancer_after_it_was_exchanged_and_leaves_an_address_of_the_users() {
+    let cluster = Cluster::new_cluster(1);
+    let kctl = &cluster.kctl;
+    let path = kctl.home_path("kubeconfig");
+    let read = || std::fs::read_to_string(&path).expect("a kubeconfig");
+    let _ = std::fs::remove_file(&path);
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert!(!path.exists(), "there was none to follow with");
+    kctl.run(&["export", "kubeconfig", "--admin"])
+        .expect_success();
+    let current = read();
+    let config: Value = serde_saphyr::from_str(&current).expect("YAML");
+    let server = config["clusters"][0]["cluster"]["server"]
+        .as_str()
+        .expect("a server");
+    let old = "https://api-old-0123456789abcdef.elb.eu-west-1.amazonaws.com";
+    std::fs::write(&path, current.replace(server, old)).expect("a file");
+
+    // A preview changes nothing, and neither does an update that may not.
+    kctl.run(&["update"]).expect_success();
+    kctl.run(&["update", "--yes", "--create-kube-config=false"])
+        .expect_success();
+    assert!(read().contains(old));
+    let ran = kctl.run(&["update", "--yes"]);
+    assert!(
+        ran.err.contains(&format!("instead of {old}")),
+        "{}",
+        ran.all_output()
+    );
+    let followed: Value = serde_saphyr::from_str(&read()).expect("YAML");
+    assert_eq!(followed, config, "the address is new, the user stays");
+    let ran = kctl.run(&["update", "--yes"]);
+    assert!(!ran.err.contains("instead of"), "{}", ran.all_output());
+
+    kctl.run(&[
+        "export",
+        "kubeconfig",
+        "--admin",
+        "--api-server",
+        "https://127.0.0.1:6443",
+    ])
+    .expect_success();
+    let tunnel = read();
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert_eq!(read(), tunnel);
+
+    // Something else in its place stops no update.
+    std::fs::write(&path, "- a list\n").expect("a file");
+    let ran = kctl.run(&["update", "--yes"]);
+    assert!(
+        ran.err.contains("is not a kubeconfig"),
+        "{}",
+        ran.all_output()
+    );
+    ran.expect_success();
+    assert_eq!(read(), "- a list\n");
+}

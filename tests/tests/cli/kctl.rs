@@ -51,9 +51,10 @@ impl Kctl {
         self.dir.path().join(name)
     }
 
-    /// A file in the home, as an argument.
+    /// A file in the home, as an argument. The text may name the home as outputs name it.
     pub fn write_file(&self, name: &str, text: &str) -> String {
         let path = self.home_path(name);
+        let text = text.replace("file://HOME", &format!("file://{}", self.home_text()));
         std::fs::write(&path, text).expect("a file");
         path.display().to_string()
     }
@@ -73,8 +74,9 @@ impl Kctl {
         self.run_with(arguments, "")
     }
 
-    /// The same with something on standard input.
+    /// The same with something on standard input, in which the home may be named as outputs name it.
     pub fn run_with(&self, arguments: &[&str], input: &str) -> KctlOutput {
+        let input = input.replace("file://HOME", &format!("file://{}", self.home_text()));
         let mut child = self.start_command(arguments, Stdio::piped());
         let mut stdin = child.stdin.take().expect("standard input");
         // It may end without reading.

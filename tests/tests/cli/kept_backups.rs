@@ -3,9 +3,16 @@
 use crate::plans::stored_cluster;
 use crate::scenario::{NAME, REGION};
 use crate::simulator::Simulator;
-use node::etcd::kept_backups_key;
+use node::backup::{BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings, StoreOwner};
+use node::etcd::{UnknownFields, kept_backups_key};
 
 const BACKUP: &str = "backups/etcd/main/2026-11-25T05:40:00Z-000123/etcd.backup.gz";
+
+fn put(simulator: &Simulator, key: &str, text: &str) {
+    let code =
+        format!("boto('s3').put_object(Bucket='state', Key='{key}', Body={text:?}.encode())");
+    simulator.run_python(REGION, &code);
+}
 
 fn put_backup(simulator: &Simulator) {
     let key = format!("clusters/{NAME}/{BACKUP}");
@@ -59,4 +66,118 @@ fn backups_outlive_their_cluster_unless_they_are_deleted_too() {
         let words = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
         kctl.run(&words).expect_success();
     }
+}
+
+/// Snapshots may be in another store, so the key stays also without any here.
+#[test]
+fn the_key_of_the_secrets_in_backups_outlives_its_cluster_unless_backups_are_deleted() {
+    const KEY: &str = "secrets/encryptionconfig";
+    let simulator = Simulator::start_simulator();
+    let kctl = stored_cluster(&simulator);
+    for (deletes_all, has_backup) in [(false, false), (false, true), (true, true)] {
+        let key = format!("clusters/{NAME}/{KEY}");
+        simulator.run_python(
+            REGION,
+            &format!("boto('s3').put_object(Bucket='state', Key='{key}', Body=b'x')"),
+        );
+        if has_backup {
+            put_backup(&simulator);
+        }
+        let delete = ["delete", "cluster", NAME];
+        let preview = kctl.run(&delete).expect_success();
+        assert!(preview.contains("the secret encryptionconfig"), "{preview}");
+        let more: &[&str] = if deletes_all {
+            &["--yes", "--delete-backups"]
+        } else {
+            &["--yes"]
+        };
+        let ran = kctl.run(&[&delete[..], more].concat());
+        assert_eq!(ran.code, 0, "{}", ran.all_output());
+        let left = keys_left(&simulator);
+        assert_eq!(left.iter().any(|one| one == KEY), !deletes_all, "{left:?}");
+        assert_eq!(ran.err.contains(KEY), !deletes_all, "{}", ran.err);
+        if !deletes_all {
+            let words = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
+            kctl.run(&words).expect_success();
+        }
+    }
+}
+
+/// Settings of backups in this store.
+fn settings_with(store: &str) -> String {
+    let settings = EtcdBackupSettings {
+        store: store.to_owned(),
+        interval_seconds: 900,
+        hourly_retention_seconds: 7 * 86_400,
+        daily_retention_seconds: 90 * 86_400,
+        recipients: Vec::new(),
+        unknown: UnknownFields::new(),
+    };
+    BackupSettings::new([("main".to_owned(), settings)].into()).to_json()
+}
+
+/// A store that is not this cluster's, nobody's, another copy's or unknown keeps its backups, and they need the keys.
+#[test]
+fn the_keys_stay_as_long_as_any_backup_may_be_left() {
+    let simulator = Simulator::start_simulator();
+    let kctl = stored_cluster(&simulator);
+    let owner = |name: &str| StoreOwner::new(name, "main").to_json();
+    put(
+        &simulator,
+        "foreign/main/owner.json",
+        &owner("other.example.com"),
+    );
+    put(&simulator, "own/main/owner.json", &owner(NAME));
+    put(&simulator, "own/main/asked/etcd.backup.gz", "x");
+    let live = format!("live/{NAME}");
+    put(&simulator, &format!("{live}/config"), "x");
+    put(
+        &simulator,
+        &format!("{live}/backups/etcd/main/owner.json"),
+        &owner(NAME),
+    );
+    let settings = settings_with;
+    for (settings, stays) in [
+        (settings("s3://state/foreign/main"), true),
+        (settings("s3://state/nobodys/main"), true),
+        (
+            settings(&format!("s3://state/{live}/backups/etcd/main")),
+            true,
+        ),
+        ("damaged".to_owned(), true),
+        (settings("s3://state/own/main"), false),
+    ] {
+        for (key, text) in [
+            (BACKUP_SETTINGS_KEY, settings.as_str()),
+            ("secrets/encryptionconfig", "x"),
+            (
+                "secrets/encryptionconfig-kept-2026-11-27T12-00-00Z",
+                "before",
+            ),
+        ] {
+            put(&simulator, &format!("clusters/{NAME}/{key}"), text);
+        }
+        let ran = kctl.run(&["delete", "cluster", NAME, "--yes", "--delete-backups"]);
+        assert_eq!(ran.code, 0, "{}", ran.all_output());
+        let left = keys_left(&simulator);
+        let kept: Vec<&String> = left
+            .iter()
+            .filter(|key| key.starts_with("secrets/"))
+            .collect();
+        assert_eq!(
+            kept.len(),
+            if stays { 2 } else { 0 },
+            "{settings}: {left:?}"
+        );
+        let words = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
+        kctl.run(&words).expect_success();
+    }
+    let code = "print([o['Key'] for o in boto('s3').list_objects_v2(Bucket='state')['Contents']])";
+    let all = simulator.run_python(REGION, code);
+    assert!(!all.contains("own/main/"), "{all}");
+    let of_live = format!("{live}/backups/etcd/main/owner.json");
+    assert!(
+        all.contains("foreign/main/owner.json") && all.contains(&of_live),
+        "{all}"
+    );
 }

@@ -11,9 +11,11 @@
 )]
 
 mod api_server;
+mod cluster_state;
 mod documented_commands;
 mod etcd;
 mod etcd_commands;
+mod etcd_lost_volumes;
 mod etcd_recover;
 mod etcd_removal;
 mod etcd_snapshots;
@@ -23,6 +25,9 @@ mod json;
 mod kctl;
 mod kept;
 mod kept_backups;
+mod last_backup;
+mod names;
+mod new_account;
 mod not_yet;
 mod offline;
 mod operations;
@@ -32,11 +37,14 @@ mod render;
 mod rolling_update;
 mod scenario;
 mod secrets;
+mod shared_network;
 #[allow(dead_code)] // The wire tests use all of it.
 #[path = "../wire/simulator.rs"]
 mod simulator;
 mod store;
+mod store_place;
 mod stored_secrets;
+mod surroundings;
 mod toolbox;
 mod upgrade;
 mod usage_errors;

@@ -101,6 +101,80 @@ fn cloud_of(simulator: &Simulator, store: &str) -> Kctl {
     kctl
 }
 
+/// Copies the cluster's folder to another store of the same bucket, as `aws s3 sync` does; the spec there names `base`.
+fn copy_folder(simulator: &Simulator, (from, to): (&str, &str), base: &str) {
+    simulator.run_python(
+        REGION,
+        &format!(
+            "s3 = boto('s3')\nfor o in s3.list_objects_v2(Bucket='state', Prefix='{from}/{NAME}/')['Contents']:\n b = s3.get_object(Bucket='state', Key=o['Key'])['Body'].read()\n s3.put_object(Bucket='state', Key=o['Key'].replace('{from}/', '{to}/', 1), Body=b.replace(b'configBase: s3://state/{from}/', b'configBase: s3://state/{base}/'))"
+        ),
+    );
+}
+
+/// `aws s3 mv` of the spec in a store.
+fn rename_spec(simulator: &Simulator, store: &str, from: &str, to: &str) {
+    simulator.run_python(
+        REGION,
+        &format!(
+            "s3 = boto('s3')\nk = '{store}/{NAME}/'\ns3.copy_object(Bucket='state', Key=k + '{to}', CopySource={{'Bucket': 'state', 'Key': k + '{from}'}})\ns3.delete_object(Bucket='state', Key=k + '{from}')"
+        ),
+    );
+}
+
+#[test]
+fn a_copy_of_a_state_store_neither_updates_nor_deletes_what_the_first_operates() {
+    let simulator = Simulator::start_simulator();
+    let first = made_cluster(&simulator);
+    copy_folder(&simulator, ("clusters", "copies"), "clusters");
+    let copy = cloud_of(&simulator, "s3://state/copies");
+    let before = resources_in_aws(&simulator);
+    let named = [
+        "are operated from s3://state/clusters/demo.example.com",
+        "s3://state/copies/demo.example.com has only a copy",
+        "a.etcd-main.demo.example.com",
+        "KCTL_STATE_STORE=s3://state/clusters\n",
+        "aws s3 mv s3://state/clusters/demo.example.com/config s3://state/clusters/demo.example.com/config.moved",
+        "--unregister",
+    ];
+    // Whether or not somebody has edited the copy.
+    assert_refused(&copy.run(&DELETE[..3]), &named);
+    assert_refused(&copy.run(&DELETE), &named);
+    copy_folder(&simulator, ("clusters", "copies"), "copies");
+    assert_refused(&copy.run(&["update"]), &named);
+    assert_refused(&copy.run(&["update", "--yes"]), &named);
+    assert_refused(&copy.run(&DELETE), &named);
+    assert_eq!(resources_in_aws(&simulator), before);
+    // However the address is written, it is the same place.
+    let mut same = cloud_of(&simulator, "s3://state//clusters");
+    same.run(&DELETE[..3]).expect_success();
+    same.set_variable("KCTL_STATE_STORE", "s3://state/clusters");
+    assert_eq!(same.run(&["update", "--exit-code"]).code, 0);
+
+    // The cluster moves: the first place has no spec any more. Before an update from the second, nobody can say whose it is.
+    rename_spec(&simulator, "clusters", "config", "config.moved");
+    assert_refused(
+        &copy.run(&DELETE),
+        &["where no spec is any more", "--yes marks the volumes"],
+    );
+    let preview = copy.run(&["update"]);
+    assert_eq!(preview.code, 0, "{}", preview.err);
+    let warned = "an update marks them as operated from s3://state/copies/demo.example.com";
+    assert!(preview.err.contains(warned), "{}", preview.err);
+    copy.run(&["update", "--yes"]).expect_success();
+    let marked = copy.run(&["update", "--exit-code"]);
+    assert_eq!(marked.code, 0, "{}", marked.err);
+    assert!(!marked.err.contains("marks them"), "{}", marked.err);
+
+    // What is left over at the first place deletes nothing either.
+    rename_spec(&simulator, "clusters", "config.moved", "config");
+    let before = resources_in_aws(&simulator);
+    let left = ["are operated from s3://state/copies/demo.example.com"];
+    assert_refused(&first.run(&DELETE), &left);
+    assert_refused(&first.run(&["update", "--yes"]), &left);
+    assert_eq!(resources_in_aws(&simulator), before);
+    copy.run(&DELETE).expect_success();
+}
+
 #[test]
 fn an_earlier_life_of_a_cluster_is_not_the_next_one_s_and_its_leftovers_are_named() {
     let simulator = Simulator::start_simulator();

@@ -120,3 +120,61 @@ fn facts_take_the_place_of_what_is_made_up() {
     let readme = std::fs::read_to_string(kctl.home_path("out/README.md")).expect("text");
     assert!(readme.contains("stand_in: false"));
 }
+
+#[test]
+fn input_chooses_no_place_outside_the_folder_and_is_blamed_itself() {
+    let kctl = Kctl::new();
+    let spec = kctl
+        .run(&[
+            "create",
+            "cluster",
+            "demo.example.com",
+            "--zones",
+            "eu-west-1a",
+            "--dry-run",
+        ])
+        .expect_success();
+    let outside = kctl.home_path("x");
+    let file =
+        |path: &str| format!("  fileAssets:\n  - name: mine\n    path: {path}\n    content: x\n");
+    let named = |name: &str| format!("  fileAssets:\n  - name: {name}\n    content: x\n");
+    let hook =
+        |name: &str| format!("  hooks:\n  - name: {name}\n    manifest: ExecStart=/bin/true\n");
+    for (fields, said) in [
+        (file("/../../../../x"), "spec.fileAssets[0].path"),
+        (
+            file(&format!("/../../../..{}", outside.display())),
+            "spec.fileAssets[0].path",
+        ),
+        (file("/etc/agent.d/"), "spec.fileAssets[0].path"),
+        (file("etc/agent"), "spec.fileAssets[0].path"),
+        (named("../../../../../../x"), "spec.fileAssets[0].name"),
+        (hook("../../x"), "spec.hooks[0].name"),
+        (hook("kubelet.service"), "spec.hooks[0].name"),
+        (file("/etc/crictl.yaml"), "/etc/crictl.yaml"),
+        (file("/etc"), "/etc and below it"),
+    ] {
+        let spec = spec.replacen("spec:\n", &format!("spec:\n{fields}"), 1);
+        let ended = kctl.run_with(&["render", "-f", "-", "--out", "out"], &spec);
+        assert_eq!(ended.code, 2, "{fields}: {}", ended.err);
+        assert!(ended.err.contains(said), "{fields}: {}", ended.err);
+        assert!(
+            !ended.err.contains("name a folder"),
+            "{fields}: {}",
+            ended.err
+        );
+        assert!(
+            !kctl.home_path("out").exists() && !outside.exists(),
+            "{fields}"
+        );
+    }
+    let normal = spec.replacen(
+        "spec:\n",
+        &format!("spec:\n{}", file("//etc/./agent.d//x")),
+        1,
+    );
+    kctl.run_with(&["render", "-f", "-", "--out", "out"], &normal)
+        .expect_success();
+    let written = "out/groups/nodes-eu-west-1a/files/etc/agent.d/x";
+    assert!(kctl.home_path(written).exists());
+}

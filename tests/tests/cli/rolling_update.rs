@@ -333,6 +333,10 @@ fn an_instance_that_was_detached_goes_with_its_cluster() {
         "{}",
         ran.err
     );
+    // AWS may list an instance that it does not know any more.
+    cluster.simulator.set_faults(&serde_json::json!([{
+        "operation": "TerminateInstances", "code": "InvalidInstanceID.NotFound", "status": 400, "after": true,
+    }]));
     let deletes = cluster
         .kctl
         .start_command(&[&delete[..], &["--yes"]].concat(), Stdio::null());

@@ -147,3 +147,66 @@ fn an_update_that_would_leave_the_api_server_without_its_secret_is_refused_and_n
     assert_eq!(refused.code, 4, "{}", refused.err);
     assert!(read_object(&kctl, "encryptionconfig").is_some());
 }
+
+/// What is kept of former encryption configurations, as it was stored.
+fn kept_configurations(kctl: &Kctl) -> Vec<String> {
+    let folder = kctl.home_path("store/demo.example.com/secrets");
+    let all = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let kept = all.filter(|one| {
+        let name = one.file_name().into_string().unwrap();
+        name.starts_with("encryptionconfig-kept-")
+    });
+    kept.map(|one| std::fs::read_to_string(one.path()).unwrap())
+        .collect()
+}
+
+/// Backups have Secrets that only the former keys decrypt.
+#[test]
+fn no_key_of_encrypted_secrets_is_lost_by_a_new_one_or_a_deletion() {
+    let kctl = stored_cluster();
+    let create = ["create", "secret", "encryptionconfig", "-f", "-"];
+    let force = ["--force"];
+    let replace = [&create[..], &force].concat();
+    kctl.run_with(&create, ENCRYPTION).expect_success();
+    let first = read_object(&kctl, "encryptionconfig").unwrap();
+    // The same once more is nothing to keep.
+    kctl.run_with(&replace, ENCRYPTION).expect_success();
+    assert_eq!(kept_configurations(&kctl), Vec::<String>::new());
+    let new_key = "name: b, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC10b28h";
+    let only_new = ENCRYPTION.replace(
+        "name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJl",
+        new_key,
+    );
+    let refused = kctl.run_with(&replace, &only_new);
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    for word in ["a of secretbox", "--drop-keys"] {
+        assert!(refused.err.contains(word), "{word}: {}", refused.err);
+    }
+    assert!(!refused.err.contains(TELLING[0]), "{}", refused.err);
+    assert_eq!(read_object(&kctl, "encryptionconfig").unwrap(), first);
+    assert_eq!(kept_configurations(&kctl), Vec::<String>::new());
+
+    let both = ENCRYPTION.replace("keys: [", &format!("keys: [{{{new_key}}}, "));
+    let ran = kctl.run_with(&replace, &both);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.err.contains("secrets/encryptionconfig-kept-"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(kept_configurations(&kctl), [first.as_str()]);
+    // Names have seconds.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    kctl.run_with(&[&replace[..], &["--drop-keys"]].concat(), &only_new)
+        .expect_success();
+    assert_eq!(kept_configurations(&kctl).len(), 2);
+    assert_eq!(
+        kctl.run(&["get", "secrets"]).expect_success(),
+        "NAME\nencryptionconfig\n"
+    );
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    kctl.run(&["delete", "secret", "encryptionconfig", "--yes"])
+        .expect_success();
+    assert_eq!(read_object(&kctl, "encryptionconfig"), None);
+    assert_eq!(kept_configurations(&kctl).len(), 3);
+}

@@ -1,7 +1,7 @@
 //! Runs `kctl` in a world of its own: one simulator, one bucket, one home.
 
 use crate::simulator::Simulator;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -48,16 +48,25 @@ impl Operator {
             "Version": "2012-10-17",
             "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}],
         });
-        let made = simulator.run_python(
-            REGION,
-            &format!(
-                "i = boto('iam')\ni.create_user(UserName='operator')\ni.put_user_policy(UserName='operator', PolicyName='kctl', PolicyDocument={:?})\nk = i.create_access_key(UserName='operator')['AccessKey']\nprint(k['AccessKeyId'], k['SecretAccessKey'])",
-                policy.to_string()
-            ),
-        );
-        let (id, secret) = made.split_once(' ').expect("a key");
-        let keys = (id.to_owned(), secret.to_owned());
+        let keys = create_user(&simulator, "operator", &policy);
         Self::with_keys(simulator, home, keys)
+    }
+
+    /// An administrator in a cloud that asks others for permissions.
+    pub fn new_strict() -> Self {
+        let home = tempfile::tempdir().expect("a folder");
+        let simulator = Simulator::start_strict(&home.path().join("administrator"));
+        let keys = simulator.keys.clone();
+        Self::with_keys(simulator, home, keys)
+    }
+
+    /// Somebody else with this policy, at the same home.
+    pub fn user_with_policy(&self, name: &str, policy: &Value) -> OtherUser<'_> {
+        let keys = create_user(&self.simulator, name, policy);
+        OtherUser {
+            operator: self,
+            keys,
+        }
     }
 
     fn with_keys(simulator: Simulator, home: TempDir, keys: (String, String)) -> Self {
@@ -135,6 +144,57 @@ impl Operator {
     pub fn list_resources(&self) -> std::collections::BTreeSet<String> {
         self.simulator.list_resources(REGION)
     }
+}
+
+/// Somebody with an access key of their own.
+pub struct OtherUser<'a> {
+    operator: &'a Operator,
+    keys: (String, String),
+}
+
+impl OtherUser<'_> {
+    /// Runs kctl to its end.
+    pub fn run(&self, arguments: &[&str]) -> KctlOutput {
+        let mut command = self.operator.kctl_command(arguments);
+        let command = command
+            .env("AWS_ACCESS_KEY_ID", &self.keys.0)
+            .env("AWS_SECRET_ACCESS_KEY", &self.keys.1);
+        command.output().expect("kctl runs").into()
+    }
+
+    /// Runs it and insists that it went well.
+    pub fn run_ok(&self, arguments: &[&str]) -> KctlOutput {
+        let ended = self.run(arguments);
+        let (code, stdout, stderr) = (ended.code, &ended.stdout, &ended.stderr);
+        assert_eq!(code, Some(0), "{arguments:?}\n{stdout}\n{stderr}");
+        ended
+    }
+
+    /// Whether AWS does this call of boto3; a refusal is the only failure that is expected.
+    pub fn may_call(&self, service: &str, call: &str) -> bool {
+        let (endpoint, (id, secret)) = (&self.operator.simulator.endpoint, &self.keys);
+        let said = self.operator.simulator.run_python(
+            REGION,
+            &format!(
+                "import botocore.exceptions\nc = boto3.client({service:?}, region_name={REGION:?}, endpoint_url={endpoint:?}, aws_access_key_id={id:?}, aws_secret_access_key={secret:?})\ntry:\n  c.{call}\n  print('done')\nexcept botocore.exceptions.ClientError as error:\n  print(error.response['Error']['Code'])"
+            ),
+        );
+        assert!(["done", "AccessDenied"].contains(&said.as_str()), "{said}");
+        said == "done"
+    }
+}
+
+/// Creates a user, and returns id and secret of an access key.
+fn create_user(simulator: &Simulator, name: &str, policy: &Value) -> (String, String) {
+    let made = simulator.run_python(
+        REGION,
+        &format!(
+            "i = boto('iam')\ni.create_user(UserName={name:?})\ni.put_user_policy(UserName={name:?}, PolicyName='kctl', PolicyDocument={:?})\nk = i.create_access_key(UserName={name:?})['AccessKey']\nprint(k['AccessKeyId'], k['SecretAccessKey'])",
+            policy.to_string()
+        ),
+    );
+    let (id, secret) = made.split_once(' ').expect("a key");
+    (id.to_owned(), secret.to_owned())
 }
 
 impl From<Output> for KctlOutput {

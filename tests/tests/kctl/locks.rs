@@ -148,7 +148,84 @@ fn who_was_stopped_past_the_life_of_the_lock_starts_no_write_when_it_goes_on() {
 }
 
 #[test]
+fn who_was_stopped_past_the_life_of_the_lock_goes_on_if_nobody_took_it() {
+    let operator = stored_cluster();
+    operator.simulator.set_latency(100);
+    let going = start_command(
+        operator
+            .kctl_command(&["update", "--yes"])
+            .env(LIFE.0, LIFE.1),
+    );
+    until_called(&operator, "ec2.CreateSubnet");
+    send_signal("-STOP", &going);
+    operator.simulator.set_latency(0);
+    operator.simulator.wait_until_idle();
+    operator.simulator.forget_calls();
+    std::thread::sleep(Duration::from_secs(7));
+    assert_eq!(operator.simulator.call_count(), 0);
+    assert_eq!(operation_status(&operator)["state"], "expired");
+    send_signal("-CONT", &going);
+    let went_on = wait_for_end(going);
+    assert_eq!(went_on.code, Some(0), "{}", went_on.stderr);
+    let words = "the lock is held again, and no other process had it";
+    assert!(went_on.stderr.contains(words), "{}", went_on.stderr);
+    assert_eq!(operation_status(&operator)["state"], "free");
+    operator.run_ok(&["update", "--exit-code"]);
+}
+
+/// A state store that answers nothing for longer than a lock lives, while the command is at this call.
+fn goes_on_after_an_outage(operator: &Operator, words: &[&str], at: &str) {
+    let (_, operation) = at.split_once('.').expect("service.operation");
+    let held_up = json!({"operation": operation, "code": "RequestLimitExceeded", "status": 503, "times": 1_000_000});
+    let broken =
+        json!({"service": "s3", "code": "InternalError", "status": 500, "times": 1_000_000});
+    operator.simulator.set_faults(&json!([held_up]));
+    let going = start_command(operator.kctl_command(words).env(LIFE.0, LIFE.1));
+    until_called(operator, at);
+    operator.simulator.set_faults(&json!([broken, held_up]));
+    std::thread::sleep(Duration::from_secs(8));
+    // Calls of before the pause have ended; the lock is asked for, and nothing else is done.
+    operator.simulator.forget_calls();
+    std::thread::sleep(Duration::from_secs(2));
+    let calls = operator.simulator.calls_by_operation();
+    let asked = calls["calls"].as_object().expect("counts");
+    assert!(!asked.is_empty(), "the lock is not asked for");
+    assert!(
+        asked.keys().all(|call| call.starts_with("s3.Get")),
+        "{calls}"
+    );
+    operator.simulator.set_faults(&json!([]));
+    let went_on = wait_for_end(going);
+    assert_eq!(went_on.code, Some(0), "{words:?}: {}", went_on.stderr);
+    for said in [
+        "the lock could not be renewed in time",
+        "the lock is held again, and no other process had it",
+    ] {
+        assert!(went_on.stderr.contains(said), "{said}: {}", went_on.stderr);
+    }
+}
+
+#[test]
+fn a_command_outlives_an_outage_of_the_store_that_is_longer_than_its_lock() {
+    let operator = Operator::new();
+    let before = operator.list_resources();
+    operator.run_ok(&["create", "cluster", "--zones", "us-east-1a"]);
+    goes_on_after_an_outage(
+        &operator,
+        &["update", "--yes"],
+        "autoscaling.CreateAutoScalingGroup",
+    );
+    operator.run_ok(&["update", "--exit-code"]);
+    operator.simulator.forget_calls();
+    let deletion = ["delete", "cluster", CLUSTER, "--yes"];
+    goes_on_after_an_outage(&operator, &deletion, "autoscaling.DeleteAutoScalingGroup");
+    assert_eq!(operator.list_resources(), before);
+}
+
+#[test]
 fn a_lock_is_renewed_through_failures_and_lost_when_they_do_not_end() {
+    // The pause lasts ten lives.
+    const LIFE: (&str, &str) = ("KCTL_LOCK_LIFE", "3s");
     let operator = stored_cluster();
     let broken = |times: u32| json!([{"service": "s3", "operation": "PutObject", "code": "InternalError", "status": 500, "times": times}, held_up()]);
     operator.simulator.set_faults(&broken(0));

@@ -16,6 +16,7 @@ mod life;
 mod locks;
 mod meantime;
 mod permissions;
+mod plan_job;
 mod races;
 mod refused;
 #[path = "../wire/simulator.rs"]

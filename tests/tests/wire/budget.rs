@@ -2,7 +2,8 @@
 
 use crate::cluster::InCluster;
 use crate::simulator::Simulator;
-use crate::spec::{desired_objects, full_spec, store_objects};
+use crate::spec::{REGION, desired_objects, full_spec, store_objects};
+use aws_client::store::Store;
 use aws_cloud::collect_facts;
 use cloud::facts::FactsWanted;
 
@@ -36,14 +37,25 @@ fn with_more_groups(text: &mut String) {
 
 /// AWS calls (S3 apart) and store reads of a plan without changes, facts included.
 async fn calls_of_a_plan(edit: fn(&mut String)) -> (u64, u64, String) {
+    calls_in_bucket(edit, "").await
+}
+
+/// The same in a bucket that Python code has changed.
+async fn calls_in_bucket(edit: fn(&mut String), change: &str) -> (u64, u64, String) {
     let simulator = Simulator::start_simulator();
     let mut cluster = InCluster::new(&simulator).await;
+    simulator.run_python(REGION, change);
     // kctl has no hosted zone for a cluster without DNS (`commands/update.rs`).
     cluster.facts.hosted_zones.clear();
     let spec = full_spec(&cluster.facts, edit);
     let wanted = desired_objects(&spec, store_objects("completed: 1\n"));
     cluster.run_until_converged(&wanted).await;
 
+    // As another process, which reads what this one learned.
+    let learned = cluster.store.used_digests();
+    cluster.store =
+        Store::open(cluster.store.url(), cluster.clients.shared_clients()).expect("a store");
+    cluster.store.load_digests(learned);
     simulator.forget_calls();
     let reads = cluster.store.reads();
     let asked = FactsWanted {
@@ -76,5 +88,12 @@ async fn a_plan_without_changes_takes_at_most_40_calls_at_6_groups() {
 async fn a_plan_without_changes_takes_at_most_60_calls_at_100_groups() {
     let (aws, reads, calls) = calls_of_a_plan(with_more_groups).await;
     assert!(aws <= 60, "{aws}: {calls}");
+    assert!(reads <= 5, "{reads}: {calls}");
+}
+
+#[tokio::test]
+async fn a_bucket_that_encrypts_with_a_kms_key_is_read_no_more_often() {
+    let encrypt = "boto('s3').put_bucket_encryption(Bucket='state', ServerSideEncryptionConfiguration={'Rules': [{'ApplyServerSideEncryptionByDefault': {'SSEAlgorithm': 'aws:kms'}}]})";
+    let (_, reads, calls) = calls_in_bucket(make_usual, encrypt).await;
     assert!(reads <= 5, "{reads}: {calls}");
 }

@@ -2,7 +2,7 @@
 
 use crate::simulator::Simulator;
 use crate::spec::{self, NAME, REGION};
-use aws_client::store::Store;
+use aws_client::store::{Expect, Store};
 use aws_cloud::{AwsWorld, CloudClients, Scope, collect_facts};
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
@@ -11,14 +11,22 @@ use engine::{
     Clock, EngineContext, Event, NoJournal, Options, Plan, Report, Snapshot, World, apply, plan,
 };
 use node::names;
+use node::pki::{
+    KeyAlgorithm, Keyset, STATE_SIGNER, SystemKeys, keyset_path, mint_keyset, write_keyset,
+};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
+use time::OffsetDateTime;
 
 pub struct InCluster {
     pub clients: CloudClients,
     pub store: Store,
     pub facts: Facts,
     pub refresh: bool,
+    /// Signs objects of the store; it is in the store too.
+    signer: Keyset,
+    /// How many seconds the engine believes have passed when one has.
+    pub speed: u32,
     /// Moves on with every run that ended in an orderly way.
     generation: Cell<u32>,
 }
@@ -40,11 +48,19 @@ impl InCluster {
         let facts = collect_facts(&clients, &wanted_facts())
             .await
             .expect("facts");
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
+        let signer = mint_keyset(STATE_SIGNER, KeyAlgorithm::EcdsaP256, &mut keys).expect("a key");
+        let text = write_keyset(&signer).expect("a text").reveal().to_owned();
+        let key = format!("{NAME}/{}", keyset_path(STATE_SIGNER));
+        let put = store.put(&key, text.into_bytes(), Expect::Any);
+        put.await.expect("a stored keyset");
         Self {
             clients,
             store,
             facts,
             refresh: false,
+            signer,
+            speed: 1,
             generation: Cell::new(1),
         }
     }
@@ -79,6 +95,7 @@ impl InCluster {
             generation: self.generation.get().to_string(),
             expect: expect.to_vec(),
             refresh: self.refresh,
+            signer: Some(self.signer.clone()),
             assets: spec::asset_source(),
         }
     }
@@ -100,13 +117,13 @@ impl InCluster {
     /// Applies the plan of an update.
     pub async fn run_update(&self, desired: &[Cloud]) -> Report {
         let (plan, seen, world) = self.plan_update(desired).await;
-        run(&world, &plan, &seen).await
+        run_at_speed(&world, &plan, &seen, self.speed).await
     }
 
     /// Does it and insists that all of it worked and that nothing is left to do.
     pub async fn run_until_converged(&self, desired: &[Cloud]) -> Plan<Cloud> {
         let (plan, seen, world) = self.plan_update(desired).await;
-        let report = run(&world, &plan, &seen).await;
+        let report = run_at_speed(&world, &plan, &seen, self.speed).await;
         assert!(report.is_complete(), "{:#?}", report.failed);
         self.next_generation();
         self.is_settled(desired).await;
@@ -136,12 +153,24 @@ pub fn show_plan(plan: &Plan<Cloud>) -> String {
 }
 
 pub async fn run(world: &AwsWorld, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>) -> Report {
+    run_at_speed(world, plan, seen, 1).await
+}
+
+async fn run_at_speed(
+    world: &AwsWorld,
+    plan: &Plan<Cloud>,
+    seen: &Snapshot<Cloud>,
+    speed: u32,
+) -> Report {
     let outside = EngineContext {
         world,
         journal: &NoJournal,
-        clock: &WallClock(Instant::now()),
+        clock: &WallClock {
+            begun: Instant::now(),
+            speed,
+        },
         options: Options {
-            deadline: Duration::from_secs(30),
+            deadline: Duration::from_secs(30) * speed,
             settle: Duration::from_millis(100),
             ..Options::default()
         },
@@ -173,14 +202,18 @@ fn wanted_facts() -> FactsWanted {
     }
 }
 
-struct WallClock(Instant);
+/// The time, some times faster.
+struct WallClock {
+    begun: Instant,
+    speed: u32,
+}
 
 impl Clock for WallClock {
     fn now(&self) -> Duration {
-        self.0.elapsed()
+        self.begun.elapsed() * self.speed
     }
 
     async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
+        tokio::time::sleep(duration / self.speed).await;
     }
 }

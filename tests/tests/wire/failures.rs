@@ -149,23 +149,74 @@ async fn what_aws_still_holds_is_waited_for() {
     );
 }
 
-/// Auto Scaling sees templates, versions, target groups, keys, security groups and profiles late: each is waited for, at
-/// the first apply and when a new version is made.
+/// Batches answer with success and name in it what failed: a target that stays, a version that stays.
 #[tokio::test]
-async fn what_auto_scaling_does_not_see_yet_is_waited_for() {
+async fn what_failed_in_a_batch_is_a_failure() {
     let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    simulator.set_lag(1500);
+    let spec = full_spec(&cluster.facts, |_| {});
+    let wanted = desired_objects(&spec, store_objects("completed: 1\n"));
+    cluster.run_until_converged(&wanted).await;
+
+    let failed = |code: &str, message: &str| {
+        let entry = json!({"TargetId": "1", "ErrorCode": code, "ErrorMessage": message});
+        let answer = json!({"FailedEntryCount": 1, "FailedEntries": [entry]}).to_string();
+        json!({"operation": "RemoveTargets", "status": 200, "answer": answer, "times": 99})
+    };
+    simulator.set_faults(&json!([failed(
+        "ManagedRuleException",
+        "this rule is managed"
+    )]));
+    let report = cluster.run_update(&[]).await;
+    let target = report
+        .failed
+        .iter()
+        .find(|(id, _)| id.kind() == "cloudwatch_event_target");
+    let (_, failure) = target.expect("a failed target");
+    assert_eq!(failure.call, "events:RemoveTargets");
+    assert_eq!(failure.code, "ManagedRuleException");
+    assert_eq!(failure.message, "this rule is managed");
+
+    // What goes by itself after a while is tried again, and what is gone is gone.
+    let busy = json!({"FailedEntryCount": 1, "FailedEntries": [
+        {"TargetId": "1", "ErrorCode": "ConcurrentModificationException", "ErrorMessage": "busy"},
+    ]});
+    simulator.set_faults(&json!([
+        {"operation": "RemoveTargets", "status": 200, "answer": busy.to_string(), "times": 1},
+    ]));
+    cluster.run_until_converged(&[]).await;
+    cluster.run_until_converged(&wanted).await;
+}
+
+/// EC2, load balancing, Auto Scaling and Route 53 see what was made a moment ago late: each is waited for, at the first apply and
+/// at the changes after it. One second here is ten for the engine, so AWS lags by 20 seconds.
+#[tokio::test]
+async fn what_is_not_seen_yet_is_waited_for() {
+    let simulator = Simulator::start_simulator();
+    let mut cluster = InCluster::new(&simulator).await;
+    cluster.speed = 10;
+    simulator.set_lag(2000);
     let spec = full_spec(&cluster.facts, |_| {});
     cluster
         .run_until_converged(&desired_objects(&spec, store_objects("completed: 1\n")))
         .await;
     let changed = full_spec(&cluster.facts, |text| {
-        *text = text.replace("machineType: m5d.large", "machineType: m5.large");
+        *text = text
+            .replace("machineType: m5d.large", "machineType: m5.large")
+            .replace("metadata: {name: bastions,", "metadata: {name: jump-hosts,")
+            .replace(
+                "additionalNetworkCIDRs: [10.1.0.0/16]",
+                "additionalNetworkCIDRs: [10.1.0.0/16, 10.2.0.0/16]",
+            )
+            .replace(
+                "  - {name: utility-a,",
+                "  - {name: d, zone: eu-west-1a, type: Private, cidr: 10.2.32.0/19}\n  - {name: utility-a,",
+            );
     });
     cluster
         .run_until_converged(&desired_objects(&changed, store_objects("completed: 2\n")))
         .await;
+    cluster.run_until_converged(&[]).await;
 }
 
 #[expect(clippy::too_many_lines, reason = "a table of failures")]

@@ -7,6 +7,7 @@ use aws_client::{AccessKey, AccessOptions, Clients};
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -179,8 +180,10 @@ fn a_body_that_ends_early_is_gone_on_with_where_it_ended() {
 }
 
 #[test]
-fn what_cannot_be_received_leaves_no_file() {
+fn what_is_received_is_a_new_file_or_none() {
     let dir = tempfile::tempdir().expect("a folder");
+    let others = dir.path().join("theirs");
+    std::fs::write(&others, "theirs").expect("a file");
     let simulator = Simulator::start_simulator();
     let to = dir.path().join("received");
     for store in [
@@ -192,12 +195,101 @@ fn what_cannot_be_received_leaves_no_file() {
             assert!(!to.exists());
             let put = store.put(KEY, vec![7; 100_000], Expect::Any).await;
             put.expect("a write");
-            // A full disk; the link is the file that is removed.
-            std::os::unix::fs::symlink("/dev/full", &to).expect("a link");
-            let full = store.get_file(KEY, &to).await;
-            let why = format!("{:?}", full.expect_err("a full disk"));
-            assert!(why.contains("No space left"), "{why}");
-            assert!(to.symlink_metadata().is_err());
+            // No folder to write to.
+            let nowhere = dir.path().join("absent/received");
+            let error = store.get_file(KEY, &nowhere).await;
+            let why = format!("{:?}", error.expect_err("no folder"));
+            assert!(why.contains("No such file or directory"), "{why}");
+            // What is there already may be somebody else's: it is replaced, not written to.
+            std::os::unix::fs::symlink(&others, &to).expect("a link");
+            let got = store.get_file(KEY, &to).await;
+            assert!(got.expect("an answer").is_some());
+            assert_eq!(std::fs::read(&others).expect("a file"), b"theirs");
+            let written = to.symlink_metadata().expect("a file");
+            assert!(written.is_file() && written.permissions().mode() & 0o777 == 0o600);
+            std::fs::remove_file(&to).expect("a file");
         });
     }
+}
+
+/// Whoever may write an object cannot fill the disk of who reads it.
+#[test]
+fn no_more_is_received_than_the_object_may_have() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let simulator = Simulator::start_simulator();
+    let to = dir.path().join("received");
+    for store in [
+        in_bucket(&simulator),
+        in_directory(&dir.path().join("store")),
+    ] {
+        new_runtime().block_on(async {
+            let put = store.put(KEY, vec![7; 100_000], Expect::Any).await;
+            put.expect("a write");
+            for most in [0, 1, 99_999] {
+                let got = store.get_file_within(KEY, &to, most).await;
+                assert!(matches!(got, Err(StoreError::TooLarge { .. })), "{got:?}");
+                assert!(!to.exists());
+                let mut file = std::fs::File::create_new(dir.path().join("rest")).expect("a file");
+                let got = store.get_rest(KEY, &mut file, most).await;
+                assert!(matches!(got, Err(StoreError::TooLarge { .. })), "{got:?}");
+                assert_eq!(file.metadata().expect("a file").len(), 0);
+                std::fs::remove_file(dir.path().join("rest")).expect("a file");
+            }
+            let got = store.get_file_within(KEY, &to, 100_000).await;
+            assert!(got.expect("an answer").is_some());
+            std::fs::remove_file(&to).expect("a file");
+        });
+    }
+    // A body without a length.
+    let endpoint = serve_answers(vec![endless_answer()]);
+    let runtime = new_runtime();
+    let got = runtime.block_on(async {
+        let store = open_store(endpoint).await;
+        store.get_file_within(KEY, &to, 500_000).await
+    });
+    assert!(matches!(got, Err(StoreError::TooLarge { .. })), "{got:?}");
+    assert!(!to.exists());
+}
+
+/// The answer of S3 for a range behind the last byte (S3 API reference, "List of error codes": `InvalidRange`, 416).
+fn out_of_range_answer() -> Vec<u8> {
+    let body = "<Error><Code>InvalidRange</Code><Message>The requested range is not satisfiable</Message></Error>";
+    let head = "HTTP/1.1 416 Requested Range Not Satisfiable\r\nConnection: close\r\n";
+    format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+fn endless_answer() -> Vec<u8> {
+    let mut answer = b"HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nConnection: close\r\n\r\n".to_vec();
+    answer.resize(2 << 20, 7);
+    answer
+}
+
+/// Gives these answers, the last one for ever.
+fn serve_answers(answers: Vec<Vec<u8>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.expect("a connection");
+            read_request(&stream);
+            let answer = answers.get(number).or(answers.last()).expect("an answer");
+            let _ = stream.write_all(answer);
+        }
+    });
+    address
+}
+
+/// A body that fails behind its last byte: that is why, and not that nothing is behind it.
+#[test]
+fn a_body_that_fails_at_its_end_is_the_reason() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let to = dir.path().join("received");
+    let head =
+        "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nConnection: close\r\nContent-Length: 1001\r\n\r\n";
+    let cut = [head.as_bytes(), &[7; 1000]].concat();
+    let endpoint = serve_answers(vec![cut, out_of_range_answer()]);
+    let got = new_runtime().block_on(async { open_store(endpoint).await.get_file(KEY, &to).await });
+    let why = format!("{:?}", got.expect_err("a failure"));
+    assert!(!why.contains("InvalidRange"), "{why}");
+    assert!(!to.exists());
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct Simulator {
     pub endpoint: String,
     /// Who the tests are: anybody, or with `--strict` its administrator. Id and secret.
-    keys: (String, String),
+    pub keys: (String, String),
     /// Its standard input, with which it ends.
     _life: TcpStream,
 }
@@ -205,6 +205,11 @@ impl Simulator {
     pub fn set_lag(&self, milliseconds: u32) {
         let seconds = f64::from(milliseconds) / 1000.0;
         self.send_control("POST", "lag", &seconds.to_string());
+    }
+
+    /// How many vCPUs Auto Scaling may run in a region from here on.
+    pub fn set_vcpus(&self, count: u32) {
+        self.send_control("POST", "vcpus", &count.to_string());
     }
 
     /// Tags that somebody else puts on everything that has tags, from here on.

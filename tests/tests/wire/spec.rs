@@ -63,7 +63,9 @@ pub fn desired_objects(full: &FullSpec, objects: Vec<S3Object>) -> Vec<Cloud> {
     let balancer = Id::new("lb", names::api_load_balancer(&full.name));
     let user_data = |group: &full::Group| {
         let late = Text::late(&balancer, "dns_name");
-        let parts = [Part::Literal(format!("#!/bin/sh\n# {}\nAPI=", group.name))];
+        let parts = [Part::Literal(
+            format!("#!/bin/sh\n# {}\nAPI=", group.name).into(),
+        )];
         let parts = parts.into_iter().chain(late.parts().iter().cloned());
         (group.name.clone(), Text::from_parts(parts))
     };
@@ -91,7 +93,7 @@ pub fn store_objects(completed: &str) -> Vec<S3Object> {
     vec![
         S3Object {
             key: "cluster-completed.spec".to_owned(),
-            content: ObjectContent::Text(completed.to_owned()),
+            content: ObjectContent::Text(completed.into()),
         },
         S3Object {
             key: format!("assets/{ASSET_SHA256}/amd64/nodeup"),

@@ -1,7 +1,7 @@
 //! Laws of the state store, the same for a bucket and a directory.
 
 use crate::simulator::Simulator;
-use aws_client::store::{Encryption, Expect, Store, StoreError};
+use aws_client::store::{Encryption, Expect, Owner, Store, StoreError};
 use aws_client::{AccessKey, AccessOptions, Clients};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -614,4 +614,67 @@ fn a_file_is_stored_once_and_only_with_the_content_it_is_said_to_have() {
             );
         });
     }
+}
+
+/// The name of a bucket that was deleted can be registered by anybody. A store whose owner is known uses nobody else's bucket, whatever the
+/// call, and neither does one that is opened from it.
+#[test]
+fn no_call_uses_a_bucket_of_another_account() {
+    let simulator = Simulator::start_simulator();
+    let own = in_bucket(&simulator);
+    new_runtime().block_on(async {
+        own.put("there", b"x".to_vec(), Expect::Any)
+            .await
+            .expect("a put");
+        let owner = Owner::Account("210987654321".to_owned());
+        let foreign = own.clone().owned_by(owner);
+        let other = foreign
+            .open_other("s3://state/some/prefix")
+            .expect("a store");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        std::fs::write(&file, b"y").expect("a file");
+        let sha256 = Sha256::digest(b"y");
+        for store in [&foreign, &other, &foreign.without_fence()] {
+            let rest = folder.path().join("rest");
+            let mut rest = std::fs::File::create(rest).expect("a file");
+            let to = folder.path().join("to");
+            let keys = ["there".to_owned()];
+            let put_file = store.put_file("new", &file, &sha256, Encryption::Bucket);
+            let in_parts = store.clone().splitting_above(0);
+            let put_parts = in_parts.put_file("new", &file, &sha256, Encryption::Bucket);
+            for (call, answer) in [
+                ("get", store.get("there").await.map(drop)),
+                (
+                    "get of what is not there",
+                    store.get("absent").await.map(drop),
+                ),
+                ("get_first", store.get_first("there", 1).await.map(drop)),
+                ("get_file", store.get_file("there", &to).await.map(drop)),
+                (
+                    "get_rest",
+                    store.get_rest("there", &mut rest, u64::MAX).await.map(drop),
+                ),
+                ("sha256", store.sha256("there").await.map(drop)),
+                ("list", store.list("", None).await.map(drop)),
+                ("keeps_versions", store.keeps_versions().await.map(drop)),
+                (
+                    "put",
+                    store.put("there", Vec::new(), Expect::Any).await.map(drop),
+                ),
+                ("put_file", put_file.await),
+                ("put_file in parts", put_parts.await),
+                ("delete", store.delete("there", Expect::Any).await),
+                ("delete_all", store.delete_all(&keys).await),
+            ] {
+                let denied = matches!(answer, Err(StoreError::Denied { .. }));
+                assert!(denied, "{call}: {answer:?}");
+            }
+        }
+        let owner = Owner::Account("123456789012".to_owned());
+        let mine = own.owned_by(owner);
+        assert!(mine.get("there").await.expect("an answer").is_some());
+        assert!(mine.get("absent").await.expect("an answer").is_none());
+        assert_eq!(mine.list("", None).await.expect("a list").len(), 1);
+    });
 }

@@ -1,17 +1,12 @@
 //! Answers of the query protocol (XML) and of the JSON protocol, and their errors.
 
-use crate::failure::local_failure;
+use crate::failure::{classify_error, local_failure};
 use engine::{Class, Failure};
 use roxmltree::{Document, Node};
 use serde_json::Value;
 
 /// The text of a good answer; else what went wrong.
-pub(super) fn response_text(
-    call: &str,
-    sent: reqwest::Result<(u16, String)>,
-) -> Result<String, Failure> {
-    let (status, text) =
-        sent.map_err(|error| local_failure(Class::Unknown, call, engine::error_chain(&error)))?;
+pub(super) fn response_text(call: &str, (status, text): (u16, String)) -> Result<String, Failure> {
     if (200..300).contains(&status) {
         return Ok(text);
     }
@@ -30,10 +25,8 @@ pub(super) fn response_text(
 /// The document of a good answer in the JSON protocol; else what went wrong. An error has `__type` with a name space before `#`.
 pub(super) fn parse_json_answer(
     call: &str,
-    sent: reqwest::Result<(u16, String)>,
+    (status, text): (u16, String),
 ) -> Result<Value, Failure> {
-    let (status, text) =
-        sent.map_err(|error| local_failure(Class::Unknown, call, engine::error_chain(&error)))?;
     let parsed = serde_json::from_str::<Value>(&text);
     if (200..300).contains(&status) {
         // An action without an answer may have an empty body.
@@ -58,15 +51,7 @@ pub(super) fn parse_json_answer(
 }
 
 fn service_failure(call: &str, status: u16, code: String, message: String) -> Failure {
-    let class = match (status, code.as_str()) {
-        (_, "RequestLimitExceeded" | "Throttling" | "ThrottlingException" | "RequestThrottled")
-        | (429 | 503, _) => Class::Throttled,
-        (_, "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" | "AuthFailure")
-        | (401 | 403, _) => Class::Denied,
-        (_, code) if code.ends_with(".NotFound") => Class::Gone,
-        (500.., _) => Class::Unknown,
-        _ => Class::Invalid,
-    };
+    let class = classify_error(call, &code, &message, status);
     Failure {
         code,
         ..local_failure(class, call, message)
@@ -86,9 +71,13 @@ pub(super) fn parse_answer<T>(
 
 /// The text of the first element of that name at any depth.
 pub(super) fn element_text(of: Node<'_, '_>, name: &str) -> Option<String> {
+    find_element(of, name)?.text().map(str::to_owned)
+}
+
+/// The first element of that name at any depth.
+pub(super) fn find_element<'a, 'i>(of: Node<'a, 'i>, name: &str) -> Option<Node<'a, 'i>> {
     let mut all = of.descendants();
-    let found = all.find(|node| node.has_tag_name_any(name))?;
-    found.text().map(str::to_owned)
+    all.find(|node| node.has_tag_name_any(name))
 }
 
 /// The text of a child of that name.

@@ -1,11 +1,42 @@
 //! Auto Scaling as protokube asks it.
 
-use super::Ec2QueryClient;
+use super::{Ec2QueryClient, answer};
 use engine::{Class, Failure};
 
 const VERSION: &str = "2011-01-01";
 
+/// An instance as its Auto Scaling group sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalingMember {
+    /// Name of the group.
+    pub group: String,
+    /// `InService`, `Terminating:Wait`, `Terminating:Proceed`, ...
+    pub lifecycle_state: String,
+}
+
 impl Ec2QueryClient {
+    /// An instance in its Auto Scaling group; `None` if it is in none.
+    pub async fn describe_scaling_member(
+        &self,
+        instance: &str,
+    ) -> Result<Option<ScalingMember>, Failure> {
+        const ACTION: &str = "DescribeAutoScalingInstances";
+        let parameters = [("InstanceIds.member.1".to_owned(), instance.to_owned())];
+        let text = self
+            .query("autoscaling", ACTION, VERSION, &parameters)
+            .await?;
+        answer::parse_answer(&format!("autoscaling:{ACTION}"), &text, |root| {
+            let list = answer::find_element(root, "AutoScalingInstances")?;
+            let member = answer::child_element(list, "member");
+            Some(member.and_then(|member| {
+                Some(ScalingMember {
+                    group: answer::child_value(member, "AutoScalingGroupName")?,
+                    lifecycle_state: answer::child_value(member, "LifecycleState")?,
+                })
+            }))
+        })
+    }
+
     /// Ends an instance's wait for a lifecycle hook of its group. A wait that is over already is no error: Auto Scaling answers
     /// `ValidationError` ("No active Lifecycle Action found"), also if the group is gone.
     pub async fn complete_lifecycle_action(

@@ -28,6 +28,8 @@ pub struct Instance {
     /// Every address of every interface, private and public, IPv4 and IPv6.
     pub addresses: BTreeSet<String>,
     pub zone: String,
+    /// True for a spot instance.
+    pub spot: bool,
     /// The name of its instance profile, if it has one.
     pub profile: Option<String>,
     pub tags: BTreeMap<String, String>,
@@ -171,6 +173,9 @@ fn parse_instance(instance: Node<'_, '_>) -> Option<Instance> {
         public_dns_name: answer::child_value(instance, "dnsName").unwrap_or_default(),
         addresses: parse_addresses(instance),
         zone: answer::child_value(placement, "availabilityZone")?,
+        // "spot", "scheduled", "capacity-block"; absent otherwise
+        // (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Instance.html>).
+        spot: answer::child_value(instance, "instanceLifecycle").as_deref() == Some("spot"),
         profile: instance_profile_name(instance),
         tags: parse_tags(instance),
     })

@@ -74,6 +74,6 @@ impl Ec2QueryClient {
             .sign("sqs", &body, &headers, SystemTime::now())
             .await
             .map_err(|error| local_failure(Class::Denied, &call, error))?;
-        answer::parse_json_answer(&call, self.send(&signed).await)
+        answer::parse_json_answer(&call, self.send(&call, &signed).await?)
     }
 }

@@ -40,7 +40,7 @@ impl Ec2QueryClient {
             headers: headers.clone(),
             body: CALLER_IDENTITY_FORM.to_owned(),
         };
-        let text = answer::response_text(CALL, self.send(&call).await)?;
+        let text = answer::response_text(CALL, self.send(CALL, &call).await?)?;
         answer::parse_answer(CALL, &text, |root| {
             Some(CallerIdentity {
                 account: answer::element_text(root, "Account")?,

@@ -52,18 +52,20 @@ const BLOCKED: &[&str] = &[
     "VolumeInUse",
 ];
 
-/// Code and part of the message of errors that only mean: something still uses it, or did a moment ago.
-const IN_USE: &[(&str, &str)] = &[
-    // ReleaseAddress, while a NAT gateway or a load balancer holds the address and for some seconds after it is gone:
+/// Call, code and part of the message of errors that only mean: something still uses it, or did a moment ago.
+const IN_USE: &[(&str, &str, &str)] = &[
+    // While a NAT gateway or a load balancer holds the address and for some seconds after it is gone:
     // kubernetes/kops#938, eformat/sno-for-100#5 and #9, hashicorp/terraform-provider-aws#4675. Who really may not is
     // told so with UnauthorizedOperation.
     (
+        "ec2:ReleaseAddress",
         "AuthFailure",
         "You do not have permission to access the specified resource",
     ),
-    // DeleteRule, for some time after RemoveTargets: Terraform repeats it for five minutes
+    // For some time after RemoveTargets: Terraform repeats it for five minutes
     // (terraform-provider-aws, internal/service/events/rule.go).
     (
+        "events:DeleteRule",
         "ValidationException",
         "Rule can't be deleted since it has targets",
     ),
@@ -78,6 +80,8 @@ const UNKNOWN: &[&str] = &[
     "ServiceUnavailable",
     "ServiceUnavailableException",
     "Unavailable",
+    // Of an item of a batch, in EC2.
+    "unexpectedError",
 ];
 
 /// Codes of "not there" that do not say "NotFound".
@@ -103,7 +107,15 @@ const NOT_YET: &[(&str, &str)] = &[
     ("InvalidParameterValue", "IAM Instance Profile"),
     ("InvalidParameterValue", "iamInstanceProfile"),
     ("InvalidSubnet", "internet gateway"),
+    // Elastic Load Balancing on a security group: `InvalidSecurityGroupException` of its model has a code without "NotFound".
+    ("InvalidSecurityGroup", ""),
+    // Route 53 on the VPC of a private zone.
+    ("InvalidVPCId", ""),
     ("QueueDeletedRecently", ""),
+    // Elastic Load Balancing on the VPC of a target group (ansible/ansible#31919, hashicorp/terraform-provider-aws#20454), Auto
+    // Scaling on a group's subnets.
+    ("ValidationError", "The VPC ID '"),
+    ("ValidationError", "The subnet ID '"),
     // Auto Scaling on what a group names. "You must use a valid fully-formed launch template." comes before EC2's own
     // words, and also before what is plainly wrong, so that it is EC2's words that count:
     // a profile, of EC2 RunInstances;
@@ -127,20 +139,33 @@ const NOT_YET: &[(&str, &str)] = &[
     ),
 ];
 
-/// The class of an error.
-pub(super) fn classify_error(code: &str, message: &str, status: u16) -> Class {
+/// Call and code of "this account may have no more of it" that say neither "Limit" nor "Quota".
+const UNSUPPORTED_ACCOUNT: &[(&str, &str)] = &[
+    // How many new accounts begin: "This AWS account currently does not support creating load balancers". Of other calls the code
+    // means that something is protected.
+    (
+        "elasticloadbalancing:CreateLoadBalancer",
+        "OperationNotPermitted",
+    ),
+];
+
+/// The class of an error of a call such as `ec2:CreateVpc`.
+pub(crate) fn classify_error(call: &str, code: &str, message: &str, status: u16) -> Class {
     let said = |(of, part): &(&str, &str)| code == *of && contains_ignoring_case(message, part);
-    if THROTTLED.contains(&code) {
+    let in_use = IN_USE
+        .iter()
+        .any(|(by, of, part)| call == *by && said(&(of, part)));
+    if THROTTLED.contains(&code) || status == 429 {
         Class::Throttled
     } else if NOT_YET.iter().any(said) {
         Class::NotYet
-    } else if IN_USE.iter().any(said) {
+    } else if in_use {
         Class::Blocked
     } else if DENIED.contains(&code) {
         Class::Denied
     } else if BLOCKED.contains(&code) {
         Class::Blocked
-    } else if is_quota(code) {
+    } else if is_quota(call, code) {
         Class::Quota
     } else if EXISTS.contains(&code) || code.contains("AlreadyExists") || code.contains("Duplicate")
     {
@@ -149,7 +174,7 @@ pub(super) fn classify_error(code: &str, message: &str, status: u16) -> Class {
         Class::Gone
     } else if status >= 500 || UNKNOWN.contains(&code) {
         Class::Unknown
-    } else if status == 403 {
+    } else if matches!(status, 401 | 403) {
         Class::Denied
     } else if status == 404 {
         Class::Gone
@@ -162,8 +187,12 @@ fn contains_ignoring_case(text: &str, part: &str) -> bool {
     text.to_lowercase().contains(&part.to_lowercase())
 }
 
-fn is_quota(code: &str) -> bool {
-    code.contains("LimitExceeded") || code.contains("QuotaExceeded") || code.starts_with("TooMany")
+fn is_quota(call: &str, code: &str) -> bool {
+    UNSUPPORTED_ACCOUNT.contains(&(call, code))
+        || code == "PendingVerification"
+        || code.contains("LimitExceeded")
+        || code.contains("QuotaExceeded")
+        || code.starts_with("TooMany")
 }
 
 /// An image is the user's choice and never appears later, so its absence is an error of the spec.
@@ -183,6 +212,20 @@ mod tests {
         for (code, message, status, class) in [
             ("RequestLimitExceeded", "", 503, Class::Throttled),
             ("PriorRequestNotComplete", "", 400, Class::Throttled),
+            (
+                "ValidationError",
+                "The VPC ID 'vpc-0123' is not found",
+                400,
+                Class::NotYet,
+            ),
+            (
+                "ValidationError",
+                "The subnet ID 'subnet-0123' does not exist",
+                400,
+                Class::NotYet,
+            ),
+            ("InvalidSecurityGroup", "", 400, Class::NotYet),
+            ("InvalidVPCId", "", 400, Class::NotYet),
             ("VpcLimitExceeded", "", 400, Class::Quota),
             ("LimitExceeded", "", 409, Class::Quota),
             ("TooManyTargetGroups", "", 400, Class::Quota),
@@ -203,24 +246,14 @@ mod tests {
             ("DeleteConflict", "", 409, Class::Blocked),
             (
                 "AuthFailure",
-                "You do not have permission to access the specified resource.",
-                400,
-                Class::Blocked,
-            ),
-            (
-                "AuthFailure",
                 "AWS was not able to validate the provided access credentials",
                 401,
                 Class::Denied,
             ),
-            (
-                "ValidationException",
-                "Rule can't be deleted since it has targets.",
-                400,
-                Class::Blocked,
-            ),
             ("UnauthorizedOperation", "", 403, Class::Denied),
+            ("SomethingNew", "", 401, Class::Denied),
             ("SomethingNew", "", 403, Class::Denied),
+            ("SomethingNew", "", 429, Class::Throttled),
             ("SomethingNew", "", 500, Class::Unknown),
             ("SomethingNew", "", 400, Class::Invalid),
             (
@@ -269,9 +302,48 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                classify_error(code, message, status),
+                classify_error("ec2:CreateVpc", code, message, status),
                 class,
                 "{code} {message} {status}"
+            );
+        }
+    }
+
+    /// A code that several calls have means what the call makes of it.
+    #[test]
+    fn what_a_code_means_depends_on_the_call() {
+        let others = "You do not have permission to access the specified resource.";
+        let targets = "Rule can't be deleted since it has targets.";
+        let account = "This AWS account currently does not support creating load balancers.";
+        let protected = "Load balancer cannot be deleted because deletion protection is enabled";
+        for (call, code, message, class) in [
+            ("ec2:ReleaseAddress", "AuthFailure", others, Class::Blocked),
+            ("ec2:CreateNatGateway", "AuthFailure", others, Class::Denied),
+            ("ec2:CreateRoute", "AuthFailure", others, Class::Denied),
+            (
+                "events:DeleteRule",
+                "ValidationException",
+                targets,
+                Class::Blocked,
+            ),
+            (
+                "elasticloadbalancing:CreateLoadBalancer",
+                "OperationNotPermitted",
+                account,
+                Class::Quota,
+            ),
+            (
+                "elasticloadbalancing:DeleteLoadBalancer",
+                "OperationNotPermitted",
+                protected,
+                Class::Invalid,
+            ),
+            ("ec2:CreateVolume", "PendingVerification", "", Class::Quota),
+        ] {
+            assert_eq!(
+                classify_error(call, code, message, 400),
+                class,
+                "{call} {code} {message}"
             );
         }
     }

@@ -81,6 +81,9 @@ fn invalid_request_hint(code: &str) -> &'static str {
             "AWS changes a volume at most four times in 24 hours, and one change after the other: run this again later, it \
              goes on where it ended"
         }
+        "OperationNotPermitted" => {
+            "what the message names is protected against this: switch the protection off, then run this again"
+        }
         _ => {
             "AWS takes no such request: correct what its message names in the spec; if the spec does not say it, report this \
              with the request id"
@@ -131,6 +134,12 @@ mod tests {
                 Class::Quota,
                 "SomeLimitExceeded",
                 "behind SomeLimitExceeded",
+            ),
+            (Class::Quota, "OperationNotPermitted", "AWS Support"),
+            (
+                Class::Invalid,
+                "OperationNotPermitted",
+                "switch the protection off",
             ),
             (Class::Invalid, "InvalidAMIID.NotFound", "spec.image"),
             (Class::Invalid, "ValidationError", "request id"),

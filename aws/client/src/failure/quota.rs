@@ -72,6 +72,12 @@ const fn unlisted_quota(name: &'static str) -> Quota {
 
 /// What to do about a quota that is used up.
 pub(super) fn quota_hint(code: &str, message: &str) -> String {
+    if let "OperationNotPermitted" | "PendingVerification" = code {
+        return "AWS has not enabled this in the account yet, as in many new accounts: open a case with AWS Support (\"Account and \
+                billing\", https://console.aws.amazon.com/support) and quote the message. Then run this again: it goes on where it \
+                ended"
+            .to_owned();
+    }
     let delete = "delete what is not needed";
     match quota_of_error(code, message) {
         Some(Quota {

@@ -130,12 +130,29 @@ impl FileStore {
         }
     }
 
-    pub(super) fn get_file(&self, key: &str, to: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    /// Opens an object that may have `most` bytes.
+    fn open_within(&self, key: &str, most: u64) -> Result<Option<File>, StoreError> {
         let path = self.path(key)?;
-        let mut from = match File::open(&path) {
-            Ok(from) => from,
-            Err(error) if is_absent(&error) => return Ok(None),
-            Err(error) => return Err(io_error(&path, error)),
+        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        match opened {
+            Ok((bytes, _)) if bytes > most => Err(StoreError::TooLarge {
+                key: key.to_owned(),
+                most,
+            }),
+            Ok((_, file)) => Ok(Some(file)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(io_error(&path, error)),
+        }
+    }
+
+    pub(super) fn get_file(
+        &self,
+        key: &str,
+        to: &Path,
+        most: u64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(mut from) = self.open_within(key, most)? else {
+            return Ok(None);
         };
         let mut copy = || {
             let mut file = super::create_empty_file(to)?;
@@ -149,12 +166,10 @@ impl FileStore {
         })
     }
 
-    pub(super) fn get_rest(&self, key: &str, to: &mut File) -> Result<bool, StoreError> {
+    pub(super) fn get_rest(&self, key: &str, to: &mut File, most: u64) -> Result<bool, StoreError> {
         let path = self.path(key)?;
-        let mut from = match File::open(&path) {
-            Ok(from) => from,
-            Err(error) if is_absent(&error) => return Ok(false),
-            Err(error) => return Err(io_error(&path, error)),
+        let Some(mut from) = self.open_within(key, most)? else {
+            return Ok(false);
         };
         let mut append = || {
             let begun = to.seek(SeekFrom::End(0))?;

@@ -2,14 +2,17 @@
 //! two operators cannot overwrite each other.
 
 mod age;
+mod digests;
 mod file;
 mod s3;
 mod url;
 
-pub use url::Location;
+pub use digests::Digests;
+pub use url::{Location, is_same_place};
 
 use crate::Clients;
-use crate::fence::{Fence, LockLost};
+use crate::fence::{Fence, FenceState, LockLost};
+use digests::KnownDigests;
 use file::FileStore;
 use node::digest::to_hex;
 use s3::S3Store;
@@ -85,15 +88,22 @@ pub enum Encryption {
     Bucket,
 }
 
-/// Into whose bucket a store writes.
+/// Whose bucket a store uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
     #[default]
     Anyone,
-    /// The account of the credentials, which STS is asked for once, before the first write.
+    /// The account of the credentials, which STS is asked for once, before the first write. Reads before it are of anyone's bucket.
     Caller,
-    /// This account's.
+    /// This account's, also to read.
     Account(String),
+}
+
+impl From<Option<String>> for Owner {
+    /// This account, or nobody in particular.
+    fn from(account: Option<String>) -> Self {
+        account.map_or(Self::Anyone, Self::Account)
+    }
 }
 
 /// Why a call to the store failed.
@@ -118,6 +128,13 @@ pub enum StoreError {
         key: String,
         #[source]
         source: LockLost,
+    },
+    /// It is larger than it should be, and was not received.
+    #[error("{key} has more than {most} bytes: it is not what it should be")]
+    TooLarge {
+        key: String,
+        /// What it may have.
+        most: u64,
     },
     /// There is no such bucket.
     #[error(
@@ -172,6 +189,8 @@ pub struct Store {
     backend: Backend,
     counts: Arc<Counts>,
     fence: Fence,
+    owner: Owner,
+    digests: KnownDigests,
 }
 
 #[derive(Clone, Debug)]
@@ -202,22 +221,33 @@ impl Store {
             backend,
             counts: Arc::default(),
             fence: clients.fence().clone(),
+            owner: Owner::Anyone,
+            digests: KnownDigests::default(),
         })
     }
 
-    /// The store at another address, opened with the same clients. It has counts of its own.
+    /// The store at another address, opened with the same clients, in a bucket of the same owner. It has counts of its own.
     pub fn open_other(&self, url: &str) -> Result<Self, StoreError> {
-        Self::open(url, &self.clients)
+        Ok(Self::open(url, &self.clients)?.owned_by(self.owner.clone()))
     }
 
-    /// The same store, but that nothing is written to another one's bucket.
+    /// The same store, but that nobody else's bucket is used.
     #[must_use]
     pub fn owned_by(self, owner: Owner) -> Self {
         let backend = match self.backend {
-            Backend::S3(store) => Backend::S3(store.owned_by(owner)),
+            Backend::S3(store) => Backend::S3(store.owned_by(owner.clone())),
             Backend::File(store) => Backend::File(store),
         };
-        Self { backend, ..self }
+        Self {
+            backend,
+            owner,
+            ..self
+        }
+    }
+
+    /// Whose bucket it uses.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
     }
 
     /// The same store, but that files with more bytes are sent to S3 in parts. The default is S3's limit of one request.
@@ -234,6 +264,14 @@ impl Store {
     pub fn set_caller(&self, account: &str) {
         if let Backend::S3(store) = &self.backend {
             store.set_caller(account);
+        }
+    }
+
+    /// Learns from STS which account [`Owner::Caller`] is, so that reads also fail on the bucket of another account.
+    pub async fn find_caller(&self) -> Result<(), StoreError> {
+        match &self.backend {
+            Backend::S3(store) => store.find_caller().await,
+            Backend::File(_) => Ok(()),
         }
     }
 
@@ -260,6 +298,36 @@ impl Store {
             backend,
             counts: self.counts.clone(),
             fence: Fence::default(),
+            owner: self.owner.clone(),
+            digests: self.digests.clone(),
+        }
+    }
+
+    /// The same store with connections of its own, for another runtime.
+    #[must_use]
+    pub fn with_own_connections(&self) -> Self {
+        let backend = match &self.backend {
+            Backend::S3(store) => Backend::S3(store.with_own_connections()),
+            Backend::File(store) => Backend::File(store.clone()),
+        };
+        Self {
+            backend,
+            ..self.clone()
+        }
+    }
+
+    /// Makes a change in a directory once the fence is open; of S3 the connection waits.
+    async fn write_when_open<T>(
+        &self,
+        write: impl Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        loop {
+            // Behind a closed fence the write fails, and says of what.
+            let _ = self.fence.wait_until_open().await;
+            match write() {
+                Err(StoreError::Fenced { .. }) if self.fence.state() != FenceState::Closed => {}
+                ended => return ended,
+            }
         }
     }
 
@@ -304,7 +372,10 @@ impl Store {
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.put(key, bytes, &expect).await,
-            Backend::File(store) => store.put(key, &bytes, &expect),
+            Backend::File(store) => {
+                let put = || store.put(key, &bytes, &expect);
+                self.write_when_open(put).await
+            }
         }
     }
 
@@ -321,7 +392,10 @@ impl Store {
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => Box::pin(store.put_file(key, file, sha256, encryption)).await,
-            Backend::File(store) => store.put_file(key, file, sha256),
+            Backend::File(store) => {
+                let put = || store.put_file(key, file, sha256);
+                self.write_when_open(put).await
+            }
         }
     }
 
@@ -364,23 +438,40 @@ impl Store {
     /// Writes an object's content into a file (made if need be, emptied, mode 0600) piece by piece; returns its sha256.
     /// `None`: there is no such object. Then, and after an error, there is no such file.
     pub async fn get_file(&self, key: &str, to: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get_file_within(key, to, u64::MAX).await
+    }
+
+    /// As [`Self::get_file`], of an object that may have `most` bytes: one with more is a [`StoreError::TooLarge`], and no more than that
+    /// is ever written.
+    pub async fn get_file_within(
+        &self,
+        key: &str,
+        to: &Path,
+        most: u64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         check_key(key)?;
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             // Boxed, because callers nest futures deeply.
-            Backend::S3(store) => Box::pin(store.get_file(key, to)).await,
-            Backend::File(store) => store.get_file(key, to),
+            Backend::S3(store) => Box::pin(store.get_file(key, to, most)).await,
+            Backend::File(store) => store.get_file(key, to, most),
         }
     }
 
-    /// Appends to a file what it lacks of an object's content. After an error the file has what was received, so that the next call goes on.
-    /// `false`: there is no such object. The content is not checked: the file may have begun as another one's.
-    pub async fn get_rest(&self, key: &str, to: &mut std::fs::File) -> Result<bool, StoreError> {
+    /// Appends to a file what it lacks of an object's content, which may have `most` bytes. After an error the file has what was received,
+    /// so that the next call goes on. `false`: there is no such object. The content is not checked: the file may have begun as another
+    /// one's.
+    pub async fn get_rest(
+        &self,
+        key: &str,
+        to: &mut std::fs::File,
+        most: u64,
+    ) -> Result<bool, StoreError> {
         check_key(key)?;
         self.counts.reads.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
-            Backend::S3(store) => Box::pin(store.get_rest(key, to)).await,
-            Backend::File(store) => store.get_rest(key, to),
+            Backend::S3(store) => Box::pin(store.get_rest(key, to, most)).await,
+            Backend::File(store) => store.get_rest(key, to, most),
         }
     }
 
@@ -390,7 +481,10 @@ impl Store {
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.delete(key, &expect).await,
-            Backend::File(store) => store.delete(key, &expect),
+            Backend::File(store) => {
+                let delete = || store.delete(key, &expect);
+                self.write_when_open(delete).await
+            }
         }
     }
 
@@ -404,9 +498,13 @@ impl Store {
             .fetch_add(keys.len() as u64, Ordering::Relaxed);
         match &self.backend {
             Backend::S3(store) => store.delete_all(keys).await,
-            Backend::File(store) => keys
-                .iter()
-                .try_for_each(|key| store.delete(key, &Expect::Any)),
+            Backend::File(store) => {
+                for key in keys {
+                    let delete = || store.delete(key, &Expect::Any);
+                    self.write_when_open(delete).await?;
+                }
+                Ok(())
+            }
         }
     }
 
@@ -454,13 +552,39 @@ impl Store {
     }
 
     /// True if an object of that listing certainly has this content, told without reading it. False may
-    /// also mean that it cannot be told: a bucket that encrypts with KMS keys has versions that say nothing.
+    /// also mean that it cannot be told: a bucket that encrypts with KMS keys has versions that say nothing, unless the content was
+    /// learned ([`Self::learn_content`]).
     pub fn surely_holds(&self, entry: &Entry, bytes: &[u8]) -> bool {
-        let version = match &self.backend {
+        entry.size == bytes.len() as u64
+            && (entry.version == self.version_of(bytes)
+                || self
+                    .digests
+                    .holds(&entry.key, &entry.version, &sha256(bytes).0))
+    }
+
+    /// Notes what an object holds at a version, if the version does not say it. Never for secrets: the sha256 is for a file.
+    pub fn learn_content(&self, key: &str, version: &Version, bytes: &[u8]) {
+        if *version != self.version_of(bytes) {
+            self.digests.learn(key, version, sha256(bytes).0);
+        }
+    }
+
+    /// Takes over what an earlier process learned.
+    pub fn load_digests(&self, known: Digests) {
+        self.digests.load(known);
+    }
+
+    /// What was learned, or known before and asked for.
+    pub fn used_digests(&self) -> Digests {
+        self.digests.used()
+    }
+
+    /// The version of an object with this content, where it follows from that.
+    fn version_of(&self, bytes: &[u8]) -> Version {
+        match &self.backend {
             Backend::S3(_) => s3::expected_version(bytes),
             Backend::File(_) => sha256(bytes),
-        };
-        entry.size == bytes.len() as u64 && entry.version == version
+        }
     }
 
     /// Reads so far: gets, and pages of lists.
@@ -493,11 +617,15 @@ fn sha256_of_reader(from: &mut impl std::io::Read) -> std::io::Result<Vec<u8>> {
     Ok(digest.finalize().to_vec())
 }
 
-/// Opens a file with mode 0600 for reading and writing; creates or empties it.
+/// Creates a file with mode 0600 for reading and writing, in the place of one that is there: that may be somebody else's, who could read
+/// what is written to it.
 fn create_empty_file(path: &Path) -> std::io::Result<std::fs::File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
     std::fs::OpenOptions::new()
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .read(true)
         .write(true)
         .mode(0o600)

@@ -8,6 +8,7 @@ use crate::fence::LockLost;
 use crate::identity::caller_identity;
 use crate::{Clients, failure};
 use aws_sdk_s3::config::retry::RetryConfig;
+use aws_sdk_s3::operation::get_object::builders::GetObjectFluentBuilder;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{Delete, ObjectIdentifier};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
@@ -106,10 +107,42 @@ impl S3Store {
         }
     }
 
+    pub(super) async fn find_caller(&self) -> Result<(), StoreError> {
+        const CALL: &str = "sts:GetCallerIdentity";
+        let found = self.expected_owner().await;
+        found
+            .map(drop)
+            .map_err(|failure| self.store_error("", CALL, failure))
+    }
+
+    /// The owner for a call that only reads: of [`Owner::Caller`] once he is known, because who only reads needs no STS.
+    fn known_owner(&self) -> Option<String> {
+        match &self.owner {
+            Owner::Anyone => None,
+            Owner::Account(account) => Some(account.clone()),
+            Owner::Caller => self.account.get().cloned(),
+        }
+    }
+
+    fn get_object(&self, s3: &aws_sdk_s3::Client, key: &str) -> GetObjectFluentBuilder {
+        let request = s3.get_object().bucket(&self.bucket);
+        let request = request.key(self.full_key(key));
+        request.set_expected_bucket_owner(self.known_owner())
+    }
+
     /// The same, but that no fence stops it.
     pub(super) fn without_fence(&self) -> Self {
+        self.with_clients(self.clients().without_fence())
+    }
+
+    /// The same with connections of its own.
+    pub(super) fn with_own_connections(&self) -> Self {
+        self.with_clients(self.clients().with_own_connections())
+    }
+
+    fn with_clients(&self, clients: Clients) -> Self {
         Self {
-            clients: Arc::new(Mutex::new(self.clients().without_fence())),
+            clients: Arc::new(Mutex::new(clients)),
             bucket: self.bucket.clone(),
             prefix: self.prefix.clone(),
             upload_lock: Arc::clone(&self.upload_lock),
@@ -121,7 +154,7 @@ impl S3Store {
 
     pub(super) async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
+            let request = self.get_object(&s3, key);
             async move {
                 let answered = AnswerDate::default();
                 let request = request.customize().interceptor(answered.clone());
@@ -152,7 +185,7 @@ impl S3Store {
         most: usize,
     ) -> Result<Option<FirstBytes>, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
+            let request = self.get_object(&s3, key);
             async move {
                 let answered = AnswerDate::default();
                 let request = request.customize().interceptor(answered.clone());
@@ -249,7 +282,7 @@ impl S3Store {
 
     pub(super) async fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
+            let request = self.get_object(&s3, key);
             async move {
                 let answer = request.send().await;
                 let mut body = answer.map_err(|error| classify_miss(GET, &error))?.body;
@@ -359,6 +392,7 @@ impl S3Store {
         const CALL: &str = "s3:GetBucketVersioning";
         let call = |s3: aws_sdk_s3::Client| {
             let request = s3.get_bucket_versioning().bucket(&self.bucket);
+            let request = request.set_expected_bucket_owner(self.known_owner());
             async move {
                 let answer = request.send().await;
                 answer.map_err(|error| classify_miss(CALL, &error))
@@ -385,7 +419,8 @@ impl S3Store {
                     .bucket(&self.bucket)
                     .prefix(self.full_key(prefix))
                     .set_start_after(start_after.map(|after| self.full_key(after)))
-                    .set_continuation_token(token.clone());
+                    .set_continuation_token(token.clone())
+                    .set_expected_bucket_owner(self.known_owner());
                 async move {
                     let answered = AnswerDate::default();
                     let request = request.customize().interceptor(answered.clone());

@@ -56,6 +56,14 @@ impl Location {
     }
 }
 
+/// True if both addresses are of one place, however they are written.
+pub fn is_same_place(one: &str, other: &str) -> bool {
+    match (Location::parse(one), Location::parse(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
 fn address_error(url: &str, reason: &str) -> StoreError {
     StoreError::Address {
         url: url.to_owned(),

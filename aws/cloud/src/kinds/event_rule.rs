@@ -163,9 +163,7 @@ impl Verbs for CloudwatchEventRule {
         let targets = answer.targets.unwrap_or_default();
         let ids: Vec<String> = targets.into_iter().map(|target| target.id).collect();
         if !ids.is_empty() {
-            let call = events.remove_targets().rule(have.physical);
-            let done = call.set_ids(Some(ids)).send().await;
-            done.classify_call("events:RemoveTargets")?;
+            super::event_target::remove_targets(world, have.physical, ids).await?;
         }
         let call = events.delete_rule().name(have.physical);
         call.send().await.classify_call("events:DeleteRule")?;

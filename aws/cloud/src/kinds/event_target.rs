@@ -4,7 +4,7 @@ use super::event_rule::Raw as RawRule;
 use super::{Have, Verbs, created_ready, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use aws_client::failure::{Classify, local_failure, none_if_absent};
+use aws_client::failure::{Classify, item_failure, local_failure, none_if_absent};
 use aws_sdk_eventbridge::types::Target;
 use cloud::{Cloud, CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
@@ -88,8 +88,8 @@ impl Verbs for CloudwatchEventTarget {
         let answer = call.targets(target).send().await.classify_creation(CALL)?;
         // A target that was refused is part of a successful answer.
         if let Some(refused) = answer.failed_entries().first() {
-            let message = refused.error_message().unwrap_or("the target was refused");
-            return Err(local_failure(Class::Invalid, CALL, message));
+            let code = refused.error_code().unwrap_or_default();
+            return Err(item_failure(CALL, code, refused.error_message()));
         }
         Ok(created_ready(format!("{rule}{BETWEEN}{TARGET}")))
     }
@@ -97,8 +97,26 @@ impl Verbs for CloudwatchEventTarget {
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
         let parts = have.physical.rsplit_once(BETWEEN);
         let (rule, target) = parts.unwrap_or((have.physical, TARGET));
-        let call = world.clients.events.remove_targets().rule(rule).ids(target);
-        call.send().await.classify_call("events:RemoveTargets")?;
+        remove_targets(world, rule, vec![target.to_owned()]).await?;
         Ok(Removed::Done)
     }
+}
+
+/// Takes these targets from a rule. A target that stays is part of a successful answer.
+pub(super) async fn remove_targets(
+    world: &AwsWorld,
+    rule: &str,
+    ids: Vec<String>,
+) -> Result<(), Failure> {
+    const CALL: &str = "events:RemoveTargets";
+    let call = world.clients.events.remove_targets().rule(rule);
+    let answer = call.set_ids(Some(ids)).send().await.classify_call(CALL)?;
+    for refused in answer.failed_entries() {
+        let code = refused.error_code().unwrap_or_default();
+        let failure = item_failure(CALL, code, refused.error_message());
+        if failure.class != Class::Gone {
+            return Err(failure);
+        }
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@ use super::ec2::{filter, is_owned, owned_filter, read_tags, retag, tag_specifica
 use super::launch_template_data::{launched_tags, parse_template_data, template_data_request};
 use super::launch_template_versions::prune_versions;
 use super::{
-    Have, Verbs, after_effect, client_token, created_ready, desired_of_kind, not_ours,
+    Have, Verbs, after_effect, client_token, created_ready, desired_by_name, not_ours,
     observed_item, rfc3339_time,
 };
 use crate::names::Names;
@@ -103,9 +103,7 @@ fn latest_version_attr(version: i64) -> BTreeMap<String, String> {
 /// The template and all that it launches should have the same tags. If any of them has others than are wanted,
 /// those are the ones to tell about.
 fn telling_tags(world: &AwsWorld, name: &str, own: Tags, launched: &[Tags]) -> Tags {
-    let wanted =
-        desired_of_kind::<LaunchTemplate>(world).find(|one| one.launch_template_name == name);
-    match wanted {
+    match desired_by_name::<LaunchTemplate>(world, name) {
         Some(wanted) => {
             let mut all = std::iter::once(&own).chain(launched);
             all.find(|tags| **tags != wanted.tags)

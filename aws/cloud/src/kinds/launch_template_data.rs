@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud::{
     BlockDevice, Ebs, IamInstanceProfile, KeyPair, LaunchTemplate, MarketOptions, MetadataOptions,
-    NetworkInterface, SecurityGroup, Tags,
+    NetworkInterface, SecurityGroup, Tags, canonical_price,
 };
 use engine::{Failure, Ref, Refs, Text};
 
@@ -106,7 +106,7 @@ fn read_market(raw: &ec2::LaunchTemplateInstanceMarketOptions) -> Option<MarketO
     let spot = raw.spot_options()?;
     let behavior = spot.instance_interruption_behavior();
     Some(MarketOptions {
-        max_price: spot.max_price().unwrap_or_default().to_owned(),
+        max_price: canonical_price(spot.max_price().unwrap_or_default()),
         instance_interruption_behavior: behavior.map(|one| one.as_str().to_owned()),
     })
 }

@@ -5,8 +5,8 @@ use super::ec2::filter;
 use super::launch_template_data::decode_user_data;
 use crate::kinds::s3_object;
 use crate::world::AwsWorld;
-use aws_client::failure::Classify;
-use aws_sdk_ec2::types::LaunchTemplateVersion;
+use aws_client::failure::{Classify, item_failure};
+use aws_sdk_ec2::types::{LaunchTemplateErrorCode, LaunchTemplateVersion};
 use cloud::LaunchTemplate;
 use engine::Failure;
 use node::names::INSTANCE_GROUP_TAG;
@@ -14,6 +14,9 @@ use std::collections::BTreeSet;
 
 /// Versions that stay whether used or not.
 const KEPT: usize = 10;
+
+/// How many versions one call deletes at most.
+const AT_ONCE: usize = 200;
 
 /// How many changes pass between two looks at old versions.
 const EVERY: i64 = 5;
@@ -111,10 +114,34 @@ async fn delete_versions(
     call.send()
         .await
         .classify_call("ec2:ModifyLaunchTemplate")?;
-    let versions = old.iter().map(ToString::to_string).collect();
+    for some in old.chunks(AT_ONCE) {
+        delete_some(world, template, some).await?;
+    }
+    Ok(())
+}
+
+/// A version that stays is part of a successful answer. Its node configuration must not go before it.
+async fn delete_some(world: &AwsWorld, template: &str, some: &[i64]) -> Result<(), Failure> {
+    const CALL: &str = "ec2:DeleteLaunchTemplateVersions";
+    let versions = some.iter().map(ToString::to_string).collect();
     let call = world.clients.ec2.delete_launch_template_versions();
-    let call = call.launch_template_id(template);
-    let done = call.set_versions(Some(versions)).send().await;
-    done.classify_call("ec2:DeleteLaunchTemplateVersions")
-        .map(drop)
+    let call = call
+        .launch_template_id(template)
+        .set_versions(Some(versions));
+    let answer = call.send().await.classify_call(CALL)?;
+    for stays in answer.unsuccessfully_deleted_launch_template_versions() {
+        let error = stays.response_error();
+        let code = error.and_then(|error| error.code());
+        if let Some(
+            LaunchTemplateErrorCode::LaunchTemplateIdDoesNotExist
+            | LaunchTemplateErrorCode::LaunchTemplateVersionDoesNotExist,
+        ) = code
+        {
+            continue;
+        }
+        let code = code.map_or("", LaunchTemplateErrorCode::as_str);
+        let message = error.and_then(|error| error.message());
+        return Err(item_failure(CALL, code, message));
+    }
+    Ok(())
 }

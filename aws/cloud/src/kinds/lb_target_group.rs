@@ -6,7 +6,9 @@ use super::{Have, Verbs, after_effect, created_ready, not_ours, observed_item, p
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, none_if_absent, require_answer};
-use aws_sdk_elasticloadbalancingv2::types::{self as elb, ProtocolEnum, TargetGroupAttribute};
+use aws_sdk_elasticloadbalancingv2::types::{
+    self as elb, Matcher, ProtocolEnum, TargetGroupAttribute,
+};
 use cloud::{Cloud, HealthCheck, Kind, LbTargetGroup, Tags, Vpc};
 use engine::{Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
@@ -157,6 +159,13 @@ impl Verbs for LbTargetGroup {
     }
 }
 
+/// Answers of a check by HTTP that count as healthy: AWS' own for network load balancers. A group that had a check by TCP has none,
+/// and kOps' notes say that path and matcher have to be set with the protocol.
+fn healthy_codes(health: &HealthCheck) -> Option<Matcher> {
+    let by_http = health.health_check_protocol.starts_with("HTTP");
+    by_http.then(|| Matcher::builder().http_code("200-399").build())
+}
+
 async fn create(world: &AwsWorld, want: &LbTargetGroup, refs: &Refs) -> Result<String, Failure> {
     const CALL: &str = "elasticloadbalancing:CreateTargetGroup";
     let health = &want.health_check;
@@ -174,6 +183,7 @@ async fn create(world: &AwsWorld, want: &LbTargetGroup, refs: &Refs) -> Result<S
         .health_check_port(checked_port(health))
         .set_health_check_path(health.health_check_path.clone())
         .health_check_protocol(ProtocolEnum::from(health.health_check_protocol.as_str()))
+        .set_matcher(healthy_codes(health))
         .unhealthy_threshold_count(health.unhealthy_threshold_count)
         .set_tags(Some(write_tags(&want.tags)));
     let groups = call.send().await.classify_creation(CALL)?.target_groups;
@@ -200,6 +210,7 @@ async fn change(
             .health_check_port(checked_port(health))
             .set_health_check_path(health.health_check_path.clone())
             .health_check_protocol(ProtocolEnum::from(health.health_check_protocol.as_str()))
+            .set_matcher(healthy_codes(health))
             .unhealthy_threshold_count(health.unhealthy_threshold_count);
         call.send()
             .await

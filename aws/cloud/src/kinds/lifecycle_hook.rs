@@ -3,7 +3,8 @@
 
 use super::autoscaling::{is_going, write_tags};
 use super::{
-    Have, Verbs, after_effect, created_ready, desired_of_kind, find_same, observed_item, physical,
+    Have, Verbs, after_effect, created_ready, desired_by_name, desired_of_kind, find_same,
+    observed_item, physical,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -39,7 +40,7 @@ fn is_sealed(world: &AwsWorld, wanted: &AutoscalingGroup, group: &asg::AutoScali
 }
 
 fn wanted_group<'a>(world: &'a AwsWorld, name: &str) -> Option<&'a AutoscalingGroup> {
-    desired_of_kind::<AutoscalingGroup>(world).find(|one| one.auto_scaling_group_name == name)
+    desired_by_name(world, name)
 }
 
 fn wanted_digest(of: &AutoscalingGroup) -> Option<&str> {

@@ -147,6 +147,11 @@ pub(crate) fn desired_of_kind<'a, K: Kind + 'a>(
     world.scope.expect.iter().filter_map(K::of)
 }
 
+/// What the spec wants of that kind under that name.
+pub(crate) fn desired_by_name<'a, K: Kind + 'a>(world: &'a AwsWorld, name: &str) -> Option<&'a K> {
+    K::of(world.find_desired(&Id::new(K::TYPE, name))?)
+}
+
 /// An object as observed, without attributes.
 pub(crate) fn observed_item(
     resource: impl Into<Cloud>,

@@ -1,15 +1,18 @@
 //! Objects of the state store that instances read. What is named by its content is not read to be compared, nor
 //! is what has the version that the wanted content would have.
 
-use super::{Have, Verbs, created_ready, desired_of_kind, observed_item};
+use super::{Have, Verbs, created_ready, desired_by_name, observed_item};
+use crate::signing::{has_signature, put_signed};
 use crate::world::AwsWorld;
 use aws_client::failure::local_failure;
 use aws_client::store::{Encryption, Entry, Expect, Object, StoreError, sha256_of_file};
 use cloud::{Cloud, ObjectContent, S3Object};
 use engine::{Class, Failure, Observed, Put, Refs, Removed, error_chain};
-use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use node::backup::BACKUP_SETTINGS_KEY;
 use node::digest::to_hex;
+use node::signed::signature_key;
+use std::collections::BTreeSet;
 
 /// Folders and keys below the cluster's base that hold such objects. All else there is other people's: the
 /// spec, secrets, backups, the journal.
@@ -20,6 +23,9 @@ const OURS: [&str; 5] = [
     BACKUP_SETTINGS_KEY,
     "igconfig/",
 ];
+
+/// Objects that are read at once.
+const PARALLEL_READS: usize = 50;
 
 /// Hex digits of a sha256.
 const DIGITS: usize = 64;
@@ -39,20 +45,29 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Fail
     let ours = first.into_iter().chain(second).filter_map(|entry| {
         let key = entry.key.strip_prefix(&prefix)?.to_owned();
         let ours = OURS.iter().any(|one| key.starts_with(one));
-        ours.then_some((key, entry))
+        // They say which backups there are besides those in the cluster's folder: a deletion that was interrupted needs them again. They go
+        // with the folder.
+        let stays = world.scope.is_deletion() && key.starts_with(BACKUP_SETTINGS_KEY);
+        (ours && !stays).then_some((key, entry))
     });
-    let found = try_join_all(ours.map(|(key, entry)| observe(world, key, entry))).await?;
+    let ours: Vec<_> = ours.collect();
+    let keys: BTreeSet<String> = ours.iter().map(|(key, _)| key.clone()).collect();
+    let keys = &keys;
+    let observed = stream::iter(ours)
+        .map(|(key, entry)| async move { observe(world, key, entry, keys).await });
+    let found: Vec<_> = observed.buffered(PARALLEL_READS).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
 }
 
 /// What is named by its content and not wanted is kept for the instances that still name it, and seen only
-/// when the cluster goes.
+/// when the cluster goes. `keys`: those of all objects that were listed.
 async fn observe(
     world: &AwsWorld,
     key: String,
     entry: Entry,
+    keys: &BTreeSet<String>,
 ) -> Result<Option<Observed<Cloud>>, Failure> {
-    let wanted = desired_of_kind::<S3Object>(world).find(|one| one.key == key);
+    let wanted = desired_by_name::<S3Object>(world, &key);
     let content = match (wanted.map(|one| &one.content), digest_in_key(&key)) {
         (Some(ObjectContent::Sha256(wanted)), _) => ObjectContent::Sha256(wanted.clone()),
         (Some(ObjectContent::Text(wanted)), _)
@@ -60,14 +75,23 @@ async fn observe(
         {
             ObjectContent::Text(wanted.clone())
         }
+        (Some(ObjectContent::Signed(wanted)), _)
+            if !world.scope.refresh
+                && keys.contains(&signature_key(&key, wanted))
+                && world.store.surely_holds(&entry, wanted.as_bytes()) =>
+        {
+            ObjectContent::Signed(wanted.clone())
+        }
         (None, Some(_)) if !world.scope.is_deletion() => return Ok(None),
         (None, Some(digest)) => ObjectContent::Sha256(digest),
         // Nobody compares it.
-        (None, None) => ObjectContent::Text(String::new()),
-        (Some(ObjectContent::Text(_)), _) => {
+        (None, None) => ObjectContent::Text("".into()),
+        (Some(wanted @ (ObjectContent::Text(_) | ObjectContent::Signed(_))), _) => {
             match world.store.get(&entry.key).await.map_err(store_failure)? {
                 Some(object) => {
-                    ObjectContent::Text(String::from_utf8_lossy(&object.bytes).into_owned())
+                    let (version, bytes) = (&object.version, &object.bytes);
+                    world.store.learn_content(&entry.key, version, bytes);
+                    read_content(world, &key, wanted, &object).await?
                 }
                 None => return Ok(None),
             }
@@ -75,6 +99,25 @@ async fn observe(
     };
     let physical = key.clone();
     Ok(Some(observed_item(S3Object { key, content }, physical)))
+}
+
+/// The content of an object that was read whole. A signature is looked for only if one is wanted.
+async fn read_content(
+    world: &AwsWorld,
+    key: &str,
+    wanted: &ObjectContent,
+    object: &Object,
+) -> Result<ObjectContent, Failure> {
+    let text = String::from_utf8_lossy(&object.bytes).into_owned();
+    let is_signed = match wanted {
+        ObjectContent::Signed(_) => has_signature(world, key, &text).await?,
+        ObjectContent::Text(_) | ObjectContent::Sha256(_) => false,
+    };
+    Ok(if is_signed {
+        ObjectContent::Signed(text.into())
+    } else {
+        ObjectContent::Text(text.into())
+    })
 }
 
 /// The sha256 in a key, if its content is named by one.
@@ -85,7 +128,7 @@ fn digest_in_key(key: &str) -> Option<String> {
         .map(ToOwned::to_owned)
 }
 
-fn store_failure(error: StoreError) -> Failure {
+pub(crate) fn store_failure(error: StoreError) -> Failure {
     match error {
         StoreError::Denied { ref source, .. } | StoreError::S3 { ref source, .. } => Failure {
             message: format!("{error}: {}", source.message),
@@ -124,6 +167,16 @@ async fn put_file(
     }
 }
 
+pub(crate) async fn write_text(world: &AwsWorld, key: &str, text: &str) -> Result<(), Failure> {
+    let done = world
+        .store
+        .put(key, text.as_bytes().to_vec(), Expect::Any)
+        .await;
+    let version = done.map_err(store_failure)?;
+    world.store.learn_content(key, &version, text.as_bytes());
+    Ok(())
+}
+
 impl Verbs for S3Object {
     async fn find(
         world: &AwsWorld,
@@ -132,10 +185,11 @@ impl Verbs for S3Object {
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let key = format!("{}/{}", world.scope.base, want.key);
         let content = match &want.content {
-            ObjectContent::Text(_) => {
-                let found = world.store.get(&key).await.map_err(store_failure)?;
-                let text = |object: Object| String::from_utf8_lossy(&object.bytes).into_owned();
-                found.map(|object| ObjectContent::Text(text(object)))
+            wanted @ (ObjectContent::Text(_) | ObjectContent::Signed(_)) => {
+                match world.store.get(&key).await.map_err(store_failure)? {
+                    Some(object) => Some(read_content(world, &want.key, wanted, &object).await?),
+                    None => None,
+                }
             }
             ObjectContent::Sha256(_) => {
                 let found = world.store.sha256(&key).await.map_err(store_failure)?;
@@ -155,11 +209,8 @@ impl Verbs for S3Object {
         let key = format!("{}/{}", world.scope.base, want.key);
         match &want.content {
             ObjectContent::Sha256(digest) => put_file(world, &key, want, digest).await?,
-            ObjectContent::Text(text) => {
-                let bytes = text.clone().into_bytes();
-                let done = world.store.put(&key, bytes, Expect::Any).await;
-                done.map_err(store_failure)?;
-            }
+            ObjectContent::Text(text) => write_text(world, &key, text).await?,
+            ObjectContent::Signed(text) => put_signed(world, &want.key, text).await?,
         }
         Ok(created_ready(&want.key))
     }

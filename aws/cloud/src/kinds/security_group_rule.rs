@@ -2,7 +2,7 @@
 //! may add others to the same group.
 
 use super::ec2::{filter, tag_specification, write_tags};
-use super::{Have, Verbs, created_ready, observed_item, physical};
+use super::{Have, Verbs, created_ready, desired_of_kind, observed_item, physical};
 use crate::names::{Names, tags};
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, require_answer};
@@ -12,6 +12,7 @@ use aws_sdk_ec2::types::{
 use cloud::{Cloud, Kind, RuleSource, SecurityGroup, SecurityGroupRule, Tags};
 use engine::{Failure, Observed, Put, Ref, Refs, Removed};
 use node::names::{CLUSTER_TAG, NAME_TAG};
+use std::collections::BTreeSet;
 
 /// The most that AWS gives at once.
 const PAGE: i32 = 1000;
@@ -21,9 +22,36 @@ const GROUP: &str = "group_id";
 
 const INGRESS: &str = "ec2:AuthorizeSecurityGroupIngress";
 
+/// The cluster's rules, and those of wanted rules' groups that are the user's.
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::SecurityGroupRule>, Failure> {
     let ours = filter(format!("tag:{CLUSTER_TAG}"), &world.scope.cluster);
-    fetch_by(world, ours).await
+    let given: BTreeSet<&str> = desired_of_kind::<SecurityGroupRule>(world)
+        .filter_map(given_group)
+        .collect();
+    let mut found = fetch_by(world, ours).await?;
+    if given.is_empty() {
+        return Ok(found);
+    }
+    let given = given.into_iter().map(ToOwned::to_owned).collect();
+    let in_given = Filter::builder().name("group-id").set_values(Some(given));
+    let theirs = fetch_by(world, in_given.build()).await?;
+    found.extend(theirs.into_iter().filter(|rule| !is_ours(world, rule)));
+    Ok(found)
+}
+
+/// The group of a rule, if it is the user's.
+fn given_group(rule: &SecurityGroupRule) -> Option<&str> {
+    match &rule.group_id {
+        Ref::Given(id) => Some(id),
+        Ref::Own { .. } => None,
+    }
+}
+
+fn is_ours(world: &AwsWorld, rule: &types::SecurityGroupRule) -> bool {
+    let mut tags = rule.tags().iter();
+    tags.any(|tag| {
+        tag.key() == Some(CLUSTER_TAG) && tag.value() == Some(world.scope.cluster.as_str())
+    })
 }
 
 async fn fetch_by(world: &AwsWorld, by: Filter) -> Result<Vec<types::SecurityGroupRule>, Failure> {
@@ -33,7 +61,25 @@ async fn fetch_by(world: &AwsWorld, by: Filter) -> Result<Vec<types::SecurityGro
     found.classify_call("ec2:DescribeSecurityGroupRules")
 }
 
-pub(crate) fn observe(raw: &types::SecurityGroupRule, names: &Names) -> Option<Observed<Cloud>> {
+/// A rule of the user's counts where it is a wanted one: AWS takes no second of the same content. Nothing else of theirs is seen, so
+/// nothing of theirs is ever deleted.
+pub(crate) fn observe(
+    world: &AwsWorld,
+    raw: &types::SecurityGroupRule,
+    names: &Names,
+) -> Option<Observed<Cloud>> {
+    let seen = observe_any(raw, names)?;
+    let Cloud::SecurityGroupRule(rule) = &seen.resource else {
+        return None;
+    };
+    let is_wanted = || {
+        let mut wanted = desired_of_kind::<SecurityGroupRule>(world);
+        wanted.any(|want| want.rule_key() == rule.rule_key())
+    };
+    (is_ours(world, raw) || is_wanted()).then_some(seen)
+}
+
+fn observe_any(raw: &types::SecurityGroupRule, names: &Names) -> Option<Observed<Cloud>> {
     let protocol = raw.ip_protocol()?.to_owned();
     // Other protocols have no ports; AWS is not of one mind about how it says so.
     let ports = matches!(protocol.as_str(), "tcp" | "udp" | "icmp" | "icmpv6");
@@ -90,7 +136,7 @@ fn canonical_name(rule: &SecurityGroupRule) -> String {
 
 impl Verbs for SecurityGroupRule {
     /// The rule with the same content, ours or not: AWS makes a group with rules of its own, and a second rule
-    /// of the same content cannot be. It becomes ours by being tagged.
+    /// of the same content cannot be. It becomes ours by being tagged, in a group of ours.
     async fn find(
         world: &AwsWorld,
         want: &Self,
@@ -100,7 +146,7 @@ impl Verbs for SecurityGroupRule {
         let group = physical(refs, &want.group_id, "ec2:DescribeSecurityGroupRules")?;
         let found = fetch_by(world, filter("group-id", group)).await?;
         for raw in &found {
-            let Some(mut seen) = observe(raw, &names) else {
+            let Some(mut seen) = observe_any(raw, &names) else {
                 continue;
             };
             let Cloud::SecurityGroupRule(rule) = &mut seen.resource else {
@@ -108,7 +154,9 @@ impl Verbs for SecurityGroupRule {
             };
             if rule.rule_key() == want.rule_key() {
                 rule.name.clone_from(&want.name);
-                adopt(world, raw, want).await?;
+                if given_group(want).is_none() {
+                    adopt(world, raw, want).await?;
+                }
                 return Ok(Some(seen));
             }
         }

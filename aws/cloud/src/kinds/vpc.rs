@@ -9,7 +9,7 @@ use crate::world::AwsWorld;
 use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, AttributeBooleanValue, ResourceType, VpcAttributeName};
 use cloud::{Cloud, Kind, Vpc};
-use engine::{Failure, Observed, Put, Refs, Removed};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
 use node::names::logical_name;
 
@@ -46,7 +46,8 @@ async fn with_attributes(world: &AwsWorld, vpc: types::Vpc) -> Result<Raw, Failu
             .set_vpc_id(vpc.vpc_id.clone())
             .attribute(attribute)
             .send();
-        call.await.classify_call("ec2:DescribeVpcAttribute")
+        let answer = call.await.classify_call("ec2:DescribeVpcAttribute");
+        answer.map_err(late_not_gone)
     };
     let (hostnames, support) = futures::try_join!(
         ask(VpcAttributeName::EnableDnsHostnames),
@@ -58,6 +59,17 @@ async fn with_attributes(world: &AwsWorld, vpc: types::Vpc) -> Result<Raw, Failu
         dns_support: on(support.enable_dns_support).unwrap_or_default(),
         vpc,
     })
+}
+
+/// The VPC is in the list: what other calls do not see of it is late. Taken for gone, it would be made a second time.
+fn late_not_gone(failure: Failure) -> Failure {
+    match failure.class {
+        Class::Gone => Failure {
+            class: Class::Unknown,
+            ..failure
+        },
+        _ => failure,
+    }
 }
 
 pub(crate) fn observe(raw: &Raw) -> Option<Observed<Cloud>> {

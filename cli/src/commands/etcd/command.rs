@@ -220,7 +220,7 @@ pub fn reporting_members<'a>(
         .iter()
         .filter(|one| one.status.etcd == etcd)
         .collect();
-    let fresh = all.iter().filter(|one| one.is_fresh());
+    let fresh = all.iter().filter(|one| one.is_stored_lately());
     let fresh: Vec<&ReportedMember> = fresh.copied().collect();
     if !fresh.is_empty() {
         return Ok(fresh);

@@ -165,7 +165,7 @@ async fn wait_until_well(
             let own = reports.members.into_iter();
             // An instance may report a member that has not joined yet, and one that is gone has left its report.
             return Ok(own
-                .filter(|one| one.status.etcd == etcd && one.is_fresh())
+                .filter(|one| one.status.etcd == etcd && one.is_stored_lately())
                 // A learner is left out: it is still receiving the leader's data.
                 .filter(|one| one.status.running.as_ref().is_some_and(|one| !one.learner))
                 .collect());
@@ -197,7 +197,9 @@ fn find_ill(members: &[ReportedMember], etcd: &str) -> Vec<String> {
     let why = |id: &str| {
         let report = members.iter().find(|one| {
             let running = one.status.running.as_ref();
-            one.status.etcd == etcd && one.is_fresh() && running.is_some_and(|one| one.id == id)
+            one.status.etcd == etcd
+                && one.is_stored_lately()
+                && running.is_some_and(|one| one.id == id)
         });
         match report {
             None => Some("is reported by no instance"),

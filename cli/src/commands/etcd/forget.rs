@@ -127,7 +127,8 @@ async fn give_up(
     }
     let (record, version) = stored(etcd, name, session).read().await?;
     let reports = EtcdReports::read(name, session).await?;
-    let serves = |one: &&ReportedMember| one.status.etcd == etcd && one.is_fresh() && one.votes();
+    let serves =
+        |one: &&ReportedMember| one.status.etcd == etcd && one.is_stored_lately() && one.votes();
     if let Some(led) = reports.members.iter().find(serves) {
         return Err(refusal(
             name,

@@ -110,7 +110,7 @@ fn find_named<'a>(
 /// Why a member cannot lead.
 fn why_unfit(member: &ReportedMember) -> Option<String> {
     let instance = &member.status.instance;
-    if !member.is_fresh() {
+    if !member.is_stored_lately() {
         let age = member
             .age_seconds
             .map_or_else(|| "an unknown time".to_owned(), duration_text);

@@ -17,8 +17,8 @@ use fleet::ReportedMember;
 use node::backup::SnapshotManifest;
 use node::duration::duration_text;
 use node::etcd::{
-    FormationRecord, FormationState, RestoredSnapshot, UnknownFields, begin_restore,
-    call_off_restore, revision_bump,
+    FormationRecord, FormationState, RestoredSnapshot, RevisionBump, SaidRevision, UnknownFields,
+    begin_restore, call_off_restore, choose_bump, member_name_matches,
 };
 use std::time::Duration;
 
@@ -34,6 +34,8 @@ struct Restore<'a> {
     store: String,
     reports: EtcdReports,
     record: FormationRecord,
+    /// How far the revisions of the snapshot are raised.
+    bump: u64,
 }
 
 /// Shows what a restore does, does it, or calls one off.
@@ -49,7 +51,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         return call_off(&stored, &record, version).await;
     };
     let backups = BackupStore::of_cluster(&name, &args.etcd, session).await?;
-    let restore = Restore {
+    let mut restore = Restore {
         args,
         stored,
         manifest: backups.require_manifest(snapshot).await?,
@@ -57,6 +59,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         store: backups.store.url().to_owned(),
         reports: EtcdReports::read(&name, session).await?,
         record,
+        bump: 0,
     };
     let copies = list_copies(&restore.reports.members, &restore.record, &args.etcd);
     restore.check_origin()?;
@@ -85,16 +88,19 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         return restore.print_done();
     }
     let on = restore.choose_member()?;
-    restore.check_others(&on).await?;
+    let silent = restore.check_others(&on).await?;
+    restore.bump = restore.find_bump()?;
     if !args.yes {
         session
             .shell
-            .print_result(&restore.describe(&copies, &on))?;
+            .print_result(&restore.describe(&copies, &on, &silent))?;
         return Ok(Outcome::Fine);
     }
     restore.keep_present().await?;
     // The record that was looked at: if it has changed meanwhile, nothing is written.
-    let next = begin_restore(&restore.record, &on, &new_token()?, restore.source());
+    let volume = restore.find_place(&on);
+    let (token, source) = (new_token()?, restore.source());
+    let next = begin_restore(&restore.record, &on, volume.as_deref(), &token, source);
     let next = next.map_err(|why| {
         let why = format!(
             "etcd {} cannot be restored on member {on}: {why}",
@@ -130,11 +136,17 @@ impl Restore<'_> {
         format!("`kctl etcd snapshot list --etcd {etcd} --name {name}`")
     }
 
-    fn check_origin(&self) -> Result<(), CommandError> {
+    /// True if the snapshot is one of this etcd cluster.
+    fn is_own(&self) -> bool {
         let SnapshotManifest { cluster, etcd, .. } = &self.manifest;
-        if self.args.force || (cluster.as_str(), etcd) == (self.stored.name, &self.args.etcd) {
+        (cluster.as_str(), etcd) == (self.stored.name, &self.args.etcd)
+    }
+
+    fn check_origin(&self) -> Result<(), CommandError> {
+        if self.args.force || self.is_own() {
             return Ok(());
         }
+        let SnapshotManifest { cluster, etcd, .. } = &self.manifest;
         Err(CommandError::from_message(
             ErrorKind::Precondition,
             format!(
@@ -156,28 +168,71 @@ impl Restore<'_> {
             bytes: self.manifest.bytes,
             revision,
             keys: verified.map(|verified| verified.keys),
-            bump: revision_bump(revision.unwrap_or_default(), self.newest_revision()),
+            bump: self.bump,
+            unreadable_secrets: self.args.unreadable_secrets,
             unknown: UnknownFields::new(),
         }
     }
 
-    /// The highest revision that a member has reported, or that a snapshot has.
-    fn newest_revision(&self) -> u64 {
-        let reported = self.members().filter_map(|one| one.status.running.as_ref());
-        let reported = reported.map(|running| running.revision);
-        let stored = self.all.iter().filter_map(FoundSnapshot::revision);
+    /// How far the revisions of the snapshot are raised: above all that a member has reported, or that a snapshot of this etcd cluster has.
+    fn find_bump(&self) -> Result<u64, CommandError> {
+        let leads = |one: &&ReportedMember| {
+            let running = one.status.running.as_ref();
+            running.is_some_and(|of| of.leader.as_ref() == Some(&of.id))
+        };
+        let leaders = self.members().filter(leads);
+        let leading = leaders.filter_map(|one| Some(one.status.running.as_ref()?.revision));
+        let verified = self.manifest.verified.as_ref();
+        let snapshot = verified.map(|verified| verified.revision);
+        let chosen = choose_bump(snapshot, leading.min(), self.said_revisions());
+        let shell = self.stored.session.shell;
+        match chosen {
+            Ok(RevisionBump { bump, ignored }) => {
+                for SaidRevision { who, revision } in ignored {
+                    shell.warning(&format!(
+                        "the revision {revision} of {who} is ignored: nothing else comes near it"
+                    ));
+                }
+                Ok(bump)
+            }
+            Err(SaidRevision { who, revision }) => Err(CommandError::from_message(
+                ErrorKind::Precondition,
+                format!(
+                    "{who} says that revision {revision} was used: above it, etcd could not count for long"
+                ),
+                format!(
+                    "see who wrote that, and delete it, or restore another snapshot: {}",
+                    self.list_command()
+                ),
+            )),
+        }
+    }
+
+    fn said_revisions(&self) -> Vec<SaidRevision> {
+        let reported = self.members().filter_map(|one| {
+            let who = format!("the member on {}", one.status.instance);
+            Some((who, one.status.running.as_ref()?.revision))
+        });
+        let stored = self.all.iter().filter_map(|one| {
+            let manifest = one.manifest.as_ref()?;
+            let whose = (manifest.cluster.as_str(), &manifest.etcd);
+            let is_own = whose == (self.stored.name, &self.args.etcd);
+            let who = format!("the manifest of the snapshot {}", one.name());
+            Some((who, one.revision().filter(|_| is_own)?))
+        });
         // What a restore before this one began with.
         let begun = match &self.record.state {
             FormationState::Formed { restored, .. } => restored.as_ref(),
             FormationState::Recovering(running) => running.snapshot.as_ref(),
             FormationState::Forming { .. } => None,
         };
-        let begun = begun.map(|of| of.revision.unwrap_or_default() + of.bump);
-        reported
-            .chain(stored)
-            .chain(begun)
-            .max()
-            .unwrap_or_default()
+        let begun = begun.map(|of| {
+            let revision = of.revision.unwrap_or_default().saturating_add(of.bump);
+            (format!("the restore of {}", of.name), revision)
+        });
+        let all = reported.chain(stored).chain(begun);
+        all.map(|(who, revision)| SaidRevision { who, revision })
+            .collect()
     }
 
     fn members(&self) -> impl Iterator<Item = &ReportedMember> {
@@ -185,40 +240,74 @@ impl Restore<'_> {
         self.reports.members.iter().filter(of_cluster)
     }
 
-    /// The member that was named, or the first whose instance reports: a running one if there is one.
+    /// The member that was named, or the first whose instance reports: a running one if there is one. One that is still to be added can take
+    /// a snapshot too.
     fn choose_member(&self) -> Result<String, CommandError> {
         if let Some(named) = &self.args.on {
-            return self.stored.find_member(&self.record, named);
+            let etcd = &self.args.etcd;
+            let joins = self.reporting().filter_map(|one| self.member_of(one));
+            let mut joins = joins.filter(|one| !self.record.members.contains_key(one));
+            return match joins.find(|one| one == named || member_name_matches(etcd, named, one)) {
+                Some(member) => Ok(member),
+                None => self.stored.find_member(&self.record, named),
+            };
         }
-        let fresh = self.members().filter(|one| one.is_stored_lately());
-        let mut able: Vec<(bool, String)> = fresh
-            .filter_map(|one| Some((one.status.running.is_none(), self.member_of(one)?)))
+        let mut able: Vec<(bool, bool, Option<u32>, String)> = self
+            .reporting()
+            .filter_map(|one| {
+                let member = self.member_of(one)?;
+                let joins = !self.record.members.contains_key(&member);
+                let running = one.status.running.as_ref();
+                // During an upgrade, one of the minor before: others of it could not join a newer cluster.
+                let minor = running.and_then(|one| one.version.split('.').nth(1)?.parse().ok());
+                Some((joins, running.is_none(), minor, member))
+            })
             .collect();
         able.sort();
         let first = able.into_iter().next();
-        first.map(|(_, member)| member).ok_or_else(|| {
+        first.map(|(_, _, _, member)| member).ok_or_else(|| {
             self.stored.refuse(
                 format!(
                     "no instance reports lately that it has a volume of etcd {}, and protokube there would have to restore the snapshot",
                     self.args.etcd
                 ),
-                "bring up a control plane (`kctl update --yes` makes volumes and groups), then look",
+                "bring up a control plane (`kctl update --yes` makes volumes and groups), wait until it reports, then look",
             )
         })
     }
 
-    /// The member in the record that an instance has the volume of.
+    /// The instances with a volume of this etcd cluster that have reported lately.
+    fn reporting(&self) -> impl Iterator<Item = &ReportedMember> {
+        self.members().filter(|one| one.is_stored_lately())
+    }
+
+    /// The member that an instance has the volume of: one in the record, or one that is to be added and whose volume is known.
     fn member_of(&self, one: &ReportedMember) -> Option<String> {
         let mut recorded = self.record.members.iter();
         let by_volume = recorded.find(|(_, of)| Some(&of.volume) == one.status.volume.as_ref());
         let by_volume = by_volume.map(|(member, _)| member.clone());
         let by_name = || one.status.member.clone();
-        let known = |member: &String| self.record.members.contains_key(member);
-        by_volume.or_else(by_name).filter(known)
+        let can_restore = |member: &String| {
+            let joins = || !self.record.has_left(member) && self.find_place(member).is_some();
+            self.record.members.contains_key(member) || joins()
+        };
+        by_volume.or_else(by_name).filter(can_restore)
     }
 
-    /// Fails if an instance that does not report has the volume of another member: the others would stop, and wait for it.
-    async fn check_others(&self, on: &str) -> Result<(), CommandError> {
+    /// The volume of a member that the record lacks: the one that its instance reports, or that it had in an etcd cluster that was given up.
+    fn find_place(&self, member: &str) -> Option<String> {
+        let is_own = |one: &&ReportedMember| one.status.member.as_deref() == Some(member);
+        let mut reported = self.reporting().filter(is_own);
+        let reported = reported.find_map(|one| one.status.volume.clone());
+        let given_up = self.record.given_up.values();
+        let mut given_up = given_up.filter_map(|members| members.get(member));
+        reported.or_else(|| given_up.next().map(|one| one.volume.clone()))
+    }
+
+    /// Fails if an instance that does not report has the volume of another member: the others would stop, and wait for it. With --force,
+    /// says which.
+    async fn check_others(&self, on: &str) -> Result<Vec<String>, CommandError> {
+        let mut silent = Vec::new();
         let reports = |volume: &String| {
             let mut members = self.members();
             members.any(|one| one.is_stored_lately() && one.status.volume.as_ref() == Some(volume))
@@ -226,11 +315,18 @@ impl Restore<'_> {
         let others = self.record.members.iter();
         for (member, recorded) in others.filter(|(member, _)| *member != on) {
             let volume = &recorded.volume;
-            if self.args.force || reports(volume) {
+            if reports(volume) {
                 continue;
             }
             let StoredRecord { session, name, .. } = self.stored;
-            if let Some(holder) = find_holder(volume, name, session).await? {
+            let held = find_holder(volume, name, session).await;
+            if self.args.force {
+                silent.push(match held {
+                    Ok(Some(holder)) => format!("{holder} with {volume} of member {member}"),
+                    Ok(None) => continue,
+                    Err(_) => format!("whatever has {volume} of member {member}"),
+                });
+            } else if let Some(holder) = held? {
                 return Err(self.stored.refuse(
                     format!(
                         "{holder} has {volume} of member {member} and does not report: all other members would stop and wait for it. Bring \
@@ -240,7 +336,7 @@ impl Restore<'_> {
                 ));
             }
         }
-        Ok(())
+        Ok(silent)
     }
 
     /// A snapshot of what is given up, if etcd can still give one.
@@ -331,18 +427,53 @@ impl Restore<'_> {
         Ok(Outcome::Fine)
     }
 
+    /// What options give up, a line each, for a preview.
+    fn describe_given_up(&self, silent: &[String]) -> String {
+        let mut lines = Vec::new();
+        if self.args.force {
+            lines.push("--force: goes on if no snapshot of the present can be taken".to_owned());
+        }
+        if self.args.force && !self.is_own() {
+            let SnapshotManifest { cluster, etcd, .. } = &self.manifest;
+            lines.push(format!(
+                "--force: it is a snapshot of etcd {etcd} of {cluster}, and not of this etcd cluster"
+            ));
+        }
+        for holder in silent {
+            lines.push(format!(
+                "--force: {holder} does not report; all others stop, and wait until it is back or terminated"
+            ));
+        }
+        if self.args.unreadable_secrets {
+            lines.push(
+                "--unreadable-secrets: goes on if no API server can decrypt its Secrets; they are lost then".to_owned(),
+            );
+        }
+        let lines = lines.into_iter().map(|line| format!("! {line}\n"));
+        lines.collect()
+    }
+
     /// What a restore does, for a preview.
-    fn describe(&self, copies: &[CopyRow], on: &str) -> String {
+    fn describe(&self, copies: &[CopyRow], on: &str, silent: &[String]) -> String {
         let found = self.all.iter().find(|one| one.name() == self.manifest.name);
         let age = found.and_then(|one| one.stored.age);
         let age = age.and_then(|age| i64::try_from(age.as_secs()).ok());
-        let age = age.map_or_else(String::new, |age| format!(", {} old", duration_text(age)));
+        let mut age = age.map_or_else(String::new, |age| format!(", {} old", duration_text(age)));
+        if found.is_some_and(|one| one.taken() < one.stored.written) {
+            // The object was copied since.
+            age.push_str(&format!(", taken at {}", self.manifest.taken_at));
+        }
         let content = self.manifest.verified.as_ref().map_or_else(
             || "nobody has verified it yet".to_owned(),
             |of| format!("{} keys at revision {}", of.keys, of.revision),
         );
         let (etcd, name, snapshot) = (&self.args.etcd, self.stored.name, &self.manifest.name);
-        let given = [(self.args.force, " --force"), (self.args.again, " --again")];
+        let given_up = self.describe_given_up(silent);
+        let given = [
+            (self.args.force, " --force"),
+            (self.args.unreadable_secrets, " --unreadable-secrets"),
+            (self.args.again, " --again"),
+        ];
         let options: String = given.iter().filter(|one| one.0).map(|one| one.1).collect();
         format!(
             "{}\nA restore of etcd {etcd} from {snapshot} ({content}{age}):\n\
@@ -353,7 +484,7 @@ impl Restore<'_> {
              - begins a new etcd cluster with the snapshot on member {on}. Revisions begin far above all that were used, so every client \
              lists anew\n\
              - keeps all old data on its volumes, in data.lost-N\n\
-             - lets the other members join as new ones\n\
+             - lets the other members join as new ones\n{given_up}\
              Nothing was changed. To begin: kctl etcd restore {name} --etcd {etcd} --snapshot {snapshot} --on {on}{options} --yes\n",
             copies_table(copies)
         )

@@ -1,14 +1,16 @@
-//! `kctl etcd snapshot`: takes, lists, verifies, downloads, imports, deletes and prunes snapshots in the backup store of an etcd cluster.
+//! `kctl etcd snapshot`: takes, lists, verifies, downloads, imports, deletes and prunes snapshots in the backup store of an etcd cluster,
+//! and brings the state of a cluster that lies beside them back into a state store.
 
 mod asked;
 mod backup_store;
 mod delete;
 mod download;
 mod import;
+mod import_state;
 mod list;
 
 pub use asked::{drill, take_snapshot, timed_name};
-pub use backup_store::{BackupStore, FoundSnapshot};
+pub use backup_store::{BackupStore, FoundSnapshot, Unread};
 
 use crate::args::SnapshotWhat;
 use crate::commands::session::Session;
@@ -22,6 +24,7 @@ pub async fn run(what: &SnapshotWhat, session: &Session<'_>) -> Result<Outcome, 
         SnapshotWhat::List(args) => list::run(args, session).await,
         SnapshotWhat::Download(args) => download::run(args, session).await,
         SnapshotWhat::Import(args) => import::run(args, session).await,
+        SnapshotWhat::ImportState(args) => import_state::run(args, session).await,
         SnapshotWhat::Delete(args) => delete::delete(args, session).await,
         SnapshotWhat::Prune(args) => delete::prune(args, session).await,
     }

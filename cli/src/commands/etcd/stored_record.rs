@@ -5,7 +5,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Expect, StoreError, Version};
-use node::etcd::{FormationRecord, member_name_matches, record_key};
+use node::etcd::{FormationRecord, FormationState, member_name_matches, record_key};
 
 /// The record of one etcd cluster.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +41,8 @@ impl StoredRecord<'_> {
         match self.session.store.put(&self.key(), text, expect).await {
             Ok(_) => Ok(()),
             Err(StoreError::Conflict { .. }) => {
-                // A write whose answer was lost was repeated.
-                if self.read().await?.0.token() == record.token() {
+                // A write whose answer was lost was repeated. protokube may have gone on from it; what was asked for is in it nevertheless.
+                if is_asked_in(record, &self.read().await?.0) {
                     return Ok(());
                 }
                 Err(self.refuse(
@@ -97,6 +97,18 @@ impl StoredRecord<'_> {
     }
 }
 
+/// True if the stored record is this one, or one that protokube made of it: the same formation, recovery or restore, with the same
+/// terms.
+fn is_asked_in(record: &FormationRecord, stored: &FormationRecord) -> bool {
+    let is_forced = match (&record.state, &stored.state) {
+        (FormationState::Recovering(asked), FormationState::Recovering(stored)) => {
+            (stored.force, &stored.from) == (asked.force, &asked.from)
+        }
+        _ => true,
+    };
+    record.token() == stored.token() && is_forced
+}
+
 /// A random token of a new etcd cluster.
 pub fn new_token() -> Result<String, CommandError> {
     let mut random = [0; 16];
@@ -105,4 +117,34 @@ pub fn new_token() -> Result<String, CommandError> {
         "report this: it is a defect of kctl",
     )?;
     Ok(node::digest::to_hex(&random))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node::etcd::{RecordedMember, RecoveryTerms, begin_recovery, mark_stopped};
+
+    /// Only then is a conflict no error.
+    #[test]
+    fn a_stored_record_is_what_was_asked_for_only_with_the_same_terms() {
+        let member = RecordedMember {
+            member_id: Some("id-a".to_owned()),
+            ..RecordedMember::on_volume("vol-a", true)
+        };
+        let state = FormationState::formed("c1", "t1");
+        let formed = FormationRecord::new(state, [("a".to_owned(), member)].into());
+        let begin = |record: &FormationRecord, force| {
+            let terms = RecoveryTerms {
+                revision: None,
+                force,
+            };
+            begin_recovery(record, "a", "t2", terms).unwrap()
+        };
+        let asked = begin(&formed, false);
+        let forced = begin(&asked, true);
+        assert!(is_asked_in(&asked, &asked));
+        // protokube has gone on.
+        assert!(is_asked_in(&asked, &mark_stopped(&asked, "b", None)));
+        assert!(!is_asked_in(&forced, &asked) && !is_asked_in(&asked, &formed));
+    }
 }

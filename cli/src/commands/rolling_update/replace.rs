@@ -238,7 +238,7 @@ impl Roll<'_, '_> {
             if self.lock.is_lost() {
                 return Ok(None);
             }
-            let looked = Instant::now();
+            let (looked, resumed) = (Instant::now(), self.lock.times_resumed());
             if let Some(mut view) = self.observe().await? {
                 if self.interrupts.is_stopping() {
                     self.progress.stop(Stop::Interrupted);
@@ -258,8 +258,11 @@ impl Roll<'_, '_> {
                     // The cluster may have changed while the question stood.
                     continue;
                 }
-                let blocked = self.perform_all(&decision, &view).await;
+                let blocked = self.perform_all(&decision, &view, resumed).await;
                 self.show(&decision, &view.observed, &blocked);
+                if self.lock.times_resumed() != resumed {
+                    continue;
+                }
                 match decision.state {
                     State::Going => {}
                     State::Done => return Ok(None),
@@ -305,8 +308,14 @@ impl Roll<'_, '_> {
         }
     }
 
-    /// Carries out the actions of a decision; returns the evictions that are refused for now, by pod.
-    async fn perform_all(&mut self, decision: &Decision, view: &View) -> BTreeMap<String, String> {
+    /// Carries out the actions of a decision; returns the evictions that are refused for now, by pod. After a pause of the lock the
+    /// cluster may be another one than the view shows, which was made when the lock had been `resumed` so often: nothing more is done then.
+    async fn perform_all(
+        &mut self,
+        decision: &Decision,
+        view: &View,
+        resumed: u64,
+    ) -> BTreeMap<String, String> {
         let mut blocked = BTreeMap::new();
         let inspector = self.watch.inspector();
         let actions = Actions {
@@ -316,7 +325,7 @@ impl Roll<'_, '_> {
         };
         let mut failed = BTreeMap::new();
         for action in &decision.actions {
-            if self.lock.is_lost() {
+            if self.lock.is_lost() || self.lock.times_resumed() != resumed {
                 break;
             }
             match actions.perform(action, &mut blocked).await {

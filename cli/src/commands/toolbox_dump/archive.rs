@@ -30,10 +30,14 @@ impl Archive {
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
+        // What is there may be somebody else's file, who could read what is written to it.
+        match fs::remove_file(&part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
         let file = OpenOptions::new()
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create_new(true)
             .mode(0o600)
             .open(&part)?;
         let packed = GzEncoder::new(BufWriter::new(file), Compression::default());
@@ -47,8 +51,13 @@ impl Archive {
         })
     }
 
-    /// Adds a file.
+    /// Adds a file, or notes that its name is none for an archive: names may come from instances, and nothing must be extracted beside the
+    /// archive's folder.
     pub fn add_file(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
+        if !name.split('/').all(is_plain_name) {
+            self.note_problem(&format!("left out, because of its name: {name:?}"));
+            return Ok(());
+        }
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::Regular);
         header.set_size(content.len() as u64);
@@ -90,5 +99,80 @@ impl Archive {
         file.get_ref().sync_all()?;
         fs::rename(&self.part, &self.path)?;
         Ok(problems)
+    }
+}
+
+/// True for a part of a path that means the same to every program.
+pub fn is_plain_name(part: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:+~@=".contains(&byte);
+    (1..=255).contains(&part.len()) && part != "." && part != ".." && part.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::read::GzDecoder;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn entries(path: &Path) -> Vec<String> {
+        let mut archive = tar::Archive::new(GzDecoder::new(File::open(path).unwrap()));
+        let entries = archive.entries().unwrap();
+        let names = entries.map(|entry| entry.unwrap().path().unwrap().display().to_string());
+        names.collect()
+    }
+
+    #[test]
+    fn no_entry_leaves_the_folder_and_a_bad_name_ends_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tar.gz");
+        let mut archive = Archive::create(&path, "stem", 7).unwrap();
+        let long = format!("kube-proxy&a={}/../../../../x.log", "A".repeat(120));
+        let longest = "A".repeat(300);
+        for name in [
+            "../x",
+            "logs/../../x",
+            "logs//x",
+            "/etc/x",
+            "logs/.",
+            "a\0b",
+            "a b",
+            "a\nb",
+            "",
+            &long[..],
+            &longest[..],
+        ] {
+            archive.add_file(name, b"x").unwrap();
+        }
+        archive
+            .add_file("kubernetes/logs/etcd-i-1/etcd.log", b"x")
+            .unwrap();
+        assert_eq!(archive.finish().unwrap(), 11);
+        let names = entries(&path);
+        assert_eq!(
+            names,
+            [
+                "stem/kubernetes/logs/etcd-i-1/etcd.log",
+                "stem/problems.txt"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_that_somebody_has_put_there_gets_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tar.gz");
+        let part = folder.path().join("a.tar.gz.part");
+        let elsewhere = folder.path().join("elsewhere");
+        fs::write(&elsewhere, b"").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &part).unwrap();
+        let archive = Archive::create(&path, "stem", 7).unwrap();
+        archive.finish().unwrap();
+        assert_eq!(fs::read(&elsewhere).unwrap(), b"");
+        fs::remove_file(&path).unwrap();
+        fs::write(&part, b"").unwrap();
+        fs::set_permissions(&part, fs::Permissions::from_mode(0o666)).unwrap();
+        Archive::create(&path, "stem", 7).unwrap().finish().unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 }

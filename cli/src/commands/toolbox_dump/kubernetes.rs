@@ -1,13 +1,17 @@
 //! What the API knows: objects, logs of the cluster's own pods, and the journals of nodes, which kubelets serve.
 
-use super::archive::Archive;
+use super::archive::{Archive, is_plain_name};
 use super::redact::redact_objects;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use futures::{AsyncReadExt, StreamExt, stream};
 use http::Request;
 use kube::Client;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Objects: name of the file, and path in the API. No Secrets, no ConfigMaps.
 const OBJECTS: [(&str, &str); 15] = [
@@ -40,8 +44,17 @@ const OBJECTS: [(&str, &str); 15] = [
     ),
 ];
 
-/// Bytes of a container's log: its end.
+/// Lines of a container's log: its end.
 const LOG_LINES: usize = 20_000;
+
+/// Most bytes of a container's log. Kubelets answer, and one that was taken over may answer without end.
+const LOG: u64 = 16 << 20;
+
+/// Most logs of the pods of one node, whose kubelet may make up pods.
+const LOGS_OF_NODE: usize = 100;
+
+/// Longest time of a request.
+const REQUEST: Duration = Duration::from_mins(1);
 
 /// Most bytes of a journal: journald begins a new file at 128 MiB.
 const JOURNAL: u64 = 129 << 20;
@@ -67,14 +80,13 @@ pub async fn add_objects(client: &Client, archive: &mut Archive) -> io::Result<(
         });
         archive.add_result(&file, text)?;
     }
-    let logs = stream::iter(list_logs(&pods))
-        .map(async |log| {
-            let text = read_bytes(client, &log.path, u64::MAX).await;
-            (log.file, text)
-        })
-        .buffered(PARALLEL);
-    let logs: Vec<_> = logs.collect().await;
-    for (file, text) in logs {
+    let (logs, problems) = list_logs(&pods);
+    problems
+        .iter()
+        .for_each(|problem| archive.note_problem(problem));
+    let logs = stream::iter(logs).map(async |log| (log.file, read_log(client, &log.path).await));
+    let mut logs = pin!(logs.buffered(PARALLEL));
+    while let Some((file, text)) = logs.next().await {
         archive.add_result(&file, text)?;
     }
     Ok(())
@@ -106,39 +118,48 @@ async fn read_journal(client: &Client, node: &str) -> anyhow::Result<Vec<u8>> {
     .await
 }
 
+/// A log; one that is too long ends early and says so.
+async fn read_log(client: &Client, path: &str) -> anyhow::Result<Vec<u8>> {
+    let mut text = read_bytes(client, path, LOG).await?;
+    if text.len() as u64 >= LOG {
+        text.extend_from_slice(b"\n(cut off by kctl)\n");
+    }
+    Ok(text)
+}
+
 /// A log to read, and the file that it goes to.
 struct Log {
     path: String,
     file: String,
 }
 
-/// The logs of all containers of kube-system, and of those that ran before in the same pod.
-fn list_logs(pods: &Value) -> Vec<Log> {
-    let text = |value: &Value, path: &str| value.pointer(path)?.as_str().map(str::to_owned);
-    let mut logs = Vec::new();
-    for pod in pods["items"].as_array().into_iter().flatten() {
-        let Some(name) = text(pod, "/metadata/name") else {
-            continue;
-        };
-        if pod
-            .pointer("/metadata/namespace")
-            .is_none_or(|of| of != "kube-system")
-        {
+/// The logs of all containers of kube-system, and of those that ran before in the same pod; and why some are not read. Names are those of
+/// the pod's spec, which the API server has checked. In the status the kubelet may write any.
+fn list_logs(pods: &Value) -> (Vec<Log>, Vec<String>) {
+    let (mut logs, mut problems) = (Vec::new(), Vec::new());
+    let mut of_node: BTreeMap<String, usize> = BTreeMap::new();
+    for pod in list_at(pods, "/items") {
+        if text_at(pod, "/metadata/namespace") != "kube-system" {
             continue;
         }
-        let statuses = ["initContainerStatuses", "containerStatuses"]
-            .into_iter()
-            .filter_map(|field| pod.get("status")?.get(field)?.as_array())
-            .flatten();
-        for status in statuses {
-            let Some(container) = text(status, "/name") else {
+        let (name, node) = (
+            text_at(pod, "/metadata/name"),
+            text_at(pod, "/spec/nodeName"),
+        );
+        let count = of_node.entry(node.to_owned()).or_default();
+        for container in container_names(pod) {
+            if !is_plain_name(name) || !is_plain_name(container) {
+                problems.push(format!(
+                    "log left out, because of its name: {name:?}, {container:?}"
+                ));
                 continue;
-            };
-            let restarted = status["restartCount"]
-                .as_u64()
-                .is_some_and(|count| count > 0);
+            }
             for previous in [false, true] {
-                if previous && !restarted {
+                if previous && !was_restarted(pod, container) {
+                    continue;
+                }
+                *count += 1;
+                if *count > LOGS_OF_NODE {
                     continue;
                 }
                 let suffix = if previous { ".previous" } else { "" };
@@ -151,12 +172,46 @@ fn list_logs(pods: &Value) -> Vec<Log> {
             }
         }
     }
-    logs
+    let beyond = of_node.iter().filter(|(_, count)| **count > LOGS_OF_NODE);
+    problems.extend(beyond.map(|(node, count)| {
+        format!("of {count} logs of pods on {node:?} only {LOGS_OF_NODE} were read")
+    }));
+    (logs, problems)
+}
+
+fn container_names(pod: &Value) -> impl Iterator<Item = &str> {
+    let containers = ["/spec/initContainers", "/spec/containers"].into_iter();
+    let containers = containers.flat_map(move |list| list_at(pod, list));
+    containers.filter_map(|one| one.get("name")?.as_str())
+}
+
+fn was_restarted(pod: &Value, container: &str) -> bool {
+    let lists = ["/status/initContainerStatuses", "/status/containerStatuses"].into_iter();
+    let mut statuses = lists.flat_map(|list| list_at(pod, list));
+    statuses.any(|status| {
+        let count = status.get("restartCount").and_then(Value::as_u64);
+        text_at(status, "/name") == container && count.is_some_and(|count| count > 0)
+    })
+}
+
+/// The list at this path; empty if there is none.
+fn list_at<'a>(value: &'a Value, path: &str) -> &'a [Value] {
+    let list = value.pointer(path).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The text at this path; empty if there is none.
+fn text_at<'a>(value: &'a Value, path: &str) -> &'a str {
+    let text = value.pointer(path).and_then(Value::as_str);
+    text.unwrap_or_default()
 }
 
 async fn read_list(client: &Client, path: &str) -> anyhow::Result<Value> {
     let request = Request::get(path).body(Vec::new())?;
-    let mut list: Value = client.request(request).await?;
+    let Ok(list) = timeout(REQUEST, client.request(request)).await else {
+        bail!("no answer within {} s", REQUEST.as_secs());
+    };
+    let mut list: Value = list?;
     redact_objects(&mut list);
     Ok(list)
 }
@@ -164,8 +219,62 @@ async fn read_list(client: &Client, path: &str) -> anyhow::Result<Value> {
 /// The beginning of a response.
 async fn read_bytes(client: &Client, path: &str, most: u64) -> anyhow::Result<Vec<u8>> {
     let request = Request::get(path).body(Vec::new())?;
-    let mut bytes = Vec::new();
-    let stream = client.request_stream(request).await?;
-    stream.take(most).read_to_end(&mut bytes).await?;
-    Ok(bytes)
+    let read = async {
+        let mut bytes = Vec::new();
+        let stream = client.request_stream(request).await?;
+        stream.take(most).read_to_end(&mut bytes).await?;
+        Ok(bytes)
+    };
+    match timeout(REQUEST, read).await {
+        Ok(read) => read,
+        Err(_) => bail!("no end of the answer within {} s", REQUEST.as_secs()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod(name: &str, containers: &[&str], reported: &[&str]) -> Value {
+        let named = |name: &&str| json!({"name": name, "restartCount": 1});
+        json!({
+            "metadata": {"namespace": "kube-system", "name": name},
+            "spec": {"nodeName": "i-1", "containers": containers.iter().map(named).collect::<Vec<_>>()},
+            "status": {"containerStatuses": reported.iter().map(named).collect::<Vec<_>>()},
+        })
+    }
+
+    #[test]
+    fn a_kubelet_names_neither_files_nor_requests() {
+        let evil = ["kube-proxy&follow=true", "../../x", "kube-proxy/../x"];
+        let reported = [&["kube-proxy"], &evil[..]].concat();
+        let pods = json!({"items": [
+            pod("kube-proxy-i-1", &["kube-proxy"], &reported),
+            pod("../x", &["a"], &[]),
+            pod("b", &evil, &evil),
+        ]});
+        let (logs, problems) = list_logs(&pods);
+        let files: Vec<&str> = logs.iter().map(|log| log.file.as_str()).collect();
+        let folder = "kubernetes/logs/kube-proxy-i-1";
+        let wanted = ["", ".previous"].map(|end| format!("{folder}/kube-proxy{end}.log"));
+        assert_eq!(files, wanted);
+        assert!(logs.iter().all(|log| !log.path.contains("follow")));
+        assert_eq!(problems.len(), 4, "{problems:?}");
+    }
+
+    #[test]
+    fn a_kubelet_that_makes_up_pods_keeps_nobody_else_from_the_dump() {
+        let names: Vec<String> = (0..2000).map(|number| format!("a-{number}")).collect();
+        let mut pods: Vec<Value> = names.iter().map(|name| pod(name, &["c"], &[])).collect();
+        let mut other = pod("z", &["c"], &[]);
+        other["spec"]["nodeName"] = json!("i-2");
+        pods.push(other);
+        let (logs, problems) = list_logs(&json!({"items": pods}));
+        assert_eq!(logs.len(), LOGS_OF_NODE + 1);
+        assert_eq!(
+            problems,
+            ["of 2000 logs of pods on \"i-1\" only 100 were read"]
+        );
+    }
 }

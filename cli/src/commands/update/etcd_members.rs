@@ -16,8 +16,8 @@ use node::etcd::{FormationRecord, record_key};
 use spec::etcd::{FormedMembers, check_members};
 use spec::read::Problem;
 
-/// Compares the spec with the formation records and running versions, and fails with all problems. Returns the members that leave or
-/// come back.
+/// Compares the spec with the formation records and running versions, and fails with all problems; warnings are printed. Returns the
+/// members that leave or come back.
 pub async fn check_etcd_members(
     observed: &ObservedCluster,
     snapshot: &Snapshot<Cloud>,
@@ -50,11 +50,14 @@ pub async fn check_etcd_members(
         ))
         .await?,
     );
-    if problems.is_empty() {
+    SpecObjects::from_state(&observed.state).locate_problems(&mut problems);
+    if !problems.iter().any(Problem::is_error) {
+        for warning in &problems {
+            session.shell.print_problem(warning);
+        }
         check_quorum(&changes, &records, &observed.target.cluster, session).await?;
         return Ok(changes);
     }
-    SpecObjects::from_state(&observed.state).locate_problems(&mut problems);
     Err(CommandError::from_problems(problems))
 }
 

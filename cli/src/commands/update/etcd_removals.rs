@@ -81,7 +81,7 @@ pub async fn check_quorum(
         }
         let volumes = record.members.iter().filter(|(member, _)| !leaves(member));
         let volumes: BTreeSet<&String> = volumes.map(|(_, one)| &one.volume).collect();
-        let serves = |one: &&ReportedMember| one.is_fresh() && one.votes();
+        let serves = |one: &&ReportedMember| one.is_stored_lately() && one.votes();
         let own = reports
             .members
             .iter()

@@ -85,7 +85,7 @@ fn version_with_data(
     configured: &str,
     members: &[ReportedMember],
 ) -> Option<String> {
-    let mut own = members.iter().filter(|one| one.is_fresh());
+    let mut own = members.iter().filter(|one| one.is_stored_lately());
     let own = own.find(|one| one.status.etcd == etcd && one.status.instance == instance);
     match own {
         None => Some(configured.to_owned()),

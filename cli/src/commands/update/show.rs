@@ -1,6 +1,6 @@
 //! Prints a plan as text, JSON or events.
 
-use super::UpdateRun;
+use super::{KubeconfigChange, UpdateRun};
 use crate::args::PlanFormat;
 use crate::commands::observe::ObservedCluster;
 use crate::commands::session::Session;
@@ -125,7 +125,7 @@ pub fn print_next_steps(plan: &Plan<Cloud>, report: &Report, session: &Session<'
 /// Prints next steps after a cluster was created.
 pub fn print_first_steps(cluster: &str, run: UpdateRun<'_>) {
     let shell = run.session.shell;
-    if run.options.kubeconfig.is_none() {
+    if !matches!(run.options.kubeconfig, KubeconfigChange::Write(_)) {
         shell.hint(&format!(
             "kctl export kubeconfig {cluster}    lets kubectl reach it"
         ));

@@ -176,7 +176,8 @@ async fn a_renewal_makes_it_young_and_one_that_others_were_ahead_of_loses_it() {
         .await
         .unwrap();
     place.aged(Duration::from_mins(30));
-    lock.renew_once().await.unwrap();
+    let unfenced = store.without_fence();
+    lock.lease.renew_once(&unfenced).await.unwrap();
     let seen = ObservedLock::read(&store, &place.keys, LockKind::Changes)
         .await
         .unwrap()
@@ -185,10 +186,9 @@ async fn a_renewal_makes_it_young_and_one_that_others_were_ahead_of_loses_it() {
     assert_eq!(seen.holder.expect("a holder").renewed, 1);
 
     let foreign = place.put_foreign().await;
-    assert!(matches!(lock.renew_once().await, Err(LockLoss::Taken)));
-    // It is said by `keep`, which renews when that is due: at once, if the last one is long ago.
-    lock.sent.replace(fence::boot_clock_now());
-    assert!(!lock.is_lost());
+    let renewed = lock.lease.renew_once(&unfenced).await;
+    assert!(matches!(renewed, Err(LockLoss::Taken)));
+    assert!(!lock.is_lost(), "the thread closes the fence");
     store.fence().close();
     assert!(lock.is_lost());
     lock.release().await;
@@ -225,7 +225,8 @@ async fn after_its_time_nothing_is_written_and_no_renewal_comes_back_from_that()
             "{written:?}"
         );
     }
-    assert!(matches!(lock.renew_once().await, Err(LockLoss::Late(None))));
+    let renewed = lock.lease.renew_once(&store.without_fence()).await;
+    assert!(matches!(renewed, Err(LockLoss::Late(None))));
     assert!(matches!(
         write("after").await,
         Err(StoreError::Fenced { .. })
@@ -241,10 +242,10 @@ async fn it_is_given_back_even_if_a_renewal_was_cut_off() {
     let lock = ClusterLock::acquire(&store, &place.keys, &TERMS, |_| {})
         .await
         .unwrap();
-    let before = lock.held.borrow().clone();
-    lock.renew_once().await.unwrap();
+    let before = lock.lease.held().clone();
+    lock.lease.renew_once(&store.without_fence()).await.unwrap();
     // The renewal happened, and its answer was not heard.
-    lock.held.replace(before);
+    *lock.lease.held() = before;
     lock.release().await;
     assert!(
         store
@@ -254,4 +255,88 @@ async fn it_is_given_back_even_if_a_renewal_was_cut_off() {
             .is_none()
     );
     assert_eq!(store.fence().remaining(), None);
+}
+
+/// A lock that is due for renewal every 700 ms.
+const SHORT: LockOptions<'static> = LockOptions {
+    life: Duration::from_millis(2100),
+    ..TERMS
+};
+
+#[tokio::test]
+async fn renewals_do_not_wait_for_what_the_process_computes() {
+    let place = Place::new();
+    let store = place.store().await;
+    let lock = ClusterLock::acquire(&store, &place.keys, &SHORT, |_| {})
+        .await
+        .unwrap();
+    let mut events = lock.start_renewals().unwrap();
+    // Twice its life, on the only thread of the runtime.
+    std::thread::sleep(SHORT.life * 2);
+    store.put("after", Vec::new(), Expect::Any).await.unwrap();
+    let seen = ObservedLock::read(&store, &place.keys, LockKind::Changes)
+        .await
+        .unwrap()
+        .expect("a lock");
+    assert!(seen.holder.expect("a holder").renewed >= 4);
+    assert!(events.try_recv().is_err(), "nothing to tell");
+    lock.release().await;
+    assert!(!place.file().exists());
+}
+
+/// What happens to a lock while its holder cannot renew it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Meanwhile {
+    Nothing,
+    TakenOver,
+    Released,
+}
+
+#[tokio::test]
+async fn what_was_held_up_goes_on_only_if_nobody_else_had_the_lock() {
+    for meanwhile in [
+        Meanwhile::Nothing,
+        Meanwhile::TakenOver,
+        Meanwhile::Released,
+    ] {
+        let place = Place::new();
+        let store = place.store().await;
+        let lock = ClusterLock::acquire(&store, &place.keys, &SHORT, |_| {})
+            .await
+            .unwrap();
+        let mut events = lock.start_renewals().unwrap();
+        // As after a stop that was longer than its life.
+        store.fence().allow_until(fence::boot_clock_now());
+        assert!(lock.is_paused() && !lock.is_lost());
+        match meanwhile {
+            Meanwhile::Nothing => {}
+            Meanwhile::TakenOver => drop(place.put_foreign().await),
+            Meanwhile::Released => std::fs::remove_file(place.file()).unwrap(),
+        }
+        let write = store.put("held-up", Vec::new(), Expect::Any);
+        let told = async {
+            let paused = events.recv().await;
+            assert!(matches!(paused, Some(LockEvent::Paused(LockLoss::Late(_)))));
+            events.recv().await
+        };
+        let (written, told) = tokio::join!(write, told);
+        let goes_on = meanwhile == Meanwhile::Nothing;
+        match told.expect("an event") {
+            LockEvent::Resumed => assert!(goes_on, "{meanwhile:?}"),
+            LockEvent::Lost(LockLoss::Taken) => assert!(!goes_on, "{meanwhile:?}"),
+            other => panic!("{meanwhile:?}: {other:?}"),
+        }
+        assert_eq!(written.is_ok(), goes_on, "{meanwhile:?}: {written:?}");
+        assert_eq!(
+            place.dir.path().join("held-up").exists(),
+            goes_on,
+            "{meanwhile:?}"
+        );
+        assert_eq!(lock.is_lost(), !goes_on, "{meanwhile:?}");
+        let stored = std::fs::read(place.file()).ok();
+        lock.release().await;
+        if !goes_on {
+            assert_eq!(std::fs::read(place.file()).ok(), stored, "{meanwhile:?}");
+        }
+    }
 }

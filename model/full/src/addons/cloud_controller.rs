@@ -24,7 +24,11 @@ pub(super) fn cloud_controller_addon(
             })
             .collect(),
     })?;
+    let of_lease = |flag: &str, default: &str| flags.get(flag).unwrap_or(default).to_owned();
     let context = CloudControllerManager {
+        // The defaults are those of its flags.
+        lease: of_lease("leader-elect-resource-name", "cloud-controller-manager"),
+        lease_namespace: of_lease("leader-elect-resource-namespace", "kube-system"),
         image: manager.image.clone(),
         arguments: flags.arguments(),
         cpu_request: manager.cpu_request.clone(),

@@ -3,7 +3,19 @@
 use crate::addons::manifest::AddonName;
 use crate::addons::{Addon, Error};
 use crate::{FullSpec, NodeSettings};
-use templates::addons::{KubeletApi, LimitRange, NodeRegistration};
+use node::protokube;
+use templates::addons::{KubeletApi, LimitRange, NodeRegistration, ProtokubeAccess};
+
+/// Grants protokube what its roles call.
+pub(super) fn protokube_access() -> Result<Addon, Error> {
+    let named = AddonName::new(protokube::ACCESS_ADDON, "v1");
+    let context = ProtokubeAccess {
+        group: protokube::GROUP.to_owned(),
+        lease: protokube::TERMINATION_LEASE.to_owned(),
+        addon_record: protokube::ADDON_RECORD.to_owned(),
+    };
+    named.make_addon(&[named.render_template(&context)?])
+}
 
 /// Lets the API server use the whole API of kubelets, as in kOps.
 pub(super) fn kubelet_api() -> Result<Addon, Error> {

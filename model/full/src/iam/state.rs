@@ -1,4 +1,5 @@
-//! Permissions for the state store in S3. A directory as store needs none.
+//! Permissions for the state store in S3, of the account that owns it: whoever registers the name of a bucket that was deleted gets and
+//! says nothing. A directory as store needs none.
 
 use crate::FullSpec;
 use crate::iam::document::Statement;
@@ -49,7 +50,8 @@ pub(super) fn control_plane_state_access(full: &FullSpec) -> Vec<Statement> {
         [reads, records]
     });
     let bucket = (!buckets.is_empty()).then(|| Statement::allow(BUCKET).on_each(buckets.clone()));
-    own.chain(backups).chain(bucket).collect()
+    let all = own.chain(backups).chain(bucket);
+    all.map(|statement| of_owner(full, statement)).collect()
 }
 
 /// ARNs of the bucket and the objects of a backup store in S3.
@@ -66,7 +68,17 @@ pub(super) fn node_state_access(full: &FullSpec) -> Vec<Statement> {
         let all = format!("{bucket}/{}/assets/*", full.state.prefix);
         Statement::allow(["s3:GetObject"]).on_one(all)
     };
-    bucket_arn(full).map(programs).into_iter().collect()
+    let programs = bucket_arn(full).map(programs);
+    let programs = programs.map(|statement| of_owner(full, statement));
+    programs.into_iter().collect()
+}
+
+/// The statement for buckets of the owner of the state store only (IAM User Guide, "AWS global condition context keys").
+fn of_owner(full: &FullSpec, statement: Statement) -> Statement {
+    match &full.state.owner {
+        Some(owner) => statement.when("StringEquals", "aws:ResourceAccount", owner.clone()),
+        None => statement,
+    }
 }
 
 fn bucket_arn(full: &FullSpec) -> Option<String> {

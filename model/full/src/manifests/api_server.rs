@@ -18,7 +18,8 @@ pub fn api_server_pod(full: &FullSpec) -> Pod {
     let mut mounts = HostPaths::of_certificate_folders()
         .with_read_only("ca", &format!("{KUBERNETES}/ca.crt"))
         .with_read_only("pki", &format!("{KUBERNETES}/{NAME}"))
-        .with_writable("log", &log_file(NAME), "FileOrCreate");
+        .with_writable("log", &log_file(NAME), "FileOrCreate")
+        .with_tools();
     // Mount the folder, not the file: the API server renames the audit log to rotate it.
     let audit = flags
         .get("audit-log-path")

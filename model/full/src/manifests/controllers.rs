@@ -37,6 +37,7 @@ fn component_mounts(name: &str) -> HostPaths {
         .with_read_only("pki", &format!("{KUBERNETES}/{name}"))
         .with_read_only("config", &format!("/var/lib/{name}"))
         .with_writable("log", &log_file(name), "FileOrCreate")
+        .with_tools()
 }
 
 fn component_pod(name: &str, component: &Component, port: u16, mounts: HostPaths) -> Pod {

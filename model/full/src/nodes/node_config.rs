@@ -3,9 +3,10 @@
 use crate::nodes::group_files;
 use crate::{FullSpec, Group, NodeTermination, manifests};
 use node::config::{
-    Agents, ControlPlane, Error, EtcdCluster, EtcdMember, NODE_FORMAT, NodeConfig, Role,
-    Termination, find_agent, kernel_parameters,
+    Agents, ControlPlane, Distribution, Error, EtcdCluster, EtcdMember, InstanceFacts, NODE_FORMAT,
+    NodeConfig, Role, Termination, find_agent, kernel_parameters,
 };
+use node::host::check_paths;
 use node::names;
 use std::net::IpAddr;
 
@@ -22,7 +23,7 @@ pub fn node_config(
         return Ok(None);
     };
     find_agent(&agents.nodeup, "nodeup", group, of.arch)?;
-    Ok(Some(NodeConfig {
+    let config = NodeConfig {
         format: NODE_FORMAT,
         cluster: full.name.clone(),
         group: group.to_owned(),
@@ -51,7 +52,24 @@ pub fn node_config(
         ntp: node.ntp,
         automatic_updates: node.automatic_updates,
         docker_config: false,
-    }))
+    };
+    check_node_config(&config)?;
+    Ok(Some(config))
+}
+
+/// An error if nodeup could not make an instance of it, of whatever distribution.
+pub fn check_node_config(config: &NodeConfig) -> Result<(), Error> {
+    for distribution in [Distribution::Debian, Distribution::AmazonLinux] {
+        let host = InstanceFacts {
+            distribution,
+            ..InstanceFacts::placeholder()
+        };
+        // What else it says, of downloads and keysets, is told where they are known.
+        if let Err(node::host::Error::Node(error)) = check_paths(config, &host) {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// The agents of the group's architecture; protokube only on control planes.

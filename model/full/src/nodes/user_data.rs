@@ -19,6 +19,9 @@ use std::io::Write;
 /// Placeholder for a value that is known only during apply. No name, address or certificate can contain it.
 const LATE: &str = "<late>";
 
+/// Name of kctl's own part among those of the user; kOps' name for it.
+pub const OWN_PART: &str = "nodeup.sh";
+
 /// Maximum size of user data in EC2, in bytes.
 const LIMIT: usize = 16 * 1024;
 
@@ -57,7 +60,7 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
     } else {
         let own_part = script
             .iter()
-            .map(|script| ("nodeup.sh", "text/x-shellscript", script.as_str()));
+            .map(|script| (OWN_PART, "text/x-shellscript", script.as_str()));
         let parts = group.additional_user_data.iter();
         mime_multipart(own_part.chain(
             parts.map(|(name, kind, content)| (name.as_str(), kind.as_str(), content.as_str())),
@@ -95,10 +98,12 @@ fn boot_script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
     let unit = templates::NodeupService {
         directory: DIRECTORY.to_owned(),
     };
+    let environment = proxy_environment(full);
     templates::render(&templates::UserData {
         cluster: full.name.clone(),
         directory: DIRECTORY.to_owned(),
-        environment: proxy_environment(full),
+        has_proxy: !environment.is_empty(),
+        environment,
         machine: uname_machine(nodeup.arch).to_owned(),
         sha256: nodeup.sha256.clone(),
         key: format!("{}/{}", full.state.prefix, agent_key("nodeup", nodeup)),
@@ -125,6 +130,7 @@ fn boot_config(of: &UserData<'_>, group: &Group) -> Result<BootConfig, Error> {
         role: group.role,
         node_config: of.node_config.to_owned(),
         config_base: (!worker).then(|| full.state.config_base.clone()),
+        state_owner: full.state.owner.clone().filter(|_| !worker),
         bootstrap_servers: if worker { vec![server] } else { Vec::new() },
         control_plane_addresses: if worker {
             control_plane_addresses(full)?
@@ -153,7 +159,7 @@ fn with_late(text: &str, places: usize, late: &Text) -> Text {
             parts.extend_from_slice(late.parts());
         }
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal.to_owned()));
+            parts.push(Part::Literal(literal.into()));
         }
     }
     Text::from_parts(parts)

@@ -7,12 +7,14 @@ use node::yaml::Error;
 
 /// The objects from which protokube learns what to apply.
 pub fn addon_objects(addons: &[Addon]) -> Result<Vec<S3Object>, Error> {
-    let object = |key: String, text: String| S3Object {
-        key,
-        content: ObjectContent::Text(text),
-    };
-    let mut objects = vec![object(CHANNEL_KEY.to_owned(), channel_yaml(addons)?)];
-    let manifests = addons.iter();
-    objects.extend(manifests.map(|addon| object(manifest_key(addon), addon.manifest.clone())));
+    // The list has the sha256 of each manifest, so one signature counts for all.
+    let mut objects = vec![S3Object {
+        key: CHANNEL_KEY.to_owned(),
+        content: ObjectContent::Signed(channel_yaml(addons)?.into()),
+    }];
+    objects.extend(addons.iter().map(|addon| S3Object {
+        key: manifest_key(addon),
+        content: ObjectContent::Text(addon.manifest.clone().into()),
+    }));
     Ok(objects)
 }

@@ -9,6 +9,6 @@ pub(super) fn build_backup_settings(full: &FullSpec) -> S3Object {
     let etcd = etcd.map(|etcd| (etcd.name.clone(), etcd.backups.clone()));
     S3Object {
         key: BACKUP_SETTINGS_KEY.to_owned(),
-        content: ObjectContent::Text(BackupSettings::new(etcd.collect()).to_json()),
+        content: ObjectContent::Signed(BackupSettings::new(etcd.collect()).to_json().into()),
     }
 }

@@ -3,7 +3,7 @@
 use crate::{FullSpec, Group, SshKey, Volume};
 use cloud::{
     BlockDevice, Cloud, Ebs, IamInstanceProfile, KeyPair, LaunchTemplate, MarketOptions,
-    MetadataOptions, NetworkInterface, SecurityGroup,
+    MetadataOptions, NetworkInterface, SecurityGroup, canonical_price,
 };
 use engine::{Ref, Text};
 use node::config::Role;
@@ -28,8 +28,8 @@ fn launch_template(full: &FullSpec, group: &Group, user_data: Option<&Text>) -> 
         iam_instance_profile: instance_profile_ref(full, group),
         image_id: group.image_id.clone(),
         instance_type: group.machine_type.clone(),
-        instance_market_options: group.max_price.clone().map(|max_price| MarketOptions {
-            max_price,
+        instance_market_options: group.max_price.as_deref().map(|price| MarketOptions {
+            max_price: canonical_price(price),
             instance_interruption_behavior: group.instance_interruption_behavior.clone(),
         }),
         key_name: full.ssh_key.as_ref().map(key_pair_ref),

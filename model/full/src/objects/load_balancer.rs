@@ -183,8 +183,9 @@ pub(super) fn target_group(full: &FullSpec, prefix: &str, port: u16) -> LbTarget
         health_check: HealthCheck {
             healthy_threshold_count: 2,
             health_check_interval_seconds: 10,
-            // The default of AWS for TCP and HTTPS.
-            health_check_timeout_seconds: 10,
+            // AWS' default is 10. It refuses a timeout that is not below the interval, for some types of load balancers at least
+            // (hashicorp/terraform-provider-aws#2366, aws/aws-cdk#16445).
+            health_check_timeout_seconds: 9,
             health_check_port: None,
             health_check_path: None,
             health_check_protocol: "TCP".into(),

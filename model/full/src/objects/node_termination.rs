@@ -11,32 +11,58 @@ pub(super) fn build_node_termination(full: &FullSpec) -> Vec<Cloud> {
     let Some(termination) = &full.node_termination else {
         return Vec::new();
     };
-    let mut all = vec![sqs_queue(full).into()];
-    for (event, pattern) in event_patterns(termination.rebalance != Rebalance::Ignore) {
+    let patterns = event_patterns(termination.rebalance != Rebalance::Ignore);
+    let events = patterns.iter().map(|(event, _)| *event);
+    let mut all = vec![sqs_queue(full, events).into()];
+    for (event, pattern) in patterns {
         all.extend(event_rule(full, event, pattern));
     }
     all
 }
 
-fn sqs_queue(full: &FullSpec) -> SqsQueue {
+/// The queue. Only the cluster's own rules may send to it: EventBridge is the same principal for all rules of all accounts
+/// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/confused-deputy.html>), and in the same account an identity's own policy would
+/// be enough without the Deny (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html>).
+fn sqs_queue<'a>(full: &FullSpec, events: impl Iterator<Item = &'a str>) -> SqsQueue {
     let queue_name = names::queue_name(&full.name);
+    let rules: Vec<String> = events.map(|event| rule_arn(full, event)).collect();
     SqsQueue {
         message_retention_period: HOOK_SECONDS,
         policy: json!({
-            "Statement": [{
-                "Action": "sqs:SendMessage",
-                "Effect": "Allow",
-                // Only rules of the same account: EventBridge is the same principal in all accounts
-                // (https://docs.aws.amazon.com/IAM/latest/UserGuide/confused-deputy.html).
-                "Condition": {"StringEquals": {"aws:SourceAccount": full.placement.account}},
-                "Principal": {"Service": "events.amazonaws.com"},
-                "Resource": queue_arn(full),
-            }],
+            "Statement": [
+                {
+                    "Action": "sqs:SendMessage",
+                    "Effect": "Allow",
+                    "Condition": {
+                        "StringEquals": {"aws:SourceAccount": full.placement.account},
+                        "ArnEquals": {"aws:SourceArn": rules},
+                    },
+                    "Principal": {"Service": "events.amazonaws.com"},
+                    "Resource": queue_arn(full),
+                },
+                {
+                    "Action": "sqs:SendMessage",
+                    "Effect": "Deny",
+                    "Condition": {"Bool": {"aws:PrincipalIsAWSService": "false"}},
+                    "Principal": "*",
+                    "Resource": queue_arn(full),
+                },
+            ],
             "Version": crate::iam::VERSION,
         }),
         tags: cluster_tags(full, &queue_name),
         queue_name,
     }
+}
+
+/// ARN of a rule on the default bus.
+fn rule_arn(full: &FullSpec, event: &str) -> String {
+    let place = &full.placement;
+    let name = names::event_rule(&full.name, event);
+    format!(
+        "arn:{}:events:{}:{}:rule/{name}",
+        place.partition, place.region, place.account
+    )
 }
 
 fn event_patterns(rebalance: bool) -> Vec<(&'static str, Value)> {

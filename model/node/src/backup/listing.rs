@@ -1,8 +1,11 @@
 //! The listing of a backup store, grouped by snapshots.
 
-use super::name::{CLUSTER_STATE_FILE, DATA_FILE, MANIFEST_FILE, META_FILE};
+use super::name::{CLUSTER_STATE_FILE, DATA_FILE, MANIFEST_FILE, META_FILE, named_time};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// A snapshot is stored within this time after it was taken, seconds. Later, it was copied, or a clock was wrong.
+const STORED_WITHIN: i64 = 60 * 60;
 
 /// A snapshot as the listing of its store shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +29,19 @@ pub struct StoredSnapshot {
 }
 
 impl StoredSnapshot {
+    /// When it was taken, Unix seconds: when it was written, or before, if its name says so. What copies a store writes all objects anew.
+    /// A name with a time after that is of a wrong clock, and says nothing.
+    pub fn taken(&self) -> Option<i64> {
+        self.taken_at(named_time(&self.name))
+    }
+
+    /// As [`Self::taken`], with the time that somebody's clock had, such as that in its manifest.
+    pub fn taken_at(&self, said: Option<i64>) -> Option<i64> {
+        let written = self.written?;
+        let earlier = said.filter(|said| written.saturating_sub(*said) > STORED_WITHIN);
+        Some(earlier.unwrap_or(written))
+    }
+
     /// The keys of its objects in the order in which they are deleted: without its manifest, the rest counts for nothing.
     pub fn keys_to_delete(&self) -> Vec<String> {
         let mut keys = self.keys.clone();

@@ -9,6 +9,22 @@ pub const MANIFEST_FORMAT: u32 = 1;
 /// Limit of the object, bytes.
 pub const MANIFEST_LIMIT: usize = 16 * 1024;
 
+/// No database of etcd is larger, bytes: its quota is 8 GiB at most by recommendation, and never more than this.
+pub const MOST_BYTES: u64 = 64 << 30;
+
+/// Begins the reason of a snapshot that somebody brought from a file. When its data was current, nobody knows.
+pub const IMPORTED: &str = "imported by ";
+
+/// What lies in the place of a manifest is none that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} is no manifest of a snapshot: {why}")]
+pub struct ManifestError {
+    /// Its address.
+    what: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
 /// What is known of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -103,6 +119,47 @@ impl SnapshotManifest {
     /// Parses a manifest; `what` names it in errors.
     pub fn parse(what: &str, bytes: &[u8]) -> Result<Self, Error> {
         parse_formatted(what, bytes)
+    }
+
+    /// Parses what lies in the folder of the snapshot of this name; `what` names it in errors. The error says what it is, if it is not the
+    /// manifest of that snapshot.
+    pub fn parse_of(name: &str, what: &str, bytes: &[u8]) -> Result<Self, ManifestError> {
+        let unusable = |why: String| ManifestError {
+            what: what.to_owned(),
+            why,
+        };
+        if bytes.is_empty() {
+            return Err(unusable("it is empty".to_owned()));
+        }
+        if bytes.len() >= MANIFEST_LIMIT {
+            return Err(unusable(format!("it has {MANIFEST_LIMIT} bytes or more")));
+        }
+        let manifest = Self::parse(what, bytes).map_err(|error| match error {
+            Error::Unreadable { source, .. } => {
+                unusable(format!("it is damaged, or of another program: {source}"))
+            }
+            Error::Format { found, .. } => unusable(format!(
+                "it has format {found}, which another release wrote"
+            )),
+        })?;
+        if manifest.name != name {
+            return Err(unusable(format!(
+                "{name} has the manifest of {}: it is a copy of another folder",
+                manifest.name
+            )));
+        }
+        if manifest.bytes > MOST_BYTES || manifest.compressed_bytes > MOST_BYTES {
+            return Err(unusable(format!(
+                "it says that the snapshot has more than {} GiB, and no database of etcd has",
+                MOST_BYTES >> 30
+            )));
+        }
+        Ok(manifest)
+    }
+
+    /// True if somebody brought it from a file: its time is that of the import, and its data may be years old.
+    pub fn is_imported(&self) -> bool {
+        self.reason.starts_with(IMPORTED)
     }
 
     /// The text that is stored.

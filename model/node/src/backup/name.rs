@@ -29,14 +29,19 @@ pub fn scheduled_name(now: OffsetDateTime, sequence: u32) -> String {
 
 /// True for the name of a scheduled snapshot. Every other one was asked for by somebody, and is never deleted by itself.
 pub fn is_scheduled(name: &str) -> bool {
-    let Some((time, sequence)) = name.rsplit_once('-') else {
-        return false;
-    };
-    sequence.len() == 6
+    named_time(name).is_some()
+}
+
+/// The time in the name of a scheduled snapshot, by the clock of the instance that took it, Unix seconds.
+pub(super) fn named_time(name: &str) -> Option<i64> {
+    let (time, sequence) = name.rsplit_once('-')?;
+    let has_form = sequence.len() == 6
         && sequence.bytes().all(|byte| byte.is_ascii_digit())
         && time.ends_with('Z')
-        && time.len() == "2026-11-25T05:40:00Z".len()
-        && OffsetDateTime::parse(time, &Rfc3339).is_ok()
+        && time.len() == "2026-11-25T05:40:00Z".len();
+    let time = OffsetDateTime::parse(time, &Rfc3339).ok();
+    time.filter(|_| has_form)
+        .map(OffsetDateTime::unix_timestamp)
 }
 
 /// Checks the name of a snapshot. The error says what is wrong.
@@ -69,6 +74,16 @@ pub fn check_asked_name(name: &str) -> Result<(), String> {
 pub fn data_key(name: &str) -> String {
     format!("{name}/{DATA_FILE}")
 }
+
+/// What of the state store is sealed beside a snapshot: the spec, the instance groups, keysets and SSH keys, and what the operator
+/// stored as secrets. All else follows from it. Prefixes end with `/`, others are whole keys.
+pub const CLUSTER_STATE_KEYS: [&str; 5] = [
+    "cluster-completed.spec",
+    "config",
+    "instancegroup/",
+    "pki/",
+    "secrets/",
+];
 
 /// Key of the sealed spec and private keys.
 pub fn cluster_state_key(name: &str) -> String {

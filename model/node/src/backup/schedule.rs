@@ -39,15 +39,22 @@ pub fn is_due(view: &ScheduleView<'_>, state: &BackupState) -> bool {
     };
     if let Some(claim) = &state.taking {
         // An instance that finds its own claim has been restarted: it takes nothing at the moment.
-        let is_over = view.state_age.is_none_or(|age| age >= CLAIM_LIFE);
+        let before = Duration::from_secs(claim.age_seconds);
+        let is_over = view
+            .state_age
+            .is_none_or(|age| age.saturating_add(before) >= CLAIM_LIFE);
         return claim.instance == view.instance || is_over;
     }
     if let Some(failure) = &state.failure {
-        let doubled = RETRY * 2_u32.pow(failure.count.saturating_sub(1).min(10));
-        let pause = doubled.min(view.interval) + waits;
-        return view.state_age.is_none_or(|age| age >= pause);
+        let doubled = RETRY.saturating_mul(2_u32.pow(failure.count.saturating_sub(1).min(10)));
+        let pause = doubled.min(view.interval).saturating_add(waits);
+        let before = Duration::from_secs(failure.age_seconds);
+        return view
+            .state_age
+            .is_none_or(|age| age.saturating_add(before) >= pause);
     }
-    view.last_age.is_none_or(|age| age >= view.interval + waits)
+    view.last_age
+        .is_none_or(|age| age >= view.interval.saturating_add(waits))
 }
 
 /// The state with the claim of an instance, and the name of the snapshot that it takes.
@@ -61,6 +68,7 @@ pub fn begin_snapshot(
     let claim = BackupClaim {
         instance: instance.to_owned(),
         name: name.clone(),
+        age_seconds: 0,
     };
     let next = BackupState {
         sequence,
@@ -76,6 +84,18 @@ fn is_taken(state: &BackupState, name: &str) -> bool {
         .taking
         .as_ref()
         .is_some_and(|claim| claim.name == name)
+}
+
+/// The state with this claim as young as it is written. `None`: the claim has given way.
+pub fn renew_claim(state: &BackupState, name: &str) -> Option<BackupState> {
+    let claim = state.taking.as_ref().filter(|claim| claim.name == name)?;
+    Some(BackupState {
+        taking: Some(BackupClaim {
+            age_seconds: 0,
+            ..claim.clone()
+        }),
+        ..state.clone()
+    })
 }
 
 /// The state after the snapshot was stored. `None`: the claim has given way, and the snapshot must not count.
@@ -103,6 +123,7 @@ pub fn fail_snapshot(
                 instance: instance.to_owned(),
                 at,
                 count: before.saturating_add(1),
+                age_seconds: 0,
             }),
             ..state.clone()
         }
@@ -195,5 +216,60 @@ mod tests {
             fail_snapshot(&state, "other", ("i-1", "", String::new())),
             None
         );
+    }
+
+    /// A drill that is made more often than a claim lives does not keep the claim of an instance that died.
+    #[test]
+    fn what_else_is_written_makes_neither_a_claim_nor_a_failure_younger() {
+        let claimed = begin_snapshot(&BackupState::default(), "i-1", OffsetDateTime::UNIX_EPOCH).0;
+        let name = claimed.taking.as_ref().unwrap().name.clone();
+        let failed = (0..5).fold(claimed.clone(), |state, _| BackupState {
+            taking: claimed.taking.clone(),
+            ..fail_snapshot(&state, &name, ("i-1", "full", String::new())).unwrap()
+        });
+        let failed = BackupState {
+            taking: None,
+            ..failed
+        };
+        for mut state in [claimed.clone(), failed] {
+            let mut minutes = 0;
+            loop {
+                let view = ScheduleView {
+                    instance: "i-2",
+                    leads: false,
+                    state_age: Some(Duration::from_mins(5)),
+                    last_age: Some(Duration::from_hours(9)),
+                    interval: INTERVAL,
+                };
+                minutes += 5;
+                if is_due(&view, &state) {
+                    break;
+                }
+                state = state.aged(Duration::from_mins(5));
+            }
+            assert_eq!(minutes, 15);
+        }
+        let renewed = renew_claim(&claimed.aged(Duration::from_mins(9)), &name);
+        assert_eq!(renewed, Some(claimed));
+    }
+
+    #[test]
+    fn no_interval_is_too_long_to_be_reckoned_with() {
+        for seconds in [u64::MAX, u64::MAX - 1, 1 << 63] {
+            let mut state = BackupState::default();
+            for _ in 0..2 {
+                let view = ScheduleView {
+                    instance: "i-1",
+                    leads: true,
+                    state_age: Some(Duration::from_secs(5)),
+                    last_age: Some(Duration::from_secs(seconds / 2)),
+                    interval: Duration::from_secs(seconds),
+                };
+                assert!(!is_due(&view, &state));
+                let (begun, name) = begin_snapshot(&state, "i-1", OffsetDateTime::UNIX_EPOCH);
+                state = fail_snapshot(&begun, &name, ("i-1", "", String::new())).unwrap();
+                state.failure.as_mut().unwrap().age_seconds = 0;
+            }
+        }
     }
 }

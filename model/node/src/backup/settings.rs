@@ -5,6 +5,7 @@ use super::retention::Retention;
 use crate::etcd::{Error, UnknownFields, parse_formatted, to_pretty_json};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Key of the object, relative to the cluster's base in the state store.
@@ -15,6 +16,29 @@ pub const BACKUP_SETTINGS_LIMIT: usize = 16 * 1024;
 
 /// Format of [`BackupSettings`].
 const SETTINGS_FORMAT: u32 = 1;
+
+/// Seconds that may lie between two snapshots: up to a year.
+const INTERVALS: RangeInclusive<u64> = 1..=365 * 24 * 60 * 60;
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The object is damaged, or of another release.
+    #[error(transparent)]
+    Object(#[from] Error),
+    /// No spec has such an interval.
+    #[error(
+        "{what} says that etcd {etcd} is backed up every {seconds} seconds, and not between each second and once a year: `kctl update cluster --yes` writes it again"
+    )]
+    Interval {
+        /// Name of the object.
+        what: String,
+        /// Name of the etcd cluster.
+        etcd: String,
+        /// What it says.
+        seconds: u64,
+    },
+}
 
 /// Settings of the backups of all etcd clusters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,9 +82,19 @@ impl BackupSettings {
         }
     }
 
-    /// Parses the object; `what` names it in errors.
-    pub fn parse(what: &str, bytes: &[u8]) -> Result<Self, Error> {
-        parse_formatted(what, bytes)
+    /// Parses the object; `what` names it in errors. Settings that no spec allows are refused: somebody else wrote them.
+    pub fn parse(what: &str, bytes: &[u8]) -> Result<Self, SettingsError> {
+        let settings: Self = parse_formatted(what, bytes)?;
+        for (etcd, of) in &settings.etcd {
+            if !INTERVALS.contains(&of.interval_seconds) {
+                return Err(SettingsError::Interval {
+                    what: what.to_owned(),
+                    etcd: etcd.clone(),
+                    seconds: of.interval_seconds,
+                });
+            }
+        }
+        Ok(settings)
     }
 
     /// The text that is stored.
@@ -103,6 +137,30 @@ pub fn parse_period(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn intervals_beyond_a_year_are_refused() {
+        for (seconds, passes) in [
+            (0, false),
+            (1, true),
+            (900, true),
+            (365 * 86_400, true),
+            (365 * 86_400 + 1, false),
+            (u64::MAX, false),
+        ] {
+            let settings = EtcdBackupSettings {
+                store: "s3://b".into(),
+                interval_seconds: seconds,
+                hourly_retention_seconds: u64::MAX,
+                daily_retention_seconds: u64::MAX,
+                recipients: Vec::new(),
+                unknown: UnknownFields::new(),
+            };
+            let settings = BackupSettings::new([("main".to_owned(), settings)].into());
+            let parsed = BackupSettings::parse("settings", settings.to_json().as_bytes());
+            assert_eq!(parsed.is_ok(), passes, "{seconds}: {parsed:?}");
+        }
+    }
 
     #[test]
     fn periods_are_those_of_etcd_manager() {

@@ -2,7 +2,7 @@
 
 use super::subject::is_subject;
 use super::{CertificateKind, Refusal};
-use crate::pki::{LEAF_VALIDITY, Leaf, SigningRequest, Usage};
+use crate::pki::{Leaf, SigningRequest, Usage};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use time::Duration;
@@ -18,6 +18,10 @@ pub struct CheckedRequest {
     pub key: String,
 }
 
+/// Validity of a worker's certificate for kube-proxy. nodeup looks once a week, and renews it when less than a third is left: three
+/// weeks.
+pub const KUBE_PROXY_VALIDITY: Duration = Duration::days(60);
+
 impl CertificateKind {
     /// The name in requests and messages.
     pub(super) fn name(self) -> &'static str {
@@ -29,7 +33,7 @@ impl CertificateKind {
 }
 
 /// The content of the certificate for an instance. kubelet's is valid for `signing`, like the ones that it renews itself later.
-/// kube-proxy's is valid for [`LEAF_VALIDITY`], because kube-proxy renews none.
+/// kube-proxy's names no instance, so nothing ends it before its time.
 pub fn certificate_leaf(certificate: CertificateKind, instance: &str, signing: Duration) -> Leaf {
     let (common_name, organization, validity) = match certificate {
         CertificateKind::Kubelet => (
@@ -37,7 +41,7 @@ pub fn certificate_leaf(certificate: CertificateKind, instance: &str, signing: D
             Some("system:nodes".to_owned()),
             signing,
         ),
-        CertificateKind::KubeProxy => ("system:kube-proxy".to_owned(), None, LEAF_VALIDITY),
+        CertificateKind::KubeProxy => ("system:kube-proxy".to_owned(), None, KUBE_PROXY_VALIDITY),
     };
     Leaf {
         common_name,

@@ -130,7 +130,7 @@ pub enum Refusal {
     OtherName { wanted: String },
     /// The key differs from the one that the Node joined with.
     #[error(
-        "the Node {node} joined with another key: if this instance has lost its disk, run kubectl delete node {node}"
+        "the Node {node} joined with another key: if this instance has lost its disk, replace it with kctl delete instance {node}"
     )]
     NewKey {
         /// Name of the Node.

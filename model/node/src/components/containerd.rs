@@ -1,6 +1,7 @@
 //! Configuration of containerd: `config.toml`, and `hosts.toml` for each registry with mirrors.
 
 use crate::config::Containerd;
+use crate::values::Refusal;
 use toml::{Table, Value};
 
 /// Names of the CRI plugin in containerd 1 and of its parts since containerd 2.
@@ -9,7 +10,7 @@ const CRI_RUNTIME: &str = "io.containerd.cri.v1.runtime";
 const CRI_IMAGES: &str = "io.containerd.cri.v1.images";
 
 /// Inputs of the configuration from the cluster and the instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerdHost {
     /// True if kubelet's cgroup driver is systemd.
     pub systemd_cgroup: bool,
@@ -19,97 +20,218 @@ pub struct ContainerdHost {
     pub restrict_oom_score_adj: bool,
 }
 
+/// Folder with a `hosts.toml` for each registry that has mirrors.
+const REGISTRIES: &str = "/etc/containerd/certs.d";
+
 /// Renders `config.toml`. The user's `configOverride` replaces it; `configAdditions` are applied on top.
-pub fn containerd_config(config: &Containerd, host: &ContainerdHost) -> String {
+pub fn containerd_config(config: &Containerd, host: &ContainerdHost) -> Result<String, Refusal> {
     if let Some(whole) = &config.config_override {
-        return whole.clone();
+        return Ok(whole.clone());
     }
-    let old = config
-        .version
-        .as_deref()
-        .is_some_and(|version| version.trim_start_matches('v').starts_with("1."));
+    let mut table = own_config(config, host);
+    let mut added: Vec<(Vec<String>, &str)> = Vec::new();
+    for (text, value) in &config.config_additions {
+        let path = parse_config_path(text)?;
+        let inside =
+            |(other, _): &&(Vec<String>, &str)| path.starts_with(other) || other.starts_with(&path);
+        if let Some((_, other)) = added.iter().find(inside) {
+            let message = format!("{text} and {other} cannot both be set: one is inside the other");
+            return Err(Refusal::new(message, "keep one of them"));
+        }
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        set_value(&mut table, &names, to_toml_value(value));
+        added.push((path, text.as_str()));
+    }
+    check_registries(&table)?;
+    Ok(table.to_string())
+}
+
+/// kctl's own settings.
+fn own_config(config: &Containerd, host: &ContainerdHost) -> Table {
+    let old = is_first_generation(config);
     let (runtime, images) = if old {
         (CRI_V1, CRI_V1)
     } else {
         (CRI_RUNTIME, CRI_IMAGES)
     };
     let mut table = Table::new();
-    set_value(&mut table, &["version"], if old { 2 } else { 3 });
+    let mut set = |path: &[&str], value: Value| set_value(&mut table, path, value);
+    set(&["version"], Value::Integer(if old { 2 } else { 3 }));
     let runc = ["plugins", runtime, "containerd", "runtimes", "runc"];
-    set_value(
-        &mut table,
+    set(
         &[&runc[..], &["runtime_type"]].concat(),
-        "io.containerd.runc.v2",
+        "io.containerd.runc.v2".into(),
     );
-    set_value(
-        &mut table,
+    set(
         &[&runc[..], &["options", "SystemdCgroup"]].concat(),
-        host.systemd_cgroup,
+        host.systemd_cgroup.into(),
     );
-    set_value(
-        &mut table,
-        &["plugins", images, "registry", "config_path"],
-        "/etc/containerd/certs.d",
-    );
+    // Not without mirrors, as in kOps: with it containerd refuses the settings of registries in this file.
+    if !config.registry_mirrors.is_empty() {
+        set(
+            &["plugins", images, "registry", "config_path"],
+            REGISTRIES.into(),
+        );
+    }
     if let Some(image) = &config.sandbox_image {
-        if old {
-            set_value(
-                &mut table,
-                &["plugins", CRI_V1, "sandbox_image"],
-                image.as_str(),
-            );
+        let path: &[&str] = if old {
+            &["plugins", CRI_V1, "sandbox_image"]
         } else {
-            set_value(
-                &mut table,
-                &["plugins", CRI_IMAGES, "pinned_images", "sandbox"],
-                image.as_str(),
-            );
-        }
+            &["plugins", CRI_IMAGES, "pinned_images", "sandbox"]
+        };
+        set(path, image.as_str().into());
     }
     if let Some(template) = &host.cni_template {
-        set_value(
-            &mut table,
+        set(
             &["plugins", runtime, "cni", "conf_template"],
-            template.as_str(),
+            template.as_str().into(),
         );
     }
     if host.restrict_oom_score_adj {
-        set_value(
-            &mut table,
-            &["plugins", runtime, "restrict_oom_score_adj"],
-            true,
-        );
+        set(&["plugins", runtime, "restrict_oom_score_adj"], true.into());
     }
     if config.selinux_enabled {
-        set_value(&mut table, &["plugins", runtime, "enable_selinux"], true);
+        set(&["plugins", runtime, "enable_selinux"], true.into());
     }
-    for (path, value) in &config.config_additions {
-        let path = split_dotted(path);
-        let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        set_value(&mut table, &path, to_toml_value(value));
-    }
-    table.to_string()
+    table
 }
 
-/// Renders `hosts.toml` for every registry with mirrors, as pairs of the folder below `/etc/containerd/certs.d` and the text.
+fn is_first_generation(config: &Containerd) -> bool {
+    let version = config.version.as_deref();
+    version.is_some_and(|version| version.trim_start_matches('v').starts_with("1."))
+}
+
+/// containerd does not start its CRI plugin with `config_path` and `mirrors`, or `config_path` and `configs.HOST.tls`
+/// (containerd's `ValidateImageConfig`).
+fn check_registries(config: &Table) -> Result<(), Refusal> {
+    // Of a file of version 3 containerd reads the plugins of containerd 2, of an older one those of containerd 1.
+    let newer = config.get("version").and_then(Value::as_integer) >= Some(3);
+    let plugin = if newer { CRI_IMAGES } else { CRI_V1 };
+    let registry = config
+        .get("plugins")
+        .and_then(|all| all.get(plugin)?.get("registry"));
+    let Some(registry) = registry.filter(|registry| {
+        let path = registry.get("config_path").and_then(Value::as_str);
+        path.is_some_and(|path| !path.is_empty())
+    }) else {
+        return Ok(());
+    };
+    let configs = registry.get("configs").and_then(Value::as_table);
+    let tls = configs.is_some_and(|all| all.values().any(|one| one.get("tls").is_some()));
+    let part = match registry.get("mirrors") {
+        Some(_) => "registry.mirrors",
+        None if tls => "registry.configs with tls",
+        None => return Ok(()),
+    };
+    let message =
+        format!("containerd does not start with {part} beside registryMirrors or config_path");
+    let hint = "name mirrors in registryMirrors only; put TLS settings into a hosts.toml with fileAssets, or remove the mirrors";
+    Err(Refusal::new(message, hint))
+}
+
+/// Additions that the installed containerd does not read, because they name a plugin of the other generation: each with the plugin
+/// that has the settings now.
+pub fn unread_additions(config: &Containerd) -> Vec<(&str, String)> {
+    let old = is_first_generation(config);
+    let unread = |text: &str| {
+        let path = parse_config_path(text).ok()?;
+        let [plugins, plugin, setting, ..] = path.as_slice() else {
+            return None;
+        };
+        if plugins != "plugins" {
+            return None;
+        }
+        let of_images = [
+            "discard_unpacked_layers",
+            "image_pull_progress_timeout",
+            "image_pull_with_sync_fs",
+            "max_concurrent_downloads",
+            "registry",
+            "snapshotter",
+            "stats_collect_period",
+        ];
+        let elsewhere = match plugin.as_str() {
+            CRI_V1 if old || STREAMING.contains(&setting.as_str()) => return None,
+            CRI_V1 if setting == "sandbox_image" => CRI_IMAGES,
+            CRI_V1 if of_images.contains(&setting.as_str()) => CRI_IMAGES,
+            CRI_V1 => CRI_RUNTIME,
+            CRI_RUNTIME | CRI_IMAGES if old => CRI_V1,
+            _ => return None,
+        };
+        Some(elsewhere.to_owned())
+    };
+    let additions = config.config_additions.keys();
+    additions
+        .filter_map(|text| Some((text.as_str(), unread(text)?)))
+        .collect()
+}
+
+/// Settings that the plugin of containerd 1 still has in containerd 2, where it serves the CRI.
+const STREAMING: [&str; 6] = [
+    "disable_tcp_service",
+    "enable_tls_streaming",
+    "stream_idle_timeout",
+    "stream_server_address",
+    "stream_server_port",
+    "x509_key_pair_streaming",
+];
+
+/// Reads a whole `config.toml` as containerd would.
+pub fn check_containerd_config(text: &str) -> Result<(), Refusal> {
+    let table: Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| {
+            let before = text.get(..span.start).unwrap_or(text);
+            before.matches('\n').count() + 1
+        });
+        let message = format!("this is not TOML: line {line}: {}", error.message());
+        Refusal::new(message, "write the whole config.toml of containerd")
+    })?;
+    check_registries(&table)
+}
+
+/// Renders `hosts.toml` for every registry with mirrors, as pairs of the folder below `/etc/containerd/certs.d` and the text. As
+/// in kOps containerd asks mirrors in the order of the spec, which is why the text is not made from a sorted table, and then the
+/// registry.
 pub fn containerd_hosts(config: &Containerd) -> Vec<(String, String)> {
     let hosts = config.registry_mirrors.iter().map(|(registry, mirrors)| {
-        let mut table = Table::new();
-        let (folder, server) = match registry.as_str() {
-            "*" => ("_default", None),
-            "docker.io" => ("docker.io", Some("https://registry-1.docker.io".to_owned())),
-            registry => (registry, Some(format!("https://{registry}"))),
+        let folder = if registry == "*" {
+            "_default"
+        } else {
+            registry
         };
-        if let Some(server) = server {
-            set_value(&mut table, &["server"], server);
-        }
+        let mut text = String::new();
         for mirror in mirrors {
-            let capabilities = Value::Array(vec!["pull".into(), "resolve".into()]);
-            set_value(&mut table, &["host", mirror, "capabilities"], capabilities);
+            let mirror = &mirror_url(mirror);
+            let override_path = if names_api_root(mirror) {
+                "override_path = true\n"
+            } else {
+                ""
+            };
+            let mirror = Value::from(mirror.as_str());
+            text.push_str(&format!(
+                "[host.{mirror}]\ncapabilities = [\"pull\", \"resolve\"]\n{override_path}\n"
+            ));
         }
-        (folder.to_owned(), table.to_string())
+        (folder.to_owned(), text)
     });
     hosts.collect()
+}
+
+/// The URL of a mirror, which is at `https://` if it does not say otherwise, as containerd has it.
+pub fn mirror_url(mirror: &str) -> String {
+    if mirror.contains("://") {
+        mirror.to_owned()
+    } else {
+        format!("https://{mirror}")
+    }
+}
+
+/// True if a mirror's path has the root of the registry's API in it, as in `https://harbor.internal/v2/hub`. containerd adds `/v2`
+/// to every other path.
+fn names_api_root(mirror: &str) -> bool {
+    let rest = mirror.split_once("://").map_or(mirror, |(_, rest)| rest);
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    path.split('/').skip(1).any(|part| part == "v2")
 }
 
 /// Sets the value at a path, creating tables on the way and replacing values that are not tables.
@@ -131,21 +253,56 @@ fn set_value(table: &mut Table, path: &[&str], value: impl Into<Value>) {
     table.insert((*last).to_owned(), value.into());
 }
 
-/// Splits `a."b.c".d` into its parts.
-fn split_dotted(path: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut quoted = false;
-    for character in path.chars() {
-        match character {
-            '"' => quoted = !quoted,
-            '.' if !quoted => parts.push(String::new()),
-            other => parts
-                .last_mut()
-                .into_iter()
-                .for_each(|part| part.push(other)),
+/// Splits `a."b.c".d` into its parts, which kOps reads as values with dots between them: a part in quotes may have dots, and two
+/// quotes for one.
+fn parse_config_path(text: &str) -> Result<Vec<String>, Refusal> {
+    let refused = || {
+        let message = format!("{text:?} is not a path of containerd's settings");
+        let hint = "write names with dots between them, and quotes around a name with dots, as in plugins.\"io.containerd.cri.v1.images\".registry";
+        Refusal::new(message, hint)
+    };
+    let mut parts = Vec::new();
+    let mut rest = Some(text);
+    while let Some(now) = rest {
+        let (part, behind) = match now.strip_prefix('"') {
+            Some(quoted) => split_quoted(quoted).ok_or_else(refused)?,
+            None => match now.find('.') {
+                Some(dot) => (
+                    now.get(..dot).unwrap_or_default().to_owned(),
+                    now.get(dot..).unwrap_or_default(),
+                ),
+                None => (now.to_owned(), ""),
+            },
+        };
+        let plain = !now.starts_with('"') && part.contains('"');
+        if part.is_empty() || plain || part.chars().any(char::is_control) {
+            return Err(refused());
+        }
+        parts.push(part);
+        rest = match behind.strip_prefix('.') {
+            Some(more) => Some(more),
+            None if behind.is_empty() => None,
+            None => return Err(refused()),
+        };
+    }
+    Ok(parts)
+}
+
+/// The text up to the closing quote, and what follows it.
+fn split_quoted(quoted: &str) -> Option<(String, &str)> {
+    let mut part = String::new();
+    let mut rest = quoted;
+    loop {
+        let (before, after) = rest.split_once('"')?;
+        part.push_str(before);
+        match after.strip_prefix('"') {
+            Some(more) => {
+                part.push('"');
+                rest = more;
+            }
+            None => return Some((part, after)),
         }
     }
-    parts
 }
 
 /// Converts a value of `configAdditions`. The texts `true` and `false` become booleans, because the spec has no other way to
@@ -177,7 +334,7 @@ mod tests {
     }
 
     fn parse_config(config: &Containerd, host: &ContainerdHost) -> Table {
-        containerd_config(config, host).parse().unwrap()
+        containerd_config(config, host).unwrap().parse().unwrap()
     }
 
     fn value_at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
@@ -271,34 +428,141 @@ mod tests {
         );
         assert_eq!(value_at(&table, &["oom_score"]), Some(&Value::Integer(-5)));
         config.config_override = Some("version = 3\n".into());
-        assert_eq!(containerd_config(&config, &sample_host()), "version = 3\n");
+        assert_eq!(
+            containerd_config(&config, &sample_host()).as_deref(),
+            Ok("version = 3\n")
+        );
     }
 
     #[test]
-    fn mirrors_are_asked_before_the_registry() {
+    fn mirrors_are_asked_in_the_order_of_the_spec_by_their_own_paths() {
+        let mirrors = [
+            "https://z.example.com",
+            "https://a.example.com/v2/hub",
+            "http://m.example.com:5000/",
+            "https://b.example.com/artifactory/hub",
+            "https://c.example.com/v2",
+        ];
         let mut config = Containerd::default();
-        config
-            .registry_mirrors
-            .insert("docker.io".into(), vec!["https://a.example.com".into()]);
-        config
-            .registry_mirrors
-            .insert("*".into(), vec!["https://b.example.com/v2/x".into()]);
+        for registry in ["docker.io", "*", "own:5000"] {
+            let mirrors = mirrors.map(str::to_owned).to_vec();
+            config.registry_mirrors.insert(registry.into(), mirrors);
+        }
         let hosts = containerd_hosts(&config);
         let folders: Vec<&str> = hosts.iter().map(|(folder, _)| folder.as_str()).collect();
-        assert_eq!(folders, ["_default", "docker.io"]);
-        let default: Table = hosts[0].1.parse().unwrap();
-        assert_eq!(default.get("server"), None);
+        assert_eq!(folders, ["_default", "docker.io", "own:5000"]);
+        for (_, text) in hosts {
+            let places = mirrors.map(|mirror| text.find(&format!("[host.\"{mirror}\"]")).unwrap());
+            assert!(places.is_sorted(), "{text}");
+            let table: Table = text.parse().unwrap();
+            let overridden = mirrors.map(|mirror| {
+                let value = value_at(&table, &["host", mirror, "override_path"]);
+                value == Some(&Value::Boolean(true))
+            });
+            assert_eq!(overridden, [false, true, false, false, true]);
+            assert_eq!(table.get("server"), None, "containerd knows it best");
+        }
+    }
+
+    #[test]
+    fn settings_of_registries_have_one_place() {
+        for (version, plugin) in [("1.7.29", CRI_V1), ("2.3.4", CRI_IMAGES)] {
+            let path = |rest: &str| format!("plugins.\"{plugin}\".registry.{rest}");
+            let tls = path("configs.\"host:5000\".tls.insecure_skip_verify");
+            let mut config = Containerd {
+                version: Some(version.into()),
+                ..Containerd::default()
+            };
+            config.config_additions.insert(tls, "true".into());
+            let table = parse_config(&config, &sample_host());
+            let registry = value_at(&table, &["plugins", plugin, "registry"]).unwrap();
+            assert!(registry.get("config_path").is_none(), "{version}");
+            assert!(registry.get("configs").unwrap().get("host:5000").is_some());
+            let mirrors = vec!["https://m.example.com".to_owned()];
+            config.registry_mirrors.insert("docker.io".into(), mirrors);
+            assert!(
+                containerd_config(&config, &sample_host()).is_err(),
+                "{version}"
+            );
+            config.config_additions.clear();
+            let table = parse_config(&config, &sample_host());
+            let at = ["plugins", plugin, "registry", "config_path"];
+            assert!(value_at(&table, &at).is_some(), "{version}");
+            let mirror = path("mirrors.\"docker.io\".endpoint");
+            config.config_additions.insert(mirror, "x".into());
+            assert!(
+                containerd_config(&config, &sample_host()).is_err(),
+                "{version}"
+            );
+        }
+    }
+
+    #[test]
+    fn settings_of_the_other_generation_are_not_read() {
+        let registry = "registry.mirrors.\"docker.io\".endpoint";
+        for (version, plugin, setting, instead) in [
+            ("1.7.29", CRI_V1, "sandbox_image", None),
+            ("1.7.29", CRI_RUNTIME, "enable_cdi", Some(CRI_V1)),
+            ("1.7.29", CRI_IMAGES, registry, Some(CRI_V1)),
+            ("2.3.4", CRI_V1, "enable_cdi", Some(CRI_RUNTIME)),
+            ("2.3.4", CRI_V1, registry, Some(CRI_IMAGES)),
+            ("2.3.4", CRI_V1, "stream_server_port", None),
+            ("2.3.4", CRI_RUNTIME, "enable_cdi", None),
+            ("2.3.4", "io.containerd.nri.v1.nri", "disable", None),
+        ] {
+            let text = format!("plugins.\"{plugin}\".{setting}");
+            let mut config = Containerd {
+                version: Some(version.into()),
+                ..Containerd::default()
+            };
+            let mirrors = vec!["https://m.example.com".to_owned()];
+            config.registry_mirrors.insert("docker.io".into(), mirrors);
+            config.config_additions.insert(text.clone(), "x".into());
+            let found = unread_additions(&config);
+            let expected = instead.map(|instead| (text.as_str(), instead.to_owned()));
+            assert_eq!(found, Vec::from_iter(expected), "{version}");
+            // What is not read does not keep containerd from starting.
+            assert!(containerd_config(&config, &sample_host()).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mirror_without_a_scheme_is_asked_with_tls() {
+        let mut config = Containerd::default();
+        let mirrors = vec!["mirror.internal:5000/v2/hub".to_owned()];
+        config.registry_mirrors.insert("docker.io".into(), mirrors);
+        let (_, text) = &containerd_hosts(&config)[0];
         assert!(
-            value_at(
-                &default,
-                &["host", "https://b.example.com/v2/x", "capabilities"]
-            )
-            .is_some()
+            text.contains("[host.\"https://mirror.internal:5000/v2/hub\"]"),
+            "{text}"
         );
-        let hub: Table = hosts[1].1.parse().unwrap();
-        assert_eq!(
-            hub.get("server"),
-            Some(&Value::String("https://registry-1.docker.io".into()))
-        );
+        assert!(text.contains("override_path = true"), "{text}");
+    }
+
+    #[test]
+    fn paths_of_additions_are_those_of_kops() {
+        for (text, parts) in [
+            ("a", vec!["a"]),
+            ("a.\"b.c\".d", vec!["a", "b.c", "d"]),
+            ("a.\"host:5000\".b-c", vec!["a", "host:5000", "b-c"]),
+            ("\"a\"\"b\"", vec!["a\"b"]),
+        ] {
+            assert_eq!(parse_config_path(text).unwrap(), parts, "{text}");
+        }
+        for text in [
+            "", ".", "a.", ".a", "a..b", "\"a", "a\"b", "a.\"b\"c", "a.\"\".b", "a\n",
+        ] {
+            assert!(parse_config_path(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn one_setting_is_not_inside_another() {
+        let mut config = Containerd::default();
+        config.config_additions.insert("debug".into(), "x".into());
+        config
+            .config_additions
+            .insert("debug.level".into(), "x".into());
+        assert!(containerd_config(&config, &sample_host()).is_err());
     }
 }

@@ -9,6 +9,9 @@ pub const MANIFESTS: &str = "/etc/kubernetes/manifests";
 /// Address of containerd's socket.
 pub const CONTAINERD_SOCKET: &str = "unix:///run/containerd/containerd.sock";
 
+/// Tools of this release, for operators, static pods and protokube. A link to a folder that is never changed.
+pub const TOOLS: &str = "/opt/kctl/tools/current";
+
 /// Folder with flexvolume plugins.
 pub const VOLUME_PLUGINS: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/";
 

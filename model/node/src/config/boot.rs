@@ -25,6 +25,9 @@ pub struct BootConfig {
     /// Control planes only: the cluster's base in the state store, from which they read NodeConfig and keysets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_base: Option<String>,
+    /// Control planes only: account that owns the bucket of the state store and those of backups. They use no bucket of another account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_owner: Option<String>,
     /// Workers only: bootstrap endpoints (`https://HOST:3988`), tried in turn, which provide NodeConfig and certificates. Workers
     /// read only binaries from the state store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

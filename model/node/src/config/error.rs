@@ -12,6 +12,33 @@ pub enum Error {
         #[source]
         source: templates::Error,
     },
+    /// containerd's settings contradict each other.
+    #[error("could not make containerd's configuration for instance group {group}")]
+    Containerd {
+        /// Name of the group.
+        group: String,
+        /// What is wrong.
+        #[source]
+        source: crate::values::Refusal,
+    },
+    /// `sysctlParameters` cannot be read.
+    #[error("could not read the kernel parameters of instance group {group}")]
+    Parameters {
+        /// Name of the group.
+        group: String,
+        /// What is wrong.
+        #[source]
+        source: crate::values::Refusal,
+    },
+    /// Two objects of an instance have one path.
+    #[error("two objects of instances of group {group} have one path")]
+    Paths {
+        /// Name of the group.
+        group: String,
+        /// Which, and where.
+        #[source]
+        source: crate::values::Refusal,
+    },
     /// A value could not be written as YAML.
     #[error("could not write YAML")]
     Yaml(#[from] crate::yaml::Error),

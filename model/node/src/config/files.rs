@@ -1,7 +1,7 @@
 //! The files that nodeup writes: those of the group, and those that depend on the instance. `kctl render` shows the same files
 //! for a placeholder instance.
 
-use super::sysctls::sysctl_file;
+use super::sysctls::{kernel_modules, kernel_parameters_of, sysctl_file};
 use super::{Distribution, Error, File, InstanceFacts, NodeConfig};
 use crate::components::{
     self, CONTAINERD_SOCKET, ContainerdHost, KUBERNETES, component_kubeconfig,
@@ -28,11 +28,14 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
     ));
     files.push(File::new(
         "/etc/modules-load.d/kubernetes.conf",
-        "br_netfilter\noverlay\n",
+        kernel_modules(config)?
+            .iter()
+            .map(|(name, _)| format!("{name}\n"))
+            .collect::<String>(),
     ));
     files.push(File::new(
         "/etc/sysctl.d/99-k8s-general.conf",
-        sysctl_file(&config.sysctls),
+        sysctl_file(&kernel_parameters_of(config)?),
     ));
     // On Debian images cloud-init rewrites /etc/hosts at every boot, which would remove the names of etcd members and of the API. The
     // last file by name wins (<https://docs.cloud-init.io/en/latest/reference/base_config_reference.html>).
@@ -50,9 +53,6 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
             File::new(manifests::manifest_path("kube-proxy"), to_yaml(&pod)?).with_mode("0440"),
         );
     }
-    // The user's files come first, so theirs are kept if two have the same path.
-    let mut seen = std::collections::BTreeSet::new();
-    files.retain(|file| seen.insert(file.path.clone()));
     files.sort();
     Ok(files)
 }
@@ -80,7 +80,7 @@ fn upkeep_files(config: &NodeConfig, distribution: Distribution) -> Vec<File> {
 fn kubelet_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>, Error> {
     let mut flags = config.kubelet.flags.clone();
     // The Node has the instance id as its name, whatever the host name is: certificates are issued for the instance id.
-    flags.set_if_missing("hostname-override", &host.instance_id);
+    flags.set("hostname-override", &host.instance_id);
     let mut settings = config.kubelet.config.clone();
     if let Value::Object(settings) = &mut settings {
         let mut fill = |name: &str, value: Value| {
@@ -116,18 +116,23 @@ fn kubelet_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>,
     ])
 }
 
-/// An environment file with one variable.
+/// Where a unit finds programs, whatever PATH the image has in `/etc/environment`, which units read before their own file.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// An environment file with one variable, and the search path.
 fn environment_file(
     path: &str,
     name: &str,
     value: &str,
     config: &NodeConfig,
 ) -> Result<File, Error> {
-    let variables = vec![templates::Variable {
+    let variables = [("PATH", PATH), (name, value)].map(|(name, value)| templates::Variable {
         name: name.to_owned(),
         value: value.to_owned(),
-    }];
-    let content = templates::render(&templates::Environment { variables });
+    });
+    let content = templates::render(&templates::Environment {
+        variables: variables.into(),
+    });
     let content = content.map_err(|source| Error::Template {
         group: config.group.clone(),
         source,
@@ -192,7 +197,12 @@ fn containerd_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<Fil
     };
     files.push(File::new(
         "/etc/containerd/config.toml",
-        components::containerd_config(containerd, &settings),
+        components::containerd_config(containerd, &settings).map_err(|source| {
+            Error::Containerd {
+                group: config.group.clone(),
+                source,
+            }
+        })?,
     ));
     for (folder, content) in components::containerd_hosts(containerd) {
         files.push(File::new(
@@ -262,9 +272,6 @@ fn kubeconfig_files(config: &NodeConfig) -> Result<Vec<File>, Error> {
             let credentials = beside(&format!("{KUBERNETES}/{component}"));
             files.push(kubeconfig_file(config, component, None, credentials)?);
         }
-        files.push(
-            kubeconfig_file(config, "kubectl", None, beside("/var/lib/kubectl"))?.with_mode("0400"),
-        );
     }
     Ok(files)
 }

@@ -2,16 +2,6 @@
 
 use super::{Distribution, NodeConfig};
 
-/// All packages of an instance including those in the spec, sorted.
-pub fn all_packages(config: &NodeConfig, distribution: Distribution) -> Vec<String> {
-    let mut names = needed_packages(distribution);
-    names.extend(upkeep_packages(config, distribution));
-    names.extend(config.packages.iter().cloned());
-    names.sort();
-    names.dedup();
-    names
-}
-
 /// Packages that kubelet and the container runtime depend on.
 pub(crate) fn needed_packages(distribution: Distribution) -> Vec<String> {
     let names: &[&str] = match distribution {

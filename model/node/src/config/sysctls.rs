@@ -1,14 +1,34 @@
-//! Kernel parameters for instances with many connections and pods; values from kOps.
+//! Kernel parameters for instances with many connections and pods; values from kOps. `net.ipv6.conf.all.forwarding` is not among them:
+//! kOps sets it in IPv6 clusters only, and with it the kernel ignores router advertisements, from which instances in a subnet with IPv6
+//! have their default route.
 
-const SYSCTLS: [&str; 25] = [
+use super::{Error, NodeConfig};
+use crate::values::{Parameter, Refusal, parse_parameters};
+
+/// A kernel module, and a path that exists when it is loaded or built in.
+type Module = (&'static str, &'static str);
+
+/// Kernel modules of every instance, sorted.
+const MODULES: [Module; 2] = [
+    (
+        "br_netfilter",
+        "/proc/sys/net/bridge/bridge-nf-call-iptables",
+    ),
+    ("overlay", "/sys/module/overlay"),
+];
+
+/// The module that has the parameters of connection tracking. Whoever sets one needs it before kube-proxy loads it.
+const CONNTRACK: Module = ("nf_conntrack", "/proc/sys/net/netfilter/nf_conntrack_max");
+
+const SYSCTLS: [&str; 24] = [
     "vm.max_map_count=1048576",
     "kernel.softlockup_panic=1",
     "kernel.softlockup_all_cpu_backtrace=1",
     "net.core.somaxconn=32768",
     "net.core.rmem_max=16777216",
     "net.core.wmem_max=16777216",
-    "net.ipv4.tcp_wmem=4096 12582912 16777216",
-    "net.ipv4.tcp_rmem=4096 12582912 16777216",
+    "net.ipv4.tcp_wmem=4096 87380 16777216",
+    "net.ipv4.tcp_rmem=4096 87380 16777216",
     "net.ipv4.tcp_max_syn_backlog=8096",
     "net.ipv4.tcp_slow_start_after_idle=0",
     "net.ipv4.tcp_tw_reuse=1",
@@ -17,7 +37,6 @@ const SYSCTLS: [&str; 25] = [
     "fs.inotify.max_user_instances=8192",
     "net.ipv4.neigh.default.gc_thresh1=0",
     "net.ipv4.ip_forward=1",
-    "net.ipv6.conf.all.forwarding=1",
     "net.bridge.bridge-nf-call-iptables=1",
     "net.bridge.bridge-nf-call-ip6tables=1",
     // Values that kubelet demands with protectKernelDefaults.
@@ -29,8 +48,8 @@ const SYSCTLS: [&str; 25] = [
     "kernel.keys.root_maxbytes=25000000",
 ];
 
-/// The parameters of an instance, each `name=value`: kctl's own, the reservation of the node ports `first` to `last`, and then
-/// those in the spec.
+/// Entries in the syntax of `sysctlParameters`: kctl's own, the reservation of the node ports `first` to `last`, and then those in
+/// the spec, with their comments.
 pub fn kernel_parameters((first, last): (u16, u16), users: &[String]) -> Vec<String> {
     // Outgoing connections of the instance must not use a node port.
     let reserved = format!("{RESERVED}{first}-{last}");
@@ -39,19 +58,45 @@ pub fn kernel_parameters((first, last): (u16, u16), users: &[String]) -> Vec<Str
     ours.chain([reserved]).chain(users).collect()
 }
 
-/// True if a parameter is kctl's own with kctl's value. It is not an error if the kernel rejects such a parameter.
-pub(crate) fn is_own_default(parameter: &str) -> bool {
-    SYSCTLS.contains(&parameter) || parameter.starts_with(RESERVED)
+/// The kernel modules that an instance needs, sorted.
+pub(crate) fn kernel_modules(config: &NodeConfig) -> Result<Vec<Module>, Error> {
+    let mut modules = MODULES.to_vec();
+    if kernel_parameters_of(config)?
+        .iter()
+        .any(|one| one.key == "net.nf_conntrack_max" || one.key.starts_with("net.netfilter.nf_"))
+    {
+        modules.push(CONNTRACK);
+        modules.sort_unstable();
+    }
+    Ok(modules)
+}
+
+/// The parameters of an instance.
+pub(crate) fn kernel_parameters_of(config: &NodeConfig) -> Result<Vec<Parameter>, Error> {
+    read_parameters(&config.sysctls).map_err(|source| Error::Parameters {
+        group: config.group.clone(),
+        source,
+    })
+}
+
+/// The parameters of entries. It is not an error if the kernel rejects one of kctl's own with kctl's value.
+fn read_parameters(entries: &[String]) -> Result<Vec<Parameter>, Refusal> {
+    let mut all = Vec::new();
+    for entry in entries {
+        let own = SYSCTLS.contains(&entry.as_str()) || entry.starts_with(RESERVED);
+        all.extend(parse_parameters(entry)?.into_iter().map(|one| Parameter {
+            required: one.required && !own,
+            ..one
+        }));
+    }
+    Ok(all)
 }
 
 /// Name of the parameter that reserves node ports.
 const RESERVED: &str = "net.ipv4.ip_local_reserved_ports=";
 
 /// Formats parameters as a file for sysctl.d.
-pub(super) fn sysctl_file(parameters: &[String]) -> String {
-    let line = |parameter: &String| {
-        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-        format!("{} = {}\n", name.trim(), value.trim())
-    };
+pub(super) fn sysctl_file(parameters: &[Parameter]) -> String {
+    let line = |one: &Parameter| format!("{} = {}\n", one.key, one.value);
     parameters.iter().map(line).collect::<Vec<_>>().concat()
 }

@@ -9,7 +9,7 @@ use super::choose::volumes_of_members;
 use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeContent};
 use super::forget::set_old_aside;
 use super::formed::{Formed, check_copy, decide_formed, wait_for_second_answer, with_own_member};
-use super::given_up::{is_given_up, may_begin, stopped_for_good};
+use super::given_up::{is_given_up, may_begin, stopped_for_good, was_blank};
 use super::leave::{MemberAnswers, decide_removed};
 use super::log::LogIdentity;
 use super::member_status::RunningMember;
@@ -19,6 +19,7 @@ use super::record::{
 };
 use super::recover::decide_recovering;
 use super::replace::{LiveCluster, MemberChange, begin_replacement};
+use super::restore::describe_restore;
 use super::successors::{FormedClusters, find_successor};
 use super::volume_owner::{check_log, check_owner, describe_content};
 use crate::components::EtcdStart;
@@ -287,11 +288,12 @@ fn found_cluster(own: &OwnMember<'_>) -> FormationStep {
     if let Some(trace) = own.trace {
         return FormationStep::Refuse(format!(
             "{} is blank and the state store has no {}, but {trace} shows that etcd {} existed before, so no empty cluster is founded in \
-             its place. Restore the record and the volume (from EBS snapshots and object versions of the bucket). If etcd {} should \
-             begin empty, move {trace} and the objects beside it out of the cluster's folder",
+             its place. Restore the record (from object versions of the bucket); then {}. If etcd {} should begin empty, move {trace} and \
+             the objects beside it out of the cluster's folder",
             own.volume,
             record_key(own.etcd),
             own.etcd,
+            describe_restore(own.cluster, own.etcd),
             own.etcd
         ));
     }
@@ -336,7 +338,7 @@ fn adopt_cluster(
     log: &EtcdLog,
 ) -> Result<FormationStep, String> {
     check_owner(own, marker)?;
-    let identity = check_log(own, marker, log)?;
+    let identity = check_log(own, marker, log, own.members.len())?;
     let Some(cluster_id) = &marker.cluster_id else {
         return Ok(FormationStep::Ask(format!(
             "{} holds data of an etcd cluster that was being formed, and {} is missing: restore it",
@@ -391,19 +393,19 @@ fn decide_forming(
         return form_on_other_volume(own, record, recorded, content);
     }
     let fresh = own.new_marker(token);
+    // It may have been blank for one that was given up before it was founded.
+    let was_blank = recorded.blank || was_blank(own, record);
     match content {
         VolumeContent::Blank if !recorded.blank => {
             FormationStep::Record(with_own_member(own, record, |member| member.blank = true))
         }
         VolumeContent::Blank => FormationStep::Format,
         // The volume was recorded as blank, so this can only be an interrupted mkfs.
-        VolumeContent::Unrecognized if recorded.blank => FormationStep::Format,
-        VolumeContent::FileSystem(FileSystemContent::Nothing) if recorded.blank => {
-            FormationStep::Mark {
-                marker: fresh,
-                new: true,
-            }
-        }
+        VolumeContent::Unrecognized if was_blank => FormationStep::Format,
+        VolumeContent::FileSystem(FileSystemContent::Nothing) if was_blank => FormationStep::Mark {
+            marker: fresh,
+            new: true,
+        },
         VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) => {
             match check_owner(own, marker) {
                 Err(why) => FormationStep::Refuse(why),
@@ -454,10 +456,18 @@ fn form_on_other_volume(
             *member = RecordedMember::on_volume(own.volume, true);
         }));
     }
+    let (cluster, etcd) = (own.cluster, own.etcd);
+    let anew = match etcd {
+        "events" => {
+            format!("`kctl etcd forget {cluster} --etcd {etcd} --all --yes` founds it anew")
+        }
+        _ => "it never served, so `kctl delete cluster` and `kctl create cluster` lose no data"
+            .to_owned(),
+    };
     FormationStep::Ask(format!(
-        "etcd {} is being formed with {} for member {}, but this instance holds {}: attach the recorded volume. If it no longer exists, this \
-         cluster cannot be formed; it never served, so `kctl delete cluster` and `kctl create cluster` lose no data",
-        own.etcd, recorded.volume, own.member, own.volume
+        "etcd {etcd} is being formed with {} for member {}, but this instance holds {}: attach the recorded volume. If it no longer exists, \
+         the cluster cannot be formed with it; {anew}",
+        recorded.volume, own.member, own.volume
     ))
 }
 
@@ -470,7 +480,7 @@ fn restore_formed(
     marker: &Marker,
     log: &EtcdLog,
 ) -> Result<FormationStep, String> {
-    let identity = check_log(own, marker, log)?;
+    let identity = check_log(own, marker, log, record.data_members())?;
     let record = with_own_member(own, record, |member| {
         let known = &mut member.member_id;
         known.get_or_insert_with(|| identity.member_id.clone());
@@ -499,7 +509,7 @@ fn start_new(
         ));
     }
     if *log != EtcdLog::Missing || marker.has_run() {
-        let identity = check_log(own, marker, log)?;
+        let identity = check_log(own, marker, log, record.data_members())?;
         if marker.member_id.is_none() {
             let marker = Marker {
                 member_id: Some(identity.member_id.clone()),

@@ -4,6 +4,7 @@
 use super::content::{EtcdLog, Marker};
 use super::decide::{FormationStep, OwnMember};
 use super::formed::with_own_member;
+use super::given_up::has_given_up;
 use super::record::{FormationRecord, FormationState, RecordedMember, Recovering};
 use std::collections::BTreeMap;
 
@@ -51,16 +52,17 @@ pub fn forget_member(
 }
 
 /// The record with which an etcd cluster is given up, and founded anew with the same members. Each of them stops first and moves its
-/// data aside, and none starts before all have.
+/// data aside, and none starts before all have. One that is still being founded is given up by its token: some of its members may have
+/// begun, and the volume of another be gone.
 ///
 /// # Errors
 /// Why it cannot be given up.
 pub fn found_anew(record: &FormationRecord, token: &str) -> Result<FormationRecord, String> {
-    let cluster_id = match &record.state {
-        FormationState::Formed { cluster_id, .. }
-        | FormationState::Recovering(Recovering { cluster_id, .. }) => cluster_id,
-        FormationState::Forming { .. } => return Err("it is being founded".to_owned()),
-    };
+    let (FormationState::Formed { cluster_id, .. }
+    | FormationState::Recovering(Recovering { cluster_id, .. })
+    | FormationState::Forming {
+        token: cluster_id, ..
+    }) = &record.state;
     let mut next = record.clone();
     let before = record.members.clone();
     next.given_up.insert(cluster_id.clone(), before);
@@ -86,7 +88,8 @@ pub fn found_anew(record: &FormationRecord, token: &str) -> Result<FormationReco
 fn is_of_given_up(record: &FormationRecord, marker: &Marker) -> bool {
     let known = record.given_up.values();
     let mut known = known.filter_map(|members| members.get(&marker.member));
-    known.any(|one| one.member_id.is_some() && one.member_id == marker.member_id)
+    record.given_up.contains_key(&marker.token)
+        || known.any(|one| one.member_id.is_some() && one.member_id == marker.member_id)
 }
 
 /// The next step of a member of a cluster that is being founded in the place of an old one, while its volume still has what it had for
@@ -116,7 +119,7 @@ pub(super) fn set_old_aside(
     let known = marker.cluster_id.as_ref();
     let known = known.or_else(|| of_log.map(|log| &log.cluster_id));
     match (known, of_log) {
-        (Some(id), _) if !record.given_up.contains_key(id) => None,
+        (Some(id), _) if !has_given_up(record, marker, id) => None,
         // Once the data is moved, only the marker says whose it was.
         (Some(_), Some(log)) if marker.cluster_id.is_none() => Some(FormationStep::Mark {
             marker: Marker {

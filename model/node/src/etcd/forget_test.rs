@@ -231,5 +231,5 @@ fn a_member_whose_volume_was_seen_is_not_forgotten_and_neither_is_the_last() {
             .unwrap_err()
             .contains("the last one")
     );
-    assert!(found_anew(&lone, "t").is_err(), "it has no data");
+    assert!(found_anew(&lone, "t").is_ok(), "it may have begun");
 }

@@ -76,7 +76,7 @@ pub(super) fn decide_formed(
     step
 }
 
-fn try_decide_formed(
+pub(super) fn try_decide_formed(
     own: &OwnMember<'_>,
     formed: &Formed<'_>,
     content: &VolumeContent,
@@ -92,12 +92,12 @@ fn try_decide_formed(
             recorded.volume,
             own.volume,
             describe_content(content),
-            recovery_hint(own, &recorded.volume)
+            recovery_hint(own, &recorded.volume, record.data_members())
         ));
     };
     check_owner(own, marker)?;
     check_cluster(own, formed, marker)?;
-    let identity = check_log(own, marker, log)?;
+    let identity = check_log(own, marker, log, record.data_members())?;
     if identity.cluster_id != formed.cluster_id {
         return Err(other_cluster(own, &identity.cluster_id, formed));
     }
@@ -121,7 +121,7 @@ fn try_decide_formed(
             identity.member_id,
             own.member,
             own.etcd,
-            recovery_hint(own, &recorded.volume)
+            recovery_hint(own, &recorded.volume, record.data_members())
         ));
     }
     if recorded.volume != own.volume {
@@ -129,7 +129,7 @@ fn try_decide_formed(
     }
     // With one member the record has moved to the copy already, and the marker follows.
     if marker.volume != own.volume && record.data_members() > 1 {
-        return Err(copy_refusal(own, &marker.volume));
+        return Err(copy_refusal(own, &marker.volume, record.data_members()));
     }
     if marker.cluster_id.is_none() || marker.member_id.as_ref() != id || marker.volume != own.volume
     {
@@ -215,7 +215,7 @@ pub(super) fn check_copy(
     members: usize,
 ) -> Result<Option<FormationStep>, String> {
     if members > 1 {
-        return Err(copy_refusal(own, original));
+        return Err(copy_refusal(own, original, members));
     }
     if own.gone_twice.contains(original) {
         return Ok(None);
@@ -238,11 +238,11 @@ pub(super) fn wait_for_second_answer(own: &OwnMember<'_>, volume: &str) -> Forma
     ))
 }
 
-fn copy_refusal(own: &OwnMember<'_>, original: &str) -> String {
+fn copy_refusal(own: &OwnMember<'_>, original: &str, members: usize) -> String {
     format!(
         "{} is a copy of member {}'s volume {original}: a member that has forgotten what it agreed to corrupts the cluster, so it is not started. {}",
         own.volume,
         own.member,
-        recovery_hint(own, original)
+        recovery_hint(own, original, members)
     )
 }

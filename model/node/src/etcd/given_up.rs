@@ -41,7 +41,13 @@ pub fn must_stay_stopped(
         }
         _ => false,
     };
-    was_stopped || id.is_some_and(|id| record.given_up.contains_key(id))
+    was_stopped || id.is_some_and(|id| has_given_up(record, marker, id))
+}
+
+/// True if the data with this marker, of the etcd cluster with this id, is of one that was given up, be it before it was formed.
+pub(super) fn has_given_up(record: &FormationRecord, marker: &Marker, cluster_id: &str) -> bool {
+    let given_up = &record.given_up;
+    given_up.contains_key(cluster_id) || given_up.contains_key(&marker.token)
 }
 
 /// Why a member is not started whose marker says that it was stopped.
@@ -100,7 +106,7 @@ pub(super) fn is_given_up(
     };
     check_owner(own, marker).is_ok()
         && marker.volume == own.volume
-        && cluster_of(content).is_some_and(|id| record.given_up.contains_key(id))
+        && cluster_of(content).is_some_and(|id| has_given_up(record, marker, id))
 }
 
 /// The founder of the new cluster still has its old data in place: the restored data takes its place.

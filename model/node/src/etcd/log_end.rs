@@ -35,6 +35,9 @@ struct HardState {
 pub struct LogEnd {
     /// Its last entry, or the snapshot behind it; `None` if the file has neither yet.
     pub last_entry: Option<LastEntry>,
+    /// True if the file has an entry. Without one, the last entry may be in the file before: a snapshot of the member itself is older than
+    /// the entries that it has (`storage.go`, `SaveSnap`).
+    pub has_entry: bool,
     /// Where its last whole record ends, in bytes.
     pub offset: u64,
     state: HardState,
@@ -63,6 +66,11 @@ pub fn read_log_end(mut file: impl Read) -> io::Result<LogEnd> {
     Ok(end)
 }
 
+/// The last entry of a log by the ends of its newest files: all from the newest one that has an entry on.
+pub fn last_entry_of(ends: &[LogEnd]) -> Option<LastEntry> {
+    ends.iter().filter_map(|end| end.last_entry).max()
+}
+
 /// True if a part of the record that disks write as a whole is zero (`decoder.go`, `isTornEntry`).
 fn is_torn(record: &[u8], offset: u64) -> bool {
     let begins = usize::try_from((offset + 8) % SECTOR as u64).unwrap_or(0);
@@ -78,6 +86,7 @@ impl LogEnd {
         match kind {
             // `raftpb.Entry`: term is field 2, index field 3. One with a lower index replaces all from there on (`wal.go`, `ReadAll`).
             ENTRY => {
+                self.has_entry = true;
                 self.last_entry = Some(LastEntry {
                     term: field(2),
                     index: field(3),
@@ -131,16 +140,20 @@ impl LogEnd {
         let mut checksum = Checksum::new();
         checksum.sum = self.checksum;
         checksum.extend(&data);
-        // `walpb.Record`: type, checksum, data.
-        let mut record = vec![1 << 3];
-        put_varint(&mut record, STATE);
-        record.push(2 << 3);
-        put_varint(&mut record, u64::from(checksum.sum));
-        record.push((3 << 3) | 2);
-        put_varint(&mut record, data.len() as u64);
-        record.extend(data);
-        Ok(frame_record(&record))
+        Ok(frame_data(STATE, checksum.sum, &data))
     }
+}
+
+/// A whole `walpb.Record`: type, checksum, data.
+fn frame_data(kind: u64, checksum: u32, data: &[u8]) -> Vec<u8> {
+    let mut record = vec![1 << 3];
+    put_varint(&mut record, kind);
+    record.push(2 << 3);
+    put_varint(&mut record, u64::from(checksum));
+    record.push((3 << 3) | 2);
+    put_varint(&mut record, data.len() as u64);
+    record.extend(data);
+    frame_record(&record)
 }
 
 /// The record with its length before and its padding behind (`encoder.go`, `encodeFrameSize`).
@@ -174,6 +187,57 @@ mod tests {
 
     fn end_of(bytes: &[u8]) -> LogEnd {
         read_log_end(bytes).unwrap()
+    }
+
+    /// A file of a log with these records: entries and snapshots of term 2.
+    fn file_of(records: &[(u64, u64)]) -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut checksum = Checksum::new();
+        for (kind, index) in records {
+            // Of an entry, term is field 2 and index field 3; of a snapshot, index is field 1 and term field 2.
+            let (first, second) = match *kind {
+                ENTRY => ((2, 2), (3, *index)),
+                _ => ((1, *index), (2, 2)),
+            };
+            let mut data = Vec::new();
+            for (field, number) in [first, second] {
+                data.push(field << 3);
+                put_varint(&mut data, number);
+            }
+            checksum.extend(&data);
+            file.extend(frame_data(*kind, checksum.sum, &data));
+        }
+        file
+    }
+
+    /// etcd writes a snapshot of its own, which is older than its entries, at any time: also as the first record of a new file.
+    #[test]
+    fn the_last_entry_is_found_whatever_files_the_records_are_in() {
+        let local = [(ENTRY, 999), (ENTRY, 1000), (SNAPSHOT, 900)];
+        let from_leader = [(ENTRY, 999), (ENTRY, 1000), (SNAPSHOT, 2000)];
+        let goes_on = [(ENTRY, 1000), (SNAPSHOT, 900), (ENTRY, 1001)];
+        for (records, last) in [(local, 1000), (from_leader, 2000), (goes_on, 1001)] {
+            for cuts in 0..1_usize << (records.len() - 1) {
+                let mut files = vec![Vec::new()];
+                for (at, record) in records.into_iter().enumerate() {
+                    files.last_mut().unwrap().push(record);
+                    if cuts & (1 << at) != 0 {
+                        files.push(Vec::new());
+                    }
+                }
+                let mut ends = Vec::new();
+                for file in files.iter().rev() {
+                    let end = end_of(&file_of(file));
+                    let has_entry = end.has_entry;
+                    ends.push(end);
+                    if has_entry {
+                        break;
+                    }
+                }
+                let found = last_entry_of(&ends).unwrap();
+                assert_eq!((found.term, found.index), (2, last), "{files:?}");
+            }
+        }
     }
 
     #[test]

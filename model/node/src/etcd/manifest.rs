@@ -58,7 +58,8 @@ pub fn as_existing(manifest: &str) -> Result<String, ManifestError> {
     Ok(to_yaml(&pod)?)
 }
 
-/// The version of etcd that a manifest names in the tag of its image: `3.5.31` for `registry.k8s.io/etcd:3.5.31-0`.
+/// The version of etcd that a manifest names in the tag of its image: `3.5.31` for `registry.k8s.io/etcd:v3.5.31` and
+/// for `registry.k8s.io/etcd:3.5.31-0`, which images were called before.
 pub fn manifest_version(manifest: &str) -> Option<String> {
     let pod: Pod = crate::yaml::read_as(manifest).ok()?;
     let image = &pod.spec.containers.first()?.image;
@@ -76,6 +77,32 @@ mod tests {
     use crate::components::{EtcdMemberNames, EtcdStart, etcd_ports};
     use crate::config::{EtcdCluster, EtcdMember};
     use crate::manifests::{EtcdPod, build_etcd_pod};
+
+    #[test]
+    fn the_version_is_in_the_tag_with_v_or_with_a_revision() {
+        for (image, version) in [
+            ("registry.k8s.io/etcd:v3.6.12", Some("3.6.12")),
+            ("registry.k8s.io/etcd:3.5.31-0", Some("3.5.31")),
+            ("mirror:5000/etcd:v3.5.9@sha256:00", Some("3.5.9")),
+            ("registry.k8s.io/etcd:latest", None),
+        ] {
+            let spec = EtcdCluster {
+                name: "main".into(),
+                image: image.into(),
+                ..EtcdCluster::default()
+            };
+            let manifest = to_yaml(&build_etcd_pod(&EtcdPod {
+                etcd: &spec,
+                names: &EtcdMemberNames::from_config(&spec, "x.example.com"),
+                ports: etcd_ports("main").unwrap(),
+                member: "a",
+                start: &EtcdStart::Existing,
+                data: "/data",
+            }))
+            .unwrap();
+            assert_eq!(manifest_version(&manifest).as_deref(), version, "{image}");
+        }
+    }
 
     #[test]
     fn what_founded_becomes_what_belongs_and_nothing_else_of_it_changes() {

@@ -27,8 +27,8 @@ pub struct FormationRecord {
     /// The member that is being replaced or added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacing: Option<Replacing>,
-    /// Members of etcd clusters that were given up by a recovery, by etcd's id of the cluster (hex). Their data is never started
-    /// again, and is kept on their volumes.
+    /// Members of etcd clusters that were given up by a recovery, by etcd's id of the cluster (hex); of one that was never formed, by its
+    /// token. Their data is never started again, and is kept on their volumes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub given_up: BTreeMap<String, BTreeMap<String, RecordedMember>>,
     /// Members that the spec has no longer, by name. They are removed one at a time. An entry stays when its member is gone, so that
@@ -147,6 +147,9 @@ pub struct RestoredSnapshot {
     pub keys: Option<u64>,
     /// How much the revision is raised, so that it is above all that were used since.
     pub bump: u64,
+    /// True if it is restored even if no API server can read its Secrets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreadable_secrets: bool,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,

@@ -5,14 +5,16 @@
 use super::choose::SeenVolume;
 use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
+use super::formed::{Formed, try_decide_formed};
 use super::given_up::cluster_of;
 use super::log::LogIdentity;
 use super::log_end::LastEntry;
 use super::record::{
     FormationRecord, FormationState, RecordedMember, Recovering, UnknownFields, record_key,
 };
-use super::restore::check_place;
+use super::restore::{check_place, describe_restore, has_stopped_nobody};
 use super::volume_owner::{check_owner, check_remaining_log, describe_content};
+use crate::components::EtcdStart;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// By how much the revision of the restored data is raised: more than can have been written since. All older revisions are marked
@@ -63,13 +65,10 @@ pub fn begin_recovery(
     if known.member_id.is_none() {
         return Err(format!("member {from} has not run yet, so it has no data"));
     }
-    if record
-        .replacing
-        .as_ref()
-        .is_some_and(|of| of.member == from)
-    {
+    let joins = record.replacing.as_ref();
+    if joins.is_some_and(|of| of.member == from) && !terms.force {
         return Err(format!(
-            "member {from} is being replaced or added, so it may not have the data yet"
+            "member {from} is being replaced or added, so it may not have all data yet; --force goes on with what it has"
         ));
     }
     let (cluster_id, mut stopped, logs) = match &record.state {
@@ -168,13 +167,16 @@ pub(super) fn decide_recovering(
             record_key(own.etcd)
         ));
     }
+    if let Some(step) = serve_meanwhile(own, record, recovering, recorded, content) {
+        return step;
+    }
     if own.member != recovering.from {
         return stop_member(own, recovering, recorded, content);
     }
     let source = match &recovering.snapshot {
         Some(_) => check_place(own, record, recovering, recorded, content),
         None => check_source(own, recovering, recorded, content)
-            .map_err(|why| Box::new(FormationStep::Refuse(why))),
+            .map_err(|why| Box::new(FormationStep::Refuse(other_source(own, &why)))),
     };
     let marker = match source {
         Ok(marker) => marker,
@@ -202,6 +204,41 @@ pub(super) fn decide_recovering(
             snapshot: recovering.snapshot.clone(),
         },
     }
+}
+
+/// Until a snapshot is ready, which may take long or never be, nobody has stopped for it: a member whose instance was replaced or has
+/// rebooted meanwhile serves as before.
+fn serve_meanwhile(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    recovering: &Recovering,
+    recorded: &RecordedMember,
+    content: &VolumeContent,
+) -> Option<FormationStep> {
+    let token = recovering.token_before.as_ref()?;
+    let joins = record.replacing.as_ref();
+    let joins = joins.is_some_and(|of| of.member == own.member);
+    if own.shown || joins || !has_stopped_nobody(recovering) {
+        return None;
+    }
+    let formed = Formed {
+        record,
+        recorded,
+        cluster_id: &recovering.cluster_id,
+        token,
+    };
+    let step = try_decide_formed(own, &formed, content).ok()?;
+    (step == FormationStep::Start(EtcdStart::Existing)).then_some(step)
+}
+
+/// Why the data of this member cannot be the source, and what can.
+fn other_source(own: &OwnMember<'_>, why: &str) -> String {
+    format!(
+        "{why}. Move the data back, or choose the data of another member: `kctl etcd recover {} --etcd {}`. Or {}",
+        own.cluster,
+        own.etcd,
+        describe_restore(own.cluster, own.etcd)
+    )
 }
 
 /// Nobody stops before it is known that the data can be restored.
@@ -380,7 +417,8 @@ fn find_unstopped(
         match &seen.holder {
             Some(holder) => Some(format!(
                 "{} has {volume} of member {member}, and its protokube has not stopped the member yet; if the instance does not come \
-                 back, terminate it",
+                 back, terminate it; if its protokube reports that {volume} cannot be used, terminate it and delete {volume}, which gives \
+                 the data on it up",
                 holder.instance
             )),
             None if !own.free_twice.contains(volume) => Some(format!(

@@ -284,3 +284,42 @@ fn a_cluster_with_a_successor_is_neither_adopted_nor_started() {
         .collect();
     assert_eq!(replaced, ["c0"]);
 }
+
+/// Its copy may be the only one that is left.
+#[test]
+fn a_member_that_is_being_replaced_or_added_is_a_source_only_by_force() {
+    for lost in [false, true] {
+        let mut record = formed_record();
+        let lost = lost.then(|| LostMember {
+            volume: "vol-lost".into(),
+            member_id: Some("id-lost".into()),
+        });
+        record.replacing = Some(Replacing {
+            member: "a".into(),
+            lost,
+            unknown: UnknownFields::new(),
+        });
+        let begin = |force| {
+            let terms = RecoveryTerms {
+                revision: None,
+                force,
+            };
+            begin_recovery(&record, "a", "t2", terms)
+        };
+        assert!(begin(false).unwrap_err().contains("--force"));
+        let mut begun = begin(true).unwrap();
+        let (all, volumes) = (names(), all_seen());
+        let own = own_member(&all, &volumes);
+        let step = decide_step(&own, Some(&begun), &data_of("a", None));
+        assert!(matches!(step, FormationStep::PrepareRestore(_)), "{step:?}");
+        // Its log must be that of the recorded id.
+        begun.members.get_mut("a").unwrap().member_id = Some("id-other".into());
+        let step = decide_step(&own, Some(&begun), &data_of("a", None));
+        assert!(matches!(step, FormationStep::Refuse(_)), "{step:?}");
+        let restored = LogIdentity {
+            cluster_id: "c2".into(),
+            member_id: "m2".into(),
+        };
+        assert_eq!(end_recovery(&begun, &restored).unwrap().replacing, None);
+    }
+}

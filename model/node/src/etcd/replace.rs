@@ -8,6 +8,7 @@ use super::formed::{Formed, with_own_member};
 use super::given_up::was_blank;
 use super::log::LogIdentity;
 use super::record::{FormationRecord, LostMember, RecordedMember, Replacing, UnknownFields};
+use super::restore::describe_restore;
 use super::version_gate::{keeps_membership, other_minor};
 use super::volume_owner::{check_owner, describe_content};
 use crate::components::{EtcdMemberNames, etcd_ports};
@@ -158,8 +159,13 @@ pub(super) fn find_live<'a>(
     let step = match own.live {
         None => FormationStep::ListMembers,
         Some(Err(why)) => FormationStep::Wait(format!(
-            "member {} of etcd {} needs a new member in its place, which the other members must agree to: {why}",
-            own.member, own.etcd
+            "member {} of etcd {} needs a new member in its place, which the other members must agree to: {why}. If so many of them are \
+             lost for good that there is no quorum, `kctl etcd recover {} --etcd {}` goes on with the data of one; if all are lost, {}",
+            own.member,
+            own.etcd,
+            own.cluster,
+            own.etcd,
+            describe_restore(own.cluster, own.etcd)
         )),
         Some(Ok(live)) if live.cluster_id != cluster_id => FormationStep::Ask(format!(
             "the members that answer belong to etcd cluster {}, but the record says that etcd {} is {cluster_id}: nothing is changed",

@@ -6,8 +6,8 @@ use super::content::{FileSystemContent, Marker, VolumeContent};
 use super::decide::{FormationStep, OwnMember};
 use super::formed::{wait_for_second_answer, with_own_member};
 use super::record::{
-    FormationRecord, FormationState, RecordedMember, Recovering, RefusedRestore, RestoredSnapshot,
-    UnknownFields,
+    FormationRecord, FormationState, RecordedMember, Recovering, RefusedRestore, Replacing,
+    RestoredSnapshot, UnknownFields,
 };
 use super::recover::REVISION_BUMP;
 use super::volume_owner::{check_owner, describe_content};
@@ -20,28 +20,37 @@ const WHY_LIMIT: usize = 500;
 /// How much the revision of a snapshot is raised, so that it is above all that clients can know. `newest`: the highest revision that
 /// anybody has reported or stored.
 pub fn revision_bump(snapshot: u64, newest: u64) -> u64 {
-    newest.saturating_sub(snapshot) + REVISION_BUMP
+    newest
+        .saturating_sub(snapshot)
+        .saturating_add(REVISION_BUMP)
+}
+
+/// How an etcd cluster goes on whose data is gone, as the beginning of a sentence: with a snapshot, or empty if it holds only events.
+pub fn describe_restore(cluster: &str, etcd: &str) -> String {
+    let restore = format!(
+        "`kctl etcd restore {cluster} --etcd {etcd} --snapshot SNAPSHOT --yes` begins it anew with a snapshot (`kctl etcd snapshot list \
+         --name {cluster} --etcd {etcd}`)"
+    );
+    match etcd {
+        "events" => format!(
+            "{restore}; `kctl etcd forget {cluster} --etcd {etcd} --all --yes` begins it empty"
+        ),
+        _ => restore,
+    }
 }
 
 /// The record with which the restore of a snapshot on the volume of the member `from` begins. It takes the place of a recovery or
-/// restore that is under way. The error says why this cluster cannot be restored there.
+/// restore that is under way. The member need not have any data: it may be one that is being replaced or added, or one that is to be added,
+/// if `volume` says which volume its instance holds. The error says why this cluster cannot be restored there.
 pub fn begin_restore(
     record: &FormationRecord,
     from: &str,
+    volume: Option<&str>,
     token: &str,
     snapshot: RestoredSnapshot,
 ) -> Result<FormationRecord, String> {
-    if !record.members.contains_key(from) {
-        let members: Vec<&str> = record.members.keys().map(String::as_str).collect();
-        let members = members.join(", ");
-        return Err(format!("it has no member {from}; its members: {members}"));
-    }
-    let replacing = record.replacing.as_ref();
-    if replacing.is_some_and(|of| of.member == from) {
-        return Err(format!(
-            "member {from} is being replaced or added: name another one, or wait until it votes"
-        ));
-    }
+    let joined = add_place(record, from, volume)?;
+    let record = joined.as_ref().unwrap_or(record);
     let (cluster_id, (token_before, restored_before), mut stopped, logs) = match &record.state {
         FormationState::Formed {
             cluster_id,
@@ -95,8 +104,47 @@ pub fn begin_restore(
     })
 }
 
+/// The record with a member that it lacks as one that is being added, on this volume: that is what it is, should the restore be called off.
+/// `None`: the record has it.
+fn add_place(
+    record: &FormationRecord,
+    from: &str,
+    volume: Option<&str>,
+) -> Result<Option<FormationRecord>, String> {
+    if record.members.contains_key(from) {
+        return Ok(None);
+    }
+    let members: Vec<&str> = record.members.keys().map(String::as_str).collect();
+    let members = members.join(", ");
+    if record.has_left(from) {
+        return Err(format!(
+            "member {from} was removed from it; its members: {members}"
+        ));
+    }
+    if let Some(other) = &record.replacing {
+        return Err(format!(
+            "it has no member {from} yet, because member {} is being replaced or added; its members: {members}",
+            other.member
+        ));
+    }
+    let Some(volume) = volume else {
+        return Err(format!(
+            "it has no member {from}, and no instance reports a volume of it; its members: {members}"
+        ));
+    };
+    let mut next = record.clone();
+    let place = RecordedMember::on_volume(volume, false);
+    next.members.insert(from.to_owned(), place);
+    next.replacing = Some(Replacing {
+        member: from.to_owned(),
+        lost: None,
+        unknown: UnknownFields::new(),
+    });
+    Ok(Some(next))
+}
+
 /// True until the first member may stop for it.
-fn has_stopped_nobody(recovering: &Recovering) -> bool {
+pub(super) fn has_stopped_nobody(recovering: &Recovering) -> bool {
     !recovering.ready && recovering.stopped.is_empty()
 }
 
@@ -231,7 +279,7 @@ mod tests {
             ..documented.clone()
         };
         let snapshot = recovering.snapshot.clone().unwrap();
-        let begun = begin_restore(&before, "a", &recovering.token, snapshot).unwrap();
+        let begun = begin_restore(&before, "a", None, &recovering.token, snapshot).unwrap();
         assert_eq!(begun, documented);
         // Nothing but the state differs from what was there before.
         assert_eq!(begun.members, before.members);

@@ -4,6 +4,7 @@
 use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
 use super::decide::OwnMember;
 use super::log::LogIdentity;
+use super::restore::describe_restore;
 
 /// Checks, without the record, whether a member may continue from its volume after a reboot, so that an instance can come back
 /// without AWS. False: it has not run yet. The error is the reason why it must not run.
@@ -44,14 +45,16 @@ fn foreign_owner(volume: &str, marker: &Marker) -> String {
 }
 
 /// Checks that the log exists and belongs to the member in the marker. The marker of a member that has just started has no id yet.
+/// `members`: how many hold the data of the cluster.
 pub(super) fn check_log<'a>(
     own: &OwnMember<'_>,
     marker: &Marker,
     log: &'a EtcdLog,
+    members: usize,
 ) -> Result<&'a LogIdentity, String> {
     let checked = check_own_log(own.volume, marker, log);
     checked.map_err(|why| {
-        let hint = recovery_hint(own, own.volume);
+        let hint = recovery_hint(own, own.volume, members);
         match log {
             EtcdLog::Shorter { .. } => format!("{why}. {hint}. {}", shorter_hint(own)),
             _ => format!("{why}. {hint}"),
@@ -72,12 +75,12 @@ pub(super) fn check_remaining_log<'a>(
     marker: &Marker,
     log: &'a EtcdLog,
 ) -> Result<&'a LogIdentity, String> {
-    let found = find_own_log(own.volume, marker, log);
-    found.map_err(|why| format!("{why}. {}", recovery_hint(own, own.volume)))
+    find_own_log(own.volume, marker, log)
 }
 
-/// What an operator can do about a member that cannot start from its volume. `lost` is the volume that had its data.
-pub(super) fn recovery_hint(own: &OwnMember<'_>, lost: &str) -> String {
+/// What an operator can do about a member that cannot start from its volume. `lost` is the volume that had its data; `members`: how many
+/// hold the data of the cluster.
+pub(super) fn recovery_hint(own: &OwnMember<'_>, lost: &str, members: usize) -> String {
     let back = if lost == own.volume {
         "If the log files still exist, for example in lost+found of the volume, move them back: the member then \
          starts automatically"
@@ -85,11 +88,13 @@ pub(super) fn recovery_hint(own: &OwnMember<'_>, lost: &str) -> String {
     } else {
         format!("Let the member use its volume {lost} again")
     };
-    match own.members.len() {
+    match members {
         0 | 1 => format!(
             "{back}. Or create a volume from an EBS snapshot of {lost}, in the same zone and with all of its tags, and delete {}: \
-             etcd {} then starts with the data of that time",
-            own.volume, own.etcd
+             etcd {} then starts with the data of that time. Or {}",
+            own.volume,
+            own.etcd,
+            describe_restore(own.cluster, own.etcd)
         ),
         all => format!(
             "{back}. Or, if its data is lost, wipe {} with wipefs and blkdiscard: a new member then takes its place. The others serve without \

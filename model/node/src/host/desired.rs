@@ -6,10 +6,12 @@ mod digest;
 mod downloads;
 mod keysets;
 mod needs;
+mod paths;
 mod units;
 mod volumes;
 
 pub use certificates::signing_duration;
+pub use paths::check_paths;
 
 use super::{Error, HostResource};
 use crate::config::{InstanceFacts, NodeConfig};
@@ -19,6 +21,7 @@ pub fn desired_resources(
     config: &NodeConfig,
     host: &InstanceFacts,
 ) -> Result<Vec<HostResource>, Error> {
+    check_paths(config, host)?;
     let mut things = base::base_objects(config, host)?;
     things.extend(volumes::volume_objects(config)?);
     things.extend(downloads::download_objects(config)?);

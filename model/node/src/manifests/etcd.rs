@@ -49,7 +49,8 @@ pub fn build_etcd_pod(of: &EtcdPod<'_>) -> Pod {
             false,
         )
         .with_path("hosts", "/etc/hosts", "/etc/hosts", Some("File"), true)
-        .with_read_only("pki", &format!("{KUBERNETES}/{prefix}"));
+        .with_read_only("pki", &format!("{KUBERNETES}/{prefix}"))
+        .with_tools();
     let probe = |path: &str, failures| Probe {
         failure_threshold: failures,
         http_get: HttpGet {

@@ -1,7 +1,7 @@
 //! Host paths in a container: each is a volume and a mount of the same name.
 
 use super::{HostPath, Volume, VolumeMount};
-use crate::components::Flags;
+use crate::components::{Flags, TOOLS};
 
 /// Folders in which distributions keep certificate authorities. kubelet creates missing ones.
 const CERTIFICATE_FOLDERS: [&str; 9] = [
@@ -33,6 +33,13 @@ impl HostPaths {
             let name = path.trim_start_matches('/').replace('/', "-");
             mounts.with_path(&name, path, path, Some("DirectoryOrCreate"), true)
         })
+    }
+
+    /// Adds the tools of the release, which images of components lack: `kubectl exec` finds them there. kubelet waits for the
+    /// folder; without a type, containerd would make an empty one in its place.
+    #[must_use]
+    pub fn with_tools(self) -> Self {
+        self.with_path("tools", TOOLS, TOOLS, Some("Directory"), true)
     }
 
     /// Adds a read-only path with the same path in the container.

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Name of the secret with an `EncryptionConfiguration`, by which the API server encrypts data in etcd.
 pub const ENCRYPTION_CONFIG: &str = "encryptionconfig";
@@ -15,6 +16,10 @@ pub const DOCKER_CONFIG: &str = "dockerconfig";
 
 /// Names of all secrets that kctl supports.
 pub const STORED: [&str; 2] = [ENCRYPTION_CONFIG, DOCKER_CONFIG];
+
+/// Begins the names under which former contents of [`ENCRYPTION_CONFIG`] are kept; a time follows. What was encrypted with a key that
+/// the present one lacks, such as the Secrets in backups, can be read only with it.
+pub const KEPT_ENCRYPTION_CONFIG: &str = "encryptionconfig-kept";
 
 /// Key of a secret, relative to the cluster's base in the state store; the same as in kOps.
 pub fn stored_path(name: &str) -> String {
@@ -88,6 +93,37 @@ fn check_encryption_config(secret: &Secret) -> Result<(), (String, &'static str)
     }
 }
 
+/// The keys of an encryption configuration that another one lacks, as `NAME of PROVIDER`. A key of the same name with another content is
+/// another key.
+pub fn lost_encryption_keys(before: &Secret, after: &Secret) -> Vec<String> {
+    let kept = encryption_keys(after);
+    let lost = encryption_keys(before).into_iter();
+    let lost = lost.filter(|key| !kept.contains(key));
+    lost.map(|(provider, name, _)| format!("{name} of {provider}"))
+        .collect()
+}
+
+/// Provider, name and content of each key; of a KMS plugin its address. None of a text that cannot be read.
+fn encryption_keys(secret: &Secret) -> BTreeSet<(String, String, String)> {
+    let config = read_as::<Value>(secret.reveal()).unwrap_or_default();
+    let rules = list_field(&config, "resources").into_iter().flatten();
+    let providers = rules.flat_map(|rule| list_field(rule, "providers").into_iter().flatten());
+    let providers = providers.filter_map(Value::as_object).flatten();
+    providers
+        .flat_map(|(provider, settings)| {
+            let key = |one: &Value, content: &str| {
+                let text = |field| text_field(one, field).to_owned();
+                (provider.clone(), text("name"), text(content))
+            };
+            match list_field(settings, "keys") {
+                Some(keys) => keys.iter().map(|one| key(one, "secret")).collect(),
+                None if provider == "kms" => vec![key(settings, "endpoint")],
+                None => Vec::new(),
+            }
+        })
+        .collect()
+}
+
 /// Checks a docker configuration as kubelet reads it: `auths` by registry.
 fn check_docker_config(secret: &Secret) -> Result<(), (String, &'static str)> {
     const HINT: &str = "`docker login` writes one, without a credsStore: {\"auths\": {\"registry.example.com\": {\"auth\": \"...\"}}}";
@@ -139,6 +175,36 @@ mod tests {
         for none in ["", "{}", r#"{"Data": "?"}"#, r#"{"Data": "/w=="}"#] {
             assert!(read_stored(none).is_none(), "{none}");
         }
+    }
+
+    #[test]
+    fn a_key_is_lost_unless_provider_name_and_content_stay() {
+        let lost = |after: &str| {
+            let secret = |text: &str| Secret::new(text);
+            lost_encryption_keys(&secret(ENCRYPTION), &secret(after))
+        };
+        let added = ENCRYPTION.replace("keys: [", "keys: [{name: new, secret: bmV3}, ");
+        for kept in [
+            ENCRYPTION,
+            &added,
+            &ENCRYPTION.replace("identity", "aesgcm"),
+        ] {
+            assert_eq!(lost(kept), Vec::<String>::new(), "{kept}");
+        }
+        for without in [
+            "",
+            &ENCRYPTION.replace("aescbc", "aesgcm"),
+            &ENCRYPTION.replace("key1", "key2"),
+            &ENCRYPTION.replace("c3dvcmRmaXNo", "bmV3"),
+        ] {
+            assert_eq!(lost(without), ["key1 of aescbc"], "{without}");
+        }
+        let plugin = ENCRYPTION.replace(
+            "aescbc: {keys: [{name: key1, secret: c3dvcmRmaXNo}]}",
+            "kms: {apiVersion: v2, name: vault, endpoint: \"unix:///a\"}",
+        );
+        let lost = lost_encryption_keys(&Secret::new(plugin), &Secret::new(ENCRYPTION));
+        assert_eq!(lost, ["vault of kms"]);
     }
 
     #[test]

@@ -103,7 +103,7 @@ spec! {
         /// `--network-plugin-mtu`.
         #[serde(rename = "networkPluginMTU")]
         pub network_plugin_mtu: Option<i32>,
-        /// `--image-minimum-gc-age`.
+        /// `imageMinimumGCAge` of the configuration file.
         #[serde(rename = "imageMinimumGCAge")]
         pub image_minimum_gc_age: Option<Duration>,
         /// `imageMaximumGCAge` of KubeletConfiguration.

@@ -351,7 +351,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     removed_field(
         When::Set,
-        "no image takes snapshots; kctl takes none itself yet",
+        "protokube takes snapshots itself, without an image",
         &["spec.etcdClusters[].backups.image"],
     ),
     removed_field(

@@ -9,7 +9,7 @@ pub const DEFAULT_IMAGE_OWNER: &str = "099720109477";
 const DEBIAN_IMAGE_OWNER: &str = "136693071363";
 
 /// Which images instances of kctl have become nodes with, for those who choose one: what the lab boots (docs/lab.md).
-pub const BOOTED_IMAGES: &str = "instances have become nodes with Debian 13 (the default) and Debian 12 on amd64; Ubuntu 22.04 and 24.04, \
+pub const BOOTED_IMAGES: &str = "kctl is tested with images of Debian 13 (the default) and Debian 12 on amd64; Ubuntu 22.04 and 24.04, \
                                  Amazon Linux 2023 and arm64 have not run yet";
 
 /// The image of new clusters and groups as `OWNER/NAME`: the newest system that instances of kctl have become nodes with.

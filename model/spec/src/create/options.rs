@@ -92,6 +92,8 @@ pub struct CreateOptions {
     pub encrypt_etcd_storage: Option<bool>,
     /// EBS type of etcd volumes.
     pub etcd_storage_type: Option<String>,
+    /// An audit log of the API server, by a policy of kctl's.
+    pub audit_log: bool,
     /// Tags of everything, `key=value,key="value, with = and comma"`.
     pub cloud_labels: String,
 }

@@ -1,23 +1,27 @@
-//! Compares the etcd members of a spec with the formation record. Members may be added or removed, and one of several whose volume was
-//! deleted gets a new volume. One whose data is gone may not be the last, and none is renamed: that would be another member.
+//! Compares the etcd members of a spec with the formation record. Members may be added or removed, and one whose volume was deleted gets
+//! an empty one: nothing is founded on it, so it may be the last one too. None is renamed: that would be another member.
 
 use crate::read::Problem;
 use cloud::Cloud;
 use engine::Snapshot;
 use full::EtcdCluster;
-use node::etcd::{FormationRecord, FormationState};
+use node::etcd::{FormationRecord, FormationState, describe_restore};
 use node::names::etcd_volume;
 use std::collections::BTreeMap;
 
 /// The members with which an etcd cluster was formed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormedMembers {
+    /// Name of the Kubernetes cluster.
+    cluster: String,
     /// Key: the member's name.
     members: BTreeMap<String, FormedMember>,
     /// How many of them hold the cluster's data.
     with_data: usize,
     /// The cluster is being founded.
     forming: bool,
+    /// A snapshot is being restored, in the place of what the members have.
+    restoring: bool,
 }
 
 /// A member that the spec has no longer.
@@ -40,6 +44,8 @@ struct FormedMember {
     deleted: bool,
     /// The member has no data: it is being added, or nobody has seen its volume while the cluster is founded.
     added: bool,
+    /// The member may not have all data: it is being added or replaced.
+    joining: bool,
 }
 
 impl FormedMembers {
@@ -77,13 +83,16 @@ impl FormedMembers {
                     || matches!(record.state, FormationState::Forming { .. })
                         && !member.blank
                         && !member.prepared,
+                joining: replacing.is_some_and(|of| of.member == *name),
             };
             (name.clone(), member)
         });
         Self {
+            cluster: cluster.to_owned(),
             members: members.collect(),
             with_data: record.data_members(),
             forming: matches!(record.state, FormationState::Forming { .. }),
+            restoring: matches!(&record.state, FormationState::Recovering(of) if of.snapshot.is_some()),
         }
     }
 
@@ -133,7 +142,8 @@ impl FormedMembers {
     }
 }
 
-/// One error for each difference, at its path in the spec. `index` is the index of the etcd cluster in the spec.
+/// One error for each difference, at its path in the spec, and a warning if data is lost that the others do not have. `index` is the index
+/// of the etcd cluster in the spec.
 pub fn check_members(index: usize, spec: &EtcdCluster, formed: &FormedMembers) -> Vec<Problem> {
     let at = format!("spec.etcdClusters[{index}].etcdMembers");
     let mut problems = Vec::new();
@@ -160,16 +170,16 @@ pub fn check_members(index: usize, spec: &EtcdCluster, formed: &FormedMembers) -
             // protokube adds it, one member at a time.
             continue;
         };
-        // One of several is replaced by a new member; the data of a lone one exists nowhere else.
-        let is_replaced = member.deleted && (formed.with_data > 1 || member.added);
-        if member.needs_new_volume && !is_replaced {
+        // No cluster is founded on the empty volume of a formed one: it takes a new member, or a snapshot.
+        if member.needs_new_volume && !member.deleted {
             let message = format!(
                 "the data of member {} of etcd cluster {} is on {}, which EC2 does not list under the cluster's tags: an empty volume would be \
                  created instead",
                 wanted.name, spec.name, member.volume
             );
             problems.push(
-                Problem::error(format!("{at}.name"), message).hint(recovery_hint(spec, member)),
+                Problem::error(format!("{at}.name"), message)
+                    .hint(recovery_hint(spec, formed, member)),
             );
         }
         if let Some(zone) = member.zone.as_ref().filter(|zone| **zone != wanted.zone) {
@@ -184,28 +194,67 @@ pub fn check_members(index: usize, spec: &EtcdCluster, formed: &FormedMembers) -
             );
         }
     }
+    problems.extend(warn_of_loss(at, spec, formed));
     problems
+}
+
+/// A warning if volumes are gone, and the members that are left cannot give new ones the data: they are no quorum, or nobody has it.
+fn warn_of_loss(at: String, spec: &EtcdCluster, formed: &FormedMembers) -> Option<Problem> {
+    let is_lost = |one: &&FormedMember| one.needs_new_volume && one.deleted && !one.added;
+    let wanted = spec.members.iter();
+    let wanted = wanted.filter_map(|one| formed.members.get(&one.name));
+    let lost: Vec<&str> = wanted.filter(is_lost).map(|one| &*one.volume).collect();
+    let is_left = |one: &&FormedMember| one.zone.is_some() && !one.joining;
+    let left = formed.members.values().filter(is_left).count();
+    let is_expected = formed.forming || formed.restoring;
+    if is_expected || lost.is_empty() || left > formed.with_data / 2 {
+        return None;
+    }
+    let (cluster, etcd) = (&formed.cluster, &spec.name);
+    let has_others = formed.members.values().any(|one| one.zone.is_some());
+    let (why, recovers) = match left {
+        0 => ("no other volume surely has all data", has_others),
+        _ => ("the members that are left are no quorum", true),
+    };
+    let recovery = if recovers {
+        format!(
+            "`kctl etcd recover {cluster} --etcd {etcd}` shows whose data the cluster can go on with. Or "
+        )
+    } else {
+        String::new()
+    };
+    let message = format!(
+        "the data of etcd cluster {etcd} was on {}, which EC2 says does not exist, and {why}: what is created instead is empty, and etcd \
+         does not serve on it by itself",
+        lost.join(" and ")
+    );
+    let hint = format!(
+        "after the update: {recovery}{}",
+        describe_restore(cluster, etcd)
+    );
+    Some(Problem::warning(at, message).hint(hint))
 }
 
 fn has_member(spec: &EtcdCluster, name: &str) -> bool {
     spec.members.iter().any(|wanted| wanted.name == name)
 }
 
-/// How to get a member's volume back. A single member can start from a snapshot; one of several would lose entries that it
-/// has acknowledged.
-fn recovery_hint(spec: &EtcdCluster, member: &FormedMember) -> String {
+/// How to get a member's volume back, or to go on without it.
+fn recovery_hint(spec: &EtcdCluster, formed: &FormedMembers, member: &FormedMember) -> String {
     let volume = &member.volume;
-    let back = format!(
-        "restore the tags of {volume} (the cluster's tags and Name), as the cluster's other volumes have them"
-    );
-    match spec.members.len() {
-        0 | 1 => format!(
-            "{back}; if the volume is gone, create one from one of its EBS snapshots, in the same zone and with all of its tags"
-        ),
-        _ => format!(
-            "{back}; if its data is lost, delete {volume}: the next update creates an empty volume, and a new member takes its place"
-        ),
-    }
+    let then = match formed.with_data {
+        0 | 1 if !member.added => {
+            let restore = describe_restore(&formed.cluster, &spec.name);
+            format!(
+                "after which {restore}. Or create a volume from one of its EBS snapshots, in the same zone and with all of its tags"
+            )
+        }
+        _ => "and a new member takes its place".to_owned(),
+    };
+    format!(
+        "restore the tags of {volume} (the cluster's tags and Name), as the cluster's other volumes have them; if its data is lost, delete \
+         {volume}: the next update creates an empty volume, {then}"
+    )
 }
 
 #[cfg(test)]
@@ -222,13 +271,16 @@ mod tests {
                 needs_new_volume: false,
                 deleted: false,
                 added: false,
+                joining: false,
             };
             ((*name).to_owned(), member)
         };
         FormedMembers {
+            cluster: "x.example.com".to_owned(),
             members: members.iter().map(member).collect(),
             with_data: members.len(),
             forming: false,
+            restoring: false,
         }
     }
 
@@ -289,7 +341,7 @@ mod tests {
     #[test]
     fn no_empty_volume_is_made_in_the_place_of_a_members() {
         for (names, way) in [
-            (&["a"][..], "EBS snapshot"),
+            (&["a"][..], "kctl etcd restore x.example.com --etcd main"),
             (&["a", "b", "c"], "a new member takes its place"),
         ] {
             let spec = etcd_with_members(names);
@@ -308,14 +360,65 @@ mod tests {
             ] {
                 assert!(messages[0].contains(part), "{part}: {messages:?}");
             }
+            formed.members.get_mut("a").unwrap().zone = None;
             formed.mark_deleted("vol-a");
-            let replaced = check_messages(&spec, &formed).is_empty();
-            assert_eq!(replaced, names.len() > 1);
-            // The first of a cluster of one has data, and what is added beside it has none yet.
-            formed.with_data = 1;
-            formed.members.get_mut("a").unwrap().added = true;
-            assert_eq!(check_messages(&spec, &formed), [""; 0]);
+            let errors = check_members(1, &spec, &formed);
+            assert!(errors.iter().all(|one| !one.is_error()), "{errors:?}");
         }
+    }
+
+    /// Whatever is left of the volumes, whatever the record says: an update makes those that are gone, and says how to go on if nobody
+    /// else can give the new ones the data.
+    #[test]
+    fn an_update_makes_every_volume_that_is_gone_and_says_how_the_data_comes_back() {
+        let names = ["a", "b", "c"];
+        let mut warned = 0;
+        for (count, gone, joining) in (1..=3_usize).flat_map(|count| {
+            let all = (0..1_usize << count).map(move |gone| (count, gone));
+            all.flat_map(move |(count, gone)| {
+                (0..=count).map(move |joining| (count, gone, joining))
+            })
+        }) {
+            let is_gone = |at: usize| gone & (1 << at) != 0;
+            let spec = etcd_with_members(&names[..count]);
+            let home = first_zone(&spec);
+            let at_home: Vec<(&str, &str)> =
+                names[..count].iter().map(|one| (*one, &*home)).collect();
+            let mut formed = formed_in_zones(&at_home);
+            for at in (0..count).filter(|at| is_gone(*at)) {
+                let member = formed.members.get_mut(names[at]).unwrap();
+                (member.zone, member.needs_new_volume) = (None, true);
+                formed.mark_deleted(&format!("vol-{}", names[at]));
+            }
+            if let Some(one) = names
+                .get(joining)
+                .and_then(|one| formed.members.get_mut(*one))
+            {
+                one.joining = true;
+            }
+            let left = (0..count)
+                .filter(|at| !is_gone(*at) && *at != joining)
+                .count();
+            let said = check_members(1, &spec, &formed);
+            let what = format!("{count} {gone} {joining}: {said:?}");
+            assert!(said.iter().all(|one| !one.is_error()), "{what}");
+            let is_lost = gone > 0 && left <= count / 2;
+            assert_eq!(said.len(), usize::from(is_lost), "{what}");
+            if let Some(warning) = said.first() {
+                warned += 1;
+                let hint = warning.hint.as_ref().unwrap();
+                assert!(
+                    hint.contains("kctl etcd restore x.example.com --etcd main"),
+                    "{what}"
+                );
+                let has_any = (0..count).any(|at| !is_gone(at));
+                assert_eq!(hint.contains("kctl etcd recover"), has_any, "{what}");
+                // Who restores already need not be told.
+                formed.restoring = true;
+                assert!(check_members(1, &spec, &formed).is_empty(), "{what}");
+            }
+        }
+        assert!(warned > 10, "{warned}");
     }
 
     proptest! {

@@ -194,6 +194,11 @@ mod tests {
                 "registry.example.com/copies/flannel-flannel:v1",
             ),
             (
+                "registry.k8s.io/coredns/coredns:v1@sha256:0a",
+                "proxy.example.com/hub/coredns/coredns:v1@sha256:0a",
+                "registry.example.com/copies/coredns-coredns:v1@sha256:0a",
+            ),
+            (
                 "busybox",
                 "proxy.example.com/hub/busybox",
                 "registry.example.com/copies/busybox",

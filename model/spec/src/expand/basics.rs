@@ -7,6 +7,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::catalog::recommended_patch;
 use crate::validate::subnets::region_of;
 use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
+use cloud::facts::Facts;
 use full::{Placement, StateLocation};
 
 /// The Kubernetes version; `None`, with a finding, if kctl does not support the one in the spec.
@@ -57,8 +58,9 @@ pub(super) fn complete_basics(spec: &mut ClusterSpec, context: &Context, finding
     fill(&mut spec.secret_store, format!("{base}/secrets"));
 }
 
-/// The location of the cluster in the state store.
-pub(super) fn state_location(spec: &ClusterSpec) -> StateLocation {
+/// The location of the cluster in the state store, and its owner.
+pub(super) fn state_location(spec: &ClusterSpec, facts: &Facts) -> StateLocation {
+    let account = Some(&facts.account).filter(|account| !account.is_empty());
     let base = spec.config_base.as_deref().unwrap_or_default();
     let base = base.trim_end_matches('/');
     let (scheme, rest) = base.split_once("://").unwrap_or(("", base));
@@ -71,6 +73,7 @@ pub(super) fn state_location(spec: &ClusterSpec) -> StateLocation {
         config_base: base.to_owned(),
         bucket: bucket.map(str::to_owned),
         prefix: prefix.to_owned(),
+        owner: facts.state_owner.as_ref().or(account).cloned(),
     }
 }
 
@@ -122,6 +125,7 @@ fn partition_of_region(region: &str) -> &'static str {
 mod tests {
     use super::state_location;
     use crate::api::cluster::ClusterSpec;
+    use cloud::facts::Facts;
 
     #[test]
     fn state_lies_in_a_bucket_or_a_directory() {
@@ -130,7 +134,7 @@ mod tests {
                 config_base: Some(base.to_owned()),
                 ..ClusterSpec::default()
             };
-            let state = state_location(&spec);
+            let state = state_location(&spec, &Facts::default());
             (state.bucket, state.prefix)
         };
         let some = |text: &str| Some(text.to_owned());

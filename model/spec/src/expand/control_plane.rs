@@ -5,6 +5,7 @@ use super::fill::{fill, fill_list};
 use super::{Context, Findings};
 use crate::api::cluster::ClusterSpec;
 use crate::api::kube_controller_manager::LeaderElectionConfiguration;
+use crate::validate::components::parse_port_range;
 
 /// Admission plugins of kube-apiserver, as in kOps.
 const ADMISSION_PLUGINS: [&str; 11] = [
@@ -178,10 +179,7 @@ pub(super) fn node_port_range(spec: &ClusterSpec, findings: &mut Findings) -> Op
     let Some(text) = api.and_then(|api| api.service_node_port_range.as_deref()) else {
         return Some(NODE_PORTS);
     };
-    let range = text
-        .split_once('-')
-        .and_then(|(first, last)| Some((first.trim().parse().ok()?, last.trim().parse().ok()?)))
-        .filter(|(first, last): &(u16, u16)| first <= last);
+    let range = parse_port_range(text);
     if range.is_none() {
         findings.add_error(
             "spec.kubeAPIServer.serviceNodePortRange",

@@ -4,7 +4,7 @@ use super::fill::fill;
 use super::{Context, Findings};
 use crate::api::DnsType;
 use crate::api::cluster::ClusterSpec;
-use cloud::facts::{HostedZone, hosted_zone};
+use cloud::facts::{HostedZone, hosted_zone, namesake_zones};
 use full::{Dns, DnsKind, Zone};
 use node::names::dns;
 
@@ -24,6 +24,7 @@ pub(super) fn complete_dns(spec: &mut ClusterSpec, context: &Context, findings: 
     }
     let external = spec.external_dns.get_or_insert_default();
     fill(&mut external.provider, "dns-controller");
+    check_zone_is_one(spec, context, findings);
     match find_zone(spec, context) {
         // Write the id even if the spec has the zone's name: readers of the completed spec need no list of zones.
         Some(zone) => spec.dns_zone = Some(zone.id.clone()),
@@ -64,6 +65,29 @@ pub fn dns_kind(spec: &ClusterSpec) -> DnsKind {
         Some(DnsType::Private) => DnsKind::Private,
         Some(DnsType::Public) | None => DnsKind::Public,
     }
+}
+
+/// Records go to one zone, and which of two is served to clients cannot be known here.
+fn check_zone_is_one(spec: &ClusterSpec, context: &Context, findings: &mut Findings) {
+    let private = dns_kind(spec) == DnsKind::Private;
+    let zones = &context.facts.hosted_zones;
+    let same = namesake_zones(zones, spec.dns_zone.as_deref(), &context.name, private);
+    let Some(first) = same.first() else {
+        return;
+    };
+    let ids: Vec<&str> = same.iter().map(|zone| zone.id.as_str()).collect();
+    let message = format!(
+        "this account has {} {} hosted zones {}: {}",
+        same.len(),
+        zone_kind_name(spec),
+        first.name,
+        ids.join(", ")
+    );
+    findings.add_error(
+        "spec.dnsZone",
+        message,
+        "set it to the id of the one to use",
+    );
 }
 
 /// The hosted zone in the facts, if it is public or private as the spec requires.

@@ -129,7 +129,7 @@ pub(super) fn full_etcd_clusters(
 /// The image in the spec, or the Kubernetes project's image of that version.
 fn etcd_image(etcd: &EtcdClusterSpec, assets: &AssetsSpec) -> String {
     let version = without_v(etcd.version.as_deref().unwrap_or_default());
-    let default = || assets::registry_image("etcd", &format!("{version}-0"));
+    let default = || assets::registry_image("etcd", &format!("v{version}"));
     remapped_image(&etcd.image.clone().unwrap_or_else(default), assets)
 }
 

@@ -28,3 +28,22 @@ pub struct Error {
     #[source]
     source: serde_json::Error,
 }
+
+/// All flags of the components with removed ones, for a test beside their table.
+#[cfg(test)]
+pub(crate) fn component_flags(spec: crate::api::cluster::ClusterSpec) -> Vec<String> {
+    let mut kubelets = [spec.kubelet, spec.master_kubelet].map(Option::unwrap_or_default);
+    for kubelet in &mut kubelets {
+        crate::validate::removed_flags::drop_idle_flags(
+            kubelet,
+            crate::validate::versions::NEWEST_MINOR,
+        );
+    }
+    let [kubelet, master] = kubelets.map(|kubelet| kubelet_flags(&kubelet).unwrap());
+    let api_server = make_api_server_flags(&spec.kube_api_server.unwrap_or_default(), false);
+    let manager = controller_manager_flags(&spec.kube_controller_manager.unwrap_or_default());
+    let all = [kubelet, master, api_server.unwrap(), manager.unwrap()];
+    all.iter()
+        .flat_map(node::components::Flags::arguments)
+        .collect()
+}

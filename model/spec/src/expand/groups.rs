@@ -7,9 +7,12 @@ use super::volumes::{self, DEFAULT_TYPE};
 use super::{Context, Findings, labels};
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
+use crate::api::kubelet::KubeletConfigSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole, SubnetType};
 use crate::catalog::default_image;
+use crate::validate::removed_flags::drop_idle_flags;
+use crate::validate::values::signal_without_grace;
 
 /// Fills in the subnets of groups that name none: those in the group's zones; for workers and bastions
 /// without zones, all but utility subnets.
@@ -89,7 +92,7 @@ pub(super) fn complete_groups(
         fill(&mut metadata.http_tokens, "required");
         fill(&mut metadata.http_put_response_hop_limit, 1);
         fill_public_address(&mut group.spec, spec);
-        merge_kubelet(group, role, spec, findings);
+        merge_kubelet(group, role, spec, context, findings);
         check_container_runtime(group, findings);
         group.spec.node_labels = labels::node_labels(group, role);
         labels::fill_taints(group);
@@ -199,6 +202,7 @@ fn merge_kubelet(
     group: &mut InstanceGroup,
     role: InstanceGroupRole,
     spec: &ClusterSpec,
+    context: &Context,
     findings: &mut Findings,
 ) {
     let cluster_kubelet = match role {
@@ -209,9 +213,31 @@ fn merge_kubelet(
     let cluster_kubelet = cluster_kubelet.clone().unwrap_or_default();
     let group_kubelet = group.spec.kubelet.clone().unwrap_or_default();
     match overlay_fields(&cluster_kubelet, &group_kubelet) {
-        Ok(merged) => group.spec.kubelet = Some(merged),
+        Ok(mut merged) => {
+            drop_idle_flags(&mut merged, context.version.minor);
+            check_soft_evictions(group, &merged, findings);
+            group.spec.kubelet = Some(merged);
+        }
         Err(error) => {
             findings.add_group_error(group, "spec.kubelet", error.to_string(), "correct it");
         }
+    }
+}
+
+/// kubelet does not start with a soft threshold that has no grace period. Cluster and group may each have a part.
+fn check_soft_evictions(
+    group: &InstanceGroup,
+    merged: &KubeletConfigSpec,
+    findings: &mut Findings,
+) {
+    let soft = merged.eviction_soft.as_deref().unwrap_or_default();
+    let periods = merged.eviction_soft_grace_period.as_deref();
+    if let Some(signal) = signal_without_grace(soft, periods.unwrap_or_default()) {
+        findings.add_group_error(
+            group,
+            "spec.kubelet.evictionSoft",
+            format!("kubelet does not start without a grace period for {signal}"),
+            &format!("add {signal}=1m30s or the like to evictionSoftGracePeriod"),
+        );
     }
 }

@@ -4,6 +4,7 @@ use super::fill::{fill, overlay_fields};
 use super::{Context, Findings};
 use crate::api::cluster::ClusterSpec;
 use crate::api::kubelet::KubeletConfigSpec;
+use crate::validate::removed_flags::drop_idle_flags;
 
 /// kubelet's hard eviction thresholds, as in kOps.
 const EVICTION_HARD: &str = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,\
@@ -30,6 +31,7 @@ pub(super) fn complete_kubelet(spec: &mut ClusterSpec, context: &Context, findin
         fill(period, "1m0s");
     }
     for kubelet in [kubelet, master] {
+        drop_idle_flags(kubelet, context.version.minor);
         fill_defaults(kubelet, context);
         fill(&mut kubelet.cluster_dns, cluster_dns.as_str());
         fill(&mut kubelet.cluster_domain, domain.as_str());

@@ -9,7 +9,8 @@ use crate::api::instance::VolumeMountSpec;
 use crate::api::scalars::IntOrString;
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use full::NodeSettings;
-use node::config::{Containerd, Kubelet, VolumeMount};
+use node::config::{Containerd, Kubelet, UnitFile, VolumeMount};
+use node::values::parse_folder;
 use serde_json::Value;
 
 /// The node settings of a completed group; `None` for bastions, and if a problem was reported.
@@ -35,8 +36,11 @@ pub(super) fn full_node_settings(
         }
     };
     let kubelet = own.kubelet.clone().unwrap_or_default();
-    let ntp = spec.ntp.as_ref().and_then(|ntp| ntp.managed);
+    let ntp = spec.ntp.as_ref().and_then(|ntp| ntp.managed) != Some(false);
     let updates = own.update_policy.as_ref().or(spec.update_policy.as_ref());
+    let updates = updates.is_none_or(|policy| policy != "external");
+    let units = user_files::hook_units(&spec.hooks, group, role, findings);
+    check_masks(&units, ntp, updates, group, findings);
     Some(NodeSettings {
         kubelet: Kubelet {
             flags: value_or_error("spec.kubelet", flags::kubelet_flags(&kubelet), findings),
@@ -48,16 +52,38 @@ pub(super) fn full_node_settings(
         },
         containerd,
         files: user_files::file_assets(&spec.file_assets, group, role, findings),
-        units: user_files::hook_units(&spec.hooks, group, role, findings),
+        units,
         sysctls: [&spec.sysctl_parameters[..], &own.sysctl_parameters].concat(),
         packages: [&spec.packages[..], &own.packages].concat(),
         volume_mounts: own.volume_mounts.iter().map(full_mount).collect(),
-        ntp: ntp != Some(false),
-        automatic_updates: updates.is_none_or(|policy| policy != "external"),
+        ntp,
+        automatic_updates: updates,
     })
 }
 
-fn full_containerd(merged: ContainerdConfig) -> Containerd {
+/// Refuses hooks that mask what the same spec asks for. Logs are rotated by whoever masks the timer.
+fn check_masks(
+    units: &[UnitFile],
+    ntp: bool,
+    updates: bool,
+    group: &InstanceGroup,
+    findings: &mut Findings,
+) {
+    for unit in units.iter().filter(|unit| !unit.enabled) {
+        let (wanted, hint) = match unit.name.as_str() {
+            "chrony.service" | "chronyd.service" => (ntp, "set ntp.managed to false too"),
+            "dnf-automatic-install.timer" => (updates, "set updatePolicy to external too"),
+            _ => (false, ""),
+        };
+        if wanted {
+            let message = format!("{} is masked by a hook and wanted by kctl", unit.name);
+            findings.add_group_error(group, "spec.hooks", message, hint);
+        }
+    }
+}
+
+/// containerd's settings of a section of the spec.
+pub(crate) fn full_containerd(merged: ContainerdConfig) -> Containerd {
     let additions = merged.config_additions.into_iter();
     let additions = additions.map(|(path, value)| {
         let value = match value {
@@ -88,6 +114,6 @@ fn full_mount(mount: &VolumeMountSpec) -> VolumeMount {
         filesystem: mount.filesystem.clone(),
         format_options: mount.format_options.clone(),
         mount_options: mount.mount_options.clone(),
-        path: mount.path.clone(),
+        path: parse_folder(&mount.path).unwrap_or_else(|_| mount.path.clone()),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::api::cluster::ClusterSpec;
 use crate::read::Problem;
+use node::values::{Refusal, parse_web_url};
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(assets) = &spec.assets else { return };
@@ -18,13 +19,6 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         check_repository(url, problems);
     }
     let hash = assets.catalog_sha256.as_deref();
-    if let Some(hash) = hash.filter(|hash| !is_sha256(hash)) {
-        let problem = Problem::error(
-            "spec.assets.catalogSHA256",
-            format!("\"{hash}\" is not a SHA-256"),
-        );
-        problems.push(problem.hint("write the 64 hex digits that sha256sum prints"));
-    }
     match assets.catalog.as_deref() {
         None if hash.is_some() => {
             let problem = Problem::error("spec.assets.catalogSHA256", "a hash without a catalog");
@@ -42,15 +36,17 @@ fn check_repository(url: &str, problems: &mut Vec<Problem>) {
         let message = "kctl does not support s3:// URLs of files yet";
         let hint = "write the bucket's https URL, which the instances must be able to read without credentials";
         problems.push(Problem::error(path, message).hint(hint));
-    } else if !url.starts_with("https://") && !url.starts_with("http://") {
-        let problem = Problem::error(path, format!("\"{url}\" is not a URL"));
-        problems.push(problem.hint("write https://HOST/PATH"));
+    } else if let Err(Refusal { message, hint }) = parse_web_url(url) {
+        problems.push(Problem::error(path, message).hint(hint));
     }
 }
 
 fn check_location(catalog: &str, hash: Option<&str>, problems: &mut Vec<Problem>) {
     let path = "spec.assets.catalog";
     if catalog.starts_with("https://") {
+        if let Err(Refusal { message, hint }) = parse_web_url(catalog) {
+            problems.push(Problem::error(path, message).hint(hint));
+        }
         if hash.is_none() {
             let problem = Problem::error(path, "a catalog from a URL needs its hash");
             problems.push(problem.hint("add catalogSHA256 with what sha256sum prints for it"));

@@ -1,12 +1,11 @@
 //! Settings of the control plane's components that exclude each other or name a choice.
 
 use crate::api::cluster::ClusterSpec;
-use crate::api::kube_apiserver::KubeAPIServerConfig;
-use crate::expand;
 use crate::read::Problem;
 
 use super::text::check_one_of;
 use node::duration::parse_seconds;
+use node::values::{Refusal, parse_endpoint};
 
 /// Lives of kubelets' certificates, seconds: Kubernetes signs none for less than ten minutes, and none outlives its authority,
 /// which has ten years.
@@ -58,6 +57,15 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             check_one_of(path, format, &["text", "json"], problems);
         }
     }
+    let scheduler = spec.kube_scheduler.as_ref();
+    if scheduler.is_some_and(|config| config.max_persistent_volumes.is_some()) {
+        // KUBE_MAX_PD_VOLS went with the plugins of volumes that are not CSI's.
+        let problem = Problem::warning(
+            "spec.kubeScheduler.maxPersistentVolumes",
+            "kube-scheduler does not read it any more",
+        );
+        problems.push(problem.hint("remove it: CSI drivers say how many volumes a node takes"));
+    }
     if let Some(provider) = spec
         .external_dns
         .as_ref()
@@ -72,25 +80,11 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Files that flags name are mounted by their paths.
-fn check_files(path: &str, config: &KubeAPIServerConfig, problems: &mut Vec<Problem>) {
-    // Flags that cannot be made are told where instances are made of them.
-    let flags = expand::api_server_flags(config, false).unwrap_or_default();
-    for (flag, file) in flags.files() {
-        if !file.starts_with('/') {
-            let message = format!("--{flag} names \"{file}\", which is not an absolute path");
-            let hint = "write the whole path on the instance; fileAssets put files there";
-            problems.push(Problem::error(path, message).hint(hint));
-        }
-    }
-}
-
 fn check_apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(config) = &spec.kube_api_server else {
         return;
     };
     let path = "spec.kubeAPIServer";
-    check_files(path, config, problems);
     if !config.admission_control.is_empty() && !config.enable_admission_plugins.is_empty() {
         let problem = Problem::error(
             format!("{path}.admissionControl"),
@@ -105,7 +99,7 @@ fn check_apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     if let Some(range) = config
         .service_node_port_range
         .as_deref()
-        .filter(|range| !is_port_range(range))
+        .filter(|range| parse_port_range(range).is_none())
     {
         let problem = Problem::error(
             format!("{path}.serviceNodePortRange"),
@@ -153,11 +147,25 @@ fn check_apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn is_port_range(text: &str) -> bool {
-    let ports = text
-        .split_once('-')
-        .and_then(|(first, last)| Some((first.parse::<u16>().ok()?, last.parse::<u16>().ok()?)));
-    ports.is_some_and(|(first, last)| first > 0 && first <= last)
+/// A range of ports as Kubernetes reads it (`ParsePortRange` of apimachinery): `FIRST-LAST`, `FIRST+MORE` or one port.
+pub(crate) fn parse_port_range(text: &str) -> Option<(u16, u16)> {
+    let text = text.trim();
+    let (first, last) = if let Some((first, last)) = text.split_once('-') {
+        (parse_port(first)?, parse_port(last)?)
+    } else if let Some((first, more)) = text.split_once('+') {
+        let first = parse_port(first)?;
+        (first, first.checked_add(parse_port(more)?)?)
+    } else {
+        let port = parse_port(text)?;
+        (port, port)
+    };
+    (first > 0 && first <= last).then_some((first, last))
+}
+
+/// Digits only: `u16` would take a sign.
+fn parse_port(text: &str) -> Option<u16> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
 }
 
 fn check_proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
@@ -207,11 +215,35 @@ fn check_dns(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         .and_then(|local| local.local_ip.as_ref());
     let local = local.map(|address| ("spec.kubeDNS.nodeLocalDNS.localIP".to_owned(), address));
     for (path, server) in stubs.chain(upstream).chain(local) {
-        if server.parse::<std::net::IpAddr>().is_err()
-            && server.parse::<std::net::SocketAddr>().is_err()
-        {
-            let problem = Problem::error(path, format!("\"{server}\" is not an address"));
-            problems.push(problem.hint("write an address such as 10.0.0.2"));
+        if let Err(Refusal { message, hint }) = parse_endpoint(server) {
+            problems.push(Problem::error(path, message).hint(hint));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_port_range;
+
+    #[test]
+    fn ranges_of_ports_are_those_of_kubernetes() {
+        for (text, range) in [
+            ("30000-32767", Some((30_000, 32_767))),
+            (" 30000-32767 ", Some((30_000, 32_767))),
+            ("30000+2767", Some((30_000, 32_767))),
+            ("30000", Some((30_000, 30_000))),
+            ("30000-30000", Some((30_000, 30_000))),
+            ("32767-30000", None),
+            ("30000-70000", None),
+            ("30000+40000", None),
+            ("0-5", None),
+            ("30000-", None),
+            ("30000 - 32767", None),
+            ("30000-+5", None),
+            ("", None),
+            ("ports", None),
+        ] {
+            assert_eq!(parse_port_range(text), range, "{text:?}");
         }
     }
 }

@@ -1,13 +1,23 @@
 //! The container runtime, of a cluster or a group.
 
+use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::{ContainerdConfig, PackagesConfig};
+use crate::catalog::Component;
 use crate::read::{Problem, path};
 
-use super::assets::is_sha256;
-use super::text::check_one_of;
+use super::text::{check_one_of, check_unique};
 use super::versions::Version;
+use crate::expand::full_containerd;
+use node::components::{ContainerdHost, containerd_config, mirror_url, unread_additions};
+use node::values::{Refusal, parse_host_and_port, parse_web_url};
 
-pub fn check(at: &str, config: Option<&ContainerdConfig>, problems: &mut Vec<Problem>) {
+/// `cluster`: whose containerd is installed.
+pub fn check(
+    at: &str,
+    config: Option<&ContainerdConfig>,
+    cluster: &ClusterSpec,
+    problems: &mut Vec<Problem>,
+) {
     let Some(config) = config else { return };
     let runc = config.runc.as_ref().and_then(|runc| runc.version.as_ref());
     for (path, version) in [
@@ -28,26 +38,26 @@ pub fn check(at: &str, config: Option<&ContainerdConfig>, problems: &mut Vec<Pro
         );
     }
     if config.config_override.is_some() && !config.registry_mirrors.is_empty() {
-        let problem = Problem::error(
+        // The override may name the folder itself.
+        let problem = Problem::warning(
             format!("{at}.registryMirrors"),
-            "configOverride replaces the file that mirrors are named in",
+            "configOverride replaces the file that names the folder of the mirrors",
         );
-        problems.push(problem.hint("put the mirrors into configOverride, or remove it"));
+        problems.push(problem.hint(
+            "name it there: config_path = \"/etc/containerd/certs.d\" of the plugin's registry",
+        ));
     }
     for (registry, mirrors) in &config.registry_mirrors {
         let at = path::field_path(&format!("{at}.registryMirrors"), registry);
-        for (index, mirror) in mirrors
-            .iter()
-            .enumerate()
-            .filter(|(_, mirror)| !is_url(mirror))
+        if registry != "*"
+            && let Err(Refusal { message, hint }) = parse_host_and_port(registry)
         {
-            let problem = Problem::error(
-                path::element_path(&at, index),
-                format!("\"{mirror}\" is not a URL"),
-            );
-            problems.push(problem.hint("write https://HOST"));
+            problems
+                .push(Problem::error(&at, message).hint(format!("{hint}; * is every registry")));
         }
+        check_mirrors(&at, mirrors, problems);
     }
+    check_settings(at, config, cluster, problems);
     let runc = config.runc.as_ref().and_then(|runc| runc.packages.as_ref());
     check_packages(
         &format!("{at}.packages"),
@@ -57,8 +67,70 @@ pub fn check(at: &str, config: Option<&ContainerdConfig>, problems: &mut Vec<Pro
     check_packages(&format!("{at}.runc.packages"), runc, problems);
 }
 
-fn is_url(text: &str) -> bool {
-    text.starts_with("https://") || text.starts_with("http://")
+/// URLs, each once.
+fn check_mirrors(at: &str, mirrors: &[String], problems: &mut Vec<Problem>) {
+    for (index, mirror) in mirrors.iter().enumerate() {
+        if let Err(Refusal { message, hint }) = parse_web_url(&mirror_url(mirror)) {
+            problems.push(Problem::error(path::element_path(at, index), message).hint(hint));
+        }
+    }
+    let places = mirrors.iter().enumerate();
+    check_unique(
+        places.map(|(index, mirror)| (path::element_path(at, index), mirror.as_str())),
+        problems,
+    );
+}
+
+/// What goes into `config.toml`, as far as this section says it; what a cluster and a group say together is checked when their
+/// instances are made.
+fn check_settings(
+    at: &str,
+    config: &ContainerdConfig,
+    cluster: &ClusterSpec,
+    problems: &mut Vec<Problem>,
+) {
+    let settings = full_containerd(ContainerdConfig {
+        config_override: None,
+        version: config
+            .version
+            .clone()
+            .or_else(|| installed_version(cluster)),
+        ..config.clone()
+    });
+    for (text, plugin) in unread_additions(&settings) {
+        let at = path::field_path(&format!("{at}.configAdditions"), text);
+        let message = format!(
+            "containerd {} does not read this",
+            settings.version.as_deref().unwrap_or_default()
+        );
+        problems.push(Problem::warning(at, message).hint(format!("it reads plugins.\"{plugin}\"")));
+    }
+    if let Err(Refusal { message, hint }) = containerd_config(&settings, &ContainerdHost::default())
+    {
+        problems.push(Problem::error(format!("{at}.configAdditions"), message).hint(hint));
+    }
+    if config.config_override.is_some() && !config.config_additions.is_empty() {
+        let problem = Problem::error(
+            format!("{at}.configAdditions"),
+            "configOverride replaces the file that they are added to",
+        );
+        problems.push(problem.hint("put the additions into configOverride, or remove it"));
+    }
+}
+
+/// The version of the cluster's containerd; `None` if the image brings it.
+fn installed_version(cluster: &ClusterSpec) -> Option<String> {
+    let containerd = cluster.containerd.as_ref();
+    if containerd.is_some_and(|containerd| containerd.skip_install == Some(true)) {
+        return None;
+    }
+    let kubernetes = cluster
+        .kubernetes_version
+        .as_deref()
+        .and_then(Version::parse);
+    containerd
+        .and_then(|containerd| containerd.version.clone())
+        .or_else(|| Some(Component::Containerd.version_for(&kubernetes?)))
 }
 
 fn check_packages(at: &str, packages: Option<&PackagesConfig>, problems: &mut Vec<Problem>) {
@@ -67,18 +139,6 @@ fn check_packages(at: &str, packages: Option<&PackagesConfig>, problems: &mut Ve
         ("Amd64", &packages.url_amd64, &packages.hash_amd64),
         ("Arm64", &packages.url_arm64, &packages.hash_arm64),
     ] {
-        if let Some(url) = url.as_deref().filter(|url| !is_url(url)) {
-            let problem =
-                Problem::error(format!("{at}.url{arch}"), format!("\"{url}\" is not a URL"));
-            problems.push(problem.hint("write https://HOST/PATH"));
-        }
-        if let Some(hash) = hash.as_deref().filter(|hash| !is_sha256(hash)) {
-            let problem = Problem::error(
-                format!("{at}.hash{arch}"),
-                format!("\"{hash}\" is not a SHA-256"),
-            );
-            problems.push(problem.hint("write the 64 hex digits that sha256sum prints"));
-        }
         if url.is_some() != hash.is_some() {
             let problem = Problem::error(at, format!("url{arch} and hash{arch} go together"));
             problems.push(problem.hint("add the missing one"));

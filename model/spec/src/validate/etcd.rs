@@ -8,6 +8,7 @@ use node::backup::parse_period;
 use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
 
 use super::ClusterInput;
+use super::backup_store;
 use super::text::{check_unique, is_dns_label};
 use super::volumes::{self, VolumeSettings};
 use std::time::Duration;
@@ -48,7 +49,8 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
             problems.push(Problem::error(format!("{}.name", at(index)), message).hint(hint));
         }
         check_members(&at(index), cluster, input, problems);
-        check_backups(&at(index), cluster, problems);
+        let base = input.cluster.spec.config_base.as_deref();
+        check_backups(&at(index), cluster, base, problems);
         check_settings(&at(index), cluster, problems);
     }
 }
@@ -69,7 +71,7 @@ fn check_members(
     }
     if count.is_multiple_of(2) {
         let message = format!(
-            "etcd cluster {} has {count} members, which tolerate no more failures than {}",
+            "etcd cluster {} has {count} members: it tolerates no more lost members than one of {} would",
             cluster.name,
             count - 1
         );
@@ -195,33 +197,35 @@ fn is_age_recipient(text: &str) -> bool {
 /// protokube looks once a minute whether a snapshot is due.
 const SHORTEST_INTERVAL: Duration = Duration::from_mins(1);
 
-fn check_backups(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
-    if let Some(store) = cluster
-        .backups
-        .as_ref()
-        .and_then(|backups| backups.backup_store.as_deref())
-        && !["s3://", "file://", "memfs://"]
-            .iter()
-            .any(|scheme| store.starts_with(scheme))
-    {
-        let problem = Problem::error(
-            format!("{at}.backups.backupStore"),
-            format!("\"{store}\" is not a store"),
-        );
-        problems.push(problem.hint("write s3://BUCKET/PATH"));
+/// protokube refuses a longer one too.
+const LONGEST_INTERVAL: Duration = Duration::from_hours(365 * 24);
+
+fn check_backups(
+    at: &str,
+    cluster: &EtcdClusterSpec,
+    base: Option<&str>,
+    problems: &mut Vec<Problem>,
+) {
+    let backups = cluster.backups.as_ref();
+    if let Some(store) = backups.and_then(|backups| backups.backup_store.as_deref()) {
+        backup_store::check(&format!("{at}.backups.backupStore"), store, base, problems);
     }
     let interval = cluster
         .manager
         .as_ref()
         .and_then(|manager| manager.backup_interval.as_deref());
     if let Some(interval) = interval
-        && parse_period(interval).is_some_and(|period| period < SHORTEST_INTERVAL)
+        && let Some(period) = parse_period(interval)
+        && !(SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&period)
     {
         let problem = Problem::error(
             format!("{at}.manager.backupInterval"),
-            format!("a snapshot every {interval} would take longer than that"),
+            match period < SHORTEST_INTERVAL {
+                true => format!("a snapshot every {interval} would take longer than that"),
+                false => format!("a snapshot every {interval} is no backup"),
+            },
         );
-        problems.push(problem.hint("use 1m or more; the default is 15m"));
+        problems.push(problem.hint("use 1m or more, up to a year; the default is 15m"));
     }
     if let Some(days) = cluster
         .manager

@@ -1,21 +1,20 @@
 //! What else runs on instances: hooks, files, kernel parameters, packages, updates, the proxy.
 
-use base64::Engine as _;
-
 use crate::api::IntOrString;
 use crate::api::cluster::ClusterSpec;
 use crate::api::host::{FileAssetSpec, HookSpec, RollingUpdate};
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::{Problem, path};
 
-use super::text::{check_one_of, check_unique};
+use super::hooks::{self, APART, roles_meet};
+use super::text::check_one_of;
+use crate::expand::{decode_base64, file_place};
+use node::values::Refusal;
 
 /// Settings that a cluster and a group share.
 struct HostSettings<'a> {
     hooks: &'a [HookSpec],
     files: &'a [FileAssetSpec],
-    sysctls: &'a [String],
-    packages: &'a [String],
     update_policy: Option<&'a str>,
     rolling_update: Option<&'a RollingUpdate>,
 }
@@ -24,8 +23,6 @@ pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let shared = HostSettings {
         hooks: &spec.hooks,
         files: &spec.file_assets,
-        sysctls: &spec.sysctl_parameters,
-        packages: &spec.packages,
         update_policy: spec.update_policy.as_deref(),
         rolling_update: spec.rolling_update.as_ref(),
     };
@@ -37,8 +34,6 @@ pub fn check_group(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     let shared = HostSettings {
         hooks: &spec.hooks,
         files: &spec.file_assets,
-        sysctls: &spec.sysctl_parameters,
-        packages: &spec.packages,
         update_policy: spec.update_policy.as_deref(),
         rolling_update: spec.rolling_update.as_ref(),
     };
@@ -49,35 +44,11 @@ fn check(shared: &HostSettings<'_>, problems: &mut Vec<Problem>) {
     for (index, one) in shared.hooks.iter().enumerate() {
         check_hook(&path::element_path("spec.hooks", index), one, problems);
     }
+    hooks::check_unique_names(shared.hooks, problems);
     for (index, one) in shared.files.iter().enumerate() {
         check_file(&path::element_path("spec.fileAssets", index), one, problems);
     }
-    let named = shared.files.iter().enumerate();
-    check_unique(
-        named.map(|(index, file)| (format!("spec.fileAssets[{index}].name"), file.name.as_str())),
-        problems,
-    );
-    for (index, line) in shared.sysctls.iter().enumerate() {
-        let setting = line
-            .split_once('=')
-            .is_some_and(|(name, value)| !name.trim().is_empty() && !value.trim().is_empty());
-        if !setting && !line.trim_start().starts_with('#') && !line.trim().is_empty() {
-            let problem = Problem::error(
-                path::element_path("spec.sysctlParameters", index),
-                format!("\"{line}\" is not a kernel parameter"),
-            );
-            problems.push(problem.hint("write NAME=VALUE, such as net.ipv4.ip_forward=1"));
-        }
-    }
-    for (index, package) in shared.packages.iter().enumerate() {
-        if package.is_empty() || package.contains(char::is_whitespace) {
-            let problem = Problem::error(
-                path::element_path("spec.packages", index),
-                format!("\"{package}\" is not the name of a package"),
-            );
-            problems.push(problem.hint("write one name per line"));
-        }
-    }
+    check_places(shared.files, problems);
     if let Some(policy) = shared.update_policy {
         check_one_of(
             "spec.updatePolicy",
@@ -92,6 +63,7 @@ fn check(shared: &HostSettings<'_>, problems: &mut Vec<Problem>) {
 }
 
 fn check_hook(at: &str, hook: &HookSpec, problems: &mut Vec<Problem>) {
+    hooks::check_name(at, hook, problems);
     if hook.disabled == Some(true) {
         return;
     }
@@ -104,14 +76,15 @@ fn check_hook(at: &str, hook: &HookSpec, problems: &mut Vec<Problem>) {
             let problem = Problem::error(at, "both manifest and execContainer are given");
             problems.push(problem.hint("keep one of them"));
         }
-        (Some(action), None) if action.image.as_deref().unwrap_or_default().is_empty() => {
-            let problem = Problem::error(
-                format!("{at}.execContainer.image"),
-                "the container has no image",
-            );
-            problems.push(problem.hint("add \"image: ...\""));
+        (Some(action), None) => {
+            if action.image.is_none() {
+                let at = format!("{at}.execContainer.image");
+                let problem = Problem::error(at, "the container has no image");
+                problems.push(problem.hint("add \"image: ...\""));
+            }
+            hooks::check_variables(at, action, problems);
         }
-        _ => {}
+        (None, Some(manifest)) => hooks::check_manifest(at, hook, manifest, problems),
     }
     if hook.use_raw_manifest == Some(true) && (!hook.requires.is_empty() || !hook.before.is_empty())
     {
@@ -121,56 +94,53 @@ fn check_hook(at: &str, hook: &HookSpec, problems: &mut Vec<Problem>) {
         );
         problems.push(problem.hint("put Requires= and Before= into the manifest"));
     }
-    if let Some(name) = hook
-        .name
-        .as_deref()
-        .filter(|name| name.is_empty() || name.contains(['/', ' ']))
-    {
-        let problem = Problem::error(
-            format!("{at}.name"),
-            format!("\"{name}\" is not the name of a unit"),
-        );
-        problems.push(problem.hint("write a name such as prepare-disk.service"));
-    }
 }
+
+/// Where kOps has containerd's configuration.
+const KOPS_CONTAINERD_CONFIG: &str = "/etc/containerd/config-kops.toml";
 
 fn check_file(at: &str, file: &FileAssetSpec, problems: &mut Vec<Problem>) {
     if file.name.is_empty() {
         problems.push(
             Problem::error(format!("{at}.name"), "the file has no name").hint("add \"name: ...\""),
         );
+    } else if file.path.as_deref().unwrap_or_default().is_empty()
+        && let Err(Refusal { message, hint }) = file_place(file)
+    {
+        problems.push(Problem::error(format!("{at}.name"), message).hint(hint));
+    }
+    if file_place(file).is_ok_and(|place| place == KOPS_CONTAINERD_CONFIG) {
+        let message = "containerd does not read this file here, but /etc/containerd/config.toml";
+        let problem = Problem::warning(at, message);
+        problems.push(problem.hint("use spec.containerd.configOverride or configAdditions"));
     }
     if file.content.is_empty() {
         let problem = Problem::error(format!("{at}.content"), "the file is empty");
         problems.push(problem.hint("add its text below \"content: |\""));
-    } else if file.is_base64 == Some(true) {
-        let bare: String = file.content.split_whitespace().collect();
-        if base64::engine::general_purpose::STANDARD
-            .decode(bare)
-            .is_err()
-        {
-            let problem = Problem::error(format!("{at}.content"), "the content is not base64");
-            problems.push(problem.hint("encode it with base64, or remove isBase64"));
-        }
+    } else if file.is_base64 == Some(true) && decode_base64(&file.content).is_none() {
+        let problem = Problem::error(format!("{at}.content"), "the content is not base64");
+        problems.push(problem.hint("encode it with base64, or remove isBase64"));
     }
-    if let Some(path) = file.path.as_deref().filter(|path| !path.starts_with('/')) {
-        let problem = Problem::error(
-            format!("{at}.path"),
-            format!("\"{path}\" is not an absolute path"),
-        );
-        problems
-            .push(problem.hint("begin it with /, or remove it to get /srv/kubernetes/assets/NAME"));
-    }
-    if let Some(mode) = file
-        .mode
-        .as_deref()
-        .filter(|mode| !u32::from_str_radix(mode, 8).is_ok_and(|mode| mode <= 0o7777))
-    {
-        let problem = Problem::error(
-            format!("{at}.mode"),
-            format!("\"{mode}\" is not a file mode"),
-        );
-        problems.push(problem.hint("write it in octal and in quotes, such as \"0440\""));
+}
+
+/// Of two files at one place kOps keeps the first; here neither is preferred. Files of different roles never meet, and a
+/// file of a group replaces the cluster's.
+fn check_places(files: &[FileAssetSpec], problems: &mut Vec<Problem>) {
+    let placed: Vec<_> = files
+        .iter()
+        .enumerate()
+        .filter_map(|(index, file)| Some((index, file, file_place(file).ok()?)))
+        .collect();
+    for (index, file, place) in &placed {
+        let mut before = placed.iter().take_while(|(first, ..)| first < index);
+        let Some((first, ..)) =
+            before.find(|(_, other, at)| at == place && roles_meet(&file.roles, &other.roles))
+        else {
+            continue;
+        };
+        let message = format!("{place} is the place of spec.fileAssets[{first}] too");
+        let problem = Problem::error(path::element_path("spec.fileAssets", *index), message);
+        problems.push(problem.hint(APART));
     }
 }
 
@@ -219,15 +189,14 @@ fn check_proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         let problem = Problem::error(at, "the egress proxy has no address");
         return problems.push(problem.hint("add httpProxy with host and port"));
     };
-    if proxy.host.is_empty() || proxy.host.contains("://") {
-        let problem = Problem::error(
-            format!("{at}.host"),
-            format!("\"{}\" is not a name of a host", proxy.host),
-        );
-        problems.push(problem.hint("write the name or address alone, without http:// and port"));
+    if proxy.host.is_empty() {
+        let problem = Problem::error(format!("{at}.host"), "the proxy has no host");
+        problems.push(problem.hint("add its name or address"));
     }
-    if !proxy.port.is_some_and(|port| (1..=65_535).contains(&port)) {
-        let problem = Problem::error(format!("{at}.port"), "the proxy needs a port");
-        problems.push(problem.hint("add \"port: 3128\" or another of 1 to 65535"));
+    if proxy.host.contains('@') {
+        // What user data has, every process of an instance can read, and everybody who may describe launch templates.
+        let message = "a password of the proxy would be in the instances' user data";
+        let problem = Problem::error(format!("{at}.host"), message);
+        problems.push(problem.hint("write the name or address only, and let the proxy know the instances by their addresses"));
     }
 }

@@ -4,6 +4,7 @@ use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::Problem;
 
 use super::text::{check_one_of, is_arn, is_id};
+use full::nodes::OWN_PART;
 use node::duration::parse_seconds;
 
 /// Names of Auto Scaling processes.
@@ -168,12 +169,10 @@ pub fn check_security_group(path: String, id: &str, problems: &mut Vec<Problem>)
 fn check_user_data(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     for (index, part) in spec.additional_user_data.iter().enumerate() {
         let path = format!("spec.additionalUserData[{index}]");
-        if part.name.is_empty() || part.name.contains(['/', '"', '\n']) {
-            let problem = Problem::error(
-                format!("{path}.name"),
-                format!("\"{}\" is not a file name", part.name),
-            );
-            problems.push(problem.hint("name the part, such as setup.sh"));
+        let others = spec.additional_user_data.iter().take(index);
+        if let Some(why) = part_name_problem(&part.name, others.map(|other| &*other.name)) {
+            let problem = Problem::error(format!("{path}.name"), why);
+            problems.push(problem.hint("give the part a file name of its own, such as setup.sh"));
         }
         if part.content.is_empty() {
             let problem = Problem::error(format!("{path}.content"), "the part is empty");
@@ -186,6 +185,25 @@ fn check_user_data(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             problems,
         );
     }
+}
+
+/// Why cloud-init would not keep a part under this name: it stores scripts by name, drops other characters (`FN_ALLOWED` in
+/// cloudinit/util.py), and a later part replaces an earlier one.
+fn part_name_problem<'a>(name: &str, mut others: impl Iterator<Item = &'a str>) -> Option<String> {
+    let kept = |character: char| character.is_ascii_alphanumeric() || "_-.()".contains(character);
+    if name.trim_matches('.').is_empty() || name.len() > 255 || !name.chars().all(kept) {
+        return Some(format!(
+            "\"{name}\" is not a file name that cloud-init keeps: it has letters, digits and _-.() only"
+        ));
+    }
+    if name == OWN_PART {
+        return Some(format!(
+            "\"{name}\" is the name of kctl's own part, which it would replace"
+        ));
+    }
+    others.any(|other| other == name).then(|| {
+        format!("another part has the name \"{name}\" too, and one would replace the other")
+    })
 }
 
 fn check_load_balancers(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {

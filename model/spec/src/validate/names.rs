@@ -1,17 +1,20 @@
 //! Names of the cluster and its groups, and the cloud names made of them.
 
 use crate::api::cluster::ClusterSpec;
-use crate::api::{DnsType, InstanceGroup, InstanceGroupRole};
+use crate::api::{DnsType, InstanceGroup};
 use crate::read::Problem;
-use node::names::dns;
+use node::names::{self, dns};
 
 use super::ClusterInput;
+use super::made_names::scaling_group_name;
 use super::text::{is_dns_label, is_dns_name};
 
 /// EC2's limit of launch template names.
 const LAUNCH_TEMPLATE_NAME: usize = 128;
 /// The limit of names of security groups, Auto Scaling groups and key pairs.
 const NAME: usize = 255;
+/// The limit of keys of tags, of all services.
+const TAG_KEY: usize = 128;
 /// The limit of a whole DNS name.
 const DNS_NAME: usize = 253;
 
@@ -28,19 +31,6 @@ pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     {
         let message = format!("\"{cloud}\" is not a cloud that kctl works with");
         problems.push(Problem::error("spec.cloudProvider", message).hint("use aws"));
-    }
-    for (path, name) in [
-        ("spec.masterPublicName", &spec.master_public_name),
-        ("spec.masterInternalName", &spec.master_internal_name),
-        ("spec.clusterDNSDomain", &spec.cluster_dns_domain),
-    ] {
-        if let Some(name) = name.as_deref().filter(|name| !is_dns_name(name)) {
-            let message = format!("\"{name}\" is not a DNS name");
-            problems.push(
-                Problem::error(path, message)
-                    .hint("use lowercase letters, digits, dashes and dots"),
-            );
-        }
     }
 }
 
@@ -115,7 +105,10 @@ fn check_cluster_name(name: &str, spec: &ClusterSpec, problems: &mut Vec<Problem
 /// Names that are made of the cluster's, against the limits of those that are not cut with a hash
 /// ([`node::names`]): roles, balancers and queues are, as in kOps.
 fn check_cloud_names(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
-    let made = dns::bootstrap_name(input.cluster.name());
+    let name = input.cluster.name();
+    let tag = names::ownership_tag(name);
+    check_length("metadata.name", "the tag", &tag, TAG_KEY, problems);
+    let made = dns::bootstrap_name(name);
     check_length("metadata.name", "the DNS name", &made, DNS_NAME, problems);
 }
 
@@ -138,11 +131,7 @@ pub fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &m
                 .hint("use lowercase letters, digits and dashes"),
         );
     }
-    let made = match group.spec.role {
-        Some(InstanceGroupRole::ControlPlane) => format!("{name}.masters.{cluster}"),
-        Some(InstanceGroupRole::ApiServer) => format!("{name}.apiservers.{cluster}"),
-        _ => format!("{name}.{cluster}"),
-    };
+    let made = scaling_group_name(group, cluster);
     check_length(
         "metadata.name",
         "the launch template",

@@ -2,16 +2,18 @@
 
 use crate::api::InstanceGroupRole;
 use crate::api::instance_group::InstanceGroupSpec;
+use crate::expand::least_performance;
 use crate::read::Problem;
+use node::values::parse_folder;
 
 use super::text::{check_one_of, check_unique};
 
-/// What EBS takes for a type: sizes in GiB, IOPS, IOPS per GiB, MiB/s.
+/// What EBS takes for a type: sizes in GiB, most IOPS and IOPS per GiB, most MiB/s. The least of a type are among the defaults.
 struct Limits {
     name: &'static str,
     sizes: (i32, i32),
-    iops: Option<(i32, i32, i32)>,
-    throughput: Option<(i32, i32)>,
+    iops: Option<(i32, i32)>,
+    throughput: Option<i32>,
 }
 
 /// EBS' volume types (EC2 user guide, "Amazon EBS volume types").
@@ -19,8 +21,8 @@ const TYPES: &[Limits] = &[
     Limits {
         name: "gp3",
         sizes: (1, 65_536),
-        iops: Some((3_000, 80_000, 500)),
-        throughput: Some((125, 2_000)),
+        iops: Some((80_000, 500)),
+        throughput: Some(2_000),
     },
     Limits {
         name: "gp2",
@@ -31,13 +33,13 @@ const TYPES: &[Limits] = &[
     Limits {
         name: "io2",
         sizes: (4, 65_536),
-        iops: Some((100, 256_000, 1_000)),
+        iops: Some((256_000, 1_000)),
         throughput: None,
     },
     Limits {
         name: "io1",
         sizes: (4, 16_384),
-        iops: Some((100, 64_000, 50)),
+        iops: Some((64_000, 50)),
         throughput: None,
     },
     Limits {
@@ -143,61 +145,70 @@ pub fn check_one(volume: &VolumeSettings<'_>, problems: &mut Vec<Problem>) {
 fn check_iops(volume: &VolumeSettings<'_>, limits: &Limits, problems: &mut Vec<Problem>) {
     let kind = limits.name;
     let path = volume.field_path(volume.iops.0);
-    match (volume.iops.1, limits.iops) {
-        (Some(iops), Some((low, high, per_gib))) => {
-            check_bounds(path.clone(), iops, "IOPS", kind, (low, high), problems);
-            if let Some(size) = volume.size.1
-                && i64::from(iops) > i64::from(low).max(i64::from(size) * i64::from(per_gib))
-            {
-                let problem = Problem::error(
-                    path,
-                    format!("{iops} IOPS need more than {size} GiB of {kind}"),
-                );
-                problems.push(problem.hint(format!("{kind} gives at most {per_gib} IOPS per GiB")));
-            }
-        }
-        (Some(_), None) => {
-            let problem = Problem::error(path, format!("{kind} has no IOPS to choose"));
-            problems.push(problem.hint("remove it, or use gp3, io1 or io2"));
-        }
-        (None, _) if matches!(kind, "io1" | "io2") => {
-            let problem = Problem::error(
-                volume.field_path(volume.kind.0),
-                format!("{kind} needs its IOPS"),
-            );
-            problems.push(problem.hint(format!("add {}, or use gp3", volume.iops.0)));
-        }
-        (None, _) => {}
+    // 0 says nothing.
+    let Some(iops) = volume.iops.1.filter(|iops| *iops != 0) else {
+        return;
+    };
+    let Some((high, per_gib)) = limits.iops else {
+        return warn_without_effect(path, kind, "IOPS", problems);
+    };
+    let least = least_performance(kind).0.unwrap_or_default();
+    check_performance(path.clone(), iops, "IOPS", kind, (least, high), problems);
+    if let Some(size) = volume.size.1
+        && i64::from(iops) > i64::from(least).max(i64::from(size) * i64::from(per_gib))
+    {
+        let problem = Problem::error(
+            path,
+            format!("{iops} IOPS need more than {size} GiB of {kind}"),
+        );
+        problems.push(problem.hint(format!("{kind} gives at most {per_gib} IOPS per GiB")));
     }
 }
 
 fn check_throughput(volume: &VolumeSettings<'_>, limits: &Limits, problems: &mut Vec<Problem>) {
+    let kind = limits.name;
     let path = volume.field_path(volume.throughput.0);
-    match (volume.throughput.1, limits.throughput) {
-        (Some(throughput), Some(range)) => {
-            check_bounds(
-                path.clone(),
-                throughput,
-                "MiB/s",
-                limits.name,
-                range,
-                problems,
-            );
-            let (iops, needed) = (volume.iops.1.unwrap_or(3_000), i64::from(throughput) * 4);
-            if needed > i64::from(iops) {
-                let problem = Problem::error(
-                    path,
-                    format!("{throughput} MiB/s need more than {iops} IOPS"),
-                );
-                problems.push(problem.hint(format!("set {} to {needed} or more", volume.iops.0)));
-            }
-        }
-        (Some(_), None) => {
-            let problem =
-                Problem::error(path, format!("{} has no throughput to choose", limits.name));
-            problems.push(problem.hint("remove it, or use gp3"));
-        }
-        (None, _) => {}
+    let Some(throughput) = volume.throughput.1.filter(|throughput| *throughput != 0) else {
+        return;
+    };
+    let Some(high) = limits.throughput else {
+        return warn_without_effect(path, kind, "throughput", problems);
+    };
+    let (least_iops, least) = least_performance(kind);
+    let range = (least.unwrap_or_default(), high);
+    check_performance(path.clone(), throughput, "MiB/s", kind, range, problems);
+    let iops = volume.iops.1.max(least_iops).unwrap_or_default();
+    let needed = i64::from(throughput) * 4;
+    if needed > i64::from(iops) {
+        let problem = Problem::error(
+            path,
+            format!("{throughput} MiB/s need more than {iops} IOPS"),
+        );
+        problems.push(problem.hint(format!("set {} to {needed} or more", volume.iops.0)));
+    }
+}
+
+/// What a type does not let be chosen is not sent to AWS, as in kOps.
+fn warn_without_effect(path: String, kind: &str, what: &str, problems: &mut Vec<Problem>) {
+    let message = format!("{kind} has no {what} to choose: it has no effect");
+    problems.push(Problem::warning(path, message).hint("remove it, or use another type"));
+}
+
+/// More than a type has is an error; less is raised when the spec is expanded, as in kOps.
+fn check_performance(
+    path: String,
+    value: i32,
+    unit: &str,
+    kind: &str,
+    (least, high): (i32, i32),
+    problems: &mut Vec<Problem>,
+) {
+    if value > high {
+        let problem = Problem::error(path, format!("{value} {unit} are more than {kind} has"));
+        problems.push(problem.hint(format!("use {least} to {high}")));
+    } else if value > 0 && value < least {
+        let message = format!("{kind} has at least {least} {unit}: {value} is raised to that");
+        problems.push(Problem::warning(path, message).hint(format!("use {least} to {high}")));
     }
 }
 
@@ -267,11 +278,8 @@ fn check_mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             );
             problems.push(problem.hint("add the volume, or use the name of one"));
         }
-        if !mount.path.starts_with('/') {
-            let problem = Problem::error(
-                format!("{path}.path"),
-                format!("\"{}\" is not an absolute path", mount.path),
-            );
+        if mount.path.is_empty() {
+            let problem = Problem::error(format!("{path}.path"), "the volume has no path");
             problems.push(problem.hint("write where it is mounted, such as /var/lib/data"));
         }
         check_one_of(
@@ -281,14 +289,56 @@ fn check_mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             problems,
         );
     }
-    let mounts = spec.volume_mounts.iter().enumerate();
+    let mounts: Vec<_> = spec
+        .volume_mounts
+        .iter()
+        .enumerate()
+        .filter_map(|(index, mount)| {
+            let path = parse_folder(&mount.path).ok()?;
+            Some((format!("spec.volumeMounts[{index}].path"), path))
+        })
+        .collect();
     check_unique(
-        mounts.map(|(index, mount)| {
-            (
-                format!("spec.volumeMounts[{index}].path"),
-                mount.path.as_str(),
-            )
-        }),
+        mounts.iter().map(|(at, path)| (at.clone(), path.as_str())),
         problems,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{VolumeSettings, check_one};
+
+    #[test]
+    fn only_what_no_volume_can_have_is_an_error() {
+        for (kind, size, iops, throughput, errors, warnings) in [
+            ("gp3", 100, None, None, 0, 0),
+            ("gp3", 100, Some(1_000), Some(100), 0, 2),
+            ("gp3", 100, Some(0), Some(0), 0, 0),
+            ("gp3", 100, Some(4_000), Some(1_000), 0, 0),
+            ("gp3", 100, Some(100), Some(750), 0, 1),
+            ("gp3", 100, None, Some(1_000), 1, 0),
+            ("gp3", 200, Some(90_000), None, 1, 0),
+            ("gp3", 8, Some(4_001), None, 1, 0),
+            ("gp3", 100, None, Some(3_000), 2, 0),
+            ("io1", 100, None, None, 0, 0),
+            ("io1", 100, Some(50), None, 0, 1),
+            ("io1", 4, Some(300), Some(125), 1, 1),
+            ("io2", 300, Some(256_001), None, 1, 0),
+            ("gp2", 100, Some(3_000), Some(125), 0, 2),
+            ("standard", 100, Some(1), None, 0, 1),
+        ] {
+            let mut problems = Vec::new();
+            let volume = VolumeSettings {
+                path: "spec",
+                kind: ("type", Some(kind)),
+                size: ("size", Some(size)),
+                iops: ("iops", iops),
+                throughput: ("throughput", throughput),
+            };
+            check_one(&volume, &mut problems);
+            let found = problems.iter().filter(|one| one.is_error()).count();
+            let told = problems.len() - found;
+            assert_eq!((found, told), (errors, warnings), "{kind} {problems:?}");
+        }
+    }
 }

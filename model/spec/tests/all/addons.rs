@@ -62,6 +62,7 @@ fn access_comes_first_then_the_network_then_what_needs_it() {
         "aws-cloud-controller.addons.k8s.io",
     ];
     let first = [
+        "protokube.rbac.kctl.dev",
         "kubelet-api.rbac.addons.k8s.io",
         "limit-range.addons.k8s.io",
         "node-registration.kctl.dev",
@@ -110,6 +111,90 @@ fn every_object_says_which_addon_it_belongs_to_and_whose_it_is() {
             assert_eq!(labels[addon.selector.0], addon.selector.1);
         }
     }
+}
+
+/// The rules of all roles, with the namespace in which they count; none for all.
+fn granted_rules(addons: &[Addon]) -> Vec<(Option<String>, Value)> {
+    let objects = addons.iter().flat_map(|addon| &addon.objects);
+    let roles = objects.filter(|object| object["rules"].is_array());
+    let rules = roles.flat_map(|role| {
+        let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
+        let rules = role["rules"].as_array().unwrap().iter().cloned();
+        rules.map(move |rule| (namespace.clone(), rule))
+    });
+    rules.collect()
+}
+
+/// A token of a pod, which may be on any worker, changes what is its own.
+#[test]
+fn no_addon_changes_leases_or_endpoints_of_others_or_reads_secrets() {
+    let says = |rule: &Value, list: &str, words: &[&str]| {
+        let own = rule[list].as_array().unwrap().iter();
+        own.filter_map(Value::as_str)
+            .any(|own| own == "*" || words.contains(&own))
+    };
+    for (namespace, rule) in granted_rules(&flannel_addons()) {
+        assert!(!says(&rule, "resources", &["secrets"]), "{rule}");
+        let changes = says(
+            &rule,
+            "verbs",
+            &["update", "patch", "delete", "deletecollection"],
+        );
+        let others = says(
+            &rule,
+            "resources",
+            &["leases", "endpoints", "endpointslices"],
+        );
+        if changes && others {
+            assert!(
+                namespace.is_some() && rule["resourceNames"].is_array(),
+                "{rule}"
+            );
+        }
+        let creates = says(&rule, "verbs", &["create"]);
+        assert!(!(creates && others) || namespace.is_some(), "{rule}");
+    }
+}
+
+#[test]
+fn pods_of_all_namespaces_are_read_by_nobody_on_workers_unless_the_users_corefile_wants_it() {
+    let readers = |addons: &[Addon]| -> Vec<&str> {
+        let reads = |addon: &&Addon| {
+            let rules = granted_rules(std::slice::from_ref(*addon));
+            rules.iter().any(|(namespace, rule)| {
+                let resources = rule["resources"].as_array().unwrap();
+                namespace.is_none() && resources.iter().any(|one| one == "pods")
+            })
+        };
+        addons
+            .iter()
+            .filter(reads)
+            .map(|addon| addon.name)
+            .collect()
+    };
+    assert_eq!(readers(&flannel_addons()), ["protokube.rbac.kctl.dev"]);
+    for (pods, expected) in [("insecure", false), ("verified", true), ("disabled", false)] {
+        let corefile =
+            format!(".:53 {{\n  kubernetes cluster.local {{\n    pods  {pods}\n  }}\n}}\n");
+        let of = addons_with(&json!({"kubeDNS": {"externalCoreFile": corefile}}));
+        assert_eq!(
+            readers(&of).contains(&"coredns.addons.k8s.io"),
+            expected,
+            "{pods}"
+        );
+    }
+}
+
+#[test]
+fn the_cloud_controller_manager_updates_the_lease_that_its_flags_name() {
+    let of = addons_with(&json!({"cloudControllerManager": {"leaderElection": {
+        "leaderElectResourceName": "mine", "leaderElectResourceNamespace": "default"}}}));
+    let rules = granted_rules(&of);
+    let own = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mine"], "verbs": ["get", "update"]});
+    assert!(
+        rules.contains(&(Some("default".to_owned()), own)),
+        "{rules:?}"
+    );
 }
 
 #[test]
@@ -173,14 +258,14 @@ fn the_store_holds_the_list_and_what_it_names() {
         let found: Vec<&S3Object> = objects.iter().filter(|object| object.key == key).collect();
         let [
             S3Object {
-                content: ObjectContent::Text(text),
+                content: ObjectContent::Text(text) | ObjectContent::Signed(text),
                 ..
             },
         ] = found.as_slice()
         else {
             panic!("{key}: {found:?}");
         };
-        text.clone()
+        text.to_string()
     };
     assert_eq!(objects.len(), of.len() + 1);
     let list = text(CHANNEL_KEY);
@@ -204,7 +289,7 @@ fn the_store_holds_the_list_and_what_it_names() {
         );
     }
     assert_eq!(
-        manifest_key(&of[0]),
+        manifest_key(&of[1]),
         "addons/kubelet-api.rbac.addons.k8s.io/k8s-1.9.yaml"
     );
 }

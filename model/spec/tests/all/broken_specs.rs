@@ -89,6 +89,10 @@ fn expansion_findings(documents: &[Document], facts: &Facts) -> Vec<Problem> {
 /// Rules that no spec file reaches, by a piece of the line that tells of it, each with the reason.
 const UNREACHED: &[(&str, &str)] = &[
     (
+        "shorten the name or the label that it is made of",
+        "tags of what belongs to no group are made of the cluster's name and labels, whose lengths are checked before",
+    ),
+    (
         "format!(\"{text:?} is not a range of ports\")",
         "validation refuses it: kubeAPIServer in components.rs",
     ),
@@ -99,7 +103,7 @@ const UNREACHED: &[(&str, &str)] = &[
     ),
     (
         "format!(\"{text:?} is not a duration\")",
-        "validation refuses it: scalars.rs",
+        "validation refuses it: values.rs",
     ),
     (
         "findings.add_group_error(group, path, message, \"name a subnet of the cluster\")",
@@ -122,8 +126,12 @@ const UNREACHED: &[(&str, &str)] = &[
         "the settings of a component always have a JSON form",
     ),
     (
-        "findings.add_group_error(group, \"spec.fileAssets\", message, hint)",
+        "findings.add_group_error(group, \"spec.fileAssets\", message, &hint)",
         "validation refuses it: host.rs",
+    ),
+    (
+        "findings.add_group_error(group, \"spec.hooks\", message, &hint)",
+        "validation refuses it: hooks.rs",
     ),
     (
         "\"spec.hooks\", format!(\"{name}: {error}\")",

@@ -230,6 +230,22 @@ fn every_mount_has_its_volume_and_every_volume_is_mounted_once() {
 }
 
 #[test]
+fn every_pod_sees_the_tools_of_the_release_and_cannot_change_them() {
+    for pod in all_pods(&full_spec()) {
+        let name = &pod.metadata.name;
+        let mut mounts = pod.spec.containers[0].volume_mounts.iter();
+        let tools = mounts.find(|mount| mount.mount_path == "/opt/kctl/tools/current");
+        let tools = tools.unwrap_or_else(|| panic!("{name} has no tools"));
+        assert!(tools.read_only, "{name}");
+        let mut volumes = pod.spec.volumes.iter();
+        let volume = volumes.find(|volume| volume.name == tools.name).unwrap();
+        assert_eq!(volume.host_path.path, tools.mount_path);
+        // Without it containerd would make an empty folder where nodeup makes the link.
+        assert_eq!(volume.host_path.kind.as_deref(), Some("Directory"));
+    }
+}
+
+#[test]
 fn every_file_a_flag_names_is_mounted() {
     for pod in all_pods(&full_spec()) {
         let container = &pod.spec.containers[0];
@@ -345,10 +361,7 @@ fn etcd_cannot_start_without_its_volume() {
             .iter()
             .any(|mount| mount.mount_path == "/etc/hosts")
     );
-    assert_eq!(
-        pod.spec.containers[0].image,
-        "registry.k8s.io/etcd:3.6.12-0"
-    );
+    assert_eq!(pod.spec.containers[0].image, "registry.k8s.io/etcd:v3.6.12");
 }
 
 #[test]

@@ -41,6 +41,7 @@ fn old_region() -> Facts {
             SharedVpc {
                 cidr: "10.0.0.0/12".into(),
                 internet_gateway: None,
+                subnets: Vec::new(),
             },
         )]
         .into(),
@@ -552,4 +553,39 @@ fn set_machine_option(options: &mut CreateOptions, key: &str, value: &Value) -> 
         _ => return false,
     }
     true
+}
+
+/// The spec stays kOps': fields that it has too, which pass all rules, and an API server that starts with them.
+#[test]
+fn an_audit_log_is_a_policy_file_and_flags_of_the_api_server() {
+    let options = CreateOptions {
+        audit_log: true,
+        ..zone_options(&["eu-west-1a"])
+    };
+    let text = printed_objects(&create_offline(&options));
+    let documents = spec::read::read_documents("created", &text).unwrap();
+    let problems = spec::validate::validate_documents(&documents);
+    assert!(
+        !problems.iter().any(spec::read::Problem::is_error),
+        "{problems:?}"
+    );
+
+    let created = create_offline(&options);
+    let api = created.cluster.spec.kube_api_server.as_ref().unwrap();
+    let kept = (
+        api.audit_log_max_age,
+        api.audit_log_max_backups,
+        api.audit_log_max_size,
+    );
+    assert_eq!(kept, (Some(30), Some(10), Some(100)));
+    let [policy] = &created.cluster.spec.file_assets[..] else {
+        panic!("{:?}", created.cluster.spec.file_assets);
+    };
+    assert_eq!(policy.path, api.audit_policy_file);
+    let rules: Value = serde_saphyr::from_str(&policy.content).unwrap();
+    assert_eq!(rules["rules"][0]["level"], "Metadata");
+
+    let plain = create_offline(&zone_options(&["eu-west-1a"]));
+    assert!(plain.cluster.spec.kube_api_server.is_none());
+    assert!(plain.cluster.spec.file_assets.is_empty());
 }

@@ -74,6 +74,19 @@ fn a_control_plane_is_made_of_these() {
     insta::assert_snapshot!(resource_list(&role_resources(Role::ControlPlane)));
 }
 
+/// Root on a control plane has one issued for hours: `protokube admin-kubeconfig`.
+#[test]
+fn no_instance_has_the_key_of_an_administrator() {
+    for role in [Role::ControlPlane, Role::Node] {
+        for resource in role_resources(role) {
+            if let HostObject::Certificate(certificate) = &resource.thing {
+                let organization = certificate.organization.as_deref();
+                assert_ne!(organization, Some("system:masters"), "{certificate:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_worker_is_made_of_these() {
     insta::assert_snapshot!(resource_list(&role_resources(Role::Node)));
@@ -308,4 +321,42 @@ fn an_offline_render_can_be_shown_and_not_installed() {
         error.to_string().contains(&config.assets[0].name),
         "{error}"
     );
+}
+
+/// kube-proxy loads the module only after nodeup has set the kernel up.
+#[test]
+fn parameters_of_connection_tracking_come_with_their_module() {
+    let made = |parameter: Option<&str>| {
+        let mut config = config_of(&expanded_spec(), Role::Node);
+        config.sysctls.extend(parameter.map(str::to_owned));
+        let all = desired_resources(&config, &instance_facts(false)).unwrap();
+        let needed = all.iter().any(|resource| {
+            let id = resource.id().to_string();
+            id.starts_with("sysctl/")
+                && resource
+                    .needs
+                    .iter()
+                    .any(|need| need.to_string() == "kernel_module/nf_conntrack")
+        });
+        let at_boot = all.iter().any(|resource| match &resource.thing {
+            HostObject::File(file) => {
+                file.path == "/etc/modules-load.d/kubernetes.conf"
+                    && format!("{file:?}").contains("nf_conntrack")
+            }
+            _ => false,
+        });
+        (needed, at_boot)
+    };
+    for (parameter, expected) in [
+        (None, false),
+        (Some("net.core.somaxconn=1"), false),
+        (Some("net.netfilter.nf_conntrack_max=1000000"), true),
+        (
+            Some("-net/netfilter/nf_conntrack_tcp_timeout_close_wait=60"),
+            true,
+        ),
+        (Some("net.nf_conntrack_max=1000000"), true),
+    ] {
+        assert_eq!(made(parameter), (expected, expected), "{parameter:?}");
+    }
 }

@@ -26,3 +26,4 @@ mod not_yet;
 mod pki;
 mod round_trip;
 mod user_data;
+mod values;

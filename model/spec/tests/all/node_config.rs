@@ -1,15 +1,18 @@
 //! NodeConfig of each group, and the files and units that follow from it.
 use full::nodes::node_config;
 use node::config::{
-    Distribution, Error, File, InstanceFacts, NodeConfig, Role, all_packages, host_files,
-    read_node_config, to_stored,
+    Distribution, Error, File, InstanceFacts, NodeConfig, Role, host_files, read_node_config,
+    to_stored,
 };
 use node::manifests::Pod;
 use serde_json::{Value, json};
 use spec::expand::Expanded;
+use spec::read::Problem;
+use spec::validate::{ClusterInput, validate};
 use std::process::Command;
 use test_support::{
-    expanded_spec, expanded_with, expanded_with_fields, full_spec, made_up_agents, node_config_of,
+    expanded_spec, expanded_with, expanded_with_fields, full_spec, group_of, made_up_agents,
+    node_config_of, try_expanded_with,
 };
 
 const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
@@ -386,8 +389,8 @@ fn files_of_the_users_are_written_for_their_roles_and_keep_their_bytes() {
     let expanded = expanded_with_fields(&json!({ "fileAssets": [
         { "name": "all", "content": "text\n" },
         { "name": "some", "path": "/etc/some", "roles": ["Master"], "mode": "0600", "content": "c29tZQ==", "isBase64": true },
-        { "name": "bytes", "path": "/etc/bytes", "content": "/wA=", "isBase64": true },
-        { "name": "ours", "path": "/etc/crictl.yaml", "content": "mine\n" },
+        { "name": "bytes", "path": "/etc//bytes", "content": "/wA=", "isBase64": true },
+        { "name": "bare", "path": "/etc/bare", "content": "c29tZQ", "isBase64": true },
     ] }));
     let control_plane =
         host_files(&config_of(&expanded, Role::ControlPlane), &render_machine()).unwrap();
@@ -413,14 +416,212 @@ fn files_of_the_users_are_written_for_their_roles_and_keep_their_bytes() {
         (bytes.content.as_str(), bytes.mode.as_str(), bytes.base64),
         ("/wA=", "0440", true)
     );
-    assert_eq!(file_content(&worker, "/etc/crictl.yaml"), "mine\n");
+    assert_eq!(file_content(&worker, "/etc/bare"), "some");
+}
+
+/// What stands in the way of making an instance of this role with these fields of the spec.
+fn refusal(fields: &Value, role: Role) -> String {
+    let expanded = expanded_with_fields(fields);
+    let group = &group_of(&expanded.full, role).name;
+    let made = node_config(&expanded.full, group, CERTIFICATES, &made_up_agents());
+    let error = made.err().unwrap_or_else(|| panic!("{fields} is made"));
+    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| {
+        error.source()
+    });
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+#[test]
+fn no_two_objects_of_an_instance_have_one_path() {
+    let file =
+        |path: &str| json!({ "fileAssets": [{ "name": "x", "path": path, "content": "x" }] });
+    for path in [
+        "/etc/crictl.yaml",
+        "/etc//containerd/./config.toml",
+        "/etc/hosts",
+        "/etc/kubernetes/manifests/kube-proxy.manifest",
+        "/etc/systemd/system/kubelet.service",
+        "/etc/systemd/system/nodeup.service",
+        "/etc/systemd/system/chrony.service",
+        "/opt/kctl/boot.yaml",
+        "/srv/kubernetes/ca.crt",
+        "/usr/bin/containerd",
+        // The same by links of the distribution.
+        "/bin/containerd",
+        "/usr/local/bin/kubelet",
+        "/var/lib/kubelet/kubeconfig",
+        // Folders of others.
+        "/etc",
+        "/etc/containerd",
+        "/opt/cni/bin",
+        "/srv/kubernetes",
+        // Below files of others.
+        "/etc/crictl.yaml/x",
+        "/usr/local/bin/kubelet/x",
+    ] {
+        let said = refusal(&file(path), Role::Node);
+        assert!(
+            said.contains("one path") || said.contains("kctl's own"),
+            "{path}: {said}"
+        );
+    }
+    for path in [
+        "/etc/kubernetes/manifests/kube-apiserver.manifest",
+        "/srv/kubernetes/kube-scheduler/client.key",
+        "/opt/kctl/protokube",
+        "/var/lib/kube-scheduler/config.yaml",
+    ] {
+        let said = refusal(&file(path), Role::ControlPlane);
+        assert!(
+            said.contains("one path") || said.contains("kctl's own"),
+            "{path}: {said}"
+        );
+    }
+    let hook =
+        |name: &str| json!({ "hooks": [{ "name": name, "manifest": "ExecStart=/bin/true" }] });
+    for name in [
+        "kubelet",
+        "containerd.service",
+        "nodeup",
+        "chronyd",
+        "nodeup-certificates",
+    ] {
+        let said = refusal(&hook(name), Role::Node);
+        assert!(said.contains("one path"), "{name}: {said}");
+    }
+    for name in node::config::OWN_UNITS {
+        let hook =
+            json!({ "hooks": [{ "name": name, "useRawManifest": true, "manifest": "[Unit]" }] });
+        assert!(
+            refusal(&hook, Role::ControlPlane).contains("one path"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn who_writes_containerds_file_is_told_how_to_change_it() {
+    let file = json!({ "fileAssets": [{ "name": "x", "path": "/etc/containerd/config.toml", "content": "x" }] });
+    let expanded = expanded_with_fields(&file);
+    let group = &group_of(&expanded.full, Role::Node).name;
+    let made = node_config(&expanded.full, group, CERTIFICATES, &made_up_agents());
+    let said = format!("{:?}", made.err());
+    assert!(said.contains("configOverride"), "{said}");
+}
+
+/// Units of the distribution that kctl does not want may be masked.
+#[test]
+fn a_hook_masks_what_the_spec_does_not_ask_for() {
+    let masked = |name: &str, fields: Value| {
+        let mut fields = fields;
+        fields["hooks"] = json!([{ "name": name, "disabled": true }]);
+        let expanded = try_expanded_with(|cluster, groups| {
+            let mut spec = serde_json::to_value(&cluster.spec).unwrap();
+            let given = fields.as_object().unwrap().clone();
+            spec.as_object_mut().unwrap().extend(given);
+            cluster.spec = serde_json::from_value(spec).unwrap();
+            let input = ClusterInput {
+                cluster,
+                instance_groups: groups,
+                ssh_keys: &[],
+            };
+            let found = validate(&input);
+            assert!(!found.iter().any(Problem::is_error), "{name}: {found:?}");
+        });
+        let expanded = expanded.map_err(|problems| format!("{problems:?}"))?;
+        let config = config_of(&expanded, Role::Node);
+        let mut enabled = Vec::new();
+        for distribution in [Distribution::Debian, Distribution::AmazonLinux] {
+            let facts = InstanceFacts {
+                distribution,
+                ..render_machine()
+            };
+            let mut known = config.clone();
+            for asset in &mut known.assets {
+                asset.sha256 = Some("3".repeat(64));
+            }
+            let all = node::host::desired_resources(&known, &facts).unwrap();
+            enabled.extend(all.into_iter().filter_map(|one| match one.thing {
+                node::host::HostObject::Unit(unit) if unit.name == name => Some(unit.enabled),
+                _ => None,
+            }));
+        }
+        Ok::<_, String>(enabled)
+    };
+    let external = json!({ "updatePolicy": "external" });
+    let unmanaged = json!({ "ntp": { "managed": false } });
+    for (name, fields) in [
+        ("logrotate.timer", json!({})),
+        ("chrony.service", unmanaged.clone()),
+        ("chronyd.service", unmanaged),
+        ("dnf-automatic-install.timer", external),
+    ] {
+        assert_eq!(masked(name, fields).unwrap(), [false, false], "{name}");
+    }
+    for name in [
+        "chrony.service",
+        "chronyd.service",
+        "dnf-automatic-install.timer",
+    ] {
+        let said = masked(name, json!({})).unwrap_err();
+        assert!(said.contains("masked by a hook"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn a_node_has_the_name_that_its_certificate_has() {
+    let expanded = expanded_with_fields(&json!({
+        "kubelet": { "hostnameOverride": "@aws" },
+        "kubeProxy": { "hostnameOverride": "@hostname" },
+    }));
+    let files = host_files(&config_of(&expanded, Role::Node), &render_machine()).unwrap();
+    let flags = file_content(&files, "/etc/sysconfig/kubelet");
     assert_eq!(
-        worker
-            .iter()
-            .filter(|file| file.path == "/etc/crictl.yaml")
-            .count(),
-        1
+        flags.matches("--hostname-override=i-0abc").count(),
+        1,
+        "{flags}"
     );
+    assert_eq!(flags.matches("hostname-override").count(), 1, "{flags}");
+    let proxy = file_content(&files, "/etc/kubernetes/manifests/kube-proxy.manifest");
+    assert_eq!(
+        proxy.matches("hostname-override=i-0abc").count(),
+        1,
+        "{proxy}"
+    );
+    assert_eq!(proxy.matches("hostname-override").count(), 1, "{proxy}");
+}
+
+#[test]
+fn containers_of_hooks_run_as_in_kops() {
+    for (image, full) in [
+        ("busybox", "docker.io/library/busybox:latest"),
+        ("nginx/unit:1", "docker.io/nginx/unit:1"),
+        (
+            "registry.internal:5000/tools/x",
+            "registry.internal:5000/tools/x:latest",
+        ),
+    ] {
+        let expanded = expanded_with_fields(
+            &json!({ "hooks": [{ "name": "tune@nic--v1.2", "execContainer": { "image": image } }] }),
+        );
+        let units = config_of(&expanded, Role::Node).units;
+        let unit = units
+            .iter()
+            .find(|unit| unit.name == "tune@nic--v1.2.service")
+            .unwrap();
+        for wanted in [
+            format!("images pull \"{full}\"\n"),
+            format!(" \"{full}\" \"tune-nic-v1-2\""),
+            "src=/,dst=/rootfs,".to_owned(),
+            "src=/var/run/dbus,dst=/var/run/dbus,".to_owned(),
+            "src=/run/systemd,dst=/run/systemd,".to_owned(),
+        ] {
+            assert!(unit.content.contains(&wanted), "{wanted}: {}", unit.content);
+        }
+    }
 }
 
 #[test]
@@ -524,8 +725,22 @@ fn packages_have_the_names_of_their_distribution_and_the_users_are_added() {
         &expanded_with_fields(&json!({ "packages": ["nfs-common"], "ntp": { "managed": false } })),
         Role::Node,
     );
-    let debian = all_packages(&config, Distribution::Debian);
-    let amazon = all_packages(&config, Distribution::AmazonLinux);
+    let packages_on = |distribution| -> Vec<String> {
+        let host = InstanceFacts {
+            distribution,
+            ..render_machine()
+        };
+        let desired = node::host::desired_resources(&config, &host).unwrap();
+        let sets = desired
+            .into_iter()
+            .filter_map(|resource| match resource.thing {
+                node::host::HostObject::Packages(set) => Some(set.packages),
+                _ => None,
+            });
+        sets.flatten().collect()
+    };
+    let debian = packages_on(Distribution::Debian);
+    let amazon = packages_on(Distribution::AmazonLinux);
     assert!(debian.contains(&"nfs-common".to_owned()) && amazon.contains(&"nfs-common".to_owned()));
     assert!(
         debian.contains(&"conntrack".to_owned()) && amazon.contains(&"conntrack-tools".to_owned())

@@ -6,7 +6,7 @@ use node::config::{Agent, Agents, Arch, BootConfig, Role};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use spec::expand::Expanded;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -432,53 +432,106 @@ fn without_dns_workers_wait_for_the_load_balancers_private_addresses() {
     );
 }
 
+/// Name, type and bytes of each part, as cloud-init reads them (`util.decode_binary`, `email.message_from_string`,
+/// `get_payload(decode=True)`; of a text it encodes what it decoded, so the bytes are the file's).
+fn parts_as_cloud_init_reads_them(user_data: &str) -> Vec<(String, String, Vec<u8>)> {
+    let parse = "import email, json, sys; m = email.message_from_string(sys.stdin.buffer.read().decode('utf-8')); \
+                 print(json.dumps([[p.get_filename(), p.get_content_type(), list(p.get_payload(decode=True))] for p in m.get_payload()]))";
+    let mut child = Command::new("python3")
+        .args(["-c", parse])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(user_data.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 #[test]
-fn parts_of_the_users_follow_ours_and_keep_their_text() {
+fn parts_of_the_users_follow_ours_and_arrive_byte_for_byte() {
+    let contents = [
+        "#!/bin/sh\necho '<late> END'\n",
+        "#!/bin/sh\necho größer — 日本\n",
+        "#!/bin/sh\r\necho crlf\r\n",
+        "no last newline",
+        "ends in blanks \t",
+        "blanks at \t\nthe end of lines \n",
+        "\n\n--MIMEBOUNDARY\nstill the part\n--MIMEBOUNDARY--\n",
+        "ä\n--MIMEBOUNDARY--\n",
+        "a=b=3D=\nÄ=\n",
+        "bell \u{7} and \u{85} and \u{2028}\n",
+        "one\rtwo\r",
+        "From me\n.\n",
+        "\n",
+    ];
     let mut expanded = without_dns();
-    let content = "#!/bin/sh\necho '<late> END'\n".to_owned();
+    // kctl's own script has text beyond ASCII, and a part that is known late.
+    expanded.full.state.prefix = "größe/a.example.com".into();
     for group in &mut expanded.full.groups {
-        group.additional_user_data = vec![(
-            "mine.sh".into(),
-            "text/x-shellscript".into(),
-            content.clone(),
-        )];
+        let parts = contents.iter().enumerate();
+        group.additional_user_data = parts
+            .map(|(index, content)| {
+                let kind = "text/x-shellscript".to_owned();
+                (format!("part-{index}.sh"), kind, (*content).to_owned())
+            })
+            .collect();
     }
+    let late = |text: &Text| {
+        let parts = text.parts().iter();
+        parts
+            .filter(|part| matches!(part, Part::Late { .. }))
+            .count()
+    };
+    let known = |text: &Text| {
+        let known = text.resolved(&|_, _| Some("10.0.0.4,10.0.1.4".into()));
+        known.as_known().unwrap().to_owned()
+    };
     for role in [Role::Node, Role::Bastion] {
         let text = render_user_data(&expanded, role, &made_up_agents()).unwrap();
-        let late = text
-            .parts()
-            .iter()
-            .filter(|part| matches!(part, Part::Late { .. }))
-            .count();
-        let known = text
-            .resolved(&|_, _| Some("nlb.example".into()))
-            .as_known()
-            .unwrap()
-            .to_owned();
-        let parse = "import email, json, sys; m = email.message_from_string(sys.argv[1]); \
-                     print(json.dumps([[p.get_filename(), p.get_content_type(), p.get_payload()] for p in m.get_payload()]))";
-        let output = Command::new("python3")
-            .args(["-c", parse, &known])
-            .output()
-            .unwrap();
-        let parts: Vec<[String; 3]> = serde_json::from_slice(&output.stdout).unwrap();
-        let names: Vec<&str> = parts.iter().map(|[name, ..]| name.as_str()).collect();
-        match role {
-            Role::Bastion => assert_eq!((names, late), (vec!["mine.sh"], 0)),
-            _ => assert_eq!((names, late), (vec!["nodeup.sh", "mine.sh"], 1)),
+        let mut parts = parts_as_cloud_init_reads_them(&known(&text));
+        if role == Role::Node {
+            assert_eq!(late(&text), 1);
+            let (name, _, script) = parts.remove(0);
+            assert_eq!(name, "nodeup.sh");
+            let mut alone = without_dns();
+            alone
+                .full
+                .state
+                .prefix
+                .clone_from(&expanded.full.state.prefix);
+            let alone = render_user_data(&alone, role, &made_up_agents()).unwrap();
+            assert_eq!(String::from_utf8(script).unwrap(), known(&alone));
         }
-        let [_, kind, last] = parts.last().unwrap();
-        assert_eq!(kind, "text/x-shellscript");
-        assert_eq!(last.replace("\r\n", "\n").trim_end(), content.trim_end());
+        assert_eq!(parts.len(), contents.len());
+        for (index, ((name, kind, bytes), content)) in parts.iter().zip(contents).enumerate() {
+            assert_eq!(
+                (name, kind.as_str()),
+                (&format!("part-{index}.sh"), "text/x-shellscript")
+            );
+            assert_eq!(String::from_utf8_lossy(bytes), content, "part {index}");
+        }
     }
-    assert_eq!(
-        render_user_data(
-            &test_support::expanded_spec(),
-            Role::Bastion,
-            &made_up_agents()
-        ),
-        None
-    );
+    let none = render_user_data(&expanded_spec(), Role::Bastion, &made_up_agents());
+    assert_eq!(none, None);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 48, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_text_arrives_byte_for_byte(content in "[ -~\n\r\t=äß—\u{0}-\u{1f}]{0,80}") {
+        let mut expanded = expanded_spec();
+        for group in &mut expanded.full.groups {
+            let part = ("a.sh".to_owned(), "text/x-shellscript".to_owned(), content.clone());
+            group.additional_user_data = vec![part];
+        }
+        let text = render_user_data(&expanded, Role::Bastion, &made_up_agents()).unwrap();
+        let parts = parts_as_cloud_init_reads_them(text.as_known().unwrap());
+        proptest::prop_assert_eq!(&parts[0].2, content.as_bytes());
+    }
 }
 
 #[test]
@@ -507,40 +560,68 @@ fn a_machine_behind_a_proxy_uses_it_and_so_does_what_follows() {
         url: "http://127.0.0.1:9".into(),
         excludes: vec!["mine.example.com".into()],
     });
-    std::fs::write(
-        machine.root.join("environment"),
-        "https_proxy=\"http://other\"\n",
-    )
-    .unwrap();
     let script = script_text(&expanded, Role::Node, &machine.test_agents(&[]));
-    // Nothing listens there: the instance boots because the store, like the metadata service, is excluded.
-    machine.run_to_end(&script, &server);
-    let written = std::fs::read_to_string(machine.root.join("environment")).unwrap();
-    let lines: Vec<&str> = written.lines().collect();
-    assert_eq!(
-        lines[..2],
-        [
-            "https_proxy=\"http://other\"",
-            "http_proxy=\"http://127.0.0.1:9\""
-        ]
-    );
-    for direct in [
-        "mine.example.com",
-        "169.254.169.254",
-        "a.example.com",
-        "172.20.0.0/16",
+    // Whatever the image has: in either spelling, exported, indented, without a last newline, or nothing at all.
+    for image in [
+        None,
+        Some(""),
+        Some("LANG=C"),
+        Some("PATH=/opt/bin\nLANG=C.UTF-8\n"),
+        Some("https_proxy=\"http://other\"\nhttp_proxy=http://other\nno_proxy=other\n"),
+        Some("HTTPS_PROXY=http://other\nHTTP_PROXY=http://other\nNO_PROXY=*\nLANG=C"),
+        Some("  export Http_Proxy=http://other\nexport\tNO_PROXY=other\nno_proxy = other"),
     ] {
-        assert!(
-            lines[2].starts_with("no_proxy=") && lines[2].contains(direct),
-            "{direct}"
-        );
+        let environment = machine.root.join("environment");
+        let _ = std::fs::remove_file(&environment);
+        if let Some(image) = image {
+            std::fs::write(&environment, image).unwrap();
+        }
+        // Nothing listens there: the instance boots because the store, like the metadata service, is excluded.
+        machine.run_to_end(&script, &server);
+        let written = std::fs::read_to_string(&environment).unwrap();
+        let lines: Vec<&str> = written.lines().collect();
+        let kept = image.unwrap_or_default().lines();
+        let kept: Vec<&str> = kept
+            .filter(|line| !line.to_lowercase().contains("_proxy"))
+            .collect();
+        assert_eq!(lines[..kept.len()], kept, "what is not a proxy stays");
+        let [http, upper_http, https, upper_https, direct, upper_direct] = &lines[kept.len()..]
+        else {
+            panic!("{written}");
+        };
+        let url = "http://127.0.0.1:9";
+        assert_eq!(*http, format!("http_proxy=\"{url}\""));
+        assert_eq!(*upper_http, format!("HTTP_PROXY=\"{url}\""));
+        assert_eq!(*https, format!("https_proxy=\"{url}\""));
+        assert_eq!(*upper_https, format!("HTTPS_PROXY=\"{url}\""));
+        assert_eq!(direct.replace("no_proxy", "NO_PROXY"), **upper_direct);
+        for excluded in [
+            "mine.example.com",
+            "169.254.169.254",
+            "a.example.com",
+            "172.20.0.0/16",
+        ] {
+            assert!(direct.contains(excluded), "{excluded}");
+        }
+        if image.is_none() {
+            assert_eq!(file_mode(&environment), 0o644);
+        }
+        machine.run_to_end(&script, &server);
+        let again = std::fs::read_to_string(&environment).unwrap();
+        assert_eq!(again, written, "once");
     }
+}
+
+#[test]
+fn without_a_proxy_in_the_spec_the_images_environment_stays() {
+    let machine = Machine::new("no-proxy");
+    let (expanded, server) = start_server(&machine, &json!({}));
+    let image = "http_proxy=http://127.0.0.1:9\nLANG=C";
+    std::fs::write(machine.root.join("environment"), image).unwrap();
+    let script = script_text(&expanded, Role::Node, &machine.test_agents(&[]));
     machine.run_to_end(&script, &server);
-    assert_eq!(
-        std::fs::read_to_string(machine.root.join("environment")).unwrap(),
-        written,
-        "once"
-    );
+    let after = std::fs::read_to_string(machine.root.join("environment")).unwrap();
+    assert_eq!(after, image);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Desired objects are applied in order, and only if they changed.
 
 use super::fixture::{AddonFixture, applied_paths, config_map, namespace_object, object_of_kind};
+use node::protokube::ACCESS_ADDON;
 use node::report::Status;
 use serde_json::json;
+use std::sync::atomic::Ordering;
 
 #[tokio::test]
 async fn addons_are_applied_in_the_lists_order_and_each_in_its_manifests() {
@@ -50,17 +52,17 @@ async fn an_unchanged_list_costs_one_read_of_the_store_and_one_of_the_api() {
     ])
     .await;
     let reads = fixture.store.reads();
-    // Another control plane, or this one after a restart, finds nothing to do.
-    for reconciler in [&mut reconciler, &mut fixture.new_reconciler()] {
+    // Another control plane, or this one after a restart, finds nothing to do. It reads the keyset and the signature once.
+    for (reconciler, reads) in [(&mut reconciler, 1), (&mut fixture.new_reconciler(), 3)] {
         let before = fixture.store.reads();
         fixture.run_healthy_round(reconciler).await;
-        assert_eq!(fixture.store.reads() - before, 1);
+        assert_eq!(fixture.store.reads() - before, reads);
         assert_eq!(
             fixture.server.take_requests(),
             ["GET /api/v1/namespaces/kube-system/configmaps/kctl-addons"]
         );
     }
-    assert_eq!(fixture.store.reads() - reads, 2);
+    assert_eq!(fixture.store.reads() - reads, 4);
     assert_eq!(fixture.take_log_lines(), []);
 }
 
@@ -134,4 +136,52 @@ async fn a_kind_that_moved_is_found_in_the_same_look() {
         requests.contains(&"PATCH /apis/apps/v1/namespaces/own/daemons/e".to_owned()),
         "{requests:?}"
     );
+}
+
+#[tokio::test]
+async fn nobody_is_an_administrator_while_nothing_changes() {
+    let fixture = AddonFixture::new().await;
+    fixture.store_addons(&[("first", &[config_map("a")])]).await;
+    let (mut reconciler, asked) = fixture.counting_reconciler(true);
+    for (list, expected) in [
+        (vec![config_map("a")], 1),
+        (vec![config_map("a")], 1),
+        (vec![config_map("a"), config_map("b")], 2),
+        (vec![config_map("a"), config_map("b")], 2),
+        (vec![config_map("a")], 3),
+        (vec![config_map("a")], 3),
+    ] {
+        fixture.store_addons(&[("first", &list)]).await;
+        fixture.run_healthy_round(&mut reconciler).await;
+        assert_eq!(asked.load(Ordering::Relaxed), expected, "{list:?}");
+    }
+    // An addon that leaves the list.
+    fixture.store_addons(&[]).await;
+    fixture.run_healthy_round(&mut reconciler).await;
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(asked.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn protokubes_own_rights_come_back_if_somebody_has_removed_them() {
+    let fixture = AddonFixture::new().await;
+    let addons: &[(&str, &[_])] = &[
+        (ACCESS_ADDON, &[config_map("rights")]),
+        ("second", &[config_map("b")]),
+    ];
+    fixture.store_addons(addons).await;
+    let (mut reconciler, _) = fixture.counting_reconciler(false);
+    fixture.run_healthy_round(&mut reconciler).await;
+    fixture.server.take_requests();
+    // Applied as listed, and it still grants nothing.
+    fixture.run_healthy_round(&mut reconciler).await;
+    let requests = fixture.server.take_requests();
+    assert_eq!(applied_paths(&requests), ["rights"]);
+    fixture.run_healthy_round(&mut reconciler).await;
+    let requests = fixture.server.take_requests();
+    assert_eq!(applied_paths(&requests), [""; 0], "not in every round");
+    let (mut granted, _) = fixture.counting_reconciler(true);
+    fixture.run_healthy_round(&mut granted).await;
+    let requests = fixture.server.take_requests();
+    assert_eq!(applied_paths(&requests), [""; 0]);
 }

@@ -1,15 +1,21 @@
 //! A state store with addons, a fake API server, and reconcilers.
 
 use super::server::FakeApiServer;
+use super::signer::put_signed;
 use super::store::store_in;
 use crate::addons::round::AddonReconciler;
+use crate::api::{ApiAccess, ApiClient};
 use crate::log::{Log, RoleLog};
+use crate::signed_objects::SignedObjects;
 use aws_client::store::{Expect, Store};
 use node::digest::sha256_hex;
 use node::report::{StageLine, Status};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
+
+pub(super) const CLUSTER: &str = "a.example.com";
 
 pub(super) struct AddonFixture {
     pub(super) server: FakeApiServer,
@@ -44,13 +50,34 @@ impl AddonFixture {
 
     /// A new reconciler, as after a start of protokube.
     pub(super) fn new_reconciler(&self) -> AddonReconciler {
+        self.reconciler_with(self.server.client().into())
+    }
+
+    /// A new reconciler whose own user has its rights or not, and the number of administrators' clients that it has asked for.
+    pub(super) fn counting_reconciler(&self, granted: bool) -> (AddonReconciler, Arc<AtomicUsize>) {
+        let client = self.server.client();
+        let own = ApiClient {
+            client: client.clone(),
+            granted,
+        };
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let access = ApiAccess::given(own, move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            client.clone()
+        });
+        (self.reconciler_with(access), asked)
+    }
+
+    fn reconciler_with(&self, access: ApiAccess) -> AddonReconciler {
         let lines = self.lines.clone();
         let log = Log::from_fn(move |line| {
             let line = serde_json::from_str(line).unwrap();
             lines.lock().unwrap().push(line);
         });
         let role_log = RoleLog::with_log(log, "addons");
-        AddonReconciler::new(self.server.client(), self.store.clone(), role_log)
+        let signed = SignedObjects::new(&self.store, CLUSTER);
+        AddonReconciler::new(access, signed, role_log)
     }
 
     pub(super) async fn put_object(&self, key: &str, text: String) {
@@ -82,7 +109,7 @@ impl AddonFixture {
         if addons.is_empty() {
             list = list.replace("addons:\n", "addons: []\n");
         }
-        self.put_object("addons/bootstrap-channel.yaml", list).await;
+        put_signed(&self.store, CLUSTER, "addons/bootstrap-channel.yaml", &list).await;
     }
 
     /// Status and detail of the lines since the last call.

@@ -6,5 +6,8 @@ mod fixture;
 mod recording;
 mod removing;
 mod server;
+mod signatures;
+#[path = "../../../tests/support/signer.rs"]
+mod signer;
 #[path = "../../../tests/support/store.rs"]
 mod store;

@@ -4,12 +4,13 @@ use super::super::data_restore;
 use super::super::disk_worker::run_blocking;
 use super::super::log_files::read_last_entry_in;
 use super::super::restored_log::{RestoreRequest, Restored};
-use super::super::snapshot_restore::{UnusableSnapshot, restore_snapshot};
+use super::super::snapshot_restore::restore_snapshot;
+use super::super::unusable::UnusableSnapshot;
 use super::super::volumes::AttachedVolume;
 use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd};
 use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
 use crate::ec2::Ec2;
-use crate::manifests::remove_manifests;
+use crate::manifests::{find_encryption_config, remove_manifests};
 use anyhow::{Context, bail};
 use host::Host;
 use node::components::etcd_ports;
@@ -251,6 +252,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             token,
             revision,
             interval: self.settings.pace.quick,
+            encryption_config: find_encryption_config(&self.settings.config),
         })
     }
 

@@ -1,6 +1,8 @@
-//! A fake API server with Nodes, pods and certificate signing requests: lists, merge patches, watches and evictions.
+//! A fake API server with Nodes, pods and certificate signing requests: lists, merge patches, watches and evictions. It allows what the
+//! addon with protokube's own rights allows.
 
 use super::http::{ReceivedRequest, Reply, serve_http, text_reply};
+use super::rbac::Attributes;
 use futures::FutureExt;
 use kube::{Client, Config};
 use serde_json::{Value, json};
@@ -24,6 +26,8 @@ pub struct StoredObjects {
     pub kept_pods: BTreeSet<String>,
     /// Evictions of pods that were accepted, in order.
     pub evictions: Vec<String>,
+    /// True if the addon with protokube's rights is not applied.
+    pub without_rights: bool,
 }
 
 impl StoredObjects {
@@ -115,32 +119,51 @@ impl FakeApi {
     }
 
     pub async fn new_client(&self) -> Client {
+        let mut config = Config::new(self.start().await.parse().unwrap());
+        config.default_retry = false;
+        Client::try_from(config).unwrap()
+    }
+
+    /// Starts a server of the API, and returns its URL.
+    pub async fn start(&self) -> String {
         let api = self.clone();
         let answer = move |request| {
             let api = api.clone();
             async move { api.answer_request(request).await }.boxed()
         };
-        let url = serve_http(answer).await;
-        let mut config = Config::new(url.parse().unwrap());
-        config.default_retry = false;
-        Client::try_from(config).unwrap()
+        serve_http(answer).await
     }
 
     async fn answer_request(&self, request: ReceivedRequest) -> Reply {
         let path = request.path.as_str();
+        if path.ends_with("/selfsubjectaccessreviews") {
+            let mut review: Value = serde_json::from_slice(&request.body).unwrap();
+            let allowed = Attributes::of_review(&review).are_allowed();
+            let allowed = allowed && !self.lock_objects().without_rights;
+            review["status"] = json!({ "allowed": allowed });
+            return text_reply(201, review.to_string());
+        }
+        let attributes = Attributes::of_request(&request);
+        if !attributes.are_allowed() {
+            eprintln!("protokube's own user may not do this: {attributes:?}");
+            return error_reply(403, "Forbidden");
+        }
         if request.query.contains("watch=true") {
-            return self.answer_watch(path).await;
+            return self
+                .answer_watch(path, &query_parameters(&request.query))
+                .await;
         }
         match request.method.as_str() {
             "GET" if path == NODES || path == REQUESTS || path == PODS => {
+                let unlimited = !request.query.contains("limit=");
+                assert!(path != REQUESTS || !unlimited, "requests may be large");
+                let parameters = query_parameters(&request.query);
                 let mut items = self.objects_under(path);
-                let query = reqwest::Url::parse(&format!("http://api/?{}", request.query)).unwrap();
-                for (name, value) in query.query_pairs() {
-                    items.retain(|object| is_selected(object, &name, &value));
+                for (name, value) in &parameters {
+                    items.retain(|object| is_selected(object, name, value));
                 }
                 let version = self.changed.borrow().to_string();
-                let list = json!({ "metadata": { "resourceVersion": version }, "items": items });
-                text_reply(200, list.to_string())
+                text_reply(200, list_page(items, &parameters, &version).to_string())
             }
             "GET" => match self.lock_objects().all.get(path) {
                 Some(object) => text_reply(200, object.to_string()),
@@ -158,11 +181,15 @@ impl FakeApi {
     }
 
     /// Sends all objects of a kind once one has changed, then ends the watch, as an API server may at any time.
-    async fn answer_watch(&self, path: &str) -> Reply {
+    async fn answer_watch(&self, path: &str, parameters: &BTreeMap<String, String>) -> Reply {
         let mut changed = self.changed.subscribe();
         let _ = tokio::time::timeout(Duration::from_millis(500), changed.changed()).await;
         let event = |object| format!("{}\n", json!({ "type": "MODIFIED", "object": object }));
-        let events: String = self.objects_under(path).into_iter().map(event).collect();
+        let mut objects = self.objects_under(path);
+        for (name, value) in parameters {
+            objects.retain(|object| is_selected(object, name, value));
+        }
+        let events: String = objects.into_iter().map(event).collect();
         text_reply(200, events)
     }
 
@@ -268,11 +295,38 @@ impl FakeApi {
     }
 }
 
+fn query_parameters(query: &str) -> BTreeMap<String, String> {
+    let url = reqwest::Url::parse(&format!("http://api/?{query}")).unwrap();
+    url.query_pairs().into_owned().collect()
+}
+
+/// A page of a list: `limit` objects from those that `continue` numbers.
+fn list_page(items: Vec<Value>, parameters: &BTreeMap<String, String>, version: &str) -> Value {
+    let number = |name: &str| {
+        parameters
+            .get(name)
+            .map(|text| text.parse::<usize>().unwrap())
+    };
+    let (from, all) = (number("continue").unwrap_or(0), items.len());
+    let most = number("limit").unwrap_or(all);
+    let page: Vec<Value> = items.into_iter().skip(from).take(most).collect();
+    let to = from + page.len();
+    let next = if to < all {
+        to.to_string()
+    } else {
+        String::new()
+    };
+    json!({ "metadata": { "resourceVersion": version, "continue": next }, "items": page })
+}
+
 /// True if a list with that parameter has the object: selectors of labels and of the Node of a pod.
 fn is_selected(object: &Value, parameter: &str, selector: &str) -> bool {
     match (parameter, selector.split_once('=')) {
         ("labelSelector", None) => !object["metadata"]["labels"][selector].is_null(),
         ("fieldSelector", Some(("spec.nodeName", node))) => object["spec"]["nodeName"] == node,
+        ("fieldSelector", Some(("spec.signerName", signer))) => {
+            object["spec"]["signerName"] == signer
+        }
         _ => true,
     }
 }

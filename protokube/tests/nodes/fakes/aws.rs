@@ -24,6 +24,8 @@ pub struct AwsState {
     pub messages: Vec<(String, Instant)>,
     /// Instances whose hook was completed, with the hook, in order.
     pub completed_hooks: Vec<(String, String)>,
+    /// Auto Scaling group and lifecycle state by instance.
+    pub scaling: BTreeMap<String, (String, &'static str)>,
     /// Duration of an STS call, current and highest number of parallel calls.
     pub sts: (Duration, usize, usize),
 }
@@ -35,6 +37,7 @@ pub struct FakeInstance {
     pub private_ip: String,
     pub public_ip: String,
     pub profile: String,
+    pub spot: bool,
     pub tags: BTreeMap<String, String>,
 }
 
@@ -155,6 +158,10 @@ impl FakeAws {
         match action.as_str() {
             "GetCallerIdentity" => text_reply(200, caller_identity(arn)),
             "DescribeInstances" => text_reply(200, describe_instances(&aws.instances, &form)),
+            "DescribeAutoScalingInstances" => {
+                let instance = &form["InstanceIds.member.1"];
+                text_reply(200, scaling_member(aws.scaling.get(instance)))
+            }
             "CompleteLifecycleAction" => {
                 let completed = (
                     form["InstanceId"].clone(),
@@ -180,6 +187,17 @@ fn caller_identity(arn: &str) -> String {
     let account = arn.split(':').nth(4).unwrap();
     format!(
         "<R><GetCallerIdentityResult><Arn>{arn}</Arn><UserId>AROA:x</UserId><Account>{account}</Account></GetCallerIdentityResult></R>"
+    )
+}
+
+fn scaling_member(member: Option<&(String, &str)>) -> String {
+    let member = member.map(|(group, state)| {
+        format!("<member><AutoScalingGroupName>{group}</AutoScalingGroupName><LifecycleState>{state}</LifecycleState></member>")
+    });
+    format!(
+        "<R xmlns=\"http://autoscaling.amazonaws.com/doc/2011-01-01/\"><DescribeAutoScalingInstancesResult>\
+        <AutoScalingInstances>{}</AutoScalingInstances></DescribeAutoScalingInstancesResult></R>",
+        member.unwrap_or_default()
     )
 }
 
@@ -214,8 +232,14 @@ fn instance_item(instance: &FakeInstance) -> String {
         private_ip,
         public_ip,
         profile,
+        spot,
         tags,
     } = instance;
+    let lifecycle = if *spot {
+        "<instanceLifecycle>spot</instanceLifecycle>"
+    } else {
+        ""
+    };
     let tags: String = tags
         .iter()
         .map(|(key, value)| format!("<item><key>{key}</key><value>{value}</value></item>"))
@@ -225,7 +249,7 @@ fn instance_item(instance: &FakeInstance) -> String {
         public_ip.replace('.', "-")
     );
     format!(
-        "<item><instanceId>{id}</instanceId><instanceState><name>{state}</name></instanceState>
+        "<item><instanceId>{id}</instanceId><instanceState><name>{state}</name></instanceState>{lifecycle}
         <placement><availabilityZone>eu-west-1a</availabilityZone></placement>
         <privateDnsName>{id}.eu-west-1.compute.internal</privateDnsName><dnsName>{public_dns}</dnsName>
         <iamInstanceProfile><arn>arn:aws:iam::{ACCOUNT}:instance-profile/{profile}</arn><id>AIPA</id></iamInstanceProfile>

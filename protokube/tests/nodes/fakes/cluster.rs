@@ -90,6 +90,7 @@ impl TestCluster {
         let ready = watch::Sender::new(false);
         let context = EndpointContext {
             listen: address,
+            pods: Some("127.96.0.0/16".parse().unwrap()),
             cluster: NAME.to_owned(),
             account: ACCOUNT.to_owned(),
             trust_bundle: trusted,
@@ -132,7 +133,9 @@ impl TestCluster {
 
     /// A worker with a session of this role.
     pub async fn worker_of(&self, role: &str, session: &str) -> FakeWorker {
-        let key = format!("AKIA{}", session.to_uppercase());
+        let key = format!("AKIA{role}{session}")
+            .replace('.', "")
+            .to_uppercase();
         let instance = instance_clients(&self.aws, &self.aws_url, &key, role, session).await;
         FakeWorker::new(self, instance)
     }
@@ -163,6 +166,7 @@ pub fn running_instance(id: &str) -> FakeInstance {
         private_ip: "172.20.1.7".to_owned(),
         public_ip: "203.0.113.7".to_owned(),
         profile: "nodes.a.example.com".to_owned(),
+        spot: false,
         tags: tags
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into(),

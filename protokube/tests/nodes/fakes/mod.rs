@@ -5,6 +5,7 @@ pub mod aws;
 mod cluster;
 pub mod http;
 mod log_lines;
+mod rbac;
 mod signature;
 mod worker;
 

@@ -116,7 +116,7 @@ fn etcd_image(kit: &ContentKit, (etcd, tools): (&str, &str), layers: &Layers) ->
         .add_program("usr/local/bin/etcd", kit.program_path(etcd, "etcd")?)
         .add_program("usr/local/bin/etcdctl", kit.program_path(tools, "etcdctl")?)
         .add_program("usr/local/bin/etcdutl", kit.program_path(tools, "etcdutl")?);
-    let tag = format!("{}-0", kit.module_version(etcd)?);
+    let tag = format!("v{}", kit.module_version(etcd)?);
     let stack = vec![layers.base.clone(), Rc::new(tree)];
     Ok(new_image((KUBERNETES, "etcd"), tag, stack, &[]))
 }

@@ -2,7 +2,10 @@
 //! and it survives a crash and the faults that a seed draws. All that clients of its API servers wrote, read and watched meanwhile fits one order of writes.
 
 use super::faults::{self, crashes, reboots};
-use super::{Step, attacks, cluster, etcd, etcd_faults, identity, pods, start_lab, wait_for_turn};
+use super::{
+    Step, attacks, cluster, etcd, etcd_faults, identity, pods, start_lab, users_files,
+    wait_for_turn,
+};
 use anyhow::Result;
 use lab::host::Release;
 use lab::scenario::Lab;
@@ -24,7 +27,7 @@ fn a_cluster_with_a_zone_is_born_and_survives() -> Result<()> {
 }
 
 /// What every cluster must pass before any fault.
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 19] = [
     ("five instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 3)
     }),
@@ -39,6 +42,18 @@ const STEPS: [Step; 15] = [
         pods::expect_connections,
     ),
     ("logs, exec and port-forward", pods::read_logs_and_forward),
+    (
+        "the user's hook ran before kubelet",
+        users_files::expect_hook,
+    ),
+    (
+        "an API server logs by the user's audit policy",
+        users_files::expect_audit,
+    ),
+    (
+        "static pods have the tools of the release",
+        users_files::expect_tools,
+    ),
     (
         "nodeup's second run changes nothing",
         reboots::run_nodeup_again,
@@ -72,6 +87,7 @@ const STEPS: [Step; 15] = [
         "each etcd cluster has a verified snapshot",
         etcd::expect_snapshots,
     ),
+    ("a drill reads the newest snapshot", etcd::run_drill),
 ];
 
 fn run_cluster_life(test: &str, name: &str, dns: &str) -> Result<()> {
@@ -114,8 +130,9 @@ const QUOTA: &str = "67108864";
 
 /// Creates the cluster with the smallest etcd volumes that EC2 has.
 pub fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
-    let words = cluster_words(dns);
-    cluster::create_cluster(lab, &words.each_ref().map(String::as_str))
+    let words = [&cluster_words(dns)[..], &users_files::spec_words()].concat();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    cluster::create_cluster(lab, &words)
 }
 
 /// Its arguments.

@@ -17,7 +17,7 @@ pub const CONTROL_PLANES: [&str; 3] = [
 ];
 
 /// Auto Scaling group of the two workers.
-const WORKERS: &str = "nodes-us-east-1a.demo.example.com";
+pub const WORKERS: &str = "nodes-us-east-1a.demo.example.com";
 
 /// Runs `kctl create cluster` with more arguments, `kctl update --yes` and `kctl export kubeconfig`, in a new state store.
 pub fn create_cluster(lab: &Lab, words: &[&str]) -> Result<()> {

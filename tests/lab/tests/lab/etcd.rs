@@ -232,3 +232,11 @@ pub fn count_restarts(lab: &Lab) -> Result<BTreeMap<String, i64>> {
     ensure!(found.len() > 1, "no pods of etcd: {pods:?}");
     Ok(found)
 }
+
+/// A control plane downloads the newest verified snapshot, and a scratch etcd reads it.
+pub fn run_drill(lab: &mut Lab) -> Result<()> {
+    let said = lab.run_kctl(&["etcd", "drill", CLUSTER])?;
+    eprintln!("       {}", said.trim());
+    ensure!(said.contains("/registry/namespaces"), "{said}");
+    Ok(())
+}

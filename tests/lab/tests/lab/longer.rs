@@ -10,6 +10,7 @@ mod renewals;
 mod restored;
 mod rolled;
 mod snapshots_here;
+mod store_lost;
 mod upgraded;
 mod zone;
 
@@ -118,6 +119,17 @@ fn etcd_grows_from_one_member_to_five_and_shrinks() -> Result<()> {
         return Ok(());
     };
     grown::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+fn one_control_plane_is_restored_from_its_backups() -> Result<()> {
+    let _turn = wait_for_turn();
+    let test = "one_control_plane_is_restored_from_its_backups";
+    let Some(mut lab) = start_lab(test, "t-lone", 4)? else {
+        return Ok(());
+    };
+    restored::run_with_one_control_plane(&mut lab)?;
     lab.take_down()
 }
 

@@ -25,6 +25,7 @@ mod longer;
 mod network;
 mod pods;
 mod reports;
+mod users_files;
 mod world;
 
 use anyhow::Result;

@@ -69,8 +69,22 @@ struct Download<'a> {
     file: File,
     digest: Sha256,
     bytes: u64,
+    /// What the object may have.
+    most: u64,
     /// Of the object that the first request found.
     etag: Option<String>,
+}
+
+/// Why a file is not received.
+enum Unreceived {
+    Failed(Failure),
+    TooLarge,
+}
+
+impl From<Failure> for Unreceived {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
 }
 
 impl S3Store {
@@ -277,6 +291,7 @@ impl S3Store {
         &self,
         key: &str,
         to: &Path,
+        most: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let file = create_empty_file(to).map_err(|error| unwritable(to, &error));
         let mut download = Download {
@@ -284,6 +299,7 @@ impl S3Store {
             file: file.map_err(|failure| self.store_error(key, GET, failure))?,
             digest: Sha256::new(),
             bytes: 0,
+            most,
             etag: None,
         };
         let received = self.receive(key, &mut download).await;
@@ -292,8 +308,8 @@ impl S3Store {
         }
         match received {
             Ok(()) => Ok(Some(download.digest.finalize().to_vec())),
-            Err(failure) if is_absent(&failure) => Ok(None),
-            Err(failure) => Err(self.store_error(key, GET, failure)),
+            Err(Unreceived::Failed(failure)) if is_absent(&failure) => Ok(None),
+            Err(why) => Err(self.receive_error(key, most, why)),
         }
     }
 
@@ -302,6 +318,7 @@ impl S3Store {
         &self,
         key: &str,
         to: &mut File,
+        most: u64,
     ) -> Result<bool, StoreError> {
         let bytes = to.seek(SeekFrom::End(0));
         let copied = bytes.and_then(|bytes| Ok((to.try_clone()?, bytes)));
@@ -312,40 +329,59 @@ impl S3Store {
             file,
             digest: Sha256::new(),
             bytes,
+            most,
             etag: None,
         };
         match self.receive(key, &mut download).await {
             Ok(()) => Ok(true),
-            Err(failure) if is_absent(&failure) => Ok(false),
-            // There is nothing behind its last byte (S3 API reference: "InvalidRange").
-            Err(failure) if failure.code == "InvalidRange" => Ok(true),
-            Err(failure) => Err(self.store_error(key, GET, failure)),
+            Err(Unreceived::Failed(failure)) if is_absent(&failure) => Ok(false),
+            // There is nothing behind its last byte.
+            Err(Unreceived::Failed(failure)) if is_out_of_range(&failure) => Ok(true),
+            Err(why) => Err(self.receive_error(key, most, why)),
         }
     }
 
-    async fn receive(&self, key: &str, download: &mut Download<'_>) -> Result<(), Failure> {
-        let mut attempt = 0;
+    fn receive_error(&self, key: &str, most: u64, why: Unreceived) -> StoreError {
+        match why {
+            Unreceived::Failed(failure) => self.store_error(key, GET, failure),
+            Unreceived::TooLarge => StoreError::TooLarge {
+                key: key.to_owned(),
+                most,
+            },
+        }
+    }
+
+    async fn receive(&self, key: &str, download: &mut Download<'_>) -> Result<(), Unreceived> {
+        let (mut attempt, mut broken) = (0, None);
         loop {
             let before = download.bytes;
-            let Err(failure) = self.receive_rest(key, download).await else {
-                return Ok(());
+            let failure = match self.receive_rest(key, download).await {
+                Ok(()) => return Ok(()),
+                Err(Unreceived::Failed(failure)) => failure,
+                Err(why) => return Err(why),
             };
-            attempt = if download.bytes > before {
-                1
-            } else {
-                attempt + 1
-            };
+            // Nothing is behind the byte at which the last body broke off: it failed at its end, and that is why.
+            if is_out_of_range(&failure)
+                && let Some(broken) = broken
+            {
+                return Err(Unreceived::Failed(broken));
+            }
+            let is_further = download.bytes > before;
+            attempt = if is_further { 1 } else { attempt + 1 };
             if !is_passing(&failure) || attempt >= ATTEMPTS {
-                return Err(failure);
+                return Err(failure.into());
+            }
+            if is_further {
+                broken = Some(failure);
             }
             wait_before_retry(attempt).await;
         }
     }
 
-    async fn receive_rest(&self, key: &str, download: &mut Download<'_>) -> Result<(), Failure> {
+    async fn receive_rest(&self, key: &str, download: &mut Download<'_>) -> Result<(), Unreceived> {
         let (etag, from) = (download.etag.clone(), download.bytes);
         let call = |s3: aws_sdk_s3::Client| {
-            let request = s3.get_object().bucket(&self.bucket).key(self.full_key(key));
+            let request = self.get_object(&s3, key);
             let request = match from {
                 0 => request,
                 from => request
@@ -358,12 +394,21 @@ impl S3Store {
             }
         };
         let answer = self.in_region(call).await?;
+        let left = answer
+            .content_length
+            .and_then(|bytes| u64::try_from(bytes).ok());
+        if left.is_some_and(|left| left > download.most.saturating_sub(from)) {
+            return Err(Unreceived::TooLarge);
+        }
         if download.etag.is_none() {
             download.etag = answer.e_tag;
         }
         let mut body = answer.body;
         while let Some(piece) = body.next().await {
             let piece = piece.map_err(|error| broken_body_error(&error))?;
+            if piece.len() as u64 > download.most.saturating_sub(download.bytes) {
+                return Err(Unreceived::TooLarge);
+            }
             let written = download.file.write_all(&piece);
             written.map_err(|error| unwritable(download.path, &error))?;
             download.digest.update(&piece);
@@ -371,6 +416,11 @@ impl S3Store {
         }
         Ok(())
     }
+}
+
+/// True if the first byte that was asked for is behind the last (S3 API reference: `InvalidRange`).
+fn is_out_of_range(failure: &Failure) -> bool {
+    failure.code == "InvalidRange"
 }
 
 fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> Failure {

@@ -89,9 +89,18 @@ async fn drill_newest(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let backups = BackupStore::of_cluster(name, &asked.place.etcd, session).await?;
-    let newest = backups.newest_verified().await?;
-    let newest =
-        newest.ok_or_else(|| refuse(format!("{} has no snapshot yet", backups.store.url())))?;
+    let warn = |why: &str| session.shell.warning(why);
+    let newest = backups.newest_verified(warn).await?;
+    let newest = newest.ok_or_else(|| {
+        refuse(format!(
+            "{} has no verified snapshot that can be read",
+            backups.store.url()
+        ))
+        .with_hint(format!(
+            "take one: `kctl etcd snapshot save --etcd {} --name {name}`",
+            asked.place.etcd
+        ))
+    })?;
     verify_named(newest.name().to_owned(), name, asked, session).await
 }
 

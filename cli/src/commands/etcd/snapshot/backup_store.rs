@@ -3,14 +3,20 @@
 use super::refuse;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
-use crate::state::{StoreKeys, store_error};
+use crate::state::{StoreKeys, load_keyset, store_error};
 use aws_client::store::Store;
-use futures::{StreamExt, TryStreamExt, stream};
+use engine::error_chain;
+use futures::{StreamExt, stream};
 use node::backup::{
     BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings, MANIFEST_LIMIT,
     OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot, group_snapshots,
     is_scheduled, manifest_key,
 };
+use node::pki::STATE_SIGNER;
+use node::signed::{SIGNATURE_LIMIT, SignedPlace, signature_key, verify_text};
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// Manifests that are read at the same time.
 const PARALLEL: usize = 10;
@@ -26,6 +32,8 @@ pub enum SnapshotKind {
     EtcdManager,
     /// It has neither manifest nor etcd-manager's description.
     Unfinished,
+    /// What lies in the place of its manifest is none that can be used.
+    Unusable,
 }
 
 /// A snapshot in the store.
@@ -34,6 +42,26 @@ pub struct FoundSnapshot {
     pub stored: StoredSnapshot,
     pub kind: SnapshotKind,
     pub manifest: Option<SnapshotManifest>,
+    /// Why its manifest cannot be used.
+    pub problem: Option<Unread>,
+}
+
+/// Why nobody knows what a manifest says.
+#[derive(Clone, Debug)]
+pub enum Unread {
+    /// It is damaged, or of something else.
+    Unusable(String),
+    /// It could not be read now. What it says may be good.
+    Unreachable(String),
+}
+
+impl Unread {
+    /// The reason.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Unusable(why) | Self::Unreachable(why) => why,
+        }
+    }
 }
 
 /// A backup store.
@@ -61,6 +89,7 @@ impl SnapshotKind {
             Self::Asked => "asked for",
             Self::EtcdManager => "of etcd-manager",
             Self::Unfinished => "unfinished",
+            Self::Unusable => "unusable",
         }
     }
 }
@@ -75,6 +104,37 @@ impl FoundSnapshot {
     pub fn is_verified(&self) -> bool {
         let manifest = self.manifest.as_ref();
         self.stored.has_data && manifest.is_some_and(|manifest| manifest.verified.is_some())
+    }
+
+    /// True if somebody brought it from a file: it may be older than all others, whatever its times say.
+    pub fn is_imported(&self) -> bool {
+        let manifest = self.manifest.as_ref();
+        manifest.is_some_and(SnapshotManifest::is_imported)
+    }
+
+    /// True if it is verified, as far as is known.
+    pub fn may_be_verified(&self) -> bool {
+        let is_unread = matches!(self.problem, Some(Unread::Unreachable(_)));
+        self.is_verified() || self.stored.has_data && is_unread
+    }
+
+    /// When it was taken, Unix seconds, by the store's clock: before it was written, if its manifest says so.
+    pub fn taken(&self) -> Option<i64> {
+        let said = self.manifest.as_ref().and_then(|manifest| {
+            let at = OffsetDateTime::parse(&manifest.taken_at, &Rfc3339).ok()?;
+            Some(at.unix_timestamp())
+        });
+        self.stored
+            .taken_at(said)
+            .min(self.stored.taken())
+            .or(self.stored.written)
+    }
+
+    /// How long ago it was taken, by the store's clock.
+    pub fn age(&self) -> Option<Duration> {
+        let before = self.stored.written?.saturating_sub(self.taken()?);
+        let before = u64::try_from(before).unwrap_or_default();
+        Some(self.stored.age?.saturating_add(Duration::from_secs(before)))
     }
 
     /// Revision of its data, if known.
@@ -114,7 +174,8 @@ impl BackupStore {
         etcd: &str,
         session: &Session<'_>,
     ) -> Result<Self, CommandError> {
-        let key = StoreKeys::new(name).key_below(BACKUP_SETTINGS_KEY);
+        let keys = StoreKeys::new(name);
+        let key = keys.key_below(BACKUP_SETTINGS_KEY);
         let read = session.store.get_first(&key, BACKUP_SETTINGS_LIMIT).await;
         let Some(bytes) = read.map_err(store_error)? else {
             session.check_cluster_exists(name).await?;
@@ -124,9 +185,10 @@ impl BackupStore {
                 format!("write them: `kctl update {name} --yes`"),
             ));
         };
+        check_signature(&keys, &bytes, session).await?;
         let settings = BackupSettings::parse(&key, &bytes).or_failed(
-            "the settings of the backups cannot be read",
-            "use the kctl of the cluster's release",
+            "the settings of the backups cannot be used",
+            format!("write them again: `kctl update {name} --yes`"),
         )?;
         let settings = settings.etcd.get(etcd).cloned();
         let settings = settings.ok_or_else(|| {
@@ -168,8 +230,8 @@ impl BackupStore {
         };
         let owner = StoreOwner::parse(&format!("{}/{OWNER_KEY}", self.store.url()), &bytes);
         let owner = owner.or_failed(
-            "it is not known whose the backup store is",
-            "use the kctl of the cluster's release",
+            "it is not known whose the backup store is, and nothing is written or deleted there",
+            format!("see what it is; if the store is this cluster's, delete {}/{OWNER_KEY} with the AWS CLI: the next snapshot writes it", self.store.url()),
         )?;
         Ok(owner.check(self.store.url(), name, etcd).map(|()| true))
     }
@@ -186,55 +248,81 @@ impl BackupStore {
     /// All snapshots with their manifests, the newest first.
     pub async fn read_all(&self) -> Result<Vec<FoundSnapshot>, CommandError> {
         let reads = self.list().await?.into_iter().map(|stored| async move {
-            let manifest = match stored.has_manifest {
-                true => self.read_manifest(&stored.name).await?,
-                false => None,
+            let read = match stored.has_manifest {
+                true => self.read_manifest(&stored.name).await,
+                false => Ok(None),
             };
-            Ok::<_, CommandError>(FoundSnapshot {
-                kind: SnapshotKind::of(&stored),
-                manifest,
-                stored,
-            })
+            match read {
+                Ok(manifest) => FoundSnapshot {
+                    kind: SnapshotKind::of(&stored),
+                    manifest,
+                    problem: None,
+                    stored,
+                },
+                // One bad object is one row.
+                Err(problem) => FoundSnapshot {
+                    kind: SnapshotKind::Unusable,
+                    manifest: None,
+                    problem: Some(problem),
+                    stored,
+                },
+            }
         });
-        let all: Vec<FoundSnapshot> = stream::iter(reads).buffered(PARALLEL).try_collect().await?;
-        let mut all = all;
+        let mut all: Vec<FoundSnapshot> = stream::iter(reads).buffered(PARALLEL).collect().await;
         all.sort_by(|a, b| {
-            let key = |one: &FoundSnapshot| (one.stored.written, one.stored.name.clone());
+            let key =
+                |one: &FoundSnapshot| (one.taken(), one.stored.written, one.stored.name.clone());
             key(b).cmp(&key(a))
         });
         Ok(all)
     }
 
-    /// The newest snapshot that a scratch etcd has read.
-    pub async fn newest_verified(&self) -> Result<Option<FoundSnapshot>, CommandError> {
-        let all = self.read_all().await?;
-        Ok(all.into_iter().find(FoundSnapshot::is_verified))
+    /// The newest snapshot that a scratch etcd has read; one that was imported only if there is no other. If newer ones cannot be used, `warn`
+    /// is told of them.
+    pub async fn newest_verified(
+        &self,
+        warn: impl Fn(&str),
+    ) -> Result<Option<FoundSnapshot>, CommandError> {
+        let mut imported = None;
+        for one in self.read_all().await? {
+            if one.is_verified() && one.is_imported() {
+                imported.get_or_insert(one);
+            } else if one.is_verified() {
+                return Ok(Some(one));
+            } else if let Some(problem) = &one.problem {
+                warn(&format!(
+                    "{} is passed over: {}",
+                    one.name(),
+                    problem.text()
+                ));
+            }
+        }
+        Ok(imported)
     }
 
-    async fn read_manifest(&self, name: &str) -> Result<Option<SnapshotManifest>, CommandError> {
+    async fn read_manifest(&self, name: &str) -> Result<Option<SnapshotManifest>, Unread> {
         let key = manifest_key(name);
+        let address = format!("{}/{key}", self.store.url());
         let read = self.store.get_first(&key, MANIFEST_LIMIT).await;
-        let Some(bytes) = read.map_err(store_error)? else {
-            return Ok(None);
-        };
-        let parsed = SnapshotManifest::parse(&format!("{}/{key}", self.store.url()), &bytes);
-        parsed.map(Some).or_failed(
-            format!("the manifest of {name} cannot be read"),
-            "use the kctl of the release that wrote it, or delete the snapshot",
-        )
+        let read = read.map_err(|error| Unread::Unreachable(error_chain(&error)))?;
+        read.map(|bytes| SnapshotManifest::parse_of(name, &address, &bytes))
+            .transpose()
+            .map_err(|error| Unread::Unusable(error.to_string()))
     }
 
     /// The manifest of a snapshot that can be restored or downloaded.
     pub async fn require_manifest(&self, name: &str) -> Result<SnapshotManifest, CommandError> {
         node::backup::check_snapshot_name(name).map_err(refuse)?;
-        let found = self.read_manifest(name).await?;
-        if let Some(other) = found.as_ref().filter(|found| found.name != name) {
-            return Err(refuse(format!(
-                "{}/{name} has the manifest of {}: it is a copy of another folder",
-                self.store.url(),
-                other.name
-            )));
-        }
+        let found = self.read_manifest(name).await.map_err(|problem| {
+            let hint = match problem {
+                Unread::Unusable(_) if self.settings.is_some() => format!(
+                    "use another snapshot; `kctl etcd snapshot delete {name}` deletes this one"
+                ),
+                Unread::Unusable(_) => "use another snapshot".to_owned(),
+                Unread::Unreachable(_) => "see who may read it, and try again".to_owned(),
+            };
+            refuse(problem.text()).with_hint(hint)
+        })?;
         found.ok_or_else(|| {
             refuse(format!(
                 "{} has no snapshot {name} with a manifest",
@@ -243,4 +331,30 @@ impl BackupStore {
             .with_hint("one of etcd-manager: download it with the AWS CLI, then `kctl etcd snapshot import`")
         })
     }
+}
+
+/// Fails unless kctl has signed the settings of backups: whoever may only write that object must not choose what is restored, or where
+/// snapshots go.
+async fn check_signature(
+    keys: &StoreKeys,
+    bytes: &[u8],
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let (key, cluster) = (BACKUP_SETTINGS_KEY, keys.cluster());
+    let text = String::from_utf8_lossy(bytes);
+    let signer = load_keyset(&session.store, keys, STATE_SIGNER).await?;
+    let at = keys.key_below(&signature_key(key, &text));
+    let read = session.store.get_first(&at, SIGNATURE_LIMIT).await;
+    let signature = read.map_err(store_error)?.unwrap_or_default();
+    let signature = String::from_utf8_lossy(&signature);
+    let verified = verify_text(&signer, SignedPlace { cluster, key }, &text, &signature);
+    verified.map(drop).map_err(|error| {
+        CommandError::from_message(
+            ErrorKind::Precondition,
+            format!("{error}, so it is not used"),
+            format!(
+                "find out who wrote it, and write it again: `kctl update {cluster} --refresh --yes`"
+            ),
+        )
+    })
 }

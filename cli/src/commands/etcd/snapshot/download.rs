@@ -6,6 +6,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::state::store_error;
 use aws_client::packed::unpack_file;
+use aws_client::store::StoreError;
 use node::backup::{SnapshotManifest, cluster_state_key, data_key};
 use node::digest::to_hex;
 use std::fs;
@@ -35,13 +36,18 @@ pub async fn run(args: &SnapshotDownload, session: &Session<'_>) -> Result<Outco
     session
         .shell
         .note(&format!("downloading {}/{key}", backups.store.url()));
-    let got = backups.store.get_file(&key, &packed).await;
+    let most = manifest.compressed_bytes;
+    let got = backups.store.get_file_within(&key, &packed, most).await;
+    let unusable = || format!("{}/{key} cannot be used", backups.store.url());
+    let hint = "use another snapshot: `kctl etcd snapshot list`";
     let unpacked = match got {
-        Ok(Some(_)) => unpack_file(&packed, &plain, manifest.bytes, &manifest.sha256).or_failed(
-            format!("{}/{key} cannot be used", backups.store.url()),
-            "use another snapshot, and verify this one: `kctl etcd snapshot verify`",
-        ),
-        Ok(None) => Err(super::refuse(format!("{key} does not exist"))),
+        Ok(Some(_)) => unpack_file(&packed, &plain, manifest.bytes, &manifest.sha256)
+            .or_failed(unusable(), hint),
+        Ok(None) => Err(super::refuse(format!(
+            "{}/{key} does not exist: only the manifest of the snapshot is left",
+            backups.store.url()
+        ))),
+        Err(error @ StoreError::TooLarge { .. }) => Err(error).or_failed(unusable(), hint),
         Err(error) => Err(store_error(error)),
     };
     let placed = unpacked.and_then(|()| {
@@ -82,7 +88,7 @@ async fn download_cluster_state(
         ))
     })?;
     let key = cluster_state_key(&manifest.name);
-    let got = backups.store.get_file(&key, file).await;
+    let got = backups.store.get_file_within(&key, file, state.bytes).await;
     let sha256 = got.map_err(store_error)?;
     let sha256 = sha256.ok_or_else(|| super::refuse(format!("{key} does not exist")))?;
     if to_hex(&sha256) != state.sha256 {

@@ -6,8 +6,11 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::state::{store_error, user_at_host};
 use aws_client::packed::{FileDigest, pack_file, unpack_any};
-use aws_client::store::{Encryption, Expect, sha256_of_file};
-use node::backup::{MANIFEST_FORMAT, SnapshotManifest, check_asked_name, data_key, manifest_key};
+use aws_client::store::{Encryption, Expect, StoreError, sha256_of_file};
+use node::backup::{
+    IMPORTED, MANIFEST_FORMAT, MOST_BYTES, SnapshotManifest, StoredSnapshot, check_asked_name,
+    data_key, manifest_key,
+};
 use node::etcd::UnknownFields;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -15,6 +18,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use zip::ZipArchive;
+use zip::result::ZipError;
 
 /// Length of the hash at the end of a snapshot.
 const HASH: usize = 32;
@@ -22,8 +27,8 @@ const HASH: usize = 32;
 /// A database has whole pages, so its size is a multiple of this (etcd: `etcdutl/snapshot/v3_snapshot.go`, `saveDB`).
 const PAGE: u64 = 512;
 
-/// No database of etcd is larger: its quota is 8 GiB at most by recommendation, and never more than this.
-const MOST: u64 = 64 << 30;
+const HINT: &str =
+    "name a file of `etcdctl snapshot save`, an etcd.backup.gz of etcd-manager, or a zip of RKE";
 
 /// First bytes of a file of gzip, and of a zip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -35,12 +40,11 @@ pub async fn run(args: &SnapshotImport, session: &Session<'_>) -> Result<Outcome
     let name = session.cluster_name(None).await?;
     let etcd = &args.place.etcd;
     let backups = BackupStore::to_change(&name, etcd, session).await?;
-    if backups
-        .list()
-        .await?
-        .iter()
-        .any(|one| one.name == args.snapshot)
-    {
+    // What an interrupted import left is gone on with.
+    let is_complete = |one: &StoredSnapshot| one.has_manifest || one.has_meta;
+    let all = backups.list().await?;
+    let mut there = all.iter().filter(|one| one.name == args.snapshot);
+    if there.any(is_complete) {
         return Err(refuse(format!(
             "there is a snapshot {} already",
             args.snapshot
@@ -48,10 +52,16 @@ pub async fn run(args: &SnapshotImport, session: &Session<'_>) -> Result<Outcome
     }
     let folder = tempfile::tempdir().or_failed("no folder for temporary files", "set TMPDIR")?;
     let (plain, packed) = (folder.path().join("plain"), folder.path().join("packed"));
-    let unreadable = || format!("{} is no snapshot of etcd", args.file.display());
-    const HINT: &str = "name a file of `etcdctl snapshot save`, an etcd.backup.gz of etcd-manager, or a zip of RKE";
-    let source = find_plain(&args.file, &plain).or_failed(unreadable(), HINT)?;
-    check_hash(&source).or_failed(unreadable(), HINT)?;
+    let unusable = |error: io::Error| {
+        let sentence = match error.kind() {
+            io::ErrorKind::InvalidData => "is no snapshot of etcd",
+            io::ErrorKind::StorageFull => "cannot be unpacked: set TMPDIR to a folder with room",
+            _ => "cannot be read",
+        };
+        Err(error).or_failed(format!("{} {sentence}", args.file.display()), HINT)
+    };
+    let source = find_plain(&args.file, &plain).or_else(unusable)?;
+    check_hash(&source).or_else(|error| unusable(error).map(drop))?;
     let (whole, compressed) = pack_file(&source, &packed).or_failed(
         format!("{} cannot be compressed", args.file.display()),
         "set TMPDIR to a folder with room for it",
@@ -64,9 +74,19 @@ pub async fn run(args: &SnapshotImport, session: &Session<'_>) -> Result<Outcome
     let sha256 = sha256.or_failed("the compressed file cannot be read", "try again")?;
     let put = backups
         .store
-        .put_file(&key, &packed, &sha256, Encryption::Bucket)
+        .put_same_file(&key, &packed, &sha256, Encryption::Bucket)
         .await;
-    put.map_err(store_error)?;
+    put.map_err(|error| match error {
+        StoreError::Conflict { .. } => refuse(format!(
+            "{}/{key} has other content, and no manifest: an import of another file was interrupted",
+            backups.store.url()
+        ))
+        .with_hint(format!(
+            "delete it: `kctl etcd snapshot delete {} --etcd {etcd} --yes`, or choose another name",
+            args.snapshot
+        )),
+        error => store_error(error),
+    })?;
     let manifest = describe(args, (&name, etcd), whole, compressed);
     let text = manifest.to_json().into_bytes();
     let key = manifest_key(&args.snapshot);
@@ -96,7 +116,7 @@ fn describe(
         cluster: cluster.to_owned(),
         etcd: etcd.to_owned(),
         reason: format!(
-            "imported by {} from {}",
+            "{IMPORTED}{} from {}",
             user_at_host(),
             args.file.file_name().unwrap_or_default().to_string_lossy()
         ),
@@ -117,47 +137,77 @@ fn describe(
     }
 }
 
-/// The snapshot itself: the file, or what is unpacked from it.
+/// The snapshot itself: the file, or what is unpacked from it. What is wrong with its content is `InvalidData`.
 fn find_plain(file: &Path, to: &Path) -> io::Result<PathBuf> {
-    let mut first = [0; 2];
-    File::open(file)?.read_exact(&mut first)?;
-    match first {
-        GZIP => drop(unpack_any(file, to, MOST)?),
-        ZIP => unzip_snapshot(file, to)?,
+    let mut first = Vec::new();
+    let opened = File::open(file)?;
+    if !opened.metadata()?.is_file() {
+        return damaged("it is no file");
+    }
+    opened.take(2).read_to_end(&mut first)?;
+    match <[u8; 2]>::try_from(first.as_slice()) {
+        Ok(GZIP) => drop(
+            unpack_any(file, to, MOST_BYTES).map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    invalid("it is compressed with gzip, and is cut off")
+                }
+                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => invalid(&format!(
+                    "it is compressed with gzip, and is damaged: {error}"
+                )),
+                _ => error,
+            })?,
+        ),
+        Ok(ZIP) => unzip_snapshot(file, to)?,
+        _ if first.is_empty() => return damaged("it is empty"),
         _ => return Ok(file.to_owned()),
     }
     Ok(to.to_owned())
 }
 
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+fn damaged<T>(why: &str) -> io::Result<T> {
+    Err(invalid(why))
+}
+
 /// RKE's zips have the snapshot under an absolute name, `/backup/NAME`, and perhaps the state of the cluster beside it, `NAME.rkestate`.
 fn unzip_snapshot(file: &Path, to: &Path) -> io::Result<()> {
-    let mut archive = zip::ZipArchive::new(File::open(file)?)?;
+    let broken = |error: ZipError| match error {
+        ZipError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => error,
+        error => invalid(&format!("it is a zip, and is cut off or damaged: {error}")),
+    };
+    let mut archive = ZipArchive::new(File::open(file)?).map_err(broken)?;
     let mut found = Vec::new();
     for index in 0..archive.len() {
-        let entry = archive.by_index(index)?;
-        if entry.is_file() && !entry.name()?.ends_with(".rkestate") {
+        let entry = archive.by_index(index).map_err(broken)?;
+        if entry.is_file() && !entry.name().map_err(broken)?.ends_with(".rkestate") {
             found.push(index);
         }
     }
     let [index] = found.as_slice() else {
-        let message = format!(
+        return damaged(&format!(
             "the zip has {} files that may be a snapshot, not one",
             found.len()
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        ));
     };
     // Its name is used for nothing.
-    let mut entry = archive.by_index(*index)?.take(MOST);
-    io::copy(&mut entry, &mut File::create_new(to)?)?;
-    Ok(())
+    let mut entry = archive.by_index(*index).map_err(broken)?.take(MOST_BYTES);
+    let copied = io::copy(&mut entry, &mut File::create_new(to)?);
+    copied.map(drop).map_err(|error| match error.kind() {
+        io::ErrorKind::StorageFull => error,
+        _ => invalid(&format!("it is a zip, and its file is damaged: {error}")),
+    })
 }
 
 /// etcd writes the SHA-256 of the database behind it.
 fn check_hash(file: &Path) -> io::Result<()> {
-    let damaged = |message: &str| Err(io::Error::new(io::ErrorKind::InvalidData, message));
     let bytes = fs::metadata(file)?.len();
     if bytes <= HASH as u64 || bytes % PAGE != HASH as u64 {
-        return damaged("it is empty, was cut off, or has no hash at its end");
+        return damaged(&format!(
+            "it was cut off, or has no hash at its end: {bytes} bytes are not whole pages and a hash"
+        ));
     }
     let mut opened = File::open(file)?;
     let mut hasher = Sha256::new();

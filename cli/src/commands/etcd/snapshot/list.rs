@@ -1,13 +1,13 @@
 //! `kctl etcd snapshot list`.
 
-use super::{BackupStore, FoundSnapshot};
+use super::{BackupStore, FoundSnapshot, Unread};
 use crate::args::{ReportFormat, SnapshotList};
 use crate::commands::etcd::print_document;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::ui::table;
 use indicatif::BinaryBytes;
-use node::backup::SnapshotManifest;
+use node::backup::{SnapshotManifest, StoredSnapshot, check_extent, choose_deletions};
 use node::duration::duration_text;
 use serde::Serialize;
 
@@ -31,6 +31,9 @@ struct SnapshotRow<'a> {
     compressed_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     manifest: Option<&'a SnapshotManifest>,
+    /// Why its manifest cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<&'a str>,
 }
 
 /// Lists the snapshots.
@@ -51,7 +54,22 @@ pub async fn run(args: &SnapshotList, session: &Session<'_>) -> Result<Outcome, 
         return Ok(Outcome::Fine);
     }
     session.shell.print_result(&render(&all))?;
+    warn_of_many(&backups, &all, session);
     Ok(Outcome::Fine)
+}
+
+/// Says if protokube keeps more than the retention says, because it would have to delete too many at once.
+fn warn_of_many(backups: &BackupStore, all: &[FoundSnapshot], session: &Session<'_>) {
+    let Some(settings) = &backups.settings else {
+        return;
+    };
+    let stored: Vec<StoredSnapshot> = all.iter().map(|one| one.stored.clone()).collect();
+    let superfluous = choose_deletions(&stored, settings.retention());
+    if let Err(many) = check_extent(&stored, &superfluous) {
+        session
+            .shell
+            .warning(&format!("{many}; `kctl etcd snapshot prune` shows them"));
+    }
 }
 
 fn row(one: &FoundSnapshot) -> SnapshotRow<'_> {
@@ -62,13 +80,18 @@ fn row(one: &FoundSnapshot) -> SnapshotRow<'_> {
         age_seconds: one.stored.age.map(|age| age.as_secs()),
         compressed_bytes: one.stored.compressed_bytes,
         manifest: one.manifest.as_ref(),
+        problem: one.problem.as_ref().map(Unread::text),
     }
 }
 
 fn render(all: &[FoundSnapshot]) -> String {
-    let headers = [
+    let mut headers = vec![
         "SNAPSHOT", "AGE", "KIND", "VERIFIED", "KEYS", "REVISION", "SIZE", "STORED", "ETCD",
     ];
+    let has_problems = all.iter().any(|one| one.problem.is_some());
+    if has_problems {
+        headers.push("PROBLEM");
+    }
     let rows = all.iter().map(|one| {
         let manifest = one.manifest.as_ref();
         let verified = manifest.and_then(|manifest| manifest.verified.as_ref());
@@ -77,7 +100,11 @@ fn render(all: &[FoundSnapshot]) -> String {
             .age
             .and_then(|age| i64::try_from(age.as_secs()).ok());
         let text = |value: Option<String>| value.unwrap_or_default();
-        vec![
+        let problem = one
+            .problem
+            .as_ref()
+            .map(|problem| problem.text().to_owned());
+        let mut row = vec![
             one.name().to_owned(),
             text(age.map(duration_text)),
             one.kind.word().to_owned(),
@@ -87,7 +114,11 @@ fn render(all: &[FoundSnapshot]) -> String {
             text(manifest.map(|manifest| BinaryBytes(manifest.bytes).to_string())),
             BinaryBytes(one.stored.compressed_bytes).to_string(),
             text(manifest.and_then(|manifest| manifest.etcd_version.clone())),
-        ]
+        ];
+        if has_problems {
+            row.push(text(problem));
+        }
+        row
     });
     table::render(&headers, &rows.collect::<Vec<_>>())
 }

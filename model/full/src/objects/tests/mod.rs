@@ -263,3 +263,63 @@ fn only_a_private_zone_is_associated_with_the_vpc_the_clusters_or_the_users() {
     );
     assert_eq!(associations(DnsKind::Public, None), []);
 }
+
+/// A rule that the policy does not name could not send: nobody would be told.
+#[test]
+fn exactly_the_clusters_own_rules_may_send_to_its_queue() {
+    for (shape, mut full) in every_shape() {
+        for rebalance in [
+            node::config::Rebalance::Ignore,
+            node::config::Rebalance::Drain,
+        ] {
+            let Some(termination) = &mut full.node_termination else {
+                continue;
+            };
+            termination.rebalance = rebalance;
+            let all = desired_of(&full);
+            let rules: BTreeSet<String> = all
+                .iter()
+                .filter_map(|one| match one {
+                    Cloud::CloudwatchEventRule(rule) => Some(rule.name.clone()),
+                    _ => None,
+                })
+                .map(|name| {
+                    let place = &full.placement;
+                    let (partition, account) = (&place.partition, &place.account);
+                    format!(
+                        "arn:{partition}:events:{}:{account}:rule/{name}",
+                        place.region
+                    )
+                })
+                .collect();
+            let queue = all.iter().find_map(|one| match one {
+                Cloud::SqsQueue(queue) => Some(queue),
+                _ => None,
+            });
+            let [allow, deny] = queue.unwrap().policy["Statement"]
+                .as_array()
+                .unwrap()
+                .as_slice()
+            else {
+                panic!("{shape}: two statements");
+            };
+            let senders = allow["Condition"]["ArnEquals"]["aws:SourceArn"].as_array();
+            let senders: BTreeSet<String> = senders
+                .unwrap()
+                .iter()
+                .map(|arn| arn.as_str().unwrap().to_owned())
+                .collect();
+            assert_eq!(senders, rules, "{shape}");
+            assert_eq!(allow["Principal"]["Service"], "events.amazonaws.com");
+            assert_eq!(
+                (&deny["Effect"], &deny["Principal"]),
+                (&"Deny".into(), &"*".into())
+            );
+            assert_eq!(
+                deny["Condition"]["Bool"]["aws:PrincipalIsAWSService"],
+                "false"
+            );
+            assert_eq!(allow["Action"], deny["Action"]);
+        }
+    }
+}

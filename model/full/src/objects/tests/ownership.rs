@@ -3,7 +3,7 @@
 use super::settle::{desired_of, snapshot_of};
 use super::spec;
 use cloud::Cloud;
-use cloud::ownership::{OwnershipClaim, TAG_VALUE, set_ownership_tags};
+use cloud::ownership::{OwnershipClaim, TAG_VALUE, set_ownership_tags, volumes_by_place};
 
 /// Of every claim: what it marked is its own, whatever else it has; what another marked never is; what nobody marked is
 /// its own if it has acted.
@@ -52,4 +52,21 @@ fn a_place_that_is_longer_than_a_tag_is_left_out() {
     let strangers = OwnershipClaim::default().foreign_volumes(&snapshot_of(&all));
     assert!(!strangers.is_empty());
     assert!(strangers.iter().all(|one| one.base.is_none()));
+}
+
+/// A copy of a state store has the same incarnation, and is another place.
+#[test]
+fn a_volume_is_of_the_place_that_marked_it() {
+    let bare = desired_of(&spec::private_spec());
+    let is_here = |base: &str| base == "s3://a/NAME";
+    assert_eq!(
+        volumes_by_place(&snapshot_of(&bare), is_here),
+        (Vec::new(), Vec::new())
+    );
+    for (base, own) in [("s3://a/NAME", true), ("s3://b/NAME", false)] {
+        let mut all = bare.clone();
+        set_ownership_tags(&mut all, base, "1");
+        let (here, elsewhere) = volumes_by_place(&snapshot_of(&all), is_here);
+        assert_eq!((here.is_empty(), elsewhere.is_empty()), (!own, own));
+    }
 }

@@ -30,6 +30,7 @@ pub fn minimal_spec() -> FullSpec {
             config_base: "s3://state/tests/minimal.example.com".into(),
             bucket: Some("state".into()),
             prefix: "tests/minimal.example.com".into(),
+            owner: Some("123456789012".into()),
         },
         network: Network {
             shared_vpc: None,

@@ -6,29 +6,22 @@ use crate::host::{
     Directory, Error, HostObject, HostsBlock, KernelModule, Packages, Propagation, Sysctl,
 };
 use crate::names::dns;
+use crate::values::Parameter;
 use std::collections::BTreeMap;
-
-/// Kernel modules, each with a path that exists when it is loaded or built in.
-const MODULES: [(&str, &str); 2] = [
-    (
-        "br_netfilter",
-        "/proc/sys/net/bridge/bridge-nf-call-iptables",
-    ),
-    ("overlay", "/sys/module/overlay"),
-];
 
 pub(super) fn base_objects(
     config: &NodeConfig,
     host: &InstanceFacts,
 ) -> Result<Vec<HostObject>, Error> {
     let mut things = package_objects(config, host);
-    things.extend(MODULES.map(|(name, sign)| {
+    let modules = config::kernel_modules(config)?.into_iter();
+    things.extend(modules.map(|(name, sign)| {
         HostObject::KernelModule(KernelModule {
             name: name.to_owned(),
             sign: sign.to_owned(),
         })
     }));
-    things.extend(sysctl_objects(&config.sysctls));
+    things.extend(sysctl_objects(config)?);
     things.extend(list_directories(config).map(|(path, mode)| {
         HostObject::Directory(Directory {
             path,
@@ -70,18 +63,23 @@ fn package_objects(config: &NodeConfig, host: &InstanceFacts) -> Vec<HostObject>
 }
 
 /// Each parameter once, with its last value.
-fn sysctl_objects(parameters: &[String]) -> Vec<HostObject> {
+fn sysctl_objects(config: &NodeConfig) -> Result<Vec<HostObject>, Error> {
+    let parameters = config::kernel_parameters_of(config)?;
     let mut last: BTreeMap<String, Sysctl> = BTreeMap::new();
-    for parameter in parameters {
-        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+    for Parameter {
+        key,
+        value,
+        required,
+    } in parameters
+    {
         let sysctl = Sysctl {
-            key: key.trim().to_owned(),
-            value: value.split_whitespace().collect::<Vec<_>>().join(" "),
-            required: !config::is_own_default(parameter),
+            key: key.clone(),
+            value,
+            required,
         };
-        last.insert(sysctl.key.clone(), sysctl);
+        last.insert(key, sysctl);
     }
-    last.into_values().map(HostObject::Sysctl).collect()
+    Ok(last.into_values().map(HostObject::Sysctl).collect())
 }
 
 fn list_directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'static str)> {
@@ -110,7 +108,6 @@ fn list_directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'stat
             let prefix = EtcdMemberNames::from_config(etcd, &config.cluster).prefix;
             directories.push((format!("{KUBERNETES}/{prefix}"), "0750"));
         }
-        directories.push(("/var/lib/kubectl".to_owned(), "0700"));
     }
     directories.into_iter()
 }

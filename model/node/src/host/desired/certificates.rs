@@ -86,10 +86,6 @@ fn control_plane_certificates(config: &NodeConfig) -> Vec<Certificate> {
             signer: ETCD_CLIENTS_CA.to_owned(),
             ..client_certificate(&api("etcd-client"), "kube-apiserver")
         },
-        Certificate {
-            organization: Some("system:masters".to_owned()),
-            ..client_certificate("/var/lib/kubectl/client", "kubecfg")
-        },
     ];
     for component in ["kube-controller-manager", "kube-scheduler"] {
         let folder = format!("{KUBERNETES}/{component}");

@@ -17,18 +17,15 @@ const TOOLS: [(&str, &str); 3] = [
 
 pub(super) fn download_objects(config: &NodeConfig) -> Result<Vec<HostObject>, Error> {
     let mut downloads = Vec::new();
-    for asset in &config.assets {
-        let own = config.containerd.skip_install;
-        if !(own && matches!(asset.name.as_str(), "containerd" | "runc")) {
-            downloads.push(Download {
-                name: asset.name.clone(),
-                sha256: asset
-                    .sha256
-                    .clone()
-                    .ok_or_else(|| Error::NoHash(asset.name.clone()))?,
-                place: install_target(asset)?,
-            });
-        }
+    for asset in installed_assets(config) {
+        downloads.push(Download {
+            name: asset.name.clone(),
+            sha256: asset
+                .sha256
+                .clone()
+                .ok_or_else(|| Error::NoHash(asset.name.clone()))?,
+            place: install_target(asset)?,
+        });
     }
     if config.control_plane.is_some() {
         let protokube = config.agents.protokube.first().ok_or(Error::NoProtokube)?;
@@ -43,7 +40,14 @@ pub(super) fn download_objects(config: &NodeConfig) -> Result<Vec<HostObject>, E
     Ok(downloads.chain(tools).collect())
 }
 
-fn install_target(asset: &Asset) -> Result<InstallTarget, Error> {
+/// All but containerd and runc where the image has them.
+pub(super) fn installed_assets(config: &NodeConfig) -> impl Iterator<Item = &Asset> {
+    let own = config.containerd.skip_install;
+    let all = config.assets.iter();
+    all.filter(move |asset| !(own && matches!(asset.name.as_str(), "containerd" | "runc")))
+}
+
+pub(super) fn install_target(asset: &Asset) -> Result<InstallTarget, Error> {
     let program = |folder: &str| InstallTarget::Program(format!("{folder}/{}", asset.name));
     Ok(match asset.name.as_str() {
         "containerd" => {

@@ -1,6 +1,6 @@
 //! Dependencies between objects. Most follow from paths: a file needs its folder, and the volume that contains the folder.
 
-use crate::components::{KUBERNETES, MANIFESTS};
+use crate::components::{KUBERNETES, MANIFESTS, TOOLS};
 use crate::config::{NodeConfig, RENEWAL_SERVICE, RENEWAL_TIMER};
 use crate::host::{HostObject, HostResource, Unit};
 use engine::Id;
@@ -99,7 +99,7 @@ fn needs_by_kind(thing: &HostObject, things: &[HostObject], config: &NodeConfig)
         }
         // kubelet starts a manifest as soon as it sees it.
         HostObject::File(file) if file.path.starts_with(MANIFESTS) => {
-            all(&|other| is_in(other, &["/var/lib/kube-proxy"]))
+            all(&|other| is_in(other, &["/var/lib/kube-proxy", TOOLS]))
         }
         HostObject::Unit(unit) => needs_of_unit(unit, config, &all),
         _ => BTreeSet::new(),
@@ -157,6 +157,7 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
                 "/var/lib/kube-scheduler",
             ];
             downloads(&["protokube"])(other)
+                || is_in(other, &[TOOLS])
                 || matches!(other, HostObject::HostsBlock(_))
                 || (is_in(other, &folders) && !is_manifest(other))
         }),

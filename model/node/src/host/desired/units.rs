@@ -11,8 +11,13 @@ pub(super) fn unit_objects(config: &NodeConfig, host: &InstanceFacts) -> Vec<Hos
         enabled: unit.enabled,
         starts_with: String::new(),
     });
+    let masked = |name: &&str| {
+        let hook = config.units.iter().find(|unit| unit.name == *name);
+        hook.is_some_and(|hook| !hook.enabled)
+    };
     let distributions = upkeep_units(config, host.distribution)
         .into_iter()
+        .filter(|name| !masked(name))
         .map(|name| Unit {
             name: name.to_owned(),
             content: None,

@@ -6,7 +6,7 @@ use crate::api::kubelet::KubeletConfigSpec;
 use node::components::Flags;
 
 /// Fields with another flag name, and fields without a flag. The latter are in the configuration file, except for the pause
-/// image (containerd has it) and labels (the control plane sets them: kubelet may not set role labels on its own Node).
+/// image (containerd has it), the name of the Node (nodeup sets it) and labels (the control plane sets them: kubelet may not set role labels on its own Node).
 pub(super) const NAMING: Naming = Naming {
     component: "kubelet",
     named: &[
@@ -46,9 +46,11 @@ pub(super) const NAMING: Naming = Naming {
         "failSwapOn",
         "featureGates",
         "hairpinMode",
+        "hostnameOverride",
         "imageGCHighThresholdPercent",
         "imageGCLowThresholdPercent",
         "imageMaximumGCAge",
+        "imageMinimumGCAge",
         "kernelMemcgNotification",
         "kubeReserved",
         "kubeReservedCgroup",

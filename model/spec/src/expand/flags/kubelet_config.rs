@@ -2,6 +2,7 @@
 
 use super::Error;
 use crate::api::kubelet::KubeletConfigSpec;
+use crate::validate::values::parse_switch;
 use node::components::{CONTAINERD_SOCKET, KUBERNETES, VOLUME_PLUGINS};
 use serde::Serialize;
 use serde_json::Value;
@@ -49,6 +50,8 @@ struct KubeletConfiguration {
     image_gc_low_threshold_percent: Option<i32>,
     #[serde(rename = "imageMaximumGCAge")]
     image_maximum_gc_age: Option<String>,
+    #[serde(rename = "imageMinimumGCAge")]
+    image_minimum_gc_age: Option<String>,
     kernel_memcg_notification: Option<bool>,
     kube_reserved: BTreeMap<String, String>,
     kube_reserved_cgroup: Option<String>,
@@ -197,12 +200,14 @@ fn kubelet_configuration(kubelet: KubeletConfigSpec, taints: &[String]) -> Kubel
         feature_gates: kubelet
             .feature_gates
             .into_iter()
-            .map(|(gate, on)| (gate, on == "true"))
+            .map(|(gate, on)| (gate, parse_switch(&on) == Some(true)))
             .collect(),
         hairpin_mode: kubelet.hairpin_mode,
         image_gc_high_threshold_percent: kubelet.image_gc_high_threshold_percent,
         image_gc_low_threshold_percent: kubelet.image_gc_low_threshold_percent,
         image_maximum_gc_age: kubelet.image_maximum_gc_age,
+        // In kOps a flag that kubelet does not have: --image-minimum-gc-age.
+        image_minimum_gc_age: kubelet.image_minimum_gc_age,
         kernel_memcg_notification: kubelet.kernel_memcg_notification,
         kube_reserved: kubelet.kube_reserved,
         kube_reserved_cgroup: kubelet.kube_reserved_cgroup,
@@ -322,6 +327,8 @@ mod tests {
             feature_gates: [
                 ("A".to_owned(), "true".to_owned()),
                 ("B".to_owned(), "false".to_owned()),
+                ("C".to_owned(), "T".to_owned()),
+                ("D".to_owned(), "0".to_owned()),
             ]
             .into(),
             ..KubeletConfigSpec::default()
@@ -345,7 +352,10 @@ mod tests {
             json!(["pods", "system-reserved"])
         );
         assert_eq!(config["clusterDNS"], json!(["100.64.0.10"]));
-        assert_eq!(config["featureGates"], json!({ "A": true, "B": false }));
+        assert_eq!(
+            config["featureGates"],
+            json!({ "A": true, "B": false, "C": true, "D": false })
+        );
         assert_eq!(
             config["registerWithTaints"],
             json!([

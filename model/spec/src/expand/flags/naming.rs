@@ -1,6 +1,7 @@
 //! Renders a component's configuration as flags: the field `maxPods` becomes the flag `max-pods`, with few exceptions.
 
 use super::Error;
+use crate::validate::removed_flags;
 use node::components::Flags;
 use serde::Serialize;
 use serde_json::Value;
@@ -45,7 +46,8 @@ pub(super) fn collect_flags<T: Serialize>(config: &T, naming: &Naming) -> Result
                 .empty
                 .iter()
                 .any(|(exception, empty)| *exception == field && *empty == text);
-            if !empty && !text.is_empty() {
+            let idle = removed_flags::is_idle(naming.component, &field, &text);
+            if !empty && !idle && !text.is_empty() {
                 flags.add(&name, text);
             }
         }

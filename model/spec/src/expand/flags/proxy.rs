@@ -18,6 +18,7 @@ pub(super) const NAMING: Naming = Naming {
         "cpuLimit",
         "cpuRequest",
         "enabled",
+        "hostnameOverride",
         "image",
         "memoryLimit",
         "memoryRequest",

@@ -117,6 +117,7 @@ fn what_aws_has_must_agree_with_the_spec() {
     let vpc = SharedVpc {
         cidr: "172.20.0.0/16".into(),
         internet_gateway: Some("igw-1".into()),
+        subnets: Vec::new(),
     };
     let kind = InstanceType {
         arch: Arch::Amd64,

@@ -53,6 +53,7 @@ fn kops_world() -> Facts {
             SharedVpc {
                 cidr: "172.20.0.0/16".into(),
                 internet_gateway: Some("igw-1".into()),
+                subnets: Vec::new(),
             },
         )]
         .into(),

@@ -3,6 +3,7 @@
 mod aws;
 mod kops;
 mod laws;
+mod limits;
 mod user_settings;
 
 use cloud::facts::Facts;

@@ -4,6 +4,8 @@
 const DNSMASQ: &str = "kube-dns had it, with dnsmasq; CoreDNS has neither in kOps";
 const ETCD_MANAGER: &str = "etcd-manager's own; there is no etcd-manager";
 const NAMED: &str = "others refer to it by this name: changing it alone is an error";
+const NODE_NAME: &str =
+    "a Node has the id of its instance as its name: validation takes kOps' placeholders only";
 const ROLLING: &str = "limits of `kctl rolling-update`, which reads them from the spec: nothing is rendered from them";
 const STORE: &str = "validation takes only the place below configBase";
 
@@ -108,6 +110,10 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "spec.assets.catalogSHA256",
         "kctl reads it before it expands the spec",
     ),
+    ("Cluster", "spec.kubelet.hostnameOverride", NODE_NAME),
+    ("Cluster", "spec.masterKubelet.hostnameOverride", NODE_NAME),
+    ("Cluster", "spec.kubeProxy.hostnameOverride", NODE_NAME),
+    ("InstanceGroup", "spec.kubelet.hostnameOverride", NODE_NAME),
     ("Cluster", "spec.rollingUpdate", ROLLING),
     ("InstanceGroup", "spec.rollingUpdate", ROLLING),
     (

@@ -13,6 +13,7 @@ use spec::api::instance_group::InstanceGroupSpec;
 use spec::api::{Cluster, InstanceGroup, Object};
 use spec::catalog::Catalog;
 use spec::read::read_documents;
+use spec::validate::values::known_keys;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use test_support::trace::{Leaf, LeafType, type_leaves};
@@ -62,6 +63,8 @@ const SPECIAL: &[(&str, &str)] = &[
     ("spec.zones[]", "eu-west-1b"),
     ("spec.subnets[].zone", "eu-west-1b"),
     ("spec.updatePolicy", "external"),
+    ("spec.fileAssets[].path", "/etc/sample.conf"),
+    ("spec.sysctlParameters[]", "vm.swappiness=10"),
 ];
 
 struct SampleSpec {
@@ -178,13 +181,19 @@ fn leaf_samples(leaf: &Leaf) -> Vec<Value> {
     }
 }
 
-/// Puts a value at a path, making what is missing on the way: of lists the first element, of maps an entry `sample`.
-fn put_value(root: &mut Value, path: &str, value: &Value) {
+/// The key of a map in these tests: one that it takes.
+pub fn map_key(path: &str) -> &'static str {
+    let map = path.split(".*").next().unwrap_or_default();
+    known_keys(map).map_or("node", |keys| keys[0])
+}
+
+/// Puts a value at a path, making what is missing on the way: of lists the first element, of maps one entry.
+pub fn put_value(root: &mut Value, path: &str, value: &Value) {
     let mut at = root;
     for field in path.split('.') {
         let name = field.trim_end_matches("[]");
         if name == "*" {
-            at = &mut at["node"];
+            at = &mut at[map_key(path)];
         } else {
             at = &mut at[name];
         }

@@ -97,6 +97,10 @@ fn policy_statements(policy: &Value) -> BTreeSet<String> {
                 let mut single = statement.clone();
                 single["Action"] = action.clone();
                 single["Resource"] = resource;
+                if take_owner(&mut single) {
+                    // The rest of the statement is compared; that this is there differs once for each policy.
+                    allowed.insert("aws:ResourceAccount".to_owned());
+                }
                 let text = single.to_string();
                 let text = text.replace("placeholder-read-bucket", "state");
                 allowed.insert(text.replace("placeholder-write-bucket", "state"));
@@ -104,6 +108,32 @@ fn policy_statements(policy: &Value) -> BTreeSet<String> {
         }
     }
     allowed
+}
+
+/// Takes the condition on the owner of a bucket out of a statement. True if it was there.
+fn take_owner(statement: &mut Value) -> bool {
+    let conditions = statement
+        .get_mut("Condition")
+        .and_then(Value::as_object_mut);
+    let Some(conditions) = conditions else {
+        return false;
+    };
+    let equals = conditions
+        .get_mut("StringEquals")
+        .and_then(Value::as_object_mut);
+    let Some(equals) = equals.filter(|equals| equals.contains_key("aws:ResourceAccount")) else {
+        return false;
+    };
+    equals.remove("aws:ResourceAccount");
+    if equals.is_empty() {
+        conditions.remove("StringEquals");
+    }
+    if conditions.is_empty()
+        && let Some(statement) = statement.as_object_mut()
+    {
+        statement.remove("Condition");
+    }
+    true
 }
 
 /// The topic of docs/compat.md under which a difference is stated, if it is.
@@ -119,6 +149,7 @@ pub fn compat_topic(one: &Difference) -> Option<&'static str> {
 fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
     Some(match (one.kind.as_str(), one.attribute.as_str()) {
         ("iam_role_policy", "statement" | "") if ours.contains("/assets/*") => "node-assets",
+        ("iam_role_policy", "statement") if ours.contains("aws:ResourceAccount") => "bucket-owner",
         ("iam_role_policy", "statement")
             if ours.contains("/nodes/*") || ours.contains("/etcd/*") =>
         {
@@ -202,6 +233,9 @@ fn changed_topic(one: &Difference, ours: &str, theirs: &str) -> Option<&'static 
             if ours.contains("\"path\":\"/readyz\"") && theirs.contains("\"protocol\":\"TCP\"") =>
         {
             "ready-targets"
+        }
+        ("lb_target_group", "health_check") if ours.replace("\"timeout\":9,", "") == *theirs => {
+            "health-check-timeout"
         }
         ("autoscaling_group", "enabled_metrics") if theirs.contains("WarmPool") => "warm-pool",
         ("launch_template", "block_device_mappings") if ours.replace(kept, deleted) == *theirs => {

@@ -51,6 +51,7 @@ pub fn kops_facts() -> Facts {
             SharedVpc {
                 cidr: "172.20.0.0/16".into(),
                 internet_gateway: Some("igw-1".into()),
+                subnets: Vec::new(),
             },
         )]),
         subnets: BTreeMap::from([

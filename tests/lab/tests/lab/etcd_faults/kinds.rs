@@ -1,8 +1,9 @@
-//! All kinds of faults: of machines, programs, the network and AWS here, of disks and data in [`super::disks`] and [`super::losses`].
+//! All kinds of faults: of machines, programs, the network and AWS here, of disks and data in [`super::disks`] and [`super::losses`],
+//! of programs that systemd starts again in [`super::supervised`].
 
 use super::back::{ControlPlane, find_leader, running};
 use super::schedule::{Chance, Due, Fault};
-use super::{disks, losses};
+use super::{disks, losses, supervised};
 use anyhow::{Context, Result, ensure};
 use lab::network::faults::Partition;
 use lab::scenario::Lab;
@@ -33,7 +34,7 @@ const fn kind(
     }
 }
 
-pub const KINDS: [Kind; 19] = [
+pub const KINDS: [Kind; 21] = [
     kind("power-one", true, true, |lab, chance| {
         cut_power(lab, chance, 1)
     }),
@@ -53,6 +54,12 @@ pub const KINDS: [Kind; 19] = [
             chance,
             "systemctl kill --signal=KILL --kill-whom=main protokube",
         )
+    }),
+    kind("containerd-killed", true, false, |lab, chance| {
+        supervised::kill_unit(lab, chance, "containerd.service")
+    }),
+    kind("kubelet-killed", true, false, |lab, chance| {
+        supervised::kill_unit(lab, chance, "kubelet.service")
     }),
     kind("one-cut-off", true, true, |lab, chance| {
         let victim = choose_one(lab, chance)?;

@@ -5,6 +5,8 @@ use super::super::cluster::{self, CLUSTER};
 use anyhow::{Context, Result, ensure};
 use lab::scenario::{Lab, unix_time};
 use node::backup::{BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings};
+use node::pki::{STATE_SIGNER, keyset_path, read_keyset};
+use node::signed::{SignedPlace, sign_text, signature_key, verify_text};
 use serde_json::json;
 
 /// Seconds between two snapshots meanwhile.
@@ -17,12 +19,28 @@ pub fn refuse_backups(lab: &mut Lab) -> Result<()> {
     let bucket = lab.store_bucket();
     let key = format!("{CLUSTER}/{BACKUP_SETTINGS_KEY}");
     let host = cluster::control_plane(lab, 0)?.id;
-    let before = lab.instance_caller(&host)?.get_object(bucket, &key)?.body;
-    let put = |lab: &Lab, text: &str| {
+    let caller = lab.instance_caller(&host)?;
+    let signer = format!("{CLUSTER}/{}", keyset_path(STATE_SIGNER));
+    let signer = read_keyset(STATE_SIGNER, &caller.get_object(bucket, &signer)?.body)?;
+    let place = SignedPlace {
+        cluster: CLUSTER,
+        key: BACKUP_SETTINGS_KEY,
+    };
+    let before = caller.get_object(bucket, &key)?.body;
+    let signature = caller
+        .get_object(bucket, &signature_key(&key, &before))?
+        .body;
+    let serial = verify_text(&signer, place, &before, &signature)?;
+    // As kctl would: each text has a greater serial than the one before.
+    let put = |lab: &Lab, text: &str, later: u64| -> Result<()> {
+        let signature = sign_text(&signer, place, text, serial + later)?;
+        let at = signature_key(&key, text);
+        let signature = json!({"Bucket": bucket, "Key": at, "Body": signature});
+        lab.call_aws("s3", "PutObject", &signature)?;
         let object = json!({"Bucket": bucket, "Key": key, "Body": text});
         lab.call_aws("s3", "PutObject", &object).map(drop)
     };
-    put(lab, &with_interval(&before)?)?;
+    put(lab, &with_interval(&before)?, 1)?;
     lab.wait_until(
         "a snapshot is taken with the new interval",
         PATIENCE,
@@ -58,7 +76,7 @@ pub fn refuse_backups(lab: &mut Lab) -> Result<()> {
     let policy = json!({"RoleName": role, "PolicyName": POLICY});
     lab.call_aws("iam", "DeleteRolePolicy", &policy)?;
     cluster::expect_healthy(lab)?;
-    put(lab, &before)
+    put(lab, &before, 2)
 }
 
 /// The settings with [`INTERVAL`] for main.

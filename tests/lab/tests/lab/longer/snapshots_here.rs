@@ -1,14 +1,15 @@
 //! `protokube etcd-backup` on real control planes: a snapshot goes from one to another, and its sealed keys can be opened.
 
 use super::super::cluster;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use lab::scenario::Lab;
 
 const COMMAND: &str = "/opt/kctl/protokube etcd-backup";
 
 /// A pair of keys of age, for tests only.
 pub const RECIPIENT: &str = "age188c50u6r4g8e69se632clw2wt9s9hq5faps6w3m45swpfzug7flsyz3ktm";
-const IDENTITY: &str = "AGE-SECRET-KEY-1DQ7DRH0Y43JYAVF73WWUJL9U2LJ33PE7AK43FW6TZJY2JUGD7W3SWARGN3";
+pub const IDENTITY: &str =
+    "AGE-SECRET-KEY-1DQ7DRH0Y43JYAVF73WWUJL9U2LJ33PE7AK43FW6TZJY2JUGD7W3SWARGN3";
 
 /// Takes a snapshot on one control plane, and brings it to another one from it and from S3.
 pub fn carry_snapshot(lab: &mut Lab) -> Result<()> {
@@ -37,12 +38,12 @@ pub fn carry_snapshot(lab: &mut Lab) -> Result<()> {
         here == there && here.lines().count() == 4,
         "{here}\n{there}"
     );
-    run(b, "delete --name carried")
-        .err()
-        .map_or(Ok(()), |why| {
-            ensure!(format!("{why:#}").contains("newest verified"), "{why:#}");
-            Ok(())
-        })?;
+    // It is the only one there.
+    let Err(refused) = run(b, "delete --name carried") else {
+        bail!("the newest verified snapshot was deleted");
+    };
+    let refused = format!("{refused:#}");
+    ensure!(refused.contains("newest verified"), "{refused}");
     lab.run_script(b, "rm -r /var/lib/kctl/etcd-snapshots/main")?;
     run(b, "download --name carried --s3-backup")?;
     ensure!(lab.run_script(b, sums)? == here, "from S3");

@@ -1,0 +1,73 @@
+//! Where a cluster is in the state store: its own folder, which no other cluster's spec names, and AWS names that no other cluster
+//! there has.
+
+use super::session::Session;
+use super::spec_objects::SpecObjects;
+use crate::error::{CommandError, ErrorKind};
+use node::names::clash::common_name;
+use spec::read::{ObjectRef, Problem};
+
+/// Sets `spec.configBase` where the spec leaves it out, as kOps does. Fails if the spec names another place.
+pub fn place_in_store(objects: &mut SpecObjects, store: &str) -> Result<(), CommandError> {
+    if let Some(problem) = find_place_problem(objects, store) {
+        return Err(vec![problem].into());
+    }
+    let place = format!("{store}/{}", objects.cluster.name());
+    objects.cluster.spec.config_base = Some(place);
+    Ok(())
+}
+
+/// An error if `spec.configBase` is not the cluster's folder in this state store: instances would read the keys and the configuration
+/// of whatever cluster is there.
+pub fn find_place_problem(objects: &SpecObjects, store: &str) -> Option<Problem> {
+    let name = objects.cluster.name();
+    let own = format!("{store}/{name}");
+    let given = objects.cluster.spec.config_base.as_deref()?;
+    let base = given.trim_end_matches('/');
+    if base == own {
+        return None;
+    }
+    let message = format!("{given} is not the place of {name} in this state store, which is {own}");
+    let mut problem = Problem::error("spec.configBase", message).hint(other_place_hint(base, name));
+    problem.object = Some(ObjectRef {
+        kind: "Cluster".to_owned(),
+        name: name.to_owned(),
+        occurrence: 0,
+    });
+    let mut problems = vec![problem];
+    objects.locate_problems(&mut problems);
+    problems.pop()
+}
+
+fn other_place_hint(base: &str, name: &str) -> String {
+    match base.strip_suffix(&format!("/{name}")) {
+        Some(store) => format!(
+            "leave it out, or choose that state store: --state {store}, or KCTL_STATE_STORE={store}"
+        ),
+        None => {
+            "leave it out; a copy of another cluster's spec must not name that cluster's folder"
+                .to_owned()
+        }
+    }
+}
+
+/// Fails if a cluster in the store has AWS names that the new one would have too.
+pub fn check_names_are_free(
+    name: &str,
+    existing: &[String],
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let mut others = existing.iter().filter(|other| *other != name);
+    let clash = others.find_map(|other| Some((other, common_name(name, other)?)));
+    let Some((other, made)) = clash else {
+        return Ok(());
+    };
+    Err(CommandError::from_message(
+        ErrorKind::Precondition,
+        format!(
+            "{name} and {other}, which is in {}, would both have an AWS object named {made}",
+            session.url
+        ),
+        "choose a name that differs from it in more than dots and dashes",
+    ))
+}

@@ -1,0 +1,98 @@
+"""Limits of names, tags and texts that AWS documents in its guides and leaves out of its models (`shapes.py`)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Iterator, NamedTuple
+
+from .operations import Call
+
+
+class Limit(NamedTuple):
+    """The longest value of a member, in characters, the pattern that all of it matches, and where AWS says so."""
+
+    longest: int
+    pattern: str
+    least: int = 1
+
+
+# EC2's reference of CreateSecurityGroup: "a-z, A-Z, 0-9, spaces, and ._-:/()#,@[]+=&;{}!$*", up to 255 characters.
+_GROUP_TEXT = Limit(255, r"[a-zA-Z0-9 ._\-:/()#,@\[\]+=&;{}!$*]*")
+# The same of rules (IpRange, UserIdGroupPair, PrefixListId).
+_RULE_TEXT = Limit(255, r"[a-zA-Z0-9 ._\-:/()#,@\[\]+=&;{}!$*]*", 0)
+# Elastic Load Balancing's reference of CreateLoadBalancer and CreateTargetGroup: "a maximum of 32 characters, must contain only
+# alphanumeric characters or hyphens, and must not begin or end with a hyphen". Two hyphens in a row are refused as well (kubernetes-
+# sigs/aws-load-balancer-controller builds none).
+_BALANCER = Limit(32, r"(?!internal-)[a-zA-Z0-9]+(-[a-zA-Z0-9]+)*")
+_TARGET_GROUP = Limit(32, r"[a-zA-Z0-9]+(-[a-zA-Z0-9]+)*")
+
+_MEMBERS = {
+    ("ec2", "CreateSecurityGroup", "GroupName"): _GROUP_TEXT._replace(pattern=r"(?!sg-)" + _GROUP_TEXT.pattern),
+    ("ec2", "CreateSecurityGroup", "Description"): _GROUP_TEXT,
+    # EC2's reference of CreateLaunchTemplate.
+    ("ec2", "CreateLaunchTemplate", "LaunchTemplateName"): Limit(128, r"[a-zA-Z0-9()./_-]+", 3),
+    # "Up to 255 ASCII characters."
+    ("ec2", "ImportKeyPair", "KeyName"): Limit(255, r"[\x20-\x7e]*"),
+    ("ec2", "CreateKeyPair", "KeyName"): Limit(255, r"[\x20-\x7e]*"),
+    ("elbv2", "CreateLoadBalancer", "Name"): _BALANCER,
+    ("elbv2", "CreateTargetGroup", "Name"): _TARGET_GROUP,
+    # SQS' reference: "up to 80 characters. Valid values: alphanumeric characters, hyphens, and underscores", `.fifo` at the end.
+    ("sqs", "CreateQueue", "QueueName"): Limit(80, r"[a-zA-Z0-9_-]+(\.fifo)?"),
+    # S3's rules of names; the length of a key in bytes is checked below.
+    ("s3", "CreateBucket", "Bucket"): Limit(63, r"[a-z0-9][a-z0-9.-]*[a-z0-9]", 3),
+}
+# Tags: "Maximum key length 128, value 256 Unicode characters" everywhere (EC2's guide of tags, SQS', Route 53's).
+_TAG_KEY, _TAG_VALUE = 128, 256
+
+
+def breaches(call: Call, values: "dict[str, Any]") -> "Iterator[str]":
+    """What AWS says to these values."""
+    for (service, operation, member), limit in _MEMBERS.items():
+        value = values.get(member)
+        if (service, operation) == (call.service, call.operation) and isinstance(value, str):
+            if not limit.least <= len(value) <= limit.longest or not re.fullmatch(limit.pattern, value):
+                rule = f"Member must have {limit.least} to {limit.longest} characters and match {limit.pattern}"
+                yield said(member, value, rule)
+    if call.service == "s3" and len(str(values.get("Key") or "").encode()) > 1024:
+        yield said("Key", values["Key"], "Member must have at most 1024 bytes")
+    for path, value in _walk(values, ""):
+        yield from _tags(call, path, value)
+        yield from _description(call, path, value)
+
+
+def said(path: str, value: Any, rule: str) -> str:
+    """AWS' words about a value that breaks a rule; None stands for a value that is missing."""
+    shown = "null" if value is None else f"'{value}'"
+    return f"Value {shown} at '{path}' failed to satisfy constraint: {rule}"
+
+
+def _tags(call: Call, path: str, value: "dict[str, Any]") -> "Iterator[str]":
+    """Tags, a structure each or, as SQS has them, one map."""
+    if call.operation.startswith(("Describe", "List", "Get")) or not path.lower().endswith("tags"):
+        return
+    found = {value["Key"]: value.get("Value")} if "Key" in value else value
+    for key, text in found.items():
+        if not 0 < len(key) <= _TAG_KEY:
+            yield said(f"{path}.Key", key, f"Member must have 1 to {_TAG_KEY} characters")
+        if isinstance(text, str) and len(text) > _TAG_VALUE:
+            yield said(f"{path}.Value", text, f"Member must have at most {_TAG_VALUE} characters")
+
+
+def _description(call: Call, path: str, value: "dict[str, Any]") -> "Iterator[str]":
+    """Descriptions of rules of security groups."""
+    text = value.get("Description")
+    if not call.operation.startswith("AuthorizeSecurityGroup") or not isinstance(text, str):
+        return
+    if len(text) > _RULE_TEXT.longest or not re.fullmatch(_RULE_TEXT.pattern, text):
+        yield said(f"{path}.Description", text, f"Member must match {_RULE_TEXT.pattern}")
+
+
+def _walk(value: Any, path: str) -> "Iterator[tuple[str, dict[str, Any]]]":
+    """Every structure in a request, with the member that it is in."""
+    if isinstance(value, dict):
+        yield path, value
+        for name, item in value.items():
+            yield from _walk(item, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _walk(item, path)
