@@ -23,7 +23,7 @@ pub use lock::{
     locked_error,
 };
 pub use object_digests::ObjectDigests;
-pub use operation::{Operation, StepResult, outdated_keys, user_at_host};
+pub use operation::{Operation, StepResult, first_operation, outdated_keys, user_at_host};
 pub use operations::{ListedOperation, OperationLog};
 pub use public_keys::PublicKeys;
 pub use spec_change::SpecChange;

@@ -15,6 +15,7 @@ use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::store::{Owner, Store};
 use host::{Host, LocalSystem};
 use node::config::{BootConfig, NodeConfig, read_boot_config, read_node_config};
+use node::pki::certificate_id;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ const PROGRAMS: &str =
 pub struct DaemonState {
     /// NodeConfig of this instance.
     pub config: Arc<NodeConfig>,
+    /// Id of the cluster's certificate authority.
+    pub incarnation: String,
     /// Instance id, `i-...`.
     pub instance: String,
     pub zone: String,
@@ -107,6 +110,8 @@ pub(crate) async fn identify_instance(
     let url = api_server_url(&config);
     Ok(DaemonState {
         signed: SignedObjects::new(&store, &config.cluster),
+        incarnation: certificate_id(&config.ca_certificates)
+            .context("NodeConfig has no certificate authority that can be read")?,
         config: Arc::new(config),
         instance,
         zone,

@@ -26,6 +26,7 @@ use anyhow::{Context, bail};
 use arguments::{EtcdBackup, Place, Save, Verb};
 use aws_client::store::Store;
 use host::{Host, LocalSystem};
+use node::backup::StoreOwner;
 use node::components::{EtcdMemberNames, KUBERNETES};
 use node::config::EtcdCluster;
 use s3::open_s3;
@@ -106,11 +107,14 @@ impl Here {
     }
 
     async fn delete(self) -> anyhow::Result<()> {
-        let owner = (self.daemon.config.cluster.as_str(), &*self.etcd.name);
+        let daemon = &self.daemon;
+        let incarnation = Some(&*daemon.incarnation);
+        let (cluster, base) = (&daemon.config.cluster, daemon.store.url());
+        let own = StoreOwner::new(cluster, &self.etcd.name, base, incarnation);
         let stores = [Some(&self.local.store), self.s3.as_ref()];
         let mut failed = Vec::new();
         for store in stores.into_iter().flatten() {
-            match delete_snapshot_named(store, owner, &self.name).await {
+            match delete_snapshot_named(store, &own, &self.name).await {
                 Ok(says) => say(&says)?,
                 Err(error) => failed.push(format!("{}: {error:#}", store.url())),
             }

@@ -311,6 +311,7 @@ pub(crate) fn build_snapshot_taker(
 ) -> Option<SnapshotTaker<EtcdGateway>> {
     Some(SnapshotTaker {
         cluster: daemon.config.cluster.clone(),
+        incarnation: daemon.incarnation.clone(),
         etcd: etcd.name.clone(),
         work: work.to_owned(),
         instance: daemon.instance.clone(),

@@ -85,7 +85,7 @@ def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", body: bytes, 
             return _answered(environ, *answer, start_response)
         if may_change(call):
             state.feed.touch()
-        fault = faults.first_hit(state.faults, call)
+        fault = faults.first_hit(state.faults, call, environ.get("PATH_INFO", ""))
         if fault is None:
             return _locked(moto, state, environ, start_response)
         if fault.after:

@@ -22,13 +22,14 @@ JSON_SERVICES = ("sqs", "events", "ecr", "kms", "ssm", "dynamodb", "logs")
 class Fault:
     """Hits `times` calls that match, after letting `skip` of them pass.
 
-    `service` and `operation` are shell patterns. With `after` the call takes effect first and
+    `service`, `operation` and `path` (of the URL: `/BUCKET/KEY` in S3) are shell patterns. With `after` the call takes effect first and
     only its answer is lost; that is what a client cannot tell from a call that never arrived. `answer` is the whole body in
     place of an error: a batch call answers with success, and says in it which items failed.
     """
 
     service: str = "*"
     operation: str = "*"
+    path: str = "*"
     times: int = 1
     skip: int = 0
     code: str = "InternalError"
@@ -37,9 +38,9 @@ class Fault:
     after: bool = False
     answer: "Optional[str]" = None
 
-    def hits(self, call: Call) -> bool:
+    def hits(self, call: Call, path: str) -> bool:
         """Whether this call fails; counts down `skip`, then `times`."""
-        if self.times <= 0 or not self._matches(call):
+        if self.times <= 0 or not self._matches(call, path):
             return False
         if self.skip > 0:
             self.skip -= 1
@@ -47,8 +48,9 @@ class Fault:
         self.times -= 1
         return True
 
-    def _matches(self, call: Call) -> bool:
-        return fnmatch.fnmatchcase(call.service, self.service) and fnmatch.fnmatchcase(call.operation, self.operation)
+    def _matches(self, call: Call, path: str) -> bool:
+        pairs = (call.service, self.service), (call.operation, self.operation), (path, self.path)
+        return all(fnmatch.fnmatchcase(*pair) for pair in pairs)
 
 
 def parse(items: "list[dict[str, Any]]") -> "list[Fault]":
@@ -56,9 +58,9 @@ def parse(items: "list[dict[str, Any]]") -> "list[Fault]":
     return [Fault(**item) for item in items]
 
 
-def first_hit(faults: "list[Fault]", call: Call) -> Optional[Fault]:
+def first_hit(faults: "list[Fault]", call: Call, path: str) -> Optional[Fault]:
     """The first fault that hits; the others do not count this call."""
-    return next((fault for fault in faults if fault.hits(call)), None)
+    return next((fault for fault in faults if fault.hits(call, path)), None)
 
 
 def document(fault: Fault, call: Call) -> "tuple[list[tuple[str, str]], bytes]":

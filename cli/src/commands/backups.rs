@@ -5,15 +5,18 @@ use super::etcd::{CommandChannel, EtcdReports};
 use super::ownership::may_be_live;
 use super::session::Session;
 use crate::error::{CommandError, ErrorKind};
-use crate::state::{StoreKeys, store_error};
+use crate::state::{ClusterState, StoreKeys, first_operation, store_error};
 use aws_client::store::{Entry, Expect};
-use engine::error_chain;
+use cloud::{Cloud, ETCD_TAG};
+use engine::{Observed, Snapshot, error_chain};
 use fleet::ReportedMember;
 use node::backup::{BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, OWNER_KEY};
 use node::duration::duration_text;
 use node::etcd::{FormationState, kept_backups_key};
 use node::secret::{ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG};
 use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// How long protokube may take to begin.
 const BEGIN_TIME: Duration = Duration::from_mins(2);
@@ -42,7 +45,7 @@ const NOT_TAKEN: &str = "etcd does not serve or has no backups, so no snapshot i
 /// newest one must be young: nothing brings back what is on the volumes.
 pub async fn take_last(
     name: &str,
-    has_volumes: bool,
+    volumes: LastVolumes,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     const OTHERWISE: &str = "--no-last-backup";
@@ -50,7 +53,7 @@ pub async fn take_last(
     let Some(obstacle) = find_obstacle(&reports, MAIN) else {
         return take_now("delete", (name, MAIN), OTHERWISE, session).await;
     };
-    if !has_volumes || !may_have_data(&reports) {
+    if !may_have_data(&reports, volumes) {
         session.shell.note(NOT_TAKEN);
         return Ok(());
     }
@@ -119,11 +122,53 @@ fn find_obstacle(reports: &EtcdReports, etcd: &str) -> Option<String> {
     Some(format!("{obstacle}{}", gaps.collect::<String>()))
 }
 
+/// What is known of etcd's volumes in a cluster that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastVolumes {
+    /// There are none.
+    Gone,
+    /// The state store saw them made: if it has no record of etcd, there is none.
+    MadeFromHere,
+    /// They are older than all that the state store knows: it was lost and brought back, or they are of kOps.
+    Older,
+}
+
+/// How far the clock of the operator's computer may be ahead of AWS'.
+const CLOCK_SKEW: Duration = Duration::from_mins(10);
+
+impl LastVolumes {
+    /// Compares when the volumes were made with when the log of operations begins.
+    pub fn find(snapshot: &Snapshot<Cloud>, state: &ClusterState) -> Self {
+        let is_of_etcd = |one: &&Observed<Cloud>| {
+            matches!(&one.resource, Cloud::EbsVolume(volume)
+                if volume.tags.keys().any(|key| key.starts_with(ETCD_TAG)))
+        };
+        let made =
+            |one: &Observed<Cloud>| OffsetDateTime::parse(one.created.as_deref()?, &Rfc3339).ok();
+        let mut volumes = snapshot.items.iter().filter(is_of_etcd).peekable();
+        if volumes.peek().is_none() {
+            return Self::Gone;
+        }
+        let first = first_operation(&state.keys, &state.entries);
+        let is_younger = |one: &Observed<Cloud>| {
+            let pair = first.zip(made(one));
+            pair.is_some_and(|(first, made)| first <= made + CLOCK_SKEW)
+        };
+        if volumes.all(is_younger) {
+            Self::MadeFromHere
+        } else {
+            Self::Older
+        }
+    }
+}
+
 /// True unless the etcd cluster of the objects was never formed. Nobody knows what a record has that cannot be read.
-fn may_have_data(reports: &EtcdReports) -> bool {
-    match reports.records.get(MAIN) {
-        Some(record) => !matches!(record.state, FormationState::Forming { .. }),
-        None => !reports.gaps.is_empty(),
+fn may_have_data(reports: &EtcdReports, volumes: LastVolumes) -> bool {
+    match (volumes, reports.records.get(MAIN)) {
+        (LastVolumes::Gone, _) => false,
+        (_, Some(record)) => !matches!(record.state, FormationState::Forming { .. }),
+        (LastVolumes::MadeFromHere, None) => !reports.gaps.is_empty(),
+        (LastVolumes::Older, None) => true,
     }
 }
 
@@ -179,13 +224,17 @@ pub async fn mark_kept(keys: &StoreKeys, session: &Session<'_>) -> Result<(), Co
     Ok(())
 }
 
-/// Deletes the snapshots in all backup stores of the cluster, unless a store is another cluster's. False if some may be left. Those in the
+/// Deletes the snapshots in all backup stores of the cluster, unless a store is another cluster's. False if some may be left, also if
+/// nobody knows: an earlier release, or a deletion that was interrupted, may have deleted the settings. Those in the
 /// cluster's folder go with it. The settings are read before the state of the cluster is deleted.
 pub async fn delete_backups(name: &str, session: &Session<'_>) -> Result<bool, CommandError> {
     let key = StoreKeys::new(name).key_below(BACKUP_SETTINGS_KEY);
     let read = session.store.get_first(&key, BACKUP_SETTINGS_LIMIT).await;
     let Some(bytes) = read.map_err(store_error)? else {
-        return Ok(true);
+        session.shell.warning(&format!(
+            "{name} has no settings of backups, so nobody knows whether there are any outside of its folder: none of them is deleted"
+        ));
+        return Ok(false);
     };
     let settings = match BackupSettings::parse(&key, &bytes) {
         Ok(settings) => settings,
@@ -224,7 +273,7 @@ async fn delete_own_backups(
         return Ok(false);
     }
     let backups = BackupStore::at(address, session)?;
-    match backups.check_owner(name, etcd).await? {
+    match backups.check_owner(name, etcd, session).await? {
         Ok(true) => {}
         Ok(false) => {
             let url = backups.store.url();

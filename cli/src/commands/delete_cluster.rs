@@ -19,7 +19,7 @@ use crate::state::{
 use crate::ui::events::Events;
 use crate::ui::plan::{self, PlanView};
 use crate::ui::plan_json::PlanDocument;
-use aws_client::store::{Entry, Expect, StoreError};
+use aws_client::store::{Entry, StoreError};
 use aws_cloud::fleet::{detached_instances, terminate_instance};
 use aws_cloud::{
     AwsWorld, CloudClients, classic_load_balancers, delete_classic_load_balancer, delete_interface,
@@ -28,7 +28,7 @@ use aws_cloud::{
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
 use cloud::ownership::OwnershipClaim;
-use engine::{Class, Failure, Observed, Plan, Report, Snapshot};
+use engine::{Class, Failure, Plan, Report, Snapshot};
 use full::DnsKind;
 use node::backup::BACKUP_SETTINGS_KEY;
 use node::pki::KUBERNETES_CA;
@@ -295,9 +295,8 @@ async fn delete_under_lock(
         ));
     }
     if !args.delete_backups && !args.no_last_backup {
-        let is_of_etcd = |one: &Observed<Cloud>| matches!(one.resource, Cloud::EbsVolume(_));
-        let has_volumes = snapshot.items.iter().any(is_of_etcd);
-        Box::pin(backups::take_last(name, has_volumes, session)).await?;
+        let volumes = backups::LastVolumes::find(&snapshot, &deletion.state);
+        Box::pin(backups::take_last(name, volumes, session)).await?;
     }
     check_not_paused(lock, resumed, name)?;
     delete_besides(deletion).await.map_err(observe::aws_error)?;
@@ -465,6 +464,13 @@ async fn store_summary(
     let outlive = backups + encryption;
     let (deleted, backups) = match (outlive, args.delete_backups) {
         (0, _) => (all.len(), String::new()),
+        // AWS stays as it is, and the cluster may run on: what is outside of its folder stays too, and the keys for it.
+        (_, true) if args.unregister => (
+            all.len() - encryption,
+            format!(
+                ", {backups} of them of etcd backups; backups in other places stay, and the secret {ENCRYPTION_CONFIG} with them"
+            ),
+        ),
         (_, true) => (all.len(), format!(", {backups} of them of etcd backups")),
         (_, false) => (
             all.len() - outlive,
@@ -504,7 +510,8 @@ async fn delete_from_store(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let store = &session.store;
-    let all_backups_go = args.delete_backups && backups::delete_backups(name, session).await?;
+    let all_backups_go =
+        args.delete_backups && !args.unregister && backups::delete_backups(name, session).await?;
     let entries = store
         .list(&keys.prefix(), None)
         .await
@@ -536,10 +543,8 @@ async fn delete_from_store(
         .collect();
     store.delete_all(&first).await.map_err(store_error)?;
     // Without the settings, a repeated command would not know of backups that were passed over.
-    for key in [settings, keys.config()] {
-        let deleted = store.delete(&key, Expect::Any).await;
-        deleted.map_err(store_error)?;
-    }
+    let last = [settings, keys.config()];
+    store.delete_all(&last).await.map_err(store_error)?;
     // Cleanup only: a kubeconfig that is missing or not writable is not an error.
     let forgotten = kubeconfig::kubeconfig_path(None)
         .and_then(|path| Ok((kubeconfig::remove_cluster(&path, name)?, path)));

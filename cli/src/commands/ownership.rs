@@ -5,7 +5,7 @@
 use super::session::Session;
 use crate::error::{CommandError, ErrorKind};
 use crate::state::{ClusterState, LastOperation};
-use aws_client::store::is_same_place;
+use aws_client::store::{StoreError, is_same_place};
 use cloud::Cloud;
 use cloud::ownership::{ForeignVolume, OwnershipClaim, volumes_by_place};
 use engine::{Snapshot, error_chain};
@@ -101,8 +101,10 @@ enum OtherPlace {
     /// A cluster's spec: it can operate the cluster still.
     Live,
     Gone,
-    /// Nobody knows, with the reason.
+    /// Nobody here may read it, or its bucket is gone, with what the store says.
     Unreadable(String),
+    /// Nobody knows at the moment, with the reason.
+    Unknown(String),
 }
 
 impl OtherPlace {
@@ -114,7 +116,12 @@ impl OtherPlace {
         match read {
             Ok(Some(_)) => Self::Live,
             Ok(None) => Self::Gone,
-            Err(error) => Self::Unreadable(error_chain(&error)),
+            Err(
+                error @ (StoreError::NoBucket { .. }
+                | StoreError::Denied { .. }
+                | StoreError::Address { .. }),
+            ) => Self::Unreadable(error_chain(&error)),
+            Err(error) => Self::Unknown(error_chain(&error)),
         }
     }
 
@@ -123,7 +130,9 @@ impl OtherPlace {
         match self {
             Self::Live => "where its spec still is".to_owned(),
             Self::Gone => "where no spec is any more".to_owned(),
-            Self::Unreadable(why) => format!("which cannot be read ({why})"),
+            Self::Unreadable(why) | Self::Unknown(why) => {
+                format!("which cannot be read ({why})")
+            }
         }
     }
 }
@@ -145,6 +154,7 @@ pub async fn check_place_to_update(
     for base in bases_of(&elsewhere) {
         let place = match OtherPlace::look(base, session).await {
             OtherPlace::Live => return Err(other_place_error(base, &elsewhere, state, session)),
+            OtherPlace::Unknown(why) => return Err(unknown_place_error(base, &why)),
             place => place.words(),
         };
         session.shell.warning(&format!(
@@ -167,6 +177,7 @@ pub async fn check_place_to_delete(
         let place = OtherPlace::look(base, session).await;
         match &place {
             OtherPlace::Live => return Err(other_place_error(base, &elsewhere, state, session)),
+            OtherPlace::Unknown(why) => return Err(unknown_place_error(base, why)),
             OtherPlace::Gone if !here.is_empty() => {}
             OtherPlace::Gone | OtherPlace::Unreadable(_) => {
                 let cluster = state.name();
@@ -186,6 +197,17 @@ pub async fn check_place_to_delete(
         }
     }
     Ok(())
+}
+
+/// The error while nobody knows whether another place operates the cluster.
+fn unknown_place_error(base: &str, why: &str) -> CommandError {
+    CommandError::from_message(
+        ErrorKind::Precondition,
+        format!(
+            "volumes of etcd in AWS were operated from {base}, and whether the cluster still is cannot be read; nothing was done: {why}"
+        ),
+        "repeat the command once that place can be read",
+    )
 }
 
 fn own_base(state: &ClusterState, session: &Session<'_>) -> String {

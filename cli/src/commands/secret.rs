@@ -49,8 +49,9 @@ pub async fn create_secret(
     }
     let expect = match (former, args.force) {
         (Some(former), _) => Expect::Version(former.version),
-        (None, true) => Expect::Any,
-        (None, false) => Expect::Absent,
+        // One that somebody stored meanwhile may encrypt Secrets already.
+        (None, true) if args.secret != SecretName::EncryptionConfig => Expect::Any,
+        (None, _) => Expect::Absent,
     };
     let put = session.store.put(&key, object, expect);
     put.await.map_err(|error| match error {

@@ -12,9 +12,10 @@ use cloud::Cloud;
 use engine::{Action, Event, Failure, Id, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
 use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
+use time::{OffsetDateTime, PrimitiveDateTime};
 
 /// Number of records that are kept.
 const KEPT: usize = 100;
@@ -94,11 +95,7 @@ impl Operation {
         target: Option<&ClusterTarget>,
         now: OffsetDateTime,
     ) -> Self {
-        let stamp = now
-            .format(format_description!(
-                "[year][month][day]T[hour][minute][second]Z"
-            ))
-            .unwrap_or_default();
+        let stamp = now.format(STAMP).unwrap_or_default();
         // Sorted also within a second: microseconds, then bits of the process id.
         let id = (now.microsecond() << 12) | (std::process::id() & 0xfff);
         Self {
@@ -202,6 +199,20 @@ impl Operation {
             .map_err(store_error)?;
         Ok(())
     }
+}
+
+/// How a name begins: when the operation began.
+const STAMP: &[BorrowedFormatItem<'_>] =
+    format_description!("[year][month][day]T[hour][minute][second]Z");
+
+/// When the oldest operation began that the log still has.
+pub fn first_operation(keys: &StoreKeys, entries: &[Entry]) -> Option<OffsetDateTime> {
+    let prefix = keys.operation_prefix();
+    let begun = entries.iter().filter_map(|entry| {
+        let (stamp, _) = entry.key.strip_prefix(&prefix)?.split_once('-')?;
+        Some(PrimitiveDateTime::parse(stamp, STAMP).ok()?.assume_utc())
+    });
+    begun.min()
 }
 
 /// Keys of the operations that are too old to keep. Names sort by time.

@@ -5,6 +5,9 @@ use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
 
+/// What the keys of tags begin with that say which etcd member a volume is of.
+pub const ETCD_TAG: &str = "k8s.io/etcd/";
+
 /// An etcd volume. Size, type, IOPS and throughput can change; zone and encryption cannot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EbsVolume {

@@ -30,7 +30,7 @@ mod vpc_endpoint;
 
 pub use autoscaling::{AutoscalingGroup, AutoscalingLifecycleHook, GroupTag, LaunchTemplateRef};
 pub use dns::{AliasTarget, Route53Record, Route53ZoneAssociation};
-pub use ebs_volume::EbsVolume;
+pub use ebs_volume::{ETCD_TAG, EbsVolume};
 pub use events::{CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
 pub use iam::{IamInstanceProfile, IamRole, IamRolePolicy, IamRolePolicyAttachment};
 pub use key_pair::KeyPair;

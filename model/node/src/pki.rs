@@ -21,7 +21,7 @@ pub use keyset::{Keyset, KeysetItem, trust_bundle};
 pub use kubeconfig::{ClientCredentials, Kubeconfig, render_kubeconfig};
 pub use message::{sign_message, verify_message};
 pub use mint::mint_keyset;
-pub use public::{public_key, public_keys};
+pub use public::{certificate_id, public_key, public_keys};
 pub use request::{create_request, request_for_key, sign_request};
 pub use source::{KeyAlgorithm, KeySource, SystemKeys};
 

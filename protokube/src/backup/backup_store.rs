@@ -8,34 +8,43 @@ use node::backup::{
 };
 
 /// Makes the store that of an etcd cluster, unless it is another one's.
-pub(crate) async fn claim_store(backups: &Store, cluster: &str, etcd: &str) -> anyhow::Result<()> {
-    if check_owner(backups, cluster, etcd).await? {
-        return Ok(());
-    }
-    let owner = StoreOwner::new(cluster, etcd).to_json().into_bytes();
-    match backups.put(OWNER_KEY, owner, Expect::Absent).await {
+pub(crate) async fn claim_store(backups: &Store, own: &StoreOwner) -> anyhow::Result<()> {
+    let address = || format!("{}/{OWNER_KEY}", backups.url());
+    let (owner, expect) = match check_owner(backups, own).await? {
+        None => (own.clone(), Expect::Absent),
+        Some(stored) => {
+            let Some(renewed) = stored.renew(own) else {
+                return Ok(());
+            };
+            let read = backups.get(OWNER_KEY).await;
+            let read = read.with_context(|| format!("could not read {}", address()))?;
+            (
+                renewed,
+                read.map_or(Expect::Absent, |found| Expect::Version(found.version)),
+            )
+        }
+    };
+    let put = backups.put(OWNER_KEY, owner.to_json().into_bytes(), expect);
+    match put.await {
         Ok(_) => Ok(()),
         // Somebody else was first.
-        Err(StoreError::Conflict { .. }) => check_owner(backups, cluster, etcd).await.map(drop),
-        Err(error) => {
-            Err(error).with_context(|| format!("could not write {}/{OWNER_KEY}", backups.url()))
-        }
+        Err(StoreError::Conflict { .. }) => check_owner(backups, own).await.map(drop),
+        Err(error) => Err(error).with_context(|| format!("could not write {}", address())),
     }
 }
 
-/// Checks that the store is not that of another etcd cluster. False: it is nobody's yet.
+/// Checks that the store is not that of another etcd cluster. Returns what it says; `None`: it is nobody's yet.
 pub(crate) async fn check_owner(
     backups: &Store,
-    cluster: &str,
-    etcd: &str,
-) -> anyhow::Result<bool> {
+    own: &StoreOwner,
+) -> anyhow::Result<Option<StoreOwner>> {
     let read = backups.get_first(OWNER_KEY, OWNER_LIMIT).await;
     let read = read.with_context(|| format!("could not read {}/{OWNER_KEY}", backups.url()))?;
-    let Some(bytes) = read else { return Ok(false) };
+    let Some(bytes) = read else { return Ok(None) };
     let owner = StoreOwner::parse(OWNER_KEY, &bytes)?;
-    let checked = owner.check(backups.url(), cluster, etcd);
+    let checked = owner.check(backups.url(), own);
     checked.map_err(anyhow::Error::msg)?;
-    Ok(true)
+    Ok(Some(owner))
 }
 
 /// All snapshots, from a complete listing.

@@ -5,7 +5,7 @@ use super::backup_store::require_manifest;
 use super::source::SnapshotSource;
 use super::state_object::BackupStateObject;
 use super::take::SnapshotTaker;
-use super::verify::{Found, inspect_snapshot};
+use super::verify::{Found, inspect_snapshot, read_secrets};
 use super::work_folder::{FILE, PACKED, WorkFolder};
 use crate::etcd::{UnusableSnapshot, is_damaged, run_blocking};
 use anyhow::{Context, anyhow};
@@ -99,18 +99,20 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         let found = run_blocking(move || {
             unpack_file(&here.file(PACKED), &here.file(FILE), bytes, &sha256)?;
             here.remove_file(PACKED)?;
-            inspect_snapshot(&here, None)
+            let configuration = here.read_encryption_config()?;
+            inspect_snapshot(&here, None, |containers| {
+                read_secrets(containers, configuration.as_deref())
+            })
         });
-        let found = found.await.context(address)?;
+        let (found, secrets) = found.await.context(address)?;
         check_manifest(&manifest, &found)?;
         let seconds = begun.elapsed().as_secs();
         if let (None, Some(version)) = (&manifest.verified, version) {
             self.write_verified(backups, (manifest, version), &found, seconds)
                 .await?;
         }
-        let secret = found.secret.clone();
-        let secret = secret.map_err(|why| anyhow!(why).context(UnusableSnapshot(name.into())))?;
-        Ok(describe_found(name, &found, &secret, seconds))
+        let secrets = secrets.map_err(|why| anyhow!(why).context(UnusableSnapshot(name.into())))?;
+        Ok(describe_found(name, &found, &secrets, seconds))
     }
 
     async fn write_verified(

@@ -65,10 +65,11 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// The kinds of Secrets in a snapshot: by which key of which provider they are encrypted. One of each is tried.
+/// The kinds of Secrets in a snapshot: by which key of which provider they are encrypted. Each Secret is tried: two keys may have one name,
+/// and the Secrets of both look alike.
 pub(super) struct SecretKinds<'a> {
     configuration: Option<&'a str>,
-    /// By the beginning of the values.
+    /// By the beginning of the values: how they can be read, or the first that cannot.
     tried: BTreeMap<Vec<u8>, Result<String, String>>,
 }
 
@@ -80,10 +81,10 @@ impl<'a> SecretKinds<'a> {
         }
     }
 
-    /// Tries a Secret with this key and value in etcd, if it is the first of its kind.
+    /// Tries a Secret with this key and value in etcd.
     pub(super) fn add(&mut self, key: &str, value: &[u8]) {
         let kind = kind_of(value);
-        if !self.tried.contains_key(kind) {
+        if !matches!(self.tried.get(kind), Some(Err(_))) {
             let says = describe_readable(key, value, self.configuration);
             let says = says.map_err(|error| format!("{error:#}"));
             self.tried.insert(kind.to_vec(), says);
@@ -285,9 +286,9 @@ resources:
         }
     }
 
-    /// A rotation that did not end: most are of the new key, and some that nobody wrote since are not.
+    /// A rotation that did not end: most are of the new key, and some that nobody wrote since are not. Both may have one name.
     #[test]
-    fn one_of_each_kind_is_decrypted_and_each_without_a_key_is_named() {
+    fn each_is_decrypted_and_the_first_of_each_kind_that_cannot_be_is_named() {
         let old = |name: &str| format!("k8s:enc:aescbc:v1:{name}:x").into_bytes();
         let mut kinds = SecretKinds::new(Some(CONFIGURATION));
         assert_eq!(
@@ -296,19 +297,23 @@ resources:
         );
         for (provider, data) in VALUES {
             kinds.add(KEY, &value_of(provider, data));
-            // It is of a kind that was tried, and is not tried again.
-            kinds.add(KEY, format!("k8s:enc:{provider}:v1:k:x").as_bytes());
         }
         kinds.add(KEY, b"k8s\0\n\x0c");
         assert_eq!(kinds.tried.len(), 4);
         for name in ["gone", "lost"] {
             kinds.add(KEY, &old(name));
         }
+        kinds.add("/registry/secrets/default/old", b"k8s:enc:secretbox:v1:k:x");
+        kinds.add(KEY, &value_of("secretbox", VALUES[2].1));
         let why = kinds.describe().unwrap_err();
-        for said in ["the key gone of aescbc", "the key lost of aescbc"] {
+        for said in [
+            "the key gone of aescbc",
+            "the key lost of aescbc",
+            "/registry/secrets/default/old cannot be decrypted with the key k of secretbox",
+        ] {
             assert!(why.contains(said), "{said}: {why}");
         }
-        assert!(!why.contains("the key k "), "{why}");
+        assert!(!why.contains("the key k of aes"), "{why}");
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl<S: SnapshotSource> BackupRole<S> {
         backups: &Store,
         stored: StoredState,
     ) -> anyhow::Result<()> {
-        claim_store(backups, &self.taker.cluster, &self.taker.etcd).await?;
+        claim_store(backups, &self.taker.owner()).await?;
         let now = (self.taker.clock)();
         let (claimed, name) = begin_snapshot(&stored.state, &self.taker.instance, now);
         if !self.state().write(&claimed, stored.version).await? {

@@ -50,7 +50,7 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
     /// The same, to write to: it is this etcd cluster's from now on, or was before.
     pub(super) async fn open_own_backups(&self, address: &str) -> anyhow::Result<Store> {
         let backups = self.open_backups(address)?;
-        claim_store(&backups, &self.cluster, &self.etcd).await?;
+        claim_store(&backups, &self.owner()).await?;
         Ok(backups)
     }
 }

@@ -11,8 +11,8 @@ use aws_client::packed::{FileDigest, pack_file};
 use aws_client::store::{Encryption, Expect, Store, StoreError};
 use host::Host;
 use node::backup::{
-    MANIFEST_FORMAT, MANIFEST_LIMIT, SealedClusterState, SnapshotManifest, check_asked_name,
-    cluster_state_key, data_key, manifest_key, meta_key,
+    MANIFEST_FORMAT, MANIFEST_LIMIT, SealedClusterState, SnapshotManifest, StoreOwner,
+    check_asked_name, cluster_state_key, data_key, manifest_key, meta_key,
 };
 use node::etcd::{RunningMember, UnknownFields};
 use std::future::Future;
@@ -25,6 +25,8 @@ use time::format_description::well_known::Rfc3339;
 pub struct SnapshotTaker<S> {
     /// Name of the Kubernetes cluster.
     pub cluster: String,
+    /// Id of its certificate authority.
+    pub incarnation: String,
     /// Name of the etcd cluster: `main`.
     pub etcd: String,
     /// Name of its folder on the root disk and of its containers. Two processes must not share it.
@@ -75,6 +77,12 @@ struct Verified {
 }
 
 impl<S: SnapshotSource> SnapshotTaker<S> {
+    /// The etcd cluster as the owner of a backup store.
+    pub(crate) fn owner(&self) -> StoreOwner {
+        let (base, incarnation) = (self.store.url(), Some(&*self.incarnation));
+        StoreOwner::new(&self.cluster, &self.etcd, base, incarnation)
+    }
+
     /// Takes a snapshot under a name that somebody chose. Returns what was done.
     pub(crate) async fn take_asked(&self, name: &str, reason: &str) -> anyhow::Result<String> {
         check_asked_name(name).map_err(anyhow::Error::msg)?;
@@ -222,7 +230,7 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             self.source.save_snapshot(&folder.path_of(FILE)).await?;
             let here = folder.clone();
             let compared = run_blocking(move || {
-                let found = verify::inspect_snapshot(&here, Some(&keys))?;
+                let (found, ()) = verify::inspect_snapshot(&here, Some(&keys), |_| Ok(()))?;
                 let compared = verify::compare(&found, &keys)?;
                 Ok((found, compared))
             });

@@ -24,8 +24,6 @@ pub(super) struct Found {
     pub at: Option<KeysAt>,
     /// Keys by the first two parts of their names: `/registry/pods`.
     pub prefixes: BTreeMap<String, u64>,
-    /// How its Secrets can be read, or why they cannot.
-    pub secret: Result<String, String>,
 }
 
 impl Found {
@@ -66,11 +64,13 @@ pub(super) enum Compared {
     Compacted,
 }
 
-/// Restores the snapshot in the folder, and asks a scratch etcd what it holds. `expected`: what the member said of its keys before.
-pub(super) fn inspect_snapshot(
+/// Restores the snapshot in the folder, and asks a scratch etcd what it holds. `expected`: what the member said of its keys before. `more`
+/// asks the scratch etcd what else is wanted.
+pub(super) fn inspect_snapshot<T>(
     folder: &WorkFolder,
     expected: Option<&KeysAt>,
-) -> anyhow::Result<Found> {
+    more: impl FnOnce(&EtcdContainers<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<(Found, T)> {
     let bytes = folder.file(FILE).metadata()?.len();
     let containers = folder.containers(MEMORY.saturating_add(bytes));
     containers.provide_image()?;
@@ -84,14 +84,14 @@ pub(super) fn inspect_snapshot(
                     let count = containers.count_keys(prefix)?;
                     anyhow::Ok((prefix.trim_end_matches('/').to_owned(), count))
                 });
-                Ok(Found {
+                let inspected = Found {
                     revision: content.revision,
                     keys: content.keys,
                     hash: own.into(),
                     at: at.transpose()?,
                     prefixes: counted.collect::<anyhow::Result<_>>()?,
-                    secret: read_secrets(&containers, folder.read_encryption_config()?.as_deref())?,
-                })
+                };
+                Ok((inspected, more(&containers)?))
             })
         });
     let found = found.inspect_err(|_| containers.remove_all());
@@ -120,7 +120,7 @@ fn describe_at(
 }
 
 /// How all Secrets can be read with this EncryptionConfiguration, or why some cannot. After a rotation that did not end, each may be
-/// encrypted with another key, so one of each kind is decrypted.
+/// encrypted with another key, so each is decrypted.
 pub(crate) fn read_secrets(
     containers: &EtcdContainers<'_>,
     configuration: Option<&str>,

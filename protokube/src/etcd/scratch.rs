@@ -26,8 +26,8 @@ const REGISTRIES: &str = "/etc/containerd/certs.d";
 /// Where the containers see the scratch folder.
 pub(crate) const WORK: &str = "/work";
 
-/// Keys whose values are read at once. All of them are in memory, and one may have a megabyte.
-pub(crate) const PAGE: usize = 100;
+/// Keys whose values are read at once. All of them are in the memory of etcd and of etcdctl, several times, and one may have a megabyte.
+pub(crate) const PAGE: usize = 25;
 
 /// The only addresses of the scratch etcd, in a network of its own.
 pub(crate) const CLIENTS: &str = "http://127.0.0.1:2379";

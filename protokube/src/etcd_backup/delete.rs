@@ -3,17 +3,17 @@
 use crate::backup::{check_owner, delete_snapshot, list_snapshots, read_manifest};
 use anyhow::bail;
 use aws_client::store::Store;
-use node::backup::{ManifestError, StoredSnapshot, check_snapshot_name};
+use node::backup::{ManifestError, StoreOwner, StoredSnapshot, check_snapshot_name};
 
-/// Deletes the snapshot of this name from a store, which must not be that of another cluster or etcd cluster than `owner`. Returns what was
+/// Deletes the snapshot of this name from a store, which must not be that of another cluster or etcd cluster than `own`. Returns what was
 /// done.
 pub async fn delete_snapshot_named(
     store: &Store,
-    owner: (&str, &str),
+    own: &StoreOwner,
     name: &str,
 ) -> anyhow::Result<String> {
     check_snapshot_name(name).map_err(anyhow::Error::msg)?;
-    check_owner(store, owner.0, owner.1).await?;
+    check_owner(store, own).await?;
     let mut all = list_snapshots(store).await?;
     let Some(found) = all.iter().find(|one| one.name == name).cloned() else {
         return Ok(format!("{} has no snapshot {name}", store.url()));

@@ -176,7 +176,7 @@ impl<S: SnapshotSource> SnapshotSaver<S> {
     }
 
     async fn copy(&self, manifest: &SnapshotManifest, s3: &Store) -> anyhow::Result<()> {
-        claim_store(s3, &self.taker.cluster, &self.taker.etcd).await?;
+        claim_store(s3, &self.taker.owner()).await?;
         copy_snapshot(&self.local, manifest, s3).await
     }
 

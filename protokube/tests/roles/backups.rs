@@ -50,8 +50,8 @@ case "$*" in
   *"images ls"*) echo "${*##*name==}" ;;
   *"hashkv --rev=2700"*) echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},\"hash\":7,\"compact_revision\":2500}}]" ;;
   *"hashkv --rev=2701"*) echo "[{\"Endpoint\":\"x\",\"HashKV\":{\"header\":{},\"hash\":8,\"compact_revision\":2500}}]" ;;
-  *"get /registry/secrets/ /registry/secrets0 --limit=100"*) if [ -e "$root/secrets" ]; then cat "$root/secrets"; else echo "{\"header\":{},\"kvs\":[{\"key\":\"L3JlZ2lzdHJ5L3NlY3JldHMvYS9i\",\"value\":\"$(cat "$root/secret" 2>/dev/null || printf 'azhzAAo=')\"}],\"count\":4}"; fi ;;
-  *"get /registry/secrets/"*" /registry/secrets0 --limit=100"*) cat "$root/more-secrets" ;;
+  *"get /registry/secrets/ /registry/secrets0 --limit=25"*) if [ -e "$root/secrets" ]; then cat "$root/secrets"; else echo "{\"header\":{},\"kvs\":[{\"key\":\"L3JlZ2lzdHJ5L3NlY3JldHMvYS9i\",\"value\":\"$(cat "$root/secret" 2>/dev/null || printf 'azhzAAo=')\"}],\"count\":4}"; fi ;;
+  *"get /registry/secrets/"*" /registry/secrets0 --limit=25"*) cat "$root/more-secrets" ;;
   *"--rev=2700"*) printf '"Revision" : 2701\n"Count" : 233\n' ;;
   *etcdctl*) printf '"Revision" : 2701\n"Count" : 234\n' ;;
 esac
@@ -223,6 +223,7 @@ impl Instance {
     pub fn taker(&self, instance: &str) -> SnapshotTaker<FakeMember> {
         SnapshotTaker {
             cluster: CLUSTER.to_owned(),
+            incarnation: "7".to_owned(),
             etcd: "main".to_owned(),
             work: "main".to_owned(),
             instance: instance.to_owned(),
@@ -410,10 +411,10 @@ async fn a_drill_reads_all_secrets() {
         let pair = |(key, value): &(String, &str)| json!({"key": STANDARD.encode(key), "value": STANDARD.encode(value)});
         json!({"kvs": all.iter().map(pair).collect::<Vec<_>>()}).to_string()
     };
-    let first: Vec<(String, &str)> = (0..100)
+    let first: Vec<(String, &str)> = (0..25)
         .map(|number| (format!("/registry/secrets/a/{number:03}"), "k8s\0"))
         .collect();
-    let mut more = vec![first[99].clone()];
+    let mut more = vec![first[24].clone()];
     fs::write(here.host.path("secrets"), page(&first)).unwrap();
     fs::write(here.host.path("more-secrets"), page(&more)).unwrap();
     here.role("i-1").take_step().await.unwrap();
@@ -510,25 +511,39 @@ async fn the_last_snapshot_of_each_etcd_cluster_stays() {
 /// Two clusters whose specs name one store would delete each other's snapshots.
 #[tokio::test]
 async fn nothing_is_written_to_or_deleted_from_the_store_of_another_cluster() {
-    let here = Instance::new().await;
-    let other = SnapshotTaker {
-        cluster: "other.example.com".to_owned(),
-        ..here.taker("i-9")
+    let elsewhere = |here: &Instance| {
+        let url = format!("file://{}", here.host.path("elsewhere").display());
+        here.host.store.open_other(&url).unwrap()
     };
-    let other = BackupRole {
-        taker: Arc::new(other),
-        ..here.role("i-9")
-    };
-    other.take_step().await.unwrap();
-    let before = here.backups().list("", None).await.unwrap();
-    assert!(before.iter().any(|entry| entry.key == OWNER_KEY));
-    here.pass(Duration::from_hours(1000 * 24));
-    let why = here.role("i-1").take_step().await.unwrap_err();
-    assert!(
-        format!("{why:#}").contains("etcd main of other.example.com"),
-        "{why:#}"
-    );
-    assert_eq!(here.counted().await.len(), 1);
+    for is_namesake in [false, true] {
+        let here = Instance::new().await;
+        let other = match is_namesake {
+            true => SnapshotTaker {
+                incarnation: "8".to_owned(),
+                store: elsewhere(&here),
+                ..here.taker("i-9")
+            },
+            false => SnapshotTaker {
+                cluster: "other.example.com".to_owned(),
+                ..here.taker("i-9")
+            },
+        };
+        let other = BackupRole {
+            taker: Arc::new(other),
+            ..here.role("i-9")
+        };
+        other.take_step().await.unwrap();
+        let before = here.backups().list("", None).await.unwrap();
+        assert!(before.iter().any(|entry| entry.key == OWNER_KEY));
+        here.pass(Duration::from_hours(1000 * 24));
+        let why = here.role("i-1").take_step().await.unwrap_err();
+        let whose = match is_namesake {
+            true => "elsewhere",
+            false => "etcd main of other.example.com",
+        };
+        assert!(format!("{why:#}").contains(whose), "{why:#}");
+        assert_eq!(here.counted().await.len(), 1);
+    }
 }
 
 /// Whoever may write to the state store must not have the keys of the cluster sealed for himself, snapshots deleted, or stored elsewhere.

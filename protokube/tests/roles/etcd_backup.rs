@@ -5,7 +5,7 @@ use age::secrecy::ExposeSecret;
 use aws_client::store::{Expect, Store};
 use futures::FutureExt;
 use host::FileLock;
-use node::backup::OWNER_KEY;
+use node::backup::{OWNER_KEY, StoreOwner};
 use node::components::EtcdMemberNames;
 use node::pki::{
     KeyAlgorithm, Keyset, Leaf, STATE_SIGNER, SystemKeys, Usage, issue_certificate, keyset_path,
@@ -29,7 +29,15 @@ use tokio::task::JoinHandle;
 fn quiet(_: &str) {}
 
 /// Whose snapshots they are.
-const OWNER: (&str, &str) = ("x.example.com", "main");
+/// The etcd cluster as whoever deletes its snapshots.
+fn owner() -> StoreOwner {
+    StoreOwner::new(
+        "x.example.com",
+        "main",
+        "s3://state/x.example.com",
+        Some("7"),
+    )
+}
 
 /// A control plane with its folder of snapshots.
 struct ControlPlane {
@@ -151,8 +159,11 @@ async fn a_snapshot_is_verified_and_copied_and_deleted_by_its_exact_name() {
     let again = a.saver(None).save_once("snap1").await.unwrap_err();
     assert!(format!("{again:#}").contains("already"), "{again:#}");
     for store in [&a.local.store, &s3] {
-        delete_snapshot_named(store, OWNER, "snap1").await.unwrap();
-        let refused = delete_snapshot_named(&s3, ("other.example.com", "main"), "snap10").await;
+        delete_snapshot_named(store, &owner(), "snap1")
+            .await
+            .unwrap();
+        let other = StoreOwner::new("other.example.com", "main", "s3://state", Some("7"));
+        let refused = delete_snapshot_named(&s3, &other, "snap10").await;
         assert!(format!("{:#}", refused.unwrap_err()).contains("etcd main of x.example.com"));
         let left = async || {
             let left = store.list("", None).await.unwrap().into_iter();
@@ -162,7 +173,7 @@ async fn a_snapshot_is_verified_and_copied_and_deleted_by_its_exact_name() {
         let all = left().await;
         assert!(all.iter().all(|key| key.starts_with("snap10/")), "{all:?}");
         assert_eq!(all.len(), 3);
-        let newest = delete_snapshot_named(store, OWNER, "snap10")
+        let newest = delete_snapshot_named(store, &owner(), "snap10")
             .await
             .unwrap_err();
         assert!(
@@ -185,7 +196,7 @@ async fn an_imported_snapshot_is_not_the_newest_one() {
     let mut changed: serde_json::Value = serde_json::from_str(&text).unwrap();
     changed["reason"] = "imported by me from old.db".into();
     fs::write(&manifest, changed.to_string()).unwrap();
-    let delete = async |name: &str| delete_snapshot_named(&a.local.store, OWNER, name).await;
+    let delete = async |name: &str| delete_snapshot_named(&a.local.store, &owner(), name).await;
     let why = format!("{:#}", delete("own").await.unwrap_err());
     assert!(why.contains("newest verified"), "{why}");
     delete("brought").await.unwrap();
@@ -745,7 +756,7 @@ async fn a_bad_manifest_blocks_no_command() {
         }
         let manifest = a.here.host.path("snapshots/bad/manifest.json");
         fs::write(&manifest, content).unwrap();
-        let delete = async |name: &str| delete_snapshot_named(&a.local.store, OWNER, name).await;
+        let delete = async |name: &str| delete_snapshot_named(&a.local.store, &owner(), name).await;
         let why = format!("{:#}", delete("newest").await.unwrap_err());
         assert!(why.contains("newest verified"), "{why}");
         delete("good").await.unwrap();

@@ -521,7 +521,7 @@ fn snapshots_of_another_cluster_are_neither_deleted_nor_added_to() {
     let file = here.kctl.home_path("etcd.db");
     fs::write(&file, snapshot_file()).unwrap();
     let path = file.display().to_string();
-    let owner = StoreOwner::new("other.example.com", "main").to_json();
+    let owner = StoreOwner::new("other.example.com", "main", "s3://state", None).to_json();
     fs::write(here.kctl.home_path("backups").join(OWNER_KEY), owner).unwrap();
     for words in [
         &["delete", "asked", "--yes"][..],

@@ -80,6 +80,10 @@ fn the_key_of_the_secrets_in_backups_outlives_its_cluster_unless_backups_are_del
             REGION,
             &format!("boto('s3').put_object(Bucket='state', Key='{key}', Body=b'x')"),
         );
+        // Without settings nobody knows of other stores.
+        let key = format!("clusters/{NAME}/{BACKUP_SETTINGS_KEY}");
+        let inside = format!("s3://state/clusters/{NAME}/backups/etcd/main");
+        put(&simulator, &key, &settings_with(&inside));
         if has_backup {
             put_backup(&simulator);
         }
@@ -121,12 +125,18 @@ fn settings_with(store: &str) -> String {
 fn the_keys_stay_as_long_as_any_backup_may_be_left() {
     let simulator = Simulator::start_simulator();
     let kctl = stored_cluster(&simulator);
-    let owner = |name: &str| StoreOwner::new(name, "main").to_json();
+    let owner_of = |name: &str, store: &str| {
+        StoreOwner::new(name, "main", &format!("{store}/{name}"), Some("7")).to_json()
+    };
+    let owner = |name: &str| owner_of(name, "s3://state/clusters");
     put(
         &simulator,
         "foreign/main/owner.json",
         &owner("other.example.com"),
     );
+    // A cluster of this name whose state lies elsewhere, as that of a copy does.
+    let namesake = owner_of(NAME, "s3://state/before");
+    put(&simulator, "before/main/owner.json", &namesake);
     put(&simulator, "own/main/owner.json", &owner(NAME));
     put(&simulator, "own/main/asked/etcd.backup.gz", "x");
     let live = format!("live/{NAME}");
@@ -137,38 +147,34 @@ fn the_keys_stay_as_long_as_any_backup_may_be_left() {
         &owner(NAME),
     );
     let settings = settings_with;
+    let inside = |store: &str| settings(&format!("s3://state/{store}/backups/etcd/main"));
     for (settings, stays) in [
         (settings("s3://state/foreign/main"), true),
+        (settings("s3://state/before/main"), true),
         (settings("s3://state/nobodys/main"), true),
-        (
-            settings(&format!("s3://state/{live}/backups/etcd/main")),
-            true,
-        ),
+        (inside(&live), true),
         ("damaged".to_owned(), true),
+        // None: a deletion that an earlier release began.
+        (String::new(), true),
         (settings("s3://state/own/main"), false),
     ] {
-        for (key, text) in [
+        let objects = [
             (BACKUP_SETTINGS_KEY, settings.as_str()),
             ("secrets/encryptionconfig", "x"),
             (
                 "secrets/encryptionconfig-kept-2026-11-27T12-00-00Z",
                 "before",
             ),
-        ] {
+        ];
+        for (key, text) in objects.iter().filter(|(_, text)| !text.is_empty()) {
             put(&simulator, &format!("clusters/{NAME}/{key}"), text);
         }
         let ran = kctl.run(&["delete", "cluster", NAME, "--yes", "--delete-backups"]);
         assert_eq!(ran.code, 0, "{}", ran.all_output());
         let left = keys_left(&simulator);
-        let kept: Vec<&String> = left
-            .iter()
-            .filter(|key| key.starts_with("secrets/"))
-            .collect();
-        assert_eq!(
-            kept.len(),
-            if stays { 2 } else { 0 },
-            "{settings}: {left:?}"
-        );
+        let kept = left.iter().filter(|key| key.starts_with("secrets/"));
+        let expected = if stays { 2 } else { 0 };
+        assert_eq!(kept.count(), expected, "{settings}: {left:?}");
         let words = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
         kctl.run(&words).expect_success();
     }
@@ -177,7 +183,39 @@ fn the_keys_stay_as_long_as_any_backup_may_be_left() {
     assert!(!all.contains("own/main/"), "{all}");
     let of_live = format!("{live}/backups/etcd/main/owner.json");
     assert!(
-        all.contains("foreign/main/owner.json") && all.contains(&of_live),
+        all.contains("foreign/main/owner.json")
+            && all.contains("before/main/owner.json")
+            && all.contains(&of_live),
         "{all}"
     );
+}
+
+/// The cluster goes on, or its state is a copy: what is outside of the folder is needed.
+#[test]
+fn unregistering_deletes_no_backups_outside_of_the_folder() {
+    const KEY: &str = "secrets/encryptionconfig";
+    let simulator = Simulator::start_simulator();
+    let kctl = stored_cluster(&simulator);
+    let owner = StoreOwner::new(NAME, "main", &format!("s3://state/clusters/{NAME}"), None);
+    put(&simulator, "own/main/owner.json", &owner.to_json());
+    put(&simulator, "own/main/asked/etcd.backup.gz", "x");
+    let inside = |key: &str| format!("clusters/{NAME}/{key}");
+    let settings = settings_with("s3://state/own/main");
+    put(&simulator, &inside(BACKUP_SETTINGS_KEY), &settings);
+    put(&simulator, &inside(KEY), "x");
+    put_backup(&simulator);
+    let words = ["--unregister", "--delete-backups", "--yes"];
+    let ran = kctl.run(&[&["delete", "cluster", NAME][..], &words].concat());
+    assert_eq!(ran.code, 0, "{}", ran.all_output());
+    assert!(
+        ran.err.contains("backups in other places stay"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(keys_left(&simulator), [KEY]);
+    let code = "print([o['Key'] for o in boto('s3').list_objects_v2(Bucket='state', Prefix='own/')['Contents']])";
+    let outside = simulator.run_python(REGION, code);
+    for key in ["own/main/owner.json", "own/main/asked/etcd.backup.gz"] {
+        assert!(outside.contains(key), "{outside}");
+    }
 }

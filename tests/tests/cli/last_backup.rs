@@ -93,6 +93,29 @@ fn a_cluster_with_data_goes_only_with_a_young_snapshot_or_when_told_so() {
     assert!(went_on, "{}", ran.err);
 }
 
+/// The store was lost and brought back with the spec and the keys: neither the record of etcd nor the log is there.
+#[test]
+fn a_store_that_was_brought_back_does_not_know_what_is_on_the_volumes() {
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator);
+    let before = resources_in_aws(&simulator);
+    let code = format!(
+        "s3 = boto('s3')\nfor o in s3.list_objects_v2(Bucket='state', Prefix='clusters/{NAME}/operations/')['Contents']:\n s3.delete_object(Bucket='state', Key=o['Key'])"
+    );
+    simulator.run_python(REGION, &code);
+    let ran = kctl.run(&DELETE);
+    assert_eq!(ran.code, 4, "{}", ran.all_output());
+    assert!(
+        ran.err
+            .contains("no last snapshot of etcd main can be taken"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(resources_in_aws(&simulator), before);
+    let ran = kctl.run(&[&DELETE[..], &["--no-last-backup"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.all_output());
+}
+
 #[test]
 fn who_wants_no_last_snapshot_gets_none() {
     let simulator = Simulator::start_simulator();

@@ -4,6 +4,7 @@
 use crate::kctl::{Kctl, KctlOutput};
 use crate::scenario::{NAME, REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
+use serde_json::json;
 use std::collections::BTreeSet;
 
 const CREATE: [&str; 5] = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
@@ -156,6 +157,19 @@ fn a_copy_of_a_state_store_neither_updates_nor_deletes_what_the_first_operates()
         &copy.run(&DELETE),
         &["where no spec is any more", "--yes marks the volumes"],
     );
+    // S3 fails for a while: nobody knows whether it has moved. (As an error that no client repeats, so that the test takes no minute.)
+    simulator.set_faults(&json!([{"service": "s3", "operation": "GetObject", "path": "*clusters/*/config", "times": 99,
+        "code": "InvalidRequest", "message": "no", "status": 400}]));
+    for words in [&["update"][..], &["update", "--yes"], &DELETE] {
+        assert_refused(
+            &copy.run(words),
+            &[
+                "whether the cluster still is cannot be read",
+                "repeat the command",
+            ],
+        );
+    }
+    simulator.set_faults(&json!([]));
     let preview = copy.run(&["update"]);
     assert_eq!(preview.code, 0, "{}", preview.err);
     let warned = "an update marks them as operated from s3://state/copies/demo.example.com";

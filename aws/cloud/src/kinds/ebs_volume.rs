@@ -3,17 +3,14 @@
 use super::controllers::{is_claimed_volume, name_in_plan};
 use super::ec2::{name_filter, owned_filter, read_tags, retag, tag_specification};
 use super::{
-    Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item,
+    Found, Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item,
     rfc3339_time,
 };
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, Filter, ResourceType, VolumeState, VolumeType};
-use cloud::{Cloud, EbsVolume, Kind};
+use cloud::{Cloud, ETCD_TAG, EbsVolume, Kind};
 use engine::{Failure, Observed, Put, Refs, Removed};
-
-/// What the keys of tags begin with that say which etcd member a volume is of.
-pub(crate) const ETCD_TAG: &str = "k8s.io/etcd/";
 
 pub(crate) async fn fetch(
     world: &AwsWorld,
@@ -76,11 +73,7 @@ fn chosen_key(world: &AwsWorld, name: &str, key: Option<&str>) -> Option<String>
 }
 
 impl Verbs for EbsVolume {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        _refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
         let found = fetch(world, Some(name_filter(&want.name))).await?;
         let items = found.iter().filter_map(|raw| observe(world, raw));
         Ok(find_same(items, &want.id()))

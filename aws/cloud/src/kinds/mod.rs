@@ -57,13 +57,12 @@ pub(crate) struct Have<'a, K> {
     pub(crate) attrs: &'a Attrs,
 }
 
+/// An object that AWS has, or none.
+pub(crate) type Found = Result<Option<Observed<Cloud>>, Failure>;
+
 /// What can be done with objects of a kind. The contract is that of [`engine::World`].
 pub(crate) trait Verbs: Kind {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure>;
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found;
 
     async fn put(
         world: &AwsWorld,
@@ -95,11 +94,7 @@ impl<'a, K: Kind> Have<'a, K> {
 
 // Each verb for whichever kind an object is of. On the heap: together the requests of all kinds are more than a stack holds.
 
-pub(crate) async fn find(
-    world: &AwsWorld,
-    want: &Cloud,
-    refs: &Refs,
-) -> Result<Option<Observed<Cloud>>, Failure> {
+pub(crate) async fn find(world: &AwsWorld, want: &Cloud, refs: &Refs) -> Found {
     match_kind!(want, want => Box::pin(Verbs::find(world, want, refs)).await)
 }
 

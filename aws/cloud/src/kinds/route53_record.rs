@@ -1,12 +1,11 @@
 //! Route 53 records.
 
-use super::ebs_volume::ETCD_TAG;
-use super::{Have, Verbs, created_ready, desired_of_kind, find_same, observed_item};
+use super::{Found, Have, Verbs, created_ready, desired_of_kind, find_same, observed_item};
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, local_failure};
 use aws_sdk_route53::operation::change_resource_record_sets::ChangeResourceRecordSetsError;
 use aws_sdk_route53::types::{self, Change, ChangeAction, ChangeBatch, ResourceRecord, RrType};
-use cloud::{AliasTarget, Cloud, EbsVolume, Kind, Lb, Route53Record, Variant};
+use cloud::{AliasTarget, Cloud, ETCD_TAG, EbsVolume, Kind, Lb, Route53Record, Variant};
 use engine::{Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Text};
 use node::components::EtcdMemberNames;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,11 +168,7 @@ pub(crate) fn former_member_names(world: &AwsWorld, of: &[Observed<Cloud>]) -> B
 const DNS_NAME: &str = "dns_name";
 
 impl Verbs for Route53Record {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let balancer = want.alias_target.iter().filter_map(|alias| {
             let id = alias.of.id()?;
             let name = refs.attr(&id, DNS_NAME)?;

@@ -11,6 +11,13 @@ pub fn public_key(key: &Secret) -> Result<Vec<u8>, Error> {
     Ok(rcgen::KeyPair::from_pem(key.reveal())?.subject_public_key_info())
 }
 
+/// Id of the first certificate of a bundle (PEM), as in [`super::KeysetItem`]: its serial number, decimal.
+pub fn certificate_id(bundle: &str) -> Option<String> {
+    let (_, pem) = x509_parser::pem::parse_x509_pem(bundle.as_bytes()).ok()?;
+    let certificate = pem.parse_x509().ok()?;
+    Some(certificate.serial.to_string())
+}
+
 /// The public keys of all certificates that are not distrusted, oldest first, as concatenated PEM. The API server verifies service
 /// account tokens with them.
 pub fn public_keys(keyset: &Keyset) -> Result<String, Error> {

@@ -213,16 +213,18 @@ impl BackupStore {
         session: &Session<'_>,
     ) -> Result<Self, CommandError> {
         let backups = Self::of_cluster(name, etcd, session).await?;
-        let checked = backups.check_owner(name, etcd).await?;
+        let checked = backups.check_owner(name, etcd, session).await?;
         checked.map_err(refuse)?;
         Ok(backups)
     }
 
-    /// Whether the store is that of this etcd cluster: false if it is nobody's, the error if it is another one's.
+    /// Whether the store is that of this etcd cluster: false if it is nobody's, the error if it is another one's, or that of a copy of the
+    /// cluster's state.
     pub async fn check_owner(
         &self,
         name: &str,
         etcd: &str,
+        session: &Session<'_>,
     ) -> Result<Result<bool, String>, CommandError> {
         let read = self.store.get_first(OWNER_KEY, OWNER_LIMIT).await;
         let Some(bytes) = read.map_err(store_error)? else {
@@ -233,7 +235,8 @@ impl BackupStore {
             "it is not known whose the backup store is, and nothing is written or deleted there",
             format!("see what it is; if the store is this cluster's, delete {}/{OWNER_KEY} with the AWS CLI: the next snapshot writes it", self.store.url()),
         )?;
-        Ok(owner.check(self.store.url(), name, etcd).map(|()| true))
+        let own = StoreOwner::new(name, etcd, &format!("{}/{name}", session.url), None);
+        Ok(owner.check(self.store.url(), &own).map(|()| true))
     }
 
     /// All snapshots without their manifests, sorted by name.
