@@ -46,6 +46,11 @@ pub async fn evict_pods(
         .await
 }
 
+fn is_of_namespace_that_goes(status: &kube::core::Status) -> bool {
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 403 && causes.any(|cause| cause.reason == "NamespaceTerminating")
+}
+
 /// The refusal of an eviction for now, with the pod; `None` if the pod leaves or is gone.
 async fn evict_pod(
     client: kube::Client,
@@ -61,8 +66,11 @@ async fn evict_pod(
     match api.evict(name, &parameters).await {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        // 429: a budget does not allow it now, or is being computed. 500: several budgets select the pod.
-        Err(kube::Error::Api(status)) if [429, 500].contains(&status.code) => {
+        // 429: a budget does not allow it now, or is being computed. 500: several budgets select the pod. 403 with this cause: the namespace
+        // is being deleted, and the pod soon too (apiserver: `plugin/namespace/lifecycle`).
+        Err(kube::Error::Api(status))
+            if [429, 500].contains(&status.code) || is_of_namespace_that_goes(&status) =>
+        {
             let causes = status.details.iter().flat_map(|details| &details.causes);
             let causes: Vec<&str> = causes.map(|cause| cause.message.as_str()).collect();
             let why = if causes.is_empty() {

@@ -159,7 +159,7 @@ pub struct CloudControllerManager {
     pub image: String,
     pub arguments: Vec<String>,
     /// Name and namespace of the Lease by which its pods elect a leader.
-    pub lease: String,
+    pub leases: Vec<String>,
     pub lease_namespace: String,
     /// CPU request of a pod.
     pub cpu_request: Option<String>,
@@ -264,7 +264,7 @@ pub(crate) mod samples {
             CloudControllerManager {
                 image: owned_text("registry.k8s.io/provider-aws/cloud-controller-manager:v1"),
                 arguments: vec![owned_text("--v=2")],
-                lease: owned_text("cloud-controller-manager"),
+                leases: vec![owned_text("cloud-controller-manager")],
                 lease_namespace: owned_text("kube-system"),
                 cpu_request: Some(owned_text("200m")),
                 cloud_config: owned_text("[global]\n"),

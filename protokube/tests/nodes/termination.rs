@@ -217,6 +217,7 @@ async fn a_hook_is_completed_once_the_pods_have_ended() {
     let fixture = start(vec![instance(INSTANCE, "running", "node")], settings()).await;
     let api = &fixture.api;
     for (pod, node, controller) in [
+        ("going", INSTANCE, "ReplicaSet"),
         ("web", INSTANCE, "ReplicaSet"),
         ("kept", INSTANCE, "ReplicaSet"),
         ("agent", INSTANCE, "DaemonSet"),
@@ -225,6 +226,7 @@ async fn a_hook_is_completed_once_the_pods_have_ended() {
         api.put_pod(pod, node, controller);
     }
     api.lock_objects().kept_pods.insert("kept".to_owned());
+    api.lock_objects().going_pods.insert("going".to_owned());
     fixture.terminate_by_group(INSTANCE, HOOK, Duration::ZERO);
     fixture.wait_for_rounds(10).await;
     let node = api.node_object(INSTANCE);
@@ -247,6 +249,7 @@ async fn a_hook_is_completed_once_the_pods_have_ended() {
     );
     // The budget allows it, and the kubelet has ended the first pod but not the second.
     api.lock_objects().kept_pods.clear();
+    api.end_pod("going");
     api.end_pod("web");
     api.wait_until(|api| api.lock_objects().evictions == ["web", "kept"])
         .await;

@@ -25,9 +25,15 @@ pub(super) fn cloud_controller_addon(
             .collect(),
     })?;
     let of_lease = |flag: &str, default: &str| flags.get(flag).unwrap_or(default).to_owned();
+    let migrates = flags.get("enable-leader-migration") == Some("true");
+    let lease = of_lease("leader-elect-resource-name", "cloud-controller-manager");
     let context = CloudControllerManager {
-        // The defaults are those of its flags.
-        lease: of_lease("leader-elect-resource-name", "cloud-controller-manager"),
+        // The defaults are those of its flags, and of its leader migration
+        // (https://kubernetes.io/docs/tasks/administer-cluster/controller-manager-leader-migration/).
+        leases: [lease]
+            .into_iter()
+            .chain(migrates.then(|| "cloud-provider-extraction-migration".to_owned()))
+            .collect(),
         lease_namespace: of_lease("leader-elect-resource-namespace", "kube-system"),
         image: manager.image.clone(),
         arguments: flags.arguments(),

@@ -20,7 +20,7 @@ pub(super) fn core_dns_addon(full: &FullSpec, dns: &crate::CoreDns) -> Result<Ad
         } => named.render_template(&make_corefile(domain, upstreams, stub_domains))?,
     };
     let mut rendered = vec![named.render_template(&CoreDns {
-        watched_resources: watched_resources(&corefile),
+        watched_resources: watched_resources(&dns.corefile),
         corefile,
         image: dns.image.clone(),
         cluster_ip: full.pods.dns_service_ip.to_string(),
@@ -42,11 +42,10 @@ pub(super) fn core_dns_addon(full: &FullSpec, dns: &crate::CoreDns) -> Result<Ad
     named.make_addon(&rendered)
 }
 
-/// What the plugin `kubernetes` watches: pods only with `pods verified`
-/// (<https://coredns.io/plugins/kubernetes/>), which a Corefile of the user's may have.
-fn watched_resources(corefile: &str) -> Vec<String> {
-    let verified = |line: &str| line.split_whitespace().eq(["pods", "verified"]);
-    let pods = corefile.lines().any(verified).then_some("pods");
+/// What the plugin `kubernetes` watches: pods only with `pods verified` (<https://coredns.io/plugins/kubernetes/>). A Corefile of the user's
+/// may say so in many ways, with variables and snippets too, and without the right its pods would never be ready.
+fn watched_resources(corefile: &crate::Corefile) -> Vec<String> {
+    let pods = matches!(corefile, crate::Corefile::Own(_)).then_some("pods");
     let watched = ["endpoints", "namespaces", "services"].into_iter();
     watched.chain(pods).map(str::to_owned).collect()
 }

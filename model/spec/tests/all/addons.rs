@@ -173,16 +173,29 @@ fn pods_of_all_namespaces_are_read_by_nobody_on_workers_unless_the_users_corefil
             .collect()
     };
     assert_eq!(readers(&flannel_addons()), ["protokube.rbac.kctl.dev"]);
-    for (pods, expected) in [("insecure", false), ("verified", true), ("disabled", false)] {
+    // `pods verified` may come from a variable or a snippet too.
+    for pods in ["verified # for autopath", "{$PODS}"] {
         let corefile =
-            format!(".:53 {{\n  kubernetes cluster.local {{\n    pods  {pods}\n  }}\n}}\n");
+            format!(".:53 {{\n  kubernetes cluster.local {{\n    pods {pods}\n  }}\n}}\n");
         let of = addons_with(&json!({"kubeDNS": {"externalCoreFile": corefile}}));
-        assert_eq!(
-            readers(&of).contains(&"coredns.addons.k8s.io"),
-            expected,
-            "{pods}"
-        );
+        assert!(readers(&of).contains(&"coredns.addons.k8s.io"), "{pods}");
     }
+}
+
+/// The controllers that it moves wait for a Lease of their own.
+#[test]
+fn the_cloud_controller_manager_updates_the_lease_of_leader_migration() {
+    let of = addons_with(&json!({"cloudControllerManager": {"enableLeaderMigration": true}}));
+    let leases = [
+        "cloud-controller-manager",
+        "cloud-provider-extraction-migration",
+    ];
+    let own = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": leases, "verbs": ["get", "update"]});
+    let rules = granted_rules(&of);
+    assert!(
+        rules.contains(&(Some("kube-system".to_owned()), own)),
+        "{rules:#?}"
+    );
 }
 
 #[test]

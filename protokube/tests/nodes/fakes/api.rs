@@ -24,6 +24,8 @@ pub struct StoredObjects {
     pub stuck: BTreeSet<String>,
     /// Names of pods that a budget keeps.
     pub kept_pods: BTreeSet<String>,
+    /// Pods in a namespace that is being deleted.
+    pub going_pods: BTreeSet<String>,
     /// Evictions of pods that were accepted, in order.
     pub evictions: Vec<String>,
     /// True if the addon with protokube's rights is not applied.
@@ -217,6 +219,13 @@ impl FakeApi {
         let mut objects = self.lock_objects();
         if objects.kept_pods.contains(name) {
             return error_reply(429, "Cannot evict pod as it would violate the budget");
+        }
+        if objects.going_pods.contains(name) {
+            // apiserver: `plugin/namespace/lifecycle`.
+            let cause = json!({"reason": "NamespaceTerminating", "message": "namespace default is being terminated", "field": "metadata.namespace"});
+            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Forbidden",
+                "message": "unable to create new content in namespace default", "details": {"causes": [cause]}, "code": 403});
+            return text_reply(403, status.to_string());
         }
         let Some(pod) = objects.all.get_mut(&format!("{PODS}/{name}")) else {
             return error_reply(404, "NotFound");
