@@ -18,6 +18,7 @@ mod member;
 mod peers;
 mod replacement;
 mod restored_log;
+mod resume;
 mod running;
 mod scratch;
 mod settings;

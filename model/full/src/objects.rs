@@ -13,6 +13,7 @@ mod launch_templates;
 mod load_balancer;
 mod network;
 mod node_termination;
+mod ports_between;
 mod routing;
 mod rules;
 mod security_groups;

@@ -4,139 +4,13 @@
 use super::disk::read_marker;
 use super::disk_worker::run_blocking;
 use super::{EtcdDisk, MemberSettings};
-use anyhow::{Error, bail};
-use host::{Host, is_outgrown};
+use host::Host;
 use node::components::EtcdStart;
-use node::etcd::{
-    FileSystemContent, FormationRecord, VolumeContent, as_existing, can_resume, has_founded,
-    manifest_on_volume, manifest_version, may_reopen, must_stay_stopped,
-};
+use node::etcd::{FormationRecord, manifest_on_volume, manifest_version};
 use node::yaml::to_yaml;
 use std::path::Path;
 
-const MODE: u32 = 0o440;
-
-/// Result of inspecting a disk.
-pub(super) struct InspectedDisk {
-    /// Content of the disk.
-    pub content: VolumeContent,
-    /// An error that does not keep the member from running.
-    pub warning: Option<String>,
-}
-
-/// Resumes the member after a reboot from the volume in the link, without AWS, so that an instance comes back while AWS is down. A
-/// member that founded its cluster becomes a member of an existing one. If the data on the volume is not the member's own any more,
-/// it is hidden from kubelet and an error is returned. Returns an error text that does not keep the member from running, if any.
-pub(super) async fn resume_member(
-    host: &Host,
-    settings: &MemberSettings,
-) -> anyhow::Result<Option<String>> {
-    let (host, settings) = (host.clone(), settings.clone());
-    run_blocking(move || {
-        let link = settings.manifest_link();
-        let target = match host.link_target(&link)? {
-            None => host.link_target(&hidden_link_path(&link))?,
-            target => target,
-        };
-        let Some((to, volume)) = target.and_then(|to| Some((to.clone(), volume_of(&to)?))) else {
-            return Ok(None);
-        };
-        let disk = EtcdDisk {
-            volume: &volume,
-            requested_device: "",
-            prefix: &settings.member_names().prefix,
-        };
-        let Some(device) = disk.find_device(&host)? else {
-            return Ok(None);
-        };
-        let (cluster, etcd) = (&settings.config.cluster, &settings.etcd.name);
-        if !disk.is_mounted(&host, &device)? {
-            hide_link(&host, &link)?;
-            let first = disk.look_first(&host, &device)?;
-            let is_by_id = host.device_of_volume(&volume)?.is_some();
-            if !may_reopen(cluster, etcd, &volume, &first, is_by_id) {
-                can_resume(cluster, etcd, &volume, &first.content).map_err(Error::msg)?;
-                bail!("{volume} is not the one that this instance ran from");
-            }
-        }
-        let seen = mount_and_look(&host, &settings, &disk, &device)?;
-        if must_stay_stopped("", None, &seen.content) {
-            withdraw_manifest(&host, &settings, &disk)?;
-            return Ok(seen.warning);
-        }
-        match can_resume(cluster, etcd, &volume, &seen.content) {
-            Ok(true) => show_link(&host, &link, &to.to_string_lossy())?,
-            Ok(false) => {}
-            Err(why) => {
-                hide_link(&host, &link)?;
-                // The device name may lead to another disk than before the reboot.
-                disk.unmount_disk(&host)?;
-                bail!(why);
-            }
-        }
-        Ok(seen.warning)
-    })
-    .await
-}
-
-/// Mounts and inspects a disk, and grows its file system before anything is written, because it may be full. kubelet must not see
-/// the manifest until [`show_link`]: on a lone control plane kubelet never restarts a changed etcd pod, because it waits for the
-/// API server before it ends the old one. While the link is hidden, the manifest of a member that has founded its cluster is
-/// rewritten to an existing cluster, so that it never founds a second one, whatever is decided next.
-pub(super) fn mount_and_look(
-    host: &Host,
-    settings: &MemberSettings,
-    disk: &EtcdDisk<'_>,
-    device: &Path,
-) -> anyhow::Result<InspectedDisk> {
-    let link = settings.manifest_link();
-    let was_mounted = disk.is_mounted(host, device)?;
-    // A link to another volume belongs to a member that runs from there.
-    if !was_mounted && leads_to(host, &link, disk)? {
-        hide_link(host, &link)?;
-    }
-    let content = disk.inspect(host, device)?;
-    let VolumeContent::FileSystem(FileSystemContent::Marked { .. }) = &content else {
-        return Ok(InspectedDisk {
-            content,
-            warning: None,
-        });
-    };
-    let (content, trouble) = match grow_if_outgrown(host, disk, device, was_mounted) {
-        Ok(false) => (content, None),
-        Ok(true) => (disk.inspect(host, device)?, None),
-        Err(error) => (disk.inspect(host, device)?, Some(format!("{error:#}"))),
-    };
-    let manifest = manifest_path_on(disk, &settings.pod_name());
-    if host.link_target(&link)?.is_none()
-        && has_founded(&content)
-        && let Some(said) = host.read_text(&manifest)?
-    {
-        host.write_changed(&manifest, &as_existing(&said)?, MODE)?;
-    }
-    Ok(InspectedDisk {
-        content,
-        warning: trouble,
-    })
-}
-
-/// Grows the file system if the volume is larger. An unused file system is unmounted first, so that it is not grown online. False
-/// if there is nothing to do.
-fn grow_if_outgrown(
-    host: &Host,
-    disk: &EtcdDisk<'_>,
-    device: &Path,
-    in_use: bool,
-) -> anyhow::Result<bool> {
-    if !is_outgrown(device)? {
-        return Ok(false);
-    }
-    if !in_use {
-        disk.unmount_disk(host)?;
-    }
-    disk.grow_file_system(host, device)?;
-    Ok(true)
-}
+pub(super) const MODE: u32 = 0o440;
 
 /// Removes all links to the manifest on a disk, so that kubelet does not run it.
 pub(super) fn withdraw_manifest(
@@ -153,7 +27,7 @@ pub(super) fn withdraw_manifest(
     Ok(())
 }
 
-fn leads_to(host: &Host, link: &str, disk: &EtcdDisk<'_>) -> anyhow::Result<bool> {
+pub(super) fn leads_to(host: &Host, link: &str, disk: &EtcdDisk<'_>) -> anyhow::Result<bool> {
     let to = host.link_target(link)?.and_then(|to| volume_of(&to));
     Ok(to.is_some_and(|volume| volume == disk.volume))
 }
@@ -225,7 +99,7 @@ pub(super) async fn mounted_volume(
 }
 
 /// Hides the link from kubelet but keeps its target.
-fn hide_link(host: &Host, link: &str) -> anyhow::Result<()> {
+pub(super) fn hide_link(host: &Host, link: &str) -> anyhow::Result<()> {
     let Some(to) = host.link_target(link)? else {
         return Ok(());
     };
@@ -234,7 +108,7 @@ fn hide_link(host: &Host, link: &str) -> anyhow::Result<()> {
 }
 
 /// Shows the manifest to kubelet, which watches the folder but not the targets of links.
-fn show_link(host: &Host, link: &str, manifest: &str) -> anyhow::Result<()> {
+pub(super) fn show_link(host: &Host, link: &str, manifest: &str) -> anyhow::Result<()> {
     let to = host.link_target(link)?;
     if to.is_none_or(|to| to != Path::new(manifest)) {
         host.make_link(link, manifest)?;
@@ -243,7 +117,7 @@ fn show_link(host: &Host, link: &str, manifest: &str) -> anyhow::Result<()> {
 }
 
 /// Path of a hidden link, which kubelet ignores.
-fn hidden_link_path(link: &str) -> String {
+pub(super) fn hidden_link_path(link: &str) -> String {
     match link.rsplit_once('/') {
         Some((folder, name)) => format!("{folder}/.{name}.aside"),
         None => format!(".{link}.aside"),
@@ -285,12 +159,12 @@ pub(super) fn read_version(
     Ok(manifest.and_then(|text| manifest_version(&text)))
 }
 
-fn manifest_path_on(disk: &EtcdDisk<'_>, pod: &str) -> String {
+pub(super) fn manifest_path_on(disk: &EtcdDisk<'_>, pod: &str) -> String {
     format!("{}/{}", disk.mount_point(), manifest_on_volume(pod))
 }
 
 /// The volume id in a link target `/mnt/master-VOLUME/...`.
-fn volume_of(link: &Path) -> Option<String> {
+pub(super) fn volume_of(link: &Path) -> Option<String> {
     let rest = link.to_str()?.strip_prefix("/mnt/master-")?;
     rest.split('/').next().map(str::to_owned)
 }

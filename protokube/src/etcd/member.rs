@@ -7,8 +7,9 @@ mod versions;
 use super::disk_worker::DiskWorker;
 use super::formation::StoredRecord;
 use super::log_files::newest_log_name;
-use super::manifest::{self, InspectedDisk};
+use super::manifest;
 use super::replacement::RepeatedAnswers;
+use super::resume::{self, InspectedDisk};
 use super::volumes::{AttachedVolume, VolumeSearch, find_or_attach};
 use super::{
     EtcdDisk, EtcdQuorum, FormationStore, ListedRecords, MemberSettings, RunningEtcd,
@@ -154,7 +155,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
 
     /// Starts the member and keeps it running. A failed resume after a reboot is logged; then the record decides.
     pub async fn run_member(&self) -> anyhow::Result<()> {
-        match manifest::resume_member(&self.host, &self.settings).await {
+        match resume::resume_member(&self.host, &self.settings).await {
             Ok(trouble) => self.report_volume(trouble),
             Err(error) => self
                 .role_log
@@ -412,7 +413,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
     async fn inspect_volume(&self, disk: &DiskWorker) -> anyhow::Result<VolumeContent> {
         let settings = self.settings.clone();
         let inspected = disk.run_on_disk(move |host, disk, attached| {
-            manifest::mount_and_look(host, &settings, disk, &attached.device)
+            resume::mount_and_look(host, &settings, disk, &attached.device)
         });
         let InspectedDisk { content, warning } = inspected.await?;
         self.report_volume(warning);

@@ -5,7 +5,8 @@ use super::autoscaling_group_update::{
     launch_template_specification, processes_and_metrics, update,
 };
 use super::{
-    Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical_ids, rfc3339_time,
+    Found, Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical_ids,
+    rfc3339_time,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -95,11 +96,7 @@ fn sorted_strings<'a>(items: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 impl Verbs for AutoscalingGroup {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let Some(raw) = fetch_one(world, &want.auto_scaling_group_name).await? else {
             return Ok(None);
         };

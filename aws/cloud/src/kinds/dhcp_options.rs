@@ -2,7 +2,7 @@
 
 use super::ec2::{name_filter, owned_filter, read_tags, retag, tag_specification, without_retries};
 use super::vpc::{self, Raw};
-use super::{Have, Verbs, created_ready, find_same, observed_item, physical};
+use super::{Found, Have, Verbs, created_ready, find_same, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, require_answer};
@@ -66,11 +66,7 @@ pub(crate) fn observe_association(
 }
 
 impl Verbs for VpcDhcpOptions {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        _refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
         let name = want.tags.get(NAME_TAG).unwrap_or(&want.name);
         let found = fetch(world, Some(name_filter(name))).await?;
         Ok(find_same(found.iter().filter_map(observe), &want.id()))
@@ -116,11 +112,7 @@ impl Verbs for VpcDhcpOptions {
 }
 
 impl Verbs for VpcDhcpOptionsAssociation {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let names = Names::for_references(&want.refs(), refs);
         let (found, options) =
             futures::try_join!(vpc::fetch(world, Vec::new()), fetch(world, None))?;

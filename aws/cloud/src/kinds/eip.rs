@@ -1,7 +1,7 @@
 //! An elastic IP.
 
 use super::ec2::{name_filter, owned_filter, read_tags, retag, tag_specification, without_retries};
-use super::{Have, Verbs, created_ready, find_same, observed_item};
+use super::{Found, Have, Verbs, created_ready, find_same, observed_item};
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, DomainType, Filter, ResourceType};
@@ -36,11 +36,7 @@ pub(crate) fn observe(raw: &types::Address) -> Option<Observed<Cloud>> {
 }
 
 impl Verbs for Eip {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        _refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
         let found = fetch(world, Some(name_filter(&want.name))).await?;
         Ok(find_same(found.iter().filter_map(observe), &want.id()))
     }

@@ -2,7 +2,7 @@
 //! is that of the wanted tags, they are not read.
 
 use super::ec2::is_owned;
-use super::{Have, Verbs, created_ready, desired_of_kind, not_ours, observed_item};
+use super::{Found, Have, Verbs, created_ready, desired_of_kind, not_ours, observed_item};
 use crate::names::{TagChanges, tags};
 use crate::world::AwsWorld;
 use aws_client::failure::Classify;
@@ -107,11 +107,7 @@ pub(crate) fn observe(raw: &Raw) -> Option<Observed<Cloud>> {
 const ARN: &str = "arn";
 
 impl Verbs for CloudwatchEventRule {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        _refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
         let found = list(world, &want.name).await?;
         let mut found = found.into_iter();
         let Some(rule) = found.find(|rule| rule.name() == Some(&want.name)) else {

@@ -1,7 +1,7 @@
 //! Where an EventBridge rule sends its events: the queue.
 
 use super::event_rule::Raw as RawRule;
-use super::{Have, Verbs, created_ready, observed_item, physical};
+use super::{Found, Have, Verbs, created_ready, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, item_failure, local_failure, none_if_absent};
@@ -59,11 +59,7 @@ pub(crate) fn observe(
 }
 
 impl Verbs for CloudwatchEventTarget {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         const CALL: &str = "events:ListRuleNamesByTarget";
         let rule = physical(refs, &want.rule, CALL)?;
         let arn = physical(refs, &want.arn, CALL)?;

@@ -3,7 +3,8 @@
 use super::ec2::is_owned;
 use super::iam_documents::{name_of, read_tags, write_tags};
 use super::{
-    Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical, rfc3339_time,
+    Found, Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical,
+    rfc3339_time,
 };
 use crate::names::{Names, TagChanges};
 use crate::world::AwsWorld;
@@ -57,11 +58,7 @@ pub(crate) fn observe(raw: &types::InstanceProfile, names: &Names) -> Observed<C
 const ROLE: &str = "role";
 
 impl Verbs for IamInstanceProfile {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let names = Names::for_references(&want.refs(), refs);
         match fetch_one(world, &want.instance_profile_name).await? {
             Some(raw) if !is_owned(world, &read_tags(raw.tags())) => {

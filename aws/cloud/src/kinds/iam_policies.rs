@@ -4,7 +4,9 @@
 use super::iam_documents::{as_wanted, name_of, parse_document};
 use super::iam_policy_names::{attached_policy_arns, inline_policy_names, names_of_policies};
 use super::iam_role::{has_more_policies, set_policy_mark};
-use super::{Have, Verbs, after_effect, created_ready, desired_of_kind, observed_item, physical};
+use super::{
+    Found, Have, Verbs, after_effect, created_ready, desired_of_kind, observed_item, physical,
+};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, none_if_absent};
@@ -103,11 +105,7 @@ fn physical_id(role: &str, policy: &str) -> String {
 }
 
 impl Verbs for IamRolePolicy {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let role = physical(refs, &want.role_name, "iam:GetRolePolicy")?;
         let found = read_document(world, name_of(&role), want.policy_name.clone()).await?;
         let raw = Raw {
@@ -152,11 +150,7 @@ impl Verbs for IamRolePolicy {
 }
 
 impl Verbs for IamRolePolicyAttachment {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let role = physical(refs, &want.role_name, "iam:ListAttachedRolePolicies")?;
         let mut attached =
             none_if_absent(attached_policy_arns(world, name_of(&role)).await)?.unwrap_or_default();

@@ -5,7 +5,9 @@ use super::iam_documents::{
     POLICIES_TAG, as_wanted, name_of, parse_document, read_tags, write_tags,
 };
 use super::iam_policy_names::names_of_policies;
-use super::{Have, Verbs, created_ready, desired_of_kind, not_ours, observed_item, rfc3339_time};
+use super::{
+    Found, Have, Verbs, created_ready, desired_of_kind, not_ours, observed_item, rfc3339_time,
+};
 use crate::names::TagChanges;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, none_if_absent, require_answer};
@@ -60,11 +62,7 @@ pub(crate) fn observe(world: &AwsWorld, raw: &types::Role) -> Observed<Cloud> {
 }
 
 impl Verbs for IamRole {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        _refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
         match fetch_one(world, &want.role_name).await? {
             Some(raw) if !is_owned(world, &read_tags(raw.tags())) => {
                 let what = format!("the IAM role {}", want.role_name);

@@ -1,7 +1,7 @@
 //! The internet gateway.
 
 use super::ec2::{name_filter, owned_filter, read_tags, retag, tag_specification, without_retries};
-use super::{Have, Verbs, after_effect, created_ready, find_same, observed_item, physical};
+use super::{Found, Have, Verbs, after_effect, created_ready, find_same, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, require_answer};
@@ -39,11 +39,7 @@ pub(crate) fn observe(raw: &types::InternetGateway, names: &Names) -> Option<Obs
 pub(super) const VPC: &str = "vpc_id";
 
 impl Verbs for InternetGateway {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let names = Names::for_references(&want.refs(), refs);
         let found = fetch(world, Some(name_filter(&want.name))).await?;
         Ok(find_same(

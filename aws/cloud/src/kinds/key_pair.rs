@@ -1,7 +1,7 @@
 //! The SSH key pair.
 
 use super::ec2::{filter, is_owned, owned_filter, read_tags, retag, tag_specification};
-use super::{Have, Verbs, created_ready, not_ours, observed_item, rfc3339_time};
+use super::{Found, Have, Verbs, created_ready, not_ours, observed_item, rfc3339_time};
 use crate::world::AwsWorld;
 use aws_client::failure::Classify;
 use aws_sdk_ec2::primitives::Blob;
@@ -40,11 +40,7 @@ pub(crate) fn observe(raw: &types::KeyPairInfo) -> Option<Observed<Cloud>> {
 }
 
 impl Verbs for KeyPair {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        _refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
         let found = fetch_by(world, filter("key-name", &want.key_name)).await?;
         match found.first() {
             Some(raw) if !is_owned(world, &read_tags(raw.tags())) => {

@@ -4,7 +4,7 @@ use super::ec2::{filter, is_owned, owned_filter, read_tags, retag, tag_specifica
 use super::launch_template_data::{launched_tags, parse_template_data, template_data_request};
 use super::launch_template_versions::prune_versions;
 use super::{
-    Have, Verbs, after_effect, client_token, created_ready, desired_by_name, not_ours,
+    Found, Have, Verbs, after_effect, client_token, created_ready, desired_by_name, not_ours,
     observed_item, rfc3339_time,
 };
 use crate::names::Names;
@@ -115,11 +115,7 @@ fn telling_tags(world: &AwsWorld, name: &str, own: Tags, launched: &[Tags]) -> T
 }
 
 impl Verbs for LaunchTemplate {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let name = &want.launch_template_name;
         let Some(raw) = current_template(world, name).await? else {
             return Ok(None);

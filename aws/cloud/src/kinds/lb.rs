@@ -4,8 +4,8 @@ use super::controllers::{goes_with_cluster, name_in_plan};
 use super::lb_tags::{self, retag, write_tags};
 use super::nat_gateway::needs_internet_gateway;
 use super::{
-    Have, Verbs, after_effect, created_ready, lb_addresses, not_ours, observed_item, physical,
-    physical_ids, rfc3339_time,
+    Found, Have, Verbs, after_effect, created_ready, lb_addresses, not_ours, observed_item,
+    physical, physical_ids, rfc3339_time,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -163,11 +163,7 @@ fn observed_attrs(balancer: &elb::LoadBalancer, addresses: &BTreeSet<String>) ->
 }
 
 impl Verbs for Lb {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let call = world.clients.elb.describe_load_balancers();
         let answer = call.names(&want.name).send().await.classify_call(DESCRIBE);
         let found = none_if_absent(answer)?.and_then(|answer| answer.load_balancers);

@@ -1,7 +1,7 @@
 //! A listener.
 
 use super::lb::Raw as RawBalancer;
-use super::{Have, Verbs, created_ready, observed_item, physical};
+use super::{Found, Have, Verbs, created_ready, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, require_answer};
@@ -60,11 +60,7 @@ pub(crate) fn observe(raw: &elb::Listener, names: &Names) -> Option<Observed<Clo
 
 impl Verbs for LbListener {
     /// Balancer and port tell listeners apart.
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let balancer = physical(refs, &want.load_balancer_arn, CREATE)?;
         let names = Names::for_references(&want.refs(), refs);
         let found = fetch_of(world, &balancer).await?;

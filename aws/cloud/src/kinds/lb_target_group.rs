@@ -2,7 +2,7 @@
 
 use super::controllers::goes_with_cluster;
 use super::lb_tags::{self, retag, write_tags};
-use super::{Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical};
+use super::{Found, Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, none_if_absent, require_answer};
@@ -102,11 +102,7 @@ pub(crate) fn observe(raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
 }
 
 impl Verbs for LbTargetGroup {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let call = world.clients.elb.describe_target_groups();
         let answer = call.names(&want.name).send().await.classify_call(DESCRIBE);
         let found = none_if_absent(answer)?.and_then(|answer| answer.target_groups);

@@ -3,7 +3,7 @@
 
 use super::autoscaling::{is_going, write_tags};
 use super::{
-    Have, Verbs, after_effect, created_ready, desired_by_name, desired_of_kind, find_same,
+    Found, Have, Verbs, after_effect, created_ready, desired_by_name, desired_of_kind, find_same,
     observed_item, physical,
 };
 use crate::names::Names;
@@ -151,11 +151,7 @@ async fn write_digest(
 }
 
 impl Verbs for AutoscalingLifecycleHook {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         const CALL: &str = "autoscaling:DescribeLifecycleHooks";
         let group = physical(refs, &want.auto_scaling_group_name, CALL)?;
         let names = Names::for_references(&want.refs(), refs);

@@ -3,8 +3,8 @@
 use super::ec2::{filter, name_filter, owned_filter, read_tags, retag, tag_specification};
 use super::internet_gateway::VPC;
 use super::{
-    Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item, physical,
-    rfc3339_time,
+    Found, Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item,
+    physical, rfc3339_time,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -50,11 +50,7 @@ pub(crate) fn observe(raw: &types::NatGateway, names: &Names) -> Option<Observed
 }
 
 impl Verbs for NatGateway {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let names = Names::for_references(&want.refs(), refs);
         let mut by = alive_filter(world);
         by.push(name_filter(&want.name));

@@ -3,7 +3,7 @@
 
 use super::ec2::filter;
 use super::route_table::fetch;
-use super::{Have, Verbs, created_ready, desired_of_kind, observed_item, physical};
+use super::{Found, Have, Verbs, created_ready, desired_of_kind, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, local_failure};
@@ -82,11 +82,7 @@ fn route_target(route: &types::Route, names: &Names) -> Option<RouteTarget> {
 }
 
 impl Verbs for Route {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let table = physical(refs, &want.route_table_id, "ec2:DescribeRouteTables")?;
         let found = fetch(world, vec![filter("route-table-id", table)]).await?;
         let names = Names::for_references(&want.refs(), refs);

@@ -1,7 +1,9 @@
 //! Which VPCs look names up in a private hosted zone. An association has no tags: that of the cluster's own VPC is
 //! the cluster's; that of a VPC of the user's is made where it is wanted and lacks, and stays.
 
-use super::{Have, Verbs, created_ready, desired_of_kind, find_same, observed_item, physical};
+use super::{
+    Found, Have, Verbs, created_ready, desired_of_kind, find_same, observed_item, physical,
+};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, local_failure, none_if_absent};
@@ -57,11 +59,7 @@ fn vpc_request(id: &str, region: &str) -> types::Vpc {
 }
 
 impl Verbs for Route53ZoneAssociation {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let names = Names::for_references(&want.refs(), refs);
         let found = list_vpcs(world, &want.hosted_zone_id).await?;
         Ok(find_same(

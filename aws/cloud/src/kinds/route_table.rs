@@ -2,7 +2,8 @@
 
 use super::ec2::{filter, name_filter, owned_filter, read_tags, retag, tag_specification};
 use super::{
-    Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item, physical,
+    Found, Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item,
+    physical,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -77,11 +78,7 @@ fn association_name(world: &AwsWorld, subnet: &Ref, private: bool) -> String {
 }
 
 impl Verbs for RouteTable {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let names = Names::for_references(&want.refs(), refs);
         let found = fetch(world, vec![owned_filter(world), name_filter(&want.name)]).await?;
         Ok(find_same(
@@ -123,11 +120,7 @@ impl Verbs for RouteTable {
 
 impl Verbs for RouteTableAssociation {
     /// The subnet's association, to whichever table it is: it can be replaced.
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let subnet = physical(refs, &want.subnet_id, "ec2:DescribeRouteTables")?;
         let names = Names::for_references(&want.refs(), refs);
         let by = vec![filter("association.subnet-id", subnet)];

@@ -1,7 +1,7 @@
 //! Objects of the state store that instances read. What is named by its content is not read to be compared, nor
 //! is what has the version that the wanted content would have.
 
-use super::{Have, Verbs, created_ready, desired_by_name, observed_item};
+use super::{Found, Have, Verbs, created_ready, desired_by_name, observed_item};
 use crate::signing::{has_signature, put_signed};
 use crate::world::AwsWorld;
 use aws_client::failure::local_failure;
@@ -178,11 +178,7 @@ pub(crate) async fn write_text(world: &AwsWorld, key: &str, text: &str) -> Resul
 }
 
 impl Verbs for S3Object {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        _refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
         let key = format!("{}/{}", world.scope.base, want.key);
         let content = match &want.content {
             wanted @ (ObjectContent::Text(_) | ObjectContent::Signed(_)) => {

@@ -3,7 +3,7 @@
 use super::blockers::name_blockers;
 use super::controllers::BALANCER_CONTROLLER_TAG;
 use super::ec2::{filter, is_owned, owned_filter, read_tags, retag, tag_specification};
-use super::{Have, Verbs, created_ready, not_ours, observed_item, physical};
+use super::{Found, Have, Verbs, created_ready, not_ours, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, local_failure, require_answer};
@@ -53,11 +53,7 @@ pub(crate) fn observe(
 }
 
 impl Verbs for SecurityGroup {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         const CALL: &str = "ec2:DescribeSecurityGroups";
         let vpc = physical(refs, &want.vpc_id, CALL)?;
         let filters = vec![

@@ -2,7 +2,7 @@
 //! may add others to the same group.
 
 use super::ec2::{filter, tag_specification, write_tags};
-use super::{Have, Verbs, created_ready, desired_of_kind, observed_item, physical};
+use super::{Found, Have, Verbs, created_ready, desired_of_kind, observed_item, physical};
 use crate::names::{Names, tags};
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, require_answer};
@@ -137,11 +137,7 @@ fn canonical_name(rule: &SecurityGroupRule) -> String {
 impl Verbs for SecurityGroupRule {
     /// The rule with the same content, ours or not: AWS makes a group with rules of its own, and a second rule
     /// of the same content cannot be. It becomes ours by being tagged, in a group of ours.
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let names = Names::for_references(&want.refs(), refs);
         let group = physical(refs, &want.group_id, "ec2:DescribeSecurityGroupRules")?;
         let found = fetch_by(world, filter("group-id", group)).await?;

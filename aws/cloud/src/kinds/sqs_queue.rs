@@ -2,7 +2,7 @@
 
 use super::ec2::is_owned;
 use super::iam_documents::{as_wanted, sort_document};
-use super::{Have, Verbs, created_ready, desired_of_kind, not_ours, observed_item};
+use super::{Found, Have, Verbs, created_ready, desired_of_kind, not_ours, observed_item};
 use crate::names::{TagChanges, tags};
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, local_failure, none_if_absent};
@@ -81,11 +81,7 @@ fn observed_attrs(url: &str) -> Attrs {
 const POLICY: &str = "its new policy to be seen";
 
 impl Verbs for SqsQueue {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        _refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
         match fetch_named(world, &want.queue_name).await? {
             Some(raw) if !is_owned(world, &raw.tags) => {
                 let what = format!("the queue {}", want.queue_name);

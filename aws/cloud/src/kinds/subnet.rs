@@ -3,7 +3,8 @@
 use super::blockers::name_blockers;
 use super::ec2::{filter, is_owned, read_tags, retag, tag_specification};
 use super::{
-    Have, Verbs, after_effect, created_ready, desired_of_kind, find_same, observed_item, physical,
+    Found, Have, Verbs, after_effect, created_ready, desired_of_kind, find_same, observed_item,
+    physical,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -59,11 +60,7 @@ fn drop_tags_of_the_user(world: &AwsWorld, name: &str, tags: &mut Tags) {
 }
 
 impl Verbs for Subnet {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let names = Names::for_references(&want.refs(), refs);
         let vpc = physical(refs, &want.vpc_id, "ec2:DescribeSubnets")?;
         let found = fetch(world, filter("vpc-id", vpc)).await?;

@@ -4,7 +4,7 @@ use super::blockers::name_blockers;
 use super::ec2::{
     filter, name_filter, owned_filter, read_tags, retag, tag_specification, without_retries,
 };
-use super::{Have, Verbs, after_effect, created_ready, find_same, observed_item};
+use super::{Found, Have, Verbs, after_effect, created_ready, find_same, observed_item};
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, require_answer};
 use aws_sdk_ec2::types::{self, AttributeBooleanValue, ResourceType, VpcAttributeName};
@@ -97,11 +97,7 @@ fn is_associated(range: &types::VpcIpv6CidrBlockAssociation) -> bool {
 }
 
 impl Verbs for Vpc {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        _refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
         let found = fetch(world, vec![name_filter(&want.name)]).await?;
         Ok(find_same(found.iter().filter_map(observe), &want.id()))
     }

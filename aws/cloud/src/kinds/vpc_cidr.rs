@@ -2,7 +2,7 @@
 
 use super::ec2::without_retries;
 use super::vpc::{self, Raw};
-use super::{Have, Verbs, created_ready, find_same, observed_item, physical};
+use super::{Found, Have, Verbs, created_ready, find_same, observed_item, physical};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, require_answer};
@@ -42,11 +42,7 @@ async fn explain_taken_range(
 }
 
 impl Verbs for VpcIpv4CidrBlockAssociation {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let names = Names::for_references(&want.refs(), refs);
         let found = vpc::fetch(world, Vec::new()).await?;
         let items = found.iter().flat_map(|raw| observe(raw, &names));

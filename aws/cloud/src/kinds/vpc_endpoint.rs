@@ -2,8 +2,8 @@
 
 use super::ec2::{filter, is_owned, read_tags, retag, tag_specification};
 use super::{
-    Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item, physical,
-    physical_ids, rfc3339_time,
+    Found, Have, Verbs, client_token, created_ready, desired_of_kind, find_same, observed_item,
+    physical, physical_ids, rfc3339_time,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -88,11 +88,7 @@ fn parse_endpoint(raw: &types::VpcEndpoint, names: &Names) -> Option<Seen> {
 }
 
 impl Verbs for VpcEndpoint {
-    async fn find(
-        world: &AwsWorld,
-        want: &Self,
-        refs: &Refs,
-    ) -> Result<Option<Observed<Cloud>>, Failure> {
+    async fn find(world: &AwsWorld, want: &Self, refs: &Refs) -> Found {
         let names = Names::for_references(&want.refs(), refs);
         let found = fetch(world).await?;
         Ok(find_same(observe(world, &found, &names), &want.id()))

@@ -18,7 +18,10 @@ const BACKUPS: &[&str] = &[
     "s3:PutObject",
 ];
 
-/// Actions on the bucket itself that clients need.
+/// Actions on the bucket itself that clients need. As in kOps they are for the whole bucket: a control plane can list the names of other
+/// clusters' objects, and reads none of them. Without `ListBucket` S3 answers 403 for a key that is absent (API reference, `GetObject`,
+/// "Permissions"), and every record in the store depends on 404. What it answers under a condition on `s3:prefix`, AWS does not document
+/// (Ceph's pull request 68577 takes it that S3 compares the key): too little to found all clusters on.
 const BUCKET: &[&str] = &[
     "s3:GetBucketLocation",
     "s3:GetEncryptionConfiguration",

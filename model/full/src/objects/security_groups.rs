@@ -1,15 +1,12 @@
 //! The security groups of instances, and the rules between them.
 
-use crate::objects::rules::{self, ALL, Peer, Traffic, tcp_ports, udp_ports};
+use crate::objects::ports_between;
+use crate::objects::rules::{self, ALL, Peer, tcp_ports, udp_ports};
 use crate::{FullSpec, cluster_tags};
 use cloud::{Cloud, SecurityGroup, SecurityGroupRule};
 use engine::Ref;
-use node::config::{Networking, Role};
+use node::config::Role;
 use node::{names, ports};
-
-/// TCP ports of control planes that nodes may reach where the user brings the network: all but etcd's (2380 and 2381 peers,
-/// 4001 and 4002 clients). As in kOps, since the needs of such a network are unknown.
-const CONTROL_PLANE_TCP: [(u16, u16); 3] = [(1, 2379), (2382, 4000), (4003, 65535)];
 
 pub(super) fn build_security_groups(full: &FullSpec) -> Vec<Cloud> {
     [Role::ControlPlane, Role::Node]
@@ -96,7 +93,7 @@ pub(super) fn instance_rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
     for from in &nodes {
         all.extend(nodes.iter().map(|to| rules::group_rule(from, ALL, to)));
         for to in &control_planes {
-            let traffic = node_to_control_plane_traffic(full).into_iter();
+            let traffic = ports_between::node_to_control_plane_traffic(full).into_iter();
             all.extend(traffic.map(|traffic| rules::group_rule(from, traffic, to)));
         }
     }
@@ -104,30 +101,6 @@ pub(super) fn instance_rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
     all.extend(api_rules(full, &control_planes));
     all.extend(node_port_rules(full, &nodes));
     all
-}
-
-/// The traffic that nodes may send to control planes. With flannel: the API, the bootstrap endpoint, kubelets, node ports and
-/// encapsulated pod traffic, which security groups cannot look into. Nodes reach neither SSH nor etcd nor other services at a
-/// control plane's own address.
-fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
-    let Networking::Flannel(backend) = &full.pods.networking else {
-        let ranges = CONTROL_PLANE_TCP.map(|(low, high)| tcp_ports(low, high));
-        return [udp_ports(1, 65535)].into_iter().chain(ranges).collect();
-    };
-    let encapsulation_port = match backend.as_str() {
-        "udp" => ports::FLANNEL_UDP,
-        _ => ports::FLANNEL_VXLAN,
-    };
-    let (first, last) = full.node_port_range;
-    vec![
-        tcp_ports(ports::API, ports::API),
-        tcp_ports(ports::BOOTSTRAP, ports::BOOTSTRAP),
-        // Monitoring on nodes also queries the kubelets of control planes.
-        tcp_ports(ports::KUBELET, ports::KUBELET),
-        tcp_ports(first, last),
-        udp_ports(first, last),
-        udp_ports(encapsulation_port, encapsulation_port),
-    ]
 }
 
 /// SSH from outside; none if there are bastions, since SSH then goes only through them.

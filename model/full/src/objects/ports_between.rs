@@ -1,0 +1,34 @@
+//! The ports that instances of one role may reach on those of another.
+
+use crate::FullSpec;
+use crate::objects::rules::{Traffic, tcp_ports, udp_ports};
+use node::config::Networking;
+use node::ports;
+
+/// TCP ports of control planes that nodes may reach where the user brings the network: all but etcd's (2380 and 2381 peers,
+/// 4001 and 4002 clients). As in kOps, since the needs of such a network are unknown.
+const CONTROL_PLANE_TCP: [(u16, u16); 3] = [(1, 2379), (2382, 4000), (4003, 65535)];
+
+/// The traffic that nodes may send to control planes. With flannel: the API, the bootstrap endpoint, kubelets, node ports and
+/// encapsulated pod traffic, which security groups cannot look into. Nodes reach neither SSH nor etcd nor other services at a
+/// control plane's own address.
+pub(super) fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
+    let Networking::Flannel(backend) = &full.pods.networking else {
+        let ranges = CONTROL_PLANE_TCP.map(|(low, high)| tcp_ports(low, high));
+        return [udp_ports(1, 65535)].into_iter().chain(ranges).collect();
+    };
+    let encapsulation_port = match backend.as_str() {
+        "udp" => ports::FLANNEL_UDP,
+        _ => ports::FLANNEL_VXLAN,
+    };
+    let (first, last) = full.node_port_range;
+    vec![
+        tcp_ports(ports::API, ports::API),
+        tcp_ports(ports::BOOTSTRAP, ports::BOOTSTRAP),
+        // Monitoring on nodes also queries the kubelets of control planes.
+        tcp_ports(ports::KUBELET, ports::KUBELET),
+        tcp_ports(first, last),
+        udp_ports(first, last),
+        udp_ports(encapsulation_port, encapsulation_port),
+    ]
+}
