@@ -1,5 +1,6 @@
 //! Inspects block devices. Every caller that makes a file system uses this check; no other blank check exists.
 
+use crate::ext4::has_ext4_magic;
 use crate::{Error, Host};
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +18,7 @@ const NOTHING_FOUND: i32 = 2;
 pub enum DeviceContent {
     /// No signature that blkid knows, and the first MiB is zero.
     Blank,
-    /// No signature that blkid knows, but the first MiB is not zero.
+    /// No signature that blkid knows, nor that of ext4, but the first MiB is not zero.
     Unrecognized,
     /// A file system, or another format that occupies a whole device: `ext4`, `swap`, `LVM2_member`.
     FileSystem {
@@ -36,6 +37,13 @@ impl Host {
         let file = File::open(device).map_err(&failed)?;
         let probe = self.probe_device(device)?;
         Ok(match probe.code {
+            // blkid of Debian 13 compares checksums, and finds nothing if the superblock is damaged. It is an ext4 file system still, which
+            // fsck can repair and nobody may format.
+            Some(NOTHING_FOUND) if has_ext4_magic(&file).map_err(&failed)? => {
+                DeviceContent::FileSystem {
+                    kind: "ext4".to_owned(),
+                }
+            }
             Some(NOTHING_FOUND) if is_zero(file).map_err(failed)? => DeviceContent::Blank,
             Some(NOTHING_FOUND) => DeviceContent::Unrecognized,
             Some(0) => match (probe.tag_value("TYPE"), probe.tag_value("PTTYPE")) {

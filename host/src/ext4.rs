@@ -9,6 +9,8 @@ use std::path::Path;
 /// Offset of the superblock in bytes (kernel: `Documentation/filesystems/ext4/super.rst`).
 const SUPERBLOCK: u64 = 1024;
 const MAGIC: u16 = 0xef53;
+/// Offset of the magic number in the superblock.
+const MAGIC_OFFSET: u64 = 0x38;
 /// Flag in `s_feature_incompat`: the journal has changes that are not in place yet.
 const RECOVER: u32 = 0x4;
 /// Flag in `s_feature_incompat`: the block count has 64 bits.
@@ -84,6 +86,16 @@ pub fn is_outgrown(device: &Path) -> Result<bool, Error> {
 /// True if the journal of an ext4 file system has changes that are not in place yet: it was not unmounted.
 pub(crate) fn has_pending_journal(device: &Path) -> io::Result<bool> {
     Ok(read_superblock(&File::open(device)?)?.is_pending)
+}
+
+/// True if a device has the magic number of an ext4 superblock, whatever else of it is damaged. A device that is too small has not.
+pub(crate) fn has_ext4_magic(device: &File) -> io::Result<bool> {
+    let mut magic = [0; 2];
+    match device.read_exact_at(&mut magic, SUPERBLOCK + MAGIC_OFFSET) {
+        Ok(()) => Ok(u16::from_le_bytes(magic) == MAGIC),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Size of an ext4 file system and of one of its block groups, in bytes.

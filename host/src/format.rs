@@ -249,6 +249,21 @@ mod tests {
         }
     }
 
+    /// blkid of Debian 13 finds nothing if the checksum of the superblock is wrong.
+    #[test]
+    fn a_damaged_ext4_file_system_is_one_and_is_never_formatted() {
+        let mut content = [0; 4096];
+        content[1024 + 0x38..][..2].copy_from_slice(&0xef53_u16.to_le_bytes());
+        for on in [Formattable::Blank, Formattable::HalfMade] {
+            let host = TestHost::new(&content, Some(0));
+            let seen = host.host.inspect_device(&host.device).unwrap();
+            let kind = "ext4".to_owned();
+            assert_eq!(seen, DeviceContent::FileSystem { kind });
+            host.make_xfs(on).unwrap_err();
+            assert!(!host.ran_mkfs());
+        }
+    }
+
     #[test]
     fn a_record_is_of_one_disk_and_only_while_mkfs_may_have_begun() {
         let blank = [0; 4096];

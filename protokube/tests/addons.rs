@@ -8,6 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Service, ServiceAccount};
+use k8s_openapi::api::flowcontrol::v1::FlowSchema;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use serde::Serialize;
@@ -32,6 +33,7 @@ fn round_trip_typed(object: &Value) -> Value {
         ("v1", "ServiceAccount") => round_trip::<ServiceAccount>(object),
         ("apps/v1", "DaemonSet") => round_trip::<DaemonSet>(object),
         ("apps/v1", "Deployment") => round_trip::<Deployment>(object),
+        ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema") => round_trip::<FlowSchema>(object),
         ("policy/v1", "PodDisruptionBudget") => round_trip::<PodDisruptionBudget>(object),
         ("rbac.authorization.k8s.io/v1", "ClusterRole") => round_trip::<ClusterRole>(object),
         ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding") => {
