@@ -28,7 +28,7 @@ READY := $(addprefix ready-,binaries agents release demo simulator test lint ben
 help:
 	@echo "make demo       create, change and delete a cluster in the AWS simulator, and watch"
 	@echo "make simulator  the AWS simulator alone, to try kctl against"
-	@echo "make test       every test; as root also those with a lab (13 minutes more the first time, to build what its hosts download)"
+	@echo "make test       every test; as root also those with a lab (55 minutes the first time on two cores: it builds Kubernetes too)"
 	@echo "make lint       the checks that make test runs first: formatting, clippy, architecture invariants"
 	@echo "make lab        as root: a cluster whose instances are real Linux hosts on this machine; make lab-down removes it"
 	@echo "make bench      measurements: API calls, time, memory, size; as root also how long instances take to become nodes"
