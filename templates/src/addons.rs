@@ -86,6 +86,8 @@ pub struct Flannel {
 pub struct Corefile {
     /// DNS domain of the cluster, with a trailing dot.
     pub domain: String,
+    /// Domains whose names are looked up in the instance's `/etc/hosts` first.
+    pub hosts: Vec<String>,
     /// Name servers for all other domains: addresses, or the path of a resolv.conf.
     pub upstreams: Vec<String>,
     /// Domains with their own name servers.
@@ -106,6 +108,8 @@ pub struct StubDomain {
 pub struct CoreDns {
     /// Rendered [`Corefile`].
     pub corefile: String,
+    /// The Corefile names the instance's `/etc/hosts`.
+    pub reads_hosts: bool,
     /// Resources of the core API that its plugin `kubernetes` watches.
     pub watched_resources: Vec<String>,
     pub image: String,
@@ -220,6 +224,7 @@ pub(crate) mod samples {
     pub(crate) fn sample_corefile() -> Corefile {
         Corefile {
             domain: owned_text("cluster.local."),
+            hosts: vec![owned_text("a.example.com")],
             upstreams: vec![owned_text("/etc/resolv.conf")],
             stubs: vec![StubDomain {
                 domain: owned_text("example.com:53"),
@@ -234,6 +239,7 @@ pub(crate) mod samples {
         (
             CoreDns {
                 corefile: owned_text(".:53 {\n}\n"),
+                reads_hosts: true,
                 watched_resources: vec![owned_text("services")],
                 image: owned_text("registry.k8s.io/coredns/coredns:v1"),
                 cluster_ip: owned_text("100.64.0.10"),

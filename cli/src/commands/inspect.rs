@@ -63,7 +63,7 @@ impl<'a> Inspector<'a> {
 
     /// Features that the spec asks for and kctl does not implement yet.
     pub fn not_yet(&self) -> Vec<NotYet> {
-        not_yet(&self.cluster.spec, &self.cluster.state.group_objects())
+        not_yet(&self.cluster.state.group_objects())
     }
 
     /// The API's URL, once it was found.

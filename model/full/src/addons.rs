@@ -1,14 +1,19 @@
-//! The addons: access rules, network, DNS and cloud controller manager. They are built from the full spec as Kubernetes
-//! objects; kctl stores them, and protokube applies them in this order.
+//! The addons: access rules, network, DNS, cloud controller manager, volumes. They are built from the full spec as Kubernetes objects; kctl
+//! stores them, and protokube applies them in this order. Each has a file with its settings, its objects and its AWS permissions, and
+//! where it has a manifest a folder with that.
 
 mod channel;
 mod cloud_controller;
 mod core_dns;
+pub(crate) mod ebs_csi_driver;
 mod flannel;
 mod manifest;
+mod permissions;
 mod rbac;
+mod storage_classes;
 
 pub use channel::{channel_yaml, manifest_key};
+pub(crate) use permissions::addon_permissions;
 
 use crate::FullSpec;
 use node::addons::NotAManifest;
@@ -51,9 +56,9 @@ pub enum Error {
 /// The addons of a cluster, in the order in which they are applied: prerequisites first.
 pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     let mut addons = vec![
-        rbac::protokube_access()?,
-        rbac::kubelet_api()?,
-        rbac::limit_range()?,
+        rbac::protokube_access(full)?,
+        rbac::kubelet_api(full)?,
+        rbac::limit_range(full)?,
     ];
     addons.extend(rbac::node_registration(full)?);
     if let Some(flannel) = &full.addons.flannel {
@@ -62,8 +67,8 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     if let Some(core_dns) = &full.addons.core_dns {
         addons.push(core_dns::core_dns_addon(full, core_dns)?);
     }
-    addons.push(cloud_controller::cloud_controller_addon(
-        &full.addons.cloud_controller_manager,
-    )?);
+    addons.push(cloud_controller::cloud_controller_addon(full)?);
+    addons.extend(storage_classes::addon(full)?);
+    addons.extend(ebs_csi_driver::addon(full)?);
     Ok(addons)
 }

@@ -5,12 +5,18 @@ mod control_plane;
 mod document;
 mod state;
 
+pub(crate) use control_plane::kms_statements;
+pub(crate) use document::Statement;
 pub use document::VERSION;
 
 use crate::{FullSpec, Placement};
-use document::{Policy, Statement};
+use document::Policy;
 use node::config::Role;
 use serde_json::{Value, json};
+
+/// Condition keys of the cluster's tag: on the object that an action changes, and in the request that creates one.
+pub(crate) const RESOURCE_CLUSTER: &str = "aws:ResourceTag/KubernetesCluster";
+pub(crate) const REQUEST_CLUSTER: &str = "aws:RequestTag/KubernetesCluster";
 
 /// The role's key in the maps of the spec.
 pub fn role_key(role: Role) -> &'static str {

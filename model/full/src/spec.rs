@@ -2,9 +2,12 @@
 
 mod components;
 mod group;
+mod images;
 
+pub use crate::addons::ebs_csi_driver::EbsCsiDriver;
 pub use components::{Addons, CloudControllerManager, ControlPlane, CoreDns, Corefile, Flannel};
 pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};
+pub use images::ImageSource;
 
 use ipnet::{IpNet, Ipv4Net};
 use node::backup::EtcdBackupSettings;
@@ -48,6 +51,9 @@ pub struct FullSpec {
     /// kube-proxy; `None`: the spec disables it.
     pub kube_proxy: Option<Component>,
     pub addons: Addons,
+    /// Where images come from.
+    #[serde(default)]
+    pub images: ImageSource,
     /// The HTTP proxy through which instances reach the internet.
     pub egress_proxy: Option<EgressProxy>,
     /// Node termination handling; `None`: off.
@@ -56,6 +62,14 @@ pub struct FullSpec {
     pub assets: Vec<Asset>,
     /// Instance groups, sorted by name.
     pub groups: Vec<Group>,
+}
+
+impl FullSpec {
+    /// True if Kubernetes is of this minor or a later one.
+    pub fn is_at_least(&self, minor: u32) -> bool {
+        let own = self.kubernetes_version.split('.').nth(1);
+        own.and_then(|own| own.parse::<u32>().ok()) >= Some(minor)
+    }
 }
 
 /// Account and region of a cluster.

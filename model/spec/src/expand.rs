@@ -7,6 +7,7 @@ mod assets;
 mod aws_limits;
 mod basics;
 mod bastion;
+mod cloud_config;
 mod components;
 mod containerd;
 mod control_plane;
@@ -36,6 +37,7 @@ mod user_files;
 mod volumes;
 mod wanted_facts;
 
+pub(crate) use cloud_config::installs_ebs_csi_driver;
 pub use dns::{STAND_IN_ZONE, dns_kind};
 pub use etcd::default_etcd_version;
 pub(crate) use etcd::{BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, split_recipients};
@@ -140,6 +142,7 @@ fn complete_spec(
 ) {
     let spec = &mut cluster.spec;
     basics::complete_basics(spec, context, findings);
+    cloud_config::complete_cloud_config(spec);
     network::complete_network(spec, context, findings);
     pods::complete_pod_network(spec, findings);
     groups::assign_subnets(groups, spec, findings);
@@ -187,6 +190,7 @@ fn full_spec(
         state: basics::state_location(spec, context.facts),
         network: network?,
         addons: addons::full_addons(spec, &pods.networking, findings),
+        images: assets::image_source(&spec.assets.clone().unwrap_or_default()),
         pods,
         dns: dns::full_dns(spec, context),
         api: api::full_api(spec),

@@ -1,7 +1,7 @@
 //! Features that a spec asks for, or that kOps provides by default, and that kctl does not implement yet. `kctl update` and
 //! `kctl validate` warn about each. The change that implements a feature removes its entry here.
 
-use crate::api::{Cluster, InstanceGroup};
+use crate::api::InstanceGroup;
 use serde::Serialize;
 
 /// The page with a workaround for each feature.
@@ -16,18 +16,8 @@ pub struct NotYet {
 }
 
 /// The features that a spec asks for without effect. Takes the spec as written or as completed.
-pub fn not_yet(cluster: &Cluster, groups: &[InstanceGroup]) -> Vec<NotYet> {
-    let spec = &cluster.spec;
+pub fn not_yet(groups: &[InstanceGroup]) -> Vec<NotYet> {
     let mut all = Vec::new();
-    let off = |switch: Option<bool>| switch == Some(false);
-    let cloud = spec.cloud_config.clone().unwrap_or_default();
-    let driver = cloud.aws_ebscsi_driver.unwrap_or_default();
-    if !off(driver.enabled) && !off(driver.managed) {
-        all.push(not_yet_item(
-            "volumes",
-            "the EBS CSI driver and a StorageClass are not installed yet: install your own, or PersistentVolumeClaims stay Pending",
-        ));
-    }
     let scaled = groups
         .iter()
         .filter(|group| group.spec.autoscale == Some(true));

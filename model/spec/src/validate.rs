@@ -85,6 +85,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     made_names::check_set(input, problems);
     iam::check(spec, problems);
     labels::check_cloud_labels("spec.cloudLabels", &spec.cloud_labels, problems);
+    labels::check_volume_labels(spec, problems);
     assets::check(spec, problems);
     let containerd = spec.containerd.as_ref();
     containerd::check("spec.containerd", containerd, spec, problems);

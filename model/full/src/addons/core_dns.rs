@@ -1,8 +1,8 @@
 //! CoreDNS, the cluster's DNS server, and the autoscaler of its pods.
 
-use crate::FullSpec;
 use crate::addons::manifest::AddonName;
 use crate::addons::{Addon, Error};
+use crate::{DnsKind, FullSpec};
 use std::collections::BTreeMap;
 use templates::addons::{CoreDns, CoreDnsAutoscaler, Corefile, StubDomain};
 
@@ -11,15 +11,23 @@ const HOST_SERVERS: &str = "/etc/resolv.conf";
 
 pub(super) fn core_dns_addon(full: &FullSpec, dns: &crate::CoreDns) -> Result<Addon, Error> {
     let named = AddonName::new("coredns.addons.k8s.io", "k8s-1.12");
+    // Without DNS the names of the API are in /etc/hosts of the instances alone.
+    let reads_hosts =
+        full.dns.kind == DnsKind::None && matches!(dns.corefile, crate::Corefile::Made { .. });
     let corefile = match &dns.corefile {
         crate::Corefile::Own(text) => text.clone(),
         crate::Corefile::Made {
             domain,
             upstreams,
             stub_domains,
-        } => named.render_template(&make_corefile(domain, upstreams, stub_domains))?,
+        } => {
+            let mut made = make_corefile(domain, upstreams, stub_domains);
+            made.hosts.extend(reads_hosts.then(|| full.name.clone()));
+            named.render_template(&made)?
+        }
     };
     let mut rendered = vec![named.render_template(&CoreDns {
+        reads_hosts,
         watched_resources: watched_resources(&dns.corefile),
         corefile,
         image: dns.image.clone(),
@@ -39,7 +47,7 @@ pub(super) fn core_dns_addon(full: &FullSpec, dns: &crate::CoreDns) -> Result<Ad
             affinity: dns.affinity.clone(),
         })?);
     }
-    named.make_addon(&rendered)
+    named.make_addon(full, &rendered)
 }
 
 /// What the plugin `kubernetes` watches: pods only with `pods verified` (<https://coredns.io/plugins/kubernetes/>). A Corefile of the user's
@@ -68,6 +76,7 @@ fn make_corefile(
     let stubs = stubs.filter(|(_, servers)| !servers.is_empty());
     Corefile {
         domain: format!("{}.", domain.trim_end_matches('.')),
+        hosts: Vec::new(),
         upstreams,
         stubs: stubs.map(stub).collect(),
     }

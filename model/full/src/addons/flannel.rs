@@ -43,7 +43,7 @@ pub(super) fn flannel_addon(full: &FullSpec, flannel: &crate::Flannel) -> Result
         privileged: flannel.backend == "udp",
         selinux: flannel.selinux.then(container_domain),
     };
-    named.make_addon(&[named.render_template(&context)?])
+    named.make_addon(full, &[named.render_template(&context)?])
 }
 
 /// CNI configuration: flannel's plugin, which delegates to the bridge plugin, and host ports.

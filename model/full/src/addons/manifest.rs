@@ -1,6 +1,7 @@
 //! Builds an addon from rendered templates: parses the objects, adds the addon's labels, and writes them as YAML.
 
 use super::{Addon, Error};
+use crate::{FullSpec, ImageSource};
 use node::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER, read_manifest};
 use node::digest::sha256_hex;
 use node::yaml::to_yaml_documents;
@@ -30,12 +31,14 @@ impl AddonName {
         })
     }
 
-    /// Builds the addon from rendered YAML documents.
-    pub fn make_addon(self, rendered: &[String]) -> Result<Addon, Error> {
+    /// Builds the addon from rendered YAML documents. Images come from where the spec wants them.
+    pub fn make_addon(self, full: &FullSpec, rendered: &[String]) -> Result<Addon, Error> {
         let mut objects = Vec::new();
         for text in rendered {
             for object in read_manifest(self.name, text)? {
-                objects.push(self.with_labels(without_nulls(object)));
+                let mut object = self.with_labels(without_nulls(object));
+                move_images(&full.images, &mut object);
+                objects.push(object);
             }
         }
         let manifest = to_yaml_documents(&objects)?;
@@ -70,6 +73,25 @@ impl AddonName {
 
 fn object_field_mut<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
     object.get_mut(field)?.as_object_mut()
+}
+
+/// Replaces the image of each container, in the pods of workloads.
+fn move_images(images: &ImageSource, object: &mut Value) {
+    let pods = object.pointer_mut("/spec/template/spec");
+    let Some(pods) = pods.and_then(Value::as_object_mut) else {
+        return;
+    };
+    let containers = ["initContainers", "containers"];
+    for (_, list) in pods
+        .iter_mut()
+        .filter(|(name, _)| containers.contains(&name.as_str()))
+    {
+        for container in list.as_array_mut().into_iter().flatten() {
+            if let Some(Value::String(image)) = container.get_mut("image") {
+                *image = images.remap(image);
+            }
+        }
+    }
 }
 
 /// Removes all fields that are null.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const VERSION: &str = "2012-10-17";
 
 /// Condition operators, with keys and values.
-pub(super) type Condition = BTreeMap<&'static str, BTreeMap<String, Value>>;
+pub(crate) type Condition = BTreeMap<&'static str, BTreeMap<String, Value>>;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -20,7 +20,7 @@ pub(super) struct Policy {
 /// A statement that allows actions. kctl writes no denying statements.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Statement {
+pub(crate) struct Statement {
     action: OneOrMany,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     condition: Condition,
@@ -28,7 +28,7 @@ pub(super) struct Statement {
     resource: OneOrMany,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 enum OneOrMany {
     One(String),
@@ -36,22 +36,38 @@ enum OneOrMany {
 }
 
 impl Policy {
-    pub(super) fn new(statement: Vec<Statement>) -> Self {
+    /// The policy with these statements. Those that differ in their actions alone become one: IAM limits the size of a policy.
+    pub(crate) fn new(statements: Vec<Statement>) -> Self {
+        let mut all: Vec<Statement> = Vec::new();
+        for one in statements {
+            let same = |other: &&mut Statement| {
+                (&other.condition, &other.resource) == (&one.condition, &one.resource)
+            };
+            match (
+                all.iter_mut().find(same).map(|other| &mut other.action),
+                &one.action,
+            ) {
+                (Some(OneOrMany::Many(actions)), OneOrMany::Many(more)) => {
+                    actions.extend(more.iter().cloned());
+                }
+                _ => all.push(one),
+            }
+        }
         Self {
-            statement,
+            statement: all,
             version: VERSION,
         }
     }
 
     /// The document as JSON. Strings and lists of strings can always be serialized.
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 }
 
 impl Statement {
     /// Allows these actions; the caller adds the resources.
-    pub(super) fn allow<T: ToString>(actions: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn allow<T: ToString>(actions: impl IntoIterator<Item = T>) -> Self {
         Self {
             action: OneOrMany::Many(string_set(actions)),
             condition: Condition::new(),
@@ -61,7 +77,7 @@ impl Statement {
     }
 
     /// Allows one action, written as a string.
-    pub(super) fn allow_one(action: &str) -> Self {
+    pub(crate) fn allow_one(action: &str) -> Self {
         Self {
             action: OneOrMany::One(action.to_owned()),
             ..Self::allow::<&str>([])
@@ -69,26 +85,26 @@ impl Statement {
     }
 
     /// On one resource, written as a string.
-    pub(super) fn on_one(self, resource: impl Into<String>) -> Self {
+    pub(crate) fn on_one(self, resource: impl Into<String>) -> Self {
         Self {
             resource: OneOrMany::One(resource.into()),
             ..self
         }
     }
 
-    pub(super) fn on_all(self) -> Self {
+    pub(crate) fn on_all(self) -> Self {
         self.on_one("*")
     }
 
     /// On these resources, written as a list.
-    pub(super) fn on_each<T: ToString>(self, resources: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn on_each<T: ToString>(self, resources: impl IntoIterator<Item = T>) -> Self {
         Self {
             resource: OneOrMany::Many(string_set(resources)),
             ..self
         }
     }
 
-    pub(super) fn when(
+    pub(crate) fn when(
         mut self,
         operator: &'static str,
         key: &str,

@@ -1,5 +1,6 @@
 //! The components of Kubernetes and the addons of the full spec.
 
+use super::EbsCsiDriver;
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,6 +25,12 @@ pub struct Addons {
     pub cloud_controller_manager: CloudControllerManager,
     /// flannel, where it is the network plugin.
     pub flannel: Option<Flannel>,
+    /// The EBS CSI driver; `None`: the user installs one, or wants none.
+    #[serde(default)]
+    pub ebs_csi_driver: Option<EbsCsiDriver>,
+    /// The StorageClasses of kOps.
+    #[serde(default)]
+    pub storage_classes: bool,
 }
 
 /// Settings of the addon CoreDNS.

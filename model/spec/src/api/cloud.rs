@@ -10,7 +10,7 @@ use super::scalars::Quantity;
 spec! {
     /// One flat set of fields for all clouds, as in kOps.
     pub struct CloudConfiguration {
-        /// True: the default StorageClass is ours.
+        /// False: kctl makes no StorageClasses.
         pub manage_storage_classes: Option<bool>,
         /// Google Cloud only.
         pub multizone: Option<bool>,
@@ -67,7 +67,7 @@ spec! {
 
     /// The EBS CSI driver.
     pub struct EBSCSIDriverSpec {
-        /// Whether it is wanted.
+        /// Only true.
         pub enabled: Option<bool>,
         /// False: the user installs it.
         pub managed: Option<bool>,
@@ -78,7 +78,7 @@ spec! {
         /// Queries at once to the API.
         #[serde(rename = "kubeAPIBurst")]
         pub kube_api_burst: Option<i32>,
-        /// True: its controller uses the host's network.
+        /// True: its pods on the nodes use the host's network.
         pub host_network: Option<bool>,
         /// Volumes per node at most.
         pub volume_attach_limit: Option<i32>,

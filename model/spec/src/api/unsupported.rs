@@ -105,16 +105,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "the EBS CSI driver addon; install it with its own chart",
-        &["spec.cloudConfig.awsEBSCSIDriver"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
-        "storage classes; they need the EBS CSI driver addon",
-        &["spec.cloudConfig.manageStorageClasses"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
         "the metrics-server addon",
         &["spec.metricsServer"],
     ),
@@ -295,6 +285,11 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         When::Set,
         "containerd is the one container runtime",
         &["spec.docker"],
+    ),
+    removed_field(
+        When::Is("false"),
+        "the EBS CSI driver is part of every cluster; managed: false leaves it to you",
+        &["spec.cloudConfig.awsEBSCSIDriver.enabled"],
     ),
     removed_field(
         When::Set,

@@ -1,6 +1,6 @@
 //! The addons of the full spec, from a completed spec.
 
-use super::assets::remapped_image;
+use super::cloud_config::full_ebs_csi_driver;
 use super::components::value_or_error;
 use super::{Findings, flags};
 use crate::api::cloud::CloudConfiguration;
@@ -31,7 +31,13 @@ pub(super) fn full_addons(
             Networking::Flannel(backend) => Some(full_flannel(spec, backend)),
             _ => None,
         },
+        ebs_csi_driver: full_ebs_csi_driver(spec),
+        storage_classes: cloud_config(spec).manage_storage_classes != Some(false),
     }
+}
+
+fn cloud_config(spec: &ClusterSpec) -> CloudConfiguration {
+    spec.cloud_config.clone().unwrap_or_default()
 }
 
 fn full_core_dns(dns: KubeDNSConfig) -> CoreDns {
@@ -69,7 +75,7 @@ fn full_cloud_controller_manager(
         image: manager.image.unwrap_or_default(),
         flags: value_or_error("spec.cloudControllerManager", made, findings),
         cpu_request: manager.cpu_request,
-        settings: cloud_config_settings(&spec.cloud_config.clone().unwrap_or_default()),
+        settings: cloud_config_settings(&cloud_config(spec)),
     }
 }
 
@@ -97,14 +103,13 @@ fn cloud_config_settings(config: &CloudConfiguration) -> Vec<(String, String)> {
 }
 
 fn full_flannel(spec: &ClusterSpec, backend: &str) -> Flannel {
-    let assets = spec.assets.clone().unwrap_or_default();
     let settings = spec.networking.as_ref();
     let settings = settings.and_then(|networking| networking.flannel.as_ref());
     let containerd = spec.containerd.as_ref();
     Flannel {
         backend: backend.to_owned(),
-        image: remapped_image(FLANNEL, &assets),
-        plugin_image: remapped_image(FLANNEL_PLUGIN, &assets),
+        image: FLANNEL.to_owned(),
+        plugin_image: FLANNEL_PLUGIN.to_owned(),
         iptables_resync_seconds: settings
             .and_then(|flannel| flannel.iptables_resync_seconds)
             .unwrap_or(RESYNC),

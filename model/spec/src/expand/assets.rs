@@ -5,7 +5,7 @@ use crate::api::assets::AssetsSpec;
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::PackagesConfig;
 use crate::catalog::Component;
-use full::Group;
+use full::{Group, ImageSource};
 use node::config::{Arch, Asset};
 
 const REGISTRY: &str = "registry.k8s.io";
@@ -24,32 +24,17 @@ pub(super) fn component_image(name: &str, spec: &ClusterSpec, context: &Context)
     )
 }
 
-/// Rewrites an image name by `spec.assets`, with kOps' rules: `containerProxy` replaces the
-/// registry's host; `containerRegistry` drops `registry.k8s.io/` and turns other slashes into dashes.
+/// The image from where `spec.assets` wants it.
 pub(super) fn remapped_image(image: &str, assets: &AssetsSpec) -> String {
-    if let Some(proxy) = &assets.container_proxy {
-        let proxy = proxy.trim_end_matches('/');
-        let (host, rest) = image.split_once('/').unwrap_or(("", image));
-        // Docker Hub's images have no host in front.
-        let rest = if host.contains(['.', ':']) {
-            rest
-        } else {
-            image
-        };
-        return format!("{proxy}/{rest}");
+    image_source(assets).remap(image)
+}
+
+/// Where images come from.
+pub(super) fn image_source(assets: &AssetsSpec) -> ImageSource {
+    ImageSource {
+        proxy: assets.container_proxy.clone(),
+        registry: assets.container_registry.clone(),
     }
-    if let Some(registry) = &assets.container_registry {
-        let registry = registry.trim_end_matches('/');
-        if image.starts_with(&format!("{registry}/")) {
-            return image.to_owned();
-        }
-        let bare = image.strip_prefix(REGISTRY).unwrap_or(image);
-        return format!(
-            "{registry}/{}",
-            bare.trim_start_matches('/').replace('/', "-")
-        );
-    }
-    image.to_owned()
 }
 
 /// Downloads of every architecture in use, sorted by name and architecture.

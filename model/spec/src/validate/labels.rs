@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
+use crate::expand::installs_ebs_csi_driver;
 use crate::read::{Problem, path};
 
 use super::text::{check_one_of, check_unique, is_label_value, is_qualified_name};
@@ -36,6 +38,25 @@ pub fn check_group(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
         }
     }
     check_taints("spec.taints", &spec.taints, problems);
+}
+
+/// Tags of volumes with which the EBS CSI driver does not start (`validateExtraTags` in its `pkg/driver/validation.go`). It gets all of
+/// them as one text, `key=value,key=value`.
+pub fn check_volume_labels(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    if !installs_ebs_csi_driver(spec) {
+        return;
+    }
+    for key in spec.cloud_labels.keys() {
+        if key.starts_with("kubernetes.io") || key.contains('=') {
+            let problem = Problem::error(
+                path::field_path("spec.cloudLabels", key),
+                "the EBS CSI driver does not start with a tag that begins with kubernetes.io or has = in its key",
+            );
+            problems.push(problem.hint(
+                "use another name, or install the driver yourself: spec.cloudConfig.awsEBSCSIDriver.managed: false",
+            ));
+        }
+    }
 }
 
 /// AWS' rules of tags.

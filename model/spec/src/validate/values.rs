@@ -157,6 +157,12 @@ pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
         ValueType::SecureUrl => values::parse_url(text, &["https"]),
         ValueType::Store => parse_store(text),
         ValueType::Image => values::parse_image(text).map(|_| ()),
+        ValueType::Tag => must(
+            !text.contains('/') && values::parse_image(&format!("a:{text}")).is_ok(),
+            text,
+            "the tag of an image",
+            "write a version as its project publishes it, such as v1.58.0",
+        ),
         ValueType::RegistryPrefix => values::parse_registry_prefix(text).map(|_| ()),
         ValueType::File => values::parse_file(text).map(|_| ()),
         ValueType::FileIfAny | ValueType::ModeIfAny if text.is_empty() => Ok(()),

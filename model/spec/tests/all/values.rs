@@ -121,6 +121,7 @@ fn wrong_texts(kind: ValueType) -> &'static [&'static str] {
             "a b",
             "x.io//y",
         ],
+        ValueType::Tag => &["", "a b", "5000/x", "v1:2", "-v1"],
         ValueType::RegistryPrefix => &["", "https://x/y", "//x", "x/A", "x:0", "user@x", "x/y:tag"],
         ValueType::File => &[
             "",
@@ -201,6 +202,7 @@ fn right_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::SecureUrl => &["https://x.io/a"],
         ValueType::Store => &["s3://bucket/path", "memfs://x/y"],
         ValueType::Image => &["busybox", "registry.k8s.io/pause:3.10.1", "host:5000/a/b"],
+        ValueType::Tag => &["v1.58.0", "1.32.7", "v1.58.0_1"],
         ValueType::RegistryPrefix => &["registry.internal/mirror", "registry.internal:5000/"],
         ValueType::File => &["/etc/x", "/etc//./x y"],
         ValueType::FileIfAny => &["", "/etc/x"],

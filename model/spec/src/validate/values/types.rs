@@ -45,6 +45,8 @@ pub enum ValueType {
     Store,
     Image,
     RegistryPrefix,
+    /// Tag of an image.
+    Tag,
     /// Path of a file.
     File,
     /// The same; empty says nothing, as in kOps.
@@ -227,7 +229,6 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "volumes.type",
             "zone",
             "zones",
-            "awsEBSCSIDriver.version",
             "nodeTerminationHandler.version",
             "azureNodeManagerImage",
             "privateIPv4Address",
@@ -297,6 +298,8 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "watchNamespace",
         ],
     ),
+    (ValueType::Tag, &["awsEBSCSIDriver.version"]),
+    (ValueType::Decimal, &["awsEBSCSIDriver.kubeAPIQPS"]),
     (ValueType::Switch, &["featureGates.*"]),
     (
         ValueType::OneOf(&["", "external"]),

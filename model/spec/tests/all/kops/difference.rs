@@ -180,6 +180,7 @@ fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
         ("iam_role" | "iam_role_policy", "") if one.name.contains("-sa-") => "pod-identity",
         ("autoscaling_group", "warm_pool") => "warm-pool",
         ("autoscaling_lifecycle_hook", "") if theirs.contains("kops-warmpool") => "warm-pool",
+        ("iam_role_policy", "statement") if has_any(theirs, &AUTOSCALER) => "addon-permissions",
         ("iam_role_policy", "statement") if has_any(theirs, &NARROWER) => "narrow-permissions",
         ("iam_role_policy", "statement") if has_any(theirs, &NOT_CALLED) => "narrow-permissions",
         ("iam_role_policy", "statement") if theirs.contains("s3:DeleteObjectVersion") => {
@@ -216,6 +217,17 @@ const NARROWER: [&str; 4] = [
     "route53:ChangeResourceRecordSets",
     "sqs:DeleteMessage",
     "sqs:ReceiveMessage",
+];
+
+/// Of the cluster autoscaler.
+const AUTOSCALER: [&str; 7] = [
+    "autoscaling:DescribeLaunchConfigurations",
+    "autoscaling:DescribeScalingActivities",
+    "autoscaling:SetDesiredCapacity",
+    "autoscaling:TerminateInstanceInAutoScalingGroup",
+    "ec2:DescribeImages",
+    "ec2:DescribeLaunchTemplateVersions",
+    "ec2:GetInstanceTypesFromInstanceRequirements",
 ];
 
 /// kctl's agents make no such call.

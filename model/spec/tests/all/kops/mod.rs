@@ -2,6 +2,7 @@
 //! Runs where `KCTL_KOPS_FIXTURES` names the folder of fixtures; every difference must be one that
 //! `docs/compat.md` states.
 
+mod addons;
 mod difference;
 mod facts;
 mod terraform;
