@@ -3,7 +3,7 @@
 
 use super::spec_objects::SpecObjects;
 use crate::agents::{self, AgentBinaries};
-use crate::error::{CommandError, ErrorContext};
+use crate::error::{CommandError, ErrorContext, ErrorKind};
 use cloud::facts::Facts;
 use cloud::{Cloud, ObjectContent, S3Object, ownership};
 use engine::Text;
@@ -13,6 +13,7 @@ use full::nodes::{UserData, check_node_config, node_config, user_data};
 use full::objects::{addon_objects, desired_objects};
 use node::config::{NodeConfig, Role, StoredNodeConfig, to_stored};
 use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, STATE_SIGNER, keyset_names, trust_bundle};
+use node::values::Refusal;
 use node::yaml::{to_yaml, to_yaml_documents};
 use spec::catalog::Catalog;
 use spec::expand::{Expanded, expand};
@@ -174,6 +175,17 @@ pub fn completed_documents(expanded: &Expanded) -> Result<String, CommandError> 
     to_yaml_documents(&all).or_failed("the completed spec has no YAML form", DEFECT)
 }
 
+/// What the spec asks of instances cannot be. The next step is that of the cause, if it has one.
+fn refused(error: impl Into<anyhow::Error>, what: String) -> CommandError {
+    const HINT: &str =
+        "look at the kubelet, containerd, files, hooks and additionalUserData of the group";
+    let error = error.into();
+    let mut causes = error.chain();
+    let hint = causes.find_map(|cause| cause.downcast_ref::<Refusal>());
+    let hint = hint.map_or_else(|| HINT.to_owned(), |refusal| refusal.hint.clone());
+    CommandError::new(ErrorKind::Usage, error.context(what), hint)
+}
+
 fn group_config(
     full: &FullSpec,
     group: &str,
@@ -181,17 +193,15 @@ fn group_config(
     binaries: &AgentBinaries,
 ) -> Result<GroupConfig, CommandError> {
     let failed = || format!("could not make the configuration of the instances of {group}");
-    const HINT: &str =
-        "look at the kubelet, containerd, files, hooks and additionalUserData of the group";
-    let config =
-        node_config(full, group, trust, &binaries.agents).or_usage_error(failed(), HINT)?;
+    let config = node_config(full, group, trust, &binaries.agents);
+    let config = config.map_err(|error| refused(error, failed()))?;
     let config = config.map(|config| NodeConfig {
         docker_config,
         ..config
     });
     if let Some(config) = &config {
         // Again: now it is known whether there is a file with passwords of registries.
-        check_node_config(config).or_usage_error(failed(), HINT)?;
+        check_node_config(config).map_err(|error| refused(error, failed()))?;
     }
     let config = match config {
         Some(config) => Some((to_stored(&config).or_failed(failed(), DEFECT)?, config)),
@@ -207,7 +217,7 @@ fn group_config(
         trust_bundle: trust,
         agents: &binaries.agents,
     };
-    let user_data = user_data(&inputs).or_usage_error(failed(), HINT)?;
+    let user_data = user_data(&inputs).map_err(|error| refused(error, failed()))?;
     Ok(GroupConfig {
         user_data,
         node_config: config.map(|(stored, config)| (config, stored)),

@@ -30,8 +30,8 @@ pub use node_config::{
     read_newest_node_config, read_node_config, to_stored,
 };
 pub(crate) use packages::{needed_packages, upkeep_packages};
-pub use sysctls::kernel_parameters;
 pub(crate) use sysctls::{kernel_modules, kernel_parameters_of};
+pub use sysctls::{kernel_parameters, parse_user_parameters};
 pub use termination::{Rebalance, Termination};
 
 /// Folder of nodeup, protokube and their configuration on an instance.

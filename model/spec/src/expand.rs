@@ -150,7 +150,7 @@ fn complete_spec(
     api::complete_api(spec, groups, findings);
     etcd::complete_etcd(spec, groups, context);
     core_dns::complete_core_dns(spec);
-    control_plane::complete_control_plane(spec, context);
+    control_plane::complete_control_plane(spec, context, findings);
     kube_proxy::complete_kube_proxy(spec, context);
     kubelet::complete_kubelet(spec, context, findings);
     containerd::complete_containerd(spec, context);

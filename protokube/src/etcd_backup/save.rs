@@ -58,23 +58,29 @@ impl<S: SnapshotSource> SnapshotSaver<S> {
                 let says = self.describe(&manifest);
                 (manifest, says)
             }
-            (Some(manifest), Some(s3)) if read_manifest(s3, name).await?.is_none() => {
+            (Some(manifest), Some(s3)) => {
                 let says = format!(
                     "{}/{name} was taken already, at {}, and is not taken again",
                     here.url(),
                     manifest.taken_at
                 );
+                let there = read_manifest(s3, name).await;
+                let there = there.with_context(|| format!("{says}; {}", not_copied(s3)))?;
+                if there.is_some() {
+                    bail!(
+                        "{} has a snapshot {name} already, and so has {}",
+                        here.url(),
+                        s3.url()
+                    );
+                }
                 (manifest, says)
             }
-            (Some(_), _) => bail!("{} has a snapshot {name} already", here.url()),
+            (Some(_), None) => bail!("{} has a snapshot {name} already", here.url()),
         };
         let Some(s3) = &self.s3 else { return Ok(says) };
         match self.copy(&manifest, s3).await {
             Ok(()) => Ok(format!("{says}; copied to {}", s3.url())),
-            Err(error) => Err(error.context(format!(
-                "{says}; it is not in {}: the same command copies it there, once the reason is corrected",
-                s3.url()
-            ))),
+            Err(error) => Err(error.context(format!("{says}; {}", not_copied(s3)))),
         }
     }
 
@@ -263,6 +269,13 @@ fn describe_begin(
         "{last}: the next one is taken in {}, at {}",
         text_of(pause),
         at.unwrap_or_default()
+    )
+}
+
+fn not_copied(s3: &Store) -> String {
+    format!(
+        "it is not in {}: the same command copies it there, once the reason is corrected",
+        s3.url()
     )
 }
 

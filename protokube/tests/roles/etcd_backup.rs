@@ -616,7 +616,14 @@ async fn a_snapshot_that_could_not_be_copied_is_copied_by_the_same_command() {
         assert!(why.contains("the same command copies it"), "{why}");
         assert_eq!(a.objects().await.len(), 3, "it is here");
     }
-    fs::remove_file(path).unwrap();
+    fs::remove_file(&path).unwrap();
+    // Nor does a store hide it that cannot even be read.
+    fs::create_dir_all(path.join("n/manifest.json")).unwrap();
+    let why = a.saver(Some(s3.clone())).save_once("n").await.unwrap_err();
+    let why = format!("{why:#}");
+    assert!(why.contains("was taken already"), "{why}");
+    assert!(why.contains("the same command copies it"), "{why}");
+    fs::remove_dir_all(path).unwrap();
     let says = a.saver(Some(s3.clone())).save_once("n").await.unwrap();
     assert!(says.contains("copied to"), "{says}");
     assert!(s3.get("n/manifest.json").await.unwrap().is_some());

@@ -48,6 +48,25 @@ const SYSCTLS: [&str; 24] = [
     "kernel.keys.root_maxbytes=25000000",
 ];
 
+/// Reads an entry of `sysctlParameters`. Of the parameters that kctl sets itself it is known that the kernel takes numbers only.
+pub fn parse_user_parameters(entry: &str) -> Result<Vec<Parameter>, Refusal> {
+    let all = parse_parameters(entry)?;
+    let own = |one: &Parameter| {
+        let mut own = SYSCTLS.iter();
+        own.any(|own| own.split_once('=').is_some_and(|(key, _)| key == one.key))
+    };
+    let number = |word: &str| word.parse::<i64>().is_ok();
+    let is_wrong =
+        |one: &&Parameter| own(one) && (one.value.is_empty() || !one.value.split(' ').all(number));
+    match all.iter().find(is_wrong) {
+        Some(one) => Err(Refusal::new(
+            format!("{:?} is not a number, as {} needs it", one.value, one.key),
+            format!("write {}=NUMBER", one.key),
+        )),
+        None => Ok(all),
+    }
+}
+
 /// Entries in the syntax of `sysctlParameters`: kctl's own, the reservation of the node ports `first` to `last`, and then those in
 /// the spec, with their comments.
 pub fn kernel_parameters((first, last): (u16, u16), users: &[String]) -> Vec<String> {

@@ -35,7 +35,9 @@ pub fn parse_unit_name(text: &str) -> Result<String, Refusal> {
     let stem = name.rsplit_once('.').map_or("", |(stem, _)| stem);
     let known =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_' | '.' | '\\' | '@');
-    if stem.is_empty() || stem.starts_with('@') || !stem.chars().all(known) {
+    // systemctl takes what begins with a dash for an option.
+    let begins_badly = stem.starts_with(['@', '-']);
+    if stem.is_empty() || begins_badly || !stem.chars().all(known) {
         let message = format!("{text:?} is not the name of a unit");
         let hint = "use letters, digits and the characters - _ . : @, such as prepare-disk.service";
         return Err(Refusal::new(message, hint));
@@ -69,6 +71,7 @@ mod tests {
             "",
             ".service",
             "@x.service",
+            "-tune",
             "a/b",
             "../x",
             "a b",

@@ -29,8 +29,12 @@ const CLOUD_CONTROLLER_MANAGER: &str = "v1.36.1";
 const NODE_PORTS: (u16, u16) = (30_000, 32_767);
 
 /// Fills in the settings of all control-plane components, with kOps' defaults.
-pub(super) fn complete_control_plane(spec: &mut ClusterSpec, context: &Context) {
-    complete_api_server(spec, context);
+pub(super) fn complete_control_plane(
+    spec: &mut ClusterSpec,
+    context: &Context,
+    findings: &mut Findings,
+) {
+    complete_api_server(spec, context, findings);
     fill_admission_plugins(spec);
     fill_service_accounts(spec);
     complete_controller_manager(spec, context);
@@ -38,7 +42,7 @@ pub(super) fn complete_control_plane(spec: &mut ClusterSpec, context: &Context) 
     complete_scheduler(spec, context);
 }
 
-fn complete_api_server(spec: &mut ClusterSpec, context: &Context) {
+fn complete_api_server(spec: &mut ClusterSpec, context: &Context, findings: &mut Findings) {
     let image = component_image("kube-apiserver", spec, context);
     let main = spec.etcd_clusters.iter().find(|etcd| etcd.name == "main");
     let servers = main.map_or(1, |etcd| etcd.etcd_members.len());
@@ -83,6 +87,17 @@ fn complete_api_server(spec: &mut ClusterSpec, context: &Context) {
     fill_list(&mut api.requestheader_group_headers, &["X-Remote-Group"]);
     fill_list(&mut api.requestheader_username_headers, &["X-Remote-User"]);
     fill(&mut api.secure_port, i32::from(node::ports::API));
+    if let Some(other) = api
+        .service_cluster_ip_range
+        .as_ref()
+        .filter(|own| **own != services)
+    {
+        findings.add_error(
+            "spec.kubeAPIServer.serviceClusterIPRange",
+            format!("{other} is not the range of the cluster's services, {services}"),
+            "set spec.serviceClusterIPRange, and remove this: certificates and the DNS server follow it",
+        );
+    }
     fill(&mut api.service_cluster_ip_range, services);
     fill(&mut api.storage_backend, "etcd3");
 }

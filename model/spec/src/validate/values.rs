@@ -10,6 +10,7 @@ use super::text::is_dns_name;
 use crate::read::{Problem, nearest, path};
 use ipnet::IpNet;
 use node::components::check_containerd_config;
+use node::config::parse_user_parameters;
 use node::duration::parse_seconds;
 use node::values::{self, Refusal};
 use serde::Serialize;
@@ -163,6 +164,12 @@ pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
             "the tag of an image",
             "write a version as its project publishes it, such as v1.58.0",
         ),
+        ValueType::Pattern => must(
+            regex_lite::Regex::new(text).is_ok(),
+            text,
+            "a regular expression",
+            "write one such as //console[.]example[.]com$",
+        ),
         ValueType::RegistryPrefix => values::parse_registry_prefix(text).map(|_| ()),
         ValueType::File => values::parse_file(text).map(|_| ()),
         ValueType::FileIfAny | ValueType::ModeIfAny if text.is_empty() => Ok(()),
@@ -189,7 +196,7 @@ pub fn parse_text(kind: ValueType, text: &str) -> Result<(), Refusal> {
             "use letters, digits and _",
         ),
         ValueType::Package => values::parse_package(text).map(|_| ()),
-        ValueType::Parameters => values::parse_parameters(text).map(|_| ()),
+        ValueType::Parameters => parse_user_parameters(text).map(|_| ()),
         ValueType::ContainerdConfig => check_containerd_config(text),
         ValueType::Sha256 => must(
             is_sha256(text),

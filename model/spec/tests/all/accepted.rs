@@ -38,3 +38,19 @@ fn subnets_of_any_type_may_be_routed_by_somebody_else() {
         );
     }
 }
+
+/// Roles that do not meet may each have a file of one name and place.
+#[test]
+fn two_roles_have_their_own_file_of_one_name() {
+    let with = |roles: [&str; 2]| {
+        let file = |role| {
+            format!(
+                "  - name: settings\n    path: /etc/settings\n    content: {role}\n    roles: [{role}]\n"
+            )
+        };
+        let files = roles.map(file).concat();
+        error_text(&SPEC.replacen("spec:\n", &format!("spec:\n  fileAssets:\n{files}"), 1))
+    };
+    assert_eq!(with(["Master", "Node"]), "");
+    assert!(with(["Node", "Node"]).contains("is the place of spec.fileAssets[0] too"));
+}

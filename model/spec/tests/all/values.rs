@@ -121,6 +121,7 @@ fn wrong_texts(kind: ValueType) -> &'static [&'static str] {
             "a b",
             "x.io//y",
         ],
+        ValueType::Pattern => &["*.x", "(", "[a"],
         ValueType::Tag => &["", "a b", "5000/x", "v1:2", "-v1"],
         ValueType::RegistryPrefix => &["", "https://x/y", "//x", "x/A", "x:0", "user@x", "x/y:tag"],
         ValueType::File => &[
@@ -161,6 +162,9 @@ fn wrong_texts(kind: ValueType) -> &'static [&'static str] {
             "vm/../a=1",
             "vm.*=1",
             "vm.a=1 # x",
+            "net.core.somaxconn=many",
+            "net.ipv4.tcp_rmem=4096 lots 1",
+            "kernel.panic=",
         ],
         ValueType::ContainerdConfig => {
             &["[plugins", "version", "a = b", "version = 2\nversion = 2"]
@@ -202,6 +206,7 @@ fn right_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::SecureUrl => &["https://x.io/a"],
         ValueType::Store => &["s3://bucket/path", "memfs://x/y"],
         ValueType::Image => &["busybox", "registry.k8s.io/pause:3.10.1", "host:5000/a/b"],
+        ValueType::Pattern => &["", "//a[.]example[.]com$", ".*"],
         ValueType::Tag => &["v1.58.0", "1.32.7", "v1.58.0_1"],
         ValueType::RegistryPrefix => &["registry.internal/mirror", "registry.internal:5000/"],
         ValueType::File => &["/etc/x", "/etc//./x y"],
@@ -212,12 +217,21 @@ fn right_texts(kind: ValueType) -> &'static [&'static str] {
         ValueType::ModeIfAny => &["", "0440", "755"],
         ValueType::Only(only, _) => match only {
             "/etc/kubernetes/manifests" => &["/etc/kubernetes/manifests"],
-            _ => &["/run/containerd/containerd.sock"],
+            "/run/containerd/containerd.sock" => &["/run/containerd/containerd.sock"],
+            // The others are files that kctl makes, and etcd on the same instance.
+            _ => &[],
         },
         ValueType::NodeName => &["", "@aws", "@AWS", "@hostname"],
         ValueType::VariableName => &["A", "a_1"],
         ValueType::Package => &["htop", "g++", "nginx=1.24", "libc6:arm64"],
-        ValueType::Parameters => &["", "# raised for search", "vm.a=1", "-vm.a = 1 2", "vm.a="],
+        ValueType::Parameters => &[
+            "",
+            "# raised for search",
+            "vm.a=1",
+            "-vm.a = 1 2",
+            "vm.a=",
+            "kernel.panic=-1",
+        ],
         ValueType::ContainerdConfig => &["", "version = 3\n[plugins]\n"],
         ValueType::Sha256 => &["00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"],
         ValueType::Units => &["docker.service", "a.mount b.target", "x@%i.service"],

@@ -12,6 +12,9 @@ const RESERVED: [&str; 2] = [DIRECTORY, "/var/lib/kctl"];
 /// The file of `containerd.configOverride`.
 const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 
+/// The folder of containerd with a folder for each registry.
+const REGISTRIES: &str = "/etc/containerd/certs.d";
+
 /// Folders that all supported distributions have as links.
 const LINKS: [(&str, &str); 5] = [
     ("/bin", "/usr/bin"),
@@ -67,15 +70,23 @@ pub fn check_paths(config: &NodeConfig, host: &InstanceFacts) -> Result<(), Erro
                 format!("{} and below it", one.path)
             };
             let message = format!("{place}: {} and {}", one.owner, other.owner);
-            let hint = if one.path == CONTAINERD_CONFIG {
-                "use spec.containerd.configOverride or configAdditions"
-            } else {
-                "give each its own path"
-            };
-            return Err(refused(Refusal::new(message, hint)).into());
+            return Err(refused(Refusal::new(message, field_of(&one.path))).into());
         }
     }
     Ok(())
+}
+
+/// The fields that put something at a path.
+fn field_of(path: &str) -> &'static str {
+    if path == CONTAINERD_CONFIG {
+        "use spec.containerd.configOverride or configAdditions"
+    } else if is_inside(path, REGISTRIES) {
+        "two keys of spec.containerd.registryMirrors name one registry, or a file of spec.fileAssets is there: keep one"
+    } else if is_inside(path, "/etc/systemd/system") {
+        "give the hook in spec.hooks another name: kctl makes a unit of this one"
+    } else {
+        "look at spec.fileAssets and spec.volumeMounts of the cluster and of the group: give each its own path"
+    }
 }
 
 fn owned_paths(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<Owned>, Error> {

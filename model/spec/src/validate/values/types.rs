@@ -47,6 +47,8 @@ pub enum ValueType {
     RegistryPrefix,
     /// Tag of an image.
     Tag,
+    /// A regular expression.
+    Pattern,
     /// Path of a file.
     File,
     /// The same; empty says nothing, as in kOps.
@@ -81,6 +83,9 @@ pub enum ValueType {
     /// A number that may be negative.
     AnyNumber,
 }
+
+/// Of the files of certificates that kctl issues. kOps overwrites these fields too (its nodeup writes them for each instance).
+const ISSUED: &str = "kctl issues this certificate and puts it there";
 
 const TLS_VERSIONS: &[&str] = &[
     "VersionTLS10",
@@ -131,7 +136,6 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "configStore",
             "containerRuntime",
             "controllers",
-            "corsAllowedOrigins",
             "cpuCredits",
             "device",
             "dnsZone",
@@ -244,7 +248,6 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "localIP",
             "serverIP",
             "containerd.logLevel",
-            "etcdServersOverrides",
             "fileRepository",
         ],
     ),
@@ -434,7 +437,6 @@ const TYPES: &[(ValueType, &[&str])] = &[
     (
         ValueType::Url,
         &[
-            "etcdServers",
             "listenClientHTTPURLs",
             "listenMetricsURLs",
             "packages.urlAmd64",
@@ -483,14 +485,9 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "clientCAFile",
             "clientCaFile",
             "encryptionProviderConfig",
-            "etcdCaFile",
-            "etcdCertFile",
-            "etcdKeyFile",
             "experimentalEncryptionProviderConfig",
             "kubeconfigPath",
             "kubeletCertificateAuthority",
-            "kubeletClientCertificate",
-            "kubeletClientKey",
             "oidcCAFile",
             "proxyClientCertFile",
             "proxyClientKeyFile",
@@ -532,6 +529,41 @@ const TYPES: &[(ValueType, &[&str])] = &[
         ),
         &["containerd.address"],
     ),
+    (
+        ValueType::Only(
+            "https://127.0.0.1:4001",
+            "the API server uses the member of etcd on its own instance",
+        ),
+        &["etcdServers"],
+    ),
+    (
+        ValueType::Only(
+            "/events#https://127.0.0.1:4002",
+            "events are in an etcd cluster of their own, on the same instance",
+        ),
+        &["etcdServersOverrides"],
+    ),
+    (
+        ValueType::Only("/srv/kubernetes/kube-apiserver/etcd-ca.crt", ISSUED),
+        &["etcdCaFile"],
+    ),
+    (
+        ValueType::Only("/srv/kubernetes/kube-apiserver/etcd-client.crt", ISSUED),
+        &["etcdCertFile"],
+    ),
+    (
+        ValueType::Only("/srv/kubernetes/kube-apiserver/etcd-client.key", ISSUED),
+        &["etcdKeyFile"],
+    ),
+    (
+        ValueType::Only("/srv/kubernetes/kube-apiserver/kubelet-api.crt", ISSUED),
+        &["kubeletClientCertificate"],
+    ),
+    (
+        ValueType::Only("/srv/kubernetes/kube-apiserver/kubelet-api.key", ISSUED),
+        &["kubeletClientKey"],
+    ),
+    (ValueType::Pattern, &["corsAllowedOrigins"]),
     (ValueType::NodeName, &["hostnameOverride"]),
     (ValueType::VariableName, &["env.name"]),
     (ValueType::Package, &["packages"]),

@@ -52,6 +52,11 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "crictl is always installed",
     ),
     (
+        "Cluster",
+        "spec.kubeAPIServer.serviceClusterIPRange",
+        "expansion takes only the range of spec.serviceClusterIPRange",
+    ),
+    (
         "InstanceGroup",
         "spec.manager",
         "validation takes only CloudGroup",
