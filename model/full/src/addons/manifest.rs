@@ -112,6 +112,7 @@ fn without_nulls(value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::{AddonName, without_nulls};
+    use crate::objects::tests::spec::minimal_spec;
     use node::addons::read_manifest;
     use serde_json::json;
 
@@ -121,7 +122,9 @@ mod tests {
     fn every_object_carries_the_labels_of_its_addon_beside_its_own() {
         let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {own: x}}\n---\n\
                     apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n";
-        let addon = NAMED.make_addon(&[text.to_owned()]).unwrap();
+        let addon = NAMED
+            .make_addon(&minimal_spec(), &[text.to_owned()])
+            .unwrap();
         let ours = json!({
             "addon.kops.k8s.io/name": "a.example.com",
             "app.kubernetes.io/managed-by": "kctl",

@@ -74,6 +74,7 @@ pub fn minimal_spec() -> FullSpec {
         control_plane: ControlPlane::default(),
         kube_proxy: None,
         addons: Addons::default(),
+        images: ImageSource::default(),
         egress_proxy: None,
         node_termination: Some(node_termination()),
         assets: Vec::new(),
