@@ -11,13 +11,14 @@ use full::FullSpec;
 use full::addons::make_addons;
 use full::nodes::{UserData, check_node_config, node_config, user_data};
 use full::objects::{addon_objects, desired_objects};
-use node::config::{NodeConfig, Role, StoredNodeConfig, to_stored};
+use node::config::{NodeConfig, Role, to_stored};
 use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, STATE_SIGNER, keyset_names, trust_bundle};
 use node::values::Refusal;
 use node::yaml::{to_yaml, to_yaml_documents};
 use spec::catalog::Catalog;
 use spec::expand::{Expanded, expand};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const DEFECT: &str = "report this: it is a defect of kctl";
 
@@ -29,8 +30,18 @@ const STAND_IN_CERTIFICATE: &str = include_str!("../stand-in.pem");
 pub struct GroupConfig {
     /// User data; `None` for bastions without additional user data.
     pub user_data: Option<Text>,
-    /// NodeConfig and its stored form; `None` for bastions.
-    pub node_config: Option<(NodeConfig, StoredNodeConfig)>,
+    /// NodeConfig as it is stored; `None` for bastions.
+    pub node_config: Option<NodeConfigObject>,
+}
+
+/// The stored form of a NodeConfig. Its text is shared with the objects that have it: a cluster may have a thousand.
+#[derive(Clone, Debug)]
+pub struct NodeConfigObject {
+    pub text: Arc<str>,
+    /// sha256 of the text, hex.
+    pub sha256: String,
+    /// Keys of the objects with this text, relative to the cluster's base.
+    pub keys: [String; 2],
 }
 
 /// The desired state of a cluster.
@@ -114,8 +125,8 @@ pub fn assemble_cluster(
         let older = held_back.filter(|_| group.role == Role::Node);
         let group_spec = older.map_or(full, |older| &older.full);
         let config = group_config(group_spec, &group.name, (&trust, docker_config), binaries)?;
-        if let Some((_, stored)) = &config.node_config {
-            let content = ObjectContent::Text(stored.text.as_str().into());
+        if let Some(stored) = &config.node_config {
+            let content = ObjectContent::Text(stored.text.clone());
             objects.extend(stored.keys.iter().map(|key| S3Object {
                 key: key.clone(),
                 content: content.clone(),
@@ -135,7 +146,7 @@ pub fn assemble_cluster(
             .values()
             .filter_map(|config| config.node_config.as_ref());
         stand_ins.push(agents::STAND_IN.to_owned());
-        stand_ins.extend(stored.map(|(_, stored)| stored.sha256.clone()));
+        stand_ins.extend(stored.map(|stored| stored.sha256.clone()));
     }
     Ok(AssembledCluster {
         expanded,
@@ -203,13 +214,9 @@ fn group_config(
         // Again: now it is known whether there is a file with passwords of registries.
         check_node_config(config).map_err(|error| refused(error, failed()))?;
     }
-    let config = match config {
-        Some(config) => Some((to_stored(&config).or_failed(failed(), DEFECT)?, config)),
-        None => None,
-    };
-    let sha256 = config
-        .as_ref()
-        .map_or("", |(stored, _)| stored.sha256.as_str());
+    let stored = config.as_ref().map(to_stored).transpose();
+    let stored = stored.or_failed(failed(), DEFECT)?;
+    let sha256 = stored.as_ref().map_or("", |stored| stored.sha256.as_str());
     let inputs = UserData {
         full,
         group,
@@ -220,6 +227,10 @@ fn group_config(
     let user_data = user_data(&inputs).map_err(|error| refused(error, failed()))?;
     Ok(GroupConfig {
         user_data,
-        node_config: config.map(|(stored, config)| (config, stored)),
+        node_config: stored.map(|stored| NodeConfigObject {
+            text: stored.text.into(),
+            sha256: stored.sha256,
+            keys: stored.keys,
+        }),
     })
 }

@@ -158,11 +158,13 @@ fn add_group_files(
     if let Some(text) = &group_config.user_data {
         files.insert(format!("{dir}/user-data.sh"), text_with_placeholders(text));
     }
-    let Some((config, stored)) = &group_config.node_config else {
+    let Some(stored) = &group_config.node_config else {
         return Ok(());
     };
-    files.insert(format!("{dir}/nodeconfig.yaml"), stored.text.clone());
-    let written = config::host_files(config, &InstanceFacts::placeholder())
+    files.insert(format!("{dir}/nodeconfig.yaml"), stored.text.to_string());
+    let config = config::read_node_config(&stored.text, &stored.sha256);
+    let config = config.or_failed("could not read a NodeConfig back", DEFECT)?;
+    let written = config::host_files(&config, &InstanceFacts::placeholder())
         .or_failed("could not make the files of the instances", DEFECT)?;
     for file in written {
         files.insert(
@@ -181,7 +183,7 @@ fn add_group_files(
         let text = to_yaml(pod).or_failed("a static pod has no YAML form", DEFECT)?;
         files.insert(format!("{dir}/manifests/{name}.yaml"), text);
     }
-    for (name, pod) in config::etcd_pods(config, "<folder on the volume>") {
+    for (name, pod) in config::etcd_pods(&config, "<folder on the volume>") {
         let text = to_yaml(&pod).or_failed("a static pod has no YAML form", DEFECT)?;
         files.insert(format!("{dir}/manifests/{name}.yaml"), text);
     }

@@ -102,7 +102,7 @@ async fn workers_change_version(
     let full = &observed.expanded.full;
     for group in full.groups.iter().filter(|group| group.role == Role::Node) {
         let config = assembled.group_configs.get(&group.name);
-        let Some((_, wanted)) = config.and_then(|config| config.node_config.as_ref()) else {
+        let Some(wanted) = config.and_then(|config| config.node_config.as_ref()) else {
             continue;
         };
         let [_, last] = &wanted.keys;

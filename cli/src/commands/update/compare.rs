@@ -116,7 +116,7 @@ pub fn check_same_but_for_keys(
 ) -> Result<(), CommandError> {
     // NodeConfigs are stored under their hashes, which change with the certificate in them.
     let hash = |of: &AssembledCluster, group: &str| {
-        let (_, stored) = of.group_configs.get(group)?.node_config.as_ref()?;
+        let stored = of.group_configs.get(group)?.node_config.as_ref()?;
         Some(stored.sha256.clone())
     };
     let hashes: Vec<(String, String)> = terms
