@@ -52,11 +52,7 @@ pub(super) fn unusable_addresses(
 }
 
 /// Explains an error of the client.
-pub(super) fn read_client_error(
-    server: &ApiServer,
-    cluster: &str,
-    error: &kube::Error,
-) -> ApiError {
+pub fn read_client_error(server: &ApiServer, cluster: &str, error: &kube::Error) -> ApiError {
     if let kube::Error::Api(status) = error {
         return answered_with(server, cluster, status);
     }

@@ -100,7 +100,7 @@ pub async fn query_api(
 }
 
 /// Resolves the name of the API first: a connection to the placeholder address would only time out.
-async fn check_addresses(server: &ApiServer, cluster: &str) -> Result<(), ApiError> {
+pub async fn check_addresses(server: &ApiServer, cluster: &str) -> Result<(), ApiError> {
     let lookup = tokio::net::lookup_host((server.host.as_str(), server.port));
     let found = match tokio::time::timeout(CONNECT, lookup).await {
         Ok(Ok(found)) => found.map(|address| address.ip()).collect::<Vec<_>>(),

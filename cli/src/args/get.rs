@@ -47,6 +47,12 @@ pub enum GetWhat {
         after_help = "Examples:\n  kctl get instances demo.example.com\n  kctl get instances -o wide"
     )]
     Instances(GetInstances),
+    /// Show the addons of a cluster: version, whether each works, what somebody has changed
+    #[command(
+        visible_alias = "addon",
+        after_help = "Examples:\n  kctl get addons demo.example.com\n  kctl get addons -o json"
+    )]
+    Addons(GetAddons),
     /// Show the public SSH keys of a cluster
     #[command(
         name = "sshpublickeys",
@@ -100,6 +106,20 @@ pub struct GetOfCluster {
 /// `kctl get instances`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct GetInstances {
+    /// The cluster; instead of --name
+    #[arg(value_name = "CLUSTER")]
+    pub cluster: Option<String>,
+    /// How the API is reached.
+    #[command(flatten)]
+    pub reach: ApiReach,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ListFormat,
+}
+
+/// `kctl get addons`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GetAddons {
     /// The cluster; instead of --name
     #[arg(value_name = "CLUSTER")]
     pub cluster: Option<String>,

@@ -38,7 +38,7 @@ pub use etcd_snapshot::{
 };
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{
-    Get, GetInstances, GetObjects, GetOfCluster, GetOperations, GetOutput, GetSecrets,
+    Get, GetAddons, GetInstances, GetObjects, GetOfCluster, GetOperations, GetOutput, GetSecrets,
     GetWhat as GetKind, SecretFormat,
 };
 pub use help::build_command;

@@ -1,5 +1,6 @@
 //! `kctl get`.
 
+mod addons;
 mod instances;
 mod keys;
 mod operations;
@@ -39,6 +40,7 @@ pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, Comman
         Some(GetKind::InstanceGroups(what)) => show_groups(what, session).await?,
         Some(GetKind::All(what)) => show_all(what, session).await?,
         Some(GetKind::Instances(what)) => instances::run(what, session).await?,
+        Some(GetKind::Addons(what)) => addons::run(what, session).await?,
         Some(GetKind::SshPublicKeys(what)) => keys::show_ssh_keys(what, session).await?,
         Some(GetKind::KeyPairs(what)) => keys::show_key_pairs(what, session).await?,
         Some(GetKind::Secrets(what)) => secret::show_secrets(what, session).await?,

@@ -5,7 +5,7 @@ use super::observe::aws_error;
 use super::session::Session;
 use crate::api::{self, ApiObjects, ApiQuery, ApiServer, missing_resource};
 use crate::args::ApiReach;
-use crate::error::{CommandError, ErrorContext};
+use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::gather::{FleetSources, gather_fleet};
 use fleet::{ApiError, Fleet, Group};
 use node::config::Role;
@@ -83,6 +83,25 @@ impl<'a> Inspector<'a> {
         connection.map(|connection| &connection.client)
     }
 
+    /// A client of the API; an error if the cluster has none yet, or its name does not lead there.
+    pub async fn connect(&mut self) -> Result<kube::Client, CommandError> {
+        let name = self.cluster.state.name().to_owned();
+        let connected = self.connect_api().await?;
+        let connection = connected.map_err(|error| api_failure(&error))?;
+        let found = api::check_addresses(&connection.server, &name).await;
+        found.map_err(|error| api_failure(&error))?;
+        Ok(connection.client)
+    }
+
+    /// Explains an error of the client.
+    pub fn explain(&self, error: &kube::Error) -> CommandError {
+        let name = self.cluster.state.name();
+        match &self.connection {
+            Some(to) => api_failure(&api::read_client_error(&to.server, name, error)),
+            None => api_failure(&missing_resource(name, "keys")),
+        }
+    }
+
     /// Reads AWS and the API in parallel.
     pub async fn observe(&mut self) -> Result<Fleet, CommandError> {
         let (fleet, _) = self.observe_objects().await?;
@@ -146,6 +165,10 @@ impl<'a> Inspector<'a> {
         self.connection = Some(connection.clone());
         Ok(Ok(connection))
     }
+}
+
+fn api_failure(error: &ApiError) -> CommandError {
+    CommandError::from_message(ErrorKind::Failed, error.message.clone(), &error.next)
 }
 
 /// The instance groups of the stored spec.

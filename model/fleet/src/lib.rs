@@ -2,6 +2,7 @@
 //! boot came, what a control plane waits for, what is wrong with etcd, and whether the cluster is healthy. Plain data and pure functions; the
 //! current time is an argument.
 
+mod addon;
 mod api_error;
 mod boot_stage;
 mod deprecated_apis;
@@ -22,6 +23,7 @@ mod scaling_group;
 mod up_to_date;
 mod wait;
 
+pub use addon::{AddonObject, AddonState, AddonStatus, judge_addon};
 pub use api_error::{ApiError, ApiErrorReason};
 pub use boot_stage::{BootSource, BootStage, latest_boot_stage};
 pub use deprecated_apis::{DeprecatedApi, read_deprecated_apis};

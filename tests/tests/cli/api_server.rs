@@ -9,6 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -33,6 +34,10 @@ struct ServedObjects {
     pods: Vec<Value>,
     budgets: Vec<Value>,
     metrics: String,
+    /// Other objects by their paths.
+    objects: BTreeMap<String, Value>,
+    /// Resource lists of API versions, by their paths.
+    resources: BTreeMap<String, Value>,
 }
 
 impl ApiServer {
@@ -58,9 +63,30 @@ impl ApiServer {
             failing: None,
             nodes,
             pods,
-            budgets: Vec::new(),
-            metrics: String::new(),
+            ..ServedObjects::default()
         };
+    }
+
+    /// Stores an object, in the API that has its kind; `plural` is its resource.
+    pub fn put_object(&self, plural: &str, object: &Value) {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let version = text("/apiVersion").expect("a version");
+        let root = if version.contains('/') { "apis" } else { "api" };
+        let root = format!("/{root}/{version}");
+        let namespace = text("/metadata/namespace");
+        let place = namespace.map_or(String::new(), |name| format!("/namespaces/{name}"));
+        let name = text("/metadata/name").expect("a name");
+        let mut says = self.says.lock().expect("its words");
+        let path = format!("{root}{place}/{plural}/{name}");
+        says.objects.insert(path, object.clone());
+        let list = says.resources.entry(root).or_insert_with(|| {
+            json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": []})
+        });
+        let resource = json!({"name": plural, "singularName": "", "namespaced": namespace.is_some(), "kind": object["kind"], "verbs": ["get", "patch"]});
+        let all = list["resources"].as_array_mut().expect("a list");
+        if !all.contains(&resource) {
+            all.push(resource);
+        }
     }
 
     /// The disruption budgets that it has from now on.
@@ -196,6 +222,17 @@ fn answer_request(
         );
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    if let Some(list) = says.resources.get(path) {
+        return (200, list.clone());
+    }
+    if let Some(object) = says.objects.get(path) {
+        let mut object = object.clone();
+        if method == "PATCH" {
+            assert!(query.contains("dryRun=All"), "{target}");
+            merge_patch(&mut object, &serde_json::from_slice(body).expect("JSON"));
+        }
+        return (200, object);
+    }
     if method != "GET" || path.starts_with("/api/v1/nodes/") {
         return answer_object_request(method, path, body, says);
     }

@@ -10,6 +10,7 @@
     reason = "a test that meets the unexpected fails, and tells its figures"
 )]
 
+mod addons;
 mod api_server;
 mod cluster_state;
 mod documented_commands;
