@@ -4,6 +4,7 @@ mod components;
 mod group;
 mod images;
 
+pub use crate::addons::cert_manager::CertManager;
 pub use crate::addons::ebs_csi_driver::EbsCsiDriver;
 pub use components::{Addons, CloudControllerManager, ControlPlane, CoreDns, Corefile, Flannel};
 pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};

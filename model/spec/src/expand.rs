@@ -7,6 +7,7 @@ mod assets;
 mod aws_limits;
 mod basics;
 mod bastion;
+mod cert_manager;
 mod cloud_config;
 mod components;
 mod containerd;

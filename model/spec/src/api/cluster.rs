@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::addons::{MetricsServerConfig, NodeTerminationHandlerSpec};
+use super::addons::{CertManagerConfig, MetricsServerConfig, NodeTerminationHandlerSpec};
 use super::api_access::APISpec;
 use super::assets::AssetsSpec;
 use super::authorization::AuthorizationSpec;
@@ -136,7 +136,7 @@ spec! {
         pub node_termination_handler: Option<NodeTerminationHandlerSpec>,
         pub node_problem_detector: Option<Value>,
         pub metrics_server: Option<MetricsServerConfig>,
-        pub cert_manager: Option<Value>,
+        pub cert_manager: Option<CertManagerConfig>,
         /// AWS load balancer controller addon.
         pub aws_load_balancer_controller: Option<Value>,
         /// The CNI; exactly one.

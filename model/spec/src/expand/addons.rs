@@ -1,5 +1,6 @@
 //! The addons of the full spec, from a completed spec.
 
+use super::cert_manager::full_cert_manager;
 use super::cloud_config::full_ebs_csi_driver;
 use super::components::value_or_error;
 use super::{Findings, flags};
@@ -33,6 +34,7 @@ pub(super) fn full_addons(
         },
         ebs_csi_driver: full_ebs_csi_driver(spec),
         storage_classes: cloud_config(spec).manage_storage_classes != Some(false),
+        cert_manager: full_cert_manager(spec),
     }
 }
 

@@ -13,6 +13,7 @@
 mod accepted;
 mod addons;
 mod broken_specs;
+mod cert_manager;
 mod components;
 mod create;
 mod expand;

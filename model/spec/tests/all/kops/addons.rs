@@ -17,7 +17,6 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("kops-controller.addons.k8s.io", "joining"),
     ("node-termination-handler.aws", "termination"),
     ("authentication.aws", "addons"),
-    ("certmanager.io", "addons"),
     ("cluster-autoscaler.addons.k8s.io", "addons"),
     ("eks-pod-identity-webhook.addons.k8s.io", "addons"),
     ("metrics-server.addons.k8s.io", "addons"),
