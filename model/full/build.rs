@@ -11,7 +11,7 @@ use std::path::Path;
 use std::{env, fs};
 
 /// Addons whose CustomResourceDefinitions are in `src/addons/NAME/crds.yaml`.
-const ADDONS: [&str; 1] = ["cert_manager"];
+const ADDONS: [&str; 2] = ["cert_manager", "snapshot_controller"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = env::var("OUT_DIR")?;

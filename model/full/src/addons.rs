@@ -12,6 +12,7 @@ mod flannel;
 mod manifest;
 mod permissions;
 mod rbac;
+pub(crate) mod snapshot_controller;
 mod storage_classes;
 
 pub use channel::{channel_yaml, manifest_key};
@@ -80,5 +81,6 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(storage_classes::addon(full)?);
     addons.extend(ebs_csi_driver::addon(full)?);
     addons.extend(cert_manager::addon(full)?);
+    addons.extend(snapshot_controller::addon(full)?);
     Ok(addons)
 }

@@ -33,6 +33,7 @@ mod node_settings;
 mod node_termination;
 mod pods;
 mod ranges;
+mod snapshot_controller;
 mod ssh;
 mod user_files;
 mod volumes;

@@ -75,4 +75,12 @@ spec! {
         pub hosted_zone_ids: Vec<String>,
         pub feature_gates: BTreeMap<String, bool>,
     }
+
+    /// Makes snapshots of volumes for objects of Kubernetes.
+    pub struct SnapshotControllerConfig {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// True: there is a default VolumeSnapshotClass.
+        pub install_default_class: Option<bool>,
+    }
 }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::addons::{CertManagerConfig, MetricsServerConfig, NodeTerminationHandlerSpec};
+use super::addons::{
+    CertManagerConfig, MetricsServerConfig, NodeTerminationHandlerSpec, SnapshotControllerConfig,
+};
 use super::api_access::APISpec;
 use super::assets::AssetsSpec;
 use super::authorization::AuthorizationSpec;
@@ -175,7 +177,7 @@ spec! {
         /// Public OIDC discovery of service account tokens.
         pub service_account_issuer_discovery: Option<Value>,
         /// Volume snapshot controller addon.
-        pub snapshot_controller: Option<Value>,
+        pub snapshot_controller: Option<SnapshotControllerConfig>,
         pub karpenter: Option<Value>,
         /// Webhook that gives pods IAM roles.
         pub pod_identity_webhook: Option<Value>,

@@ -178,11 +178,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.nodeProblemDetector"],
     ),
     unsupported_in_cluster(
-        When::Set,
-        "the snapshot controller addon",
-        &["spec.snapshotController"],
-    ),
-    unsupported_in_cluster(
         When::Is("external-dns"),
         "the external-dns addon",
         &["spec.externalDns.provider"],

@@ -5,6 +5,27 @@ use crate::read::Problem;
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_hosted_zones(spec, problems);
+    let controller = spec.snapshot_controller.as_ref();
+    if controller.is_some_and(|controller| controller.enabled == Some(true)) {
+        needs_cert_manager(
+            "spec.snapshotController.enabled",
+            "the snapshot controller",
+            spec,
+            problems,
+        );
+    }
+}
+
+/// An addon whose certificates cert-manager issues; the user may install cert-manager.
+fn needs_cert_manager(path: &str, addon: &str, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let manager = spec.cert_manager.as_ref();
+    if manager.is_some_and(|manager| manager.enabled == Some(true)) {
+        return;
+    }
+    let problem = Problem::error(path, format!("{addon} needs cert-manager"));
+    problems.push(problem.hint(
+        "set spec.certManager.enabled: true, and managed: false beside it if you install it yourself",
+    ));
 }
 
 /// Whatever is not an id would give rights to other zones.

@@ -26,5 +26,6 @@ mod node_config;
 mod not_yet;
 mod pki;
 mod round_trip;
+mod snapshot_controller;
 mod user_data;
 mod values;

@@ -620,7 +620,6 @@ const OPAQUE: &[&str] = &[
     "romana",
     "serviceAccountExternalPermissions",
     "serviceAccountIssuerDiscovery",
-    "snapshotController",
     "spec.target",
     "tolerations",
     "valueFrom",
