@@ -1,15 +1,18 @@
-//! The addons: access rules, network, DNS, cloud controller manager, volumes. They are built from the full spec as Kubernetes objects; kctl
+//! The addons: access rules, network, DNS, cloud controller manager, volumes, and those that a spec turns on. They are built from the full spec as Kubernetes objects; kctl
 //! stores them, and protokube applies them in this order. Each has a file with its settings, its objects and its AWS permissions, and
 //! where it has a manifest a folder with that.
 
+pub(crate) mod cert_manager;
 mod channel;
 mod cloud_controller;
 mod core_dns;
+mod crds;
 pub(crate) mod ebs_csi_driver;
 mod flannel;
 mod manifest;
 mod permissions;
 mod rbac;
+pub(crate) mod snapshot_controller;
 mod storage_classes;
 
 pub use channel::{channel_yaml, manifest_key};
@@ -45,6 +48,13 @@ pub enum Error {
         #[source]
         source: templates::Error,
     },
+    /// Its CustomResourceDefinitions could not be decompressed.
+    #[error("CustomResourceDefinitions of addon {addon}")]
+    Definitions {
+        addon: &'static str,
+        #[source]
+        source: std::io::Error,
+    },
     /// The rendered text is not a list of Kubernetes objects.
     #[error(transparent)]
     Manifest(#[from] NotAManifest),
@@ -70,5 +80,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.push(cloud_controller::cloud_controller_addon(full)?);
     addons.extend(storage_classes::addon(full)?);
     addons.extend(ebs_csi_driver::addon(full)?);
+    addons.extend(cert_manager::addon(full)?);
+    addons.extend(snapshot_controller::addon(full)?);
     Ok(addons)
 }

@@ -4,7 +4,9 @@ mod components;
 mod group;
 mod images;
 
+pub use crate::addons::cert_manager::CertManager;
 pub use crate::addons::ebs_csi_driver::EbsCsiDriver;
+pub use crate::addons::snapshot_controller::SnapshotController;
 pub use components::{Addons, CloudControllerManager, ControlPlane, CoreDns, Corefile, Flannel};
 pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};
 pub use images::ImageSource;

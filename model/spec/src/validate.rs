@@ -4,6 +4,7 @@
 //! A rule speaks only of what the user wrote: what expansion fills in is right by construction.
 
 mod access;
+mod addons;
 mod assets;
 mod backup_store;
 mod bastion;
@@ -90,6 +91,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let containerd = spec.containerd.as_ref();
     containerd::check("spec.containerd", containerd, spec, problems);
     components::check(spec, problems);
+    addons::check(spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);
     removed_flags::check_cluster(spec, problems);

@@ -21,6 +21,13 @@ const ALL: &str = "addons";
 /// Shortest time between two repairs of protokube's rights.
 const REPAIR_INTERVAL: Duration = Duration::from_mins(10);
 
+/// Kinds of which nothing is removed, with the groups of their API versions, and why.
+const PROTECTED: [(&str, &str, &str); 1] = [(
+    "apiextensions.k8s.io",
+    "CustomResourceDefinition",
+    "without it, every object of its kind would be deleted",
+)];
+
 /// State of the role between rounds.
 pub(super) struct AddonReconciler {
     access: ApiAccess,
@@ -284,7 +291,7 @@ impl AddonReconciler {
         false
     }
 
-    /// Removes objects of an addon in reverse order. Returns those that could not be removed.
+    /// Removes objects of an addon in reverse order, except protected ones. Returns those that could not be removed.
     async fn remove_objects(
         &mut self,
         cluster: &mut ApiCluster,
@@ -294,6 +301,12 @@ impl AddonReconciler {
         let mut kept = Vec::new();
         for id in objects.iter().rev() {
             let about = format!("{addon}: {id}");
+            if let Some(reason) = protection(id) {
+                let what = "is no longer part of the addon but is left alone";
+                self.role_log
+                    .report_change(&format!("{about} {what}: {reason}"));
+                continue;
+            }
             match cluster.remove_object(id, addon).await {
                 Ok(RemovalResult::Removed) => self
                     .role_log
@@ -314,6 +327,14 @@ impl AddonReconciler {
         kept.reverse();
         kept
     }
+}
+
+/// Why an object is left alone, if its kind is protected.
+fn protection(id: &ObjectId) -> Option<&'static str> {
+    let group = id.api_version.split_once('/').map(|(group, _)| group);
+    let mut kinds = PROTECTED.iter();
+    let row = kinds.find(|(of, kind, _)| group == Some(*of) && id.kind == *kind);
+    row.map(|(_, _, reason)| *reason)
 }
 
 /// Adds objects to an entry. An entry with new objects does not count as applied.

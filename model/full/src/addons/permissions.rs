@@ -10,6 +10,7 @@ pub(crate) fn addon_permissions(full: &FullSpec) -> Vec<Statement> {
     [
         super::cloud_controller::permissions(full),
         super::ebs_csi_driver::permissions(full),
+        super::cert_manager::permissions(full),
     ]
     .concat()
 }

@@ -1,5 +1,7 @@
 //! Addons of the cluster that have a section of their own.
 
+use std::collections::BTreeMap;
+
 use super::fields::spec;
 use super::scalars::Quantity;
 
@@ -54,5 +56,31 @@ spec! {
         pub image: Option<String>,
         /// True: does not verify kubelets' certificates.
         pub insecure: Option<bool>,
+    }
+
+    /// Issues certificates that are objects of Kubernetes.
+    pub struct CertManagerConfig {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// False: the user installs it.
+        pub managed: Option<bool>,
+        /// Image of its controller.
+        pub image: Option<String>,
+        /// The ClusterIssuer of Ingresses that name no issuer.
+        pub default_issuer: Option<String>,
+        /// Name servers of its controller.
+        pub nameservers: Vec<String>,
+        /// Hosted zones in which it may answer challenges.
+        #[serde(rename = "hostedZoneIDs")]
+        pub hosted_zone_ids: Vec<String>,
+        pub feature_gates: BTreeMap<String, bool>,
+    }
+
+    /// Makes snapshots of volumes for objects of Kubernetes.
+    pub struct SnapshotControllerConfig {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// True: there is a default VolumeSnapshotClass.
+        pub install_default_class: Option<bool>,
     }
 }

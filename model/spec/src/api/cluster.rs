@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::addons::{MetricsServerConfig, NodeTerminationHandlerSpec};
+use super::addons::{
+    CertManagerConfig, MetricsServerConfig, NodeTerminationHandlerSpec, SnapshotControllerConfig,
+};
 use super::api_access::APISpec;
 use super::assets::AssetsSpec;
 use super::authorization::AuthorizationSpec;
@@ -136,7 +138,7 @@ spec! {
         pub node_termination_handler: Option<NodeTerminationHandlerSpec>,
         pub node_problem_detector: Option<Value>,
         pub metrics_server: Option<MetricsServerConfig>,
-        pub cert_manager: Option<Value>,
+        pub cert_manager: Option<CertManagerConfig>,
         /// AWS load balancer controller addon.
         pub aws_load_balancer_controller: Option<Value>,
         /// The CNI; exactly one.
@@ -175,7 +177,7 @@ spec! {
         /// Public OIDC discovery of service account tokens.
         pub service_account_issuer_discovery: Option<Value>,
         /// Volume snapshot controller addon.
-        pub snapshot_controller: Option<Value>,
+        pub snapshot_controller: Option<SnapshotControllerConfig>,
         pub karpenter: Option<Value>,
         /// Webhook that gives pods IAM roles.
         pub pod_identity_webhook: Option<Value>,

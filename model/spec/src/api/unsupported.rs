@@ -97,7 +97,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "the AWS load balancer controller addon",
         &["spec.awsLoadBalancerController"],
     ),
-    unsupported_in_cluster(When::Set, "the cert-manager addon", &["spec.certManager"]),
     unsupported_in_cluster(
         When::Set,
         "the cluster-autoscaler addon",
@@ -177,11 +176,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         When::Set,
         "the node-problem-detector addon",
         &["spec.nodeProblemDetector"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
-        "the snapshot controller addon",
-        &["spec.snapshotController"],
     ),
     unsupported_in_cluster(
         When::Is("external-dns"),

@@ -1,7 +1,9 @@
 //! The addons of the full spec, from a completed spec.
 
+use super::cert_manager::full_cert_manager;
 use super::cloud_config::full_ebs_csi_driver;
 use super::components::value_or_error;
+use super::snapshot_controller::full_snapshot_controller;
 use super::{Findings, flags};
 use crate::api::cloud::CloudConfiguration;
 use crate::api::cluster::ClusterSpec;
@@ -33,6 +35,8 @@ pub(super) fn full_addons(
         },
         ebs_csi_driver: full_ebs_csi_driver(spec),
         storage_classes: cloud_config(spec).manage_storage_classes != Some(false),
+        cert_manager: full_cert_manager(spec),
+        snapshot_controller: full_snapshot_controller(spec),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `spec.cloudConfig`: the EBS CSI driver and the StorageClasses.
 
 use super::fill::fill;
+use super::snapshot_controller::full_snapshot_controller;
 use crate::api::cloud::EBSCSIDriverSpec;
 use crate::api::cluster::ClusterSpec;
 use full::EbsCsiDriver;
@@ -46,6 +47,6 @@ pub(super) fn full_ebs_csi_driver(spec: &ClusterSpec) -> Option<EbsCsiDriver> {
         host_network: host_network == Some(true),
         volume_attach_limit,
         pod_annotations,
-        snapshots: false,
+        snapshots: full_snapshot_controller(spec).is_some(),
     })
 }

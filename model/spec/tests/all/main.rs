@@ -13,6 +13,7 @@
 mod accepted;
 mod addons;
 mod broken_specs;
+mod cert_manager;
 mod components;
 mod create;
 mod expand;
@@ -25,5 +26,6 @@ mod node_config;
 mod not_yet;
 mod pki;
 mod round_trip;
+mod snapshot_controller;
 mod user_data;
 mod values;

@@ -110,3 +110,52 @@ async fn what_could_not_be_removed_is_tried_again() {
         .await;
     assert_eq!(fixture.server.object_names(), Vec::<String>::new());
 }
+
+/// With them, everything that users have made of their kinds would go.
+#[tokio::test]
+async fn definitions_of_kinds_stay_when_their_addon_leaves_and_are_forgotten() {
+    let kind = "CustomResourceDefinition";
+    let definitions = ["a", "b"].map(|name| object_of_kind("apiextensions.k8s.io/v1", kind, name));
+    // Of the same name, but no definition of a kind.
+    let other = object_of_kind("apps/v1", "DaemonSet", "c");
+    let fixture = AddonFixture::new().await;
+    let path = "customresourcedefinitions";
+    fixture
+        .server
+        .serve_kind("apiextensions.k8s.io/v1", kind, path);
+    let mut reconciler = fixture.new_reconciler();
+    let [first, second] = &definitions;
+    let all = [first.clone(), second.clone(), other];
+    fixture.store_addons(&[("first", &all)]).await;
+    fixture.run_healthy_round(&mut reconciler).await;
+    fixture.take_changes();
+    let left = |name: &str| {
+        format!(
+            "first: {kind} own/{name} is no longer part of the addon but is left alone: without it, every object of its kind would be deleted"
+        )
+    };
+    // One leaves the addon, then the addon leaves the list.
+    fixture
+        .store_addons(&[("first", std::slice::from_ref(first))])
+        .await;
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(
+        fixture.take_changes(),
+        [
+            "first: 1 object applied",
+            "first: DaemonSet own/c removed",
+            left("b").as_str(),
+        ]
+    );
+    fixture.store_addons(&[]).await;
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(fixture.take_changes(), [left("a")]);
+    assert_eq!(fixture.server.object_names(), ["a", "b"]);
+    assert!(fixture.addon_record("first").is_null());
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(fixture.take_changes(), Vec::<String>::new());
+    // Back again, they belong to the addon as before.
+    fixture.store_addons(&[("first", &definitions)]).await;
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(fixture.take_changes(), ["first: 2 objects applied"]);
+}

@@ -85,7 +85,7 @@ pub fn find_differences(ours: &Objects, theirs: &Objects) -> Vec<Difference> {
 }
 
 /// What a policy allows, one action on one resource at a time, as text. kOps' stand-ins for a bucket are our one bucket.
-fn policy_statements(policy: &Value) -> BTreeSet<String> {
+pub fn policy_statements(policy: &Value) -> BTreeSet<String> {
     let many = |value: &Value| match value {
         Value::Array(list) => list.clone(),
         one => vec![one.clone()],

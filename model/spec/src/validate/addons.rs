@@ -1,0 +1,48 @@
+//! Rules of addons that a spec turns on.
+
+use crate::api::cluster::ClusterSpec;
+use crate::read::Problem;
+
+pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    check_hosted_zones(spec, problems);
+    let controller = spec.snapshot_controller.as_ref();
+    if controller.is_some_and(|controller| controller.enabled == Some(true)) {
+        needs_cert_manager(
+            "spec.snapshotController.enabled",
+            "the snapshot controller",
+            spec,
+            problems,
+        );
+    }
+}
+
+/// An addon whose certificates cert-manager issues; the user may install cert-manager.
+fn needs_cert_manager(path: &str, addon: &str, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let manager = spec.cert_manager.as_ref();
+    if manager.is_some_and(|manager| manager.enabled == Some(true)) {
+        return;
+    }
+    let problem = Problem::error(path, format!("{addon} needs cert-manager"));
+    problems.push(problem.hint(
+        "set spec.certManager.enabled: true, and managed: false beside it if you install it yourself",
+    ));
+}
+
+/// Whatever is not an id would give rights to other zones.
+fn check_hosted_zones(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let manager = spec.cert_manager.iter();
+    let zones = manager.flat_map(|manager| manager.hosted_zone_ids.iter().enumerate());
+    for (index, zone) in zones.filter(|(_, zone)| !is_zone_id(zone)) {
+        let problem = Problem::error(
+            format!("spec.certManager.hostedZoneIDs[{index}]"),
+            format!("{zone:?} is not the id of a hosted zone"),
+        );
+        problems
+            .push(problem.hint("write it as Route 53 does, without /hostedzone/: Z0123456789ABC"));
+    }
+}
+
+fn is_zone_id(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+    text.starts_with('Z') && text.len() <= 32 && text.chars().all(plain)
+}
