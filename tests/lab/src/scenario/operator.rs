@@ -20,6 +20,8 @@ pub const SPEC: [&str; 3] = [
     "spec.ntp.managed=false",
     "spec.updatePolicy=external",
     "spec.kubelet.evictionHard=memory.available<100Mi,nodefs.available<1%,imagefs.available<1%",
+    // Its images cannot be built here.
+    "spec.cloudConfig.awsEBSCSIDriver.managed=false",
 ];
 
 /// Key of the catalog of the lab's download sites.
