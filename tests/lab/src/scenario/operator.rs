@@ -16,7 +16,7 @@ const BUCKET: &str = "kctl-lab-store";
 
 /// Settings that a spec needs in the lab (docs/lab.md): hosts share one clock and one disk, and cannot reach a mirror of their
 /// distribution.
-pub const SPEC: [&str; 3] = [
+pub const SPEC: [&str; 4] = [
     "spec.ntp.managed=false",
     "spec.updatePolicy=external",
     "spec.kubelet.evictionHard=memory.available<100Mi,nodefs.available<1%,imagefs.available<1%",
