@@ -98,7 +98,7 @@ fn print(
             shell.print_document(&text.or_failed("the addons have no JSON form", DEFECT)?)
         }
         ListFormat::Yaml => {
-            let text = yaml::to_yaml(addons);
+            let text = yaml::to_yaml(&addons);
             shell.print_document(&text.or_failed("the addons have no YAML form", DEFECT)?)
         }
         ListFormat::Table | ListFormat::Wide => {
