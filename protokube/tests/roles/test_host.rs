@@ -874,6 +874,22 @@ pub fn write_log_to(folder: &Path, identity: &LogIdentity, position: LogPosition
 
 /// A file of a log as etcd writes it: a checksum, the ids, and the state, if there is one.
 pub fn encode_log(identity: &LogIdentity, position: LogPosition) -> Vec<u8> {
+    let state = [
+        &[0x08][..],
+        &encode_varint(position.term),
+        &[0x10, 0, 0x18],
+        &encode_varint(position.index),
+    ]
+    .concat();
+    let has_state = position != LogPosition::default();
+    encode_records(identity, has_state.then_some((3, state)))
+}
+
+/// A file of a log with these records behind the ids, each with its kind.
+pub fn encode_records(
+    identity: &LogIdentity,
+    records: impl IntoIterator<Item = (u8, Vec<u8>)>,
+) -> Vec<u8> {
     let id = |id: &str| encode_varint(u64::from_str_radix(id, 16).unwrap());
     let ids = [
         &[0x08][..],
@@ -882,20 +898,10 @@ pub fn encode_log(identity: &LogIdentity, position: LogPosition) -> Vec<u8> {
         &id(&identity.cluster_id),
     ]
     .concat();
-    let state = [
-        &[0x08][..],
-        &encode_varint(position.term),
-        &[0x10, 0, 0x18],
-        &encode_varint(position.index),
-    ]
-    .concat();
     let mut file = Vec::new();
     append_frame(&mut file, &[0x08, 4, 0x10, 0]);
     let mut data = Vec::new();
-    for (kind, record) in [(1, ids), (3, state)] {
-        if kind == 3 && position == LogPosition::default() {
-            continue;
-        }
+    for (kind, record) in std::iter::once((1, ids)).chain(records) {
         data.extend(&record);
         let checksum = encode_varint(checksum_of(&data).into());
         let length = encode_varint(record.len() as u64);
@@ -927,7 +933,7 @@ fn checksum_of(data: &[u8]) -> u32 {
     !data.iter().fold(!0, step)
 }
 
-fn encode_varint(mut number: u64) -> Vec<u8> {
+pub fn encode_varint(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number > 0x7f {
         bytes.push(number.to_le_bytes()[0] | 0x80);
