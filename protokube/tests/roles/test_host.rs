@@ -94,6 +94,7 @@ pub struct TestHost {
     pub host: Host,
     pub cloud: Arc<FakeEc2>,
     pub kubelet: Arc<Mutex<FakeKubelet>>,
+    pub flushed: Flushes,
     /// The state store, in a folder beside the host's.
     pub store: Store,
 }
@@ -113,11 +114,13 @@ impl TestHost {
             ..FakeKubelet::default()
         }));
         let path = format!("{}:/usr/bin:/bin", root.join("programs").display());
+        let flushed = Flushes::default();
         let system = HostWithLinks {
             root: root.clone(),
             programs: LocalSystem::with_programs(path),
             fuse: fuse.clone(),
             kubelet: Some(Arc::clone(&kubelet)),
+            flushed: Arc::clone(&flushed),
         };
         let cloud = FakeEc2 {
             root: root.clone(),
@@ -134,6 +137,7 @@ impl TestHost {
             host: Host::new(&root, Arc::new(system)),
             cloud: Arc::new(cloud),
             kubelet,
+            flushed,
             fuse,
             folder,
         }
@@ -254,7 +258,11 @@ pub struct HostWithLinks {
     pub fuse: SharedFuse,
     /// Called after each mount.
     pub kubelet: Option<Arc<Mutex<FakeKubelet>>>,
+    pub flushed: Flushes,
 }
+
+/// The files of a disk at each flush.
+pub type Flushes = Arc<Mutex<Vec<BTreeMap<String, String>>>>;
 
 impl System for HostWithLinks {
     fn run(&self, program: &str, arguments: &[&str]) -> std::io::Result<Output> {
@@ -313,6 +321,14 @@ impl System for HostWithLinks {
 
     fn attached_as(&self, device: &Path) -> std::io::Result<Option<String>> {
         panic!("protokube asks {} for its name", device.display());
+    }
+
+    /// The machine that runs the tests loses no power.
+    fn flush(&self, folder: &Path) -> std::io::Result<()> {
+        let mut tree = BTreeMap::new();
+        walk_folder(folder, &mut tree);
+        self.flushed.lock().unwrap().push(tree);
+        Ok(())
     }
 
     /// That of the machine which runs the tests says nothing.
