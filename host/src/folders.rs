@@ -1,7 +1,7 @@
 //! Whole folders: copy, size and removal.
 
 use crate::{Error, Host};
-use rustix::fs::{FlockOperation, flock, syncfs};
+use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -48,8 +48,8 @@ impl Host {
     pub fn sync_file_system(&self, path: &str) -> Result<(), Error> {
         self.may_change()?;
         let path = self.path_below_root(path);
-        let flush = || syncfs(File::open(&path)?).map_err(io::Error::from);
-        flush().map_err(Error::of_file("flush the file system of", &path))
+        let flushed = self.system.flush(&path);
+        flushed.map_err(Error::of_file("flush the file system of", &path))
     }
 
     /// Bytes of all files in a folder and below it.

@@ -75,6 +75,11 @@ pub trait System: Send + Sync {
             free: bytes(status.f_bavail),
         })
     }
+
+    /// Flushes the file system that a folder is on.
+    fn flush(&self, folder: &Path) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(File::open(folder)?)?)
+    }
 }
 
 /// The instance that this process runs on.

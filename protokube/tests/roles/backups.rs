@@ -697,6 +697,44 @@ async fn old_snapshots_are_deleted_after_a_new_one_counts() {
     assert!(!left.contains(&old[0]), "{left:?}");
 }
 
+/// A store may refuse deletions, which costs money only.
+#[tokio::test]
+async fn a_new_snapshot_is_drilled_although_an_old_one_cannot_be_deleted() {
+    let here = Instance::new().await;
+    let (backups, taker) = (here.backups(), here.taker("i-1"));
+    let old = [1, 2].map(|number| format!("2026-01-01T00:00:0{number}Z-900000"));
+    for name in &old {
+        let taken = taker.take(&backups, (name, "schedule"), || async { Ok(true) });
+        taken.await.unwrap();
+    }
+    here.pass(Duration::from_hours(91 * 24));
+    // Once the first one is deleted, the store refuses the second: a link leads out of it.
+    let second = here.host.path("backups").join(&old[1]);
+    let aside = here.host.path("aside");
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let said = Arc::clone(&lines);
+    let log = Log::from_fn(move |line| {
+        if line.contains("deleted the snapshot") {
+            fs::rename(&second, &aside).unwrap();
+            std::os::unix::fs::symlink(&aside, &second).unwrap();
+        }
+        said.lock().unwrap().push(line.to_owned());
+    });
+    let role = BackupRole {
+        role_log: RoleLog::with_log(log, "backup-main"),
+        ..here.role("i-1")
+    };
+    role.take_step().await.unwrap();
+    let state = here.state().await;
+    let last = state.last.unwrap().name;
+    assert_eq!(state.drill.map(|drill| drill.name), Some(last));
+    let said = lines.lock().unwrap().join("\n");
+    assert!(
+        said.contains("old snapshots could not be deleted"),
+        "{said}"
+    );
+}
+
 /// What only keeps an instance from reading a snapshot says nothing about it: it is tried again soon, with its whole cause, and is neither a
 /// verdict nor anything that the control plane waits for.
 #[tokio::test]

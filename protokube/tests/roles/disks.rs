@@ -38,6 +38,7 @@ fn links_system(root: &Path) -> HostWithLinks {
         programs: LocalSystem::with_programs(programs),
         fuse: SharedFuse::default(),
         kubelet: None,
+        flushed: Arc::default(),
     }
 }
 

@@ -7,7 +7,8 @@ use crate::etcd::{
 };
 use crate::replacement::{cut_off_log, grow_log};
 use crate::test_host::{
-    FakeEc2, FakeEtcd, FakeQuorum, TestHost, founder_identity, pass_fuse, write_log,
+    FakeEc2, FakeEtcd, FakeQuorum, TestHost, encode_records, encode_varint, founder_identity,
+    log_files, pass_fuse, write_log,
 };
 use node::config::NodeConfig;
 use node::etcd::{FormationState, LastEntry, MARKER, RecoveryTerms, begin_recovery};
@@ -175,6 +176,39 @@ async fn a_member_of_the_old_cluster_stops_and_does_not_come_back() {
             "{is_marked}"
         );
     }
+}
+
+/// etcd began a new file just before it died, and wrote a snapshot of its own there, which is older than its entries.
+#[tokio::test]
+async fn the_end_of_a_log_is_that_of_the_newest_file_with_an_entry() {
+    let (host, config) = serving_member(true, true).await;
+    let mut known = read_record(&host).await;
+    known.members.get_mut("b").unwrap().member_id = Some("b".into());
+    let mut begun = begin_recovery(&known, "b", NEW_TOKEN, RecoveryTerms::default()).unwrap();
+    if let FormationState::Recovering(recovering) = &mut begun.state {
+        recovering.ready = true;
+    }
+    write_record(&host, &begun);
+    let file = log_files(&host.wal_path()).remove(0);
+    let identity = node::etcd::log_identity(&fs::read(&file).unwrap()).unwrap();
+    // `raftpb.Entry` of term 2 with index 1000, and `walpb.Snapshot` of term 2 with index 900.
+    let entry = (2, [&[0x10, 2, 0x18][..], &encode_varint(1000)].concat());
+    let snapshot = (5, [&[0x08][..], &encode_varint(900), &[0x10, 2]].concat());
+    fs::write(&file, encode_records(&identity, [entry])).unwrap();
+    let next = file.with_file_name("0000000000000001-00000000000003e9.wal");
+    fs::write(next, encode_records(&identity, [snapshot])).unwrap();
+    let member = new_member(&host, &config);
+    for _ in 0..4 {
+        member.take_step().await.unwrap();
+    }
+    let FormationState::Recovering(recovering) = read_record(&host).await.state else {
+        panic!("it recovers");
+    };
+    let last = LastEntry {
+        term: 2,
+        index: 1000,
+    };
+    assert_eq!(recovering.logs["a"], last);
 }
 
 /// The state store shows that another cluster was formed in place of this one, whatever became of the record.

@@ -94,6 +94,7 @@ pub struct TestHost {
     pub host: Host,
     pub cloud: Arc<FakeEc2>,
     pub kubelet: Arc<Mutex<FakeKubelet>>,
+    pub flushed: Flushes,
     /// The state store, in a folder beside the host's.
     pub store: Store,
 }
@@ -113,11 +114,13 @@ impl TestHost {
             ..FakeKubelet::default()
         }));
         let path = format!("{}:/usr/bin:/bin", root.join("programs").display());
+        let flushed = Flushes::default();
         let system = HostWithLinks {
             root: root.clone(),
             programs: LocalSystem::with_programs(path),
             fuse: fuse.clone(),
             kubelet: Some(Arc::clone(&kubelet)),
+            flushed: Arc::clone(&flushed),
         };
         let cloud = FakeEc2 {
             root: root.clone(),
@@ -134,6 +137,7 @@ impl TestHost {
             host: Host::new(&root, Arc::new(system)),
             cloud: Arc::new(cloud),
             kubelet,
+            flushed,
             fuse,
             folder,
         }
@@ -254,7 +258,11 @@ pub struct HostWithLinks {
     pub fuse: SharedFuse,
     /// Called after each mount.
     pub kubelet: Option<Arc<Mutex<FakeKubelet>>>,
+    pub flushed: Flushes,
 }
+
+/// The files of a disk at each flush.
+pub type Flushes = Arc<Mutex<Vec<BTreeMap<String, String>>>>;
 
 impl System for HostWithLinks {
     fn run(&self, program: &str, arguments: &[&str]) -> std::io::Result<Output> {
@@ -313,6 +321,14 @@ impl System for HostWithLinks {
 
     fn attached_as(&self, device: &Path) -> std::io::Result<Option<String>> {
         panic!("protokube asks {} for its name", device.display());
+    }
+
+    /// The machine that runs the tests loses no power.
+    fn flush(&self, folder: &Path) -> std::io::Result<()> {
+        let mut tree = BTreeMap::new();
+        walk_folder(folder, &mut tree);
+        self.flushed.lock().unwrap().push(tree);
+        Ok(())
     }
 
     /// That of the machine which runs the tests says nothing.
@@ -874,6 +890,22 @@ pub fn write_log_to(folder: &Path, identity: &LogIdentity, position: LogPosition
 
 /// A file of a log as etcd writes it: a checksum, the ids, and the state, if there is one.
 pub fn encode_log(identity: &LogIdentity, position: LogPosition) -> Vec<u8> {
+    let state = [
+        &[0x08][..],
+        &encode_varint(position.term),
+        &[0x10, 0, 0x18],
+        &encode_varint(position.index),
+    ]
+    .concat();
+    let has_state = position != LogPosition::default();
+    encode_records(identity, has_state.then_some((3, state)))
+}
+
+/// A file of a log with these records behind the ids, each with its kind.
+pub fn encode_records(
+    identity: &LogIdentity,
+    records: impl IntoIterator<Item = (u8, Vec<u8>)>,
+) -> Vec<u8> {
     let id = |id: &str| encode_varint(u64::from_str_radix(id, 16).unwrap());
     let ids = [
         &[0x08][..],
@@ -882,20 +914,10 @@ pub fn encode_log(identity: &LogIdentity, position: LogPosition) -> Vec<u8> {
         &id(&identity.cluster_id),
     ]
     .concat();
-    let state = [
-        &[0x08][..],
-        &encode_varint(position.term),
-        &[0x10, 0, 0x18],
-        &encode_varint(position.index),
-    ]
-    .concat();
     let mut file = Vec::new();
     append_frame(&mut file, &[0x08, 4, 0x10, 0]);
     let mut data = Vec::new();
-    for (kind, record) in [(1, ids), (3, state)] {
-        if kind == 3 && position == LogPosition::default() {
-            continue;
-        }
+    for (kind, record) in std::iter::once((1, ids)).chain(records) {
         data.extend(&record);
         let checksum = encode_varint(checksum_of(&data).into());
         let length = encode_varint(record.len() as u64);
@@ -927,7 +949,7 @@ fn checksum_of(data: &[u8]) -> u32 {
     !data.iter().fold(!0, step)
 }
 
-fn encode_varint(mut number: u64) -> Vec<u8> {
+pub fn encode_varint(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number > 0x7f {
         bytes.push(number.to_le_bytes()[0] | 0x80);

@@ -6,6 +6,7 @@ use crate::test_host::{TestHost, pass_fuse};
 use node::config::NodeConfig;
 use node::etcd::Marker;
 use protokube::etcd::StepOutcome;
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 use test_support::write_script;
@@ -115,6 +116,23 @@ async fn a_protokube_that_dies_anywhere_goes_on_with_the_upgrade() {
             assert_upgraded(&host, &what);
         }
     }
+}
+
+/// A power failure leaves the copy of an attempt before, or a whole new one.
+#[tokio::test]
+async fn a_copy_is_on_the_disk_before_the_one_it_replaces_goes() {
+    let (host, config) = upgraded_member(false, OLD, NEW).await;
+    let before = host.path_on_disk("var/etcd/data.before-3.6.12/before");
+    fs::create_dir_all(&before).unwrap();
+    let_settle(&member_of(&host, config, AT_ONCE)).await;
+    assert_upgraded(&host, "with a copy of before");
+    assert!(!before.exists());
+    let flushed = host.flushed.lock().unwrap();
+    let is_safe = |disk: &BTreeMap<String, String>| {
+        let has = |path: &str| disk.keys().any(|name| name.contains(path));
+        has("/data.scratch/data/member/wal/") && has("/data.before-3.6.12/before/")
+    };
+    assert!(flushed.iter().any(is_safe), "{flushed:?}");
 }
 
 /// Nothing of the data changes, nothing is shown to kubelet, and the reason names the next step.
