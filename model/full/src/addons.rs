@@ -10,6 +10,7 @@ mod crds;
 pub(crate) mod ebs_csi_driver;
 mod flannel;
 mod manifest;
+pub(crate) mod node_local_dns;
 mod permissions;
 mod rbac;
 pub(crate) mod snapshot_controller;
@@ -77,6 +78,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     if let Some(core_dns) = &full.addons.core_dns {
         addons.push(core_dns::core_dns_addon(full, core_dns)?);
     }
+    addons.extend(node_local_dns::addon(full)?);
     addons.push(cloud_controller::cloud_controller_addon(full)?);
     addons.extend(storage_classes::addon(full)?);
     addons.extend(ebs_csi_driver::addon(full)?);

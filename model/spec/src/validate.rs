@@ -4,7 +4,7 @@
 //! A rule speaks only of what the user wrote: what expansion fills in is right by construction.
 
 mod access;
-mod addons;
+pub(crate) mod addons;
 mod assets;
 mod backup_store;
 mod bastion;

@@ -1,6 +1,6 @@
 //! The components of Kubernetes and the addons of the full spec.
 
-use super::{CertManager, EbsCsiDriver, SnapshotController};
+use super::{CertManager, EbsCsiDriver, NodeLocalDns, SnapshotController};
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,6 +21,9 @@ pub struct ControlPlane {
 pub struct Addons {
     /// CoreDNS; `None`: the user brings a DNS server.
     pub core_dns: Option<CoreDns>,
+    /// The node-local DNS cache.
+    #[serde(default)]
+    pub node_local_dns: Option<NodeLocalDns>,
     /// The AWS cloud controller manager.
     pub cloud_controller_manager: CloudControllerManager,
     /// flannel, where it is the network plugin.

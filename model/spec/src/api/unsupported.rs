@@ -132,11 +132,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "the node-local DNS cache addon",
-        &["spec.kubeDNS.nodeLocalDNS"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
         "DNS records of Services and Ingresses; protokube publishes the cluster's own names only",
         &[
             "spec.externalDns.disable",

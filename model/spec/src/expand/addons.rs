@@ -3,6 +3,7 @@
 use super::cert_manager::full_cert_manager;
 use super::cloud_config::full_ebs_csi_driver;
 use super::components::value_or_error;
+use super::core_dns::full_node_local_dns;
 use super::snapshot_controller::full_snapshot_controller;
 use super::{Findings, flags};
 use crate::api::cloud::CloudConfiguration;
@@ -28,6 +29,7 @@ pub(super) fn full_addons(
     let dns = spec.kube_dns.clone().unwrap_or_default();
     Addons {
         core_dns: (dns.provider.as_deref() != Some("None")).then(|| full_core_dns(dns)),
+        node_local_dns: full_node_local_dns(spec),
         cloud_controller_manager: full_cloud_controller_manager(spec, findings),
         flannel: match networking {
             Networking::Flannel(backend) => Some(full_flannel(spec, backend)),

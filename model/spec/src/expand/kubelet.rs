@@ -14,9 +14,12 @@ const EVICTION_HARD: &str = "memory.available<100Mi,nodefs.available<10%,nodefs.
 /// control planes on top.
 pub(super) fn complete_kubelet(spec: &mut ClusterSpec, context: &Context, findings: &mut Findings) {
     let dns = spec.kube_dns.as_ref();
-    let cluster_dns = dns
-        .and_then(|dns| dns.server_ip.clone())
-        .unwrap_or_default();
+    // Pods ask the node-local cache, if there is one.
+    let cache = dns.and_then(|dns| dns.node_local_dns.as_ref());
+    let cache = cache.filter(|cache| cache.enabled == Some(true));
+    let cache = cache.and_then(|cache| cache.local_ip.clone());
+    let server = dns.and_then(|dns| dns.server_ip.clone());
+    let cluster_dns = cache.or(server).unwrap_or_default();
     let domain = spec.cluster_dns_domain.clone().unwrap_or_default();
     let kubelet = spec.kubelet.get_or_insert_default();
     let master = spec.master_kubelet.get_or_insert_default();

@@ -3,8 +3,12 @@
 use crate::api::cluster::ClusterSpec;
 use crate::read::Problem;
 
+/// The address of the node-local DNS cache on every node, as in kOps.
+pub(crate) const CACHE_ADDRESS: &str = "169.254.20.10";
+
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_hosted_zones(spec, problems);
+    check_node_local_dns(spec, problems);
     let controller = spec.snapshot_controller.as_ref();
     if controller.is_some_and(|controller| controller.enabled == Some(true)) {
         needs_cert_manager(
@@ -26,6 +30,38 @@ fn needs_cert_manager(path: &str, addon: &str, spec: &ClusterSpec, problems: &mu
     problems.push(problem.hint(
         "set spec.certManager.enabled: true, and managed: false beside it if you install it yourself",
     ));
+}
+
+/// It asks CoreDNS, and kubelets tell pods to ask it.
+fn check_node_local_dns(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let Some(dns) = &spec.kube_dns else { return };
+    let Some(cache) = dns.node_local_dns.as_ref() else {
+        return;
+    };
+    if cache.enabled != Some(true) {
+        return;
+    }
+    if dns.provider.as_deref() == Some("None") {
+        let path = "spec.kubeDNS.nodeLocalDNS.enabled";
+        let problem = Problem::error(path, "the node-local DNS cache needs CoreDNS");
+        problems.push(problem.hint("turn it off, or leave out spec.kubeDNS.provider"));
+    }
+    let proxy = spec.kube_proxy.as_ref();
+    let ipvs = proxy.and_then(|proxy| proxy.proxy_mode.as_deref()) == Some("ipvs");
+    let address = cache.local_ip.as_deref().unwrap_or(CACHE_ADDRESS);
+    for (field, kubelet) in [
+        ("kubelet", spec.kubelet.as_ref()),
+        ("masterKubelet", spec.master_kubelet.as_ref()),
+    ] {
+        let own = kubelet.and_then(|kubelet| kubelet.cluster_dns.as_deref());
+        if ipvs && own.is_some_and(|own| own != address) {
+            let problem = Problem::error(
+                format!("spec.{field}.clusterDNS"),
+                "with kube-proxy's mode ipvs pods must ask the node-local DNS cache",
+            );
+            problems.push(problem.hint(format!("leave it out, or write {address}")));
+        }
+    }
 }
 
 /// Whatever is not an id would give rights to other zones.

@@ -209,12 +209,7 @@ fn check_dns(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let upstream = config.upstream_nameservers.iter().enumerate();
     let upstream = upstream
         .map(|(index, server)| (format!("spec.kubeDNS.upstreamNameservers[{index}]"), server));
-    let local = config
-        .node_local_dns
-        .as_ref()
-        .and_then(|local| local.local_ip.as_ref());
-    let local = local.map(|address| ("spec.kubeDNS.nodeLocalDNS.localIP".to_owned(), address));
-    for (path, server) in stubs.chain(upstream).chain(local) {
+    for (path, server) in stubs.chain(upstream) {
         if let Err(Refusal { message, hint }) = parse_endpoint(server) {
             problems.push(Problem::error(path, message).hint(hint));
         }

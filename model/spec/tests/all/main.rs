@@ -23,6 +23,7 @@ mod host;
 mod kops;
 mod limits;
 mod node_config;
+mod node_local_dns;
 mod not_yet;
 mod pki;
 mod round_trip;

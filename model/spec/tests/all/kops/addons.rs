@@ -61,6 +61,16 @@ const STATED: &[(&str, &str, &str)] = &[
     ),
     (EBS_CSI, "ValidatingAdmissionPolicy", "ebs-csi-limits"),
     (EBS_CSI, "Role ebs-csi-leases-role /rules", "ebs-csi-limits"),
+    (
+        "nodelocaldns.addons.k8s.io",
+        "DaemonSet node-local-dns /spec/template/spec/containers/0/securityContext",
+        "node-local-dns-rights",
+    ),
+    (
+        "nodelocaldns.addons.k8s.io",
+        "ConfigMap",
+        "node-local-dns-names",
+    ),
     (SNAPSHOTS, "Role ", "snapshot-limits"),
     (SNAPSHOTS, "Deployment ", "snapshot-limits"),
     (SNAPSHOTS, "Issuer", "snapshot-certificate"),
