@@ -9,7 +9,7 @@ use super::verify::{Found, inspect_snapshot, read_secrets};
 use super::work_folder::{FILE, PACKED, WorkFolder};
 use crate::etcd::{UnusableSnapshot, is_damaged, run_blocking};
 use anyhow::{Context, anyhow};
-use aws_client::packed::{PackError, unpack_file};
+use aws_client::packed::{PackError, packed_limit, unpack_file};
 use aws_client::store::{Expect, Store, StoreError, Version};
 use node::backup::{
     BackupDrill, BackupState, ManifestError, SnapshotManifest, check_snapshot_name, data_key,
@@ -88,7 +88,8 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         run_blocking(move || here.prepare(bytes)).await?;
         let key = data_key(name);
         let address = format!("{}/{key}", backups.url());
-        let most = manifest.compressed_bytes;
+        // Room was looked for by the size of the snapshot: a manifest that says more of the packed file must not fill the disk.
+        let most = manifest.compressed_bytes.min(packed_limit(bytes));
         let packed = folder.file(PACKED);
         let got = backups.get_file_within(&key, &packed, most).await;
         let got = got.with_context(|| format!("could not read {address}"))?;

@@ -403,6 +403,25 @@ async fn a_drill_fails_if_the_api_server_could_not_decrypt_a_secret() {
     );
 }
 
+/// Room is looked for by the size of the snapshot, so a manifest that says more of the packed file fills no disk.
+#[tokio::test]
+async fn a_drill_receives_no_more_than_the_snapshot_can_have_when_it_is_packed() {
+    let here = Instance::new().await;
+    here.role("i-1").take_step().await.unwrap();
+    let name = here.counted().await.remove(0);
+    let folder = here.host.path("backups").join(&name);
+    let path = folder.join("manifest.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut manifest: Value = serde_json::from_str(&text).unwrap();
+    let most = 100 << 20;
+    manifest["compressedBytes"] = json!(most);
+    fs::write(&path, manifest.to_string()).unwrap();
+    let data = fs::File::create(folder.join("etcd.backup.gz")).unwrap();
+    data.set_len(most).unwrap();
+    let why = here.taker("i-1").drill(&name).await.unwrap_err();
+    assert!(format!("{why:#}").contains(&most.to_string()), "{why:#}");
+}
+
 /// The first Secret may be one that was written since the key was changed, and the others not.
 #[tokio::test]
 async fn a_drill_reads_all_secrets() {
