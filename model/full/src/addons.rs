@@ -11,6 +11,7 @@ pub(crate) mod ebs_csi_driver;
 mod flannel;
 mod manifest;
 pub(crate) mod node_local_dns;
+pub(crate) mod node_problem_detector;
 mod permissions;
 mod rbac;
 pub(crate) mod snapshot_controller;
@@ -82,6 +83,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.push(cloud_controller::cloud_controller_addon(full)?);
     addons.extend(storage_classes::addon(full)?);
     addons.extend(ebs_csi_driver::addon(full)?);
+    addons.extend(node_problem_detector::addon(full)?);
     addons.extend(cert_manager::addon(full)?);
     addons.extend(snapshot_controller::addon(full)?);
     Ok(addons)

@@ -29,6 +29,7 @@ mod kubelet;
 mod labels;
 mod machine_type;
 mod network;
+mod node_problem_detector;
 mod node_settings;
 mod node_termination;
 mod pods;
@@ -158,6 +159,7 @@ fn complete_spec(
     containerd::complete_containerd(spec, context);
     iam::complete_iam(spec);
     node_termination::complete_node_termination(spec);
+    node_problem_detector::complete_node_problem_detector(spec);
     groups::complete_groups(groups, spec, context, findings);
 }
 

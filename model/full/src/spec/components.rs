@@ -1,6 +1,6 @@
 //! The components of Kubernetes and the addons of the full spec.
 
-use super::{CertManager, EbsCsiDriver, NodeLocalDns, SnapshotController};
+use super::{CertManager, EbsCsiDriver, NodeLocalDns, NodeProblemDetector, SnapshotController};
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,6 +34,8 @@ pub struct Addons {
     /// The StorageClasses of kOps.
     #[serde(default)]
     pub storage_classes: bool,
+    #[serde(default)]
+    pub node_problem_detector: Option<NodeProblemDetector>,
     #[serde(default)]
     pub cert_manager: Option<CertManager>,
     #[serde(default)]

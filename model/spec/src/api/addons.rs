@@ -76,6 +76,21 @@ spec! {
         pub feature_gates: BTreeMap<String, bool>,
     }
 
+    /// Reports what is wrong with a node.
+    pub struct NodeProblemDetectorConfig {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        pub image: Option<String>,
+        /// Memory a pod asks for.
+        pub memory_request: Option<Quantity>,
+        /// CPU a pod asks for.
+        pub cpu_request: Option<Quantity>,
+        /// Memory a pod may use at most.
+        pub memory_limit: Option<Quantity>,
+        /// CPU a pod may use at most.
+        pub cpu_limit: Option<Quantity>,
+    }
+
     /// Makes snapshots of volumes for objects of Kubernetes.
     pub struct SnapshotControllerConfig {
         /// Whether it is wanted.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::addons::{
-    CertManagerConfig, MetricsServerConfig, NodeTerminationHandlerSpec, SnapshotControllerConfig,
+    CertManagerConfig, MetricsServerConfig, NodeProblemDetectorConfig, NodeTerminationHandlerSpec,
+    SnapshotControllerConfig,
 };
 use super::api_access::APISpec;
 use super::assets::AssetsSpec;
@@ -136,7 +137,7 @@ spec! {
         pub packages: Vec<String>,
         /// Drains instances that AWS is about to stop.
         pub node_termination_handler: Option<NodeTerminationHandlerSpec>,
-        pub node_problem_detector: Option<Value>,
+        pub node_problem_detector: Option<NodeProblemDetectorConfig>,
         pub metrics_server: Option<MetricsServerConfig>,
         pub cert_manager: Option<CertManagerConfig>,
         /// AWS load balancer controller addon.

@@ -168,11 +168,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(When::Set, "Karpenter", &["spec.karpenter"]),
     unsupported_in_cluster(
-        When::Set,
-        "the node-problem-detector addon",
-        &["spec.nodeProblemDetector"],
-    ),
-    unsupported_in_cluster(
         When::Is("external-dns"),
         "the external-dns addon",
         &["spec.externalDns.provider"],

@@ -24,6 +24,7 @@ mod kops;
 mod limits;
 mod node_config;
 mod node_local_dns;
+mod node_problem_detector;
 mod not_yet;
 mod pki;
 mod round_trip;

@@ -71,6 +71,11 @@ const STATED: &[(&str, &str, &str)] = &[
         "ConfigMap",
         "node-local-dns-names",
     ),
+    (
+        "node-problem-detector.addons.k8s.io",
+        "ValidatingAdmissionPolicy",
+        "node-problem-limits",
+    ),
     (SNAPSHOTS, "Role ", "snapshot-limits"),
     (SNAPSHOTS, "Deployment ", "snapshot-limits"),
     (SNAPSHOTS, "Issuer", "snapshot-certificate"),
