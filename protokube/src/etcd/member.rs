@@ -68,6 +68,7 @@ pub struct EtcdMember<E, R, Q> {
     last_wait: Mutex<String>,
     /// True if that has changed since the last pause.
     waits_anew: AtomicBool,
+    failed_restore: Mutex<Option<recovery::FailedRestore>>,
 }
 
 /// Result of one step.
@@ -144,6 +145,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             is_current: AtomicBool::new(false),
             last_wait: Mutex::default(),
             waits_anew: AtomicBool::new(false),
+            failed_restore: Mutex::default(),
         }
     }
 

@@ -15,9 +15,11 @@ use node::config::NodeConfig;
 use node::digest::sha256_hex;
 use node::etcd::{FormationRecord, FormationState, RestoredSnapshot, UnknownFields, begin_restore};
 use protokube::etcd::EtcdMember;
+use protokube::pace::PollPace;
 use std::fs;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 use test_support::write_script;
 
 const NEW_TOKEN: &str = "restored";
@@ -268,6 +270,37 @@ async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
         assert_eq!(token, before.token(), "{says}");
         assert_eq!(host.kubelet.lock().unwrap().starts, starts, "{says}");
         assert!(host.wal_path().exists(), "{says}");
+    }
+}
+
+/// Each attempt would write the whole snapshot to the disk of a member that serves.
+#[tokio::test]
+async fn a_restore_that_failed_is_repeated_after_a_pause() {
+    for (rest, repeats) in [(Duration::ZERO, true), (Duration::from_hours(1), false)] {
+        let (host, config, _) = asked_member().await;
+        host.set_free_bytes(0);
+        let member = member_of(&host, config, PollPace { rest, ..AT_ONCE });
+        let mut errors = Vec::new();
+        while errors.len() < 3 {
+            if let Err(error) = member.take_step().await {
+                errors.push(format!("{error:#}"));
+                let calls = fs::read_to_string(host.path("ctr-calls")).unwrap();
+                // An attempt begins by removing what the one before left.
+                fs::write(host.path("ctr-calls"), "").unwrap();
+                assert_eq!(calls.is_empty(), errors.len() > 1 && !repeats, "{errors:?}");
+            }
+        }
+        assert!(errors[0].contains("MiB of free space"), "{errors:?}");
+        assert_eq!(errors[0], errors[2]);
+        // Another restore does not wait for it.
+        host.set_free_bytes(u64::MAX);
+        let mut other = read_record(&host).await;
+        if let FormationState::Recovering(recovering) = &mut other.state {
+            "another".clone_into(&mut recovering.token);
+        }
+        write_record(&host, &other);
+        let _ = member.take_step().await;
+        assert!(is_ready(&read_record(&host).await), "{rest:?}");
     }
 }
 

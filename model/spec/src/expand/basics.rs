@@ -42,7 +42,7 @@ pub(super) fn complete_basics(spec: &mut ClusterSpec, context: &Context, finding
         findings.add_error(
             "spec.configBase",
             "the location of the cluster's state is not known",
-            "set it to s3://BUCKET/NAME, or pass the state store",
+            "set it to s3://BUCKET/NAME",
         );
         return;
     };

@@ -32,8 +32,9 @@ pub fn check(path: &str, store: &str, base: Option<&str>, problems: &mut Vec<Pro
 
 /// What is wrong with the place of a store in a cluster whose state is at `base`.
 fn find_conflict(store: &str, base: &str) -> Option<&'static str> {
-    let (store, base) = (bucket_and_folders(store)?, bucket_and_folders(base)?);
-    if store.first() != base.first() {
+    let (scheme, store) = scheme_and_folders(store)?;
+    let (other, base) = scheme_and_folders(base)?;
+    if scheme != other || store.first() != base.first() {
         return None;
     }
     let own: Vec<&str> = base.iter().copied().chain([BACKUPS]).collect();
@@ -61,10 +62,11 @@ fn is_cluster_name(folder: &str) -> bool {
     is_dns_name(folder) && domain.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Parts of an address in S3; `None` of another one, which no policy has.
-fn bucket_and_folders(address: &str) -> Option<Vec<&str>> {
-    let parts = address.strip_prefix("s3://")?.split('/');
-    Some(parts.filter(|part| !part.is_empty()).collect())
+/// The scheme of an address and its parts, of S3 with the bucket; `None` of another one, which is in memory only.
+fn scheme_and_folders(address: &str) -> Option<(&str, Vec<&str>)> {
+    let (scheme, rest) = address.split_once("://")?;
+    let parts = rest.split('/').filter(|part| !part.is_empty());
+    matches!(scheme, "s3" | "file").then(|| (scheme, parts.collect()))
 }
 
 #[cfg(test)]
@@ -75,6 +77,26 @@ mod tests {
         let mut problems = Vec::new();
         check("at", store, Some(base), &mut problems);
         problems
+    }
+
+    #[test]
+    fn a_folder_of_another_cluster_is_none_for_backups_on_disks_either() {
+        let base = "file:///srv/state/demo.example.com";
+        for good in [
+            "file:///srv/state/demo.example.com/backups",
+            "file:///srv/backups",
+            "file:///backups/other.example.com",
+            "s3://srv/state/other.example.com",
+        ] {
+            assert!(problems(good, base).is_empty(), "{good}");
+        }
+        for bad in [
+            "file:///srv/state",
+            "file:///srv/state/demo.example.com/pki",
+            "file:///srv/state/other.example.com/backups",
+        ] {
+            assert!(!problems(bad, base).is_empty(), "{bad}");
+        }
     }
 
     #[test]

@@ -203,6 +203,13 @@ fn check_addresses(
                 "use an address of {}",
                 subnet.cidr.as_deref().unwrap_or("its range")
             )));
+        } else if let Some(range) = range.filter(|range| is_reserved(*range, address)) {
+            let message =
+                format!("{address} is one of the five addresses of a subnet that AWS keeps");
+            let problem = Problem::error(path, message);
+            problems.push(problem.hint(format!(
+                "use another address of {range} than the first four and the last"
+            )));
         }
     }
     if let Some(id) = &wanted.allocation_id {
@@ -215,4 +222,12 @@ fn check_addresses(
             problems.push(problem.hint("write an id such as eipalloc-0123456789abcdef0"));
         }
     }
+}
+
+/// True of the first four addresses of a subnet and the last (Amazon VPC User Guide, "Subnet CIDR blocks").
+fn is_reserved(range: Ipv4Net, address: &str) -> bool {
+    let Ok(address) = address.parse::<std::net::Ipv4Addr>() else {
+        return false;
+    };
+    u32::from(address) - u32::from(range.network()) < 4 || address == range.broadcast()
 }

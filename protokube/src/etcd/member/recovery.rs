@@ -10,6 +10,7 @@ use super::super::volumes::AttachedVolume;
 use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd};
 use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
 use crate::ec2::Ec2;
+use crate::lock::lock_ignoring_poison;
 use crate::manifests::{find_encryption_config, remove_manifests};
 use anyhow::{Context, bail};
 use host::Host;
@@ -19,6 +20,16 @@ use node::etcd::{
     Recovering, RestoredSnapshot, call_off_restore, end_recovery, find_newer, mark_stopped,
 };
 use node::report::Status;
+use std::time::{Duration, Instant};
+
+/// A restore that failed, and when it is tried again.
+#[derive(Clone, Debug)]
+pub(super) struct FailedRestore {
+    token: String,
+    why: String,
+    pause: Duration,
+    until: Instant,
+}
 
 /// The etcd cluster without which there is no API.
 const MAIN: &str = "main";
@@ -114,7 +125,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         }) = &record.state
         {
             // What takes long happens while the members still serve.
-            let restored = self.restore_snapshot(&request, snapshot, observed).await;
+            let restored = self.restore_with_pauses(&request, snapshot, observed).await;
             let unusable = match restored {
                 Err(error) if error.is::<UnusableSnapshot>() => Some(error),
                 restored => restored.map(|_| None)?,
@@ -147,6 +158,37 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let next = call_off_restore(record, &why).map_err(anyhow::Error::msg)?;
         self.formation.write_record(observed.read, &next).await?;
         Ok(())
+    }
+
+    /// Restores a snapshot while the member may serve. What has failed is repeated after growing pauses, because each attempt writes the
+    /// whole snapshot to the member's disk.
+    async fn restore_with_pauses(
+        &self,
+        request: &RestoreRequest,
+        snapshot: &RestoredSnapshot,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<Restored> {
+        let failed = lock_ignoring_poison(&self.failed_restore).clone();
+        let failed = failed.filter(|failed| failed.token == request.token);
+        if let Some(failed) = &failed
+            && Instant::now() < failed.until
+        {
+            bail!(failed.why.clone());
+        }
+        let restored = self.restore_snapshot(request, snapshot, observed).await;
+        if let Err(error) = &restored
+            && !error.is::<UnusableSnapshot>()
+        {
+            let rest = self.settings.pace.rest;
+            let pause = failed.map_or(rest, |failed| (failed.pause * 2).min(rest * 4));
+            *lock_ignoring_poison(&self.failed_restore) = Some(FailedRestore {
+                token: request.token.clone(),
+                why: format!("{error:#}"),
+                pause,
+                until: Instant::now() + pause,
+            });
+        }
+        restored
     }
 
     /// Restores a snapshot beside the member's data, unless that was done before.
