@@ -412,7 +412,7 @@ async fn a_drill_receives_no_more_than_the_snapshot_can_have_when_it_is_packed()
     let folder = here.host.path("backups").join(&name);
     let path = folder.join("manifest.json");
     let text = fs::read_to_string(&path).unwrap();
-    let mut manifest: Value = serde_json::from_str(&text).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
     let most = 100 << 20;
     manifest["compressedBytes"] = json!(most);
     fs::write(&path, manifest.to_string()).unwrap();

@@ -16,12 +16,10 @@ const BUCKET: &str = "kctl-lab-store";
 
 /// Settings that a spec needs in the lab (docs/lab.md): hosts share one clock and one disk, and cannot reach a mirror of their
 /// distribution.
-pub const SPEC: [&str; 4] = [
+pub const SPEC: [&str; 3] = [
     "spec.ntp.managed=false",
     "spec.updatePolicy=external",
     "spec.kubelet.evictionHard=memory.available<100Mi,nodefs.available<1%,imagefs.available<1%",
-    // Its images cannot be built here.
-    "spec.cloudConfig.awsEBSCSIDriver.managed=false",
 ];
 
 /// Key of the catalog of the lab's download sites.
