@@ -27,7 +27,7 @@ fn a_cluster_with_a_zone_is_born_and_survives() -> Result<()> {
 }
 
 /// What every cluster must pass before any fault.
-const STEPS: [Step; 22] = [
+const STEPS: [Step; 23] = [
     ("five instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 3)
     }),
@@ -95,6 +95,9 @@ const STEPS: [Step; 22] = [
         "a stolen worker uses the EBS CSI driver's token",
         attacks::use_ebs_token,
     ),
+    ("the volume of the deleted claim is deleted", |lab| {
+        volumes::expect_only_volumes(lab, &[])
+    }),
     (
         "each etcd cluster has a verified snapshot",
         etcd::expect_snapshots,

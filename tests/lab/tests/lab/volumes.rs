@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 /// A claim and a pod that uses it, as YAML; the claim's name is the pod's.
 const POD: &str = include_str!("volumes/pod.yaml");
 
+/// The tag of a volume that names its claim.
+const CLAIM_TAG: &str = "kubernetes.io/created-for/pvc/name";
+
 /// The volume of a claim, as EC2 describes it.
 pub struct ClaimVolume {
     pub id: String,
@@ -30,8 +33,7 @@ impl ClaimVolume {
 
 /// Every volume of the cluster's claims.
 pub fn list_claim_volumes(lab: &Lab) -> Result<Vec<ClaimVolume>> {
-    let filters =
-        json!({"Filters": [{"Name": "tag-key", "Values": ["kubernetes.io/created-for/pvc/name"]}]});
+    let filters = json!({"Filters": [{"Name": "tag-key", "Values": [CLAIM_TAG]}]});
     let told = lab.call_aws("ec2", "DescribeVolumes", &filters)?;
     let told = told["Volumes"].as_array().context("volumes")?;
     told.iter()
@@ -47,7 +49,7 @@ pub fn list_claim_volumes(lab: &Lab) -> Result<Vec<ClaimVolume>> {
 
 /// The volume of a claim in `default`.
 pub fn find_claim_volume(lab: &Lab, claim: &str) -> Result<ClaimVolume> {
-    let of_claim = |one: &ClaimVolume| one.tag("kubernetes.io/created-for/pvc/name") == Some(claim);
+    let of_claim = |one: &ClaimVolume| one.tag(CLAIM_TAG) == Some(claim);
     let found = list_claim_volumes(lab)?.into_iter().find(of_claim);
     found.with_context(|| format!("no volume is there for the claim {claim}"))
 }
@@ -70,10 +72,12 @@ pub fn expect_driver(lab: &mut Lab) -> Result<()> {
     })
 }
 
-/// Creates a claim and a pod that uses it, both of that name, and waits until the pod runs.
-pub fn run_pod(lab: &Lab, name: &str) -> Result<()> {
+/// Creates a claim and a pod that uses it, both of that name, and waits until the pod runs. Without a class it is the default one.
+fn run_pod(lab: &Lab, name: &str, class: Option<&str>) -> Result<()> {
     let file = lab.place().run().join("claim.yaml");
-    std::fs::write(&file, POD.replace("@NAME@", name))?;
+    let class = class.map_or_else(String::new, |class| format!("storageClassName: {class}"));
+    let text = POD.replace("@NAME@", name).replace("@CLASS@", &class);
+    std::fs::write(&file, text)?;
     lab.run_kubectl(&["apply", "--filename", &file.display().to_string()])?;
     wait_for_pod(lab, name)
 }
@@ -94,38 +98,48 @@ pub fn in_pod(lab: &Lab, pod: &str, script: &str) -> Result<String> {
     Ok(lab.run_kubectl(&words)?.trim().to_owned())
 }
 
-/// Deletes a claim and its pod, and waits until the volume is gone.
-pub fn delete_pod(lab: &Lab, name: &str) -> Result<()> {
-    let volume = find_claim_volume(lab, name)?;
-    lab.run_kubectl(&["delete", &format!("pod/{name}"), &format!("pvc/{name}")])?;
-    lab.wait_until("the volume is deleted", PATIENCE, |lab| {
-        let left = list_claim_volumes(lab)?;
-        ensure!(
-            !left.iter().any(|one| one.id == volume.id),
-            "{} is there",
-            volume.id
-        );
-        Ok(())
-    })
-}
-
-/// A claim gets a volume with kctl's tags, which its pod writes to; the volume goes with the claim.
+/// A claim of the default class gets a volume, which its pod writes to; then both are deleted.
 pub fn use_claim(lab: &mut Lab) -> Result<()> {
-    let name = "claimed";
-    run_pod(lab, name)?;
-    in_pod(lab, name, "echo written >/data/file; sync")?;
-    expect_volume_of(lab, name)?;
-    delete_pod(lab, name)
+    use_claim_of(lab, "claimed", None, "gp3")
 }
 
-/// The claim is bound to an encrypted gp3 volume in the pod's zone, attached to the pod's instance, with the tags by which kctl finds it.
-pub fn expect_volume_of(lab: &Lab, claim: &str) -> Result<ClaimVolume> {
+/// The same with a class that names the driver as clusters did before CSI.
+pub fn use_older_class(lab: &mut Lab) -> Result<()> {
+    use_claim_of(lab, "older", Some("kops-ssd-1-17"), "gp2")
+}
+
+fn use_claim_of(lab: &Lab, name: &str, class: Option<&str>, kind: &str) -> Result<()> {
+    run_pod(lab, name, class)?;
+    in_pod(lab, name, "echo written >/data/file; sync")?;
+    expect_volume_of(lab, name, kind)?;
+    let (pod, claim) = (format!("pod/{name}"), format!("pvc/{name}"));
+    lab.run_kubectl(&["delete", "--wait=false", &pod, &claim])
+        .map(drop)
+}
+
+/// Waits until EC2 has no volume of a claim but those.
+pub fn expect_only_volumes(lab: &Lab, claims: &[&str]) -> Result<()> {
+    lab.wait_until(
+        "the volumes of deleted claims are deleted",
+        PATIENCE,
+        |lab| {
+            for volume in list_claim_volumes(lab)? {
+                let claim = volume.tag(CLAIM_TAG).context("a claim")?;
+                ensure!(claims.contains(&claim), "{} of {claim} is there", volume.id);
+            }
+            Ok(())
+        },
+    )
+}
+
+/// The claim is bound to an encrypted volume of that kind in the pod's zone, attached to the pod's instance, with the tags by which kctl finds it.
+pub fn expect_volume_of(lab: &Lab, claim: &str, kind: &str) -> Result<ClaimVolume> {
     let bound = lab.get_objects(&["pvc", claim])?;
     ensure!(bound["status"]["phase"] == "Bound", "{}", bound["status"]);
     let volume = find_claim_volume(lab, claim)?;
     let said = &volume.described;
     let as_class =
-        said["Encrypted"] == true && said["VolumeType"] == "gp3" && said["State"] == "in-use";
+        said["Encrypted"] == true && said["VolumeType"] == kind && said["State"] == "in-use";
     ensure!(
         as_class && said["AvailabilityZone"] == "us-east-1a",
         "{said}"

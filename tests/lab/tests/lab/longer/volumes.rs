@@ -15,7 +15,7 @@ const STATEFUL_SET: &str = include_str!("../volumes/stateful-set.yaml");
 const POD: &str = "data-0";
 const CLAIM: &str = "data-data-0";
 
-pub const STEPS: [Step; 11] = [
+pub const STEPS: [Step; 13] = [
     ("kctl makes a cluster", |lab| {
         let small = "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1";
         cluster::create_cluster(lab, &["--networking=flannel", "--dns=none", small])
@@ -37,9 +37,13 @@ pub const STEPS: [Step; 11] = [
     ("the instance of the pod ends", end_instance),
     ("the claim is enlarged", enlarge),
     (
-        "the volume of a deleted claim is deleted",
+        "a pod writes to the volume of another claim",
         volumes::use_claim,
     ),
+    ("so it does with an older class", volumes::use_older_class),
+    ("the volumes of deleted claims are deleted", |lab| {
+        volumes::expect_only_volumes(lab, &[CLAIM])
+    }),
     ("the cluster is deleted with its volumes", delete_cluster),
 ];
 
@@ -49,7 +53,7 @@ fn write_data(lab: &mut Lab) -> Result<()> {
     lab.run_kubectl(&["apply", "--filename", &file.display().to_string()])?;
     volumes::wait_for_pod(lab, POD)?;
     in_pod(lab, POD, "echo written >/data/file; sync")?;
-    volumes::expect_volume_of(lab, CLAIM).map(drop)
+    volumes::expect_volume_of(lab, CLAIM, "gp3").map(drop)
 }
 
 fn pod_node(lab: &Lab) -> Result<String> {
@@ -140,9 +144,9 @@ fn enlarge(lab: &mut Lab) -> Result<()> {
 
 /// The plan names the claim's volume, and afterwards EC2 has no volume of the cluster.
 fn delete_cluster(lab: &mut Lab) -> Result<()> {
-    let volume = find_claim_volume(lab, CLAIM)?.id;
     let plan = lab.run_kctl(&["delete", "cluster", CLUSTER, "--yes"])?;
-    ensure!(plan.contains(&volume) && plan.contains(CLAIM), "{plan}");
+    let named = format!("2 GiB gp3 in us-east-1a, data of PersistentVolumeClaim default/{CLAIM}");
+    ensure!(plan.contains(&named), "{plan}");
     let told = lab.call_aws("ec2", "DescribeVolumes", &json!({}))?;
     let left = told["Volumes"].as_array().context("volumes")?;
     ensure!(left.is_empty(), "{left:?}");
