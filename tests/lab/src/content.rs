@@ -177,7 +177,7 @@ impl ContentStore {
         if let Some(debian) = slot.find_packages()? {
             return Ok(debian);
         }
-        say("debian: downloading runc, iptables, busybox");
+        say("debian: downloading runc, iptables, busybox, e2fsprogs");
         slot.fetch_packages(&lock)
     }
 

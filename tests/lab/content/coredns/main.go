@@ -9,6 +9,7 @@ import (
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/forward"
 	_ "github.com/coredns/coredns/plugin/health"
+	_ "github.com/coredns/coredns/plugin/hosts"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
 	_ "github.com/coredns/coredns/plugin/loadbalance"
 	_ "github.com/coredns/coredns/plugin/log"
@@ -28,6 +29,7 @@ func main() {
 		"log",
 		"cache",
 		"loadbalance",
+		"hosts",
 		"kubernetes",
 		"loop",
 		"forward",

@@ -1,4 +1,4 @@
-//! What comes from Debian rather than from Go modules: runc, busybox, and iptables with its libraries. mmdebstrap
+//! What comes from Debian rather than from Go modules: runc, busybox, iptables and ext4's programs with their libraries. mmdebstrap
 //! downloads and unpacks the packages without installing them, so it changes nothing on this machine.
 
 use super::build::create_empty_folder;
@@ -13,9 +13,10 @@ use std::process::{Command, Stdio};
 const SUITE: &str = "bookworm";
 
 /// Their dependencies come with them.
-const PACKAGES: [&str; 5] = [
+const PACKAGES: [&str; 6] = [
     "busybox-static",
     "conntrack",
+    "e2fsprogs",
     "iptables",
     "nftables",
     "runc",

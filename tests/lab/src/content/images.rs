@@ -11,11 +11,37 @@ use std::rc::Rc;
 /// The pause image's tag, which is also what the program says it is.
 pub const PAUSE: &str = "3.10.1";
 
-/// Tags of images whose version no module has: what flannel's and kOps' manifests name.
+/// Tags of images whose version no module has: what flannel's, kOps' and the EBS CSI driver's manifests name.
 const CNI_FLANNEL: &str = "v1.9.1-flannel3";
 const AUTOSCALER: &str = "v1.9.0";
 const BUSYBOX: &str = "1.35.0";
 const TEST: &str = "v1";
+const EBS_DRIVER: &str = "v1.58.0";
+
+/// CSI's sidecars that are built from their modules, with the tags of the manifest.
+const SIDECARS: [(&str, &str, [&str; 1]); 3] = [
+    (
+        "sig-storage/csi-provisioner",
+        "v6.2.0",
+        ["/csi-provisioner"],
+    ),
+    ("sig-storage/csi-attacher", "v4.11.0", ["/csi-attacher"]),
+    ("sig-storage/csi-resizer", "v2.1.0", ["/csi-resizer"]),
+];
+
+/// Those that the stand-in is, with what it is called as.
+const STAND_INS: [(&str, &str, [&str; 2]); 2] = [
+    (
+        "sig-storage/csi-node-driver-registrar",
+        "v2.16.0",
+        ["/bin/aws-ebs-csi-driver", "registrar"],
+    ),
+    (
+        "sig-storage/livenessprobe",
+        "v2.18.0",
+        ["/bin/aws-ebs-csi-driver", "livenessprobe"],
+    ),
+];
 
 const KUBERNETES: &str = "registry.k8s.io";
 const GITHUB: &str = "ghcr.io";
@@ -52,7 +78,7 @@ const XTABLES: [&str; 8] = [
 /// Layers that several images have.
 struct Layers {
     base: Rc<Tree>,
-    iptables: Rc<Tree>,
+    debian: Rc<Tree>,
     busybox: Rc<Tree>,
 }
 
@@ -60,7 +86,7 @@ struct Layers {
 pub fn all_images(kit: &ContentKit) -> Result<Vec<Image>> {
     let layers = Layers {
         base: Rc::new(base_layer(kit)),
-        iptables: Rc::new(iptables_layer(kit)?),
+        debian: Rc::new(debian_layer(kit)?),
         busybox: Rc::new(busybox_layer(kit)),
     };
     let mut images: Vec<Image> = kit
@@ -69,6 +95,7 @@ pub fn all_images(kit: &ContentKit) -> Result<Vec<Image>> {
         .collect();
     images.extend(control_plane(kit, &layers)?);
     images.extend(addon_images(kit, &layers)?);
+    images.extend(volume_images(kit, &layers)?);
     images.extend(network_images(kit, &layers)?);
     images.extend(for_tests(kit, &layers)?);
     Ok(images)
@@ -82,7 +109,7 @@ fn kubernetes_images(kubernetes: &BuiltModule, layers: &Layers) -> Vec<Image> {
         .map(|component| {
             let mut stack = vec![layers.base.clone(), layer.clone()];
             if *component == "kube-proxy" {
-                stack.insert(1, layers.iptables.clone());
+                stack.insert(1, layers.debian.clone());
             }
             let tag = format!("v{}", kubernetes.version);
             new_image((KUBERNETES, component), tag, stack, &["/go-runner"])
@@ -163,6 +190,43 @@ fn addon_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
     ])
 }
 
+/// The EBS CSI driver's pods: the sidecars, each with one program, and those that share the stand-in's layer.
+fn volume_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
+    let mut images = Vec::new();
+    for (repository, tag, entrypoint) in &SIDECARS {
+        let name = entrypoint[0].trim_start_matches('/');
+        let tree = Tree::default().add_program(name, kit.program_path("csi", name)?);
+        let stack = vec![layers.base.clone(), Rc::new(tree)];
+        images.push(new_image(
+            (KUBERNETES, repository),
+            (*tag).to_owned(),
+            stack,
+            entrypoint,
+        ));
+    }
+    let stand_ins = kit.program_path("csi", "csi-stand-ins")?;
+    let tree = Tree::default().add_program("bin/aws-ebs-csi-driver", stand_ins);
+    let stack = vec![layers.base.clone(), layers.debian.clone(), Rc::new(tree)];
+    let name = (KUBERNETES, "provider-aws/aws-ebs-csi-driver");
+    let entrypoint = &["/bin/aws-ebs-csi-driver"];
+    images.push(new_image(
+        name,
+        EBS_DRIVER.to_owned(),
+        stack.clone(),
+        entrypoint,
+    ));
+    for (repository, tag, entrypoint) in &STAND_INS {
+        let name = (KUBERNETES, *repository);
+        images.push(new_image(
+            name,
+            (*tag).to_owned(),
+            stack.clone(),
+            entrypoint,
+        ));
+    }
+    Ok(images)
+}
+
 fn network_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
     let flannel = Tree::default()
         .add_program("opt/bin/flanneld", kit.program_path("flannel", "flanneld")?)
@@ -172,7 +236,7 @@ fn network_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
         );
     let shell = [layers.base.clone(), layers.busybox.clone()];
     let mut stack = shell.to_vec();
-    stack.extend([layers.iptables.clone(), Rc::new(flannel)]);
+    stack.extend([layers.debian.clone(), Rc::new(flannel)]);
     let tag = format!("v{}", kit.module_version("flannel")?);
     let flannel = new_image(
         (GITHUB, "flannel-io/flannel"),
@@ -249,7 +313,8 @@ fn kubernetes_layer(kubernetes: &BuiltModule) -> Tree {
     names.fold(tree, |tree, name| tree.add_hard_link(&name, &first))
 }
 
-fn iptables_layer(kit: &ContentKit) -> Result<Tree> {
+/// iptables and ext4's programs, in one layer: a node that has kube-proxy has it.
+fn debian_layer(kit: &ContentKit) -> Result<Tree> {
     let wanted = |path: &str| {
         let others = ["usr/sbin/runc", "bin/busybox"];
         debian::is_served(path) && !others.contains(&path)

@@ -229,6 +229,18 @@ pub const MODULES: &[Module] = &[
         ..ORDINARY
     },
     Module {
+        name: "csi",
+        about: "CSI's sidecars, and stand-ins for the EBS driver and the sidecars that are not served",
+        upstream: Some("github.com/kubernetes-csi/external-provisioner/v6"),
+        binaries: binaries! {
+            "csi-provisioner" from "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner",
+            "csi-attacher" from "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher",
+            "csi-resizer" from "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer",
+            "csi-stand-ins" from "kctl.dev/lab/csi/stand-ins",
+        },
+        ..ORDINARY
+    },
+    Module {
         name: "coredns",
         about: "CoreDNS with the plugins of its addon",
         upstream: Some("github.com/coredns/coredns"),

@@ -1,10 +1,10 @@
-//! Attacks by root on a worker: etcd's ports, kubelet's certificate and flannel's token.
+//! Attacks by root on a worker: etcd's ports, kubelet's certificate, and the tokens of flannel and of the EBS CSI driver.
 
 use super::PATIENCE;
 use super::cluster::{self, CLUSTER};
 use anyhow::{Context, Result, ensure};
 use lab::scenario::{ConnectResult, Lab};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// etcd's peer and client ports. The security groups of kOps admit workers to the other ports of control planes.
 const ETCD: [u16; 2] = [2380, 4001];
@@ -81,11 +81,11 @@ pub fn request_other_certificate(lab: &mut Lab) -> Result<()> {
     Ok(())
 }
 
-/// Makes one API call with the token of flannel's service account that is on the worker, and prints body and status.
-const FLANNEL: &str = r#"
-method=$1 path=$2 body=$3
+/// Makes one API call with the token of a service account that is on the worker, and prints body and status.
+const CALL: &str = r#"
+account=$1 method=$2 path=$3 body=$4
 for file in /var/lib/kubelet/pods/*/volumes/kubernetes.io~projected/kube-api-access-*/token; do
-    ! cut -d. -f2 "$file" | tr -- -_ +/ | base64 -d 2>/dev/null | grep -q system:serviceaccount:kube-flannel:flannel || token=$file
+    ! cut -d. -f2 "$file" | tr -- -_ +/ | base64 -d 2>/dev/null | grep -q "system:serviceaccount:$account\"" || token=$file
 done
 server=$(sed -n 's/^ *server: *//p' /var/lib/kubelet/kubeconfig | tr -d "\"'")
 printf 'header = "Authorization: Bearer %s"\n' "$(cat "$token")" | curl -sS --max-time 30 --config - \
@@ -93,18 +93,41 @@ printf 'header = "Authorization: Bearer %s"\n' "$(cat "$token")" | curl -sS --ma
     ${body:+--data "$body"} -w '\n%{http_code}' "$server$path"
 "#;
 
+/// Service accounts whose token is on every worker.
+const FLANNEL: &str = "kube-flannel:flannel";
+const EBS_CSI_NODE: &str = "kube-system:ebs-csi-node-sa";
+
 /// Returns status and body.
-fn call_with_flannel_token(
+fn call_with_token(
     lab: &Lab,
     worker: &str,
-    method: &str,
-    path: &str,
-    body: &str,
+    account: &str,
+    (method, path, body): (&str, &str, &str),
 ) -> Result<(u16, String)> {
-    let words = ["sh", "-ec", FLANNEL, "flannel", method, path, body];
+    let words = ["sh", "-ec", CALL, "call", account, method, path, body];
     let said = lab.exec_in_host(worker, &words)?;
     let (body, status) = said.rsplit_once('\n').context("curl says no status")?;
     Ok((status.trim().parse()?, body.to_owned()))
+}
+
+/// What is attempted, and by which method, path and body.
+type Attempt<'a> = (&'a str, &'a str, String, &'a str);
+
+fn expect_refused(
+    lab: &Lab,
+    worker: &str,
+    account: &str,
+    (what, method, path, body): Attempt<'_>,
+) -> Result<()> {
+    let (status, said) = call_with_token(lab, worker, account, (method, &path, body))?;
+    let refused = status == 403 || status == 422;
+    ensure!(
+        refused,
+        "the token of {account} may {what}: {status} {said}"
+    );
+    let said: Value = serde_json::from_str(&said)?;
+    eprintln!("       {what}: {status} {}", said["message"]);
+    Ok(())
 }
 
 fn metadata_patch(annotations: &str, labels: &str) -> String {
@@ -119,7 +142,7 @@ pub fn use_flannel_token(lab: &mut Lab) -> Result<()> {
     let status = |node: &str| format!("/api/v1/nodes/{node}/status");
     let before = lab.get_objects(&["node", &other])?["metadata"]["annotations"].clone();
     let own = metadata_patch(r#"{"flannel.alpha.coreos.com/attack":"none"}"#, "{}");
-    let allowed = call_with_flannel_token(lab, &worker, "PATCH", &status(&worker), &own)?;
+    let allowed = call_with_token(lab, &worker, FLANNEL, ("PATCH", &status(&worker), &own))?;
     ensure!(allowed.0 == 200, "its own annotation: {allowed:?}");
 
     let label = metadata_patch("{}", r#"{"node-role.kubernetes.io/control-plane":""}"#);
@@ -129,7 +152,7 @@ pub fn use_flannel_token(lab: &mut Lab) -> Result<()> {
     );
     let address = r#"{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}"#;
     let not_ready = r#"{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Attack","message":"none"}]}}"#;
-    for (what, method, path, body) in [
+    let refused = [
         ("label its Node", "PATCH", status(&worker), label.as_str()),
         ("move its Node", "PATCH", status(&worker), address),
         ("end its Node", "PATCH", status(&worker), not_ready),
@@ -141,12 +164,9 @@ pub fn use_flannel_token(lab: &mut Lab) -> Result<()> {
         ),
         ("end another Node", "PATCH", status(&other), not_ready),
         ("read every Secret", "GET", "/api/v1/secrets".to_owned(), ""),
-    ] {
-        let (status, said) = call_with_flannel_token(lab, &worker, method, &path, body)?;
-        let refused = status == 403 || status == 422;
-        ensure!(refused, "flannel's token may {what}: {status} {said}");
-        let said: Value = serde_json::from_str(&said)?;
-        eprintln!("       {what}: {status} {}", said["message"]);
+    ];
+    for attempt in refused {
+        expect_refused(lab, &worker, FLANNEL, attempt)?;
     }
     let labels = lab.get_objects(&["node", &worker])?["metadata"]["labels"].clone();
     ensure!(
@@ -159,4 +179,80 @@ pub fn use_flannel_token(lab: &mut Lab) -> Result<()> {
         "{now}"
     );
     cluster::expect_healthy(lab)
+}
+
+/// The taint that the driver takes from its own Node, and another one.
+const EBS_TAINT: &str = "ebs.csi.aws.com/agent-not-ready=:PreferNoSchedule";
+const OTHER_TAINT: &str = "kctl.dev/attack=:PreferNoSchedule";
+
+/// The token may take the driver's taint from the worker's own Node and nothing else, though its account may patch every Node.
+pub fn use_ebs_token(lab: &mut Lab) -> Result<()> {
+    let mut workers = cluster::worker_instances(lab)?;
+    let (worker, other) = (workers.remove(0).id, workers.remove(0).id);
+    let node = |node: &str| format!("/api/v1/nodes/{node}");
+    for name in [&worker, &other] {
+        lab.run_kubectl(&["taint", "node", name, EBS_TAINT, OTHER_TAINT])?;
+    }
+    let label = metadata_patch("{}", r#"{"node-role.kubernetes.io/control-plane":""}"#);
+    let annotation = metadata_patch(
+        r#"{"flannel.alpha.coreos.com/public-ip":"192.0.2.1"}"#,
+        "{}",
+    );
+    let taints = |keys: &[&str]| {
+        let all = keys
+            .iter()
+            .map(|key| json!({"key": key, "effect": "PreferNoSchedule"}));
+        json!({"spec": {"taints": all.collect::<Vec<_>>()}}).to_string()
+    };
+    let only_other = taints(&["kctl.dev/attack"]);
+    let (none, only_own) = (taints(&[]), taints(&["ebs.csi.aws.com/agent-not-ready"]));
+    let added = taints(&[
+        "ebs.csi.aws.com/agent-not-ready",
+        "kctl.dev/attack",
+        "kctl.dev/more",
+    ]);
+    let cordon = r#"{"spec":{"unschedulable":true}}"#;
+    let not_ready = r#"{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Attack","message":"none"}]}}"#;
+    for attempt in [
+        ("label its Node", "PATCH", node(&worker), label.as_str()),
+        ("annotate its Node", "PATCH", node(&worker), &annotation),
+        (
+            "take all taints from its Node",
+            "PATCH",
+            node(&worker),
+            &none,
+        ),
+        ("take another's taint", "PATCH", node(&worker), &only_own),
+        ("add a taint", "PATCH", node(&worker), &added),
+        ("cordon its Node", "PATCH", node(&worker), cordon),
+        (
+            "end its Node",
+            "PATCH",
+            node(&worker) + "/status",
+            not_ready,
+        ),
+        ("delete its Node", "DELETE", node(&worker), ""),
+        (
+            "take the driver's taint from another Node",
+            "PATCH",
+            node(&other),
+            &only_other,
+        ),
+        ("cordon another Node", "PATCH", node(&other), cordon),
+        ("read every Secret", "GET", "/api/v1/secrets".to_owned(), ""),
+    ] {
+        expect_refused(lab, &worker, EBS_CSI_NODE, attempt)?;
+    }
+    let patch = ("PATCH", node(&worker), &only_other);
+    let allowed = call_with_token(lab, &worker, EBS_CSI_NODE, (patch.0, &patch.1, patch.2))?;
+    ensure!(allowed.0 == 200, "its own taint: {allowed:?}");
+    for (name, wanted) in [(&worker, 1), (&other, 2)] {
+        let spec = lab.get_objects(&["node", name])?["spec"].clone();
+        let left = spec["taints"].as_array().map_or(0, Vec::len);
+        ensure!(left == wanted && spec["unschedulable"].is_null(), "{spec}");
+    }
+    lab.run_kubectl(&["taint", "node", &worker, "kctl.dev/attack-"])?;
+    let both = ["ebs.csi.aws.com/agent-not-ready-", "kctl.dev/attack-"];
+    lab.run_kubectl(&[&["taint", "node", &other], &both[..]].concat())?;
+    Ok(())
 }

@@ -3,7 +3,7 @@
 
 use super::faults::{self, crashes, reboots};
 use super::{
-    Step, attacks, cluster, etcd, etcd_faults, identity, pods, start_lab, users_files,
+    Step, attacks, cluster, etcd, etcd_faults, identity, pods, start_lab, users_files, volumes,
     wait_for_turn,
 };
 use anyhow::Result;
@@ -27,7 +27,7 @@ fn a_cluster_with_a_zone_is_born_and_survives() -> Result<()> {
 }
 
 /// What every cluster must pass before any fault.
-const STEPS: [Step; 19] = [
+const STEPS: [Step; 23] = [
     ("five instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 3)
     }),
@@ -35,6 +35,14 @@ const STEPS: [Step; 19] = [
     (
         "every member of etcd reports itself, and one leads",
         etcd::expect_reported,
+    ),
+    (
+        "the EBS CSI driver runs on every node",
+        volumes::expect_driver,
+    ),
+    (
+        "a pod writes to the volume of its claim",
+        volumes::use_claim,
     ),
     ("six pods run, on both workers", pods::run_pods),
     (
@@ -83,6 +91,13 @@ const STEPS: [Step; 19] = [
         "a stolen worker uses flannel's token",
         attacks::use_flannel_token,
     ),
+    (
+        "a stolen worker uses the EBS CSI driver's token",
+        attacks::use_ebs_token,
+    ),
+    ("the volume of the deleted claim is deleted", |lab| {
+        volumes::expect_only_volumes(lab, &[])
+    }),
     (
         "each etcd cluster has a verified snapshot",
         etcd::expect_snapshots,

@@ -3,7 +3,7 @@
 
 pub mod crashes;
 mod cut_off;
-mod full;
+pub mod full;
 mod kills;
 pub mod lost_data;
 mod members;

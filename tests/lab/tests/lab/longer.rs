@@ -12,6 +12,7 @@ mod rolled;
 mod snapshots_here;
 mod store_lost;
 mod upgraded;
+mod volumes;
 mod zone;
 
 use super::{run_steps, start_lab, start_lab_with, wait_for_turn};
@@ -49,6 +50,12 @@ fn kubelets_renew_their_certificates() -> Result<()> {
 #[ignore = "four minutes: make soak"]
 fn names_and_routes_follow_machines() -> Result<()> {
     run_steps("names_and_routes_follow_machines", "t-zone", &zone::STEPS)
+}
+
+#[test]
+#[ignore = "ten minutes: make soak"]
+fn volumes_follow_their_pods() -> Result<()> {
+    run_steps("volumes_follow_their_pods", "t-volumes", &volumes::STEPS)
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod network;
 mod pods;
 mod reports;
 mod users_files;
+mod volumes;
 mod world;
 
 use anyhow::Result;

@@ -96,7 +96,8 @@ fn fill_volume(lab: &Lab, instance: &Instance, volume: &str) -> Result<()> {
     Ok(())
 }
 
-fn may_grow() -> Result<bool> {
+/// Whether the kernel lets this machine grow mounted file systems.
+pub fn may_grow() -> Result<bool> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let set = status.lines().find_map(|line| line.strip_prefix("CapBnd:"));
     let set = u64::from_str_radix(set.context("CapBnd")?.trim(), 16)?;
