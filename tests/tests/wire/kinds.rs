@@ -116,7 +116,7 @@ async fn make_changes(cluster: &InCluster) -> Vec<Cloud> {
 }
 
 /// Each is a change by somebody else, and the object in whose plan it must show.
-const DRIFT: [(&str, &str); 24] = [
+const DRIFT: [(&str, &str); 25] = [
     // It is seen late, as the change that mends it is.
     (
         "sqs_queue",
@@ -177,6 +177,11 @@ const DRIFT: [(&str, &str); 24] = [
     (
         "lb_target_group",
         "elb = boto('elbv2')\narn = [g for g in elb.describe_target_groups()['TargetGroups'] if g['TargetGroupName'].startswith('tcp-')][0]['TargetGroupArn']\nelb.modify_target_group_attributes(TargetGroupArn=arn, Attributes=[{'Key': 'deregistration_delay.timeout_seconds', 'Value': '60'}])",
+    ),
+    // The group has no matcher any more: the change back to a check by HTTPS must bring one.
+    (
+        "lb_target_group",
+        "elb = boto('elbv2')\narn = [g for g in elb.describe_target_groups()['TargetGroups'] if g['HealthCheckProtocol'] == 'HTTPS'][0]['TargetGroupArn']\nelb.modify_target_group(TargetGroupArn=arn, HealthCheckProtocol='TCP')",
     ),
     (
         "lb_listener",
