@@ -110,3 +110,50 @@ impl Named for Node<'_, '_> {
         self.is_element() && self.tag_name().name() == name
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An agent's calls fail with the classes of kctl's own.
+    #[test]
+    fn what_an_agent_is_answered_has_its_class() {
+        for (call, code, status, class) in [
+            ("ec2:AttachVolume", "VolumeInUse", 400, Class::Blocked),
+            (
+                "ec2:AttachVolume",
+                "InvalidVolume.NotFound",
+                400,
+                Class::Gone,
+            ),
+            (
+                "ec2:DescribeVolumes",
+                "RequestLimitExceeded",
+                503,
+                Class::Throttled,
+            ),
+            (
+                "ec2:DescribeVolumes",
+                "UnauthorizedOperation",
+                403,
+                Class::Denied,
+            ),
+        ] {
+            let xml = format!(
+                "<Response><Errors><Error><Code>{code}</Code><Message>why</Message></Error></Errors><RequestID>r</RequestID></Response>"
+            );
+            let json = format!(r#"{{"__type": "com.amazonaws#{code}", "message": "why"}}"#);
+            for failure in [
+                response_text(call, (status, xml)).unwrap_err(),
+                parse_json_answer(call, (status, json)).unwrap_err(),
+            ] {
+                assert_eq!(
+                    (failure.class, &*failure.code),
+                    (class, code),
+                    "{failure:?}"
+                );
+                assert_eq!(failure.message, "why");
+            }
+        }
+    }
+}
