@@ -1,13 +1,15 @@
-//! The addons: access rules, network, DNS, cloud controller manager, volumes. They are built from the full spec as Kubernetes objects; kctl
+//! The addons: access rules, network, DNS, cloud controller manager, volumes, and those that a spec turns on. They are built from the full spec as Kubernetes objects; kctl
 //! stores them, and protokube applies them in this order. Each has a file with its settings, its objects and its AWS permissions, and
 //! where it has a manifest a folder with that.
 
 mod channel;
 mod cloud_controller;
+mod control_planes;
 mod core_dns;
 pub(crate) mod ebs_csi_driver;
 mod flannel;
 mod manifest;
+pub(crate) mod metrics_server;
 mod permissions;
 mod rbac;
 mod storage_classes;
@@ -70,5 +72,6 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.push(cloud_controller::cloud_controller_addon(full)?);
     addons.extend(storage_classes::addon(full)?);
     addons.extend(ebs_csi_driver::addon(full)?);
+    addons.extend(metrics_server::addon(full)?);
     Ok(addons)
 }

@@ -5,6 +5,7 @@ mod group;
 mod images;
 
 pub use crate::addons::ebs_csi_driver::EbsCsiDriver;
+pub use crate::addons::metrics_server::MetricsServer;
 pub use components::{Addons, CloudControllerManager, ControlPlane, CoreDns, Corefile, Flannel};
 pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};
 pub use images::ImageSource;

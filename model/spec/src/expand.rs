@@ -27,6 +27,7 @@ mod kube_proxy;
 mod kubelet;
 mod labels;
 mod machine_type;
+mod metrics_server;
 mod network;
 mod node_settings;
 mod node_termination;

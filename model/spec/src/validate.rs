@@ -20,6 +20,7 @@ mod kubelet;
 mod labels;
 mod load_balancer;
 mod made_names;
+mod metrics_server;
 mod names;
 mod network;
 pub(crate) mod removed_flags;
@@ -89,6 +90,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     assets::check(spec, problems);
     let containerd = spec.containerd.as_ref();
     containerd::check("spec.containerd", containerd, spec, problems);
+    metrics_server::check(spec, problems);
     components::check(spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);

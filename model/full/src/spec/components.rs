@@ -1,6 +1,6 @@
 //! The components of Kubernetes and the addons of the full spec.
 
-use super::EbsCsiDriver;
+use super::{EbsCsiDriver, MetricsServer};
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,6 +31,8 @@ pub struct Addons {
     /// The StorageClasses of kOps.
     #[serde(default)]
     pub storage_classes: bool,
+    #[serde(default)]
+    pub metrics_server: Option<MetricsServer>,
 }
 
 /// Settings of the addon CoreDNS.

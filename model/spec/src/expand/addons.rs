@@ -2,6 +2,7 @@
 
 use super::cloud_config::full_ebs_csi_driver;
 use super::components::value_or_error;
+use super::metrics_server::full_metrics_server;
 use super::{Findings, flags};
 use crate::api::cloud::CloudConfiguration;
 use crate::api::cluster::ClusterSpec;
@@ -33,6 +34,7 @@ pub(super) fn full_addons(
         },
         ebs_csi_driver: full_ebs_csi_driver(spec),
         storage_classes: cloud_config(spec).manage_storage_classes != Some(false),
+        metrics_server: full_metrics_server(spec),
     }
 }
 

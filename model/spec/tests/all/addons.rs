@@ -11,11 +11,17 @@ use std::collections::BTreeSet;
 use test_support::expanded_with_fields;
 
 /// What a cluster by default runs of itself, as public registries name it.
-const IMAGES: [&str; 5] = [
+const IMAGES: [&str; 11] = [
     "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3",
     "ghcr.io/flannel-io/flannel:v0.28.9",
     "registry.k8s.io/coredns/coredns:v1.14.2",
     "registry.k8s.io/cpa/cluster-proportional-autoscaler:v1.9.0",
+    "registry.k8s.io/provider-aws/aws-ebs-csi-driver:v1.58.0",
+    "registry.k8s.io/sig-storage/csi-attacher:v4.11.0",
+    "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.16.0",
+    "registry.k8s.io/sig-storage/csi-provisioner:v6.2.0",
+    "registry.k8s.io/sig-storage/csi-resizer:v2.1.0",
+    "registry.k8s.io/sig-storage/livenessprobe:v2.18.0",
     "registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1",
 ];
 
@@ -60,6 +66,8 @@ fn access_comes_first_then_the_network_then_what_needs_it() {
     let rest = [
         "coredns.addons.k8s.io",
         "aws-cloud-controller.addons.k8s.io",
+        "storage-aws.addons.k8s.io",
+        "aws-ebs-csi-driver.addons.k8s.io",
     ];
     let first = [
         "protokube.rbac.kctl.dev",
@@ -158,6 +166,8 @@ fn no_addon_changes_leases_or_endpoints_of_others_or_reads_secrets() {
 
 #[test]
 fn pods_of_all_namespaces_are_read_by_nobody_on_workers_unless_the_users_corefile_wants_it() {
+    // Its rights are the controller's, whose pods are on control planes.
+    let on_control_planes = "aws-ebs-csi-driver.addons.k8s.io";
     let readers = |addons: &[Addon]| -> Vec<&str> {
         let reads = |addon: &&Addon| {
             let rules = granted_rules(std::slice::from_ref(*addon));
@@ -170,6 +180,7 @@ fn pods_of_all_namespaces_are_read_by_nobody_on_workers_unless_the_users_corefil
             .iter()
             .filter(reads)
             .map(|addon| addon.name)
+            .filter(|name| *name != on_control_planes)
             .collect()
     };
     assert_eq!(readers(&flannel_addons()), ["protokube.rbac.kctl.dev"]);
@@ -261,6 +272,55 @@ fn images_are_the_public_ones_and_come_from_where_the_spec_wants_them() {
         wanted(json!({"containerProxy": "proxy.example.com"})),
         proxied.into()
     );
+}
+
+#[test]
+fn volumes_are_made_unless_the_user_does_that() {
+    let names = |config: Value| -> Vec<&str> {
+        let of = addons_with(&json!({"cloudConfig": config}));
+        let of = of.iter().map(|addon| addon.name);
+        of.filter(|name| name.contains("ebs") || name.contains("storage"))
+            .collect()
+    };
+    let (driver, classes) = (
+        "aws-ebs-csi-driver.addons.k8s.io",
+        "storage-aws.addons.k8s.io",
+    );
+    assert_eq!(names(json!({})), [classes, driver]);
+    assert_eq!(
+        names(json!({"awsEBSCSIDriver": {"managed": false}})),
+        [classes]
+    );
+    assert_eq!(names(json!({"manageStorageClasses": false})), [driver]);
+}
+
+#[test]
+fn the_ebs_csi_driver_has_the_settings_of_the_spec() {
+    let of = addons_with(&json!({
+        "cloudLabels": {"Team": "data"},
+        "cloudConfig": {"awsEBSCSIDriver": {
+            "version": "v1.2.3", "kubeAPIQPS": "7", "kubeAPIBurst": 8, "hostNetwork": true,
+            "volumeAttachLimit": 9, "podAnnotations": {"a": "b"},
+        }},
+    }));
+    let node = pod_template(&of, "DaemonSet", "ebs-csi-node");
+    let controller = pod_template(&of, "Deployment", "ebs-csi-controller");
+    for pods in [node, controller] {
+        assert_eq!(pods["metadata"]["annotations"], json!({"a": "b"}));
+        let image = &pods["spec"]["containers"][0]["image"];
+        assert_eq!(
+            image,
+            "registry.k8s.io/provider-aws/aws-ebs-csi-driver:v1.2.3"
+        );
+    }
+    assert_eq!(node["spec"]["hostNetwork"], true);
+    let has = |pods: &Value, argument: &str| pods.to_string().contains(&format!("\"{argument}\""));
+    assert!(has(node, "--volume-attach-limit=9"));
+    assert!(has(
+        controller,
+        "--extra-tags=KubernetesCluster=a.example.com,Team=data"
+    ));
+    assert!(has(controller, "--kube-api-qps=7") && has(controller, "--kube-api-burst=8"));
 }
 
 #[test]

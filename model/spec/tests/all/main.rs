@@ -21,6 +21,7 @@ mod fuzz;
 mod host;
 mod kops;
 mod limits;
+mod metrics_server;
 mod node_config;
 mod not_yet;
 mod pki;

@@ -19,7 +19,12 @@ use std::sync::Mutex;
 use test_support::trace::{Leaf, LeafType, type_leaves};
 
 /// Specs in which a field may have an effect.
-const BASES: [&str; 2] = [include_str!("base.yaml"), test_support::CLUSTER];
+const BASES: [&str; 3] = [
+    include_str!("base.yaml"),
+    test_support::CLUSTER,
+    // The last, because the addons that a spec turns on take long to render.
+    include_str!("addons.yaml"),
+];
 
 /// Texts of every sort that a field can want; one that fits is enough.
 const TEXTS: [&str; 17] = [

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Kind, namespace and name.
-type ObjectKey = (String, String, String);
+pub(super) type ObjectKey = (String, String, String);
 
 /// Addons of kOps of which kctl makes nothing, and the topic of docs/compat.md that says why.
 const NOT_MADE: &[(&str, &str)] = &[
@@ -20,7 +20,6 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("certmanager.io", "addons"),
     ("cluster-autoscaler.addons.k8s.io", "addons"),
     ("eks-pod-identity-webhook.addons.k8s.io", "addons"),
-    ("metrics-server.addons.k8s.io", "addons"),
     ("snapshot-controller.addons.k8s.io", "addons"),
     ("aws-load-balancer-controller.addons.k8s.io", "addons"),
     ("karpenter.sh", "addons"),
@@ -63,20 +62,30 @@ const STATED: &[(&str, &str, &str)] = &[
     ),
     (EBS_CSI, "ValidatingAdmissionPolicy", "ebs-csi-limits"),
     (EBS_CSI, "Role ebs-csi-leases-role /rules", "ebs-csi-limits"),
+    (METRICS, "Issuer", "metrics-certificate"),
+    (METRICS, "Certificate", "metrics-certificate"),
+    (
+        METRICS,
+        "Deployment metrics-server /spec/template/spec/containers/0/args",
+        "metrics-kubelets",
+    ),
+    (METRICS, "Deployment", "metrics-place"),
+    (METRICS, "PodDisruptionBudget", "metrics-place"),
 ];
 
 const CLOUD_CONTROLLER: &str = "aws-cloud-controller.addons.k8s.io";
 const EBS_CSI: &str = "aws-ebs-csi-driver.addons.k8s.io";
+const METRICS: &str = "metrics-server.addons.k8s.io";
 
-struct Difference {
-    addon: String,
+pub(super) struct Difference {
+    pub addon: String,
     /// `KIND NAME PATH`.
-    place: String,
-    ours: Value,
-    theirs: Value,
+    pub place: String,
+    pub ours: Value,
+    pub theirs: Value,
 }
 
-fn topic(one: &Difference) -> Option<&'static str> {
+pub(super) fn topic(one: &Difference) -> Option<&'static str> {
     let mut stated = STATED.iter();
     let row = stated.find(|(addon, place, _)| one.addon == *addon && one.place.starts_with(place));
     row.map(|(_, _, topic)| *topic)
@@ -155,7 +164,7 @@ fn state(
     }
 }
 
-fn kops_objects(scenario: &Path) -> BTreeMap<ObjectKey, Value> {
+pub(super) fn kops_objects(scenario: &Path) -> BTreeMap<ObjectKey, Value> {
     let files = std::fs::read_dir(scenario.join("addons")).expect("addons");
     let files = files.map(|entry| entry.expect("an entry").path());
     let manifests = files.filter(|path| !path.ends_with("bootstrap.yaml"));
@@ -165,7 +174,7 @@ fn kops_objects(scenario: &Path) -> BTreeMap<ObjectKey, Value> {
     objects.map(keyed).collect()
 }
 
-fn keyed(object: Value) -> (ObjectKey, Value) {
+pub(super) fn keyed(object: Value) -> (ObjectKey, Value) {
     let text = |pointer: &str| {
         let found = object.pointer(pointer).and_then(Value::as_str);
         found.unwrap_or_default().to_owned()
@@ -178,12 +187,12 @@ fn keyed(object: Value) -> (ObjectKey, Value) {
     (key, object)
 }
 
-fn addon_of(object: &Value) -> String {
+pub(super) fn addon_of(object: &Value) -> String {
     let label = &object["metadata"]["labels"][ADDON_LABEL];
     label.as_str().unwrap_or_default().to_owned()
 }
 
-fn differences(
+pub(super) fn differences(
     addon: &str,
     key: &ObjectKey,
     ours: Option<&Value>,

@@ -5,6 +5,7 @@
 mod addons;
 mod difference;
 mod facts;
+mod other_network;
 mod terraform;
 
 use difference::{Difference, compat_topic, find_differences};
@@ -110,8 +111,12 @@ fn read_text(path: &Path) -> String {
 
 /// What the spec comes to, read, validated and expanded.
 fn full_spec(scenario: &Path, options: ReadOptions) -> Result<FullSpec, String> {
+    full_spec_of(scenario, &read_text(&scenario.join("in.yaml")), options)
+}
+
+fn full_spec_of(scenario: &Path, yaml: &str, options: ReadOptions) -> Result<FullSpec, String> {
     // kOps' tests keep state in memory and stand buckets of other names in for it; ours is one bucket.
-    let yaml = read_text(&scenario.join("in.yaml")).replace("memfs://", "s3://state/");
+    let yaml = yaml.replace("memfs://", "s3://state/");
     let shown = |problems: Vec<Problem>| {
         let lines: Vec<String> = problems
             .iter()
