@@ -5,11 +5,13 @@
 pub(crate) mod cert_manager;
 mod channel;
 mod cloud_controller;
+mod control_planes;
 mod core_dns;
 mod crds;
 pub(crate) mod ebs_csi_driver;
 mod flannel;
 mod manifest;
+pub(crate) mod metrics_server;
 pub(crate) mod node_local_dns;
 pub(crate) mod node_problem_detector;
 mod permissions;
@@ -86,5 +88,6 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(node_problem_detector::addon(full)?);
     addons.extend(cert_manager::addon(full)?);
     addons.extend(snapshot_controller::addon(full)?);
+    addons.extend(metrics_server::addon(full)?);
     Ok(addons)
 }

@@ -28,6 +28,7 @@ mod kube_proxy;
 mod kubelet;
 mod labels;
 mod machine_type;
+mod metrics_server;
 mod network;
 mod node_problem_detector;
 mod node_settings;

@@ -21,6 +21,7 @@ mod kubelet;
 mod labels;
 mod load_balancer;
 mod made_names;
+mod metrics_server;
 mod names;
 mod network;
 pub(crate) mod removed_flags;
@@ -90,6 +91,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     assets::check(spec, problems);
     let containerd = spec.containerd.as_ref();
     containerd::check("spec.containerd", containerd, spec, problems);
+    metrics_server::check(spec, problems);
     components::check(spec, problems);
     addons::check(spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);

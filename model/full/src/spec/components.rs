@@ -1,6 +1,8 @@
 //! The components of Kubernetes and the addons of the full spec.
 
-use super::{CertManager, EbsCsiDriver, NodeLocalDns, NodeProblemDetector, SnapshotController};
+use super::{
+    CertManager, EbsCsiDriver, MetricsServer, NodeLocalDns, NodeProblemDetector, SnapshotController,
+};
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,6 +42,8 @@ pub struct Addons {
     pub cert_manager: Option<CertManager>,
     #[serde(default)]
     pub snapshot_controller: Option<SnapshotController>,
+    #[serde(default)]
+    pub metrics_server: Option<MetricsServer>,
 }
 
 /// Settings of the addon CoreDNS.

@@ -50,11 +50,12 @@ spec! {
         pub webhook_url: Option<String>,
     }
 
+    /// Reads from kubelets what nodes and pods use.
     pub struct MetricsServerConfig {
         /// Whether it is wanted.
         pub enabled: Option<bool>,
         pub image: Option<String>,
-        /// True: does not verify kubelets' certificates.
+        /// True: API servers do not verify its certificate. False: cert-manager issues one.
         pub insecure: Option<bool>,
     }
 

@@ -104,11 +104,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "the metrics-server addon",
-        &["spec.metricsServer"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
         "settings of the node termination handler's pods; protokube handles terminations, without pods, metrics or webhooks",
         &[
             "spec.nodeTerminationHandler.cpuRequest",

@@ -4,6 +4,7 @@ use super::cert_manager::full_cert_manager;
 use super::cloud_config::full_ebs_csi_driver;
 use super::components::value_or_error;
 use super::core_dns::full_node_local_dns;
+use super::metrics_server::full_metrics_server;
 use super::node_problem_detector::full_node_problem_detector;
 use super::snapshot_controller::full_snapshot_controller;
 use super::{Findings, flags};
@@ -41,6 +42,7 @@ pub(super) fn full_addons(
         node_problem_detector: full_node_problem_detector(spec),
         cert_manager: full_cert_manager(spec),
         snapshot_controller: full_snapshot_controller(spec),
+        metrics_server: full_metrics_server(spec),
     }
 }
 

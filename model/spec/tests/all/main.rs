@@ -22,6 +22,7 @@ mod fuzz;
 mod host;
 mod kops;
 mod limits;
+mod metrics_server;
 mod node_config;
 mod node_local_dns;
 mod node_problem_detector;

@@ -19,7 +19,6 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("authentication.aws", "addons"),
     ("cluster-autoscaler.addons.k8s.io", "addons"),
     ("eks-pod-identity-webhook.addons.k8s.io", "addons"),
-    ("metrics-server.addons.k8s.io", "addons"),
     ("aws-load-balancer-controller.addons.k8s.io", "addons"),
     ("karpenter.sh", "addons"),
     ("networking.amazon-vpc-routed-eni", "networking"),
@@ -80,11 +79,21 @@ const STATED: &[(&str, &str, &str)] = &[
     (SNAPSHOTS, "Deployment ", "snapshot-limits"),
     (SNAPSHOTS, "Issuer", "snapshot-certificate"),
     (SNAPSHOTS, "Certificate ", "snapshot-certificate"),
+    (METRICS, "Issuer", "metrics-certificate"),
+    (METRICS, "Certificate", "metrics-certificate"),
+    (
+        METRICS,
+        "Deployment metrics-server /spec/template/spec/containers/0/args",
+        "metrics-kubelets",
+    ),
+    (METRICS, "Deployment", "metrics-place"),
+    (METRICS, "PodDisruptionBudget", "metrics-place"),
 ];
 
 const CLOUD_CONTROLLER: &str = "aws-cloud-controller.addons.k8s.io";
 const EBS_CSI: &str = "aws-ebs-csi-driver.addons.k8s.io";
 const SNAPSHOTS: &str = "snapshot-controller.addons.k8s.io";
+const METRICS: &str = "metrics-server.addons.k8s.io";
 
 pub(super) struct Difference {
     pub addon: String,

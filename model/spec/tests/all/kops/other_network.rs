@@ -13,7 +13,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What does not depend on the network plugin, nor on the roles of service accounts that the spec wants.
-const COMPARED: [&str; 2] = ["certmanager.io", "snapshot-controller.addons.k8s.io"];
+const COMPARED: [&str; 3] = [
+    "certmanager.io",
+    "metrics-server.addons.k8s.io",
+    "snapshot-controller.addons.k8s.io",
+];
 
 /// What kOps adds to containers so that they have such a role.
 const OF_ROLES: [&str; 3] = [

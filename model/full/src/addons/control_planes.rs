@@ -1,0 +1,28 @@
+//! Addons whose pods run on control planes, because no worker is to have their tokens.
+
+use crate::FullSpec;
+use node::config::Role;
+use serde_json::{Value, json};
+
+/// Taints that control planes have in kOps, now or formerly.
+const ROLE_TAINTS: [&str; 2] = [
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+];
+
+/// Tolerations of the taints that control planes have, also of those of the spec. Not of any taint: that would bring a pod back to the
+/// node from which it was drained.
+pub(super) fn tolerations(full: &FullSpec) -> Vec<Value> {
+    let groups = full.groups.iter();
+    let groups = groups.filter(|group| group.role == Role::ControlPlane);
+    let mut keys: Vec<&str> = ROLE_TAINTS.into();
+    for taint in groups.flat_map(|group| &group.taints) {
+        let key = taint.split([':', '=']).next().unwrap_or_default();
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let all = keys.iter();
+    all.map(|key| json!({"key": key, "operator": "Exists"}))
+        .collect()
+}
