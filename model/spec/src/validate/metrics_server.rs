@@ -2,7 +2,6 @@
 
 use crate::api::cluster::ClusterSpec;
 use crate::read::Problem;
-use serde_json::Value;
 
 /// As in kOps: API servers verify its certificate only if cert-manager issues one. Who has no cert-manager says so.
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
@@ -23,6 +22,5 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 
 fn has_cert_manager(spec: &ClusterSpec) -> bool {
     let manager = spec.cert_manager.as_ref();
-    let enabled = manager.and_then(|manager| manager.get("enabled"));
-    enabled == Some(&Value::Bool(true))
+    manager.and_then(|manager| manager.enabled) == Some(true)
 }
