@@ -27,7 +27,7 @@ fn a_cluster_with_a_zone_is_born_and_survives() -> Result<()> {
 }
 
 /// What every cluster must pass before any fault.
-const STEPS: [Step; 23] = [
+const STEPS: [Step; 24] = [
     ("five instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 3)
     }),
@@ -43,6 +43,10 @@ const STEPS: [Step; 23] = [
     (
         "a pod writes to the volume of its claim",
         volumes::use_claim,
+    ),
+    (
+        "another pod does in a zone without workers",
+        volumes::use_other_zone,
     ),
     ("six pods run, on both workers", pods::run_pods),
     (

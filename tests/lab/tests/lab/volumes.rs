@@ -72,14 +72,46 @@ pub fn expect_driver(lab: &mut Lab) -> Result<()> {
     })
 }
 
-/// Creates a claim and a pod that uses it, both of that name, and waits until the pod runs. Without a class it is the default one.
-fn run_pod(lab: &Lab, name: &str, class: Option<&str>) -> Result<()> {
+/// A claim, and what its volume is to be like.
+struct Claim {
+    /// Of the pod too.
+    name: &'static str,
+    /// `None`: the default one.
+    class: Option<&'static str>,
+    kind: &'static str,
+    zone: &'static str,
+    /// The pod runs on a control plane.
+    on_control_plane: bool,
+}
+
+/// One on a worker.
+const CLAIM: Claim = Claim {
+    name: "claimed",
+    class: None,
+    kind: "gp3",
+    zone: "us-east-1a",
+    on_control_plane: false,
+};
+
+/// Creates a claim and a pod that uses it, and waits until the pod runs.
+fn run_pod(lab: &Lab, claim: &Claim) -> Result<()> {
+    let class = claim
+        .class
+        .map(|class| format!("storageClassName: {class}"));
+    let tolerations = if claim.on_control_plane {
+        "[{operator: Exists}]"
+    } else {
+        "[]"
+    };
+    let text = POD
+        .replace("@NAME@", claim.name)
+        .replace("@CLASS@", &class.unwrap_or_default())
+        .replace("@ZONE@", claim.zone)
+        .replace("@TOLERATIONS@", tolerations);
     let file = lab.place().run().join("claim.yaml");
-    let class = class.map_or_else(String::new, |class| format!("storageClassName: {class}"));
-    let text = POD.replace("@NAME@", name).replace("@CLASS@", &class);
     std::fs::write(&file, text)?;
     lab.run_kubectl(&["apply", "--filename", &file.display().to_string()])?;
-    wait_for_pod(lab, name)
+    wait_for_pod(lab, claim.name)
 }
 
 pub fn wait_for_pod(lab: &Lab, name: &str) -> Result<()> {
@@ -100,18 +132,36 @@ pub fn in_pod(lab: &Lab, pod: &str, script: &str) -> Result<String> {
 
 /// A claim of the default class gets a volume, which its pod writes to; then both are deleted.
 pub fn use_claim(lab: &mut Lab) -> Result<()> {
-    use_claim_of(lab, "claimed", None, "gp3")
+    use_once(lab, &CLAIM)
+}
+
+/// The same in a zone that has no worker: the volume is made where the pod can run.
+pub fn use_other_zone(lab: &mut Lab) -> Result<()> {
+    let claim = Claim {
+        name: "elsewhere",
+        zone: "us-east-1b",
+        on_control_plane: true,
+        ..CLAIM
+    };
+    use_once(lab, &claim)
 }
 
 /// The same with a class that names the driver as clusters did before CSI.
 pub fn use_older_class(lab: &mut Lab) -> Result<()> {
-    use_claim_of(lab, "older", Some("kops-ssd-1-17"), "gp2")
+    let claim = Claim {
+        name: "older",
+        class: Some("kops-ssd-1-17"),
+        kind: "gp2",
+        ..CLAIM
+    };
+    use_once(lab, &claim)
 }
 
-fn use_claim_of(lab: &Lab, name: &str, class: Option<&str>, kind: &str) -> Result<()> {
-    run_pod(lab, name, class)?;
-    in_pod(lab, name, "echo written >/data/file; sync")?;
-    expect_volume_of(lab, name, kind)?;
+fn use_once(lab: &Lab, claim: &Claim) -> Result<()> {
+    run_pod(lab, claim)?;
+    in_pod(lab, claim.name, "echo written >/data/file; sync")?;
+    expect_volume_of(lab, claim.name, claim.kind, claim.zone)?;
+    let name = claim.name;
     let (pod, claim) = (format!("pod/{name}"), format!("pvc/{name}"));
     lab.run_kubectl(&["delete", "--wait=false", &pod, &claim])
         .map(drop)
@@ -132,18 +182,15 @@ pub fn expect_only_volumes(lab: &Lab, claims: &[&str]) -> Result<()> {
     )
 }
 
-/// The claim is bound to an encrypted volume of that kind in the pod's zone, attached to the pod's instance, with the tags by which kctl finds it.
-pub fn expect_volume_of(lab: &Lab, claim: &str, kind: &str) -> Result<ClaimVolume> {
+/// The claim is bound to an encrypted volume of that kind in that zone, attached to the pod's instance, with the tags by which kctl finds it.
+pub fn expect_volume_of(lab: &Lab, claim: &str, kind: &str, zone: &str) -> Result<ClaimVolume> {
     let bound = lab.get_objects(&["pvc", claim])?;
     ensure!(bound["status"]["phase"] == "Bound", "{}", bound["status"]);
     let volume = find_claim_volume(lab, claim)?;
     let said = &volume.described;
     let as_class =
         said["Encrypted"] == true && said["VolumeType"] == kind && said["State"] == "in-use";
-    ensure!(
-        as_class && said["AvailabilityZone"] == "us-east-1a",
-        "{said}"
-    );
+    ensure!(as_class && said["AvailabilityZone"] == zone, "{said}");
     let owner = format!("kubernetes.io/cluster/{CLUSTER}");
     for (key, wanted) in [
         ("KubernetesCluster", CLUSTER),

@@ -53,7 +53,7 @@ fn write_data(lab: &mut Lab) -> Result<()> {
     lab.run_kubectl(&["apply", "--filename", &file.display().to_string()])?;
     volumes::wait_for_pod(lab, POD)?;
     in_pod(lab, POD, "echo written >/data/file; sync")?;
-    volumes::expect_volume_of(lab, CLAIM, "gp3").map(drop)
+    volumes::expect_volume_of(lab, CLAIM, "gp3", "us-east-1a").map(drop)
 }
 
 fn pod_node(lab: &Lab) -> Result<String> {
