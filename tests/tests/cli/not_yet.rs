@@ -7,8 +7,7 @@ use crate::scenario::{NAME, kctl_with_cloud};
 use crate::simulator::Simulator;
 use serde_json::Value;
 
-const WARNINGS: [&str; 1] =
-    ["warning: the EBS CSI driver and a StorageClass are not installed yet"];
+const WARNINGS: [&str; 1] = ["warning: autoscale of nodes-eu-west-1a has no effect"];
 
 fn list_topics(document: &Value) -> Vec<&str> {
     let warnings = document["warnings"].as_array().expect("warnings");
@@ -20,6 +19,9 @@ fn list_topics(document: &Value) -> Vec<&str> {
 fn update_and_validate_say_what_nobody_does_yet() {
     let simulator = Simulator::start_simulator();
     let kctl = stored_cluster(&simulator);
+    let group = "nodes-eu-west-1a";
+    let edit = ["edit", "ig", group, "--set", "spec.autoscale=true"];
+    kctl.run(&edit).expect_success();
     for words in [
         &["update"][..],
         &["update", "--yes"],
@@ -32,21 +34,21 @@ fn update_and_validate_say_what_nobody_does_yet() {
         }
         assert!(ran.err.contains("docs/not-yet.md"), "{}", ran.err);
         assert!(
-            !ran.out.contains("yet:"),
+            !ran.out.contains("no effect"),
             "the plan is not drowned: {}",
             ran.out
         );
     }
     for words in [&["update", "-o", "json"][..], &["validate", "-o", "json"]] {
         let document: Value = serde_json::from_str(&kctl.run(words).out).expect("JSON");
-        assert_eq!(list_topics(&document), ["volumes"]);
+        assert_eq!(list_topics(&document), ["autoscaling"]);
     }
     let events = kctl.run(&["update", "-o", "events"]).expect_success();
     let mut lines = events
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let line = lines.find(|line| line["event"] == "warnings");
-    assert_eq!(list_topics(&line.expect("a line")), ["volumes"]);
+    assert_eq!(list_topics(&line.expect("a line")), ["autoscaling"]);
 }
 
 #[test]
