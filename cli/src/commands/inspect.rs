@@ -61,9 +61,10 @@ impl<'a> Inspector<'a> {
         &self.groups
     }
 
-    /// Features that the spec asks for and kctl does not implement yet.
+    /// What the spec asks for without effect.
     pub fn not_yet(&self) -> Vec<NotYet> {
-        not_yet(&self.cluster.state.group_objects())
+        let state = &self.cluster.state;
+        not_yet(&state.cluster.object.spec, &state.group_objects())
     }
 
     /// The API's URL, once it was found.

@@ -113,7 +113,7 @@ pub async fn observe_cluster(
         .iter()
         .for_each(|warning| session.shell.print_problem(warning));
     public.check_none_lost(&required_keysets(&expanded), &state.keys)?;
-    let not_yet = not_yet(&objects.groups);
+    let not_yet = not_yet(&objects.cluster.spec, &objects.groups);
     session.shell.not_yet(&not_yet);
     let binaries = AgentBinaries::find_all(&expanded.full)?;
     let target = ClusterTarget {

@@ -118,7 +118,7 @@ impl Shell {
         self.to_stderr(error::render_problem(problem, self.err).trim_end());
     }
 
-    /// Prints a warning for each feature that kctl does not implement yet, and where to read on.
+    /// Prints a warning for each field that has no effect, and where to read on.
     pub fn not_yet(&self, all: &[NotYet]) {
         all.iter().for_each(|one| self.warning(&one.message));
         if !all.is_empty() {

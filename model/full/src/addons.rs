@@ -5,6 +5,7 @@
 pub(crate) mod cert_manager;
 mod channel;
 mod cloud_controller;
+pub(crate) mod cluster_autoscaler;
 mod control_planes;
 mod core_dns;
 mod crds;
@@ -88,6 +89,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(node_problem_detector::addon(full)?);
     addons.extend(cert_manager::addon(full)?);
     addons.extend(snapshot_controller::addon(full)?);
+    addons.extend(cluster_autoscaler::addon(full)?);
     addons.extend(metrics_server::addon(full)?);
     Ok(addons)
 }

@@ -9,6 +9,7 @@ mod basics;
 mod bastion;
 mod cert_manager;
 mod cloud_config;
+mod cluster_autoscaler;
 mod components;
 mod containerd;
 mod control_plane;
@@ -42,6 +43,7 @@ mod volumes;
 mod wanted_facts;
 
 pub(crate) use cloud_config::installs_ebs_csi_driver;
+pub(crate) use cluster_autoscaler::{BY_PRIORITY, is_scaled};
 pub use dns::{STAND_IN_ZONE, dns_kind};
 pub use etcd::default_etcd_version;
 pub(crate) use etcd::{BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, split_recipients};
@@ -65,7 +67,7 @@ use crate::read::Problem;
 use crate::validate::versions::Version;
 use cloud::facts::Facts;
 use findings::Findings;
-use full::FullSpec;
+use full::{Addons, FullSpec};
 
 /// What a spec expands to.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,6 +156,7 @@ fn complete_spec(
     api::complete_api(spec, groups, findings);
     etcd::complete_etcd(spec, groups, context);
     core_dns::complete_core_dns(spec);
+    cluster_autoscaler::complete_cluster_autoscaler(spec, context);
     control_plane::complete_control_plane(spec, context, findings);
     kube_proxy::complete_kube_proxy(spec, context);
     kubelet::complete_kubelet(spec, context, findings);
@@ -183,6 +186,8 @@ fn full_spec(
     let ssh_key = ssh::ssh_key(spec, context, ssh_public_keys, findings);
     let control_plane = components::full_control_plane(spec, findings);
     let kube_proxy = components::full_kube_proxy(spec, findings);
+    let cluster_autoscaler =
+        cluster_autoscaler::full_cluster_autoscaler(&context.name, spec, groups);
     let groups: Vec<_> = groups
         .iter()
         .filter_map(|group| full_group::full_group(group, spec, context, findings))
@@ -194,7 +199,10 @@ fn full_spec(
         kubernetes_version: context.version.to_string(),
         state: basics::state_location(spec, context.facts),
         network: network?,
-        addons: addons::full_addons(spec, &pods.networking, findings),
+        addons: Addons {
+            cluster_autoscaler,
+            ..addons::full_addons(spec, &pods.networking, findings)
+        },
         images: assets::image_source(&spec.assets.clone().unwrap_or_default()),
         pods,
         dns: dns::full_dns(spec, context),

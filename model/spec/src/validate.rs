@@ -9,6 +9,7 @@ mod assets;
 mod backup_store;
 mod bastion;
 mod cidr;
+mod cluster_autoscaler;
 pub(crate) mod components;
 mod containerd;
 mod etcd;
@@ -91,6 +92,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     assets::check(spec, problems);
     let containerd = spec.containerd.as_ref();
     containerd::check("spec.containerd", containerd, spec, problems);
+    cluster_autoscaler::check(spec, problems);
     metrics_server::check(spec, problems);
     components::check(spec, problems);
     addons::check(spec, problems);
@@ -106,6 +108,7 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
     names::check_group(group, input, problems);
     made_names::check(group, problems);
     instance_groups::check(group, input, problems);
+    cluster_autoscaler::check_group(spec, problems);
     instances::check(spec, problems);
     volumes::check(spec, problems);
     labels::check_group(spec, problems);

@@ -7,9 +7,7 @@ use crate::scenario::{NAME, kctl_with_cloud};
 use crate::simulator::Simulator;
 use serde_json::Value;
 
-const WARNINGS: [&str; 1] = [
-    "warning: the cluster autoscaler is not installed yet: autoscale of nodes-eu-west-1a has no effect",
-];
+const WARNINGS: [&str; 1] = ["warning: autoscale of nodes-eu-west-1a has no effect"];
 
 fn list_topics(document: &Value) -> Vec<&str> {
     let warnings = document["warnings"].as_array().expect("warnings");

@@ -40,6 +40,7 @@ struct Manifest {
     kube_api_qps: String,
     kube_api_burst: i32,
     host_network: bool,
+    health_port: u16,
     limits_volumes: bool,
     volume_attach_limit: Option<i32>,
     replicas: i32,
@@ -81,6 +82,8 @@ fn make_manifest(full: &FullSpec, driver: &EbsCsiDriver) -> Manifest {
         kube_api_qps: driver.kube_api_qps.clone(),
         kube_api_burst: driver.kube_api_burst,
         host_network: driver.host_network,
+        // On the network of a control plane the controller has 9808 already.
+        health_port: if driver.host_network { 9810 } else { 9808 },
         limits_volumes: driver.volume_attach_limit.is_some(),
         volume_attach_limit: driver.volume_attach_limit,
         replicas: controller_replicas(full),

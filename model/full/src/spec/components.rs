@@ -1,7 +1,8 @@
 //! The components of Kubernetes and the addons of the full spec.
 
 use super::{
-    CertManager, EbsCsiDriver, MetricsServer, NodeLocalDns, NodeProblemDetector, SnapshotController,
+    CertManager, ClusterAutoscaler, EbsCsiDriver, MetricsServer, NodeLocalDns, NodeProblemDetector,
+    SnapshotController,
 };
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,8 @@ pub struct Addons {
     pub cert_manager: Option<CertManager>,
     #[serde(default)]
     pub snapshot_controller: Option<SnapshotController>,
+    #[serde(default)]
+    pub cluster_autoscaler: Option<ClusterAutoscaler>,
     #[serde(default)]
     pub metrics_server: Option<MetricsServer>,
 }

@@ -59,6 +59,54 @@ spec! {
         pub insecure: Option<bool>,
     }
 
+    /// Adds and removes instances as pods need them.
+    pub struct ClusterAutoscalerConfig {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// Which group grows: `least-waste`, `most-pods`, `priority`, `random`.
+        pub expander: Option<String>,
+        /// True: groups with the same machines and labels grow evenly.
+        pub balance_similar_node_groups: Option<bool>,
+        /// True: metrics of each group.
+        pub emit_per_nodegroup_metrics: Option<bool>,
+        /// True: it knows the instance types of its release, and does not ask EC2.
+        #[serde(rename = "awsUseStaticInstanceList")]
+        pub aws_use_static_instance_list: Option<bool>,
+        /// True: pods of DaemonSets do not count as usage.
+        pub ignore_daemon_sets_utilization: Option<bool>,
+        /// Share of a node below which it is hardly used.
+        pub scale_down_utilization_threshold: Option<String>,
+        /// True: nodes stay that have pods of controllers of the user's own.
+        pub skip_nodes_with_custom_controller_pods: Option<bool>,
+        /// True: nodes stay that have pods of `kube-system`.
+        pub skip_nodes_with_system_pods: Option<bool>,
+        /// True: nodes stay that have pods with local storage.
+        pub skip_nodes_with_local_storage: Option<bool>,
+        /// Age of a pod at which it counts.
+        pub new_pod_scale_up_delay: Option<String>,
+        /// How long nothing is removed after something was added.
+        pub scale_down_delay_after_add: Option<String>,
+        /// How long a node is hardly used before it is removed.
+        pub scale_down_unneeded_time: Option<String>,
+        /// The same of a node that is not ready.
+        pub scale_down_unready_time: Option<String>,
+        /// False: nodes are not cordoned before they are removed.
+        pub cordon_node_before_terminating: Option<bool>,
+        pub image: Option<String>,
+        /// Memory a pod asks for.
+        pub memory_request: Option<Quantity>,
+        /// CPU a pod asks for.
+        pub cpu_request: Option<Quantity>,
+        /// How long an instance may take to become a node.
+        pub max_node_provision_time: Option<String>,
+        /// Annotations of its pods.
+        pub pod_annotations: BTreeMap<String, String>,
+        /// False: the user makes the ConfigMap with the priorities.
+        pub create_priority_expander_config: Option<bool>,
+        /// Expressions for names of Auto Scaling groups by priority; instead of those of instance groups.
+        pub custom_priority_expander_config: BTreeMap<String, Vec<String>>,
+    }
+
     /// Issues certificates that are objects of Kubernetes.
     pub struct CertManagerConfig {
         /// Whether it is wanted.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::addons::{
-    CertManagerConfig, MetricsServerConfig, NodeProblemDetectorConfig, NodeTerminationHandlerSpec,
-    SnapshotControllerConfig,
+    CertManagerConfig, ClusterAutoscalerConfig, MetricsServerConfig, NodeProblemDetectorConfig,
+    NodeTerminationHandlerSpec, SnapshotControllerConfig,
 };
 use super::api_access::APISpec;
 use super::assets::AssetsSpec;
@@ -172,7 +172,8 @@ spec! {
         pub sysctl_parameters: Vec<String>,
         /// Defaults of rolling updates.
         pub rolling_update: Option<RollingUpdate>,
-        pub cluster_autoscaler: Option<Value>,
+        /// Adds and removes instances as pods need them.
+        pub cluster_autoscaler: Option<ClusterAutoscalerConfig>,
         /// Defaults of warm pools.
         pub warm_pool: Option<WarmPoolSpec>,
         /// Public OIDC discovery of service account tokens.

@@ -29,9 +29,9 @@ spec! {
         pub min_size: Option<i32>,
         /// Instances at most.
         pub max_size: Option<i32>,
-        /// False: tags keep cluster-autoscaler away.
+        /// False: the cluster autoscaler leaves the group alone.
         pub autoscale: Option<bool>,
-        /// Priority for cluster-autoscaler's priority expander.
+        /// Priority for the cluster autoscaler's expander `priority`; the highest wins.
         pub autoscale_priority: Option<i32>,
         pub machine_type: Option<String>,
         /// GiB.

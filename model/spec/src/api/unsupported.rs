@@ -99,11 +99,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "the cluster-autoscaler addon",
-        &["spec.clusterAutoscaler"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
         "settings of the node termination handler's pods; protokube handles terminations, without pods, metrics or webhooks",
         &[
             "spec.nodeTerminationHandler.cpuRequest",
@@ -343,11 +338,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         When::Is("APIServer"),
         "groups of role APIServer",
         &["spec.role"],
-    ),
-    unsupported_in_group(
-        When::Set,
-        "the cluster-autoscaler addon",
-        &["spec.autoscalePriority"],
     ),
     unsupported_in_group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
     unsupported_in_group(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),

@@ -42,6 +42,8 @@ pub(super) fn full_addons(
         node_problem_detector: full_node_problem_detector(spec),
         cert_manager: full_cert_manager(spec),
         snapshot_controller: full_snapshot_controller(spec),
+        // It depends on the instance groups.
+        cluster_autoscaler: None,
         metrics_server: full_metrics_server(spec),
     }
 }

@@ -316,6 +316,16 @@ fn the_ebs_csi_driver_has_the_settings_of_the_spec() {
     assert_eq!(node["spec"]["hostNetwork"], true);
     let has = |pods: &Value, argument: &str| pods.to_string().contains(&format!("\"{argument}\""));
     assert!(has(node, "--volume-attach-limit=9"));
+    // Both are on the network of a control plane, where a port is one pod's.
+    let ports = |pods: &Value| -> BTreeSet<i64> {
+        let containers = pods["spec"]["containers"].as_array().unwrap().iter();
+        let ports = containers.flat_map(|one| one["ports"].as_array().into_iter().flatten());
+        ports
+            .filter_map(|port| port["containerPort"].as_i64())
+            .collect()
+    };
+    assert!(ports(node).is_disjoint(&ports(controller)));
+    assert!(has(node, "--health-port=9810"));
     assert!(has(
         controller,
         "--extra-tags=KubernetesCluster=a.example.com,Team=data"

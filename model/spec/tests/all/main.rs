@@ -14,6 +14,7 @@ mod accepted;
 mod addons;
 mod broken_specs;
 mod cert_manager;
+mod cluster_autoscaler;
 mod components;
 mod create;
 mod expand;

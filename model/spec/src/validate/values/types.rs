@@ -94,6 +94,9 @@ const TLS_VERSIONS: &[&str] = &[
     "VersionTLS13",
 ];
 
+/// How the cluster autoscaler chooses a group; `price` exists on Google Cloud only.
+const EXPANDERS: &[&str] = &["least-waste", "most-pods", "priority", "random"];
+
 /// Types by name of the field, or by its parent and its name where another field has the same name.
 const TYPES: &[(ValueType, &[&str])] = &[
     (
@@ -136,6 +139,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "configStore",
             "containerRuntime",
             "controllers",
+            "customPriorityExpanderConfig.*",
             "cpuCredits",
             "device",
             "dnsZone",
@@ -316,6 +320,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
         ValueType::OneOf(&["", "aws"]),
         &["cloudControllerManager.cloudProvider"],
     ),
+    (ValueType::OneOf(EXPANDERS), &["expander"]),
     (ValueType::OneOf(TLS_VERSIONS), &["tlsMinVersion"]),
     (ValueType::CipherSuite, &["tlsCipherSuites"]),
     (
@@ -379,13 +384,18 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "leaderElectRetryPeriod",
             "leaderElectionTimeout",
             "maxInstanceLifetime",
+            "maxNodeProvisionTime",
             "minResyncPeriod",
+            "newPodScaleUpDelay",
             "nodeMonitorGracePeriod",
             "nodeMonitorPeriod",
             "nodeStatusUpdateFrequency",
             "podEvictionTimeout",
             "requestTimeout",
             "runtimeRequestTimeout",
+            "scaleDownDelayAfterAdd",
+            "scaleDownUnneededTime",
+            "scaleDownUnreadyTime",
             "shutdownGracePeriod",
             "shutdownGracePeriodCriticalPods",
             "storageInitializationTimeout",
@@ -393,7 +403,10 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "volumeStatsAggPeriod",
         ],
     ),
-    (ValueType::Decimal, &["goawayChance", "maxPrice"]),
+    (
+        ValueType::Decimal,
+        &["goawayChance", "maxPrice", "scaleDownUtilizationThreshold"],
+    ),
     (ValueType::Evictions, &["evictionHard", "evictionSoft"]),
     (ValueType::Reclaims, &["evictionMinimumReclaim"]),
     (ValueType::GracePeriods, &["evictionSoftGracePeriod"]),
@@ -456,6 +469,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
         &[
             "certManager.image",
             "cloudControllerManager.image",
+            "clusterAutoscaler.image",
             "coreDNSImage",
             "cpaImage",
             "etcdClusters.image",
@@ -603,6 +617,7 @@ const MAPS: &[&str] = &[
     "additionalPolicies",
     "cloudLabels",
     "configAdditions",
+    "customPriorityExpanderConfig",
     "environment",
     "externalPolicies",
     "featureGates",
@@ -631,7 +646,6 @@ const OPAQUE: &[&str] = &[
     "canal",
     "cilium",
     "classic",
-    "clusterAutoscaler",
     "dnsControllerGossipConfig",
     "docker",
     "gcpPDCSIDriver",

@@ -121,9 +121,4 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
     ("InstanceGroup", "spec.kubelet.hostnameOverride", NODE_NAME),
     ("Cluster", "spec.rollingUpdate", ROLLING),
     ("InstanceGroup", "spec.rollingUpdate", ROLLING),
-    (
-        "InstanceGroup",
-        "spec.autoscale",
-        "not yet: nothing scales groups",
-    ),
 ];

@@ -17,7 +17,6 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("kops-controller.addons.k8s.io", "joining"),
     ("node-termination-handler.aws", "termination"),
     ("authentication.aws", "addons"),
-    ("cluster-autoscaler.addons.k8s.io", "addons"),
     ("eks-pod-identity-webhook.addons.k8s.io", "addons"),
     ("aws-load-balancer-controller.addons.k8s.io", "addons"),
     ("karpenter.sh", "addons"),
@@ -79,6 +78,9 @@ const STATED: &[(&str, &str, &str)] = &[
     (SNAPSHOTS, "Deployment ", "snapshot-limits"),
     (SNAPSHOTS, "Issuer", "snapshot-certificate"),
     (SNAPSHOTS, "Certificate ", "snapshot-certificate"),
+    (AUTOSCALER, "ClusterRole cluster", "cluster-autoscaler-role"),
+    (AUTOSCALER, "Role cluster", "cluster-autoscaler-role"),
+    (AUTOSCALER, "ConfigMap", "autoscaler-priorities"),
     (METRICS, "Issuer", "metrics-certificate"),
     (METRICS, "Certificate", "metrics-certificate"),
     (
@@ -93,6 +95,7 @@ const STATED: &[(&str, &str, &str)] = &[
 const CLOUD_CONTROLLER: &str = "aws-cloud-controller.addons.k8s.io";
 const EBS_CSI: &str = "aws-ebs-csi-driver.addons.k8s.io";
 const SNAPSHOTS: &str = "snapshot-controller.addons.k8s.io";
+const AUTOSCALER: &str = "cluster-autoscaler.addons.k8s.io";
 const METRICS: &str = "metrics-server.addons.k8s.io";
 
 pub(super) struct Difference {
