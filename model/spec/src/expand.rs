@@ -67,7 +67,7 @@ use crate::read::Problem;
 use crate::validate::versions::Version;
 use cloud::facts::Facts;
 use findings::Findings;
-use full::{Addons, FullSpec};
+use full::FullSpec;
 
 /// What a spec expands to.
 #[derive(Clone, Debug, PartialEq)]
@@ -186,9 +186,7 @@ fn full_spec(
     let ssh_key = ssh::ssh_key(spec, context, ssh_public_keys, findings);
     let control_plane = components::full_control_plane(spec, findings);
     let kube_proxy = components::full_kube_proxy(spec, findings);
-    let cluster_autoscaler =
-        cluster_autoscaler::full_cluster_autoscaler(&context.name, spec, groups);
-    let groups: Vec<_> = groups
+    let full_groups: Vec<_> = groups
         .iter()
         .filter_map(|group| full_group::full_group(group, spec, context, findings))
         .collect();
@@ -199,10 +197,7 @@ fn full_spec(
         kubernetes_version: context.version.to_string(),
         state: basics::state_location(spec, context.facts),
         network: network?,
-        addons: Addons {
-            cluster_autoscaler,
-            ..addons::full_addons(spec, &pods.networking, findings)
-        },
+        addons: addons::full_addons(cluster, groups, &pods.networking, findings),
         images: assets::image_source(&spec.assets.clone().unwrap_or_default()),
         pods,
         dns: dns::full_dns(spec, context),
@@ -219,7 +214,7 @@ fn full_spec(
         kube_proxy,
         egress_proxy: egress_proxy::full_egress_proxy(spec),
         node_termination: node_termination::full_node_termination(spec),
-        assets: assets::full_assets(spec, &groups, context),
-        groups,
+        assets: assets::full_assets(spec, &full_groups, context),
+        groups: full_groups,
     })
 }

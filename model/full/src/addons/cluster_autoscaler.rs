@@ -1,8 +1,8 @@
 //! The cluster autoscaler: adds instances to groups for pods that fit nowhere, and removes instances that are hardly used.
 
-use super::control_planes::tolerations;
+use super::control_planes::{controller_replicas, tolerations};
 use super::manifest::AddonName;
-use super::permissions::{change_own, controller_replicas};
+use super::permissions::change_own;
 use super::{Addon, Error};
 use crate::FullSpec;
 use crate::iam::Statement;

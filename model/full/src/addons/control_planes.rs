@@ -26,3 +26,13 @@ pub(super) fn tolerations(full: &FullSpec) -> Vec<Value> {
     all.map(|key| json!({"key": key, "operator": "Exists"}))
         .collect()
 }
+
+/// Replicas of a controller that elects a leader, as in kOps: two where there are several control planes.
+pub(super) fn controller_replicas(full: &FullSpec) -> i32 {
+    let groups = full.groups.iter();
+    let control_planes = groups.filter(|group| group.role == Role::ControlPlane);
+    control_planes
+        .map(|group| group.min_size)
+        .sum::<i32>()
+        .clamp(1, 2)
+}

@@ -1,7 +1,8 @@
 //! The EBS CSI driver: makes EBS volumes for PersistentVolumeClaims, attaches them to instances and mounts them for pods.
 
+use super::control_planes::controller_replicas;
 use super::manifest::AddonName;
-use super::permissions::{change_own, controller_replicas, create_own, tag_own};
+use super::permissions::{change_own, create_own, tag_own};
 use super::{Addon, Error};
 use crate::FullSpec;
 use crate::iam::Statement;

@@ -1,8 +1,7 @@
 //! metrics-server: reads from kubelets what nodes and pods use, for `kubectl top` and horizontal pod autoscalers.
 
-use super::control_planes::tolerations;
+use super::control_planes::{controller_replicas, tolerations};
 use super::manifest::AddonName;
-use super::permissions::controller_replicas;
 use super::{Addon, Error};
 use crate::{FullSpec, NodeSettings};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,6 @@
 
 use crate::FullSpec;
 use crate::iam::{REQUEST_CLUSTER, RESOURCE_CLUSTER, Statement};
-use node::config::Role;
 use serde_json::json;
 
 /// The permissions of every addon that is on. All of them run on control planes.
@@ -42,14 +41,4 @@ pub(super) fn tag_own(full: &FullSpec, kinds: &[&str], creates: &[&str]) -> [Sta
             .on_each(&arns)
             .when("Null", REQUEST_CLUSTER, "true"),
     ]
-}
-
-/// Replicas of a controller that elects a leader, as in kOps: two where there are several control planes.
-pub(super) fn controller_replicas(full: &FullSpec) -> i32 {
-    let groups = full.groups.iter();
-    let control_planes = groups.filter(|group| group.role == Role::ControlPlane);
-    control_planes
-        .map(|group| group.min_size)
-        .sum::<i32>()
-        .clamp(1, 2)
 }

@@ -1,8 +1,8 @@
 //! The snapshot controller: makes snapshots of volumes for objects of the kind VolumeSnapshot, with the sidecar of the EBS CSI driver.
 
+use super::control_planes::controller_replicas;
 use super::crds::{compressed_crds, decompress};
 use super::manifest::AddonName;
-use super::permissions::controller_replicas;
 use super::{Addon, Error};
 use crate::FullSpec;
 use serde::{Deserialize, Serialize};

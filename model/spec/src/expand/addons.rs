@@ -2,6 +2,7 @@
 
 use super::cert_manager::full_cert_manager;
 use super::cloud_config::full_ebs_csi_driver;
+use super::cluster_autoscaler::full_cluster_autoscaler;
 use super::components::value_or_error;
 use super::core_dns::full_node_local_dns;
 use super::metrics_server::full_metrics_server;
@@ -11,6 +12,7 @@ use super::{Findings, flags};
 use crate::api::cloud::CloudConfiguration;
 use crate::api::cluster::ClusterSpec;
 use crate::api::dns::KubeDNSConfig;
+use crate::api::{Cluster, InstanceGroup};
 use full::{Addons, CloudControllerManager, CoreDns, Corefile, Flannel};
 use node::config::Networking;
 use serde_json::json;
@@ -24,10 +26,12 @@ const RESYNC: i32 = 5;
 
 /// The addons of a cluster with this network plugin.
 pub(super) fn full_addons(
-    spec: &ClusterSpec,
+    cluster: &Cluster,
+    groups: &[InstanceGroup],
     networking: &Networking,
     findings: &mut Findings,
 ) -> Addons {
+    let spec = &cluster.spec;
     let dns = spec.kube_dns.clone().unwrap_or_default();
     Addons {
         core_dns: (dns.provider.as_deref() != Some("None")).then(|| full_core_dns(dns)),
@@ -42,8 +46,7 @@ pub(super) fn full_addons(
         node_problem_detector: full_node_problem_detector(spec),
         cert_manager: full_cert_manager(spec),
         snapshot_controller: full_snapshot_controller(spec),
-        // It depends on the instance groups.
-        cluster_autoscaler: None,
+        cluster_autoscaler: full_cluster_autoscaler(cluster, groups),
         metrics_server: full_metrics_server(spec),
     }
 }

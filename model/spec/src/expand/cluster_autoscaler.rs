@@ -5,7 +5,7 @@ use super::assets::registry_image;
 use super::fill::fill;
 use crate::api::addons::ClusterAutoscalerConfig;
 use crate::api::cluster::ClusterSpec;
-use crate::api::{InstanceGroup, InstanceGroupRole};
+use crate::api::{Cluster, InstanceGroup, InstanceGroupRole};
 use full::ClusterAutoscaler;
 use node::config::Role;
 use node::names;
@@ -56,20 +56,19 @@ fn release(context: &Context) -> &'static str {
 
 /// The autoscaler of a completed spec; `None` if it is off.
 pub(super) fn full_cluster_autoscaler(
-    cluster: &str,
-    spec: &ClusterSpec,
+    cluster: &Cluster,
     groups: &[InstanceGroup],
 ) -> Option<ClusterAutoscaler> {
-    let config = spec.cluster_autoscaler.clone()?;
+    let config = cluster.spec.cluster_autoscaler.clone()?;
     if config.enabled != Some(true) {
         return None;
     }
     let by_priority = config.expander.as_deref() == Some(BY_PRIORITY);
     let makes_priorities = by_priority && config.create_priority_expander_config == Some(true);
     Some(ClusterAutoscaler {
-        command: command(cluster, &config, groups),
+        command: command(cluster.name(), &config, groups),
         by_priority,
-        priorities: makes_priorities.then(|| priorities(cluster, &config, groups)),
+        priorities: makes_priorities.then(|| priorities(cluster.name(), &config, groups)),
         image: config.image.unwrap_or_default(),
         cpu_request: config.cpu_request,
         memory_request: config.memory_request,

@@ -1,5 +1,6 @@
 //! The addons of a cluster: which there are, in which order, and what follows from the spec's fields.
 use cloud::{ObjectContent, S3Object};
+use full::FullSpec;
 use full::addons::{Addon, channel_yaml, make_addons, manifest_key};
 use full::objects::addon_objects;
 use node::addons::{
@@ -24,6 +25,19 @@ const IMAGES: [&str; 11] = [
     "registry.k8s.io/sig-storage/livenessprobe:v2.18.0",
     "registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1",
 ];
+
+/// The addon of that name; `None`: the cluster has none.
+pub fn find_addon(full: &FullSpec, name: &str) -> Option<Addon> {
+    let all = make_addons(full).unwrap();
+    all.into_iter().find(|addon| addon.name == name)
+}
+
+/// The first object of a kind; null if there is none.
+pub fn find_kind<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
+    let mut objects = objects.iter();
+    let found = objects.find(|object| object["kind"] == kind);
+    found.unwrap_or(&Value::Null)
+}
 
 /// The addons of the sample with its spec changed as JSON.
 fn addons_with(change: &Value) -> Vec<Addon> {

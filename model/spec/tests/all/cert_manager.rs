@@ -1,5 +1,5 @@
 //! cert-manager, as `spec.certManager` wants it.
-use full::addons::make_addons;
+use crate::addons::find_addon;
 use full::{FullSpec, iam};
 use serde_json::{Value, json};
 use test_support::expanded_with_fields;
@@ -10,10 +10,7 @@ fn full_with(settings: &Value) -> FullSpec {
 
 /// Its objects; `None`: there is no such addon.
 fn objects_with(settings: &Value) -> Option<Vec<Value>> {
-    let addons = make_addons(&full_with(settings)).unwrap();
-    let mut addons = addons.into_iter();
-    let addon = addons.find(|addon| addon.name == "certmanager.io");
-    addon.map(|addon| addon.objects)
+    find_addon(&full_with(settings), "certmanager.io").map(|addon| addon.objects)
 }
 
 /// The pods of its controller.
@@ -78,9 +75,7 @@ fn all_of_its_images_come_from_where_the_spec_wants_them() {
     let full = expanded_with_fields(&json!({
         "certManager": {"enabled": true}, "assets": {"containerProxy": "proxy.example.com"},
     }));
-    let addons = make_addons(&full.full).unwrap();
-    let addon = addons.iter().find(|addon| addon.name == "certmanager.io");
-    let manifest = &addon.unwrap().manifest;
+    let manifest = find_addon(&full.full, "certmanager.io").unwrap().manifest;
     assert!(!manifest.contains("quay.io/"), "an image of quay.io");
     let solver = "=proxy.example.com/jetstack/cert-manager-acmesolver:v1.19.5";
     assert!(manifest.contains(solver));

@@ -1,5 +1,6 @@
 //! The cluster autoscaler, as `spec.clusterAutoscaler` and instance groups want it.
-use full::addons::{Addon, make_addons};
+use crate::addons::{find_addon, find_kind};
+use full::addons::Addon;
 use full::iam::role_policy;
 use node::config::Role;
 use serde_json::{Value, json};
@@ -24,19 +25,11 @@ fn expanded(settings: &Value, fields: &Value) -> Expanded {
 }
 
 fn autoscaler(settings: &Value, fields: &Value) -> Option<Addon> {
-    let all = make_addons(&expanded(settings, fields).full).unwrap();
-    all.into_iter().find(|addon| addon.name == NAME)
-}
-
-fn object<'a>(addon: &'a Addon, kind: &str) -> &'a Value {
-    let mut objects = addon.objects.iter();
-    objects
-        .find(|object| object["kind"] == kind)
-        .unwrap_or(&Value::Null)
+    find_addon(&expanded(settings, fields).full, NAME)
 }
 
 fn container(addon: &Addon) -> &Value {
-    &object(addon, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    &find_kind(&addon.objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
 }
 
 fn has_flag(addon: &Addon, flag: &str) -> bool {
@@ -52,8 +45,7 @@ fn it_is_installed_and_may_scale_if_the_spec_says_so() {
         (json!({"enabled": true}), true),
     ] {
         let full = expanded(&settings, &json!({})).full;
-        let names = make_addons(&full).unwrap();
-        assert_eq!(names.iter().any(|addon| addon.name == NAME), on);
+        assert_eq!(find_addon(&full, NAME).is_some(), on);
         let policy = role_policy(&full, Role::ControlPlane).unwrap().to_string();
         assert_eq!(policy.contains("autoscaling:SetDesiredCapacity"), on);
         let nodes = role_policy(&full, Role::Node).map(|policy| policy.to_string());
@@ -116,7 +108,7 @@ fn settings_become_flags() {
     assert_eq!(container["image"], "mirror.example.com/autoscaler:v1");
     let requests = json!({"cpu": "7m", "memory": "8Mi"});
     assert_eq!(container["resources"]["requests"], requests);
-    let pods = &object(&addon, "Deployment")["spec"]["template"];
+    let pods = &find_kind(&addon.objects, "Deployment")["spec"]["template"];
     let annotations =
         json!({"a": "b", "prometheus.io/port": "8085", "prometheus.io/scrape": "true"});
     assert_eq!(pods["metadata"]["annotations"], annotations);
@@ -131,7 +123,7 @@ fn priorities_are_those_of_groups_or_of_the_spec() {
             .unwrap()
             .extend(more.as_object().unwrap().clone());
         let addon = autoscaler(&settings, &fields).unwrap();
-        let text = &object(&addon, "ConfigMap")["data"]["priorities"];
+        let text = &find_kind(&addon.objects, "ConfigMap")["data"]["priorities"];
         text.as_str().map(str::to_owned)
     };
     let name = r"- ^nodes-eu-west-1a\.a\.example\.com$";
@@ -155,7 +147,10 @@ fn it_reads_config_maps_only_for_priorities() {
         let settings = json!({"enabled": true, "expander": expander});
         let addon = autoscaler(&settings, &json!({})).unwrap();
         let reads = |kind: &str| {
-            let rules = object(&addon, kind)["rules"].as_array().unwrap().iter();
+            let rules = find_kind(&addon.objects, kind)["rules"]
+                .as_array()
+                .unwrap()
+                .iter();
             let mut rules = rules.filter(|rule| rule["resources"] == json!(["configmaps"]));
             rules.any(|rule| rule["verbs"] == json!(["list", "watch"]))
         };

@@ -1,5 +1,6 @@
 //! metrics-server, as `spec.metricsServer` wants it.
-use full::addons::{Addon, make_addons};
+use crate::addons::{find_addon, find_kind};
+use full::addons::Addon;
 use serde_json::{Value, json};
 use spec::api::{Cluster, InstanceGroup, InstanceGroupRole, Object};
 use spec::read::read_documents;
@@ -9,19 +10,11 @@ use test_support::{expanded_with, expanded_with_fields};
 const NAME: &str = "metrics-server.addons.k8s.io";
 
 fn metrics_server(fields: &Value) -> Option<Addon> {
-    let all = make_addons(&expanded_with_fields(fields).full).unwrap();
-    all.into_iter().find(|addon| addon.name == NAME)
-}
-
-fn object<'a>(addon: &'a Addon, kind: &str) -> &'a Value {
-    let mut objects = addon.objects.iter();
-    objects
-        .find(|object| object["kind"] == kind)
-        .unwrap_or(&Value::Null)
+    find_addon(&expanded_with_fields(fields).full, NAME)
 }
 
 fn arguments(addon: &Addon) -> &Value {
-    &object(addon, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+    &find_kind(&addon.objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
 }
 
 fn has(list: &Value, wanted: &str) -> bool {
@@ -66,19 +59,19 @@ fn it_verifies_kubelets_unless_some_have_certificates_of_the_user() {
 #[test]
 fn api_servers_verify_its_certificate_if_cert_manager_issues_one() {
     let insecure = metrics_server(&json!({"metricsServer": {"enabled": true}})).unwrap();
-    let service = object(&insecure, "APIService");
+    let service = find_kind(&insecure.objects, "APIService");
     assert_eq!(service["spec"]["insecureSkipTLSVerify"], true);
-    assert!(object(&insecure, "Certificate").is_null());
+    assert!(find_kind(&insecure.objects, "Certificate").is_null());
     let fields = json!({"metricsServer": {"enabled": true, "insecure": false}});
     let secure = metrics_server(&fields).unwrap();
-    let service = object(&secure, "APIService");
+    let service = find_kind(&secure.objects, "APIService");
     assert!(service["spec"].get("insecureSkipTLSVerify").is_none());
     assert_eq!(
         service["metadata"]["annotations"]["cert-manager.io/inject-ca-from"],
         "kube-system/metrics-server"
     );
     assert_eq!(
-        object(&secure, "Certificate")["spec"]["secretName"],
+        find_kind(&secure.objects, "Certificate")["spec"]["secretName"],
         "metrics-server-tls"
     );
     assert!(has(arguments(&secure), "--tls-cert-file=/srv/tls.crt"));
@@ -132,9 +125,8 @@ fn its_pods_run_on_control_planes_whatever_their_taints() {
         let group = groups.find(|group| group.spec.role == Some(InstanceGroupRole::ControlPlane));
         group.unwrap().spec.taints = vec!["dedicated=x:NoSchedule".to_owned()];
     });
-    let all = make_addons(&expanded.full).unwrap();
-    let addon = all.iter().find(|addon| addon.name == NAME).unwrap();
-    let pods = &object(addon, "Deployment")["spec"]["template"]["spec"];
+    let addon = find_addon(&expanded.full, NAME).unwrap();
+    let pods = &find_kind(&addon.objects, "Deployment")["spec"]["template"]["spec"];
     assert_eq!(
         pods["nodeSelector"]["node-role.kubernetes.io/control-plane"],
         ""

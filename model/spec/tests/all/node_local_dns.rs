@@ -1,6 +1,6 @@
 //! The node-local DNS cache, as `spec.kubeDNS.nodeLocalDNS` wants it.
+use crate::addons::{find_addon, find_kind};
 use full::FullSpec;
-use full::addons::make_addons;
 use node::config::Role;
 use serde_json::{Value, json};
 use test_support::{expanded_with_fields, node_config_of};
@@ -13,17 +13,12 @@ fn full_with(dns: &Value, more: &Value) -> FullSpec {
 }
 
 fn objects_with(dns: &Value, more: &Value) -> Option<Vec<Value>> {
-    let addons = make_addons(&full_with(dns, more)).unwrap();
-    let mut addons = addons.into_iter();
-    let addon = addons.find(|addon| addon.name == "nodelocaldns.addons.k8s.io");
-    addon.map(|addon| addon.objects)
+    find_addon(&full_with(dns, more), "nodelocaldns.addons.k8s.io").map(|addon| addon.objects)
 }
 
 fn corefile_with(dns: &Value, more: &Value) -> String {
     let objects = objects_with(dns, more).unwrap();
-    let mut objects = objects.iter();
-    let map = objects.find(|object| object["kind"] == "ConfigMap");
-    map.unwrap()["data"]["Corefile"]
+    find_kind(&objects, "ConfigMap")["data"]["Corefile"]
         .as_str()
         .unwrap()
         .to_owned()

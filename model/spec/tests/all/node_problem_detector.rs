@@ -1,19 +1,16 @@
 //! The node problem detector, as `spec.nodeProblemDetector` wants it.
-use full::addons::make_addons;
+use crate::addons::{find_addon, find_kind};
 use serde_json::{Value, json};
 use test_support::expanded_with_fields;
 
 fn objects_with(settings: &Value) -> Option<Vec<Value>> {
     let expanded = expanded_with_fields(&json!({ "nodeProblemDetector": settings }));
-    let mut addons = make_addons(&expanded.full).unwrap().into_iter();
-    let addon = addons.find(|addon| addon.name == "node-problem-detector.addons.k8s.io");
-    addon.map(|addon| addon.objects)
+    find_addon(&expanded.full, "node-problem-detector.addons.k8s.io").map(|addon| addon.objects)
 }
 
 fn container_with(settings: &Value) -> Value {
     let objects = objects_with(settings).unwrap();
-    let pods = objects.iter().find(|object| object["kind"] == "DaemonSet");
-    pods.unwrap()["spec"]["template"]["spec"]["containers"][0].clone()
+    find_kind(&objects, "DaemonSet")["spec"]["template"]["spec"]["containers"][0].clone()
 }
 
 #[test]
