@@ -101,6 +101,7 @@ async fn instance_types(
         let kind = InstanceType {
             arch: arch_of(info)?,
             instance_store_disks: instance_store_disks(info),
+            gpu: info.gpu_info().is_some(),
             zones: zones.remove(&name).unwrap_or_default(),
         };
         Some((name, kind))

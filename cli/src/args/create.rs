@@ -296,7 +296,7 @@ pub struct InstanceOptions {
     /// Control-plane instances, an odd number [default: one per --control-plane-zones, else 1]
     #[arg(long, alias = "master-count", value_name = "N")]
     pub control_plane_count: Option<usize>,
-    /// Instance type of the control plane
+    /// Instance type of the control plane; several, with commas, make a mixed instances policy
     #[arg(
         long,
         alias = "master-size",
@@ -327,7 +327,7 @@ pub struct InstanceOptions {
     /// Workers, spread over the zones [default: one per zone]
     #[arg(long, value_name = "N")]
     pub node_count: Option<usize>,
-    /// Instance type of the workers
+    /// Instance type of the workers; several, with commas, make a mixed instances policy
     #[arg(long, value_delimiter = ',', value_name = "TYPE")]
     pub node_size: Vec<String>,
     /// Image of the workers

@@ -1,7 +1,7 @@
 //! Auto Scaling groups and their termination hooks.
 
 use super::listing::{ListingPosition, PartOf, Section, count_words};
-use super::{Kind, Tags};
+use super::{Kind, MixedInstancesPolicy, Tags};
 use engine::{Ref, Text};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct AutoscalingGroup {
     pub capacity_rebalance: bool,
     /// Names of the enabled metrics, sorted; granularity is always one minute.
     pub enabled_metrics: Vec<String>,
-    /// The template and its version.
+    /// The template and its version; with a policy, the policy's.
     pub launch_template: LaunchTemplateRef,
     /// Classic load balancers of the user's, sorted.
     pub load_balancer_names: Vec<String>,
@@ -22,6 +22,9 @@ pub struct AutoscalingGroup {
     pub max_instance_lifetime: i32,
     pub max_size: i32,
     pub min_size: i32,
+    /// Several instance types, on demand and spot; `None`: the template's type, as the template says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixed_instances_policy: Option<MixedInstancesPolicy>,
     /// Instances are protected from scale-in.
     pub new_instances_protected_from_scale_in: bool,
     /// Suspended processes, sorted.

@@ -82,6 +82,9 @@ pub struct InstanceType {
     pub arch: Arch,
     #[serde(default)]
     pub instance_store_disks: u32,
+    /// It has a GPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gpu: bool,
     /// Zones that offer it; empty: all.
     #[serde(default)]
     pub zones: Vec<String>,

@@ -16,6 +16,7 @@ mod kinds;
 mod launch_template;
 mod listing;
 mod load_balancer;
+mod mixed_instances;
 mod nat;
 pub mod own_tags;
 pub mod render;
@@ -41,6 +42,10 @@ pub use launch_template::{
 };
 pub use listing::{ListingPosition, PartOf, Section};
 pub use load_balancer::{AccessLogs, HealthCheck, Lb, LbListener, LbTargetGroup, SubnetMapping};
+pub use mixed_instances::{
+    AmountRange, InstanceRequirements, InstancesDistribution, LOWEST_PRICE, LaunchOverride,
+    MixedInstancesPolicy,
+};
 pub use nat::{Eip, NatGateway};
 pub use own_tags::OwnTags;
 pub use route::{Route, RouteTable, RouteTableAssociation, RouteTarget};

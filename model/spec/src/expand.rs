@@ -30,6 +30,7 @@ mod kubelet;
 mod labels;
 mod machine_type;
 mod metrics_server;
+mod mixed_instances;
 mod network;
 mod node_problem_detector;
 mod node_settings;

@@ -9,6 +9,7 @@ pub mod create;
 pub mod etcd;
 pub mod expand;
 pub mod not_yet;
+mod quantity;
 pub mod read;
 pub mod upgrade;
 pub mod validate;

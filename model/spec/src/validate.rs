@@ -23,6 +23,7 @@ mod labels;
 mod load_balancer;
 mod made_names;
 mod metrics_server;
+mod mixed_instances;
 mod names;
 mod network;
 pub(crate) mod removed_flags;
@@ -110,6 +111,7 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
     instance_groups::check(group, input, problems);
     cluster_autoscaler::check_group(spec, problems);
     instances::check(spec, problems);
+    mixed_instances::check(spec, problems);
     volumes::check(spec, problems);
     labels::check_group(spec, problems);
     let containerd = spec.containerd.as_ref();

@@ -346,6 +346,7 @@ impl ClusterShape {
                 max_instance_lifetime: 0,
                 max_size: size,
                 min_size: size,
+                mixed_instances_policy: None,
                 new_instances_protected_from_scale_in: false,
                 suspended_processes: Vec::new(),
                 tags: self

@@ -15,6 +15,7 @@ from moto.ec2.exceptions import (
 from moto.ec2.utils import filter_iam_instance_profiles
 
 from .iam import unknown_profile
+from .mixed_instances import check_market
 from .patch import replace
 from .scaling import remove_by_force
 from .visibility import version_name
@@ -165,6 +166,7 @@ def _check_template(group: Any, later: "Later") -> None:
     if later.is_unseen(version_name(template, version.number)):
         raise InvalidLaunchTemplateVersionNotFound(template_id=template.id, version=version.number)
     data = version.data
+    check_market(group, data)
     backend.describe_images(ami_ids=[data.get("ImageId") or "ami-none"])
     overrides = ((group.mixed_instances_policy or {}).get("LaunchTemplate") or {}).get("Overrides") or []
     types = [override["InstanceType"] for override in overrides if "InstanceType" in override] or [

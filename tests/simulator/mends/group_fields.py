@@ -11,6 +11,7 @@ from moto.autoscaling.responses import AutoScalingResponse
 from moto.core.responses import EmptyResult
 from moto.core.utils import camelcase_to_underscores
 
+from .mixed_instances import check_policy, requirements
 from .patch import add, replace, replace_property
 from .scaling import settle_capacity
 
@@ -83,14 +84,16 @@ def _attribute(field: str) -> str:
 
 def a_mixed_instances_policy_stays() -> None:
     """AWS: an update without a policy leaves the one there is; one with a template takes its place, and
-    a group describes with one of the two; what the distribution leaves out has defaults.
+    a group describes with one of the two; what the distribution leaves out has defaults, and in an update
+    what it had; an empty price is none.
     moto: forgets the policy at every update and describes the template beside it.
     """
 
     @replace(FakeAutoScalingGroup, "update")
     def update(original: Any, group: Any, *args: Any, **kwargs: Any) -> None:
         if kwargs.get("mixed_instances_policy"):
-            _fill_distribution(kwargs["mixed_instances_policy"])
+            had = (group.mixed_instances_policy or {}).get("InstancesDistribution")
+            _fill_distribution(kwargs["mixed_instances_policy"], had)
         elif not kwargs.get("launch_template"):
             kwargs["mixed_instances_policy"] = _as_if_asked(group.mixed_instances_policy)
         original(group, *args, **kwargs)
@@ -117,13 +120,21 @@ def _as_if_asked(policy: "Optional[dict[str, Any]]") -> "Optional[dict[str, Any]
     return copied
 
 
-def _fill_distribution(policy: "dict[str, Any]") -> None:
+def _fill_distribution(policy: "dict[str, Any]", had: "Optional[dict[str, Any]]" = None) -> None:
     distribution = policy.setdefault("InstancesDistribution", {})
-    distribution.setdefault("OnDemandAllocationStrategy", "prioritized")
+    check_policy(policy)
+    for field, value in (had or {}).items():
+        distribution.setdefault(field, value)
+    ordered = "prioritized" if requirements(policy) is None else "lowest-price"
+    distribution.setdefault("OnDemandAllocationStrategy", ordered)
     distribution.setdefault("OnDemandBaseCapacity", 0)
     distribution.setdefault("OnDemandPercentageAboveBaseCapacity", 100)
     if distribution.setdefault("SpotAllocationStrategy", "lowest-price") == "lowest-price":
         distribution.setdefault("SpotInstancePools", 2)
+    else:
+        distribution.pop("SpotInstancePools", None)
+    if not distribution.get("SpotMaxPrice"):
+        distribution.pop("SpotMaxPrice", None)
 
 
 def metrics_are_enabled_and_disabled() -> None:

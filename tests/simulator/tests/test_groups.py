@@ -27,7 +27,8 @@ def target_group(aws, vpc):
 
 def refused(aws, subnets, template, **more):
     settings = {"AutoScalingGroupName": aws.unique("asg"), "MinSize": 1, "MaxSize": 1, "VPCZoneIdentifier": subnets[0]}
-    settings["LaunchTemplate"] = {"LaunchTemplateName": template, "Version": "$Latest"}
+    if "MixedInstancesPolicy" not in more:
+        settings["LaunchTemplate"] = {"LaunchTemplateName": template, "Version": "$Latest"}
     return code_of(aws.autoscaling.create_auto_scaling_group, **{**settings, **more})
 
 
@@ -145,6 +146,77 @@ def test_a_mixed_instances_policy_says_what_is_spot(world):
         "spot",
         "spot",
     ]
+
+
+def distribution_of(aws, name):
+    return make.describe_group(aws, name)["MixedInstancesPolicy"]["InstancesDistribution"]
+
+
+def test_what_an_updated_distribution_leaves_out_stays(world):
+    aws, _, subnets = world
+    template = make.template(aws)
+    policy = mixed(template, percent=50)
+    policy["InstancesDistribution"].update({"SpotMaxPrice": "0.2", "SpotInstancePools": 3})
+    name = make.scaling_group(aws, subnets, template, size=0, MixedInstancesPolicy=policy)
+    policy["InstancesDistribution"] = {"OnDemandBaseCapacity": 1}
+    aws.autoscaling.update_auto_scaling_group(AutoScalingGroupName=name, MixedInstancesPolicy=policy)
+    kept = {"OnDemandPercentageAboveBaseCapacity": 50, "SpotMaxPrice": "0.2", "SpotInstancePools": 3}
+    assert kept.items() <= distribution_of(aws, name).items()
+    policy["InstancesDistribution"] = {"SpotMaxPrice": "", "SpotAllocationStrategy": "capacity-optimized"}
+    aws.autoscaling.update_auto_scaling_group(AutoScalingGroupName=name, MixedInstancesPolicy=policy)
+    assert not {"SpotMaxPrice", "SpotInstancePools"} & distribution_of(aws, name).keys()
+
+
+def test_a_policy_stays_until_a_template_takes_its_place(world):
+    aws, _, subnets = world
+    template = make.template(aws)
+    name = make.scaling_group(aws, subnets, template, size=0, MixedInstancesPolicy=mixed(template))
+    aws.autoscaling.update_auto_scaling_group(AutoScalingGroupName=name, MaxSize=7)
+    assert "MixedInstancesPolicy" in make.describe_group(aws, name)
+    launched = {"LaunchTemplateName": template, "Version": "1"}
+    aws.autoscaling.update_auto_scaling_group(AutoScalingGroupName=name, LaunchTemplate=launched)
+    assert "MixedInstancesPolicy" not in make.describe_group(aws, name)
+
+
+RANGES = {"VCpuCount": {"Min": 2}, "MemoryMiB": {"Min": 4096, "Max": 8192}}
+
+
+def test_instance_requirements_are_described(world):
+    aws, _, subnets = world
+    template = make.template(aws)
+    policy = mixed(template)
+    policy["LaunchTemplate"]["Overrides"] = [{"InstanceRequirements": RANGES}]
+    name = make.scaling_group(aws, subnets, template, MixedInstancesPolicy=policy)
+    described = make.describe_group(aws, name)["MixedInstancesPolicy"]
+    assert described["LaunchTemplate"]["Overrides"] == [{"InstanceRequirements": RANGES}]
+    assert described["InstancesDistribution"]["OnDemandAllocationStrategy"] == "lowest-price"
+
+
+@pytest.mark.parametrize(
+    ("distribution", "overrides"),
+    [
+        ({"SpotAllocationStrategy": "diversified"}, []),
+        ({"OnDemandAllocationStrategy": "cheapest"}, []),
+        ({"SpotAllocationStrategy": "capacity-optimized", "SpotInstancePools": 2}, []),
+        ({"OnDemandAllocationStrategy": "prioritized"}, [{"InstanceRequirements": RANGES}]),
+        ({}, [{"InstanceRequirements": {"VCpuCount": {"Max": 2}, "MemoryMiB": {"Min": 0}}}]),
+        ({}, [{"InstanceRequirements": RANGES, "InstanceType": "m5.large"}]),
+        ({}, [{"InstanceType": "m5.large"}] * 41),
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused(world, distribution, overrides):
+    aws, _, subnets = world
+    template = make.template(aws)
+    policy = mixed(template)
+    policy["LaunchTemplate"]["Overrides"] = overrides
+    policy["InstancesDistribution"] = distribution
+    assert refused(aws, subnets, template, MixedInstancesPolicy=policy) == "ValidationError"
+
+
+def test_a_policy_wants_no_spot_template(world):
+    aws, _, subnets = world
+    template = make.template(aws, InstanceMarketOptions={"MarketType": "spot"})
+    assert refused(aws, subnets, template, MixedInstancesPolicy=mixed(template)) == "ValidationError"
 
 
 def test_a_suspended_launch_happens_when_resumed(launched):

@@ -68,6 +68,56 @@ fn a_cluster_is_created_changed_and_deleted_without_a_trace() {
     assert_eq!(operator.list_resources(), before);
 }
 
+#[test]
+fn a_group_of_several_sizes_mixes_them_until_it_is_told_not_to() {
+    let operator = Operator::new();
+    let zone = ["create", "cluster", "--zones", "us-east-1a"];
+    operator.run_ok(&[&zone[..], &["--node-size", "m5.large,m5.xlarge"]].concat());
+    operator.run_ok(&["update", "--yes"]);
+    assert_eq!(policy(&operator), "prioritized 0 100 - m5.large m5.xlarge");
+    operator.run_ok(&["update", "--exit-code"]);
+
+    let spot = [
+        "spec.mixedInstancesPolicy.onDemandAboveBase=50",
+        "spec.maxPrice=0.2",
+    ];
+    let edit = ["edit", "ig", "nodes-us-east-1a"];
+    operator.run_ok(&[&edit[..], &["--set", spot[0], "--set", spot[1]]].concat());
+    let planned = operator.run_ok(&["update"]);
+    let changes = "0 to add, 1 to change, 0 to delete";
+    assert!(planned.stdout.contains(changes), "{}", planned.stdout);
+    operator.run_ok(&["update", "--yes"]);
+    assert_eq!(policy(&operator), "prioritized 0 50 0.2 m5.large m5.xlarge");
+    operator.run_ok(&["update", "--exit-code"]);
+
+    let mixed = "spec.mixedInstancesPolicy";
+    operator.run_ok(&[&edit[..], &["--unset", mixed, "--unset", "spec.maxPrice"]].concat());
+    operator.run_ok(&["update", "--yes"]);
+    assert_eq!(policy(&operator), "none");
+    operator.run_ok(&["update", "--exit-code"]);
+    operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+}
+
+/// The policy of the group of nodes, in one line.
+fn policy(operator: &Operator) -> String {
+    const DESCRIBE: &str = r"
+name = 'nodes-us-east-1a.prod.example.com'
+group = boto('autoscaling').describe_auto_scaling_groups(AutoScalingGroupNames=[name])['AutoScalingGroups'][0]
+policy = group.get('MixedInstancesPolicy')
+if policy is None:
+    print('none')
+else:
+    of = policy['InstancesDistribution']
+    types = [one['InstanceType'] for one in policy['LaunchTemplate']['Overrides']]
+    print(of['OnDemandAllocationStrategy'], of['OnDemandBaseCapacity'], of['OnDemandPercentageAboveBaseCapacity'], of.get('SpotMaxPrice', '-'), *types)
+";
+    operator
+        .simulator
+        .run_python("us-east-1", DESCRIBE)
+        .trim()
+        .to_owned()
+}
+
 /// Its instances end one by one through their hook, which drains them; only then the group is deleted.
 #[test]
 fn a_group_that_leaves_the_spec_shrinks_before_it_goes() {

@@ -9,29 +9,34 @@ use serde_json::json;
 const REGION: &str = "eu-west-1";
 const CLUSTER: &str = "a.example.com";
 
-/// Two groups of the cluster, one by a version's number with two instances, one by `$Latest` with one, each launched from
-/// version 1; a group of another cluster; an instance of the cluster in no group. Prints the ids of all four.
+/// Three groups of the cluster, one by a version's number with two instances, one by `$Latest` and one with a mixed instances
+/// policy by `$Latest` with one each, each launched from version 1; a group of another cluster; an instance of the cluster in
+/// no group. Prints the ids of all five.
 const MADE: &str = r"
 ec2, scaling = boto('ec2'), boto('autoscaling')
 vpc = ec2.create_vpc(CidrBlock='10.0.0.0/16')['Vpc']['VpcId']
 subnet = ec2.create_subnet(VpcId=vpc, CidrBlock='10.0.1.0/24', AvailabilityZone='eu-west-1b')['Subnet']['SubnetId']
 image = ec2.describe_images()['Images'][0]['ImageId']
 data = {'ImageId': image, 'InstanceType': 't3.medium'}
-def group(name, cluster, ig, version, size):
+def group(name, cluster, ig, version, size, mixed=False):
     ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
     tags = {'kubernetes.io/cluster/' + cluster: 'owned', 'kops.k8s.io/instancegroup': ig}
+    launched = {'LaunchTemplateName': name, 'Version': version}
+    policy = {'LaunchTemplate': {'LaunchTemplateSpecification': launched, 'Overrides': [{'InstanceType': 'm5.large'}]}}
+    launched = {'MixedInstancesPolicy': policy} if mixed else {'LaunchTemplate': launched}
     scaling.create_auto_scaling_group(AutoScalingGroupName=name, MinSize=1, MaxSize=3, DesiredCapacity=size, VPCZoneIdentifier=subnet,
-        LaunchTemplate={'LaunchTemplateName': name, 'Version': version},
+        **launched,
         Tags=[{'Key': k, 'Value': v, 'PropagateAtLaunch': True, 'ResourceId': name, 'ResourceType': 'auto-scaling-group'} for k, v in tags.items()])
     ec2.create_launch_template_version(LaunchTemplateName=name, LaunchTemplateData=data)
     found = scaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])['AutoScalingGroups'][0]['Instances']
     return sorted(one['InstanceId'] for one in found)
 exact = group('nodes.a', 'a.example.com', 'nodes', '1', 2)
 latest = group('old.a', 'a.example.com', 'old', '$Latest', 1)
+mixed = group('mixed.a', 'a.example.com', 'mixed', '$Latest', 1, mixed=True)
 group('nodes.b', 'b.example.com', 'nodes', '1', 1)
 tags = [{'ResourceType': 'instance', 'Tags': [{'Key': 'kubernetes.io/cluster/a.example.com', 'Value': 'owned'}]}]
 nat = ec2.run_instances(ImageId=image, InstanceType='t3.nano', SubnetId=subnet, MinCount=1, MaxCount=1, TagSpecifications=tags)
-print(*exact, *latest, nat['Instances'][0]['InstanceId'])
+print(*exact, *latest, nat['Instances'][0]['InstanceId'], *mixed)
 ";
 
 struct MadeFleet {
@@ -74,6 +79,7 @@ async fn every_instance_of_the_clusters_groups_is_found_with_what_it_was_launche
         })
         .collect();
     let expected = [
+        ("mixed.a", Some("mixed"), 1, 1, 3),
         ("nodes.a", Some("nodes"), 1, 2, 3),
         ("old.a", Some("old"), 1, 1, 3),
     ];
@@ -90,11 +96,12 @@ async fn every_instance_of_the_clusters_groups_is_found_with_what_it_was_launche
             )
         })
         .collect();
-    // Of the second group, which follows the newest version, the instance is behind.
+    // Of the groups that follow the newest version, the instances are behind.
     let mut expected = [
         (made.ids[0].as_str(), Some("nodes"), "running", Some(true)),
         (made.ids[1].as_str(), Some("nodes"), "pending", Some(true)),
         (made.ids[2].as_str(), Some("old"), "pending", Some(false)),
+        (made.ids[4].as_str(), Some("mixed"), "pending", Some(false)),
     ];
     seen.sort_unstable();
     expected.sort_unstable();

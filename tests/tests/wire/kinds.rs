@@ -50,55 +50,74 @@ async fn a_cluster_is_made_changed_mended_and_removed_without_a_trace() {
 
 const ETCD_RECORD: &str = "dns = boto('route53')\nzone = dns.list_hosted_zones()['HostedZones'][0]['Id']\ndns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'CREATE', 'ResourceRecordSet': {'Name': 'etcd-a.internal.prod.example.com', 'Type': 'A', 'TTL': 60, 'ResourceRecords': [{'Value': '10.0.0.1'}]}}]})";
 
+/// A change of the text of the spec, and a kind of object that changes with it.
+const EDITS: [(&str, &str, &str); 16] = [
+    // The tags of everything.
+    ("owner: team", "owner: crew\n    more: yes", "vpc"),
+    (
+        "maxSize: 3\n  maxPrice: \"0.5\"\n  suspendProcesses: [AZRebalance]",
+        "maxSize: 5\n  maxPrice: \"0.7\"\n  suspendProcesses: [Launch]",
+        "autoscaling_group",
+    ),
+    ("  suspendProcesses: [Launch]\n", "", "autoscaling_group"),
+    (
+        "machineType: m5d.large",
+        "machineType: m5.large",
+        "launch_template",
+    ),
+    // AWS chooses types; then the template says it all, spot instances too; then types are named again.
+    (
+        "instances: [m5d.large, m5.large]\n    onDemandBase: 1\n    onDemandAboveBase: 50\n    spotInstancePools: 3",
+        "instanceRequirements:\n      cpu: {min: \"2\", max: \"4\"}\n      memory: {min: 8Gi}\n      excludedInstanceTypes: [\"m4.*\"]\n    spotAllocationStrategy: price-capacity-optimized",
+        "autoscaling_group",
+    ),
+    (
+        "  mixedInstancesPolicy:\n    instanceRequirements:\n      cpu: {min: \"2\", max: \"4\"}\n      memory: {min: 8Gi}\n      excludedInstanceTypes: [\"m4.*\"]\n    spotAllocationStrategy: price-capacity-optimized\n",
+        "",
+        "autoscaling_group",
+    ),
+    (
+        "  maxPrice: \"0.20\"\n",
+        "  maxPrice: \"0.30\"\n  mixedInstancesPolicy:\n    instances: [m5.large, m5d.large]\n    onDemandAboveBase: 0\n",
+        "autoscaling_group",
+    ),
+    ("  maxPrice: \"0.30\"\n", "", "autoscaling_group"),
+    (
+        "maxInstanceLifetime: 720h",
+        "maxInstanceLifetime: 0s",
+        "autoscaling_group",
+    ),
+    (
+        "{instanceGroup: master-a, name: a}",
+        "{instanceGroup: master-a, name: a, volumeSize: 30}",
+        "ebs_volume",
+    ),
+    (
+        "\"s3:ListBucket\", \"s3:GetObject\"",
+        "\"s3:GetObject\"",
+        "iam_role_policy",
+    ),
+    ("policy/mine", "policy/other", "iam_role_policy_attachment"),
+    (
+        "  externalPolicies:\n    node: [\"arn:aws:iam::123456789012:policy/other\"]\n",
+        "",
+        "iam_role_policy_attachment",
+    ),
+    ("192.0.2.0/24", "198.51.100.0/24", "security_group_rule"),
+    (
+        "class: Network",
+        "class: Network\n      crossZoneLoadBalancing: true",
+        "lb",
+    ),
+    // A balancer cannot become internal: the next of its series takes its place.
+    ("type: Public\n  channel", "type: Internal\n  channel", "lb"),
+];
+
 /// One change of the spec after the other, each seen and made; gives back what is wanted at the end.
 async fn make_changes(cluster: &InCluster) -> Vec<Cloud> {
-    let edits: [(&str, &str, &str); 12] = [
-        // The tags of everything.
-        ("owner: team", "owner: crew\n    more: yes", "vpc"),
-        (
-            "maxSize: 3\n  maxPrice: \"0.5\"\n  suspendProcesses: [AZRebalance]",
-            "maxSize: 5\n  maxPrice: \"0.7\"\n  suspendProcesses: [Launch]",
-            "autoscaling_group",
-        ),
-        ("  suspendProcesses: [Launch]\n", "", "autoscaling_group"),
-        (
-            "machineType: m5d.large",
-            "machineType: m5.large",
-            "launch_template",
-        ),
-        (
-            "maxInstanceLifetime: 720h",
-            "maxInstanceLifetime: 0s",
-            "autoscaling_group",
-        ),
-        (
-            "{instanceGroup: master-a, name: a}",
-            "{instanceGroup: master-a, name: a, volumeSize: 30}",
-            "ebs_volume",
-        ),
-        (
-            "\"s3:ListBucket\", \"s3:GetObject\"",
-            "\"s3:GetObject\"",
-            "iam_role_policy",
-        ),
-        ("policy/mine", "policy/other", "iam_role_policy_attachment"),
-        (
-            "  externalPolicies:\n    node: [\"arn:aws:iam::123456789012:policy/other\"]\n",
-            "",
-            "iam_role_policy_attachment",
-        ),
-        ("192.0.2.0/24", "198.51.100.0/24", "security_group_rule"),
-        (
-            "class: Network",
-            "class: Network\n      crossZoneLoadBalancing: true",
-            "lb",
-        ),
-        // A balancer cannot become internal: the next of its series takes its place.
-        ("type: Public\n  channel", "type: Internal\n  channel", "lb"),
-    ];
     let mut spec: Vec<(String, String)> = Vec::new();
     let mut wanted = Vec::new();
-    for (number, (from, to, kind)) in edits.into_iter().enumerate() {
+    for (number, (from, to, kind)) in EDITS.into_iter().enumerate() {
         spec.push((from.to_owned(), to.to_owned()));
         let edit = |text: &mut String| {
             for (from, to) in &spec {
@@ -116,7 +135,7 @@ async fn make_changes(cluster: &InCluster) -> Vec<Cloud> {
 }
 
 /// Each is a change by somebody else, and the object in whose plan it must show.
-const DRIFT: [(&str, &str); 25] = [
+const DRIFT: [(&str, &str); 26] = [
     // It is seen late, as the change that mends it is.
     (
         "sqs_queue",
@@ -157,6 +176,10 @@ const DRIFT: [(&str, &str); 25] = [
     (
         "autoscaling_group",
         "boto('autoscaling').update_auto_scaling_group(AutoScalingGroupName='nodes.prod.example.com', MaxSize=9)",
+    ),
+    (
+        "autoscaling_group",
+        "boto('autoscaling').update_auto_scaling_group(AutoScalingGroupName='big.prod.example.com', MixedInstancesPolicy={'InstancesDistribution': {'OnDemandBaseCapacity': 2}, 'LaunchTemplate': {'LaunchTemplateSpecification': {'LaunchTemplateName': 'big.prod.example.com', 'Version': '$Latest'}, 'Overrides': [{'InstanceType': 'm5.large'}]}})",
     ),
     (
         "autoscaling_group",

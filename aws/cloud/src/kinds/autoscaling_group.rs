@@ -1,9 +1,8 @@
 //! An Auto Scaling group.
 
 use super::autoscaling::{is_going, read_tags, write_tags};
-use super::autoscaling_group_update::{
-    launch_template_specification, processes_and_metrics, update,
-};
+use super::autoscaling_group_update::{processes_and_metrics, update, what_is_launched};
+use super::mixed_instances;
 use super::{
     Found, Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical_ids,
     rfc3339_time,
@@ -59,6 +58,7 @@ pub(crate) fn observe(raw: &asg::AutoScalingGroup, names: &Names) -> Option<Obse
         max_instance_lifetime: raw.max_instance_lifetime().unwrap_or_default(),
         max_size: raw.max_size()?,
         min_size: raw.min_size()?,
+        mixed_instances_policy: raw.mixed_instances_policy().map(mixed_instances::read),
         new_instances_protected_from_scale_in: raw
             .new_instances_protected_from_scale_in()
             .unwrap_or_default(),
@@ -195,6 +195,7 @@ async fn create(world: &AwsWorld, want: &AutoscalingGroup, refs: &Refs) -> Resul
     const CALL: &str = "autoscaling:CreateAutoScalingGroup";
     let lifetime = Some(want.max_instance_lifetime).filter(|seconds| *seconds > 0);
     let groups = physical_ids(refs, &want.target_group_arns, CALL)?;
+    let launch = what_is_launched(want, refs, CALL)?;
     // The digest of the hooks follows the hooks.
     let tags = want.tags.iter().filter(|tag| tag.key != HOOKS_TAG);
     let call = world
@@ -203,7 +204,8 @@ async fn create(world: &AwsWorld, want: &AutoscalingGroup, refs: &Refs) -> Resul
         .create_auto_scaling_group()
         .auto_scaling_group_name(&want.auto_scaling_group_name)
         .capacity_rebalance(want.capacity_rebalance)
-        .launch_template(launch_template_specification(want, refs, CALL)?)
+        .set_launch_template(launch.template)
+        .set_mixed_instances_policy(launch.policy)
         .set_load_balancer_names(none_if_empty(want.load_balancer_names.clone()))
         .set_max_instance_lifetime(lifetime)
         .max_size(want.max_size)

@@ -1,10 +1,10 @@
 //! Changes of an Auto Scaling group: one call for each thing that differs.
 
 use super::autoscaling::write_tags;
-use super::{lifecycle_hook, physical, physical_ids};
+use super::{lifecycle_hook, mixed_instances, physical, physical_ids};
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, local_failure};
-use aws_sdk_autoscaling::types::LaunchTemplateSpecification;
+use aws_sdk_autoscaling::types::{LaunchTemplateSpecification, MixedInstancesPolicy};
 use cloud::{AutoscalingGroup, GroupTag};
 use engine::{Class, Failure, Ref, Refs};
 use node::names::HOOKS_TAG;
@@ -45,13 +45,15 @@ async fn update_properties(
         return Ok(());
     }
     let lifetime = want.max_instance_lifetime;
+    let launch = what_is_launched(want, refs, CALL)?;
     let call = world
         .clients
         .autoscaling
         .update_auto_scaling_group()
         .auto_scaling_group_name(&want.auto_scaling_group_name)
         .capacity_rebalance(want.capacity_rebalance)
-        .launch_template(launch_template_specification(want, refs, CALL)?)
+        .set_launch_template(launch.template)
+        .set_mixed_instances_policy(launch.policy)
         .set_max_instance_lifetime((lifetime != have.max_instance_lifetime).then_some(lifetime))
         .max_size(want.max_size)
         .min_size(want.min_size)
@@ -186,8 +188,32 @@ fn missing_items<T: Clone + PartialEq>(of: &[T], those: &[T]) -> Vec<T> {
         .collect()
 }
 
+/// What a group launches, in the one of two fields where AWS takes it: an update with a template ends a policy.
+pub(super) struct Launch {
+    pub template: Option<LaunchTemplateSpecification>,
+    pub policy: Option<MixedInstancesPolicy>,
+}
+
+pub(super) fn what_is_launched(
+    want: &AutoscalingGroup,
+    refs: &Refs,
+    call: &str,
+) -> Result<Launch, Failure> {
+    let template = launch_template_specification(want, refs, call)?;
+    Ok(match &want.mixed_instances_policy {
+        None => Launch {
+            template: Some(template),
+            policy: None,
+        },
+        Some(policy) => Launch {
+            template: None,
+            policy: Some(mixed_instances::write(policy, template)),
+        },
+    })
+}
+
 /// The launch template as a group names it.
-pub(super) fn launch_template_specification(
+fn launch_template_specification(
     want: &AutoscalingGroup,
     refs: &Refs,
     call: &str,

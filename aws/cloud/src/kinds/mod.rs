@@ -29,6 +29,7 @@ pub(crate) mod lb_listener;
 pub(crate) mod lb_tags;
 pub(crate) mod lb_target_group;
 pub(crate) mod lifecycle_hook;
+mod mixed_instances;
 pub(crate) mod nat_gateway;
 pub(crate) mod route;
 pub(crate) mod route53_record;

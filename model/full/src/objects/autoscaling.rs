@@ -60,6 +60,7 @@ fn autoscaling_group(
         max_instance_lifetime: group.max_instance_lifetime,
         max_size: group.max_size,
         min_size: group.min_size,
+        mixed_instances_policy: group.mixed_instances.clone(),
         new_instances_protected_from_scale_in: group.instance_protection,
         suspended_processes: super::sort_unique(group.suspend_processes.iter().cloned()),
         tags: group_tags(full, group, hooks),

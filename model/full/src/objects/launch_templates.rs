@@ -28,10 +28,7 @@ fn launch_template(full: &FullSpec, group: &Group, user_data: Option<&Text>) -> 
         iam_instance_profile: instance_profile_ref(full, group),
         image_id: group.image_id.clone(),
         instance_type: group.machine_type.clone(),
-        instance_market_options: group.max_price.as_deref().map(|price| MarketOptions {
-            max_price: canonical_price(price),
-            instance_interruption_behavior: group.instance_interruption_behavior.clone(),
-        }),
+        instance_market_options: market_options(group),
         key_name: full.ssh_key.as_ref().map(key_pair_ref),
         metadata_options: MetadataOptions {
             http_endpoint: "enabled".into(),
@@ -51,6 +48,16 @@ fn launch_template(full: &FullSpec, group: &Group, user_data: Option<&Text>) -> 
         tags: super::group_tags::instance_group_tags(full, group),
         user_data: user_data.cloned(),
     }
+}
+
+/// Spot instances, unless a policy says how many are: AWS takes only one of the two
+/// (<https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-mixed-instances-groups.html>).
+fn market_options(group: &Group) -> Option<MarketOptions> {
+    let price = group.max_price.as_deref()?;
+    group.mixed_instances.is_none().then(|| MarketOptions {
+        max_price: canonical_price(price),
+        instance_interruption_behavior: group.instance_interruption_behavior.clone(),
+    })
 }
 
 fn key_pair_ref(key: &SshKey) -> Ref {

@@ -1,5 +1,6 @@
 //! Instance groups of the full spec.
 
+use cloud::MixedInstancesPolicy;
 use node::config::{Arch, Containerd, File, Kubelet, Role, UnitFile, VolumeMount};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ pub struct Group {
     /// The image's root device: `/dev/xvda`, `/dev/sda1`.
     pub root_device: String,
     pub arch: Arch,
-    /// Instance type; the first one if the spec lists several.
+    /// Instance type of the launch template.
     pub machine_type: String,
     /// Instance store disks of that type.
     pub instance_store_disks: u32,
@@ -48,8 +49,11 @@ pub struct Group {
     pub http_tokens: String,
     /// IMDS: hop limit.
     pub http_put_response_hop_limit: i32,
-    /// Maximum spot price; `None`: on-demand instances.
+    /// Maximum spot price; `None`: on-demand instances. With `mixed_instances`, of its spot instances: the policy has it too.
     pub max_price: Option<String>,
+    /// Several instance types, on demand and spot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixed_instances: Option<MixedInstancesPolicy>,
     /// What EC2 does with an interrupted spot instance: `hibernate`, `stop` or `terminate`.
     pub instance_interruption_behavior: Option<String>,
     pub tenancy: Option<String>,

@@ -65,18 +65,19 @@ spec! {
 
     /// Several instance types, on demand and spot.
     pub struct MixedInstancesPolicySpec {
+        /// In order of preference; none: the group's machineType.
         pub instances: Vec<String>,
         /// Attributes instead of types.
         pub instance_requirements: Option<InstanceRequirementsSpec>,
-        /// `prioritized` or `lowest-price`.
+        /// `prioritized` (the default) or `lowest-price`.
         pub on_demand_allocation_strategy: Option<String>,
-        /// Instances always on demand.
+        /// Instances always on demand; default 0.
         pub on_demand_base: Option<i32>,
-        /// Percentage on demand above the base.
+        /// Percentage on demand above the base; default 100.
         pub on_demand_above_base: Option<i32>,
-        /// `lowest-price`, `capacity-optimized`, ...
+        /// `lowest-price` (the default), `capacity-optimized`, ...
         pub spot_allocation_strategy: Option<String>,
-        /// Pools used with `lowest-price`.
+        /// Pools used with `lowest-price`; default 2.
         pub spot_instance_pools: Option<i32>,
     }
 

@@ -59,7 +59,7 @@ spec! {
         pub zones: Vec<String>,
         /// systemd units run on its instances.
         pub hooks: Vec<HookSpec>,
-        /// Spot price limit, dollars per hour; its presence makes them spot instances.
+        /// Spot price limit, dollars per hour; without a mixed instances policy its presence makes them spot instances.
         pub max_price: Option<String>,
         /// Minutes a spot instance runs at least: 60, 120, ... 360.
         pub spot_duration_in_minutes: Option<i32>,

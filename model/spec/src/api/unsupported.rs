@@ -328,11 +328,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "CoreDNS is the one DNS server",
         &["spec.kubeDNS.provider"],
     ),
-    unsupported_in_group(
-        When::Set,
-        "several instance types in a group",
-        &["spec.mixedInstancesPolicy"],
-    ),
     unsupported_in_group(When::Set, "warm pools", &["spec.warmPool"]),
     unsupported_in_group(
         When::Is("APIServer"),

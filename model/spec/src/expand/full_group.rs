@@ -2,6 +2,7 @@
 
 use super::groups::{group_zones, in_public_subnets};
 use super::instances::{first_machine_type, resolve_instance};
+use super::mixed_instances::mixed_instances;
 use super::{Context, Findings, labels, node_settings, volumes};
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance::VolumeSpec;
@@ -19,7 +20,9 @@ pub(super) fn full_group(
     context: &Context,
     findings: &mut Findings,
 ) -> Option<Group> {
-    let instance = resolve_instance(group, &group_zones(group, spec), context, findings)?;
+    let zones = group_zones(group, spec);
+    let instance = resolve_instance(group, &zones, context, findings)?;
+    let mixed_instances = mixed_instances(group, instance.arch, &zones, context, findings);
     let lifetime = max_lifetime(group, findings);
     let volumes = full_additional_volumes(group, findings);
     let taints = labels::node_taints(group);
@@ -56,6 +59,7 @@ pub(super) fn full_group(
         http_tokens: metadata.http_tokens?,
         http_put_response_hop_limit: metadata.http_put_response_hop_limit?,
         max_price: group_spec.max_price.clone(),
+        mixed_instances,
         instance_interruption_behavior: group_spec.instance_interruption_behavior.clone(),
         tenancy: group_spec.tenancy.clone(),
         cpu_credits: group_spec.cpu_credits.clone(),

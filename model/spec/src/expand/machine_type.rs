@@ -74,6 +74,7 @@ mod tests {
             let kind = InstanceType {
                 arch: *arch,
                 instance_store_disks: 0,
+                gpu: false,
                 zones: zones.iter().map(|zone| (*zone).to_owned()).collect(),
             };
             ((*name).to_owned(), kind)

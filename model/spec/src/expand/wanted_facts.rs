@@ -41,6 +41,9 @@ pub fn wanted_facts(cluster: &Cluster, groups: &[InstanceGroup]) -> FactsWanted 
             Some(name) => wanted.machine_types.extend([name.to_owned()]),
             None => wanted.machine_types.extend(candidate_machine_types(role)),
         }
+        let mixed = group.spec.mixed_instances_policy.iter();
+        let mixed = mixed.flat_map(|policy| policy.instances.iter().cloned());
+        wanted.machine_types.extend(mixed);
         wanted.profiles.extend(user_profile_name(&group.spec));
         match &group.spec.image {
             Some(image) => wanted.images.extend([image.clone()]),

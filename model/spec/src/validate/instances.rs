@@ -112,7 +112,8 @@ fn check_spot(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             problems.push(problem.hint("remove it"));
         }
     }
-    if spec.instance_interruption_behavior.is_some() && spec.max_price.is_none() {
+    let mixed = spec.mixed_instances_policy.is_some();
+    if spec.instance_interruption_behavior.is_some() && spec.max_price.is_none() && !mixed {
         let problem = Problem::warning(
             "spec.instanceInterruptionBehavior",
             "it concerns spot instances only, the group has none",

@@ -27,6 +27,7 @@ fn old_region() -> Facts {
     let kind = |arch| InstanceType {
         arch,
         instance_store_disks: 0,
+        gpu: false,
         zones: Vec::new(),
     };
     let subnet = |zone: &str, cidr: &str| SharedSubnet {
@@ -261,6 +262,21 @@ fn a_new_cluster_with_a_certificate_takes_tls_1_2_and_1_3_alone_and_one_of_kops_
     );
     set::unset_field(&mut created.cluster, "spec.api.loadBalancer.sslPolicy").unwrap();
     assert_eq!(tls_policies(&created), ["ELBSecurityPolicy-2016-08"]);
+}
+
+#[test]
+fn several_sizes_make_a_mixed_instances_policy_whose_types_are_asked_for() {
+    let sizes = CreateOptions {
+        node_sizes: owned_strings(&["m5.large", "m5.xlarge"]),
+        ..zone_options(&["eu-west-1a"])
+    };
+    let created = create_offline(&sizes);
+    let spec = &find_group(&created, "nodes-eu-west-1a").spec;
+    assert_eq!(spec.machine_type.as_deref(), Some("m5.large"));
+    let policy = spec.mixed_instances_policy.as_ref().unwrap();
+    assert_eq!(policy.instances, ["m5.large", "m5.xlarge"]);
+    let asked = spec::expand::wanted_facts(&created.cluster, &created.groups);
+    assert!(asked.machine_types.contains("m5.xlarge"));
 }
 
 #[test]

@@ -40,6 +40,7 @@ pub fn made_up_facts(wanted: &FactsWanted) -> Facts {
         let machine_type = InstanceType {
             arch: Arch::Amd64,
             instance_store_disks: 0,
+            gpu: false,
             zones: Vec::new(),
         };
         (name.clone(), machine_type)

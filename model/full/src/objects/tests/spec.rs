@@ -253,6 +253,7 @@ pub fn instance_group(name: &str, role: Role, subnet: &str) -> Group {
         http_tokens: "required".into(),
         http_put_response_hop_limit: 1,
         max_price: None,
+        mixed_instances: None,
         instance_interruption_behavior: None,
         tenancy: None,
         cpu_credits: None,

@@ -122,6 +122,7 @@ fn what_aws_has_must_agree_with_the_spec() {
     let kind = InstanceType {
         arch: Arch::Amd64,
         instance_store_disks: 2,
+        gpu: false,
         zones: zone_names(&["a"]),
     };
     let image = Image {

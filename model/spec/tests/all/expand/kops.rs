@@ -15,10 +15,13 @@ fn kops_world() -> Facts {
     let kind = |disks| InstanceType {
         arch: Arch::Amd64,
         instance_store_disks: disks,
+        gpu: false,
         zones: Vec::new(),
     };
     let types = [
         ("m3.medium", 1),
+        ("m5.large", 0),
+        ("m5.xlarge", 0),
         ("t2.medium", 0),
         ("t2.micro", 0),
         ("t3.medium", 0),

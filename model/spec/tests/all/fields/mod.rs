@@ -70,6 +70,15 @@ const SPECIAL: &[(&str, &str)] = &[
     ("spec.updatePolicy", "external"),
     ("spec.fileAssets[].path", "/etc/sample.conf"),
     ("spec.sysctlParameters[]", "vm.swappiness=10"),
+    ("spec.mixedInstancesPolicy.instances[]", "m5.large"),
+    (
+        "spec.mixedInstancesPolicy.onDemandAllocationStrategy",
+        "lowest-price",
+    ),
+    (
+        "spec.mixedInstancesPolicy.spotAllocationStrategy",
+        "price-capacity-optimized",
+    ),
 ];
 
 struct SampleSpec {

@@ -162,7 +162,6 @@ fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
         ("iam_role_policy", "statement") if has_any(ours, &FOR_BALANCERS) => "balancer-permissions",
         ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",
         ("vpc_endpoint", "") => "s3-endpoint",
-        ("autoscaling_group", "launch_template") => "mixed-instances",
         ("route53_record", "") if ours.contains("203.0.113.123") => "placeholders",
         ("security_group_rule", "")
             if ours.contains("kops-controller-elb-to-cp") || one.name.contains("3988") =>
@@ -175,7 +174,6 @@ fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
 
 fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
     Some(match (one.kind.as_str(), one.attribute.as_str()) {
-        ("autoscaling_group", "mixed_instances_policy") => "mixed-instances",
         ("iam_openid_connect_provider" | "iam_role_policy_attachment", "") => "pod-identity",
         ("iam_role" | "iam_role_policy", "") if one.name.contains("-sa-") => "pod-identity",
         ("autoscaling_group", "warm_pool") => "warm-pool",

@@ -14,6 +14,7 @@ pub fn kops_facts() -> Facts {
     let machine = |disks| InstanceType {
         arch: Arch::Amd64,
         instance_store_disks: disks,
+        gpu: false,
         zones: Vec::new(),
     };
     let zone = |id: &str, private| HostedZone {

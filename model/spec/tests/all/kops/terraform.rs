@@ -355,20 +355,57 @@ fn record_attributes(one: &Route53Record) -> Value {
 }
 
 fn autoscaling_group(one: &AutoscalingGroup) -> Value {
+    let template = &one.launch_template;
+    let (id, version) = (
+        plain_ref(&template.launch_template_id),
+        plain_text(&template.version),
+    );
+    let policy = one.mixed_instances_policy.as_ref();
+    let policy = policy.map(|policy| json!([mixed_instances_policy(policy, &id, &version)]));
+    let template = policy
+        .is_none()
+        .then(|| json!([{"id": id, "version": version}]));
     json!({
         "capacity_rebalance": one.capacity_rebalance.then_some(true),
         "enabled_metrics": one.enabled_metrics, "metrics_granularity": "1Minute",
-        "launch_template": [{
-            "id": plain_ref(&one.launch_template.launch_template_id),
-            "version": plain_text(&one.launch_template.version),
-        }],
+        "launch_template": template,
         "load_balancers": one.load_balancer_names,
         "max_instance_lifetime": one.max_instance_lifetime,
         "max_size": one.max_size, "min_size": one.min_size, "name": one.auto_scaling_group_name,
+        "mixed_instances_policy": policy,
         "protect_from_scale_in": one.new_instances_protected_from_scale_in,
         "suspended_processes": one.suspended_processes,
         "tag": one.tags, "target_group_arns": plain_ref_list(&one.target_group_arns),
         "vpc_zone_identifier": plain_ref_list(&one.vpc_zone_identifier),
+    })
+}
+
+/// kOps leaves AWS' defaults unsaid.
+fn mixed_instances_policy(one: &MixedInstancesPolicy, id: &Value, version: &Value) -> Value {
+    let of = &one.instances_distribution;
+    let said = |text: &String, default: &str| (text != default).then(|| text.clone());
+    let overrides = one.overrides.iter().map(|one| match one {
+        LaunchOverride::InstanceType(name) => json!({"instance_type": name}),
+        LaunchOverride::InstanceRequirements(of) => json!({"instance_requirements": [{
+            "burstable_performance": of.burstable_performance,
+            "excluded_instance_types": of.excluded_instance_types,
+            "memory_mib": [of.memory_mib], "vcpu_count": [of.vcpu_count],
+        }]}),
+    });
+    json!({
+        "instances_distribution": [{
+            "on_demand_allocation_strategy": said(&of.on_demand_allocation_strategy, "prioritized"),
+            "on_demand_base_capacity": Some(of.on_demand_base_capacity).filter(|base| *base != 0),
+            "on_demand_percentage_above_base_capacity":
+                Some(of.on_demand_percentage_above_base_capacity).filter(|percent| *percent != 100),
+            "spot_allocation_strategy": said(&of.spot_allocation_strategy, LOWEST_PRICE),
+            "spot_instance_pools": of.spot_instance_pools.filter(|pools| *pools != 2),
+            "spot_max_price": of.spot_max_price.clone().unwrap_or_default(),
+        }],
+        "launch_template": [{
+            "launch_template_specification": [{"launch_template_id": id, "version": version}],
+            "override": overrides.collect::<Vec<Value>>(),
+        }],
     })
 }
 
