@@ -39,6 +39,9 @@ enum When {
 const CLUSTER: &str = ClusterSpec::KIND;
 const GROUP: &str = InstanceGroupSpec::KIND;
 
+/// Until nodeup knows such instances, every one of them would join, and become a Node that is not ready when it stops.
+const WARM_POOLS: &str = "warm pools; raise minSize to have spare nodes ready";
+
 const fn unsupported_in_cluster(
     when: When,
     reason: &'static str,
@@ -173,7 +176,8 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         ],
     ),
     unsupported_in_cluster(When::Set, "Terraform output", &["spec.target"]),
-    unsupported_in_cluster(When::Set, "warm pools", &["spec.warmPool"]),
+    // `warmPool: {}` is a pool with kOps' defaults.
+    unsupported_in_cluster(When::Present, WARM_POOLS, &["spec.warmPool"]),
     unsupported_in_cluster(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
     unsupported_in_cluster(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
     unsupported_in_cluster(When::Set, "NRI plugins", &["spec.containerd.nri"]),
@@ -328,7 +332,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "CoreDNS is the one DNS server",
         &["spec.kubeDNS.provider"],
     ),
-    unsupported_in_group(When::Set, "warm pools", &["spec.warmPool"]),
+    unsupported_in_group(When::Present, WARM_POOLS, &["spec.warmPool"]),
     unsupported_in_group(
         When::Is("APIServer"),
         "groups of role APIServer",

@@ -115,7 +115,10 @@ fn type_problem(
             own.as_str(),
             arch.as_str()
         );
-        return Some((message, "make a group for each architecture"));
+        return Some((
+            message,
+            "choose types of the image's architecture; another one needs a group of its own",
+        ));
     }
     const OFFERED: &str = "choose an instance type that a zone of the group offers";
     let Some(kind) = types.get(name) else {
