@@ -11,6 +11,7 @@ mod core_dns;
 mod crds;
 pub(crate) mod ebs_csi_driver;
 mod flannel;
+pub(crate) mod load_balancer_controller;
 mod manifest;
 pub(crate) mod metrics_server;
 pub(crate) mod node_local_dns;
@@ -19,6 +20,7 @@ mod permissions;
 mod rbac;
 pub(crate) mod snapshot_controller;
 mod storage_classes;
+mod tags;
 
 pub use channel::{channel_yaml, manifest_key};
 pub(crate) use permissions::addon_permissions;
@@ -91,5 +93,6 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(snapshot_controller::addon(full)?);
     addons.extend(cluster_autoscaler::addon(full)?);
     addons.extend(metrics_server::addon(full)?);
+    addons.extend(load_balancer_controller::addon(full)?);
     Ok(addons)
 }

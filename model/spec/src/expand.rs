@@ -28,6 +28,7 @@ mod instances;
 mod kube_proxy;
 mod kubelet;
 mod labels;
+mod load_balancer_controller;
 mod machine_type;
 mod metrics_server;
 mod network;

@@ -1,8 +1,8 @@
 //! The components of Kubernetes and the addons of the full spec.
 
 use super::{
-    CertManager, ClusterAutoscaler, EbsCsiDriver, MetricsServer, NodeLocalDns, NodeProblemDetector,
-    SnapshotController,
+    CertManager, ClusterAutoscaler, EbsCsiDriver, LoadBalancerController, MetricsServer,
+    NodeLocalDns, NodeProblemDetector, SnapshotController,
 };
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,8 @@ pub struct Addons {
     pub cluster_autoscaler: Option<ClusterAutoscaler>,
     #[serde(default)]
     pub metrics_server: Option<MetricsServer>,
+    #[serde(default)]
+    pub load_balancer_controller: Option<LoadBalancerController>,
 }
 
 /// Settings of the addon CoreDNS.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::addons::{
-    CertManagerConfig, ClusterAutoscalerConfig, MetricsServerConfig, NodeProblemDetectorConfig,
-    NodeTerminationHandlerSpec, SnapshotControllerConfig,
+    CertManagerConfig, ClusterAutoscalerConfig, LoadBalancerControllerSpec, MetricsServerConfig,
+    NodeProblemDetectorConfig, NodeTerminationHandlerSpec, SnapshotControllerConfig,
 };
 use super::api_access::APISpec;
 use super::assets::AssetsSpec;
@@ -140,8 +140,8 @@ spec! {
         pub node_problem_detector: Option<NodeProblemDetectorConfig>,
         pub metrics_server: Option<MetricsServerConfig>,
         pub cert_manager: Option<CertManagerConfig>,
-        /// AWS load balancer controller addon.
-        pub aws_load_balancer_controller: Option<Value>,
+        /// Makes load balancers for Ingresses and Services.
+        pub aws_load_balancer_controller: Option<LoadBalancerControllerSpec>,
         /// The CNI; exactly one.
         pub networking: Option<NetworkingSpec>,
         /// How the API is reached: DNS names or a load balancer.

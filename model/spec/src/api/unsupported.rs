@@ -94,11 +94,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "the AWS load balancer controller addon",
-        &["spec.awsLoadBalancerController"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
         "settings of the node termination handler's pods; protokube handles terminations, without pods, metrics or webhooks",
         &[
             "spec.nodeTerminationHandler.cpuRequest",

@@ -5,6 +5,7 @@ use super::cloud_config::full_ebs_csi_driver;
 use super::cluster_autoscaler::full_cluster_autoscaler;
 use super::components::value_or_error;
 use super::core_dns::full_node_local_dns;
+use super::load_balancer_controller::full_load_balancer_controller;
 use super::metrics_server::full_metrics_server;
 use super::node_problem_detector::full_node_problem_detector;
 use super::snapshot_controller::full_snapshot_controller;
@@ -48,6 +49,7 @@ pub(super) fn full_addons(
         snapshot_controller: full_snapshot_controller(spec),
         cluster_autoscaler: full_cluster_autoscaler(cluster, groups),
         metrics_server: full_metrics_server(spec),
+        load_balancer_controller: full_load_balancer_controller(spec),
     }
 }
 

@@ -9,6 +9,15 @@ pub(crate) const CACHE_ADDRESS: &str = "169.254.20.10";
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_hosted_zones(spec, problems);
     check_node_local_dns(spec, problems);
+    let controller = spec.aws_load_balancer_controller.as_ref();
+    if controller.is_some_and(|controller| controller.enabled == Some(true)) {
+        needs_cert_manager(
+            "spec.awsLoadBalancerController.enabled",
+            "the AWS load balancer controller",
+            spec,
+            problems,
+        );
+    }
     let controller = spec.snapshot_controller.as_ref();
     if controller.is_some_and(|controller| controller.enabled == Some(true)) {
         needs_cert_manager(

@@ -23,6 +23,7 @@ mod fuzz;
 mod host;
 mod kops;
 mod limits;
+mod load_balancer_controller;
 mod metrics_server;
 mod node_config;
 mod node_local_dns;

@@ -304,7 +304,13 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "watchNamespace",
         ],
     ),
-    (ValueType::Tag, &["awsEBSCSIDriver.version"]),
+    (
+        ValueType::Tag,
+        &[
+            "awsEBSCSIDriver.version",
+            "awsLoadBalancerController.version",
+        ],
+    ),
     (ValueType::Decimal, &["awsEBSCSIDriver.kubeAPIQPS"]),
     (ValueType::Switch, &["featureGates.*"]),
     (
@@ -640,7 +646,6 @@ const OPAQUE: &[&str] = &[
     "affinity",
     "amazonvpc",
     "authentication",
-    "awsLoadBalancerController",
     "azure",
     "calico",
     "canal",

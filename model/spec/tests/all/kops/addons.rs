@@ -18,7 +18,6 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("node-termination-handler.aws", "termination"),
     ("authentication.aws", "addons"),
     ("eks-pod-identity-webhook.addons.k8s.io", "addons"),
-    ("aws-load-balancer-controller.addons.k8s.io", "addons"),
     ("karpenter.sh", "addons"),
     ("networking.amazon-vpc-routed-eni", "networking"),
     ("networking.cilium.io", "networking"),
