@@ -17,6 +17,7 @@ pub(crate) mod metrics_server;
 pub(crate) mod node_local_dns;
 pub(crate) mod node_problem_detector;
 mod permissions;
+pub(crate) mod pod_identity_webhook;
 mod rbac;
 pub(crate) mod snapshot_controller;
 mod storage_classes;
@@ -68,6 +69,9 @@ pub enum Error {
     /// An object could not be written as YAML.
     #[error("could not write YAML")]
     Yaml(#[from] node::yaml::Error),
+    /// Settings could not be written as JSON.
+    #[error("could not write JSON")]
+    Json(#[from] serde_json::Error),
 }
 
 /// The addons of a cluster, in the order in which they are applied: prerequisites first.
@@ -94,5 +98,6 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(cluster_autoscaler::addon(full)?);
     addons.extend(metrics_server::addon(full)?);
     addons.extend(load_balancer_controller::addon(full)?);
+    addons.extend(pod_identity_webhook::addon(full)?);
     Ok(addons)
 }

@@ -35,6 +35,7 @@ mod network;
 mod node_problem_detector;
 mod node_settings;
 mod node_termination;
+mod pod_identity_webhook;
 mod pods;
 mod ranges;
 mod snapshot_controller;

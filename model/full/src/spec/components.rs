@@ -2,7 +2,7 @@
 
 use super::{
     CertManager, ClusterAutoscaler, EbsCsiDriver, LoadBalancerController, MetricsServer,
-    NodeLocalDns, NodeProblemDetector, SnapshotController,
+    NodeLocalDns, NodeProblemDetector, PodIdentityWebhook, SnapshotController,
 };
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,8 @@ pub struct Addons {
     pub metrics_server: Option<MetricsServer>,
     #[serde(default)]
     pub load_balancer_controller: Option<LoadBalancerController>,
+    #[serde(default)]
+    pub pod_identity_webhook: Option<PodIdentityWebhook>,
 }
 
 /// Settings of the addon CoreDNS.

@@ -149,6 +149,14 @@ spec! {
         pub memory_limit: Option<Quantity>,
     }
 
+    /// Gives pods the AWS role of their service account.
+    pub struct PodIdentityWebhookSpec {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// Number of its pods.
+        pub replicas: Option<i32>,
+    }
+
     /// Reports what is wrong with a node.
     pub struct NodeProblemDetectorConfig {
         /// Whether it is wanted.

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::addons::{
     CertManagerConfig, ClusterAutoscalerConfig, LoadBalancerControllerSpec, MetricsServerConfig,
-    NodeProblemDetectorConfig, NodeTerminationHandlerSpec, SnapshotControllerConfig,
+    NodeProblemDetectorConfig, NodeTerminationHandlerSpec, PodIdentityWebhookSpec,
+    SnapshotControllerConfig,
 };
 use super::api_access::APISpec;
 use super::assets::AssetsSpec;
@@ -181,8 +182,8 @@ spec! {
         /// Volume snapshot controller addon.
         pub snapshot_controller: Option<SnapshotControllerConfig>,
         pub karpenter: Option<Value>,
-        /// Webhook that gives pods IAM roles.
-        pub pod_identity_webhook: Option<Value>,
+        /// Gives pods the AWS role of their service account.
+        pub pod_identity_webhook: Option<PodIdentityWebhookSpec>,
     }
 
     /// One manifest applied beside the cluster's own addons.

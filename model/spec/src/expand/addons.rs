@@ -8,6 +8,7 @@ use super::core_dns::full_node_local_dns;
 use super::load_balancer_controller::full_load_balancer_controller;
 use super::metrics_server::full_metrics_server;
 use super::node_problem_detector::full_node_problem_detector;
+use super::pod_identity_webhook::full_pod_identity_webhook;
 use super::snapshot_controller::full_snapshot_controller;
 use super::{Findings, flags};
 use crate::api::cloud::CloudConfiguration;
@@ -50,6 +51,7 @@ pub(super) fn full_addons(
         cluster_autoscaler: full_cluster_autoscaler(cluster, groups),
         metrics_server: full_metrics_server(spec),
         load_balancer_controller: full_load_balancer_controller(spec),
+        pod_identity_webhook: full_pod_identity_webhook(spec),
     }
 }
 

@@ -30,6 +30,7 @@ mod node_local_dns;
 mod node_problem_detector;
 mod not_yet;
 mod pki;
+mod pod_identity_webhook;
 mod round_trip;
 mod snapshot_controller;
 mod user_data;

@@ -667,7 +667,6 @@ const OPAQUE: &[&str] = &[
     "nri",
     "nvidiaGPU",
     "openstack",
-    "podIdentityWebhook",
     "romana",
     "serviceAccountExternalPermissions",
     "serviceAccountIssuerDiscovery",

@@ -89,6 +89,23 @@ const STATED: &[(&str, &str, &str)] = &[
     ),
     (METRICS, "Deployment", "metrics-place"),
     (METRICS, "PodDisruptionBudget", "metrics-place"),
+    (POD_IDENTITY, "Issuer", "pod-identity-certificate"),
+    (POD_IDENTITY, "Certificate", "pod-identity-certificate"),
+    (
+        POD_IDENTITY,
+        "Deployment pod-identity-webhook /spec/replicas",
+        "pod-identity-place",
+    ),
+    (
+        POD_IDENTITY,
+        "Deployment pod-identity-webhook /spec/template/spec/nodeSelector",
+        "pod-identity-place",
+    ),
+    (
+        POD_IDENTITY,
+        "Deployment pod-identity-webhook /spec/template/spec/tolerations",
+        "pod-identity-place",
+    ),
 ];
 
 const CLOUD_CONTROLLER: &str = "aws-cloud-controller.addons.k8s.io";
@@ -96,6 +113,8 @@ const EBS_CSI: &str = "aws-ebs-csi-driver.addons.k8s.io";
 const SNAPSHOTS: &str = "snapshot-controller.addons.k8s.io";
 const AUTOSCALER: &str = "cluster-autoscaler.addons.k8s.io";
 const METRICS: &str = "metrics-server.addons.k8s.io";
+
+const POD_IDENTITY: &str = "eks-pod-identity-webhook.addons.k8s.io";
 
 pub(super) struct Difference {
     pub addon: String,
@@ -250,7 +269,7 @@ fn compare(
     if is_empty(ours) && is_empty(theirs) {
         return;
     }
-    if ours == theirs || at.ends_with(MANAGED_BY_LABEL) || at.ends_with("kops.k8s.io/managed-by") {
+    if ours == theirs || at.ends_with(MANAGED_BY_LABEL) {
         return;
     }
     let step = if at.contains(" /") { "/" } else { " /" };
