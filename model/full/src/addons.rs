@@ -10,6 +10,7 @@ mod control_planes;
 mod core_dns;
 mod crds;
 pub(crate) mod ebs_csi_driver;
+pub(crate) mod external_dns;
 mod flannel;
 pub(crate) mod load_balancer_controller;
 mod manifest;
@@ -89,6 +90,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
         addons.push(core_dns::core_dns_addon(full, core_dns)?);
     }
     addons.extend(node_local_dns::addon(full)?);
+    addons.extend(external_dns::addon(full)?);
     addons.push(cloud_controller::cloud_controller_addon(full)?);
     addons.extend(storage_classes::addon(full)?);
     addons.extend(ebs_csi_driver::addon(full)?);

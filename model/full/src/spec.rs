@@ -7,6 +7,7 @@ mod images;
 pub use crate::addons::cert_manager::CertManager;
 pub use crate::addons::cluster_autoscaler::ClusterAutoscaler;
 pub use crate::addons::ebs_csi_driver::EbsCsiDriver;
+pub use crate::addons::external_dns::ExternalDns;
 pub use crate::addons::load_balancer_controller::LoadBalancerController;
 pub use crate::addons::metrics_server::MetricsServer;
 pub use crate::addons::node_local_dns::NodeLocalDns;

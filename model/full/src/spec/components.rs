@@ -1,8 +1,8 @@
 //! The components of Kubernetes and the addons of the full spec.
 
 use super::{
-    CertManager, ClusterAutoscaler, EbsCsiDriver, LoadBalancerController, MetricsServer,
-    NodeLocalDns, NodeProblemDetector, PodIdentityWebhook, SnapshotController,
+    CertManager, ClusterAutoscaler, EbsCsiDriver, ExternalDns, LoadBalancerController,
+    MetricsServer, NodeLocalDns, NodeProblemDetector, PodIdentityWebhook, SnapshotController,
 };
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,8 @@ pub struct Addons {
     pub load_balancer_controller: Option<LoadBalancerController>,
     #[serde(default)]
     pub pod_identity_webhook: Option<PodIdentityWebhook>,
+    #[serde(default)]
+    pub external_dns: Option<ExternalDns>,
 }
 
 /// Settings of the addon CoreDNS.

@@ -117,16 +117,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "DNS records of Services and Ingresses; protokube publishes the cluster's own names only",
-        &[
-            "spec.externalDns.disable",
-            "spec.externalDns.priorityClassName",
-            "spec.externalDns.watchIngress",
-            "spec.externalDns.watchNamespace",
-        ],
-    ),
-    unsupported_in_cluster(
-        When::Set,
         "the host's certificates in addons",
         &["spec.useHostCertificates"],
     ),
@@ -152,11 +142,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.etcdClusters[].manager.env[].valueFrom"],
     ),
     unsupported_in_cluster(When::Set, "Karpenter", &["spec.karpenter"]),
-    unsupported_in_cluster(
-        When::Is("external-dns"),
-        "the external-dns addon",
-        &["spec.externalDns.provider"],
-    ),
     unsupported_in_cluster(
         When::Set,
         "AWS permissions of service accounts",

@@ -5,6 +5,7 @@ use super::cloud_config::full_ebs_csi_driver;
 use super::cluster_autoscaler::full_cluster_autoscaler;
 use super::components::value_or_error;
 use super::core_dns::full_node_local_dns;
+use super::external_dns::full_external_dns;
 use super::load_balancer_controller::full_load_balancer_controller;
 use super::metrics_server::full_metrics_server;
 use super::node_problem_detector::full_node_problem_detector;
@@ -52,6 +53,7 @@ pub(super) fn full_addons(
         metrics_server: full_metrics_server(spec),
         load_balancer_controller: full_load_balancer_controller(spec),
         pod_identity_webhook: full_pod_identity_webhook(spec),
+        external_dns: full_external_dns(spec),
     }
 }
 

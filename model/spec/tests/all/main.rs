@@ -18,6 +18,7 @@ mod cluster_autoscaler;
 mod components;
 mod create;
 mod expand;
+mod external_dns;
 mod fields;
 mod fuzz;
 mod host;
