@@ -2,6 +2,7 @@
 //! stores them, and protokube applies them in this order. Each has a file with its settings, its objects and its AWS permissions, and
 //! where it has a manifest a folder with that.
 
+pub(crate) mod aws_iam_authenticator;
 pub(crate) mod cert_manager;
 mod channel;
 mod cloud_controller;
@@ -92,6 +93,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(node_local_dns::addon(full)?);
     addons.extend(external_dns::addon(full)?);
     addons.push(cloud_controller::cloud_controller_addon(full)?);
+    addons.extend(aws_iam_authenticator::addon(full)?);
     addons.extend(storage_classes::addon(full)?);
     addons.extend(ebs_csi_driver::addon(full)?);
     addons.extend(node_problem_detector::addon(full)?);

@@ -4,6 +4,7 @@ mod components;
 mod group;
 mod images;
 
+pub use crate::addons::aws_iam_authenticator::{AwsIamAuthenticator, IdentityMapping};
 pub use crate::addons::cert_manager::CertManager;
 pub use crate::addons::cluster_autoscaler::ClusterAutoscaler;
 pub use crate::addons::ebs_csi_driver::EbsCsiDriver;

@@ -4,6 +4,7 @@
 mod addons;
 mod api;
 mod assets;
+mod authentication;
 mod aws_limits;
 mod basics;
 mod bastion;

@@ -1,8 +1,9 @@
 //! The components of Kubernetes and the addons of the full spec.
 
 use super::{
-    CertManager, ClusterAutoscaler, EbsCsiDriver, ExternalDns, LoadBalancerController,
-    MetricsServer, NodeLocalDns, NodeProblemDetector, PodIdentityWebhook, SnapshotController,
+    AwsIamAuthenticator, CertManager, ClusterAutoscaler, EbsCsiDriver, ExternalDns,
+    LoadBalancerController, MetricsServer, NodeLocalDns, NodeProblemDetector, PodIdentityWebhook,
+    SnapshotController,
 };
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,8 @@ pub struct Addons {
     pub pod_identity_webhook: Option<PodIdentityWebhook>,
     #[serde(default)]
     pub external_dns: Option<ExternalDns>,
+    #[serde(default)]
+    pub aws_iam_authenticator: Option<AwsIamAuthenticator>,
 }
 
 /// Settings of the addon CoreDNS.

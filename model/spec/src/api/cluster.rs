@@ -13,6 +13,7 @@ use super::addons::{
 };
 use super::api_access::APISpec;
 use super::assets::AssetsSpec;
+use super::authentication::AuthenticationSpec;
 use super::authorization::AuthorizationSpec;
 use super::cloud::CloudConfiguration;
 use super::cloud_controller_manager::CloudControllerManagerConfig;
@@ -147,8 +148,8 @@ spec! {
         pub networking: Option<NetworkingSpec>,
         /// How the API is reached: DNS names or a load balancer.
         pub api: Option<APISpec>,
-        /// Webhook authentication (AWS IAM authenticator, kopeio).
-        pub authentication: Option<Value>,
+        /// Webhook that API servers ask who sent a token.
+        pub authentication: Option<AuthenticationSpec>,
         /// Authorization mode of the API.
         pub authorization: Option<AuthorizationSpec>,
         /// Removed from kOps.

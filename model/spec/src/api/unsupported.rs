@@ -88,9 +88,9 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.addons"],
     ),
     unsupported_in_cluster(
-        When::Set,
-        "webhook authentication",
-        &["spec.authentication"],
+        When::Present,
+        "kopeio's authentication",
+        &["spec.authentication.kopeio"],
     ),
     unsupported_in_cluster(
         When::Set,

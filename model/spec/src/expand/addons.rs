@@ -1,5 +1,6 @@
 //! The addons of the full spec, from a completed spec.
 
+use super::authentication::full_aws_iam_authenticator;
 use super::cert_manager::full_cert_manager;
 use super::cloud_config::full_ebs_csi_driver;
 use super::cluster_autoscaler::full_cluster_autoscaler;
@@ -54,6 +55,7 @@ pub(super) fn full_addons(
         load_balancer_controller: full_load_balancer_controller(spec),
         pod_identity_webhook: full_pod_identity_webhook(spec),
         external_dns: full_external_dns(spec),
+        aws_iam_authenticator: full_aws_iam_authenticator(spec),
     }
 }
 

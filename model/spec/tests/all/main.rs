@@ -12,6 +12,7 @@
 
 mod accepted;
 mod addons;
+mod authentication;
 mod broken_specs;
 mod cert_manager;
 mod cluster_autoscaler;

@@ -131,6 +131,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "allocationId",
             "assets.catalog",
             "authorizationMode",
+            "backendMode",
             "backups.image",
             "channel",
             "cloudLabels.*",
@@ -156,6 +157,9 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "gcpProvisioningModel",
             "gceServiceAccount",
             "hooks.name",
+            "identityMappings.arn",
+            "identityMappings.groups",
+            "identityMappings.username",
             "hostedZoneIDs",
             "httpTokens",
             "iam.profile",
@@ -269,6 +273,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "cgroupDriver",
             "cgroupRoot",
             "cidrAllocatorType",
+            "clusterID",
             "clusterName",
             "cpuManagerPolicy",
             "disableAdmissionPlugins",
@@ -473,6 +478,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
     (
         ValueType::Image,
         &[
+            "aws.image",
             "certManager.image",
             "cloudControllerManager.image",
             "clusterAutoscaler.image",
@@ -645,7 +651,6 @@ const RESERVABLE: &[&str] = &["cpu", "memory", "ephemeral-storage", "pid"];
 const OPAQUE: &[&str] = &[
     "affinity",
     "amazonvpc",
-    "authentication",
     "azure",
     "calico",
     "canal",

@@ -16,7 +16,6 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("dns-controller.addons.k8s.io", "dns-records"),
     ("kops-controller.addons.k8s.io", "joining"),
     ("node-termination-handler.aws", "termination"),
-    ("authentication.aws", "addons"),
     ("eks-pod-identity-webhook.addons.k8s.io", "addons"),
     ("karpenter.sh", "addons"),
     ("networking.amazon-vpc-routed-eni", "networking"),
