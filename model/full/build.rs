@@ -11,7 +11,11 @@ use std::path::Path;
 use std::{env, fs};
 
 /// Addons whose CustomResourceDefinitions are in `src/addons/NAME/crds.yaml`.
-const ADDONS: [&str; 2] = ["cert_manager", "snapshot_controller"];
+const ADDONS: [&str; 3] = [
+    "cert_manager",
+    "load_balancer_controller",
+    "snapshot_controller",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = env::var("OUT_DIR")?;

@@ -2,6 +2,7 @@
 //! stores them, and protokube applies them in this order. Each has a file with its settings, its objects and its AWS permissions, and
 //! where it has a manifest a folder with that.
 
+pub(crate) mod aws_iam_authenticator;
 pub(crate) mod cert_manager;
 mod channel;
 mod cloud_controller;
@@ -10,15 +11,19 @@ mod control_planes;
 mod core_dns;
 mod crds;
 pub(crate) mod ebs_csi_driver;
+pub(crate) mod external_dns;
 mod flannel;
+pub(crate) mod load_balancer_controller;
 mod manifest;
 pub(crate) mod metrics_server;
 pub(crate) mod node_local_dns;
 pub(crate) mod node_problem_detector;
 mod permissions;
+pub(crate) mod pod_identity_webhook;
 mod rbac;
 pub(crate) mod snapshot_controller;
 mod storage_classes;
+mod tags;
 
 pub use channel::{channel_yaml, manifest_key};
 pub(crate) use permissions::addon_permissions;
@@ -66,6 +71,9 @@ pub enum Error {
     /// An object could not be written as YAML.
     #[error("could not write YAML")]
     Yaml(#[from] node::yaml::Error),
+    /// Settings could not be written as JSON.
+    #[error("could not write JSON")]
+    Json(#[from] serde_json::Error),
 }
 
 /// The addons of a cluster, in the order in which they are applied: prerequisites first.
@@ -83,7 +91,9 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
         addons.push(core_dns::core_dns_addon(full, core_dns)?);
     }
     addons.extend(node_local_dns::addon(full)?);
+    addons.extend(external_dns::addon(full)?);
     addons.push(cloud_controller::cloud_controller_addon(full)?);
+    addons.extend(aws_iam_authenticator::addon(full)?);
     addons.extend(storage_classes::addon(full)?);
     addons.extend(ebs_csi_driver::addon(full)?);
     addons.extend(node_problem_detector::addon(full)?);
@@ -91,5 +101,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(snapshot_controller::addon(full)?);
     addons.extend(cluster_autoscaler::addon(full)?);
     addons.extend(metrics_server::addon(full)?);
+    addons.extend(load_balancer_controller::addon(full)?);
+    addons.extend(pod_identity_webhook::addon(full)?);
     Ok(addons)
 }

@@ -5,7 +5,7 @@ mod control_plane;
 mod document;
 mod state;
 
-pub(crate) use control_plane::kms_statements;
+pub(crate) use control_plane::{kms_statements, published_names};
 pub(crate) use document::Statement;
 pub use document::VERSION;
 

@@ -4,12 +4,16 @@ mod components;
 mod group;
 mod images;
 
+pub use crate::addons::aws_iam_authenticator::{AwsIamAuthenticator, IdentityMapping};
 pub use crate::addons::cert_manager::CertManager;
 pub use crate::addons::cluster_autoscaler::ClusterAutoscaler;
 pub use crate::addons::ebs_csi_driver::EbsCsiDriver;
+pub use crate::addons::external_dns::ExternalDns;
+pub use crate::addons::load_balancer_controller::LoadBalancerController;
 pub use crate::addons::metrics_server::MetricsServer;
 pub use crate::addons::node_local_dns::NodeLocalDns;
 pub use crate::addons::node_problem_detector::NodeProblemDetector;
+pub use crate::addons::pod_identity_webhook::PodIdentityWebhook;
 pub use crate::addons::snapshot_controller::SnapshotController;
 pub use components::{Addons, CloudControllerManager, ControlPlane, CoreDns, Corefile, Flannel};
 pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};
@@ -271,6 +275,19 @@ pub struct Iam {
     pub external_policies: BTreeMap<String, Vec<String>>,
     /// Statements by role, as parsed JSON lists.
     pub additional_policies: BTreeMap<String, serde_json::Value>,
+    /// Roles of the service accounts of `iam.serviceAccountExternalPermissions`.
+    #[serde(default)]
+    pub service_account_roles: Vec<ServiceAccountRole>,
+}
+
+/// The AWS role of a service account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceAccountRole {
+    /// Its namespace, or a pattern such as `test-*`.
+    pub namespace: String,
+    pub service_account: String,
+    /// Name of the role in IAM.
+    pub role_name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

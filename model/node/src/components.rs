@@ -1,5 +1,6 @@
 //! How the components of Kubernetes, etcd and containerd are run: flags as data, configuration files, ports and paths.
 
+pub mod authenticator;
 mod component;
 mod containerd;
 mod etcd;

@@ -5,6 +5,7 @@
 pub mod addons;
 pub mod api_access;
 pub mod assets;
+pub mod authentication;
 pub mod authorization;
 pub mod cloud;
 pub mod cloud_controller_manager;

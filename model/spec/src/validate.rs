@@ -6,6 +6,7 @@
 mod access;
 pub(crate) mod addons;
 mod assets;
+mod authentication;
 mod backup_store;
 mod bastion;
 mod cidr;
@@ -13,6 +14,7 @@ mod cluster_autoscaler;
 pub(crate) mod components;
 mod containerd;
 mod etcd;
+mod external_dns;
 mod hooks;
 mod host;
 mod iam;
@@ -97,6 +99,8 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     metrics_server::check(spec, problems);
     components::check(spec, problems);
     addons::check(spec, problems);
+    authentication::check(spec, problems);
+    external_dns::check(spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);
     removed_flags::check_cluster(spec, problems);

@@ -24,7 +24,9 @@ pub(super) fn observe_certificate(
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     };
     let standing = match &want.storage {
-        CertificateStorage::Pair { certificate, key } => {
+        CertificateStorage::Pair {
+            certificate, key, ..
+        } => {
             let (Some(certificate), Some(key)) = (text(certificate)?, text(key)?) else {
                 return Ok(None);
             };
@@ -128,15 +130,15 @@ fn issue_or_take_joined(
 /// certificate do not match, which the next observation detects.
 fn write_pair(host: &Host, want: &Certificate, issued: &IssuedCertificate) -> Result<(), Error> {
     match &want.storage {
-        CertificateStorage::Pair { certificate, key } => {
-            let mut staged = host.stage_file(certificate, 0o644, Some("root:root"))?;
+        CertificateStorage::Pair {
+            certificate,
+            key,
+            owner,
+        } => {
+            let owner = owner.map_or("root:root".to_owned(), |id| format!("{id}:{id}"));
+            let mut staged = host.stage_file(certificate, 0o644, Some(&owner))?;
             staged.append(issued.certificate.as_bytes())?;
-            host.write_file(
-                key,
-                issued.key.reveal().as_bytes(),
-                0o400,
-                Some("root:root"),
-            )?;
+            host.write_file(key, issued.key.reveal().as_bytes(), 0o400, Some(&owner))?;
             staged.commit(host)
         }
         CertificateStorage::Rotating { link } => {

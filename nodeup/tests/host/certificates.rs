@@ -180,3 +180,28 @@ fn keys_are_roots_alone() {
         }
     }
 }
+
+/// The AWS IAM authenticator's pod is not root. Whoever runs the tests may give files away only as root.
+#[test]
+fn a_pair_with_an_owner_is_that_users() {
+    use std::os::unix::fs::MetadataExt;
+    let host = TestHost::new();
+    let all = host.desired_state(Role::ControlPlane, |config| {
+        config.control_plane.as_mut().unwrap().aws_iam_authenticator = true;
+    });
+    let mut wanted = only_certificates(all);
+    let folder = "/srv/kubernetes/aws-iam-authenticator";
+    wanted.retain(|one| matches!(&one.thing, HostObject::Certificate(pair) if pair.path().starts_with(folder)));
+    assert_eq!(wanted.len(), 1);
+    let root = std::fs::metadata(host.host_path("/etc/passwd"))
+        .unwrap()
+        .uid()
+        == 0;
+    let applied = host.apply(&wanted);
+    assert_eq!(applied.is_complete(), root, "{applied:?}");
+    for (file, mode) in [("cert.pem", 0o644), ("key.pem", 0o400)] {
+        let about = std::fs::metadata(host.host_path(&format!("{folder}/{file}")));
+        let about = about.map(|about| (about.uid(), about.gid(), about.mode() & 0o777));
+        assert_eq!(about.ok(), root.then_some((10_000, 10_000, mode)), "{file}");
+    }
+}

@@ -3,6 +3,7 @@
 use super::control_planes::controller_replicas;
 use super::manifest::AddonName;
 use super::permissions::{change_own, create_own, tag_own};
+use super::tags::own_tags;
 use super::{Addon, Error};
 use crate::FullSpec;
 use crate::iam::Statement;
@@ -64,10 +65,6 @@ pub(super) fn addon(full: &FullSpec) -> Result<Option<Addon>, Error> {
 }
 
 fn make_manifest(full: &FullSpec, driver: &EbsCsiDriver) -> Manifest {
-    let tags = std::iter::once(("KubernetesCluster", full.name.as_str()));
-    let labels = full.cloud_labels.iter();
-    let tags = tags.chain(labels.map(|(key, value)| (key.as_str(), value.as_str())));
-    let tags: Vec<String> = tags.map(|(key, value)| format!("{key}={value}")).collect();
     Manifest {
         version: driver.version.clone(),
         labels: json!({
@@ -79,7 +76,7 @@ fn make_manifest(full: &FullSpec, driver: &EbsCsiDriver) -> Manifest {
         pod_annotations: Some(driver.pod_annotations.clone()).filter(|given| !given.is_empty()),
         region: full.placement.region.clone(),
         cluster_id: format!("--k8s-tag-cluster-id={}", full.name),
-        extra_tags: format!("--extra-tags={}", tags.join(",")),
+        extra_tags: format!("--extra-tags={}", own_tags(full)),
         kube_api_qps: driver.kube_api_qps.clone(),
         kube_api_burst: driver.kube_api_burst,
         host_network: driver.host_network,

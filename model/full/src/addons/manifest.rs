@@ -37,6 +37,7 @@ impl AddonName {
         for text in rendered {
             for object in read_manifest(self.name, text)? {
                 let mut object = self.with_labels(without_nulls(object));
+                mark_pods(&mut object);
                 move_images(&full.images, &mut object);
                 objects.push(object);
             }
@@ -73,6 +74,14 @@ impl AddonName {
 
 fn object_field_mut<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
     object.get_mut(field)?.as_object_mut()
+}
+
+/// Labels the pods of workloads as kOps does: the pod identity webhook stands before all others, and these start without it.
+fn mark_pods(object: &mut Value) {
+    let labels = object.pointer_mut("/spec/template/metadata/labels");
+    if let Some(labels) = labels.and_then(Value::as_object_mut) {
+        labels.insert("kops.k8s.io/managed-by".to_owned(), "kops".into());
+    }
 }
 
 /// Replaces the image of each container, in the pods of workloads.

@@ -11,6 +11,8 @@ pub(crate) fn addon_permissions(full: &FullSpec) -> Vec<Statement> {
         super::ebs_csi_driver::permissions(full),
         super::cert_manager::permissions(full),
         super::cluster_autoscaler::permissions(full),
+        super::load_balancer_controller::permissions(full),
+        super::external_dns::permissions(full),
     ]
     .concat()
 }

@@ -55,22 +55,11 @@ fn make_arn(full: &FullSpec, rest: &str) -> String {
 /// Publishing A records of exactly the names that protokube maintains in the cluster's zone; it deletes none. The condition keys:
 /// <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/specifying-rrset-conditions.html>.
 fn dns_statements(full: &FullSpec) -> Vec<Statement> {
-    let of_clients = [
-        full.dns.api_public_name.clone(),
-        full.dns.api_internal_name.clone(),
-        names::dns::bootstrap_name(&full.name),
-    ];
-    let of_members = full.etcd.iter().flat_map(|etcd| {
-        let members = etcd.members.iter().map(|member| &member.name);
-        let names = EtcdMemberNames::new(&etcd.name, members, &full.name);
-        names.member_hosts().collect::<Vec<_>>()
-    });
-    let published = of_clients.into_iter().chain(of_members);
-    let published: BTreeSet<String> = published.map(|name| normalize_record_name(&name)).collect();
     let zone = match (&full.dns.zone, full.dns.kind) {
         (Some(zone), DnsKind::Public | DnsKind::Private) => zone,
         (None, _) | (_, DnsKind::None) => return Vec::new(),
     };
+    let published = published_names(full);
     let hosted_zone = make_arn(full, &format!("route53:::hostedzone/{}", zone.id));
     vec![
         Statement::allow(["route53:ChangeResourceRecordSets"])
@@ -86,6 +75,22 @@ fn dns_statements(full: &FullSpec) -> Vec<Statement> {
             .on_each([&hosted_zone]),
         Statement::allow(["route53:GetChange"]).on_each([make_arn(full, "route53:::change/*")]),
     ]
+}
+
+/// The names that protokube publishes where there is a hosted zone: of the API, the bootstrap endpoint, and members of etcd.
+pub(crate) fn published_names(full: &FullSpec) -> BTreeSet<String> {
+    let of_clients = [
+        full.dns.api_public_name.clone(),
+        full.dns.api_internal_name.clone(),
+        names::dns::bootstrap_name(&full.name),
+    ];
+    let of_members = full.etcd.iter().flat_map(|etcd| {
+        let members = etcd.members.iter().map(|member| &member.name);
+        let names = EtcdMemberNames::new(&etcd.name, members, &full.name);
+        names.member_hosts().collect::<Vec<_>>()
+    });
+    let published = of_clients.into_iter().chain(of_members);
+    published.map(|name| normalize_record_name(&name)).collect()
 }
 
 /// The name as Route 53 compares it: in lower case, without the trailing dot. Cluster names have no characters that it

@@ -116,6 +116,7 @@ fn control_plane(full: &FullSpec) -> ControlPlane {
             .node_termination
             .as_ref()
             .map(|settings| termination(full, settings)),
+        aws_iam_authenticator: full.addons.aws_iam_authenticator.is_some(),
     }
 }
 

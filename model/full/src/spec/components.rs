@@ -1,7 +1,8 @@
 //! The components of Kubernetes and the addons of the full spec.
 
 use super::{
-    CertManager, ClusterAutoscaler, EbsCsiDriver, MetricsServer, NodeLocalDns, NodeProblemDetector,
+    AwsIamAuthenticator, CertManager, ClusterAutoscaler, EbsCsiDriver, ExternalDns,
+    LoadBalancerController, MetricsServer, NodeLocalDns, NodeProblemDetector, PodIdentityWebhook,
     SnapshotController,
 };
 use node::components::{Component, Flags};
@@ -47,6 +48,14 @@ pub struct Addons {
     pub cluster_autoscaler: Option<ClusterAutoscaler>,
     #[serde(default)]
     pub metrics_server: Option<MetricsServer>,
+    #[serde(default)]
+    pub load_balancer_controller: Option<LoadBalancerController>,
+    #[serde(default)]
+    pub pod_identity_webhook: Option<PodIdentityWebhook>,
+    #[serde(default)]
+    pub external_dns: Option<ExternalDns>,
+    #[serde(default)]
+    pub aws_iam_authenticator: Option<AwsIamAuthenticator>,
 }
 
 /// Settings of the addon CoreDNS.

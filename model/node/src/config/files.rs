@@ -4,7 +4,7 @@
 use super::sysctls::{kernel_modules, kernel_parameters_of, sysctl_file};
 use super::{Distribution, Error, File, InstanceFacts, NodeConfig};
 use crate::components::{
-    self, CONTAINERD_SOCKET, ContainerdHost, KUBERNETES, component_kubeconfig,
+    self, CONTAINERD_SOCKET, ContainerdHost, KUBERNETES, authenticator, component_kubeconfig,
 };
 use crate::config::{Networking, Role};
 use crate::manifests;
@@ -47,6 +47,9 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
     files.extend(kubelet_files(config, host)?);
     files.extend(containerd_files(config, host)?);
     files.extend(kubeconfig_files(config)?);
+    if config.has_authenticator() {
+        files.push(authenticator::webhook_config()?);
+    }
     if let Some(proxy) = &config.kube_proxy {
         let pod = manifests::build_proxy_pod(proxy, &config.api_server, host);
         files.push(

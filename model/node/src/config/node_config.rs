@@ -89,6 +89,17 @@ pub struct ControlPlane {
     /// How instances that AWS is about to end are handled; `None`: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub termination: Option<Termination>,
+    /// The API server asks the AWS IAM authenticator of the instance who sent a token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aws_iam_authenticator: bool,
+}
+
+impl NodeConfig {
+    /// True if an AWS IAM authenticator runs beside the instance's API server.
+    pub fn has_authenticator(&self) -> bool {
+        let control_plane = self.control_plane.as_ref();
+        control_plane.is_some_and(|of| of.aws_iam_authenticator)
+    }
 }
 
 /// An etcd cluster as its members run it. Settings of volumes and backups are not included, because a change of those must not

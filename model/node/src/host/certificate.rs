@@ -34,6 +34,9 @@ pub enum CertificateStorage {
         certificate: String,
         /// Path of the key, PEM, mode 0400.
         key: String,
+        /// User and group of both; `None`: root.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        owner: Option<u32>,
     },
     /// One file that kubelet renews: a link to a file in the same folder, because kubelet does not renew a plain file. Once a valid
     /// certificate exists, only kubelet writes it.

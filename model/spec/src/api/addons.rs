@@ -125,6 +125,38 @@ spec! {
         pub feature_gates: BTreeMap<String, bool>,
     }
 
+    /// Makes load balancers for Ingresses and Services.
+    pub struct LoadBalancerControllerSpec {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// Tag of its image.
+        pub version: Option<String>,
+        /// True: web ACLs of AWS WAF Classic.
+        #[serde(rename = "enableWAF")]
+        pub enable_waf: Option<bool>,
+        /// True: web ACLs of AWS WAF.
+        #[serde(rename = "enableWAFv2")]
+        pub enable_waf_v2: Option<bool>,
+        /// True: AWS Shield Advanced.
+        pub enable_shield: Option<bool>,
+        /// CPU a pod asks for.
+        pub cpu_request: Option<Quantity>,
+        /// CPU a pod may use at most.
+        pub cpu_limit: Option<Quantity>,
+        /// Memory a pod asks for.
+        pub memory_request: Option<Quantity>,
+        /// Memory a pod may use at most.
+        pub memory_limit: Option<Quantity>,
+    }
+
+    /// Gives pods the AWS role of their service account.
+    pub struct PodIdentityWebhookSpec {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// Number of its pods.
+        pub replicas: Option<i32>,
+    }
+
     /// Reports what is wrong with a node.
     pub struct NodeProblemDetectorConfig {
         /// Whether it is wanted.

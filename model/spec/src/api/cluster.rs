@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::addons::{
-    CertManagerConfig, ClusterAutoscalerConfig, MetricsServerConfig, NodeProblemDetectorConfig,
-    NodeTerminationHandlerSpec, SnapshotControllerConfig,
+    CertManagerConfig, ClusterAutoscalerConfig, LoadBalancerControllerSpec, MetricsServerConfig,
+    NodeProblemDetectorConfig, NodeTerminationHandlerSpec, PodIdentityWebhookSpec,
+    SnapshotControllerConfig,
 };
 use super::api_access::APISpec;
 use super::assets::AssetsSpec;
+use super::authentication::AuthenticationSpec;
 use super::authorization::AuthorizationSpec;
 use super::cloud::CloudConfiguration;
 use super::cloud_controller_manager::CloudControllerManagerConfig;
@@ -140,14 +142,14 @@ spec! {
         pub node_problem_detector: Option<NodeProblemDetectorConfig>,
         pub metrics_server: Option<MetricsServerConfig>,
         pub cert_manager: Option<CertManagerConfig>,
-        /// AWS load balancer controller addon.
-        pub aws_load_balancer_controller: Option<Value>,
+        /// Makes load balancers for Ingresses and Services.
+        pub aws_load_balancer_controller: Option<LoadBalancerControllerSpec>,
         /// The CNI; exactly one.
         pub networking: Option<NetworkingSpec>,
         /// How the API is reached: DNS names or a load balancer.
         pub api: Option<APISpec>,
-        /// Webhook authentication (AWS IAM authenticator, kopeio).
-        pub authentication: Option<Value>,
+        /// Webhook that API servers ask who sent a token.
+        pub authentication: Option<AuthenticationSpec>,
         /// Authorization mode of the API.
         pub authorization: Option<AuthorizationSpec>,
         /// Removed from kOps.
@@ -181,8 +183,8 @@ spec! {
         /// Volume snapshot controller addon.
         pub snapshot_controller: Option<SnapshotControllerConfig>,
         pub karpenter: Option<Value>,
-        /// Webhook that gives pods IAM roles.
-        pub pod_identity_webhook: Option<Value>,
+        /// Gives pods the AWS role of their service account.
+        pub pod_identity_webhook: Option<PodIdentityWebhookSpec>,
     }
 
     /// One manifest applied beside the cluster's own addons.

@@ -91,14 +91,9 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.addons"],
     ),
     unsupported_in_cluster(
-        When::Set,
-        "webhook authentication",
-        &["spec.authentication"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
-        "the AWS load balancer controller addon",
-        &["spec.awsLoadBalancerController"],
+        When::Present,
+        "kopeio's authentication",
+        &["spec.authentication.kopeio"],
     ),
     unsupported_in_cluster(
         When::Set,
@@ -122,16 +117,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         When::Set,
         "the taint of Nodes whose instance is gone; protokube removes such Nodes",
         &["spec.nodeTerminationHandler.enableOutOfServiceTaint"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
-        "DNS records of Services and Ingresses; protokube publishes the cluster's own names only",
-        &[
-            "spec.externalDns.disable",
-            "spec.externalDns.priorityClassName",
-            "spec.externalDns.watchIngress",
-            "spec.externalDns.watchNamespace",
-        ],
     ),
     unsupported_in_cluster(
         When::Set,
@@ -160,11 +145,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.etcdClusters[].manager.env[].valueFrom"],
     ),
     unsupported_in_cluster(When::Set, "Karpenter", &["spec.karpenter"]),
-    unsupported_in_cluster(
-        When::Is("external-dns"),
-        "the external-dns addon",
-        &["spec.externalDns.provider"],
-    ),
     unsupported_in_cluster(
         When::Set,
         "AWS permissions of service accounts",

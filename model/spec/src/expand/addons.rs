@@ -1,12 +1,16 @@
 //! The addons of the full spec, from a completed spec.
 
+use super::authentication::full_aws_iam_authenticator;
 use super::cert_manager::full_cert_manager;
 use super::cloud_config::full_ebs_csi_driver;
 use super::cluster_autoscaler::full_cluster_autoscaler;
 use super::components::value_or_error;
 use super::core_dns::full_node_local_dns;
+use super::external_dns::full_external_dns;
+use super::load_balancer_controller::full_load_balancer_controller;
 use super::metrics_server::full_metrics_server;
 use super::node_problem_detector::full_node_problem_detector;
+use super::pod_identity_webhook::full_pod_identity_webhook;
 use super::snapshot_controller::full_snapshot_controller;
 use super::{Findings, flags};
 use crate::api::cloud::CloudConfiguration;
@@ -48,6 +52,10 @@ pub(super) fn full_addons(
         snapshot_controller: full_snapshot_controller(spec),
         cluster_autoscaler: full_cluster_autoscaler(cluster, groups),
         metrics_server: full_metrics_server(spec),
+        load_balancer_controller: full_load_balancer_controller(spec),
+        pod_identity_webhook: full_pod_identity_webhook(spec),
+        external_dns: full_external_dns(spec),
+        aws_iam_authenticator: full_aws_iam_authenticator(spec),
     }
 }
 

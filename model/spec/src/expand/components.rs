@@ -4,6 +4,7 @@ use super::{Findings, flags};
 use crate::api::cluster::ClusterSpec;
 use full::ControlPlane;
 use node::components::Component;
+use node::components::authenticator;
 use node::manifests::{EnvVar, Resources};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -24,9 +25,15 @@ pub(super) fn full_control_plane(
         value: variable.value.clone(),
         value_from: variable.value_from.clone(),
     });
+    let mut api_flags = value_or_error("spec.kubeAPIServer", made, findings);
+    let authentication = spec.authentication.as_ref();
+    if authentication.is_some_and(|of| of.aws.is_some()) {
+        let file = authenticator::WEBHOOK_CONFIG;
+        api_flags.set("authentication-token-webhook-config-file", file);
+    }
     let api_server = Component {
         image: config.image.clone().unwrap_or_default(),
-        flags: value_or_error("spec.kubeAPIServer", made, findings),
+        flags: api_flags,
         env: env.collect(),
         resources: component_resources(
             API_SERVER_CPU,

@@ -42,6 +42,8 @@ pub(super) fn full_iam(spec: &ClusterSpec, findings: &mut Findings) -> Option<Ia
             .map(|(role, arns)| (role_name(role), arns.clone()))
             .collect(),
         additional_policies: policies.ok()?,
+        // The spec that asks for some is refused.
+        service_account_roles: Vec::new(),
     })
 }
 

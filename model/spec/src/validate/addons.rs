@@ -9,6 +9,16 @@ pub(crate) const CACHE_ADDRESS: &str = "169.254.20.10";
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_hosted_zones(spec, problems);
     check_node_local_dns(spec, problems);
+    let controller = spec.aws_load_balancer_controller.as_ref();
+    if controller.is_some_and(|controller| controller.enabled == Some(true)) {
+        needs_cert_manager(
+            "spec.awsLoadBalancerController.enabled",
+            "the AWS load balancer controller",
+            spec,
+            problems,
+        );
+    }
+    check_pod_identity_webhook(spec, problems);
     let controller = spec.snapshot_controller.as_ref();
     if controller.is_some_and(|controller| controller.enabled == Some(true)) {
         needs_cert_manager(
@@ -17,6 +27,27 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             spec,
             problems,
         );
+    }
+}
+
+/// While none of its pods runs, no other pod can be made.
+fn check_pod_identity_webhook(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let Some(webhook) = &spec.pod_identity_webhook else {
+        return;
+    };
+    if webhook.enabled != Some(true) {
+        return;
+    }
+    needs_cert_manager(
+        "spec.podIdentityWebhook.enabled",
+        "the pod identity webhook",
+        spec,
+        problems,
+    );
+    if webhook.replicas == Some(0) {
+        let path = "spec.podIdentityWebhook.replicas";
+        let problem = Problem::error(path, "without the webhook no pod can be made");
+        problems.push(problem.hint("write 1 or more, or turn it off"));
     }
 }
 

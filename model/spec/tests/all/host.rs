@@ -7,7 +7,7 @@ use spec::expand::Expanded;
 use std::collections::BTreeMap;
 use test_support::{expanded_spec, expanded_with, full_spec, node_config_of};
 
-fn config_of(expanded: &Expanded, role: Role) -> NodeConfig {
+pub fn config_of(expanded: &Expanded, role: Role) -> NodeConfig {
     let mut config = node_config_of(&expanded.full, role, "-----BEGIN CERTIFICATE-----\n");
     // The expansion of tests knows no hashes.
     let known = |asset: &Asset| Asset {
@@ -18,7 +18,7 @@ fn config_of(expanded: &Expanded, role: Role) -> NodeConfig {
     config
 }
 
-fn instance_facts(cgroup_v1: bool) -> InstanceFacts {
+pub fn instance_facts(cgroup_v1: bool) -> InstanceFacts {
     InstanceFacts {
         instance_id: "i-0abc".into(),
         zone: "eu-west-1a".into(),
@@ -110,7 +110,7 @@ fn every_machine_can_be_made_from_nothing() {
             group.spec.hooks = serde_json::from_value(hooks.clone()).unwrap();
         }
     });
-    for expanded in std::iter::once(expanded_spec()).chain([busy]) {
+    for expanded in std::iter::once(expanded_spec()).chain(std::iter::once(busy)) {
         for role in [Role::ControlPlane, Role::Node] {
             for distribution in [Distribution::Debian, Distribution::AmazonLinux] {
                 let host = InstanceFacts {

@@ -12,23 +12,27 @@
 
 mod accepted;
 mod addons;
+mod authentication;
 mod broken_specs;
 mod cert_manager;
 mod cluster_autoscaler;
 mod components;
 mod create;
 mod expand;
+mod external_dns;
 mod fields;
 mod fuzz;
 mod host;
 mod kops;
 mod limits;
+mod load_balancer_controller;
 mod metrics_server;
 mod node_config;
 mod node_local_dns;
 mod node_problem_detector;
 mod not_yet;
 mod pki;
+mod pod_identity_webhook;
 mod round_trip;
 mod snapshot_controller;
 mod user_data;

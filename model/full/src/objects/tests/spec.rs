@@ -69,6 +69,7 @@ pub fn minimal_spec() -> FullSpec {
             allow_container_registry: true,
             external_policies: BTreeMap::new(),
             additional_policies: BTreeMap::new(),
+            service_account_roles: Vec::new(),
         },
         etcd: vec![etcd_cluster("main", &["a"]), etcd_cluster("events", &["a"])],
         control_plane: ControlPlane::default(),

@@ -1,6 +1,6 @@
 //! Desired packages, kernel modules and parameters, folders and files.
 
-use crate::components::{EtcdMemberNames, KUBERNETES, MANIFESTS, VOLUME_PLUGINS};
+use crate::components::{EtcdMemberNames, KUBERNETES, MANIFESTS, VOLUME_PLUGINS, authenticator};
 use crate::config::{self, ControlPlane, InstanceFacts, NodeConfig, Role};
 use crate::host::{
     Directory, Error, HostObject, HostsBlock, KernelModule, Packages, Propagation, Sysctl,
@@ -107,6 +107,10 @@ fn list_directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'stat
         for etcd in clusters {
             let prefix = EtcdMemberNames::from_config(etcd, &config.cluster).prefix;
             directories.push((format!("{KUBERNETES}/{prefix}"), "0750"));
+        }
+        if config.has_authenticator() {
+            // Its pod is another user's.
+            directories.push((authenticator::FOLDER.to_owned(), "0755"));
         }
     }
     directories.into_iter()

@@ -1,6 +1,6 @@
 //! Desired certificates of an instance, with the same signers, subjects and paths as in kOps.
 
-use crate::components::{EtcdMemberNames, KUBERNETES};
+use crate::components::{EtcdMemberNames, KUBERNETES, authenticator};
 use crate::config::{EtcdCluster, InstanceFacts, KUBELET_CLIENT, NodeConfig, Role, etcd_members};
 use crate::duration::parse_seconds;
 use crate::host::{Certificate, CertificateState, CertificateStorage, HostObject};
@@ -28,6 +28,7 @@ fn client_certificate(path: &str, name: &str) -> Certificate {
         storage: CertificateStorage::Pair {
             certificate: format!("{path}.crt"),
             key: format!("{path}.key"),
+            owner: None,
         },
         signer: KUBERNETES_CA.to_owned(),
         common_name: name.to_owned(),
@@ -103,7 +104,22 @@ fn control_plane_certificates(config: &NodeConfig) -> Vec<Certificate> {
             ..client_certificate(&format!("{folder}/server"), component)
         });
     }
+    all.extend(config.has_authenticator().then(authenticator_certificate));
     all
+}
+
+/// That with which the AWS IAM authenticator answers the API server, as in kOps.
+fn authenticator_certificate() -> Certificate {
+    Certificate {
+        storage: CertificateStorage::Pair {
+            certificate: format!("{}/cert.pem", authenticator::FOLDER),
+            key: format!("{}/key.pem", authenticator::FOLDER),
+            owner: Some(authenticator::USER),
+        },
+        usage: Usage::Server,
+        names: ["127.0.0.1", "localhost"].map(str::to_owned).into(),
+        ..client_certificate("", authenticator::NAME)
+    }
 }
 
 /// Certificates of the group's etcd members. Any instance of the group may hold any of their volumes, so each certificate names

@@ -137,7 +137,9 @@ fn paths_of(thing: &HostObject) -> Vec<Owned> {
     };
     match thing {
         HostObject::Certificate(certificate) => match &certificate.storage {
-            CertificateStorage::Pair { certificate, key } => vec![
+            CertificateStorage::Pair {
+                certificate, key, ..
+            } => vec![
                 owned_file(certificate.clone(), "a certificate"),
                 owned_file(key.clone(), "the key of a certificate"),
             ],

@@ -131,6 +131,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "allocationId",
             "assets.catalog",
             "authorizationMode",
+            "backendMode",
             "backups.image",
             "channel",
             "cloudLabels.*",
@@ -156,6 +157,9 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "gcpProvisioningModel",
             "gceServiceAccount",
             "hooks.name",
+            "identityMappings.arn",
+            "identityMappings.groups",
+            "identityMappings.username",
             "hostedZoneIDs",
             "httpTokens",
             "iam.profile",
@@ -269,6 +273,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "cgroupDriver",
             "cgroupRoot",
             "cidrAllocatorType",
+            "clusterID",
             "clusterName",
             "cpuManagerPolicy",
             "disableAdmissionPlugins",
@@ -304,7 +309,13 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "watchNamespace",
         ],
     ),
-    (ValueType::Tag, &["awsEBSCSIDriver.version"]),
+    (
+        ValueType::Tag,
+        &[
+            "awsEBSCSIDriver.version",
+            "awsLoadBalancerController.version",
+        ],
+    ),
     (ValueType::Decimal, &["awsEBSCSIDriver.kubeAPIQPS"]),
     (ValueType::Switch, &["featureGates.*"]),
     (
@@ -467,6 +478,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
     (
         ValueType::Image,
         &[
+            "aws.image",
             "certManager.image",
             "cloudControllerManager.image",
             "clusterAutoscaler.image",
@@ -639,8 +651,6 @@ const RESERVABLE: &[&str] = &["cpu", "memory", "ephemeral-storage", "pid"];
 const OPAQUE: &[&str] = &[
     "affinity",
     "amazonvpc",
-    "authentication",
-    "awsLoadBalancerController",
     "azure",
     "calico",
     "canal",
@@ -662,7 +672,6 @@ const OPAQUE: &[&str] = &[
     "nri",
     "nvidiaGPU",
     "openstack",
-    "podIdentityWebhook",
     "romana",
     "serviceAccountExternalPermissions",
     "serviceAccountIssuerDiscovery",

@@ -16,9 +16,7 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("dns-controller.addons.k8s.io", "dns-records"),
     ("kops-controller.addons.k8s.io", "joining"),
     ("node-termination-handler.aws", "termination"),
-    ("authentication.aws", "addons"),
     ("eks-pod-identity-webhook.addons.k8s.io", "addons"),
-    ("aws-load-balancer-controller.addons.k8s.io", "addons"),
     ("karpenter.sh", "addons"),
     ("networking.amazon-vpc-routed-eni", "networking"),
     ("networking.cilium.io", "networking"),
@@ -90,6 +88,23 @@ const STATED: &[(&str, &str, &str)] = &[
     ),
     (METRICS, "Deployment", "metrics-place"),
     (METRICS, "PodDisruptionBudget", "metrics-place"),
+    (POD_IDENTITY, "Issuer", "pod-identity-certificate"),
+    (POD_IDENTITY, "Certificate", "pod-identity-certificate"),
+    (
+        POD_IDENTITY,
+        "Deployment pod-identity-webhook /spec/replicas",
+        "pod-identity-place",
+    ),
+    (
+        POD_IDENTITY,
+        "Deployment pod-identity-webhook /spec/template/spec/nodeSelector",
+        "pod-identity-place",
+    ),
+    (
+        POD_IDENTITY,
+        "Deployment pod-identity-webhook /spec/template/spec/tolerations",
+        "pod-identity-place",
+    ),
 ];
 
 const CLOUD_CONTROLLER: &str = "aws-cloud-controller.addons.k8s.io";
@@ -97,6 +112,8 @@ const EBS_CSI: &str = "aws-ebs-csi-driver.addons.k8s.io";
 const SNAPSHOTS: &str = "snapshot-controller.addons.k8s.io";
 const AUTOSCALER: &str = "cluster-autoscaler.addons.k8s.io";
 const METRICS: &str = "metrics-server.addons.k8s.io";
+
+const POD_IDENTITY: &str = "eks-pod-identity-webhook.addons.k8s.io";
 
 pub(super) struct Difference {
     pub addon: String,
@@ -251,7 +268,7 @@ fn compare(
     if is_empty(ours) && is_empty(theirs) {
         return;
     }
-    if ours == theirs || at.ends_with(MANAGED_BY_LABEL) || at.ends_with("kops.k8s.io/managed-by") {
+    if ours == theirs || at.ends_with(MANAGED_BY_LABEL) {
         return;
     }
     let step = if at.contains(" /") { "/" } else { " /" };
