@@ -11,6 +11,7 @@ mod core_dns;
 mod crds;
 pub(crate) mod ebs_csi_driver;
 mod flannel;
+mod identity;
 mod manifest;
 pub(crate) mod metrics_server;
 pub(crate) mod node_local_dns;
@@ -21,7 +22,7 @@ pub(crate) mod snapshot_controller;
 mod storage_classes;
 
 pub use channel::{channel_yaml, manifest_key};
-pub(crate) use permissions::addon_permissions;
+pub(crate) use permissions::{NAMESPACE as ADDON_NAMESPACE, addon_roles, permissions_of_instances};
 
 use crate::FullSpec;
 use node::addons::NotAManifest;

@@ -3,6 +3,7 @@
 mod components;
 mod group;
 mod images;
+mod pod_identity;
 
 pub use crate::addons::cert_manager::CertManager;
 pub use crate::addons::cluster_autoscaler::ClusterAutoscaler;
@@ -14,6 +15,7 @@ pub use crate::addons::snapshot_controller::SnapshotController;
 pub use components::{Addons, CloudControllerManager, ControlPlane, CoreDns, Corefile, Flannel};
 pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};
 pub use images::ImageSource;
+pub use pod_identity::{PodIdentity, ServiceAccountRole};
 
 use ipnet::{IpNet, Ipv4Net};
 use node::backup::EtcdBackupSettings;
@@ -50,6 +52,9 @@ pub struct FullSpec {
     /// Tags of the user on all resources.
     pub cloud_labels: BTreeMap<String, String>,
     pub iam: Iam,
+    /// The published issuer of service accounts' tokens; `None`: only the API knows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_identity: Option<PodIdentity>,
     /// etcd clusters: main, events.
     pub etcd: Vec<EtcdCluster>,
     /// The components of the control plane.
@@ -75,6 +80,12 @@ impl FullSpec {
     pub fn is_at_least(&self, minor: u32) -> bool {
         let own = self.kubernetes_version.split('.').nth(1);
         own.and_then(|own| own.parse::<u32>().ok()) >= Some(minor)
+    }
+
+    /// True if the permissions of addons go to roles of their service accounts.
+    pub fn addons_have_roles(&self) -> bool {
+        let identity = self.pod_identity.as_ref();
+        identity.is_some_and(|identity| identity.addon_roles)
     }
 }
 

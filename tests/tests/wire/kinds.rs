@@ -52,7 +52,18 @@ const ETCD_RECORD: &str = "dns = boto('route53')\nzone = dns.list_hosted_zones()
 
 /// One change of the spec after the other, each seen and made; gives back what is wanted at the end.
 async fn make_changes(cluster: &InCluster) -> Vec<Cloud> {
-    let edits: [(&str, &str, &str); 12] = [
+    let edits: [(&str, &str, &str); 14] = [
+        (
+            "enableAWSOIDCProvider: true",
+            "enableAWSOIDCProvider: true, additionalAudiences: [sts.amazonaws.com]",
+            "iam_openid_connect_provider",
+        ),
+        // Its role goes.
+        (
+            "    - {name: reader, namespace: shop-*, aws: {policyARNs: [\"arn:aws:iam::123456789012:policy/mine\"]}}\n",
+            "",
+            "iam_role",
+        ),
         // The tags of everything.
         ("owner: team", "owner: crew\n    more: yes", "vpc"),
         (
@@ -116,7 +127,7 @@ async fn make_changes(cluster: &InCluster) -> Vec<Cloud> {
 }
 
 /// Each is a change by somebody else, and the object in whose plan it must show.
-const DRIFT: [(&str, &str); 25] = [
+const DRIFT: [(&str, &str); 27] = [
     // It is seen late, as the change that mends it is.
     (
         "sqs_queue",
@@ -190,6 +201,14 @@ const DRIFT: [(&str, &str); 25] = [
     (
         "iam_role",
         "boto('iam').update_assume_role_policy(RoleName='nodes.prod.example.com', PolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Action\": \"sts:AssumeRole\", \"Principal\": {\"Service\": \"lambda.amazonaws.com\"}}]}')",
+    ),
+    (
+        "iam_openid_connect_provider",
+        "iam = boto('iam')\narn = iam.list_open_id_connect_providers()['OpenIDConnectProviderList'][0]['Arn']\niam.remove_client_id_from_open_id_connect_provider(OpenIDConnectProviderArn=arn, ClientID='amazonaws.com')\niam.update_open_id_connect_provider_thumbprint(OpenIDConnectProviderArn=arn, ThumbprintList=['b' * 40])",
+    ),
+    (
+        "discovery_document",
+        "boto('s3').delete_object(Bucket='issuer', Key='prod/openid/v1/jwks')",
     ),
     (
         "iam_role_policy",

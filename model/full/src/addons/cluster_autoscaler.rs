@@ -1,6 +1,6 @@
 //! The cluster autoscaler: adds instances to groups for pods that fit nowhere, and removes instances that are hardly used.
 
-use super::control_planes::{controller_replicas, tolerations};
+use super::control_planes::{controller_replicas, needs_host_network, tolerations};
 use super::manifest::AddonName;
 use super::permissions::change_own;
 use super::{Addon, Error};
@@ -39,6 +39,8 @@ struct Manifest {
     pod_annotations: BTreeMap<String, String>,
     region: String,
     replicas: i32,
+    host_network: Option<bool>,
+    strategy: Option<Value>,
     tolerations: Vec<Value>,
 }
 
@@ -66,6 +68,7 @@ fn make_manifest(full: &FullSpec, autoscaler: &ClusterAutoscaler) -> Result<Mani
         .into();
     pod_annotations.extend(autoscaler.pod_annotations.clone());
     let priorities = autoscaler.priorities.as_ref();
+    let host_network = needs_host_network(full);
     Ok(Manifest {
         image: autoscaler.image.clone(),
         command: autoscaler.command.clone(),
@@ -79,6 +82,10 @@ fn make_manifest(full: &FullSpec, autoscaler: &ClusterAutoscaler) -> Result<Mani
         pod_annotations,
         region: full.placement.region.clone(),
         replicas: controller_replicas(full),
+        host_network,
+        // Two pods cannot have the same port of an instance.
+        strategy: host_network
+            .map(|_| json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0}})),
         tolerations: tolerations(full),
     })
 }

@@ -27,6 +27,11 @@ pub(super) fn tolerations(full: &FullSpec) -> Vec<Value> {
         .collect()
 }
 
+/// `true` if a controller must be on the network of its instance to get the instance's role; `None`: its service account has a role.
+pub(super) fn needs_host_network(full: &FullSpec) -> Option<bool> {
+    (!full.addons_have_roles()).then_some(true)
+}
+
 /// Replicas of a controller that elects a leader, as in kOps: two where there are several control planes.
 pub(super) fn controller_replicas(full: &FullSpec) -> i32 {
     let groups = full.groups.iter();

@@ -164,13 +164,13 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "AWS permissions of service accounts",
-        &[
-            "spec.iam.serviceAccountExternalPermissions",
-            "spec.iam.useServiceAccountExternalPermissions",
-            "spec.podIdentityWebhook",
-            "spec.serviceAccountIssuerDiscovery",
-        ],
+        "the webhook that gives pods AWS permissions; set AWS_ROLE_ARN and a projected token in the pod",
+        &["spec.podIdentityWebhook"],
+    ),
+    unsupported_in_cluster(
+        When::Present,
+        "a discovery service; use a discovery store",
+        &["spec.serviceAccountIssuerDiscovery.discoveryService"],
     ),
     unsupported_in_cluster(When::Set, "Terraform output", &["spec.target"]),
     unsupported_in_cluster(When::Set, "warm pools", &["spec.warmPool"]),

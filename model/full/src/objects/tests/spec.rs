@@ -64,6 +64,7 @@ pub fn minimal_spec() -> FullSpec {
         node_port_access: Vec::new(),
         node_port_range: (30000, 32767),
         cloud_labels: BTreeMap::new(),
+        pod_identity: None,
         iam: Iam {
             permissions_boundary: None,
             allow_container_registry: true,

@@ -58,6 +58,26 @@ const STATED: &[(&str, &str, &str)] = &[
         "cloud-controller-role",
     ),
     (EBS_CSI, "ValidatingAdmissionPolicy", "ebs-csi-limits"),
+    (
+        EBS_CSI,
+        "Deployment ebs-csi-controller /spec/template/spec/affinity",
+        "controllers-place",
+    ),
+    (
+        EBS_CSI,
+        "Deployment ebs-csi-controller /spec/template/spec/tolerations",
+        "controllers-place",
+    ),
+    (
+        AUTOSCALER,
+        "Deployment cluster-autoscaler /spec/template/spec/affinity",
+        "controllers-place",
+    ),
+    (
+        AUTOSCALER,
+        "Deployment cluster-autoscaler /spec/template/spec/tolerations",
+        "controllers-place",
+    ),
     (EBS_CSI, "Role ebs-csi-leases-role /rules", "ebs-csi-limits"),
     (
         "nodelocaldns.addons.k8s.io",
