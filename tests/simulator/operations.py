@@ -25,23 +25,25 @@ class Call(NamedTuple):
 def identify(environ: "dict[str, Any]", body: bytes) -> Call:
     """The call that a WSGI request with this body makes."""
     query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
-    service = _signing_name(environ)
+    form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
+    service = _signing_name(environ, form)
     if service in _REST:
         return Call(service, _rest_operation(service, environ))
     target = environ.get("HTTP_X_AMZ_TARGET", "")
     if target:
         return Call(_NAMES.get(service, service), target.rsplit(".", 1)[-1])
-    form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
     values = parse_qs(body.decode("utf-8", "replace")) if form else query
     name = "elb" if values.get("Version", [""])[0] == _CLASSIC else _NAMES.get(service, service)
     return Call(name, values.get("Action", ["?"])[0])
 
 
-def _signing_name(environ: "dict[str, Any]") -> str:
-    """The service in the credential scope; an unsigned request can only be for S3."""
+def _signing_name(environ: "dict[str, Any]", form: bool) -> str:
+    """The service in the credential scope. An unsigned request is for S3, or brings a token to STS as a form."""
     _, _, scope = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
     parts = scope.split(",", 1)[0].split("/")
-    return parts[3].strip() if len(parts) == 5 else "s3"
+    if len(parts) == 5:
+        return parts[3].strip()
+    return "sts" if form else "s3"
 
 
 def _rest_operation(service: str, environ: "dict[str, Any]") -> str:

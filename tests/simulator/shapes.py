@@ -126,7 +126,7 @@ def _structured(operation: Any, body: bytes) -> bytes:
     """The body where it is a structure; an object's content is nobody's to read."""
     shape = operation.input_shape
     payload = shape.serialization.get("payload")
-    is_content = payload is not None and shape.members[payload].type_name in ("blob", "string")
+    is_content = payload is not None and shape.members[payload].type_name == "blob"
     return b"" if is_content else body
 
 

@@ -4,8 +4,10 @@
 mod images;
 
 use crate::CloudClients;
+use crate::kinds::s3_object::store_failure;
 use aws_client::caller_identity;
 use aws_client::failure::{Classify, none_if_absent};
+use aws_client::store::Store;
 use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType};
 use cloud::facts::{
     Facts, FactsWanted, HostedZone, InstanceType, SharedSubnet, SharedVpc, TakenRange,
@@ -28,6 +30,7 @@ pub async fn collect_facts(clients: &CloudClients, wanted: &FactsWanted) -> Resu
         addresses,
         profile_roles,
         (vpcs, subnets),
+        discovery_region,
     ) = try_join!(
         Box::pin(caller_identity(clients.shared_clients())),
         Box::pin(usable_zones(clients, wanted)),
@@ -37,6 +40,7 @@ pub async fn collect_facts(clients: &CloudClients, wanted: &FactsWanted) -> Resu
         Box::pin(elastic_ips(clients, &wanted.addresses)),
         Box::pin(profile_roles(clients, &wanted.profiles)),
         Box::pin(shared_network(clients, wanted)),
+        Box::pin(discovery_region(clients, wanted.discovery_store.as_deref())),
     )?;
     Ok(Facts {
         account: identity.account,
@@ -49,8 +53,21 @@ pub async fn collect_facts(clients: &CloudClients, wanted: &FactsWanted) -> Resu
         subnets,
         addresses,
         profile_roles,
+        discovery_region,
         ..Facts::default()
     })
+}
+
+/// The region of the store of the issuer's documents.
+async fn discovery_region(
+    clients: &CloudClients,
+    store: Option<&str>,
+) -> Result<Option<String>, Failure> {
+    let Some(store) = store else {
+        return Ok(None);
+    };
+    let store = Store::open(store, clients.shared_clients()).map_err(store_failure)?;
+    store.region().await.map_err(store_failure)
 }
 
 /// The zones of the region that the account may use (without `AllAvailabilityZones` the answer has no others).

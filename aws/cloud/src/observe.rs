@@ -2,11 +2,11 @@
 //! answers. The number of calls grows with kinds and pages, not with objects.
 
 use crate::kinds::{
-    autoscaling_group, dhcp_options, ebs_volume, ec2, eip, event_rule, event_target,
-    iam_instance_profile, iam_policies, iam_role, internet_gateway, key_pair, launch_template, lb,
-    lb_listener, lb_tags, lb_target_group, lifecycle_hook, nat_gateway, route, route_table,
-    route53_record, route53_zone_association, s3_object, security_group, security_group_rule,
-    sqs_queue, subnet, vpc, vpc_cidr, vpc_endpoint,
+    autoscaling_group, dhcp_options, discovery_document, ebs_volume, ec2, eip, event_rule,
+    event_target, iam_instance_profile, iam_openid_connect_provider, iam_policies, iam_role,
+    internet_gateway, key_pair, launch_template, lb, lb_listener, lb_tags, lb_target_group,
+    lifecycle_hook, nat_gateway, route, route_table, route53_record, route53_zone_association,
+    s3_object, security_group, security_group_rule, sqs_queue, subnet, vpc, vpc_cidr, vpc_endpoint,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -31,11 +31,12 @@ pub(crate) async fn observe_cluster(world: &AwsWorld) -> Result<Snapshot<Cloud>,
 }
 
 async fn observe_once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
-    let (answers, records, zone_vpcs, objects) = try_join!(
+    let (answers, records, zone_vpcs, objects, documents) = try_join!(
         try_join_all(questions(world)),
         Box::pin(route53_record::fetch(world)),
         Box::pin(route53_zone_association::fetch(world)),
         Box::pin(s3_object::fetch(world)),
+        Box::pin(discovery_document::fetch(world)),
     )?;
     let read = |names: &Names| -> Vec<Observed<Cloud>> {
         answers.iter().flat_map(|answer| answer(names)).collect()
@@ -56,6 +57,7 @@ async fn observe_once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
         associations.filter_map(|raw| route53_zone_association::observe(world, raw, &names));
     items.extend(associations);
     items.extend(objects);
+    items.extend(documents);
     Ok(Snapshot { items })
 }
 
@@ -137,6 +139,9 @@ fn questions(world: &AwsWorld) -> Vec<Question<'_>> {
         Box::pin(ask_auto_scaling(world)),
         Box::pin(ask_load_balancing(world)),
         Box::pin(ask_iam(world)),
+        ask_each(iam_openid_connect_provider::fetch(world), |raw, _| {
+            Some(iam_openid_connect_provider::observe(raw))
+        }),
         Box::pin(ask_events(world)),
     ]
 }

@@ -2,7 +2,8 @@
 
 use cloud::{Cloud, OwnTags, S3Object, Tags};
 use engine::Observed;
-use node::pki::Keyset;
+use node::pki::{JsonWebKeySet, Keyset};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +26,10 @@ pub struct Scope {
     pub base: String,
     /// Every role the cluster may have, whether wanted or not: `masters.NAME`, `nodes.NAME`, `bastions.NAME`.
     pub roles: Vec<String>,
+    /// Issuers of service accounts' tokens that the cluster has or has had, with their discovery store: `https://...`, `s3://...`.
+    pub issuers: BTreeMap<String, String>,
+    /// The keys that verify those tokens; `None`: there are none yet.
+    pub token_keys: Option<JsonWebKeySet>,
     /// The hosted zone its records are in, without `/hostedzone/`; `None`: no DNS.
     pub hosted_zone: Option<String>,
     /// Domain names of records that are the cluster's, whether wanted or not; no trailing dots. Those that only
@@ -80,6 +85,15 @@ impl Scope {
     /// True if nothing is wanted: the cluster is being deleted, and everything of it is looked for.
     pub(crate) fn is_deletion(&self) -> bool {
         self.expect.is_empty()
+    }
+
+    /// ARN of the OIDC provider of an issuer.
+    pub(crate) fn oidc_provider_arn(&self, issuer: &str) -> String {
+        let provider = issuer.strip_prefix("https://").unwrap_or(issuer);
+        format!(
+            "arn:{}:iam::{}:oidc-provider/{provider}",
+            self.partition, self.account
+        )
     }
 
     /// The ARN of the queue.

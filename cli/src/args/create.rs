@@ -427,6 +427,10 @@ pub struct SoftwareOptions {
     /// Log who did what and when at the API, without contents, for 30 days: a policy and its flags are written into the spec
     #[arg(long)]
     pub audit_log: bool,
+    /// Publish the issuer of service accounts' tokens in this bucket, and give addons and pods AWS permissions of their own
+    /// instead of those of their instances: s3://BUCKET[/PATH]
+    #[arg(long, value_name = "URL")]
+    pub discovery_store: Option<String>,
     /// Names of the etcd clusters [default: main,events]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub etcd_clusters: Vec<String>,
@@ -451,9 +455,6 @@ pub struct KopsOnly {
     /// IPv6 pods.
     #[arg(long, hide = true)]
     pub ipv6: bool,
-    /// Bucket for service-account discovery.
-    #[arg(long, hide = true)]
-    pub discovery_store: Option<String>,
     /// Only `cloudgroups`.
     #[arg(long, hide = true)]
     pub instance_manager: Option<String>,

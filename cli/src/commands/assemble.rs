@@ -10,9 +10,12 @@ use engine::Text;
 use full::FullSpec;
 use full::addons::make_addons;
 use full::nodes::{UserData, check_node_config, node_config, user_data};
-use full::objects::{addon_objects, desired_objects};
+use full::objects::{addon_objects, desired_objects, discovery_documents};
 use node::config::{NodeConfig, Role, to_stored};
-use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, STATE_SIGNER, keyset_names, trust_bundle};
+use node::pki::{
+    JsonWebKeySet, KUBERNETES_CA, Keyset, KeysetItem, SERVICE_ACCOUNT, STATE_SIGNER, keyset_names,
+    trust_bundle,
+};
 use node::values::Refusal;
 use node::yaml::{to_yaml, to_yaml_documents};
 use spec::catalog::Catalog;
@@ -138,6 +141,7 @@ pub fn assemble_cluster(
         .iter()
         .filter_map(|(name, config)| Some((name.clone(), config.user_data.clone()?)));
     let mut desired = desired_objects(full, &user_data.collect(), objects);
+    desired.extend(issuer_documents(full, keysets)?);
     let incarnation = authority.map_or("", |set| set.primary.as_str());
     ownership::set_ownership_tags(&mut desired, &full.state.config_base, incarnation);
     let mut stand_ins = Vec::new();
@@ -170,6 +174,23 @@ fn completed_spec_object(expanded: &Expanded) -> Result<S3Object, CommandError> 
 fn addon_files(full: &FullSpec) -> Result<Vec<S3Object>, CommandError> {
     let addons = make_addons(full).or_failed("could not make the addons", DEFECT)?;
     addon_objects(&addons).or_failed("the list of addons has no YAML form", DEFECT)
+}
+
+/// The public documents of the issuer of service accounts' tokens.
+fn issuer_documents(full: &FullSpec, keysets: &[Keyset]) -> Result<Vec<Cloud>, CommandError> {
+    let Some(keyset) = keysets.iter().find(|set| set.name == SERVICE_ACCOUNT) else {
+        return Ok(Vec::new());
+    };
+    let keys = if keyset.primary == agents::STAND_IN {
+        JsonWebKeySet::stand_in(agents::STAND_IN)
+    } else {
+        JsonWebKeySet::from_keyset(keyset).or_failed(
+            "the keys that sign tokens of service accounts cannot be published",
+            "make the keyset service-account one of RSA keys",
+        )?
+    };
+    let documents = discovery_documents(full, &keys);
+    Ok(documents.into_iter().map(Cloud::from).collect())
 }
 
 /// The completed cluster and its groups as YAML documents.

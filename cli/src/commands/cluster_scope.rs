@@ -5,8 +5,9 @@ use aws_cloud::{AssetSource, Scope};
 use cloud::{Cloud, OwnTags};
 use node::config::Role;
 use node::names;
-use node::pki::Keyset;
+use node::pki::{JsonWebKeySet, Keyset};
 use spec::completed::CompletedCluster;
+use std::collections::BTreeMap;
 
 /// Input of a scope besides the spec.
 #[derive(Clone, Debug)]
@@ -23,6 +24,10 @@ pub struct ScopeTarget {
     pub generation: String,
     /// The cluster's own tags; `None`, for a deletion: all tags are read.
     pub own_tags: Option<OwnTags>,
+    /// Issuers of service accounts' tokens that the cluster has or has had, with their discovery store.
+    pub issuers: BTreeMap<String, String>,
+    /// The keys that verify those tokens; `None`: there are none yet.
+    pub token_keys: Option<JsonWebKeySet>,
     /// Public half of the keyset that signs; `None`: there is none yet.
     pub signer: Option<Keyset>,
 }
@@ -44,6 +49,8 @@ pub fn cluster_scope(
         region: target.region,
         base: name.to_owned(),
         roles: roles.map(|role| names::iam_name(name, role)).to_vec(),
+        issuers: target.issuers,
+        token_keys: target.token_keys,
         hosted_zone: target.hosted_zone,
         record_names: cluster.record_names(),
         balancer_prefixes: balancer_prefixes(name),

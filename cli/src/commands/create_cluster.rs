@@ -230,6 +230,7 @@ fn create_options(args: &CreateCluster, name: String, store_url: &str) -> Create
         etcd_clusters: software.etcd_clusters.clone(),
         encrypt_etcd_storage: instances.encrypt_etcd_storage,
         etcd_storage_type: instances.etcd_storage_type.clone(),
+        discovery_store: software.discovery_store.clone(),
         audit_log: software.audit_log,
         cloud_labels: instances.cloud_labels.clone(),
     }
@@ -249,11 +250,6 @@ fn check_kops_only(kops: &KopsOnly) -> Result<(), CommandError> {
             "`kctl render` writes everything for review",
         ),
         _ if kops.ipv6 => ("--ipv6", "kctl does not do IPv6 pods yet", "leave it out"),
-        _ if kops.discovery_store.is_some() => (
-            "--discovery-store",
-            "kctl does not publish service account keys yet",
-            "leave it out",
-        ),
         _ if other(&kops.instance_manager, "cloudgroups") => (
             "--instance-manager",
             "kctl does Auto Scaling groups, not Karpenter",

@@ -5,6 +5,7 @@ use super::backups::{self, is_backup, is_encryption_key};
 use super::cluster_scope::{ScopeTarget, cluster_scope};
 use super::existing_cluster::ExistingCluster;
 use super::session::Session;
+use super::update::read_stored_own_tags;
 use super::{observe, ownership};
 use crate::agents::AgentBinaries;
 use crate::args::{DeleteCluster, PlanFormat};
@@ -31,16 +32,20 @@ use cloud::ownership::OwnershipClaim;
 use engine::{Class, Failure, Plan, Report, Snapshot};
 use full::DnsKind;
 use node::backup::BACKUP_SETTINGS_KEY;
-use node::pki::KUBERNETES_CA;
+use node::pki::{JsonWebKeySet, KUBERNETES_CA, SERVICE_ACCOUNT};
 use node::secret::ENCRYPTION_CONFIG;
 use spec::completed::CompletedCluster;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The cluster to delete.
 struct Deletion {
     state: ClusterState,
     /// The completed spec of the last update; before the first update, the spec as written.
     completed: CompletedCluster,
+    /// Issuers of service accounts' tokens that it has had, with their discovery store.
+    issuers: BTreeMap<String, String>,
+    /// The keys that verify those tokens.
+    token_keys: Option<JsonWebKeySet>,
     clients: CloudClients,
     facts: Facts,
     target: ClusterTarget,
@@ -189,6 +194,21 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         interfaces,
     )?;
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
+    let own_tags = read_stored_own_tags(&state, session).await?;
+    let issuers = own_tags
+        .map(|own| own.issuers().clone())
+        .unwrap_or_default();
+    let token_keys = match state.find_entry(&state.keys.keyset(SERVICE_ACCOUNT)) {
+        Some(_) if !issuers.is_empty() => {
+            let keyset = load_keyset(&session.store, &state.keys, SERVICE_ACCOUNT).await?;
+            let keys = JsonWebKeySet::from_keyset(&keyset);
+            Some(keys.or_failed(
+                "the keys that verify tokens of service accounts cannot be read",
+                "restore pki/private/service-account from the versions of the bucket",
+            )?)
+        }
+        _ => None,
+    };
     let authority = match state.find_entry(&state.keys.keyset(KUBERNETES_CA)) {
         Some(_) => Some(load_keyset(&session.store, &state.keys, KUBERNETES_CA).await?),
         None => None,
@@ -202,6 +222,8 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
     Ok(Deletion {
         state,
         completed,
+        issuers,
+        token_keys,
         clients,
         facts,
         target,
@@ -220,6 +242,8 @@ fn aws_world(deletion: &Deletion, journal: &StoreJournal<'_>, session: &Session<
         hosted_zone: deletion.completed.hosted_zone(&deletion.facts.hosted_zones),
         generation: journal.generation(),
         own_tags: None,
+        issuers: deletion.issuers.clone(),
+        token_keys: deletion.token_keys.clone(),
         signer: None,
     };
     let scope = cluster_scope(

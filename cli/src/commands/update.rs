@@ -23,12 +23,14 @@ use crate::interrupt::Interrupts;
 use crate::saved_plan::{self, PlanDrift, SavedPlan};
 use crate::state::{ClusterLock, PublicKeys, StoreJournal};
 use crate::ui::events::Events;
+pub use own_tags::read_stored_own_tags;
+
 use apply_saved::SavedPlanRun;
 use aws_cloud::AwsWorld;
 use cloud::settle::settle;
 use cloud::{Cloud, OwnTags, used_load_balancers};
 use engine::{Plan, PlanError, Snapshot};
-use node::pki::{KUBERNETES_CA, Keyset, STATE_SIGNER};
+use node::pki::{JsonWebKeySet, KUBERNETES_CA, Keyset, SERVICE_ACCOUNT, STATE_SIGNER};
 use show::{PlanOutput, show_plan};
 use spec::completed::CompletedCluster;
 use spec::read::ReadOptions;
@@ -283,6 +285,9 @@ fn aws_world(
             cluster_incarnation(&observed.public),
             journal.generation()
         ),
+        issuers: own_tags.issuers().clone(),
+        token_keys: find_keyset(&observed.public, SERVICE_ACCOUNT)
+            .and_then(|keyset| JsonWebKeySet::from_keyset(keyset).ok()),
         own_tags: Some(own_tags),
         signer: find_keyset(&observed.public, STATE_SIGNER).cloned(),
     };

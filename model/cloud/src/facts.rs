@@ -18,6 +18,8 @@ pub struct FactsWanted {
     pub machine_types: BTreeSet<String>,
     /// Zones whose existence and instance types are asked for; empty: not asked.
     pub offered_in: BTreeSet<String>,
+    /// The store of the issuer's documents, whose region is wanted: `s3://BUCKET/PATH`.
+    pub discovery_store: Option<String>,
     /// The user's VPC, by id.
     pub vpc: Option<String>,
     /// The user's subnets, by id; their VPC is asked for too.
@@ -57,6 +59,9 @@ pub struct Facts {
     pub addresses: BTreeMap<String, String>,
     /// The role in each instance profile of the user's, both by name. A profile without a role is left out.
     pub profile_roles: BTreeMap<String, String>,
+    /// The region of the discovery store; `None`: nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discovery_region: Option<String>,
     /// sha256 of downloads that are not in the catalog, by URL, as published beside them.
     pub published_hashes: BTreeMap<String, String>,
     /// True if some of this is made up because nobody could be asked; outputs say so.

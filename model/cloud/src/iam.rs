@@ -6,10 +6,39 @@ use engine::Ref;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A role that instances of one group role assume.
+/// The OIDC provider of a cluster: AWS trusts the tokens that its API server issues to service accounts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IamOpenidConnectProvider {
+    /// The issuer, which names it: `https://...`.
+    pub url: String,
+    /// Audiences of tokens that AWS takes, sorted.
+    pub client_id_list: Vec<String>,
+    /// SHA-1 of certificates in hex, sorted.
+    pub thumbprint_list: Vec<String>,
+    pub tags: Tags,
+}
+
+impl Kind for IamOpenidConnectProvider {
+    const TYPE: &'static str = "iam_openid_connect_provider";
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Permissions, 4);
+
+    fn name(&self) -> String {
+        self.url.clone()
+    }
+
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        Vec::new()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
+    }
+}
+
+/// A role that instances of one group role, or pods of one service account, assume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IamRole {
-    /// `masters.NAME`, `nodes.NAME`, `bastions.NAME`.
+    /// `masters.NAME`, `nodes.NAME`, `bastions.NAME`, `SERVICEACCOUNT.NAMESPACE.sa.NAME`.
     pub role_name: String,
     /// Who may assume it.
     pub assume_role_policy_document: Value,

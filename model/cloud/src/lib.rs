@@ -33,7 +33,9 @@ pub use autoscaling::{AutoscalingGroup, AutoscalingLifecycleHook, GroupTag, Laun
 pub use dns::{AliasTarget, Route53Record, Route53ZoneAssociation};
 pub use ebs_volume::{ETCD_TAG, EbsVolume};
 pub use events::{CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
-pub use iam::{IamInstanceProfile, IamRole, IamRolePolicy, IamRolePolicyAttachment};
+pub use iam::{
+    IamInstanceProfile, IamOpenidConnectProvider, IamRole, IamRolePolicy, IamRolePolicyAttachment,
+};
 pub use key_pair::KeyPair;
 pub use kind::{AttrLookup, Kind, Rename, Variant};
 pub use launch_template::{
@@ -49,7 +51,7 @@ pub use mixed_instances::{
 pub use nat::{Eip, NatGateway};
 pub use own_tags::OwnTags;
 pub use route::{Route, RouteTable, RouteTableAssociation, RouteTarget};
-pub use s3_object::{ObjectContent, S3Object};
+pub use s3_object::{DiscoveryDocument, ObjectContent, S3Object};
 pub use security_group::{RuleSource, SecurityGroup, SecurityGroupRule};
 pub use subnet::Subnet;
 pub use vpc::{
@@ -69,9 +71,11 @@ macro_rules! for_each_kind {
             AutoscalingLifecycleHook
             CloudwatchEventRule
             CloudwatchEventTarget
+            DiscoveryDocument
             EbsVolume
             Eip
             IamInstanceProfile
+            IamOpenidConnectProvider
             IamRole
             IamRolePolicy
             IamRolePolicyAttachment

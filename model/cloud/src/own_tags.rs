@@ -1,4 +1,4 @@
-//! Which tags are kctl's. Tools of an account tag everything they see (cost reports, AWS Config, backups), and add-ons want
+//! Which tags are kctl's, and which issuers of tokens. Tools of an account tag everything they see (cost reports, AWS Config, backups), and add-ons want
 //! tags on subnets and groups: what others set is no difference and is not removed. So kctl remembers the keys that it has
 //! ever set, by kind of object, and looks at no other. (kOps compares the keys that it wants only, `intersectTags`, and so
 //! never removes what was taken out of the spec.)
@@ -17,6 +17,9 @@ const FORMAT: u32 = 1;
 pub struct OwnTags {
     format: u32,
     keys: BTreeMap<String, BTreeSet<String>>,
+    /// Issuers that the cluster has or has had, with their discovery store. What AWS has of them is found by their names only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    issuers: BTreeMap<String, String>,
 }
 
 impl Default for OwnTags {
@@ -25,6 +28,7 @@ impl Default for OwnTags {
         Self {
             format: FORMAT,
             keys: BTreeMap::new(),
+            issuers: BTreeMap::new(),
         }
     }
 }
@@ -68,6 +72,16 @@ impl OwnTags {
                 known.extend(keys);
             }
         }
+    }
+
+    /// Adds an issuer of service accounts' tokens, and its store.
+    pub fn add_issuer(&mut self, issuer: &str, store: &str) {
+        self.issuers.insert(issuer.to_owned(), store.to_owned());
+    }
+
+    /// Issuers that the cluster has or has had, with their discovery store.
+    pub fn issuers(&self) -> &BTreeMap<String, String> {
+        &self.issuers
     }
 
     /// Adds these keys to every kind of object that has tags.

@@ -1,4 +1,4 @@
-//! Objects of the state store that instances read: completed spec, node configurations, binaries.
+//! Objects of the state store that instances read: completed spec, node configurations, binaries; and documents that everybody reads.
 
 use super::listing::{ListingPosition, PartOf, Section};
 use super::{Kind, Tags};
@@ -58,6 +58,41 @@ impl Kind for S3Object {
             }
             (_, None) => String::new(),
         }
+    }
+}
+
+/// A document of the issuer of service accounts' tokens, in a bucket from which everybody can read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscoveryDocument {
+    /// `s3://BUCKET/PREFIX`, without a slash at its end.
+    pub store: String,
+    /// [`DiscoveryDocument::CONFIGURATION`] or [`DiscoveryDocument::KEYS`].
+    pub key: String,
+    pub content: String,
+}
+
+impl DiscoveryDocument {
+    /// Key of the document that names the issuer and where its keys are (OpenID Connect Discovery).
+    pub const CONFIGURATION: &str = ".well-known/openid-configuration";
+    /// Key of the document with the keys that verify tokens, as the API server has it.
+    pub const KEYS: &str = "openid/v1/jwks";
+}
+
+impl Kind for DiscoveryDocument {
+    const TYPE: &'static str = "discovery_document";
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Permissions, 5);
+    const CAN_BE_REMADE: bool = false;
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.store, self.key)
+    }
+
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        Vec::new()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
     }
 }
 

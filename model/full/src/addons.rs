@@ -13,6 +13,7 @@ mod crds;
 pub(crate) mod ebs_csi_driver;
 pub(crate) mod external_dns;
 mod flannel;
+mod identity;
 pub(crate) mod load_balancer_controller;
 mod manifest;
 pub(crate) mod metrics_server;
@@ -26,7 +27,7 @@ mod storage_classes;
 mod tags;
 
 pub use channel::{channel_yaml, manifest_key};
-pub(crate) use permissions::addon_permissions;
+pub(crate) use permissions::{NAMESPACE as ADDON_NAMESPACE, addon_roles, permissions_of_instances};
 
 use crate::FullSpec;
 use node::addons::NotAManifest;

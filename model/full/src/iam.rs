@@ -39,6 +39,54 @@ pub fn trust_policy(placement: &Placement) -> Value {
     })
 }
 
+/// ARN of the OIDC provider of an issuer: AWS names it after the issuer's URL.
+pub fn oidc_provider_arn(placement: &Placement, issuer: &str) -> String {
+    let provider = oidc_provider(issuer);
+    format!(
+        "arn:{}:iam::{}:oidc-provider/{provider}",
+        placement.partition, placement.account
+    )
+}
+
+/// The issuer as AWS writes it in ARNs and condition keys: without the scheme.
+fn oidc_provider(issuer: &str) -> &str {
+    issuer.strip_prefix("https://").unwrap_or(issuer)
+}
+
+/// The trust policy of a service account's role: pods with its tokens may assume it.
+pub fn service_account_trust_policy(
+    placement: &Placement,
+    issuer: &str,
+    namespace: &str,
+    service_account: &str,
+) -> Value {
+    let operator = if namespace.contains('*') {
+        "StringLike"
+    } else {
+        "StringEquals"
+    };
+    let key = format!("{}:sub", oidc_provider(issuer));
+    json!({
+        "Statement": [{
+            "Action": "sts:AssumeRoleWithWebIdentity",
+            "Condition": {operator: {key: format!("system:serviceaccount:{namespace}:{service_account}")}},
+            "Effect": "Allow",
+            "Principal": {"Federated": oidc_provider_arn(placement, issuer)},
+        }],
+        "Version": VERSION,
+    })
+}
+
+/// The policy with these statements of kctl's.
+pub(crate) fn policy_of(statements: Vec<Statement>) -> Value {
+    Policy::new(statements).to_json()
+}
+
+/// The policy with statements of the user's, as they are.
+pub(crate) fn policy_of_user(statements: &Value) -> Value {
+    json!({"Statement": statements, "Version": VERSION})
+}
+
 /// The policy of a role; `None`: the role needs no permissions.
 pub fn role_policy(full: &FullSpec, role: Role) -> Option<Value> {
     let statements = match role {
@@ -46,13 +94,13 @@ pub fn role_policy(full: &FullSpec, role: Role) -> Option<Value> {
         Role::Node => node_statements(full),
         Role::Bastion => Vec::new(),
     };
-    (!statements.is_empty()).then(|| Policy::new(statements).to_json())
+    (!statements.is_empty()).then(|| policy_of(statements))
 }
 
 /// The policy of `spec.additionalPolicies`, as the user wrote its statements.
 pub fn additional_policy(full: &FullSpec, role: Role) -> Option<Value> {
     let statements = full.iam.additional_policies.get(role_key(role))?;
-    Some(json!({"Statement": statements, "Version": VERSION}))
+    Some(policy_of_user(statements))
 }
 
 fn node_statements(full: &FullSpec) -> Vec<Statement> {

@@ -22,6 +22,17 @@ pub fn cluster_tags(full: &FullSpec, name: &str) -> Tags {
     tags
 }
 
+/// ARN of the role of a service account.
+pub fn service_account_role_arn(full: &FullSpec, namespace: &str, service_account: &str) -> String {
+    let placement = &full.placement;
+    format!(
+        "arn:{}:iam::{}:role/{}",
+        placement.partition,
+        placement.account,
+        names::service_account_role(&full.name, namespace, service_account)
+    )
+}
+
 /// ARN of the queue of the node termination handler.
 pub fn queue_arn(full: &FullSpec) -> String {
     let placement = &full.placement;

@@ -3,6 +3,7 @@
 mod addons;
 mod autoscaling;
 mod bastion;
+mod discovery;
 mod dns;
 mod etcd_backups;
 mod etcd_volumes;
@@ -13,6 +14,7 @@ mod launch_templates;
 mod load_balancer;
 mod network;
 mod node_termination;
+mod pod_identity;
 mod ports_between;
 mod routing;
 mod rules;
@@ -23,6 +25,7 @@ pub(crate) mod tests;
 
 pub use addons::addon_objects;
 pub use autoscaling::hooks_digest;
+pub use discovery::discovery_documents;
 
 use crate::{FullSpec, Subnet};
 use cloud::{Cloud, Kind, S3Object};
@@ -44,6 +47,7 @@ pub fn desired_objects(
         bastion::build_bastion(full),
         dns::build_dns(full),
         iam::build_iam(full),
+        pod_identity::build_pod_identity(full),
         key_pair::build_key_pair(full),
         etcd_volumes::build_etcd_volumes(full),
         launch_templates::build_launch_templates(full, user_data),

@@ -3,6 +3,7 @@
 mod components;
 mod group;
 mod images;
+mod pod_identity;
 
 pub use crate::addons::aws_iam_authenticator::{AwsIamAuthenticator, IdentityMapping};
 pub use crate::addons::cert_manager::CertManager;
@@ -18,6 +19,7 @@ pub use crate::addons::snapshot_controller::SnapshotController;
 pub use components::{Addons, CloudControllerManager, ControlPlane, CoreDns, Corefile, Flannel};
 pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};
 pub use images::ImageSource;
+pub use pod_identity::{PodIdentity, ServiceAccountRole};
 
 use ipnet::{IpNet, Ipv4Net};
 use node::backup::EtcdBackupSettings;
@@ -54,6 +56,9 @@ pub struct FullSpec {
     /// Tags of the user on all resources.
     pub cloud_labels: BTreeMap<String, String>,
     pub iam: Iam,
+    /// The published issuer of service accounts' tokens; `None`: only the API knows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_identity: Option<PodIdentity>,
     /// etcd clusters: main, events.
     pub etcd: Vec<EtcdCluster>,
     /// The components of the control plane.
@@ -79,6 +84,12 @@ impl FullSpec {
     pub fn is_at_least(&self, minor: u32) -> bool {
         let own = self.kubernetes_version.split('.').nth(1);
         own.and_then(|own| own.parse::<u32>().ok()) >= Some(minor)
+    }
+
+    /// True if the permissions of addons go to roles of their service accounts.
+    pub fn addons_have_roles(&self) -> bool {
+        let identity = self.pod_identity.as_ref();
+        identity.is_some_and(|identity| identity.addon_roles)
     }
 }
 
@@ -275,19 +286,6 @@ pub struct Iam {
     pub external_policies: BTreeMap<String, Vec<String>>,
     /// Statements by role, as parsed JSON lists.
     pub additional_policies: BTreeMap<String, serde_json::Value>,
-    /// Roles of the service accounts of `iam.serviceAccountExternalPermissions`.
-    #[serde(default)]
-    pub service_account_roles: Vec<ServiceAccountRole>,
-}
-
-/// The AWS role of a service account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServiceAccountRole {
-    /// Its namespace, or a pattern such as `test-*`.
-    pub namespace: String,
-    pub service_account: String,
-    /// Name of the role in IAM.
-    pub role_name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

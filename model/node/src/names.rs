@@ -36,6 +36,9 @@ pub const HOOKS_TAG: &str = "kctl.dev/lifecycle-hooks";
 pub const INCARNATION_TAG: &str = "kctl.dev/incarnation";
 /// Tag of etcd volumes with the location of the cluster's state.
 pub const STATE_STORE_TAG: &str = "kctl.dev/state-store";
+/// Tags of a role with the service account that assumes it.
+pub const SERVICE_ACCOUNT_TAG: &str = "service-account.kops.k8s.io/name";
+pub const SERVICE_ACCOUNT_NAMESPACE_TAG: &str = "service-account.kops.k8s.io/namespace";
 /// Tag with the purpose of a route table.
 pub const ROUTE_TABLE_ROLE_TAG: &str = "kubernetes.io/kops/role";
 /// Tag with the instance group of an instance.
@@ -127,6 +130,12 @@ pub fn iam_name(cluster: &str, role: Role) -> String {
         Role::Bastion => "bastions",
     };
     shorten_name(&format!("{prefix}.{cluster}"), IAM_NAME)
+}
+
+/// Name of the IAM role of a service account. A namespace with wildcards stands for several.
+pub fn service_account_role(cluster: &str, namespace: &str, service_account: &str) -> String {
+    let whole = format!("{service_account}.{namespace}.sa.{cluster}");
+    shorten_name(&whole.replace('*', "wildcard"), IAM_NAME)
 }
 
 /// Name of a subnet.

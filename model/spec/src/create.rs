@@ -17,7 +17,7 @@ use crate::api::authorization::{
     AlwaysAllowAuthorizationSpec, AuthorizationSpec, RBACAuthorizationSpec,
 };
 use crate::api::cluster::ClusterSpec;
-use crate::api::iam::IAMSpec;
+use crate::api::iam::{IAMSpec, ServiceAccountIssuerDiscoveryConfig};
 use crate::api::kube_apiserver::KubeAPIServerConfig;
 use crate::api::kube_controller_manager::KubeControllerManagerConfig;
 use crate::api::kube_proxy::KubeProxyConfig;
@@ -176,7 +176,19 @@ fn basic_spec(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSp
         iam: Some(IAMSpec {
             allow_container_registry: Some(true),
             legacy: Some(false),
+            use_service_account_external_permissions: options
+                .discovery_store
+                .as_ref()
+                .map(|_| true),
             ..IAMSpec::default()
+        }),
+        service_account_issuer_discovery: options.discovery_store.as_ref().map(|store| {
+            let store = store.trim_end_matches('/');
+            ServiceAccountIssuerDiscoveryConfig {
+                discovery_store: Some(format!("{store}/{}", options.name)),
+                enable_aws_oidc_provider: Some(true),
+                ..ServiceAccountIssuerDiscoveryConfig::default()
+            }
         }),
         kubelet: Some(KubeletConfigSpec {
             anonymous_auth: Some(false),

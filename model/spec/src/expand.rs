@@ -38,6 +38,7 @@ mod network;
 mod node_problem_detector;
 mod node_settings;
 mod node_termination;
+mod pod_identity;
 mod pod_identity_webhook;
 mod pods;
 mod ranges;
@@ -188,6 +189,7 @@ fn full_spec(
     let pods = pods::full_pod_network(spec, findings);
     let etcd = etcd::full_etcd_clusters(spec, groups, findings);
     let iam = iam::full_iam(spec, findings);
+    let pod_identity = pod_identity::full_pod_identity(spec, findings);
     let node_port_range = control_plane::node_port_range(spec, findings);
     let ssh_key = ssh::ssh_key(spec, context, ssh_public_keys, findings);
     let control_plane = components::full_control_plane(spec, findings);
@@ -215,6 +217,7 @@ fn full_spec(
         node_port_range: node_port_range?,
         cloud_labels: spec.cloud_labels.clone(),
         iam: iam?,
+        pod_identity,
         etcd: etcd?,
         control_plane: control_plane?,
         kube_proxy,

@@ -28,6 +28,7 @@ mod metrics_server;
 mod mixed_instances;
 mod names;
 mod network;
+mod pod_identity;
 pub(crate) mod removed_flags;
 mod ssh_keys;
 mod subnet_plan;
@@ -90,6 +91,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     instance_groups::check_set(input, problems);
     made_names::check_set(input, problems);
     iam::check(spec, problems);
+    pod_identity::check(input.cluster.name(), spec, problems);
     labels::check_cloud_labels("spec.cloudLabels", &spec.cloud_labels, problems);
     labels::check_volume_labels(spec, problems);
     assets::check(spec, problems);

@@ -39,6 +39,7 @@ pub fn naming_rule(of: &Body) -> Naming {
         Cloud::AutoscalingLifecycleHook(_)
         | Cloud::CloudwatchEventRule(_)
         | Cloud::CloudwatchEventTarget(_)
+        | Cloud::DiscoveryDocument(_)
         | Cloud::IamRolePolicy(_)
         | Cloud::IamRolePolicyAttachment(_)
         | Cloud::S3Object(_)
@@ -56,6 +57,7 @@ pub fn naming_rule(of: &Body) -> Naming {
         Cloud::Lb(balancer) => taken(balancer.name.clone()),
         Cloud::AutoscalingGroup(_)
         | Cloud::IamInstanceProfile(_)
+        | Cloud::IamOpenidConnectProvider(_)
         | Cloud::IamRole(_)
         | Cloud::KeyPair(_)
         | Cloud::LaunchTemplate(_)

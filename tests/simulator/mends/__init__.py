@@ -53,6 +53,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         visibility,
         volumes,
         vpc,
+        web_identity,
     )
 
     return [
@@ -148,6 +149,9 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         s3.sha256_checksums_are_verified,
         s3.the_expected_owner_has_to_own_the_bucket,
         s3.versioning_is_described_as_such,
+        web_identity.tokens_are_verified,
+        web_identity.audiences_of_a_provider_change,
+        web_identity.public_objects_need_access_control_lists,
         s3.etags_say_nothing_of_what_kms_keys_encrypt,
         partial(queues.a_policy_is_seen_late, options),
         partial(queues.waiting_for_messages_holds_nobody_up, options),

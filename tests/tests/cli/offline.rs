@@ -86,7 +86,6 @@ fn what_only_kops_does_is_refused_with_the_reason() {
         "--target=terraform",
         "--ipv6",
         "--cloud=gce",
-        "--discovery-store=s3://x",
         "--instance-manager=karpenter",
     ] {
         let words = dry_run(&[flag]);

@@ -13,6 +13,14 @@ fn make_usual(text: &mut String) {
         ("dns: {type: Public}", "dns: {type: None}"),
         ("role: Bastion", "role: Node"),
         (
+            "    useServiceAccountExternalPermissions: true\n    serviceAccountExternalPermissions:\n    - {name: reader, namespace: shop-*, aws: {policyARNs: [\"arn:aws:iam::123456789012:policy/mine\"]}}\n    - {name: writer, namespace: shop, aws: {inlinePolicy: '[{\"Effect\": \"Allow\", \"Action\": [\"sqs:*\"], \"Resource\": [\"*\"]}]'}}\n",
+            "",
+        ),
+        (
+            "  serviceAccountIssuerDiscovery: {discoveryStore: \"s3://issuer/prod\", enableAWSOIDCProvider: true}\n",
+            "",
+        ),
+        (
             "  externalPolicies:\n    node: [\"arn:aws:iam::123456789012:policy/mine\"]\n",
             "",
         ),
@@ -47,6 +55,8 @@ async fn calls_in_bucket(edit: fn(&mut String), change: &str) -> (u64, u64, Stri
     simulator.run_python(REGION, change);
     // kctl has no hosted zone for a cluster without DNS (`commands/update.rs`).
     cluster.facts.hosted_zones.clear();
+    // A cluster whose pods never had roles.
+    cluster.has_issuer = false;
     let spec = full_spec(&cluster.facts, edit);
     let wanted = desired_objects(&spec, store_objects("completed: 1\n"));
     cluster.run_until_converged(&wanted).await;

@@ -23,6 +23,8 @@ pub struct InCluster {
     pub store: Store,
     pub facts: Facts,
     pub refresh: bool,
+    /// Pods of the cluster have roles.
+    pub has_issuer: bool,
     /// Signs objects of the store; it is in the store too.
     signer: Keyset,
     /// How many seconds the engine believes have passed when one has.
@@ -34,6 +36,7 @@ pub struct InCluster {
 /// What stands beside the cluster and is the user's.
 const BESIDE: &str = r#"
 boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})
+boto('s3').create_bucket(Bucket='issuer', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'}, ObjectOwnership='BucketOwnerPreferred')
 boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')
 boto('iam').create_policy(PolicyName='mine', PolicyDocument='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:Get*", "Resource": "*"}]}')
 boto('iam').create_policy(PolicyName='other', PolicyDocument='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:Put*", "Resource": "*"}]}')
@@ -59,6 +62,7 @@ impl InCluster {
             store,
             facts,
             refresh: false,
+            has_issuer: true,
             signer,
             speed: 1,
             generation: Cell::new(1),
@@ -86,6 +90,14 @@ impl InCluster {
             region: REGION.to_owned(),
             base: NAME.to_owned(),
             roles: roles.map(|role| format!("{role}.{NAME}")).to_vec(),
+            issuers: [(
+                "https://issuer.s3.eu-west-1.amazonaws.com/prod".to_owned(),
+                "s3://issuer/prod".to_owned(),
+            )]
+            .into_iter()
+            .filter(|_| self.has_issuer)
+            .collect(),
+            token_keys: Some(spec::token_keys()),
             hosted_zone: self.facts.hosted_zones.first().map(|zone| zone.id.clone()),
             record_names: records.map(|name| format!("{name}.{NAME}")).to_vec(),
             balancer_prefixes: balancers.map(prefix).to_vec(),

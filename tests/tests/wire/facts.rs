@@ -22,6 +22,7 @@ trust = {'Version': '2012-10-17', 'Statement': [{'Effect': 'Allow', 'Principal':
 iam.create_role(RoleName='machines-of-team', AssumeRolePolicyDocument=json.dumps(trust))
 for profile in ('team', 'empty'): iam.create_instance_profile(InstanceProfileName=profile)
 iam.add_role_to_instance_profile(InstanceProfileName='team', RoleName='machines-of-team')
+boto('s3').create_bucket(Bucket='elsewhere', CreateBucketConfiguration={'LocationConstraint': 'us-east-2'})
 print(vpc, subnet, gateway, zone, image)
 ";
 
@@ -49,6 +50,7 @@ async fn what_exists_is_found_and_what_does_not_is_left_out() {
         .into(),
         machine_types: [text("m6g.large"), text("m5d.large"), text("none.large")].into(),
         offered_in: [text("eu-west-1a")].into(),
+        discovery_store: Some(text("s3://elsewhere/issuer")),
         vpc: None,
         subnets: [text(subnet), text("subnet-00000000000000000")].into(),
         addresses: [text("203.0.113.7")].into(),
@@ -58,6 +60,7 @@ async fn what_exists_is_found_and_what_does_not_is_left_out() {
     let facts = collect_facts(&clients, &wanted).await.expect("facts");
     assert_eq!(facts.account, "123456789012");
     assert_eq!(facts.partition, "aws");
+    assert_eq!(facts.discovery_region.as_deref(), Some("us-east-2"));
     let images: Vec<&str> = facts.images.keys().map(String::as_str).collect();
     let mut found = vec![
         "136693071363/debian-13-amd64-20260713-2537",

@@ -51,7 +51,18 @@ async fn a_cluster_is_made_changed_mended_and_removed_without_a_trace() {
 const ETCD_RECORD: &str = "dns = boto('route53')\nzone = dns.list_hosted_zones()['HostedZones'][0]['Id']\ndns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'CREATE', 'ResourceRecordSet': {'Name': 'etcd-a.internal.prod.example.com', 'Type': 'A', 'TTL': 60, 'ResourceRecords': [{'Value': '10.0.0.1'}]}}]})";
 
 /// A change of the text of the spec, and a kind of object that changes with it.
-const EDITS: [(&str, &str, &str); 16] = [
+const EDITS: [(&str, &str, &str); 18] = [
+    (
+        "enableAWSOIDCProvider: true",
+        "enableAWSOIDCProvider: true, additionalAudiences: [sts.amazonaws.com]",
+        "iam_openid_connect_provider",
+    ),
+    // Its role goes.
+    (
+        "    - {name: reader, namespace: shop-*, aws: {policyARNs: [\"arn:aws:iam::123456789012:policy/mine\"]}}\n",
+        "",
+        "iam_role",
+    ),
     // The tags of everything.
     ("owner: team", "owner: crew\n    more: yes", "vpc"),
     (
@@ -135,7 +146,7 @@ async fn make_changes(cluster: &InCluster) -> Vec<Cloud> {
 }
 
 /// Each is a change by somebody else, and the object in whose plan it must show.
-const DRIFT: [(&str, &str); 26] = [
+const DRIFT: [(&str, &str); 28] = [
     // It is seen late, as the change that mends it is.
     (
         "sqs_queue",
@@ -213,6 +224,14 @@ const DRIFT: [(&str, &str); 26] = [
     (
         "iam_role",
         "boto('iam').update_assume_role_policy(RoleName='nodes.prod.example.com', PolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Action\": \"sts:AssumeRole\", \"Principal\": {\"Service\": \"lambda.amazonaws.com\"}}]}')",
+    ),
+    (
+        "iam_openid_connect_provider",
+        "iam = boto('iam')\narn = iam.list_open_id_connect_providers()['OpenIDConnectProviderList'][0]['Arn']\niam.remove_client_id_from_open_id_connect_provider(OpenIDConnectProviderArn=arn, ClientID='amazonaws.com')\niam.update_open_id_connect_provider_thumbprint(OpenIDConnectProviderArn=arn, ThumbprintList=['b' * 40])",
+    ),
+    (
+        "discovery_document",
+        "boto('s3').delete_object(Bucket='issuer', Key='prod/openid/v1/jwks')",
     ),
     (
         "iam_role_policy",

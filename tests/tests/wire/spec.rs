@@ -5,6 +5,7 @@ use cloud::{Cloud, ObjectContent, S3Object};
 use engine::{Id, Part, Resource, Text};
 use full::{FullSpec, objects};
 use node::names;
+use node::pki::JsonWebKeySet;
 use spec::api::{Cluster, InstanceGroup, Object};
 use spec::catalog::Catalog;
 use spec::expand::expand;
@@ -70,7 +71,15 @@ pub fn desired_objects(full: &FullSpec, objects: Vec<S3Object>) -> Vec<Cloud> {
         (group.name.clone(), Text::from_parts(parts))
     };
     let user_data: BTreeMap<String, Text> = full.groups.iter().map(user_data).collect();
-    objects::desired_objects(full, &user_data, objects)
+    let mut all = objects::desired_objects(full, &user_data, objects);
+    let documents = objects::discovery_documents(full, &token_keys());
+    all.extend(documents.into_iter().map(Cloud::from));
+    all
+}
+
+/// The keys that verify the cluster's tokens.
+pub fn token_keys() -> JsonWebKeySet {
+    JsonWebKeySet::stand_in("the-only-key")
 }
 
 /// These objects and all that they need.

@@ -10,7 +10,7 @@ use crate::{Clients, failure};
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::operation::get_object::builders::GetObjectFluentBuilder;
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::{Delete, ObjectIdentifier};
+use aws_sdk_s3::types::{Delete, ObjectCannedAcl, ObjectIdentifier};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::DateTime;
@@ -278,6 +278,69 @@ impl S3Store {
             }
         };
         self.in_region(call).await
+    }
+
+    /// The region of the bucket.
+    pub(super) async fn region(&self) -> Result<String, StoreError> {
+        const CALL: &str = "s3:HeadBucket";
+        let call = |s3: aws_sdk_s3::Client| {
+            let request = s3.head_bucket().bucket(&self.bucket);
+            async move {
+                let answer = request.send().await;
+                // The answer to HEAD has no body with a code: that S3 redirects is in the status alone.
+                let answer = answer.map_err(|error| match region_elsewhere(&error) {
+                    Some(region) => FailedCall::Elsewhere(region),
+                    None => classify_miss(CALL, &error),
+                })?;
+                Ok(answer.bucket_region)
+            }
+        };
+        let found = self.in_region(call).await;
+        let found = found.map_err(|failure| self.store_error("", CALL, failure))?;
+        Ok(found.unwrap_or_else(|| self.clients().region().to_owned()))
+    }
+
+    /// Writes an object that everybody can read, over whatever is there. Where the bucket's policy makes it public already, it has no
+    /// access control list: new buckets have none (S3 User Guide, "Controlling ownership of objects and disabling ACLs").
+    pub(super) async fn put_public(&self, key: &str, bytes: Vec<u8>) -> Result<(), StoreError> {
+        const CALL: &str = "s3:PutObject";
+        let by_policy = self.is_public_by_policy().await;
+        let by_policy = by_policy
+            .map_err(|failure| self.store_error(key, "s3:GetBucketPolicyStatus", failure))?;
+        let acl = (!by_policy).then_some(ObjectCannedAcl::PublicRead);
+        let call = |s3: aws_sdk_s3::Client| {
+            let request = s3
+                .put_object()
+                .bucket(&self.bucket)
+                .key(self.full_key(key))
+                .content_type("application/json")
+                .set_acl(acl.clone())
+                .body(ByteStream::from(bytes.clone()));
+            async move {
+                let answer = request.send().await;
+                answer.map_err(|error| classify_miss(CALL, &error))
+            }
+        };
+        let done = self.in_region(call).await;
+        done.map(drop)
+            .map_err(|failure| self.store_error(key, CALL, failure))
+    }
+
+    async fn is_public_by_policy(&self) -> Result<bool, Failure> {
+        let call = |s3: aws_sdk_s3::Client| {
+            let request = s3.get_bucket_policy_status().bucket(&self.bucket);
+            async move {
+                let answer = request.send().await;
+                answer.map_err(|error| classify_miss("s3:GetBucketPolicyStatus", &error))
+            }
+        };
+        match self.in_region(call).await {
+            Ok(answer) => {
+                Ok(answer.policy_status.and_then(|status| status.is_public) == Some(true))
+            }
+            Err(failure) if failure.code == "NoSuchBucketPolicy" => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 
     pub(super) async fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
@@ -589,4 +652,12 @@ where
         Some(region) if moved => FailedCall::Elsewhere(region.to_owned()),
         _ => FailedCall::Failed(failure),
     }
+}
+
+/// The region to which S3 redirects (301 or 307), by the answer's header alone.
+fn region_elsewhere<E>(error: &SdkError<E, HttpResponse>) -> Option<String> {
+    let response = error.raw_response()?;
+    let redirects = matches!(response.status().as_u16(), 301 | 307 | 400);
+    let region = response.headers().get(BUCKET_REGION);
+    region.filter(|_| redirects).map(str::to_owned)
 }

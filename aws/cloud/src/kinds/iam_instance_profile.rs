@@ -2,6 +2,7 @@
 
 use super::ec2::is_owned;
 use super::iam_documents::{name_of, read_tags, write_tags};
+use super::iam_role::is_of_pods;
 use super::{
     Found, Have, Verbs, after_effect, created_ready, not_ours, observed_item, physical,
     rfc3339_time,
@@ -22,7 +23,8 @@ pub(crate) async fn fetch(
     world: &AwsWorld,
     roles: &[types::Role],
 ) -> Result<Vec<types::InstanceProfile>, Failure> {
-    let names = roles.iter().map(types::Role::role_name);
+    let of_instances = roles.iter().filter(|role| !is_of_pods(world, role));
+    let names = of_instances.map(types::Role::role_name);
     let found = try_join_all(names.map(|name| fetch_one(world, name))).await?;
     let found = found.into_iter().flatten();
     Ok(found

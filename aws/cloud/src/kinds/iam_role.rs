@@ -15,17 +15,58 @@ use aws_sdk_iam::types;
 use cloud::{Cloud, IamRole, Tags};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
+use serde_json::Value;
 
 const GET: &str = "iam:GetRole";
 const CREATE: &str = "iam:CreateRole";
 
+/// The most that `ListRoles` takes as `MaxItems` (its API reference).
+const LISTED_ROLES: i32 = 1000;
+
 /// Those of the cluster's possible roles that exist and are the cluster's.
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::Role>, Failure> {
-    let roles = world.scope.roles.iter().map(|name| fetch_one(world, name));
-    let found = try_join_all(roles).await?.into_iter().flatten();
+    let (of_instances, of_pods) = (&world.scope.roles, names_of_pod_roles(world).await?);
+    let roles = of_instances.iter().chain(&of_pods);
+    let found = try_join_all(roles.map(|name| fetch_one(world, name))).await?;
+    let found = found.into_iter().flatten();
     Ok(found
         .filter(|role| is_owned(world, &read_tags(role.tags())))
         .collect())
+}
+
+/// True of a role that pods assume: no instance profile hands it out.
+pub(crate) fn is_of_pods(world: &AwsWorld, role: &types::Role) -> bool {
+    !world
+        .scope
+        .roles
+        .iter()
+        .any(|name| name == role.role_name())
+}
+
+/// Names of the roles that trust an issuer of the cluster. AWS lists the trust policies of all roles, but not their tags (API reference,
+/// `ListRoles`); a cluster without such an issuer has no such roles.
+async fn names_of_pod_roles(world: &AwsWorld) -> Result<Vec<String>, Failure> {
+    let issuers = world.scope.issuers.keys();
+    let providers: Vec<String> = issuers
+        .map(|issuer| world.scope.oidc_provider_arn(issuer))
+        .collect();
+    if providers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let call = world.clients.iam.list_roles().max_items(LISTED_ROLES);
+    let pages = call.into_paginator().items().send();
+    let all: Result<Vec<_>, _> = pages.collect().await;
+    let all = all.classify_call("iam:ListRoles")?.into_iter();
+    let trusting = all.filter(|role| {
+        let document = parse_document(role.assume_role_policy_document().unwrap_or_default());
+        let statements = document.get("Statement").and_then(Value::as_array);
+        let mut trusted = statements
+            .into_iter()
+            .flatten()
+            .filter_map(|statement| statement.pointer("/Principal/Federated"));
+        trusted.any(|trusted| providers.iter().any(|provider| trusted == provider))
+    });
+    Ok(trusting.map(|role| role.role_name).collect())
 }
 
 async fn fetch_one(world: &AwsWorld, name: &str) -> Result<Option<types::Role>, Failure> {

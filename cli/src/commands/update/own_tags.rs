@@ -1,11 +1,11 @@
-//! The own tags of a cluster: the keys that kctl has ever set, stored in `tags.json`. kctl compares and removes only these.
+//! The own tags of a cluster: the keys that kctl has ever set, stored in `tags.json` with the issuers that it has ever had. kctl compares and removes only these.
 
 use crate::commands::assemble::AssembledCluster;
 use crate::commands::existing_cluster::read_completed_spec;
 use crate::commands::observe::ObservedCluster;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind};
-use crate::state::store_error;
+use crate::state::{ClusterState, store_error};
 use cloud::OwnTags;
 use spec::completed::CompletedCluster;
 
@@ -40,16 +40,23 @@ pub async fn read_own_tags(
     session: &Session<'_>,
 ) -> Result<OwnTagHistory, CommandError> {
     let mut wanted = OwnTags::default();
-    wanted.add_tags_of(&assembled.desired);
+    add_wanted(&mut wanted, assembled);
     let stored = stored_own_tags(&wanted, observed, session).await?;
     let mut own = stored.clone().unwrap_or_default();
-    own.add_tags_of(&assembled.desired);
+    add_wanted(&mut own, assembled);
     if stored.is_none()
         && let Some(last) = read_completed_spec(&observed.state, session).await?
     {
         own.add_everywhere(CompletedCluster::from_cluster(&last).cloud_labels.iter());
     }
     Ok(OwnTagHistory { own, stored })
+}
+
+fn add_wanted(own: &mut OwnTags, assembled: &AssembledCluster) {
+    own.add_tags_of(&assembled.desired);
+    if let Some(identity) = &assembled.expanded.full.pod_identity {
+        own.add_issuer(&identity.issuer, &identity.discovery_store);
+    }
 }
 
 /// Reads the stored own tags. If they equal the wanted ones, the listing's digest shows it without a read.
@@ -67,6 +74,18 @@ async fn stored_own_tags(
         .surely_holds(entry, wanted.to_json().as_bytes())
     {
         return Ok(Some(wanted.clone()));
+    }
+    read_stored_own_tags(&observed.state, session).await
+}
+
+/// Reads what is stored of the own tags.
+pub async fn read_stored_own_tags(
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> Result<Option<OwnTags>, CommandError> {
+    let key = state.keys.key_below(OwnTags::KEY);
+    if state.find_entry(&key).is_none() {
+        return Ok(None);
     }
     let object = session.store.get(&key).await.map_err(store_error)?;
     let stored_bytes = object

@@ -94,8 +94,9 @@ fn make_access() -> Access {
 fn make_manifest(full: &FullSpec, manager: &CertManager) -> Manifest {
     let image = manager.image.clone();
     let own = &manager.nameservers;
-    // Pods that are not on the network of the instance do not reach its metadata service, which has the role's credentials.
-    let calls_aws = !manager.hosted_zone_ids.is_empty();
+    // Pods that are not on the network of the instance do not reach its metadata service, which has the role's credentials. A service
+    // account's role needs none.
+    let calls_aws = !manager.hosted_zone_ids.is_empty() && !full.addons_have_roles();
     let dns_policy = match (own.is_empty(), calls_aws) {
         (false, _) => Some("None"),
         (true, true) => Some("ClusterFirstWithHostNet"),

@@ -1,6 +1,6 @@
 //! The cluster autoscaler: adds instances to groups for pods that fit nowhere, and removes instances that are hardly used.
 
-use super::control_planes::{controller_replicas, tolerations};
+use super::control_planes::{controller_replicas, needs_host_network, strategy, tolerations};
 use super::manifest::AddonName;
 use super::permissions::change_own;
 use super::{Addon, Error};
@@ -39,6 +39,8 @@ struct Manifest {
     pod_annotations: BTreeMap<String, String>,
     region: String,
     replicas: i32,
+    host_network: Option<bool>,
+    strategy: Option<Value>,
     tolerations: Vec<Value>,
 }
 
@@ -79,6 +81,8 @@ fn make_manifest(full: &FullSpec, autoscaler: &ClusterAutoscaler) -> Result<Mani
         pod_annotations,
         region: full.placement.region.clone(),
         replicas: controller_replicas(full),
+        host_network: needs_host_network(full),
+        strategy: strategy(full),
         tolerations: tolerations(full),
     })
 }

@@ -27,6 +27,17 @@ pub(super) fn tolerations(full: &FullSpec) -> Vec<Value> {
         .collect()
 }
 
+/// `true` if a controller must be on the network of its instance to get the instance's role; `None`: its service account has a role.
+pub(super) fn needs_host_network(full: &FullSpec) -> Option<bool> {
+    (!full.addons_have_roles()).then_some(true)
+}
+
+/// How a controller on the network of its instance is replaced: two pods cannot have the same port there. `None`: as by default.
+pub(super) fn strategy(full: &FullSpec) -> Option<Value> {
+    let by_turns = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0}});
+    needs_host_network(full).map(|_| by_turns)
+}
+
 /// Replicas of a controller that elects a leader, as in kOps: two where there are several control planes.
 pub(super) fn controller_replicas(full: &FullSpec) -> i32 {
     let groups = full.groups.iter();

@@ -1,6 +1,6 @@
 //! The EBS CSI driver: makes EBS volumes for PersistentVolumeClaims, attaches them to instances and mounts them for pods.
 
-use super::control_planes::controller_replicas;
+use super::control_planes::{controller_replicas, needs_host_network};
 use super::manifest::AddonName;
 use super::permissions::{change_own, create_own, tag_own};
 use super::tags::own_tags;
@@ -42,6 +42,7 @@ struct Manifest {
     kube_api_qps: String,
     kube_api_burst: i32,
     host_network: bool,
+    controller_host_network: Option<bool>,
     health_port: u16,
     limits_volumes: bool,
     volume_attach_limit: Option<i32>,
@@ -80,6 +81,7 @@ fn make_manifest(full: &FullSpec, driver: &EbsCsiDriver) -> Manifest {
         kube_api_qps: driver.kube_api_qps.clone(),
         kube_api_burst: driver.kube_api_burst,
         host_network: driver.host_network,
+        controller_host_network: needs_host_network(full),
         // On the network of a control plane the controller has 9808 already.
         health_port: if driver.host_network { 9810 } else { 9808 },
         limits_volumes: driver.volume_attach_limit.is_some(),

@@ -1,6 +1,6 @@
 //! external-dns: publishes the names of Services, Ingresses and pods in the cluster's hosted zone.
 
-use super::control_planes::tolerations;
+use super::control_planes::{needs_host_network, tolerations};
 use super::manifest::AddonName;
 use super::{Addon, Error};
 use crate::iam::{Statement, published_names};
@@ -28,6 +28,7 @@ struct Manifest {
     arguments: Vec<String>,
     region: String,
     priority_class: String,
+    host_network: Option<bool>,
     tolerations: Vec<Value>,
 }
 
@@ -46,6 +47,7 @@ pub(super) fn addon(full: &FullSpec) -> Result<Option<Addon>, Error> {
         arguments: arguments(full, dns, zone),
         region: full.placement.region.clone(),
         priority_class: dns.priority_class.clone(),
+        host_network: needs_host_network(full),
         tolerations: tolerations(full),
     })?;
     named.make_addon(full, &[manifest]).map(Some)

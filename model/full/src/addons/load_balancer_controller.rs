@@ -1,6 +1,6 @@
 //! The AWS load balancer controller: application load balancers for Ingresses, network load balancers for Services.
 
-use super::control_planes::{controller_replicas, tolerations};
+use super::control_planes::{controller_replicas, needs_host_network, strategy, tolerations};
 use super::crds::{compressed_crds, decompress};
 use super::manifest::AddonName;
 use super::permissions::{change_own, create_own, tag_own};
@@ -42,6 +42,8 @@ struct Manifest {
     arguments: Vec<String>,
     resources: Value,
     replicas: i32,
+    host_network: Option<bool>,
+    strategy: Option<Value>,
     tolerations: Vec<Value>,
 }
 
@@ -93,6 +95,8 @@ fn make_manifest(full: &FullSpec, controller: &LoadBalancerController) -> Manife
             },
         }),
         replicas: controller_replicas(full),
+        host_network: needs_host_network(full),
+        strategy: strategy(full),
         tolerations: tolerations(full),
     }
 }

@@ -1,5 +1,6 @@
 //! Builds an addon from rendered templates: parses the objects, adds the addon's labels, and writes them as YAML.
 
+use super::identity::add_role;
 use super::{Addon, Error};
 use crate::{FullSpec, ImageSource};
 use node::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER, read_manifest};
@@ -31,7 +32,8 @@ impl AddonName {
         })
     }
 
-    /// Builds the addon from rendered YAML documents. Images come from where the spec wants them.
+    /// Builds the addon from rendered YAML documents. Images come from where the spec wants them; pods get the role of their service
+    /// account, if it has one.
     pub fn make_addon(self, full: &FullSpec, rendered: &[String]) -> Result<Addon, Error> {
         let mut objects = Vec::new();
         for text in rendered {
@@ -39,6 +41,7 @@ impl AddonName {
                 let mut object = self.with_labels(without_nulls(object));
                 mark_pods(&mut object);
                 move_images(&full.images, &mut object);
+                add_role(full, &mut object);
                 objects.push(object);
             }
         }

@@ -1,20 +1,57 @@
-//! AWS permissions of addons, each stated once, by its addon, and given to the machines that it runs on while it is on.
+//! AWS permissions of addons, each stated once, by its addon. While it is on they go to the role of its service account, or, if service
+//! accounts have none, to the instances that it runs on.
 
 use crate::FullSpec;
 use crate::iam::{REQUEST_CLUSTER, RESOURCE_CLUSTER, Statement};
 use serde_json::json;
 
-/// The permissions of every addon that is on. All of them run on control planes.
-pub(crate) fn addon_permissions(full: &FullSpec) -> Vec<Statement> {
-    [
-        super::cloud_controller::permissions(full),
-        super::ebs_csi_driver::permissions(full),
-        super::cert_manager::permissions(full),
-        super::cluster_autoscaler::permissions(full),
-        super::load_balancer_controller::permissions(full),
-        super::external_dns::permissions(full),
-    ]
-    .concat()
+/// The namespace of the service accounts of addons.
+pub(crate) const NAMESPACE: &str = "kube-system";
+
+/// Service account and permissions of every addon that calls AWS.
+fn addon_permissions(full: &FullSpec) -> Vec<(&'static str, Vec<Statement>)> {
+    let mut all = vec![
+        (
+            "aws-cloud-controller-manager",
+            super::cloud_controller::permissions(full),
+        ),
+        (
+            "ebs-csi-controller-sa",
+            super::ebs_csi_driver::permissions(full),
+        ),
+        ("cert-manager", super::cert_manager::permissions(full)),
+        (
+            "cluster-autoscaler",
+            super::cluster_autoscaler::permissions(full),
+        ),
+        (
+            "aws-load-balancer-controller",
+            super::load_balancer_controller::permissions(full),
+        ),
+        ("external-dns", super::external_dns::permissions(full)),
+    ];
+    all.retain(|(_, statements)| !statements.is_empty());
+    all
+}
+
+/// The permissions of addons that have no role of their own. All of them run on control planes.
+pub(crate) fn permissions_of_instances(full: &FullSpec) -> Vec<Statement> {
+    if full.addons_have_roles() {
+        return Vec::new();
+    }
+    let all = addon_permissions(full);
+    all.into_iter()
+        .flat_map(|(_, statements)| statements)
+        .collect()
+}
+
+/// Service account, in [`NAMESPACE`], and permissions of every addon with a role of its own.
+pub(crate) fn addon_roles(full: &FullSpec) -> Vec<(&'static str, Vec<Statement>)> {
+    if full.addons_have_roles() {
+        addon_permissions(full)
+    } else {
+        Vec::new()
+    }
 }
 
 /// Actions on objects with the cluster's tag; the caller adds the resources.

@@ -3,7 +3,7 @@
 use super::control_planes::{controller_replicas, tolerations};
 use super::manifest::AddonName;
 use super::{Addon, Error};
-use crate::{FullSpec, Placement, ServiceAccountRole};
+use crate::{FullSpec, ServiceAccountRole, service_account_role_arn};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -55,25 +55,23 @@ pub(super) fn addon(full: &FullSpec) -> Result<Option<Addon>, Error> {
             .replicas
             .unwrap_or_else(|| controller_replicas(full)),
         region_flag: format!("--aws-default-region={}", full.placement.region),
-        roles: roles_text(&full.placement, &full.iam.service_account_roles)?,
+        roles: roles_text(full)?,
         tolerations: tolerations(full),
     })?;
     named.make_addon(full, &[manifest]).map(Some)
 }
 
 /// The roles by service account, as JSON: `NAMESPACE/NAME`.
-fn roles_text(placement: &Placement, roles: &[ServiceAccountRole]) -> Result<String, Error> {
-    let Placement {
-        partition, account, ..
-    } = placement;
+fn roles_text(full: &FullSpec) -> Result<String, Error> {
+    let identity = full.pod_identity.iter();
+    let roles = identity.flat_map(|identity| &identity.roles);
     let mapping = |role: &ServiceAccountRole| Mapping {
-        role_arn: format!("arn:{partition}:iam::{account}:role/{}", role.role_name),
+        role_arn: service_account_role_arn(full, &role.namespace, &role.service_account),
         audience: AUDIENCE,
         use_regional_sts: true,
         token_expiration: 0,
     };
     let all: BTreeMap<String, Mapping> = roles
-        .iter()
         .map(|role| {
             let of = format!("{}/{}", role.namespace, role.service_account);
             (of, mapping(role))

@@ -1,8 +1,8 @@
 //! Permissions of control planes: attach etcd volumes, access the state store, publish names, end instances in order, and what the
-//! addons call that are on.
+//! addons call that are on, unless their service accounts have roles.
 
 use super::{RESOURCE_CLUSTER, Statement, endpoint_suffix, state};
-use crate::addons::addon_permissions;
+use crate::addons::permissions_of_instances;
 use crate::{DnsKind, FullSpec, queue_arn};
 use node::components::EtcdMemberNames;
 use node::names;
@@ -44,7 +44,7 @@ pub(super) fn control_plane_statements(full: &FullSpec) -> Vec<Statement> {
                 .when("StringEquals", RESOURCE_CLUSTER, cluster),
         );
     }
-    all.extend(addon_permissions(full));
+    all.extend(permissions_of_instances(full));
     all
 }
 

@@ -37,6 +37,14 @@ pub enum Error {
         #[source]
         source: rcgen::Error,
     },
+    /// A key that signs tokens is of another kind.
+    #[error("keyset {name}, key {id}: the certificate has no RSA key")]
+    NotRsa {
+        /// Name of the keyset.
+        name: String,
+        /// Id of the item.
+        id: String,
+    },
     /// A request names another subject.
     #[error("the request is not for a certificate of {wanted}")]
     OtherSubject { wanted: String },

@@ -22,7 +22,7 @@ use super::dns::{ExternalDNSConfig, KubeDNSConfig};
 use super::etcd::EtcdClusterSpec;
 use super::fields::spec;
 use super::host::{EgressProxySpec, FileAssetSpec, HookSpec, NTPConfig, RollingUpdate};
-use super::iam::IAMSpec;
+use super::iam::{IAMSpec, ServiceAccountIssuerDiscoveryConfig};
 use super::instance::WarmPoolSpec;
 use super::kube_apiserver::KubeAPIServerConfig;
 use super::kube_controller_manager::KubeControllerManagerConfig;
@@ -179,7 +179,7 @@ spec! {
         /// Defaults of warm pools.
         pub warm_pool: Option<WarmPoolSpec>,
         /// Public OIDC discovery of service account tokens.
-        pub service_account_issuer_discovery: Option<Value>,
+        pub service_account_issuer_discovery: Option<ServiceAccountIssuerDiscoveryConfig>,
         /// Volume snapshot controller addon.
         pub snapshot_controller: Option<SnapshotControllerConfig>,
         pub karpenter: Option<Value>,

@@ -16,7 +16,36 @@ spec! {
         /// True: pods get AWS permissions from service accounts.
         pub use_service_account_external_permissions: Option<bool>,
         /// AWS permissions of service accounts.
-        pub service_account_external_permissions: Vec<Value>,
+        pub service_account_external_permissions: Vec<ServiceAccountExternalPermission>,
+    }
+
+    /// AWS permissions of one service account.
+    pub struct ServiceAccountExternalPermission {
+        pub name: String,
+        /// A namespace, or a pattern with `*`.
+        pub namespace: String,
+        pub aws: Option<AWSPermission>,
+    }
+
+    /// Either of both.
+    pub struct AWSPermission {
+        /// ARNs of managed policies.
+        #[serde(rename = "policyARNs")]
+        pub policy_arns: Vec<String>,
+        /// A JSON list of statements.
+        pub inline_policy: Option<String>,
+    }
+
+    /// The issuer of service accounts' tokens, published where AWS and others can read it.
+    pub struct ServiceAccountIssuerDiscoveryConfig {
+        /// `s3://BUCKET/PATH`.
+        pub discovery_store: Option<String>,
+        pub discovery_service: Option<Value>,
+        /// True: AWS takes the tokens.
+        #[serde(rename = "enableAWSOIDCProvider")]
+        pub enable_aws_oidc_provider: Option<bool>,
+        /// Audiences beside `amazonaws.com` whose tokens AWS takes.
+        pub additional_audiences: Vec<String>,
     }
 
     /// The role of one group.

@@ -146,14 +146,9 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(When::Set, "Karpenter", &["spec.karpenter"]),
     unsupported_in_cluster(
-        When::Set,
-        "AWS permissions of service accounts",
-        &[
-            "spec.iam.serviceAccountExternalPermissions",
-            "spec.iam.useServiceAccountExternalPermissions",
-            "spec.podIdentityWebhook",
-            "spec.serviceAccountIssuerDiscovery",
-        ],
+        When::Present,
+        "a discovery service; use a discovery store",
+        &["spec.serviceAccountIssuerDiscovery.discoveryService"],
     ),
     unsupported_in_cluster(When::Set, "Terraform output", &["spec.target"]),
     // `warmPool: {}` is a pool with kOps' defaults.

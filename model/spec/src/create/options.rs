@@ -92,6 +92,8 @@ pub struct CreateOptions {
     pub encrypt_etcd_storage: Option<bool>,
     /// EBS type of etcd volumes.
     pub etcd_storage_type: Option<String>,
+    /// `s3://BUCKET[/PATH]` in which the issuer of service accounts' tokens is published, in a folder with the cluster's name.
+    pub discovery_store: Option<String>,
     /// An audit log of the API server, by a policy of kctl's.
     pub audit_log: bool,
     /// Tags of everything, `key=value,key="value, with = and comma"`.

@@ -118,7 +118,8 @@ fn policies_path(role: &str) -> String {
     let key = match role.split_once('.') {
         Some(("masters", _)) => "master",
         Some(("bastions", _)) => "bastion",
-        _ => "node",
+        Some(("nodes", _)) => "node",
+        _ => return "spec.iam.serviceAccountExternalPermissions".to_owned(),
     };
     path::field_path("spec.additionalPolicies", key)
 }

@@ -2,6 +2,7 @@
 
 use super::assets::{component_image, registry_image, remapped_image};
 use super::fill::{fill, fill_list};
+use super::pod_identity::published_issuer;
 use super::{Context, Findings};
 use crate::api::cluster::ClusterSpec;
 use crate::api::kube_controller_manager::LeaderElectionConfiguration;
@@ -36,7 +37,7 @@ pub(super) fn complete_control_plane(
 ) {
     complete_api_server(spec, context, findings);
     fill_admission_plugins(spec);
-    fill_service_accounts(spec);
+    fill_service_accounts(spec, context);
     complete_controller_manager(spec, context);
     complete_cloud_controller_manager(spec, context);
     complete_scheduler(spec, context);
@@ -122,11 +123,15 @@ fn fill_admission_plugins(spec: &mut ClusterSpec) {
     }
 }
 
-/// Fills in the issuer of service account tokens: the internal name of the API.
-fn fill_service_accounts(spec: &mut ClusterSpec) {
+/// Fills in the issuer of service account tokens: where it is published, else the internal name of the API.
+fn fill_service_accounts(spec: &mut ClusterSpec, context: &Context) {
     let name = spec.master_internal_name.clone().unwrap_or_default();
+    let published = published_issuer(spec, context);
     let api = spec.kube_api_server.get_or_insert_default();
-    fill(&mut api.service_account_issuer, format!("https://{name}"));
+    fill(
+        &mut api.service_account_issuer,
+        published.unwrap_or_else(|| format!("https://{name}")),
+    );
     let issuer = api.service_account_issuer.clone().unwrap_or_default();
     fill(
         &mut api.service_account_jwksuri,

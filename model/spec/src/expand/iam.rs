@@ -43,7 +43,6 @@ pub(super) fn full_iam(spec: &ClusterSpec, findings: &mut Findings) -> Option<Ia
             .collect(),
         additional_policies: policies.ok()?,
         // The spec that asks for some is refused.
-        service_account_roles: Vec::new(),
     })
 }
 

@@ -3,7 +3,8 @@
 use super::full_group::user_profile_name;
 use super::instances::first_machine_type;
 use super::machine_type::candidate_machine_types;
-use super::{dns, network};
+use super::{dns, network, pod_identity};
+use crate::api::cluster::ClusterSpec;
 use crate::api::{Cluster, InstanceGroup, InstanceGroupRole};
 use crate::catalog::default_image;
 use crate::validate::subnets::region_of;
@@ -11,15 +12,18 @@ use cloud::facts::FactsWanted;
 use full::DnsKind;
 use node::config::Arch;
 
+/// The region of a cluster's zones; `None` if it has no zone.
+pub(super) fn cluster_region(spec: &ClusterSpec) -> Option<&str> {
+    let mut zones = spec.subnets.iter();
+    zones.find_map(|subnet| region_of(&subnet.zone))
+}
+
 /// The facts that the expansion of a cluster needs.
 pub fn wanted_facts(cluster: &Cluster, groups: &[InstanceGroup]) -> FactsWanted {
     let spec = &cluster.spec;
     let mut wanted = FactsWanted {
-        region: spec
-            .subnets
-            .iter()
-            .find_map(|subnet| region_of(&subnet.zone))
-            .map(str::to_owned),
+        region: cluster_region(spec).map(str::to_owned),
+        discovery_store: pod_identity::discovery_store(spec).map(str::to_owned),
         vpc: spec.network_id.clone(),
         subnets: spec
             .subnets

@@ -37,13 +37,13 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn not_a_policy(path: String, arn: &str) -> Problem {
+pub(super) fn not_a_policy(path: String, arn: &str) -> Problem {
     Problem::error(path, format!("\"{arn}\" is not the ARN of a policy"))
         .hint("write arn:aws:iam::ACCOUNT:policy/NAME")
 }
 
 /// A JSON list of statements, as kOps takes it.
-fn check_statements(path: &str, text: &str, problems: &mut Vec<Problem>) {
+pub(super) fn check_statements(path: &str, text: &str, problems: &mut Vec<Problem>) {
     let hint = "write a JSON list of statements: [{\"Effect\": \"Allow\", \"Action\": [...], \"Resource\": [...]}]";
     let statements = match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(statements)) => statements,

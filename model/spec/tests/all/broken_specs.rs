@@ -89,10 +89,6 @@ fn expansion_findings(documents: &[Document], facts: &Facts) -> Vec<Problem> {
 /// Rules that no spec file reaches, by a piece of the line that tells of it, each with the reason.
 const UNREACHED: &[(&str, &str)] = &[
     (
-        "without the webhook no pod can be made",
-        "spec.podIdentityWebhook is refused by name so far",
-    ),
-    (
         "shorten the name or the label that it is made of",
         "tags of what belongs to no group are made of the cluster's name and labels, whose lengths are checked before",
     ),

@@ -469,7 +469,7 @@ fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
     let mut sets = Vec::new();
     for (key, value) in said.as_object().unwrap() {
         let refused = match key.as_str() {
-            "DiscoveryStore" | "IPv6" => true,
+            "IPv6" => true,
             "InstanceManager" => value == "karpenter",
             "CloudProvider" => value != "aws",
             "Networking" => !["cni", "external", "flannel", "kubenet"]
@@ -535,6 +535,7 @@ fn set_cluster_option(options: &mut CreateOptions, key: &str, value: &Value) -> 
         "SSHAccess" => options.ssh_access = list(),
         "APISSLCertificate" => options.api_ssl_certificate = Some(text()),
         "PublicName" | "APIPublicName" => options.api_public_name = Some(text()),
+        "DiscoveryStore" => options.discovery_store = Some(text()),
         "cloudLabels" | "CloudLabels" => options.cloud_labels = text(),
         _ => return false,
     }

@@ -1,7 +1,6 @@
 //! The pod identity webhook, as `spec.podIdentityWebhook` wants it.
 use crate::addons::{find_addon, find_kind};
 use full::addons::{Addon, make_addons};
-use full::{FullSpec, ServiceAccountRole};
 use serde_json::{Value, json};
 use spec::api::{Cluster, InstanceGroup, Object};
 use spec::read::read_documents;
@@ -30,21 +29,29 @@ fn it_is_installed_if_the_spec_says_so() {
 
 #[test]
 fn it_knows_the_roles_of_service_accounts() {
-    let mut full = expanded_with_fields(&json!({"podIdentityWebhook": {"enabled": true}})).full;
-    let config = |full: &FullSpec| {
-        let addon = find_addon(full, NAME).unwrap();
+    let config = |fields: &Value| {
+        let addon = find_addon(&expanded_with_fields(fields).full, NAME).unwrap();
         let config = find_kind(&addon.objects, "ConfigMap")["data"]["config"].clone();
         serde_json::from_str::<Value>(config.as_str().unwrap()).unwrap()
     };
-    assert_eq!(config(&full), json!({}));
-    full.iam.service_account_roles.push(ServiceAccountRole {
-        namespace: "shop".to_owned(),
-        service_account: "cart".to_owned(),
-        role_name: "cart.shop.sa.a.example.com".to_owned(),
-    });
-    let arn = "arn:aws:iam::123456789012:role/cart.shop.sa.a.example.com";
-    let role = json!({"RoleARN": arn, "Audience": "amazonaws.com", "UseRegionalSTS": true, "TokenExpiration": 0});
-    assert_eq!(config(&full), json!({"shop/cart": role}));
+    let mut fields = json!({"podIdentityWebhook": {"enabled": true}});
+    assert_eq!(config(&fields), json!({}));
+    let arns = ["arn:aws:iam::123456789012:policy/mine"];
+    fields["iam"] = json!({"serviceAccountExternalPermissions": [
+        {"namespace": "shop", "name": "cart", "aws": {"policyARNs": arns}},
+    ]});
+    fields["serviceAccountIssuerDiscovery"] =
+        json!({"discoveryStore": "s3://issuer/a", "enableAWSOIDCProvider": true});
+    let role = config(&fields)["shop/cart"].clone();
+    assert!(
+        role["RoleARN"]
+            .as_str()
+            .unwrap()
+            .contains(":role/cart.shop.sa."),
+        "{role}"
+    );
+    assert_eq!(role["Audience"], "amazonaws.com");
+    assert_eq!(role["UseRegionalSTS"], true);
 }
 
 /// The webhook stands before the pods of everything, and its own pods need the network, DNS and cert-manager.

@@ -64,12 +64,12 @@ pub fn minimal_spec() -> FullSpec {
         node_port_access: Vec::new(),
         node_port_range: (30000, 32767),
         cloud_labels: BTreeMap::new(),
+        pod_identity: None,
         iam: Iam {
             permissions_boundary: None,
             allow_container_registry: true,
             external_policies: BTreeMap::new(),
             additional_policies: BTreeMap::new(),
-            service_account_roles: Vec::new(),
         },
         etcd: vec![etcd_cluster("main", &["a"]), etcd_cluster("events", &["a"])],
         control_plane: ControlPlane::default(),

@@ -53,6 +53,18 @@ const SPECIAL: &[(&str, &str)] = &[
         "spec.additionalPolicies.*",
         "[{\"Effect\": \"Allow\", \"Action\": [\"s3:Get*\"], \"Resource\": [\"*\"]}]",
     ),
+    (
+        "spec.iam.serviceAccountExternalPermissions[].aws.inlinePolicy",
+        "[{\"Effect\": \"Allow\", \"Action\": [\"s3:Get*\"], \"Resource\": [\"*\"]}]",
+    ),
+    (
+        "spec.iam.serviceAccountExternalPermissions[].aws.policyARNs[]",
+        "arn:aws:iam::123456789012:policy/other",
+    ),
+    (
+        "spec.serviceAccountIssuerDiscovery.discoveryStore",
+        "s3://other/a.example.com",
+    ),
     ("spec.etcdClusters[].etcdMembers[].volumeType", "io2"),
     ("spec.serviceClusterIPRange", "100.66.0.0/16"),
     ("spec.podCIDR", "100.100.0.0/16"),

@@ -16,7 +16,6 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("dns-controller.addons.k8s.io", "dns-records"),
     ("kops-controller.addons.k8s.io", "joining"),
     ("node-termination-handler.aws", "termination"),
-    ("eks-pod-identity-webhook.addons.k8s.io", "addons"),
     ("karpenter.sh", "addons"),
     ("networking.amazon-vpc-routed-eni", "networking"),
     ("networking.cilium.io", "networking"),
@@ -56,6 +55,36 @@ const STATED: &[(&str, &str, &str)] = &[
         "cloud-controller-role",
     ),
     (EBS_CSI, "ValidatingAdmissionPolicy", "ebs-csi-limits"),
+    (
+        EBS_CSI,
+        "Deployment ebs-csi-controller /spec/template/spec/affinity",
+        "controllers-place",
+    ),
+    (
+        EBS_CSI,
+        "Deployment ebs-csi-controller /spec/template/spec/tolerations",
+        "controllers-place",
+    ),
+    (
+        BALANCERS,
+        "Deployment aws-load-balancer-controller /spec/template/spec/affinity/nodeAffinity",
+        "controllers-place",
+    ),
+    (
+        BALANCERS,
+        "Deployment aws-load-balancer-controller /spec/template/spec/tolerations",
+        "controllers-place",
+    ),
+    (
+        AUTOSCALER,
+        "Deployment cluster-autoscaler /spec/template/spec/affinity",
+        "controllers-place",
+    ),
+    (
+        AUTOSCALER,
+        "Deployment cluster-autoscaler /spec/template/spec/tolerations",
+        "controllers-place",
+    ),
     (EBS_CSI, "Role ebs-csi-leases-role /rules", "ebs-csi-limits"),
     (
         "nodelocaldns.addons.k8s.io",
@@ -110,6 +139,7 @@ const STATED: &[(&str, &str, &str)] = &[
 const CLOUD_CONTROLLER: &str = "aws-cloud-controller.addons.k8s.io";
 const EBS_CSI: &str = "aws-ebs-csi-driver.addons.k8s.io";
 const SNAPSHOTS: &str = "snapshot-controller.addons.k8s.io";
+const BALANCERS: &str = "aws-load-balancer-controller.addons.k8s.io";
 const AUTOSCALER: &str = "cluster-autoscaler.addons.k8s.io";
 const METRICS: &str = "metrics-server.addons.k8s.io";
 

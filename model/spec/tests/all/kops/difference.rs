@@ -174,8 +174,13 @@ fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
 
 fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
     Some(match (one.kind.as_str(), one.attribute.as_str()) {
-        ("iam_openid_connect_provider" | "iam_role_policy_attachment", "") => "pod-identity",
-        ("iam_role" | "iam_role_policy", "") if one.name.contains("-sa-") => "pod-identity",
+        ("iam_role" | "iam_role_policy", "")
+            if ["aws-node-termination-handler-", "dns-controller-"]
+                .iter()
+                .any(|account| one.name.starts_with(account)) =>
+        {
+            "protokube-roles"
+        }
         ("autoscaling_group", "warm_pool") => "warm-pool",
         ("autoscaling_lifecycle_hook", "") if theirs.contains("kops-warmpool") => "warm-pool",
         ("iam_role_policy", "statement") if has_any(theirs, &AUTOSCALER) => "addon-permissions",

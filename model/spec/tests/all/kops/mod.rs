@@ -6,7 +6,6 @@ mod addons;
 mod difference;
 mod facts;
 mod other_network;
-mod pod_identity_webhook;
 mod terraform;
 
 use difference::{Difference, compat_topic, find_differences};

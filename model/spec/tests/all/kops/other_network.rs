@@ -1,44 +1,26 @@
 //! Addons of a spec of kOps that is refused for its network plugin: with another one they are compared too.
 
-use super::addons::{Difference, addon_of, differences, keyed, kops_objects, topic};
-use super::difference::policy_statements;
+use super::addons::{addon_of, differences, keyed, kops_objects, topic};
+use super::difference::{Difference as AwsDifference, compat_topic, policy_statements};
 use super::{full_spec_of, read_text};
+use cloud::Cloud;
 use full::FullSpec;
 use full::addons::make_addons;
-use full::iam::role_policy;
-use node::config::Role;
+use full::objects::desired_objects;
 use serde_json::{Value, json};
 use spec::read::ReadOptions;
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
-/// What does not depend on the network plugin, nor on the roles of service accounts that the spec wants.
-const COMPARED: [&str; 5] = [
+/// What does not depend on the network plugin.
+const COMPARED: [&str; 7] = [
+    "aws-cloud-controller.addons.k8s.io",
+    "aws-ebs-csi-driver.addons.k8s.io",
+    "aws-load-balancer-controller.addons.k8s.io",
     "certmanager.io",
-    AUTOSCALER,
-    LOAD_BALANCER_CONTROLLER,
+    "cluster-autoscaler.addons.k8s.io",
     "metrics-server.addons.k8s.io",
     "snapshot-controller.addons.k8s.io",
-];
-
-/// What kOps adds to containers so that they have such a role.
-const OF_ROLES: [&str; 3] = [
-    "AWS_ROLE_ARN",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "token-amazonaws-com",
-];
-
-const LOAD_BALANCER_CONTROLLER: &str = "aws-load-balancer-controller.addons.k8s.io";
-const AUTOSCALER: &str = "cluster-autoscaler.addons.k8s.io";
-
-/// What Deployments have without the role of a service account: the network and the role of control planes.
-const OF_CONTROL_PLANES: [&str; 6] = [
-    "/spec/strategy",
-    "/spec/template/spec/affinity",
-    "/spec/template/spec/hostNetwork",
-    "/spec/template/spec/securityContext",
-    "/spec/template/spec/tolerations",
-    "/spec/template/spec/volumes",
 ];
 
 fn many_addons() -> Option<(PathBuf, FullSpec)> {
@@ -67,29 +49,20 @@ fn objects_are_those_of_kops_but_for_stated_differences() {
     };
     let addons = make_addons(&full).unwrap();
     let ours = addons.into_iter().flat_map(|addon| addon.objects);
-    let ours = ours
-        .map(keyed)
-        .collect::<std::collections::BTreeMap<_, _>>();
+    let ours = ours.map(keyed).collect::<BTreeMap<_, _>>();
     let theirs = kops_objects(&scenario);
     let keys: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
     let mut unstated = Vec::new();
     let mut equal = 0;
     for key in keys {
-        let (one, other) = (ours.get(key), theirs.get(key).cloned().map(without_roles));
-        let addon = addon_of(one.or(other.as_ref()).unwrap());
+        let (one, other) = (ours.get(key), theirs.get(key));
+        let addon = addon_of(one.or(other).unwrap());
         if !COMPARED.contains(&addon.as_str()) {
             continue;
         }
-        let found = differences(&addon, key, one, other.as_ref());
+        let found = differences(&addon, key, one, other);
         equal += usize::from(found.is_empty());
-        let by_role = |one: &Difference| {
-            let mut places = OF_CONTROL_PLANES.iter();
-            [AUTOSCALER, LOAD_BALANCER_CONTROLLER].contains(&addon.as_str())
-                && places.any(|place| one.place.contains(place))
-        };
-        let found = found
-            .iter()
-            .filter(|one| !by_role(one) && topic(one).is_none());
+        let found = found.iter().filter(|one| topic(one).is_none());
         unstated.extend(
             found.map(|one| format!("{}: ours {} theirs {}", one.place, one.ours, one.theirs)),
         );
@@ -98,86 +71,51 @@ fn objects_are_those_of_kops_but_for_stated_differences() {
     assert!(equal > 50, "{equal} are equal");
 }
 
+/// Service accounts of kOps whose work protokube does.
+const OF_PROTOKUBE: [&str; 2] = ["aws-node-termination-handler", "dns-controller"];
+
 #[test]
-fn the_ebs_csi_driver_takes_snapshots_as_in_kops() {
+fn roles_of_service_accounts_may_do_what_they_may_in_kops() {
     let Some((scenario, full)) = many_addons() else {
         return;
     };
-    let addons = make_addons(&full).unwrap();
-    let ours = addons.into_iter().flat_map(|addon| addon.objects);
-    let ours = snapshotter(&mut ours.map(|object| keyed(object).1));
-    let theirs = snapshotter(&mut kops_objects(&scenario).into_values());
-    let theirs = without_roles(theirs);
-    let key = Default::default();
-    let found = differences("", &key, Some(&ours), Some(&theirs));
-    let found = found
-        .iter()
-        .map(|one| format!("{}: ours {} theirs {}", one.place, one.ours, one.theirs));
-    assert_eq!(found.collect::<Vec<_>>(), Vec::<String>::new());
-    // With the roles of service accounts it is another role that has them.
-    let (ours, theirs) = (
-        permissions(&full),
-        kops_permissions(&scenario, "ebs-csi-controller-sa"),
-    );
-    let missing: Vec<_> = theirs.difference(&ours).collect();
-    assert!(missing.is_empty(), "{missing:#?}");
-}
-
-/// The container that takes snapshots.
-fn snapshotter(objects: &mut dyn Iterator<Item = Value>) -> Value {
-    let mut containers = objects.filter_map(|object| {
-        let containers = object.pointer("/spec/template/spec/containers")?;
-        let mut containers = containers.as_array()?.iter();
-        containers
-            .find(|one| one["name"] == "csi-snapshotter")
-            .cloned()
+    let desired = desired_objects(&full, &BTreeMap::new(), Vec::new());
+    let ours = desired.iter().filter_map(|one| match one {
+        Cloud::IamRolePolicy(policy) => {
+            let (account, _) = policy.policy_name.split_once(".kube-system.sa.")?;
+            let policy = json!({ "json": policy.policy_document });
+            Some((account.to_owned(), policy_statements(&policy)))
+        }
+        _ => None,
     });
-    containers.next().unwrap()
-}
-
-fn without_roles(value: Value) -> Value {
-    match value {
-        Value::Array(items) => {
-            let others = items.into_iter().filter(|one| {
-                let name = one["name"].as_str();
-                !name.is_some_and(|name| OF_ROLES.contains(&name))
-            });
-            others.map(without_roles).collect()
+    let ours: BTreeMap<String, BTreeSet<String>> = ours.collect();
+    let mut unstated = Vec::new();
+    for entry in std::fs::read_dir(scenario.join("iam")).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap().to_string_lossy().into_owned();
+        let Some((account, _)) = file.split_once(".kube-system.sa.") else {
+            continue;
+        };
+        if OF_PROTOKUBE.contains(&account) {
+            continue;
         }
-        Value::Object(fields) => {
-            let fields = fields.into_iter().filter_map(|(name, value)| {
-                let rest = without_roles(value.clone());
-                // A list of nothing else would not be there.
-                (rest != json!([]) || value == rest).then_some((name, rest))
-            });
-            Value::Object(fields.collect())
-        }
-        scalar => scalar,
+        let theirs: Value = serde_json::from_str(&read_text(&path)).unwrap();
+        let theirs = policy_statements(&json!({ "json": theirs }));
+        let of_ours = ours.get(account).cloned().unwrap_or_default();
+        let difference = |ours: Option<&String>, theirs: Option<&String>| AwsDifference {
+            kind: "iam_role_policy".to_owned(),
+            name: account.to_owned(),
+            attribute: "statement".to_owned(),
+            ours: ours.map(|one| one.clone().into()),
+            theirs: theirs.map(|one| one.clone().into()),
+        };
+        let more = of_ours.difference(&theirs);
+        let less = theirs.difference(&of_ours);
+        let found = more
+            .map(|one| difference(Some(one), None))
+            .chain(less.map(|one| difference(None, Some(one))));
+        let found = found.filter(|one| compat_topic(one).is_none());
+        unstated.extend(found.map(|one| one.to_string()));
     }
-}
-
-fn permissions(full: &FullSpec) -> BTreeSet<String> {
-    let policy = role_policy(full, Role::ControlPlane);
-    policy_statements(&json!({ "json": policy }))
-}
-
-/// Statements of the role that kOps gives the service account.
-fn kops_permissions(scenario: &Path, account: &str) -> BTreeSet<String> {
-    let name = format!("{account}.kube-system.sa.minimal.example.com.json");
-    let text = read_text(&scenario.join("iam").join(name));
-    let policy: Value = serde_json::from_str(&text).unwrap();
-    policy_statements(&json!({ "json": policy }))
-}
-
-#[test]
-fn controllers_may_call_what_they_may_in_kops() {
-    let Some((scenario, full)) = many_addons() else {
-        return;
-    };
-    let ours = permissions(&full);
-    for account in ["aws-load-balancer-controller", "cluster-autoscaler"] {
-        let theirs = kops_permissions(&scenario, account);
-        let missing: Vec<_> = theirs.difference(&ours).collect();
-        assert!(missing.is_empty(), "{account}: {missing:#?}");
-    }
+    assert!(unstated.is_empty(), "{}", unstated.join("\n"));
 }

@@ -11,6 +11,13 @@ pub type Attributes = Map<String, Value>;
 /// Attributes that Terraform alone has, and user data, which ours is different by design.
 const NOT_COMPARED: [&str; 3] = ["lifecycle", "user_data", "public_key"];
 
+/// What stands before an issuer of kOps in ours.
+const OUR_ISSUERS: &str = "state.s3.us-test-1.amazonaws.com/";
+
+fn attachment_name(role: &str, policy_arn: &str) -> String {
+    format!("{} {policy_arn}", terraform_name(role))
+}
+
 /// The objects of a fixture by type and name.
 pub fn from_fixture(text: &str) -> BTreeMap<(String, String), Attributes> {
     let list: Vec<Value> = serde_json::from_str(text).expect("a list");
@@ -22,10 +29,16 @@ pub fn from_fixture(text: &str) -> BTreeMap<(String, String), Attributes> {
             attrs.remove(name);
         }
         sort_sets(&mut attrs);
-        let name = if kind == "security_group_rule" {
-            content_key(&attrs)
-        } else {
-            field("name")
+        let name = match kind.as_str() {
+            "security_group_rule" => content_key(&attrs),
+            "iam_role_policy_attachment" => {
+                let text = |name: &str| attrs[name].as_str().expect("text").to_owned();
+                attachment_name(
+                    text("role").trim_start_matches("iam_role/"),
+                    &text("policy_arn"),
+                )
+            }
+            _ => field("name"),
         };
         if kind == "security_group_rule" {
             attrs.insert("rule_name".into(), field("name").into());
@@ -38,10 +51,21 @@ pub fn from_fixture(text: &str) -> BTreeMap<(String, String), Attributes> {
 /// Our objects likewise, but for those of the state store.
 pub fn from_cloud(all: &[Cloud]) -> BTreeMap<(String, String), Attributes> {
     let object = |one: &Cloud| {
-        let mut attrs = without_empty(terraform_attributes(one)?);
+        let attrs = terraform_attributes(one)?;
+        // The stand-in for the bucket of kOps' discovery store ([`super::full_spec`]).
+        let text = attrs.to_string().replace(OUR_ISSUERS, "");
+        let attrs = serde_json::from_str(&text).expect("JSON");
+        let mut attrs = without_empty(attrs);
         sort_sets(&mut attrs);
         let id = one.id();
         let mut name = terraform_name(id.name());
+        if let Cloud::IamOpenidConnectProvider(provider) = one {
+            name = terraform_name(&provider.tags["Name"]);
+        } else if let Cloud::IamRolePolicyAttachment(attachment) = one {
+            // kOps' name has a hash of the list of policies.
+            let role = attachment.role_name.id().expect("a role of ours");
+            name = attachment_name(role.name(), &attachment.policy_arn);
+        }
         if let Cloud::VpcIpv4CidrBlockAssociation(_) = one {
             name = format!("cidr-{name}");
         } else if let Cloud::KeyPair(_) = one {
@@ -199,6 +223,10 @@ fn terraform_attributes(cloud: &Cloud) -> Option<Value> {
         Cloud::IamInstanceProfile(one) => json!({
             "name": one.instance_profile_name, "role": one.role_name.as_ref().map(plain_ref), "tags": one.tags,
         }),
+        Cloud::IamOpenidConnectProvider(one) => json!({
+            "client_id_list": one.client_id_list, "tags": one.tags, "thumbprint_list": one.thumbprint_list,
+            "url": one.url,
+        }),
         Cloud::IamRole(one) => json!({
             "assume_role_policy": {"json": one.assume_role_policy_document}, "name": one.role_name,
             "permissions_boundary": one.permissions_boundary, "tags": one.tags,
@@ -229,7 +257,8 @@ fn terraform_attributes(cloud: &Cloud) -> Option<Value> {
         Cloud::RouteTableAssociation(one) => {
             json!({"route_table_id": plain_ref(&one.route_table_id), "subnet_id": plain_ref(&one.subnet_id)})
         }
-        Cloud::S3Object(_) => return None,
+        // kOps writes these itself.
+        Cloud::DiscoveryDocument(_) | Cloud::S3Object(_) => return None,
         Cloud::SecurityGroup(one) => json!({
             "description": one.description, "name": one.group_name, "vpc_id": plain_ref(&one.vpc_id), "tags": one.tags,
         }),
