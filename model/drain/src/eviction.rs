@@ -1,16 +1,16 @@
 //! Which pods leave a node that is drained, and what would keep them there. The rules are those of `kubectl drain`.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
-    LabelSelector, LabelSelectorRequirement, ObjectMeta,
+    LabelSelector, LabelSelectorRequirement, ObjectMeta, Time,
 };
 use std::collections::BTreeMap;
 
 /// What a drain does with a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
-    /// It stays: a static pod, or one of a DaemonSet, which would come back at once.
+    /// It stays: a static pod, or one that would come back at once, such as that of a DaemonSet.
     Stays,
     /// It is evicted.
     Evict,
@@ -18,8 +18,22 @@ pub enum Drain {
     Leaving,
 }
 
-/// What a drain does with a pod.
-pub fn drain_of(pod: &Pod) -> Drain {
+/// When the Node was cordoned, as the controller manager notes it on the taint. `None`: it is not, or nobody noted it yet.
+pub fn cordoned_at(node: &Node) -> Option<&Time> {
+    let taints = node.spec.as_ref()?.taints.as_ref()?;
+    let cordon = taints.iter().find(|taint| taint.key == UNSCHEDULABLE)?;
+    cordon.time_added.as_ref()
+}
+
+/// Taint of a cordoned Node.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+/// What a drain does with a pod of a Node that was cordoned at that time. A pod that was made later tolerates that: evicted, it would come
+/// back at once, and the drain would never end. `kubectl drain` lists the pods once, so it leaves them too.
+pub fn drain_of(pod: &Pod, cordoned: Option<&Time>) -> Drain {
+    if cordoned.is_some() && pod.metadata.creation_timestamp.as_ref() > cordoned {
+        return Drain::Stays;
+    }
     let annotations = pod.metadata.annotations.as_ref();
     if annotations.is_some_and(|all| all.contains_key("kubernetes.io/config.mirror")) {
         return Drain::Stays;
@@ -44,7 +58,7 @@ pub enum Loss {
 
 /// What an eviction of that pod would lose for good, if anything.
 pub fn loss_of(pod: &Pod) -> Option<Loss> {
-    if drain_of(pod) != Drain::Evict || is_finished(pod) {
+    if drain_of(pod, None) != Drain::Evict || is_finished(pod) {
         return None;
     }
     if controller_kind(pod).is_none() {
@@ -68,7 +82,7 @@ pub enum NeverEvicted {
 
 /// Why no eviction of that pod can ever succeed, if so. `budgets` are those of its namespace and others.
 pub fn never_evicted(pod: &Pod, budgets: &[PodDisruptionBudget]) -> Option<NeverEvicted> {
-    if drain_of(pod) != Drain::Evict || is_finished(pod) {
+    if drain_of(pod, None) != Drain::Evict || is_finished(pod) {
         return None;
     }
     let selecting: Vec<&PodDisruptionBudget> = budgets
@@ -214,8 +228,42 @@ mod tests {
             ),
         ] {
             let pod = pod(extra.clone());
-            assert_eq!((drain_of(&pod), loss_of(&pod)), (drain, loss), "{extra}");
+            assert_eq!(
+                (drain_of(&pod, None), loss_of(&pod)),
+                (drain, loss),
+                "{extra}"
+            );
         }
+    }
+
+    /// Whatever tolerates every taint comes back to the node from which it was drained.
+    #[test]
+    fn a_pod_that_came_after_the_cordon_is_not_evicted_again() {
+        let node = |taint: Value| -> Node {
+            serde_json::from_value(json!({"spec": {"taints": [taint]}})).unwrap()
+        };
+        let cordoned = node(json!({"key": "node.kubernetes.io/unschedulable",
+            "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:10Z"}));
+        let made = |at: &str| pod(json!({"metadata": {"creationTimestamp": at}}));
+        for (at, expected) in [
+            ("2026-01-01T00:00:09Z", Drain::Evict),
+            ("2026-01-01T00:00:10Z", Drain::Evict),
+            ("2026-01-01T00:00:11Z", Drain::Stays),
+        ] {
+            assert_eq!(
+                drain_of(&made(at), cordoned_at(&cordoned)),
+                expected,
+                "{at}"
+            );
+        }
+        // Somebody's own taint says nothing of that.
+        let tainted = node(
+            json!({"key": "own", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:10Z"}),
+        );
+        assert_eq!(
+            drain_of(&made("2026-01-01T00:00:11Z"), cordoned_at(&tainted)),
+            Drain::Evict
+        );
     }
 
     fn budget(name: &str, selector: &Value, wanted: i32, expected: i32) -> PodDisruptionBudget {

@@ -5,7 +5,7 @@ use crate::{
     Condition, EtcdCluster, EtcdMember, Mark, Observed, RollingGroup, RollingInstance, RollingNode,
     Traffic, resolve_surge, resolve_unavailable,
 };
-use drain::{Drain, drain_of, pod_name};
+use drain::{Drain, cordoned_at, drain_of, pod_name};
 use fleet::{FindingKind, Fleet, Health, InstanceStatus, Membership, ReportedMember};
 use k8s_openapi::api::core::v1 as k8s;
 use node::config::Role;
@@ -216,7 +216,11 @@ fn rolling_node(node: &k8s::Node, pods: &[k8s::Pod]) -> RollingNode {
         let spec = pod.spec.as_ref();
         spec.and_then(|spec| spec.node_name.as_ref()) == Some(&name)
     });
-    let with = |drain: Drain| on_it.clone().filter(move |pod| drain_of(pod) == drain);
+    let cordoned = cordoned_at(node);
+    let with = |drain: Drain| {
+        let all = on_it.clone();
+        all.filter(move |pod| drain_of(pod, cordoned) == drain)
+    };
     RollingNode {
         cordoned: spec.and_then(|spec| spec.unschedulable) == Some(true),
         tainted: taints

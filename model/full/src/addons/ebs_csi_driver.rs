@@ -1,6 +1,6 @@
 //! The EBS CSI driver: makes EBS volumes for PersistentVolumeClaims, attaches them to instances and mounts them for pods.
 
-use super::control_planes::{controller_replicas, needs_host_network};
+use super::control_planes::{controller_replicas, needs_host_network, tolerations};
 use super::manifest::AddonName;
 use super::permissions::{change_own, create_own, tag_own};
 use super::tags::own_tags;
@@ -47,6 +47,7 @@ struct Manifest {
     limits_volumes: bool,
     volume_attach_limit: Option<i32>,
     replicas: i32,
+    tolerations: Vec<Value>,
     snapshots: bool,
     allocatable_period_seconds: Option<i32>,
 }
@@ -87,6 +88,7 @@ fn make_manifest(full: &FullSpec, driver: &EbsCsiDriver) -> Manifest {
         limits_volumes: driver.volume_attach_limit.is_some(),
         volume_attach_limit: driver.volume_attach_limit,
         replicas: controller_replicas(full),
+        tolerations: tolerations(full),
         snapshots: driver.snapshots,
         // The API server knows the field from 1.33 on, as in the driver's chart.
         allocatable_period_seconds: full.is_at_least(33).then_some(10),

@@ -75,6 +75,34 @@ fn collect_images(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
+/// An evicted pod that tolerates a cordoned node comes back to it, again and again, while the drain waits.
+#[test]
+fn no_deployment_tolerates_a_node_that_is_drained() {
+    let all = json!({
+        "awsLoadBalancerController": {"enabled": true}, "certManager": {"enabled": true},
+        "clusterAutoscaler": {"enabled": true}, "dnsZone": "example.com",
+        "externalDns": {"provider": "external-dns"}, "metricsServer": {"enabled": true},
+        "podIdentityWebhook": {"enabled": true}, "snapshotController": {"enabled": true},
+    });
+    let addons = addons_with(&all);
+    let objects = addons.iter().flat_map(|addon| &addon.objects);
+    let deployments = objects.filter(|object| object["kind"] == "Deployment");
+    let mut count = 0;
+    for deployment in deployments {
+        let tolerations = &deployment["spec"]["template"]["spec"]["tolerations"];
+        for toleration in tolerations.as_array().into_iter().flatten() {
+            let key = toleration["key"].as_str();
+            assert!(
+                !matches!(key, None | Some("node.kubernetes.io/unschedulable")),
+                "{}: {toleration}",
+                deployment["metadata"]["name"]
+            );
+        }
+        count += 1;
+    }
+    assert!(count >= 11, "{count} Deployments");
+}
+
 #[test]
 fn access_comes_first_then_the_network_then_what_needs_it() {
     let rest = [

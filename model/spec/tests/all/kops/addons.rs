@@ -63,7 +63,7 @@ const STATED: &[(&str, &str, &str)] = &[
     (
         EBS_CSI,
         "Deployment ebs-csi-controller /spec/template/spec/tolerations",
-        "controllers-place",
+        "drained-controllers",
     ),
     (
         BALANCERS,
