@@ -178,7 +178,8 @@ fn addon_files(full: &FullSpec) -> Result<Vec<S3Object>, CommandError> {
 
 /// The public documents of the issuer of service accounts' tokens.
 fn issuer_documents(full: &FullSpec, keysets: &[Keyset]) -> Result<Vec<Cloud>, CommandError> {
-    let Some(keyset) = keysets.iter().find(|set| set.name == SERVICE_ACCOUNT) else {
+    let keyset = keysets.iter().find(|set| set.name == SERVICE_ACCOUNT);
+    let (Some(keyset), Some(_)) = (keyset, &full.pod_identity) else {
         return Ok(Vec::new());
     };
     let keys = if keyset.primary == agents::STAND_IN {
@@ -186,7 +187,7 @@ fn issuer_documents(full: &FullSpec, keysets: &[Keyset]) -> Result<Vec<Cloud>, C
     } else {
         JsonWebKeySet::from_keyset(keyset).or_failed(
             "the keys that sign tokens of service accounts cannot be published",
-            "make the keyset service-account one of RSA keys",
+            "make the keyset service-account one of RSA or ECDSA keys",
         )?
     };
     let documents = discovery_documents(full, &keys);

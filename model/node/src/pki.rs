@@ -18,7 +18,7 @@ pub use csr::{Malformed, SigningRequest, alternative_name_text};
 pub use error::Error;
 pub use file::{read_keyset, write_keyset};
 pub use issue::{IssuedCertificate, LEAF_VALIDITY, Leaf, Usage, issue_certificate};
-pub use jwks::{JsonWebKey, JsonWebKeySet};
+pub use jwks::{JsonWebKey, JsonWebKeySet, KeyMaterial};
 pub use keyset::{Keyset, KeysetItem, trust_bundle};
 pub use kubeconfig::{ClientCredentials, Kubeconfig, render_kubeconfig};
 pub use message::{sign_message, verify_message};

@@ -80,7 +80,7 @@ def _check_signature(token: str, issuer: str) -> None:
     if keys is None:
         raise _invalid(_NO_KEY)
     try:
-        jws.deserialize_compact(token.encode(), KeySet.import_key_set(keys), algorithms=["RS256"])
+        jws.deserialize_compact(token.encode(), KeySet.import_key_set(keys), algorithms=["RS256", "ES256", "ES384", "ES512"])
     except (JoseError, ValueError, KeyError) as error:
         raise _invalid(_NO_KEY) from error
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from joserfc import jwt
-from joserfc.jwk import RSAKey
+from joserfc.jwk import ECKey, RSAKey
 
 from .conftest import REGION
 from .strict import ACCOUNT, Keys, refusal
@@ -24,17 +24,17 @@ class Issuer(NamedTuple):
     def token(self, **claims: Any) -> str:
         said = {"iss": self.url, "sub": "system:serviceaccount:a:b", "aud": ["amazonaws.com"]}
         said = {**said, "exp": int(time.time()) + 600, **claims}
-        return jwt.encode({"alg": "RS256", "kid": self.key.kid}, said, self.key)
+        return jwt.encode({"alg": self.key.get("alg"), "kid": self.key.kid}, said, self.key)
 
 
-@pytest.fixture
-def issuer(strict):
+@pytest.fixture(params=["RS256", "ES256"])
+def issuer(strict, request):
     """Its documents are public by the bucket's policy; AWS knows it as a provider."""
     bucket = strict.unique("issuer")
     strict.s3.create_bucket(Bucket=bucket)
     everybody = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/*"}
     strict.s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [everybody]}))
-    key = RSAKey.generate_key(2048, {"kid": "one", "alg": "RS256", "use": "sig"})
+    key = make_key(request.param)
     made = Issuer(f"https://{bucket}.s3.{REGION}.amazonaws.com/x", key, bucket)
     documents = {
         ".well-known/openid-configuration": {"issuer": made.url, "jwks_uri": f"{made.url}/openid/v1/jwks"},
@@ -44,6 +44,11 @@ def issuer(strict):
         strict.s3.put_object(Bucket=bucket, Key=f"x/{name}", Body=json.dumps(document).encode())
     strict.iam.create_open_id_connect_provider(Url=made.url, ClientIDList=["amazonaws.com"], ThumbprintList=["a" * 40])
     return made
+
+
+def make_key(algorithm: str) -> Any:
+    parameters = {"kid": "one", "alg": algorithm, "use": "sig"}
+    return RSAKey.generate_key(2048, parameters) if algorithm == "RS256" else ECKey.generate_key("P-256", parameters)
 
 
 def role_of(strict: Any, issuer: Issuer, **more: Any) -> str:
@@ -85,7 +90,7 @@ def test_other_tokens_do_not(strict, issuer, claims, code):
 
 
 def test_nor_does_a_token_of_another_key(strict, issuer):
-    forged = issuer._replace(key=RSAKey.generate_key(2048, {"kid": "one"}))
+    forged = issuer._replace(key=make_key(issuer.key.get("alg")))
     assert refusal(assume, strict, role_of(strict, issuer), forged.token())[0] == "InvalidIdentityToken"
 
 

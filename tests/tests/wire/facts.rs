@@ -22,7 +22,8 @@ trust = {'Version': '2012-10-17', 'Statement': [{'Effect': 'Allow', 'Principal':
 iam.create_role(RoleName='machines-of-team', AssumeRolePolicyDocument=json.dumps(trust))
 for profile in ('team', 'empty'): iam.create_instance_profile(InstanceProfileName=profile)
 iam.add_role_to_instance_profile(InstanceProfileName='team', RoleName='machines-of-team')
-boto('s3').create_bucket(Bucket='elsewhere', CreateBucketConfiguration={'LocationConstraint': 'us-east-2'})
+there = boto3.client('s3', region_name='us-east-2', endpoint_url=iam.meta.endpoint_url, aws_access_key_id='a', aws_secret_access_key='b')
+there.create_bucket(Bucket='elsewhere', CreateBucketConfiguration={'LocationConstraint': 'us-east-2'})
 print(vpc, subnet, gateway, zone, image)
 ";
 

@@ -19,7 +19,7 @@ pub fn discovery_documents(full: &FullSpec, keys: &JsonWebKeySet) -> Vec<Discove
         "authorization_endpoint": "urn:kubernetes:programmatic_authorization",
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": ["RS256"],
+        "id_token_signing_alg_values_supported": keys.algorithms(),
         "claims_supported": ["sub", "iss"],
     });
     let document = |key: &str, content: &Value| DiscoveryDocument {

@@ -37,9 +37,11 @@ pub enum Error {
         #[source]
         source: rcgen::Error,
     },
-    /// A key that signs tokens is of another kind.
-    #[error("keyset {name}, key {id}: the certificate has no RSA key")]
-    NotRsa {
+    /// kube-apiserver does not sign tokens with such a key.
+    #[error(
+        "keyset {name}, key {id}: the certificate has neither an RSA key nor one of the curves P-256, P-384 and P-521"
+    )]
+    NotForTokens {
         /// Name of the keyset.
         name: String,
         /// Id of the item.
