@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Services by the prefix of their actions, as the table calls them.
 const SERVICES: [(&str, &str); 9] = [
     ("sts", "STS"),
-    ("s3", "S3, on the state store"),
+    ("s3", "S3, on the state store and the discovery store"),
     ("ec2", "EC2"),
     ("autoscaling", "Auto Scaling"),
     ("elasticloadbalancing", "Elastic Load Balancing"),
@@ -20,7 +20,9 @@ const SERVICES: [(&str, &str); 9] = [
 ];
 
 /// What AWS' services do in the caller's name, so that no call of ours is called like it.
-const BEYOND_CALLS: [&str; 5] = [
+const BEYOND_CALLS: [&str; 6] = [
+    // An object that is put with an access control list (API reference, `PutObject`).
+    "s3:PutObjectAcl",
     // Auto Scaling launches from a template (Auto Scaling User Guide, "Launch template support").
     "ec2:RunInstances",
     // A role in a template's profile, and a role added to a profile (IAM User Guide, "Grant permissions to pass a role").

@@ -282,7 +282,8 @@ impl S3Store {
 
     /// The region of the bucket.
     pub(super) async fn region(&self) -> Result<String, StoreError> {
-        const CALL: &str = "s3:HeadBucket";
+        // The action that HeadBucket needs (its API reference).
+        const CALL: &str = "s3:ListBucket";
         let call = |s3: aws_sdk_s3::Client| {
             let request = s3.head_bucket().bucket(&self.bucket);
             async move {
