@@ -8,6 +8,7 @@ mod figures;
 mod grown;
 mod renewals;
 mod restored;
+mod roles;
 mod rolled;
 mod snapshots_here;
 mod store_lost;
@@ -56,6 +57,12 @@ fn names_and_routes_follow_machines() -> Result<()> {
 #[ignore = "ten minutes: make soak"]
 fn volumes_follow_their_pods() -> Result<()> {
     run_steps("volumes_follow_their_pods", "t-volumes", &volumes::STEPS)
+}
+
+#[test]
+#[ignore = "five minutes: make soak"]
+fn pods_have_roles_of_their_own() -> Result<()> {
+    run_steps("pods_have_roles_of_their_own", "t-roles", &roles::STEPS)
 }
 
 #[test]
