@@ -15,12 +15,15 @@ from urllib.parse import urlsplit
 from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
+from moto.core.exceptions import AccessDeniedError
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.iam.models import iam_backends
 from moto.s3.models import s3_backends
 from moto.s3.utils import bucket_policy_is_public
 from moto.sts.exceptions import STSClientError
 
+from ..faults import Fault, document
+from ..operations import Call
 from .conditions import conditions_hold
 from .policy import names_action, statements
 
@@ -31,6 +34,15 @@ _NO_KEY = (
     "Couldn't retrieve verification key from your identity provider,  please reference AssumeRoleWithWebIdentity "
     "documentation for requirements"
 )
+
+
+class NotTrusted(AccessDeniedError):
+    """The role does not let in who brings this token. moto gives errors that no model has the status 400, and other words."""
+
+    def __init__(self) -> None:
+        super().__init__("", ACTION)
+        error = Fault(code="AccessDenied", message=f"Not authorized to perform {ACTION}", status=self.code)
+        self.description = document(error, Call("sts", "AssumeRoleWithWebIdentity"))[1].decode()
 
 
 def check(role_arn: str, token: str) -> None:
@@ -51,7 +63,7 @@ def check(role_arn: str, token: str) -> None:
     if not set(audiences) & set(provider.client_id_list):
         raise _invalid("Incorrect token audience")
     if not _trusts(role_arn, provider.arn, {"sub": [str(claims.get("sub", ""))], "aud": audiences}):
-        raise STSClientError("AccessDenied", f"Not authorized to perform {ACTION}")
+        raise NotTrusted
 
 
 def _trusts(role_arn: str, provider_arn: str, claims: "dict[str, list[str]]") -> bool:
