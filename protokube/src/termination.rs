@@ -10,7 +10,7 @@ use crate::log::Log;
 use anyhow::Context;
 use aws_client::ec2_query::{Ec2QueryClient, Instance, Queue, QueueMessage};
 use aws_client::store::Store;
-use drain::{Drain, cordon_patch, cordoned_at, drain_of, merge_patches, pod_name};
+use drain::{Drain, cordon_patch, drain_of, drained_since, merge_patches, pod_name};
 use engine::error_chain;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
@@ -277,10 +277,10 @@ impl TerminationRole<'_> {
         let pods = Api::<Pod>::all(self.client.clone());
         let on_node = ListParams::default().fields(&format!("spec.nodeName={}", node.name_any()));
         let pods = pods.list(&on_node).await.context("could not list pods")?;
-        let cordoned = cordoned_at(node);
+        let since = drained_since(node, Some(announcement.time.unix_timestamp()));
         let with = |drain: Drain| {
             let all = pods.items.iter();
-            all.filter(move |pod| drain_of(pod, cordoned) == drain)
+            all.filter(move |pod| drain_of(pod, since) == drain)
         };
         let to_evict: Vec<String> = with(Drain::Evict).map(pod_name).collect();
         let grace = self.settings.pod_grace_seconds;

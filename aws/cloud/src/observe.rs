@@ -139,9 +139,6 @@ fn questions(world: &AwsWorld) -> Vec<Question<'_>> {
         Box::pin(ask_auto_scaling(world)),
         Box::pin(ask_load_balancing(world)),
         Box::pin(ask_iam(world)),
-        ask_each(iam_openid_connect_provider::fetch(world), |raw, _| {
-            Some(iam_openid_connect_provider::observe(raw))
-        }),
         Box::pin(ask_events(world)),
     ]
 }
@@ -239,7 +236,11 @@ async fn ask_load_balancing(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
 }
 
 async fn ask_iam(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
-    let roles = iam_role::fetch(world).await?;
+    let issuers = discovery_document::own_issuers(world).await?;
+    let (roles, providers) = try_join!(
+        iam_role::fetch(world, &issuers),
+        iam_openid_connect_provider::fetch(world, &issuers)
+    )?;
     let (policies, profiles) = try_join!(
         iam_policies::fetch(world, &roles),
         iam_instance_profile::fetch(world, &roles)
@@ -250,7 +251,10 @@ async fn ask_iam(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
         let policies = policies.flat_map(|raw| iam_policies::observe(world, raw, names));
         let profiles = profiles.iter();
         let profiles = profiles.map(|raw| iam_instance_profile::observe(raw, names));
-        roles.chain(policies).chain(profiles).collect()
+        let providers = providers.iter();
+        let providers = providers.map(iam_openid_connect_provider::observe);
+        let all = roles.chain(policies).chain(profiles);
+        all.chain(providers).collect()
     }))
 }
 

@@ -201,7 +201,7 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
     let token_keys = match state.find_entry(&state.keys.keyset(SERVICE_ACCOUNT)) {
         Some(_) if !issuers.is_empty() => {
             let keyset = load_keyset(&session.store, &state.keys, SERVICE_ACCOUNT).await?;
-            let keys = JsonWebKeySet::from_keyset(&keyset);
+            let keys = JsonWebKeySet::ever_trusted(&keyset);
             Some(keys.or_failed(
                 "the keys that verify tokens of service accounts cannot be read",
                 "restore pki/private/service-account from the versions of the bucket",

@@ -287,7 +287,7 @@ fn aws_world(
         ),
         issuers: own_tags.issuers().clone(),
         token_keys: find_keyset(&observed.public, SERVICE_ACCOUNT)
-            .and_then(|keyset| JsonWebKeySet::from_keyset(keyset).ok()),
+            .and_then(|keyset| JsonWebKeySet::ever_trusted(keyset).ok()),
         own_tags: Some(own_tags),
         signer: find_keyset(&observed.public, STATE_SIGNER).cloned(),
     };

@@ -18,22 +18,26 @@ pub enum Drain {
     Leaving,
 }
 
-/// When the Node was cordoned, as the controller manager notes it on the taint. `None`: it is not, or nobody noted it yet.
-pub fn cordoned_at(node: &Node) -> Option<&Time> {
-    let taints = node.spec.as_ref()?.taints.as_ref()?;
-    let cordon = taints.iter().find(|taint| taint.key == UNSCHEDULABLE)?;
-    cordon.time_added.as_ref()
-}
-
 /// Taint of a cordoned Node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// What a drain does with a pod of a Node that was cordoned at that time. A pod that was made later tolerates that: evicted, it would come
-/// back at once, and the drain would never end. `kubectl drain` lists the pods once, so it leaves them too.
-pub fn drain_of(pod: &Pod, cordoned: Option<&Time>) -> Drain {
-    if cordoned.is_some() && pod.metadata.creation_timestamp.as_ref() > cordoned {
-        return Drain::Stays;
-    }
+/// From when on nothing that a drain of the Node removes can come back, in seconds since 1970: since the drain began, as whoever drains has
+/// noted it, and the Node is cordoned, as the controller manager notes on the taint. `None`: one of both is not so.
+pub fn drained_since(node: &Node, begun: Option<i64>) -> Option<i64> {
+    let taints = node.spec.as_ref()?.taints.as_ref()?;
+    let cordon = taints.iter().find(|taint| taint.key == UNSCHEDULABLE)?;
+    let cordoned = seconds(cordon.time_added.as_ref()?);
+    Some(cordoned.max(begun?))
+}
+
+fn seconds(time: &Time) -> i64 {
+    time.0.as_second()
+}
+
+/// What a drain does with a pod of a Node that is drained since that time ([`drained_since`]). A pod that was made later tolerates the
+/// cordon: evicted, it would come back at once, and the drain would never end. `kubectl drain` lists the pods once, when it begins, so it
+/// leaves such pods too.
+pub fn drain_of(pod: &Pod, drained_since: Option<i64>) -> Drain {
     let annotations = pod.metadata.annotations.as_ref();
     if annotations.is_some_and(|all| all.contains_key("kubernetes.io/config.mirror")) {
         return Drain::Stays;
@@ -41,8 +45,11 @@ pub fn drain_of(pod: &Pod, cordoned: Option<&Time>) -> Drain {
     if pod.metadata.deletion_timestamp.is_some() {
         return Drain::Leaving;
     }
+    let made = pod.metadata.creation_timestamp.as_ref().map(seconds);
+    let came_later = drained_since.is_some() && made > drained_since;
     match controller_kind(pod) {
         Some("DaemonSet") if !is_finished(pod) => Drain::Stays,
+        _ if came_later => Drain::Stays,
         _ => Drain::Evict,
     }
 }
@@ -236,34 +243,33 @@ mod tests {
         }
     }
 
-    /// Whatever tolerates every taint comes back to the node from which it was drained.
+    /// Whatever tolerates every taint comes back to the node from which it was drained. What came before the drain is evicted, also to a
+    /// node that somebody cordoned long ago.
     #[test]
-    fn a_pod_that_came_after_the_cordon_is_not_evicted_again() {
-        let node = |taint: Value| -> Node {
+    fn a_pod_that_came_after_the_drain_began_is_not_evicted_again() {
+        let node = |key: &str| -> Node {
+            let taint =
+                json!({"key": key, "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:10Z"});
             serde_json::from_value(json!({"spec": {"taints": [taint]}})).unwrap()
         };
-        let cordoned = node(json!({"key": "node.kubernetes.io/unschedulable",
-            "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:10Z"}));
         let made = |at: &str| pod(json!({"metadata": {"creationTimestamp": at}}));
-        for (at, expected) in [
-            ("2026-01-01T00:00:09Z", Drain::Evict),
-            ("2026-01-01T00:00:10Z", Drain::Evict),
-            ("2026-01-01T00:00:11Z", Drain::Stays),
+        let cordoned = seconds(&serde_json::from_value(json!("2026-01-01T00:00:10Z")).unwrap());
+        for (begun, at, expected) in [
+            (Some(cordoned - 1), "2026-01-01T00:00:10Z", Drain::Evict),
+            (Some(cordoned - 1), "2026-01-01T00:00:11Z", Drain::Stays),
+            (Some(cordoned + 60), "2026-01-01T00:00:11Z", Drain::Evict),
+            (Some(cordoned + 60), "2026-01-01T00:01:11Z", Drain::Stays),
+            (None, "2026-01-01T00:01:11Z", Drain::Evict),
         ] {
-            assert_eq!(
-                drain_of(&made(at), cordoned_at(&cordoned)),
-                expected,
-                "{at}"
-            );
+            let since = drained_since(&node(UNSCHEDULABLE), begun);
+            assert_eq!(drain_of(&made(at), since), expected, "{begun:?} {at}");
         }
         // Somebody's own taint says nothing of that.
-        let tainted = node(
-            json!({"key": "own", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:10Z"}),
-        );
-        assert_eq!(
-            drain_of(&made("2026-01-01T00:00:11Z"), cordoned_at(&tainted)),
-            Drain::Evict
-        );
+        assert_eq!(drained_since(&node("own"), Some(cordoned)), None);
+        // What is leaving is waited for, whenever it came.
+        let mut leaving = made("2026-01-01T00:01:11Z");
+        leaving.metadata.deletion_timestamp = leaving.metadata.creation_timestamp.clone();
+        assert_eq!(drain_of(&leaving, Some(cordoned)), Drain::Leaving);
     }
 
     fn budget(name: &str, selector: &Value, wanted: i32, expected: i32) -> PodDisruptionBudget {

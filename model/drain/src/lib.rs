@@ -5,6 +5,6 @@ mod eviction;
 mod node_patch;
 
 pub use eviction::{
-    Drain, Loss, NeverEvicted, cordoned_at, drain_of, loss_of, never_evicted, pod_name,
+    Drain, Loss, NeverEvicted, drain_of, drained_since, loss_of, never_evicted, pod_name,
 };
 pub use node_patch::{EXCLUDE_LABEL, cordon_patch, label_of, merge_patches};

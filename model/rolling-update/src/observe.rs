@@ -5,7 +5,7 @@ use crate::{
     Condition, EtcdCluster, EtcdMember, Mark, Observed, RollingGroup, RollingInstance, RollingNode,
     Traffic, resolve_surge, resolve_unavailable,
 };
-use drain::{Drain, cordoned_at, drain_of, pod_name};
+use drain::{Drain, drain_of, drained_since, pod_name};
 use fleet::{FindingKind, Fleet, Health, InstanceStatus, Membership, ReportedMember};
 use k8s_openapi::api::core::v1 as k8s;
 use node::config::Role;
@@ -212,14 +212,17 @@ fn rolling_node(node: &k8s::Node, pods: &[k8s::Pod]) -> RollingNode {
     let taints = spec.and_then(|spec| spec.taints.as_deref());
     let annotations = node.metadata.annotations.as_ref();
     let mark = annotations.and_then(|all| all.get(ROLLING_UPDATE_ANNOTATION));
+    let mark = mark.map(|mark| read_mark(mark));
+    // A mark that cannot be read has no time.
+    let begun = mark.as_ref().map(|mark| mark.since);
+    let since = drained_since(node, begun.filter(|since| *since > 0));
     let on_it = pods.iter().filter(|pod| {
         let spec = pod.spec.as_ref();
         spec.and_then(|spec| spec.node_name.as_ref()) == Some(&name)
     });
-    let cordoned = cordoned_at(node);
     let with = |drain: Drain| {
         let all = on_it.clone();
-        all.filter(move |pod| drain_of(pod, cordoned) == drain)
+        all.filter(move |pod| drain_of(pod, since) == drain)
     };
     RollingNode {
         cordoned: spec.and_then(|spec| spec.unschedulable) == Some(true),
@@ -227,7 +230,7 @@ fn rolling_node(node: &k8s::Node, pods: &[k8s::Pod]) -> RollingNode {
             .unwrap_or_default()
             .iter()
             .any(|taint| taint.key == TAINT),
-        mark: mark.map(|mark| read_mark(mark)),
+        mark,
         pods: with(Drain::Evict).map(pod_name).collect(),
         leaving_pods: with(Drain::Leaving).map(pod_name).collect(),
         name,

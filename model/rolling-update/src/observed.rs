@@ -97,7 +97,7 @@ pub struct RollingNode {
 pub struct Mark {
     /// The operation that began.
     pub operation: String,
-    /// When the drain began, in seconds since 1970; for people.
+    /// When the drain began, in seconds since 1970: pods that were made later have come back.
     pub since: i64,
     /// True if somebody had cordoned the Node before: it stays cordoned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -51,7 +51,7 @@ def _audiences(response: Any) -> "tuple[list[str], str]":
 
 def public_objects_need_access_control_lists() -> None:
     """AWS: a bucket whose owner owns all objects has no access control lists, and refuses them with AccessControlListNotSupported;
-    new buckets are such (S3 User Guide, "Controlling ownership of objects").
+    new buckets are such (S3 User Guide, "Controlling ownership of objects"). With BlockPublicAcls it refuses public ones with AccessDenied.
     moto: takes them in every bucket.
     """
     from moto.s3.exceptions import S3ClientError
@@ -64,4 +64,8 @@ def public_objects_need_access_control_lists() -> None:
         ownership = getattr(bucket, "ownership_rule", None) or "BucketOwnerEnforced"
         if acl not in (None, "bucket-owner-full-control") and ownership == "BucketOwnerEnforced":
             raise S3ClientError("AccessControlListNotSupported", "The bucket does not allow ACLs")
+        block = bucket.public_access_block
+        if acl in ("public-read", "public-read-write") and block and block.block_public_acls == "true":
+            message = "because public ACLs are prevented by the BlockPublicAcls setting in S3 Block Public Access"
+            raise S3ClientError("AccessDenied", f"User is not authorized to perform: s3:PutObject {message}")
         return original(response)

@@ -48,6 +48,43 @@ async fn a_cluster_is_made_changed_mended_and_removed_without_a_trace() {
     assert!(left.is_empty(), "{left:#?}");
 }
 
+/// A store with the documents of another issuer: nothing is overwritten, and when the cluster goes, nothing of it either, nor the provider
+/// and the roles that trust that issuer, whatever their tags say.
+#[tokio::test]
+async fn documents_of_another_issuer_stay_as_they_are() {
+    let keys = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "AA"}]}"#;
+    let elsewhere = r#"{"issuer": "i", "jwks_uri": "https://issuer.s3.eu-west-1.amazonaws.com/prod/keys.json"}"#;
+    for (key, content) in [
+        ("openid/v1/jwks", keys),
+        (".well-known/openid-configuration", elsewhere),
+    ] {
+        let simulator = Simulator::start_simulator();
+        let cluster = InCluster::new(&simulator).await;
+        let put = format!(
+            "boto('s3').put_object(Bucket='issuer', Key='prod/{key}', Body='{content}'.encode())"
+        );
+        simulator.run_python(REGION, &put);
+        simulator.run_python(REGION, PROVIDER_OF_THE_NAME);
+        let before = simulator.list_resources(REGION);
+        let spec = full_spec(&cluster.facts, |_| {});
+        let all = desired_objects(&spec, store_objects("completed: 1\n"));
+        let documents: Vec<Cloud> = all
+            .into_iter()
+            .filter(|one| matches!(one, Cloud::DiscoveryDocument(_)))
+            .collect();
+        let report = cluster.run_update(&documents).await;
+        let failed = format!("{report:?}");
+        assert!(
+            failed.contains("has the keys of another issuer"),
+            "{failed}"
+        );
+        cluster.run_until_converged(&[]).await;
+        assert_eq!(simulator.list_resources(REGION), before, "{key}");
+    }
+}
+
+const PROVIDER_OF_THE_NAME: &str = "boto('iam').create_open_id_connect_provider(Url='https://issuer.s3.eu-west-1.amazonaws.com/prod', ClientIDList=['amazonaws.com'], ThumbprintList=['a' * 40], Tags=[{'Key': 'kubernetes.io/cluster/prod.example.com', 'Value': 'owned'}])";
+
 const ETCD_RECORD: &str = "dns = boto('route53')\nzone = dns.list_hosted_zones()['HostedZones'][0]['Id']\ndns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'CREATE', 'ResourceRecordSet': {'Name': 'etcd-a.internal.prod.example.com', 'Type': 'A', 'TTL': 60, 'ResourceRecords': [{'Value': '10.0.0.1'}]}}]})";
 
 /// A change of the text of the spec, and a kind of object that changes with it.

@@ -206,9 +206,9 @@ struct Counts {
 }
 
 impl StoreError {
-    /// True if the bucket does not exist.
-    pub fn is_no_bucket(&self) -> bool {
-        matches!(self, Self::NoBucket { .. })
+    /// True if the bucket does not exist, or may not be read: a bucket that was deleted can be registered by anybody.
+    pub fn is_no_bucket_of_ours(&self) -> bool {
+        matches!(self, Self::NoBucket { .. } | Self::Denied { .. })
     }
 }
 

@@ -324,7 +324,22 @@ impl S3Store {
         };
         let done = self.in_region(call).await;
         done.map(drop)
-            .map_err(|failure| self.store_error(key, CALL, failure))
+            .map_err(|failure| self.store_error(key, CALL, self.explain_private(failure)))
+    }
+
+    /// Says what lets everybody read, where the bucket refuses access control lists that do: because it has none at all, or because of its
+    /// Block Public Access (S3 User Guide, "Disabling ACLs", "Blocking public access").
+    fn explain_private(&self, mut failure: Failure) -> Failure {
+        const NO_LISTS: &str = "AccessControlListNotSupported";
+        if failure.code == NO_LISTS || failure.message.contains("BlockPublicAcls") {
+            NO_LISTS.clone_into(&mut failure.code);
+            failure.class = Class::Invalid;
+            failure.hint = Some(format!(
+                "give the bucket {} a policy with which everybody may s3:GetObject there, and turn off its Block Public Access for policies",
+                self.bucket
+            ));
+        }
+        failure
     }
 
     async fn is_public_by_policy(&self) -> Result<bool, Failure> {

@@ -8,24 +8,50 @@ use aws_client::store::{Expect, Store};
 use cloud::{Cloud, DiscoveryDocument, Kind};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
-use node::pki::JsonWebKeySet;
+use serde_json::Value;
 
-/// The documents of all issuers of the cluster that are there.
+/// The documents of all issuers of the cluster that are there. Of a store in which somebody else publishes keys, nothing is ours.
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Failure> {
-    let stores = world.scope.issuers.values();
-    let asked = stores.flat_map(|store| {
-        [DiscoveryDocument::CONFIGURATION, DiscoveryDocument::KEYS]
-            .map(|key| fetch_one(world, store, key))
-    });
+    let stores = world.scope.issuers.iter();
+    let asked = stores.map(|(issuer, store)| fetch_store(world, issuer, store));
     let found = try_join_all(asked).await?;
-    let found: Vec<DiscoveryDocument> = found.into_iter().flatten().collect();
-    // Of a store in which another cluster publishes its keys, nothing is ours.
-    let is_others = |store: &str| {
-        let mut keys = found.iter();
-        keys.any(|one| one.store == store && belongs_to_another(world, one))
-    };
-    let ours = found.iter().filter(|one| !is_others(&one.store));
-    Ok(ours.cloned().map(observe).collect())
+    let ours = found.into_iter().filter(|store| !store.is_others);
+    let documents = ours.flat_map(|store| store.documents);
+    Ok(documents.map(observe).collect())
+}
+
+/// The cluster's issuers, but for those in whose store somebody else publishes keys: what AWS has of these is not the cluster's either,
+/// whatever its tags say.
+pub(crate) async fn own_issuers(world: &AwsWorld) -> Result<Vec<String>, Failure> {
+    let stores = world.scope.issuers.iter();
+    let asked = stores.map(|(issuer, store)| async move {
+        let found = fetch_store(world, issuer, store).await?;
+        Ok::<_, Failure>((!found.is_others).then(|| issuer.clone()))
+    });
+    Ok(try_join_all(asked).await?.into_iter().flatten().collect())
+}
+
+/// What is in a store.
+struct DiscoveryStore {
+    documents: Vec<DiscoveryDocument>,
+    is_others: bool,
+}
+
+async fn fetch_store(
+    world: &AwsWorld,
+    issuer: &str,
+    store: &str,
+) -> Result<DiscoveryStore, Failure> {
+    let keys = [DiscoveryDocument::CONFIGURATION, DiscoveryDocument::KEYS];
+    let found = try_join_all(keys.map(|key| fetch_one(world, store, key))).await?;
+    let documents: Vec<DiscoveryDocument> = found.into_iter().flatten().collect();
+    let is_others = documents
+        .iter()
+        .any(|one| belongs_to_another(world, issuer, one));
+    Ok(DiscoveryStore {
+        documents,
+        is_others,
+    })
 }
 
 fn observe(document: DiscoveryDocument) -> Observed<Cloud> {
@@ -40,8 +66,8 @@ async fn fetch_one(
 ) -> Result<Option<DiscoveryDocument>, Failure> {
     let object = match open(world, store)?.get(key).await {
         Ok(object) => object,
-        // Its bucket is gone, and it with that.
-        Err(error) if error.is_no_bucket() && !is_wanted(world, store, key) => None,
+        // The bucket of a former store is gone, or by now somebody else's: and what was in it with that.
+        Err(error) if error.is_no_bucket_of_ours() && !is_wanted(world, store, key) => None,
         Err(error) => return Err(store_failure(error)),
     };
     Ok(object.map(|object| DiscoveryDocument {
@@ -60,32 +86,51 @@ fn open(world: &AwsWorld, store: &str) -> Result<Store, Failure> {
     Store::open(store, world.clients.shared_clients()).map_err(store_failure)
 }
 
-/// True of keys of which the cluster has none: whoever replaces or deletes them takes another cluster's pods their roles.
-fn belongs_to_another(world: &AwsWorld, document: &DiscoveryDocument) -> bool {
-    if document.key != DiscoveryDocument::KEYS {
+/// True of keys of which the cluster has none, and of a configuration with keys elsewhere: whoever replaces or deletes them takes another
+/// cluster's pods their roles.
+fn belongs_to_another(world: &AwsWorld, issuer: &str, document: &DiscoveryDocument) -> bool {
+    let Ok(read) = serde_json::from_str::<Value>(&document.content) else {
+        // What is no JSON, nobody uses.
         return false;
+    };
+    if document.key == DiscoveryDocument::CONFIGURATION {
+        let own = format!("{issuer}/{}", DiscoveryDocument::KEYS);
+        let keys = read.get("jwks_uri").and_then(Value::as_str);
+        return keys.is_some_and(|keys| keys != own);
     }
-    let there = serde_json::from_str::<JsonWebKeySet>(&document.content);
-    match (there, &world.scope.token_keys) {
-        (Ok(there), Some(own)) => !there.keys.is_empty() && !there.shares_key(own),
-        // What is no list of keys, nobody uses.
-        (Err(_), Some(_)) => false,
-        (_, None) => true,
+    let there = read.get("keys").and_then(Value::as_array);
+    let mut ids = there
+        .into_iter()
+        .flatten()
+        .map(|key| key.get("kid").and_then(Value::as_str));
+    let own = world.scope.token_keys.as_ref();
+    let is_own = |id: Option<&str>| {
+        let id = id.unwrap_or_default();
+        own.is_some_and(|own| own.has_key(id))
+    };
+    there.is_some_and(|there| !there.is_empty()) && !ids.any(is_own)
+}
+
+/// An error if somebody else publishes keys in that store.
+async fn check_nobody_elses(world: &AwsWorld, store: &str) -> Result<(), Failure> {
+    let mut issuers = world.scope.issuers.iter();
+    let issuer = issuers.find(|(_, other)| **other == store);
+    let issuer = issuer.map_or("", |(issuer, _)| issuer.as_str());
+    if fetch_store(world, issuer, store).await?.is_others {
+        let message = format!("{store} has the keys of another issuer");
+        let mut failure = local_failure(Class::Invalid, "s3:GetObject", message);
+        failure.hint = Some(
+            "give each cluster a discoveryStore of its own; if that cluster is gone, delete the documents there"
+                .to_owned(),
+        );
+        return Err(failure);
     }
+    Ok(())
 }
 
 impl Verbs for DiscoveryDocument {
     async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
-        let keys = fetch_one(world, &want.store, Self::KEYS).await?;
-        if keys.is_some_and(|keys| belongs_to_another(world, &keys)) {
-            let message = format!("{} has the keys of another cluster", want.store);
-            let mut failure = local_failure(Class::Invalid, "s3:GetObject", message);
-            failure.hint = Some(
-                "give each cluster a discoveryStore of its own; if that cluster is gone, delete the documents there"
-                    .to_owned(),
-            );
-            return Err(failure);
-        }
+        check_nobody_elses(world, &want.store).await?;
         let found = fetch_one(world, &want.store, &want.key).await?;
         Ok(found.map(observe))
     }
@@ -93,9 +138,12 @@ impl Verbs for DiscoveryDocument {
     async fn put(
         world: &AwsWorld,
         want: &Self,
-        _have: Option<Have<'_, Self>>,
+        have: Option<Have<'_, Self>>,
         _refs: &Refs,
     ) -> Result<Put, Failure> {
+        if have.is_none() {
+            check_nobody_elses(world, &want.store).await?;
+        }
         let store = open(world, &want.store)?;
         let content = want.content.clone().into_bytes();
         let done = store.put_public(&want.key, content).await;

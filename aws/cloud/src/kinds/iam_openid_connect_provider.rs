@@ -24,9 +24,9 @@ pub(crate) struct Raw {
     answer: GetOpenIdConnectProviderOutput,
 }
 
-/// Those of the cluster's issuers that AWS knows.
-pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Raw>, Failure> {
-    let issuers = world.scope.issuers.keys();
+/// Those of these issuers that AWS knows.
+pub(crate) async fn fetch(world: &AwsWorld, issuers: &[String]) -> Result<Vec<Raw>, Failure> {
+    let issuers = issuers.iter();
     let found = try_join_all(issuers.map(|issuer| fetch_one(world, issuer))).await?;
     let found = found.into_iter().flatten();
     Ok(found

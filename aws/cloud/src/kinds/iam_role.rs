@@ -23,9 +23,13 @@ const CREATE: &str = "iam:CreateRole";
 /// The most that `ListRoles` takes as `MaxItems` (its API reference).
 const LISTED_ROLES: i32 = 1000;
 
-/// Those of the cluster's possible roles that exist and are the cluster's.
-pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::Role>, Failure> {
-    let (of_instances, of_pods) = (&world.scope.roles, names_of_pod_roles(world).await?);
+/// Those of the cluster's possible roles that exist and are the cluster's, with those that trust these issuers.
+pub(crate) async fn fetch(
+    world: &AwsWorld,
+    issuers: &[String],
+) -> Result<Vec<types::Role>, Failure> {
+    let of_pods = names_of_pod_roles(world, issuers).await?;
+    let of_instances = &world.scope.roles;
     let roles = of_instances.iter().chain(&of_pods);
     let found = try_join_all(roles.map(|name| fetch_one(world, name))).await?;
     let found = found.into_iter().flatten();
@@ -43,11 +47,11 @@ pub(crate) fn is_of_pods(world: &AwsWorld, role: &types::Role) -> bool {
         .any(|name| name == role.role_name())
 }
 
-/// Names of the roles that trust an issuer of the cluster. AWS lists the trust policies of all roles, but not their tags (API reference,
+/// Names of the roles that trust one of these issuers. AWS lists the trust policies of all roles, but not their tags (API reference,
 /// `ListRoles`); a cluster without such an issuer has no such roles.
-async fn names_of_pod_roles(world: &AwsWorld) -> Result<Vec<String>, Failure> {
-    let issuers = world.scope.issuers.keys();
+async fn names_of_pod_roles(world: &AwsWorld, issuers: &[String]) -> Result<Vec<String>, Failure> {
     let providers: Vec<String> = issuers
+        .iter()
         .map(|issuer| world.scope.oidc_provider_arn(issuer))
         .collect();
     if providers.is_empty() {

@@ -128,7 +128,8 @@ pub(super) fn permissions(full: &FullSpec) -> Vec<Statement> {
     all
 }
 
-const READ: [&str; 26] = [
+/// Reading route tables is in none of kOps' roles: where subnets have no tags, the controller takes those that are reachable.
+const READ: [&str; 27] = [
     "acm:DescribeCertificate",
     "acm:ListCertificates",
     "cognito-idp:DescribeUserPoolClient",
@@ -137,6 +138,7 @@ const READ: [&str; 26] = [
     "ec2:DescribeInstances",
     "ec2:DescribeInternetGateways",
     "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeRouteTables",
     "ec2:DescribeSecurityGroups",
     "ec2:DescribeSubnets",
     "ec2:DescribeVpcPeeringConnections",

@@ -101,7 +101,7 @@ fn normalize_record_name(name: &str) -> String {
 
 /// Access to KMS keys, only through EC2 and S3, for encrypted volumes and objects.
 pub(crate) fn kms_statements(full: &FullSpec) -> [Statement; 2] {
-    let suffix = endpoint_suffix(&full.placement);
+    let suffix = endpoint_suffix(&full.placement.partition);
     let services = [
         format!("ec2.{}.{suffix}", full.placement.region),
         format!("s3.*.{suffix}"),

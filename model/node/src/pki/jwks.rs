@@ -1,6 +1,6 @@
 //! The public keys of a keyset as a JSON Web Key Set (RFC 7517): with these, others than the API server verify tokens of service accounts.
 
-use super::{Error, Keyset};
+use super::{Error, Keyset, KeysetItem};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -40,8 +40,17 @@ pub enum KeyMaterial {
 impl JsonWebKeySet {
     /// The keys of all certificates that are not distrusted.
     pub fn from_keyset(keyset: &Keyset) -> Result<Self, Error> {
-        let trusted = keyset.items.iter().filter(|item| item.distrusted.is_none());
-        let keys = trusted.map(|item| {
+        Self::from_items(keyset, |item| item.distrusted.is_none())
+    }
+
+    /// The keys of all certificates, also of those that are distrusted: what has one of them is the cluster's.
+    pub fn ever_trusted(keyset: &Keyset) -> Result<Self, Error> {
+        Self::from_items(keyset, |_| true)
+    }
+
+    fn from_items(keyset: &Keyset, takes: fn(&KeysetItem) -> bool) -> Result<Self, Error> {
+        let items = keyset.items.iter().filter(|item| takes(item));
+        let keys = items.map(|item| {
             read_key(&item.certificate).ok_or_else(|| Error::NotForTokens {
                 name: keyset.name.clone(),
                 id: item.id.clone(),
@@ -71,11 +80,9 @@ impl JsonWebKeySet {
         self.keys.iter().map(|key| key.alg.as_str()).collect()
     }
 
-    /// True if both have a key in common.
-    pub fn shares_key(&self, other: &Self) -> bool {
-        let ids = other.keys.iter().map(|key| &key.kid);
-        let ids: Vec<&String> = ids.collect();
-        self.keys.iter().any(|key| ids.contains(&&key.kid))
+    /// True if one of the keys has that id.
+    pub fn has_key(&self, id: &str) -> bool {
+        self.keys.iter().any(|key| key.kid == id)
     }
 }
 
@@ -131,7 +138,6 @@ fn ec_material(point: &[u8]) -> Option<(&'static str, KeyMaterial)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pki::KeysetItem;
 
     /// `openssl req -x509 -newkey rsa:2048`, and its key by `openssl x509 -pubkey`, digested and encoded by openssl and basenc.
     const CERTIFICATE: &str = include_str!("jwks_test.pem");
@@ -168,7 +174,7 @@ mod tests {
         let (n, e) = (MODULUS.to_owned(), "AQAB".to_owned());
         assert_eq!((key.kid.as_str(), key.alg.as_str()), (KEY_ID, "RS256"));
         assert_eq!(key.material, KeyMaterial::Rsa { n, e });
-        assert!(set.shares_key(&set));
+        assert!(set.has_key(KEY_ID));
         let set = JsonWebKeySet::from_keyset(&keyset(EC_CERTIFICATE, None)).unwrap();
         let [x, y] = POINT;
         let expected = serde_json::json!({"keys": [{"use": "sig", "kid": EC_KEY_ID, "alg": "ES256", "kty": "EC",
@@ -185,5 +191,7 @@ mod tests {
         let set =
             JsonWebKeySet::from_keyset(&keyset(CERTIFICATE, Some("2026-01-01T00:00:00Z"))).unwrap();
         assert_eq!(set.keys, []);
+        let all = keyset(CERTIFICATE, Some("2026-01-01T00:00:00Z"));
+        assert!(JsonWebKeySet::ever_trusted(&all).unwrap().has_key(KEY_ID));
     }
 }

@@ -3,6 +3,7 @@
 use super::{Context, Findings};
 use crate::api::cluster::ClusterSpec;
 use crate::read::path;
+use full::iam::endpoint_suffix;
 use full::{PodIdentity, ServiceAccountRole};
 
 /// The audience of tokens for AWS, as in kOps.
@@ -20,7 +21,8 @@ pub(super) fn published_issuer(spec: &ClusterSpec, context: &Context) -> Option<
     let facts = context.facts;
     let own = super::wanted_facts::cluster_region(spec);
     let region = facts.discovery_region.as_deref().or(own)?;
-    let url = format!("https://{bucket}.s3.{region}.amazonaws.com/{folder}");
+    let suffix = endpoint_suffix(&facts.partition);
+    let url = format!("https://{bucket}.s3.{region}.{suffix}/{folder}");
     Some(url.trim_end_matches('/').to_owned())
 }
 

@@ -52,7 +52,9 @@ fn check_mapping(
     if !is_identity(arn) {
         let path = format!("{at}.arn");
         let problem = Problem::error(path, format!("{arn:?} is not the ARN of a role or user"));
-        problems.push(problem.hint("write arn:aws:iam::ACCOUNT:role/NAME or user/NAME"));
+        problems.push(problem.hint(
+            "write arn:aws:iam::ACCOUNT:role/NAME, without the path of the role, or user/NAME",
+        ));
     }
     if mapping.username.as_deref().unwrap_or_default().is_empty() {
         let problem = Problem::error(format!("{at}.username"), "an identity without a name");
@@ -66,14 +68,14 @@ fn is_identity(arn: &str) -> bool {
         return false;
     };
     let named = |kind| {
-        resource
-            .strip_prefix(kind)
-            .is_some_and(|name: &str| !name.is_empty())
+        let name: Option<&str> = resource.strip_prefix(kind);
+        name.filter(|name| !name.is_empty())
     };
     let number = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
     *prefix == "arn"
         && partition.starts_with("aws")
         && *service == "iam"
         && number
-        && (named("role/") || named("user/"))
+        // Who has assumed a role is known by its name, without the path of the role (kubernetes-sigs/aws-iam-authenticator#268).
+        && (named("role/").is_some_and(|name| !name.contains('/')) || named("user/").is_some())
 }

@@ -39,6 +39,7 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     if let Some(requirements) = &policy.instance_requirements {
         check_requirements(requirements, problems);
     }
+    check_credits(spec, policy, problems);
     if spec.instance_interruption_behavior.is_some() {
         let problem = Problem::error(
             "spec.instanceInterruptionBehavior",
@@ -46,6 +47,27 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
         );
         problems.push(problem.hint("remove it"));
     }
+}
+
+/// EC2 launches no other type with credits: "The m5.large instance type does not support T2 Unlimited"
+/// (hashicorp/terraform-provider-aws#5067).
+fn check_credits(
+    spec: &InstanceGroupSpec,
+    policy: &MixedInstancesPolicySpec,
+    problems: &mut Vec<Problem>,
+) {
+    if spec.cpu_credits.is_none() {
+        return;
+    }
+    let mut types = policy.instances.iter();
+    let other = types.find(|name| !name.starts_with('t'));
+    let why = match (&policy.instance_requirements, other) {
+        (Some(_), _) => "AWS may choose types without CPU credits".to_owned(),
+        (None, Some(other)) => format!("{other} has no CPU credits, and would never be launched"),
+        (None, None) => return,
+    };
+    let problem = Problem::error("spec.cpuCredits", why);
+    problems.push(problem.hint("remove it, or name only types whose names begin with t"));
 }
 
 fn check_types(policy: &MixedInstancesPolicySpec, problems: &mut Vec<Problem>) {

@@ -55,10 +55,19 @@ pub fn check(name: &str, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
                 .hint("set spec.serviceAccountIssuerDiscovery.enableAWSOIDCProvider: true, with a discoveryStore"),
         );
     }
+    let webhook = spec.pod_identity_webhook.as_ref();
+    let webhook = webhook.and_then(|webhook| webhook.enabled) == Some(true);
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for (index, role) in roles.iter().enumerate() {
         let at = path::element_path(ROLES, index);
         check_role(&at, role, problems);
+        if webhook && role.namespace.contains('*') {
+            let message = "the pod identity webhook knows no patterns, and leaves the pods of these namespaces as they are";
+            problems.push(
+                Problem::warning(path::field_path(&at, "namespace"), message)
+                    .hint("annotate their service accounts with eks.amazonaws.com/role-arn"),
+            );
+        }
         let made = service_account_role(name, &role.namespace, &role.name);
         if let Some(other) = names.insert(made.clone(), at.clone()) {
             let message = format!("{other} has the same role, {made}");
@@ -95,18 +104,14 @@ fn check_store(store: &str, base: Option<&str>, problems: &mut Vec<Problem>) {
                 .hint("write letters, digits and the characters - _ . / in the path"),
         );
     }
-    if base.is_some_and(|base| is_inside(store, base) || is_inside(base, store)) {
+    let of_state = base.and_then(|base| base.strip_prefix("s3://"));
+    let of_state = of_state.and_then(|base| base.split('/').next());
+    if of_state == Some(bucket) {
         let message = format!(
-            "{store} is in the place of the cluster's state: a bucket policy must make only these documents public"
+            "the bucket {bucket} has the cluster's state, with its keys: never make all of it public"
         );
         problems.push(Problem::warning(at, message).hint("use a bucket that holds nothing else"));
     }
-}
-
-/// True if a place is another one, or below it.
-fn is_inside(place: &str, folder: &str) -> bool {
-    let rest = place.strip_prefix(folder.trim_end_matches('/'));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn check_role(at: &str, role: &ServiceAccountExternalPermission, problems: &mut Vec<Problem>) {

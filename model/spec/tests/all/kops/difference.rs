@@ -207,10 +207,11 @@ fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
 }
 
 /// What Elastic Load Balancing demands of who makes a balancer.
-const FOR_BALANCERS: [&str; 4] = [
+const FOR_BALANCERS: [&str; 5] = [
     "ec2:DescribeAccountAttributes",
     "ec2:DescribeAddresses",
     "ec2:DescribeInternetGateways",
+    "ec2:DescribeRouteTables",
     "ec2:GetSecurityGroupsForVpc",
 ];
 
