@@ -297,7 +297,12 @@ impl S3Store {
             }
         };
         let found = self.in_region(call).await;
-        let found = found.map_err(|failure| self.store_error("", CALL, failure))?;
+        let found = found.map_err(|failure| match failure.class {
+            Class::Gone => StoreError::NoBucket {
+                bucket: self.bucket.clone(),
+            },
+            _ => self.store_error("", CALL, failure),
+        })?;
         Ok(found.unwrap_or_else(|| self.clients().region().to_owned()))
     }
 

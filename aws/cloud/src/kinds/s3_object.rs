@@ -134,7 +134,14 @@ pub(crate) fn store_failure(error: StoreError) -> Failure {
             message: format!("{error}: {}", source.message),
             ..source.clone()
         },
-        error => local_failure(Class::Invalid, "store", error_chain(&error)),
+        error => {
+            let mut failure = local_failure(Class::Invalid, "store", error_chain(&error));
+            if matches!(error, StoreError::NoBucket { .. }) {
+                failure.hint =
+                    Some("create the bucket, or name another one in the spec".to_owned());
+            }
+            failure
+        }
     }
 }
 
