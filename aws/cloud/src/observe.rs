@@ -31,12 +31,11 @@ pub(crate) async fn observe_cluster(world: &AwsWorld) -> Result<Snapshot<Cloud>,
 }
 
 async fn observe_once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
-    let (answers, records, zone_vpcs, objects, documents) = try_join!(
+    let (answers, records, zone_vpcs, objects) = try_join!(
         try_join_all(questions(world)),
         Box::pin(route53_record::fetch(world)),
         Box::pin(route53_zone_association::fetch(world)),
         Box::pin(s3_object::fetch(world)),
-        Box::pin(discovery_document::fetch(world)),
     )?;
     let read = |names: &Names| -> Vec<Observed<Cloud>> {
         answers.iter().flat_map(|answer| answer(names)).collect()
@@ -57,7 +56,6 @@ async fn observe_once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
         associations.filter_map(|raw| route53_zone_association::observe(world, raw, &names));
     items.extend(associations);
     items.extend(objects);
-    items.extend(documents);
     Ok(Snapshot { items })
 }
 
@@ -236,7 +234,8 @@ async fn ask_load_balancing(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
 }
 
 async fn ask_iam(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
-    let issuers = discovery_document::own_issuers(world).await?;
+    let stores = discovery_document::fetch(world).await?;
+    let issuers: Vec<String> = stores.iter().map(|store| store.issuer.clone()).collect();
     let (roles, providers) = try_join!(
         iam_role::fetch(world, &issuers),
         iam_openid_connect_provider::fetch(world, &issuers)
@@ -254,7 +253,8 @@ async fn ask_iam(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
         let providers = providers.iter();
         let providers = providers.map(iam_openid_connect_provider::observe);
         let all = roles.chain(policies).chain(profiles);
-        all.chain(providers).collect()
+        let documents = stores.iter().flat_map(discovery_document::observe_store);
+        all.chain(providers).chain(documents).collect()
     }))
 }
 

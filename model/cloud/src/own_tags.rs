@@ -1,5 +1,5 @@
-//! Which tags are kctl's, and which issuers of tokens. Tools of an account tag everything they see (cost reports, AWS Config, backups), and add-ons want
-//! tags on subnets and groups: what others set is no difference and is not removed. So kctl remembers the keys that it has
+//! Which tags are kctl's, and which issuers of tokens. Tools of an account tag everything they see (cost reports, AWS Config,
+//! backups), and add-ons want tags on subnets and groups: what others set is no difference and is not removed. So kctl remembers the keys that it has
 //! ever set, by kind of object, and looks at no other. (kOps compares the keys that it wants only, `intersectTags`, and so
 //! never removes what was taken out of the spec.)
 

@@ -10,31 +10,25 @@ use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
 use serde_json::Value;
 
-/// The documents of all issuers of the cluster that are there. Of a store in which somebody else publishes keys, nothing is ours.
-pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Failure> {
-    let stores = world.scope.issuers.iter();
-    let asked = stores.map(|(issuer, store)| fetch_store(world, issuer, store));
-    let found = try_join_all(asked).await?;
-    let ours = found.into_iter().filter(|store| !store.is_others);
-    let documents = ours.flat_map(|store| store.documents);
-    Ok(documents.map(observe).collect())
-}
-
-/// The cluster's issuers, but for those in whose store somebody else publishes keys: what AWS has of these is not the cluster's either,
-/// whatever its tags say.
-pub(crate) async fn own_issuers(world: &AwsWorld) -> Result<Vec<String>, Failure> {
-    let stores = world.scope.issuers.iter();
-    let asked = stores.map(|(issuer, store)| async move {
-        let found = fetch_store(world, issuer, store).await?;
-        Ok::<_, Failure>((!found.is_others).then(|| issuer.clone()))
-    });
-    Ok(try_join_all(asked).await?.into_iter().flatten().collect())
-}
-
-/// What is in a store.
-struct DiscoveryStore {
+/// What is in the store of an issuer of the cluster.
+pub(crate) struct DiscoveryStore {
+    pub(crate) issuer: String,
     documents: Vec<DiscoveryDocument>,
     is_others: bool,
+}
+
+/// The stores of the cluster's issuers, but for those in which somebody else publishes keys: nothing there is the cluster's, nor what AWS has
+/// of that issuer, whatever its tags say.
+pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<DiscoveryStore>, Failure> {
+    let stores = world.scope.issuers.iter();
+    let asked = stores.map(|(issuer, store)| fetch_store(world, issuer, store));
+    let mut found = try_join_all(asked).await?;
+    found.retain(|store| !store.is_others);
+    Ok(found)
+}
+
+pub(crate) fn observe_store(store: &DiscoveryStore) -> impl Iterator<Item = Observed<Cloud>> {
+    store.documents.iter().cloned().map(observe)
 }
 
 async fn fetch_store(
@@ -49,6 +43,7 @@ async fn fetch_store(
         .iter()
         .any(|one| belongs_to_another(world, issuer, one));
     Ok(DiscoveryStore {
+        issuer: issuer.to_owned(),
         documents,
         is_others,
     })

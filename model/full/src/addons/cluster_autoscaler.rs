@@ -1,6 +1,8 @@
 //! The cluster autoscaler: adds instances to groups for pods that fit nowhere, and removes instances that are hardly used.
 
-use super::control_planes::{controller_replicas, needs_host_network, strategy, tolerations};
+use super::control_planes::{
+    controller_replicas, needs_host_network, rollout_strategy, tolerations,
+};
 use super::manifest::AddonName;
 use super::permissions::change_own;
 use super::{Addon, Error};
@@ -82,7 +84,7 @@ fn make_manifest(full: &FullSpec, autoscaler: &ClusterAutoscaler) -> Result<Mani
         region: full.placement.region.clone(),
         replicas: controller_replicas(full),
         host_network: needs_host_network(full),
-        strategy: strategy(full),
+        strategy: rollout_strategy(full),
         tolerations: tolerations(full),
     })
 }

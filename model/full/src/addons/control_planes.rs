@@ -33,7 +33,7 @@ pub(super) fn needs_host_network(full: &FullSpec) -> Option<bool> {
 }
 
 /// How a controller on the network of its instance is replaced: two pods cannot have the same port there. `None`: as by default.
-pub(super) fn strategy(full: &FullSpec) -> Option<Value> {
+pub(super) fn rollout_strategy(full: &FullSpec) -> Option<Value> {
     let by_turns = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0}});
     needs_host_network(full).map(|_| by_turns)
 }

@@ -1,6 +1,8 @@
 //! The AWS load balancer controller: application load balancers for Ingresses, network load balancers for Services.
 
-use super::control_planes::{controller_replicas, needs_host_network, strategy, tolerations};
+use super::control_planes::{
+    controller_replicas, needs_host_network, rollout_strategy, tolerations,
+};
 use super::crds::{compressed_crds, decompress};
 use super::manifest::AddonName;
 use super::permissions::{change_own, create_own, tag_own};
@@ -96,7 +98,7 @@ fn make_manifest(full: &FullSpec, controller: &LoadBalancerController) -> Manife
         }),
         replicas: controller_replicas(full),
         host_network: needs_host_network(full),
-        strategy: strategy(full),
+        strategy: rollout_strategy(full),
         tolerations: tolerations(full),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{FullSpec, cluster_tags, iam};
 use cloud::{Cloud, IamInstanceProfile, IamRole, IamRolePolicy, IamRolePolicyAttachment};
+use engine::Ref;
 use node::config::Role;
 use node::names;
 
@@ -53,15 +54,19 @@ fn build_role(full: &FullSpec, role: Role) -> Vec<Cloud> {
         }));
     }
     let attached = full.iam.external_policies.get(iam::role_key(role));
-    for policy_arn in super::sort_unique(attached.into_iter().flatten().cloned()) {
-        let role_name = reference.clone();
-        all.push(
-            IamRolePolicyAttachment {
-                role_name,
-                policy_arn,
-            }
-            .into(),
-        );
-    }
+    all.extend(attach_policies(&reference, attached.into_iter().flatten()));
     all
+}
+
+/// The attachments of managed policies, by ARN, to a role.
+pub(super) fn attach_policies<'a>(
+    role: &Ref,
+    policy_arns: impl IntoIterator<Item = &'a String>,
+) -> Vec<Cloud> {
+    let arns = super::sort_unique(policy_arns.into_iter().cloned()).into_iter();
+    let attach = |policy_arn| IamRolePolicyAttachment {
+        role_name: role.clone(),
+        policy_arn,
+    };
+    arns.map(attach).map(Cloud::from).collect()
 }

@@ -1,9 +1,10 @@
 //! What gives pods AWS permissions: the OIDC provider through which AWS trusts the cluster's tokens, and a role for each service account
 //! that has permissions.
 
+use super::iam::attach_policies;
 use crate::addons::{ADDON_NAMESPACE, addon_roles};
 use crate::{FullSpec, PodIdentity, cluster_tags, iam};
-use cloud::{Cloud, IamOpenidConnectProvider, IamRole, IamRolePolicy, IamRolePolicyAttachment};
+use cloud::{Cloud, IamOpenidConnectProvider, IamRole, IamRolePolicy};
 use node::names::{SERVICE_ACCOUNT_NAMESPACE_TAG, SERVICE_ACCOUNT_TAG, service_account_role};
 use serde_json::Value;
 
@@ -86,15 +87,6 @@ fn build_role(
             policy_document,
         })
     }));
-    for policy_arn in super::sort_unique(policy_arns.iter().cloned()) {
-        let role_name = reference.clone();
-        all.push(
-            IamRolePolicyAttachment {
-                role_name,
-                policy_arn,
-            }
-            .into(),
-        );
-    }
+    all.extend(attach_policies(&reference, policy_arns));
     all
 }
