@@ -18,9 +18,12 @@ use std::process::{Command, Stdio};
 
 const LAUNCH: &str = include_str!("../../image/launch");
 
+/// Of a host's disk, sparse. As kOps' root volumes for control planes.
+const DISK_BYTES: u64 = 64 << 30;
+
 const SEARCH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Where the disk is the machine's file system, since an overlay cannot lie on an overlay.
+/// Where the disk itself is seen, since an overlay cannot lie on an overlay.
 const DIRECT: [(&str, &str); 2] = [
     ("containerd", "/var/lib/containerd"),
     ("kubelet", "/var/lib/kubelet"),
@@ -42,6 +45,7 @@ pub fn boot_host(
         if paths.host_file().exists() {
             bail!("it was booted before: start it, or terminate it first");
         }
+        mount_disk(ledger, &paths)?;
         mount_root(ledger, &paths, lower.find_layers(&spec.image)?)?;
         begin_boot(place, ledger, &paths, spec, false)
     };
@@ -81,19 +85,41 @@ fn begin_boot(
     })
 }
 
-/// Makes the directories and mounts the root file system; both may be there already.
-fn mount_root(ledger: &Ledger, paths: &HostPaths, lower: &[PathBuf]) -> Result<()> {
+/// Makes the host's disk and mounts it; it may be there already. A disk of its own, so that the host's free space is not the
+/// machine's: agents and kubelet act on it.
+fn mount_disk(ledger: &Ledger, paths: &HostPaths) -> Result<()> {
     for folder in [&paths.run, &paths.data] {
         ledger.record(&LedgerEntry::Directory {
             path: folder.clone(),
         })?;
     }
-    let (root, upper, work) = (
-        paths.root_folder(),
-        paths.data.join("upper"),
-        paths.data.join("work"),
-    );
-    let direct = DIRECT.map(|(folder, _)| paths.data.join(folder));
+    let (image, disk) = (paths.data.join("disk.img"), paths.disk_folder());
+    fs::create_dir_all(&disk).with_context(|| format!("making {}", disk.display()))?;
+    if mounts::mount_points_below(&disk)?.contains(&disk) {
+        return Ok(());
+    }
+    let made = File::create(&image).and_then(|file| file.set_len(DISK_BYTES));
+    made.with_context(|| format!("making {}", image.display()))?;
+    // No crash reaches it, so it needs no journal. A sparse file is zeroed already.
+    let mut mkfs = ledger.locked_command("mkfs.ext4")?;
+    mkfs.args(["-q", "-m", "0", "-O", "^has_journal"])
+        .args(["-E", "lazy_itable_init=1,nodiscard"])
+        .arg(&image);
+    tool::run(&mut mkfs)?;
+    ledger.record(&LedgerEntry::Mount { path: disk.clone() })?;
+    // The loop device goes with the mount.
+    let mut mount = ledger.locked_command("mount")?;
+    mount
+        .args(["-t", "ext4", "-o", "loop,noatime,noinit_itable"])
+        .args([&image, &disk]);
+    tool::run(&mut mount).map(drop)
+}
+
+/// Makes the directories and mounts the root file system; both may be there already.
+fn mount_root(ledger: &Ledger, paths: &HostPaths, lower: &[PathBuf]) -> Result<()> {
+    let disk = paths.disk_folder();
+    let (root, upper, work) = (paths.root_folder(), disk.join("upper"), disk.join("work"));
+    let direct = DIRECT.map(|(folder, _)| disk.join(folder));
     for folder in [&root, &upper, &work].into_iter().chain(&direct) {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     }
@@ -247,7 +273,7 @@ fn runtime_command(paths: &HostPaths, spec: &HostSpec, namespace: &str) -> Resul
     ));
     words.push(option("--directory=", paths.root_folder()));
     for (folder, inside) in DIRECT {
-        let mut word = option("--bind=", paths.data.join(folder));
+        let mut word = option("--bind=", paths.disk_folder().join(folder));
         word.push(format!(":{inside}"));
         words.push(word);
     }

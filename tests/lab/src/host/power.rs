@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 const KILLED: Duration = Duration::from_secs(20);
 
 /// Crashes a host as a power failure does: its volumes are cut off, so that what was not flushed to them is lost; then its
-/// first process is killed, and with it all others, without a word to them. Its own disk is a folder of the machine and stays
-/// as it is.
+/// first process is killed, and with it all others, without a word to them. Its own disk stays as
+/// it is.
 pub fn kill9(place: &LabPaths, instance: &str) -> Result<()> {
     let host = Host::read_host(place, instance)?;
     detach::cut_off(place, &host)?;
@@ -128,6 +128,7 @@ pub fn terminate_host(place: &LabPaths, instance: &str, limit: Duration) -> Resu
     }
     cgroup::remove_cgroup(&place.host_cgroup(instance))?;
     teardown::unmount_all(&paths.root_folder())?;
+    teardown::unmount_all(&paths.disk_folder())?;
     teardown::remove_netns(&format!("{}.new", place.host_netns(instance)))?;
     for folder in [&paths.data, &paths.run] {
         mounts::remove_tree(folder).with_context(|| format!("removing host {instance}"))?;

@@ -49,7 +49,7 @@ pub enum HostState {
 pub(super) struct HostPaths {
     /// Volatile state, `run/hosts/INSTANCE`.
     pub run: PathBuf,
-    /// The host's disk, `data/hosts/INSTANCE`.
+    /// Of the host's disk, `data/hosts/INSTANCE`.
     pub data: PathBuf,
 }
 
@@ -59,6 +59,11 @@ impl HostPaths {
             run: place.run().join("hosts").join(instance),
             data: place.data_folder().join("hosts").join(instance),
         }
+    }
+
+    /// The host's disk, mounted.
+    pub(super) fn disk_folder(&self) -> PathBuf {
+        self.data.join("disk")
     }
 
     /// The mounted root file system.

@@ -14,13 +14,8 @@ use std::time::Duration;
 /// Bucket of the state store.
 const BUCKET: &str = "kctl-lab-store";
 
-/// Settings that a spec needs in the lab (docs/lab.md): hosts share one clock and one disk, and cannot reach a mirror of their
-/// distribution.
-pub const SPEC: [&str; 3] = [
-    "spec.ntp.managed=false",
-    "spec.updatePolicy=external",
-    "spec.kubelet.evictionHard=memory.available<100Mi,nodefs.available<1%,imagefs.available<1%",
-];
+/// Settings that a spec needs in the lab (docs/lab.md): hosts share one clock, and cannot reach a mirror of their distribution.
+pub const SPEC: [&str; 2] = ["spec.ntp.managed=false", "spec.updatePolicy=external"];
 
 /// Key of the catalog of the lab's download sites.
 const CATALOG: &str = "catalog.yaml";

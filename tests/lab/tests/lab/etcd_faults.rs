@@ -2,7 +2,7 @@
 //! write is lost, and all members of etcd come back by themselves. docs/lab/scenarios.md says how to run many.
 
 mod back;
-mod disks;
+pub mod disks;
 mod kinds;
 mod losses;
 mod schedule;

@@ -12,47 +12,43 @@ pub fn fill_volume(lab: &Lab, chance: &mut Chance) -> Result<Fault> {
     let folder = etcd::mount_point(&etcd::find_volume(lab, victim.member)?);
     let after = chance.between(20.0, 60.0);
     Ok(Box::new(move |lab| {
-        let fill = format!(
-            "cd {folder}; fallocate --length \"$(df --output=avail -B1 . | tail -1)\" ballast 2>/dev/null || true
-            dd if=/dev/zero of=rest bs=4k 2>/dev/null || true; df --output=avail . | tail -1"
-        );
-        let free = lab.run_script(&victim.id, &fill)?;
-        ensure!(free == "0", "{free} KiB are still free on {folder}");
+        fill(lab, &victim.id, &folder)?;
         Ok(vec![Due::once(after, move |lab| {
-            lab.run_script(&victim.id, &format!("rm -f {folder}/ballast {folder}/rest"))
-                .map(drop)
+            free(lab, &victim.id, &folder)
         })])
     }))
 }
 
-/// Folders on the root disk into which protokube, kubelet and containerd write. Mount points below them would be hidden.
-const WRITTEN: &str = "/etc/kubernetes /var/lib/kctl /var/lib/containerd /var/log";
+/// Leaves no free space on the file system of a folder.
+pub fn fill(lab: &Lab, instance: &str, folder: &str) -> Result<()> {
+    let fill = format!(
+        "cd {folder}; fallocate --length \"$(df --output=avail -B1 . | tail -1)\" ballast 2>/dev/null || true
+        dd if=/dev/zero of=rest bs=4k 2>/dev/null || true; df --output=avail . | tail -1"
+    );
+    let free = lab.run_script(instance, &fill)?;
+    ensure!(free == "0", "{free} KiB are still free on {folder}");
+    Ok(())
+}
 
-/// Nothing can be written to the root disk for a while, in which protokube and etcd have to start again. All hosts share the lab
-/// machine's disk, so what is full is a file system in memory that takes all writes to these folders. Unlike on a disk, nothing
-/// can be deleted there either.
+/// Undoes [`fill`].
+fn free(lab: &Lab, instance: &str, folder: &str) -> Result<()> {
+    lab.run_script(instance, &format!("cd {folder}; rm -f ballast rest"))
+        .map(drop)
+}
+
+/// The root disk has no free space for a while, in which protokube and etcd have to start again. kubelet's thresholds for eviction
+/// lie above.
 pub fn fill_root(lab: &Lab, chance: &mut Chance) -> Result<Fault> {
     let victim = choose_one(lab, chance)?;
     let after = chance.between(20.0, 60.0);
-    let fill = format!(
-        "mkdir -p /run/full; mount -t tmpfs -o size=64k,nr_inodes=64 full /run/full
-        for at in {WRITTEN}; do
-            over=/run/full/$(echo $at | tr / _); mkdir $over $over/upper $over/work
-            mount -t overlay full -o lowerdir=$at,upperdir=$over/upper,workdir=$over/work $at
-        done
-        n=0; while touch /run/full/$n 2>/dev/null; do n=$((n + 1)); done
-        for at in {WRITTEN}; do if mkdir $at/full 2>/dev/null; then echo $at is not full; exit 1; fi; done
-        systemctl kill --signal=KILL --kill-whom=main protokube; pkill -KILL -x etcd"
-    );
     Ok(Box::new(move |lab| {
-        lab.run_script(&victim.id, &fill)?;
+        fill(lab, &victim.id, "/")?;
+        lab.run_script(
+            &victim.id,
+            "systemctl kill --signal=KILL --kill-whom=main protokube; pkill -KILL -x etcd",
+        )?;
         Ok(vec![Due::once(after, move |lab| {
-            let free = format!(
-                "for at in {WRITTEN} /run/full; do
-                    ! mountpoint -q $at || [ \"$(findmnt -no SOURCE $at | tail -1)\" != full ] || umount -l $at
-                done"
-            );
-            lab.run_script(&victim.id, &free).map(drop)
+            free(lab, &victim.id, "/")
         })])
     }))
 }

@@ -107,7 +107,8 @@ fn expect_unharmed(lab: &Lab, unit: &str, before: &Before) -> Result<()> {
 
 fn expect_calls(lab: &Lab, calls: ServiceCalls) -> Result<()> {
     let calls = calls.end()?;
-    lab.run_kubectl(&["delete", "deployment", "caller"])?;
+    // Until its pods are gone: what is observed next must not count them.
+    lab.run_kubectl(&["delete", "deployment", "caller", "--cascade=foreground"])?;
     let failed: Vec<_> = calls.iter().filter(|one| !one.failure.is_empty()).collect();
     ensure!(!calls.is_empty() && failed.is_empty(), "{failed:#?}");
     Ok(())

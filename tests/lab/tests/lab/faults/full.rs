@@ -3,6 +3,7 @@
 //! frees space by hand.
 
 use super::super::cluster::{self, CLUSTER};
+use super::super::etcd_faults::disks;
 use super::super::{PATIENCE, etcd};
 use anyhow::{Context, Result, bail, ensure};
 use lab::aws_state::Instance;
@@ -23,11 +24,11 @@ pub fn fill_volumes(lab: &mut Lab, writers: &Writers) -> Result<()> {
     }
     lab.run_kubectl(&["create", "namespace", "full"])?;
     let (first, others) = all.split_first().context("control planes")?;
-    fill_volume(lab, &first.0, &first.1)?;
+    disks::fill(lab, &first.0.id, &etcd::mount_point(&first.1))?;
     writers.goes_on(lab, PATIENCE)?;
     read_uncached(lab).context("one volume of three is full")?;
     for (instance, volume) in others {
-        fill_volume(lab, instance, volume)?;
+        disks::fill(lab, &instance.id, &etcd::mount_point(volume))?;
     }
     let tried = lab.fill_etcd("full")?;
     let done = tried.iter().filter(|one| one.outcome == Outcome::Done);
@@ -82,18 +83,6 @@ fn not_grown(volume: &str) -> String {
 fn read_uncached(lab: &Lab) -> Result<()> {
     lab.run_kubectl(&["get", "--raw", "/api/v1/namespaces?limit=1"])
         .map(drop)
-}
-
-/// Uses all free space of the volume.
-fn fill_volume(lab: &Lab, instance: &Instance, volume: &str) -> Result<()> {
-    let folder = etcd::mount_point(volume);
-    let fill = format!(
-        "cd {folder}; fallocate --length \"$(df --output=avail -B1 . | tail -1)\" ballast 2>/dev/null || true
-        dd if=/dev/zero of=rest bs=4k 2>/dev/null || true; df --output=avail . | tail -1"
-    );
-    let free = lab.run_script(&instance.id, &fill)?;
-    ensure!(free == "0", "{free} KiB are still free on {folder}");
-    Ok(())
 }
 
 /// Whether the kernel lets this machine grow mounted file systems.
