@@ -25,9 +25,11 @@ mod rbac;
 pub(crate) mod snapshot_controller;
 mod storage_classes;
 mod tags;
+pub(crate) mod values;
 
 pub use channel::{channel_yaml, manifest_key};
 pub(crate) use permissions::{NAMESPACE as ADDON_NAMESPACE, addon_roles, permissions_of_instances};
+pub use values::find_misfits;
 
 use crate::FullSpec;
 use node::addons::NotAManifest;
@@ -69,6 +71,9 @@ pub enum Error {
     /// The rendered text is not a list of Kubernetes objects.
     #[error(transparent)]
     Manifest(#[from] NotAManifest),
+    /// The user's values do not fit it.
+    #[error("spec.addonValues")]
+    Values(#[from] values::Misfit),
     /// An object could not be written as YAML.
     #[error("could not write YAML")]
     Yaml(#[from] node::yaml::Error),

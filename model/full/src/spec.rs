@@ -16,6 +16,7 @@ pub use crate::addons::node_local_dns::NodeLocalDns;
 pub use crate::addons::node_problem_detector::NodeProblemDetector;
 pub use crate::addons::pod_identity_webhook::PodIdentityWebhook;
 pub use crate::addons::snapshot_controller::SnapshotController;
+pub use crate::addons::values::AddonValues;
 pub use components::{Addons, CloudControllerManager, ControlPlane, CoreDns, Corefile, Flannel};
 pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};
 pub use images::ImageSource;

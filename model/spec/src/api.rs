@@ -2,6 +2,7 @@
 //!
 //! What is optional stays optional here; expansion makes a complete spec of it.
 
+pub mod addon_values;
 pub mod addons;
 pub mod api_access;
 pub mod assets;

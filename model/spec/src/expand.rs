@@ -1,6 +1,7 @@
 //! Expands a spec into the full spec: one ordered pass that fills in every default. Values set by the
 //! user always win.
 
+mod addon_values;
 mod addons;
 mod api;
 mod assets;
@@ -134,6 +135,7 @@ pub fn expand(
     if let Some(full) = full.as_ref().filter(|_| !findings.has_errors()) {
         ranges::check_ranges(full, &cluster.spec, facts, &mut findings);
         aws_limits::check_aws_limits(full, &groups, &mut findings);
+        addon_values::check_addon_values(full, &mut findings);
     }
     match full {
         Some(full) if !findings.has_errors() => Ok(Expanded {

@@ -4,6 +4,7 @@
 //! A rule speaks only of what the user wrote: what expansion fills in is right by construction.
 
 mod access;
+pub(crate) mod addon_values;
 pub(crate) mod addons;
 mod assets;
 mod authentication;
@@ -98,6 +99,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let containerd = spec.containerd.as_ref();
     containerd::check("spec.containerd", containerd, spec, problems);
     cluster_autoscaler::check(spec, problems);
+    addon_values::check(spec, problems);
     metrics_server::check(spec, problems);
     components::check(spec, problems);
     addons::check(spec, problems);

@@ -1,6 +1,7 @@
 //! Builds an addon from rendered templates: parses the objects, adds the addon's labels, and writes them as YAML.
 
 use super::identity::add_role;
+use super::values::apply_values;
 use super::{Addon, Error};
 use crate::{FullSpec, ImageSource};
 use node::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER, read_manifest};
@@ -44,6 +45,10 @@ impl AddonName {
                 add_role(full, &mut object);
                 objects.push(object);
             }
+        }
+        let values = full.addons.values.iter();
+        for values in values.filter(|values| values.addon == self.name) {
+            apply_values(values, &mut objects)?;
         }
         let manifest = to_yaml_documents(&objects)?;
         Ok(Addon {

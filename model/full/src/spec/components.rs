@@ -1,7 +1,7 @@
 //! The components of Kubernetes and the addons of the full spec.
 
 use super::{
-    AwsIamAuthenticator, CertManager, ClusterAutoscaler, EbsCsiDriver, ExternalDns,
+    AddonValues, AwsIamAuthenticator, CertManager, ClusterAutoscaler, EbsCsiDriver, ExternalDns,
     LoadBalancerController, MetricsServer, NodeLocalDns, NodeProblemDetector, PodIdentityWebhook,
     SnapshotController,
 };
@@ -56,6 +56,9 @@ pub struct Addons {
     pub external_dns: Option<ExternalDns>,
     #[serde(default)]
     pub aws_iam_authenticator: Option<AwsIamAuthenticator>,
+    /// What the user changes in their pods.
+    #[serde(default)]
+    pub values: Vec<AddonValues>,
 }
 
 /// Settings of the addon CoreDNS.

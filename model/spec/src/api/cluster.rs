@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::addon_values::AddonValues;
 use super::addons::{
     CertManagerConfig, ClusterAutoscalerConfig, LoadBalancerControllerSpec, MetricsServerConfig,
     NodeProblemDetectorConfig, NodeTerminationHandlerSpec, PodIdentityWebhookSpec,
@@ -40,6 +41,8 @@ spec! {
         pub channel: Option<String>,
         /// Manifests applied beside the cluster's own addons.
         pub addons: Vec<AddonSpec>,
+        /// Changes of addons' pods. kctl's own field.
+        pub addon_values: Vec<AddonValues>,
         /// Where the cluster's files are kept: `s3://bucket/NAME`.
         pub config_base: Option<String>,
         /// The cloud; `aws`.

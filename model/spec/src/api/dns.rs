@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::addon_values::Toleration;
 use super::fields::spec;
 use super::scalars::Quantity;
 
@@ -15,7 +16,7 @@ spec! {
         /// Queries that kube-dns' dnsmasq forwarded at once; without effect on CoreDNS.
         pub cache_max_concurrent: Option<i32>,
         /// Tolerations of its pods, as in Kubernetes.
-        pub tolerations: Vec<Value>,
+        pub tolerations: Vec<Toleration>,
         /// Affinity of its pods, as in Kubernetes.
         pub affinity: Option<Value>,
         #[serde(rename = "coreDNSImage")]

@@ -1,5 +1,6 @@
 //! The addons of the full spec, from a completed spec.
 
+use super::addon_values::{full_addon_values, full_tolerations};
 use super::authentication::full_aws_iam_authenticator;
 use super::cert_manager::full_cert_manager;
 use super::cloud_config::full_ebs_csi_driver;
@@ -56,6 +57,7 @@ pub(super) fn full_addons(
         pod_identity_webhook: full_pod_identity_webhook(spec),
         external_dns: full_external_dns(spec),
         aws_iam_authenticator: full_aws_iam_authenticator(spec),
+        values: full_addon_values(spec),
     }
 }
 
@@ -81,7 +83,7 @@ fn full_core_dns(dns: KubeDNSConfig) -> CoreDns {
         tolerations: if dns.tolerations.is_empty() {
             vec![json!({ "key": "CriticalAddonsOnly", "operator": "Exists" })]
         } else {
-            dns.tolerations
+            full_tolerations(&dns.tolerations)
         },
         affinity: dns.affinity,
         pod_annotations: dns.pod_annotations,

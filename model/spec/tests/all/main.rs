@@ -11,6 +11,7 @@
 )]
 
 mod accepted;
+mod addon_values;
 mod addons;
 mod authentication;
 mod broken_specs;

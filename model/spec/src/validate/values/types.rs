@@ -97,6 +97,9 @@ const TLS_VERSIONS: &[&str] = &[
 /// How the cluster autoscaler chooses a group; `price` exists on Google Cloud only.
 const EXPANDERS: &[&str] = &["least-waste", "most-pods", "priority", "random"];
 
+/// Effects of taints.
+const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "PreferNoSchedule"];
+
 /// Types by name of the field, or by its parent and its name where another field has the same name.
 const TYPES: &[(ValueType, &[&str])] = &[
     (
@@ -130,6 +133,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "additionalUserData.name",
             "additionalUserData.type",
             "addons.manifest",
+            "addonValues.args",
             "allocationId",
             "assets.catalog",
             "authorizationMode",
@@ -187,6 +191,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "nodeIPFamilies",
             "nodeInstancePrefix",
             "nodeLabels.*",
+            "nodeSelector.*",
             "nodePortAccess",
             "nodeTags",
             "nodes",
@@ -261,11 +266,16 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "serverIP",
             "containerd.logLevel",
             "fileRepository",
+            "tolerations.key",
+            "tolerations.value",
         ],
     ),
     (
         ValueType::Word,
         &[
+            "addonValues.addon",
+            "addonValues.container",
+            "addonValues.workload",
             "admissionControl",
             "allowedUnsafeSysctls",
             "apiAudiences",
@@ -337,6 +347,11 @@ const TYPES: &[(ValueType, &[&str])] = &[
         &["cloudControllerManager.cloudProvider"],
     ),
     (ValueType::OneOf(EXPANDERS), &["expander"]),
+    (
+        ValueType::OneOf(&["Equal", "Exists"]),
+        &["tolerations.operator"],
+    ),
+    (ValueType::OneOf(EFFECTS), &["tolerations.effect"]),
     (ValueType::OneOf(TLS_VERSIONS), &["tlsMinVersion"]),
     (ValueType::CipherSuite, &["tlsCipherSuites"]),
     (
@@ -355,10 +370,12 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "cpuRequest",
             "horizontalPodAutoscalerTolerance",
             "kubeReserved.*",
+            "limits.*",
             "memory.max",
             "memory.min",
             "memoryLimit",
             "memoryRequest",
+            "requests.*",
             "systemReserved.*",
         ],
     ),
@@ -639,9 +656,12 @@ const MAPS: &[&str] = &[
     "externalPolicies",
     "featureGates",
     "kubeReserved",
+    "limits",
     "nodeLabels",
+    "nodeSelector",
     "podAnnotations",
     "registryMirrors",
+    "requests",
     "runtimeConfig",
     "stubDomains",
     "systemReserved",
@@ -680,7 +700,6 @@ const OPAQUE: &[&str] = &[
     "openstack",
     "romana",
     "spec.target",
-    "tolerations",
     "valueFrom",
     "weave",
 ];

@@ -50,6 +50,16 @@ const TEXTS: [&str; 17] = [
 /// Fields that take only what no sample is.
 const SPECIAL: &[(&str, &str)] = &[
     (
+        "spec.addonValues[].addon",
+        "node-problem-detector.addons.k8s.io",
+    ),
+    ("spec.addonValues[].container", "csi-attacher"),
+    ("spec.addonValues[].workload", "ebs-csi-node"),
+    ("spec.addonValues[].tolerations[].effect", "NoSchedule"),
+    ("spec.addonValues[].tolerations[].operator", "Exists"),
+    ("spec.kubeDNS.tolerations[].effect", "NoSchedule"),
+    ("spec.kubeDNS.tolerations[].operator", "Exists"),
+    (
         "spec.additionalPolicies.*",
         "[{\"Effect\": \"Allow\", \"Action\": [\"s3:Get*\"], \"Resource\": [\"*\"]}]",
     ),
