@@ -134,12 +134,13 @@ fn print_checks(
     let mut text = format!("Cluster {name}  Kubernetes {current} -> {target}\n\n");
     for check in checks {
         let result = match check.problems.len() {
-            0 => "ok".to_owned(),
+            0 if check.warnings.is_empty() => "ok".to_owned(),
+            0 => "ok, with a warning".to_owned(),
             1 => "1 problem".to_owned(),
             several => format!("{several} problems"),
         };
         let _ = writeln!(text, "  {:<17}{result}", check.name);
-        for problem in &check.problems {
+        for problem in check.problems.iter().chain(&check.warnings) {
             let _ = writeln!(text, "    {problem}");
         }
     }

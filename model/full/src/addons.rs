@@ -27,6 +27,7 @@ mod storage_classes;
 mod tags;
 pub(crate) mod values;
 
+pub use cert_manager::VERSION as CERT_MANAGER;
 pub use channel::{channel_yaml, manifest_key};
 pub(crate) use permissions::{NAMESPACE as ADDON_NAMESPACE, addon_roles, permissions_of_instances};
 pub use values::find_misfits;

@@ -61,6 +61,7 @@ pub(crate) use flags::component_flags;
 pub use instances::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
 pub(crate) use instances::{arch_of_image, arch_of_type};
 pub(crate) use machine_type::{candidate_machine_types, default_machine_type};
+pub(crate) use metrics_server::METRICS_SERVER;
 pub use network::STAND_IN_ADDRESS;
 pub(crate) use network::{DEFAULT_NETWORK, plan_subnet_ranges};
 pub(crate) use node_settings::full_containerd;

@@ -1,5 +1,9 @@
 //! Which Kubernetes version an upgrade goes to, and what of the cluster would not work with it.
 
+mod addons;
+
+pub use addons::{AddonFindings, check_addons};
+
 use crate::api::cluster::ClusterSpec;
 use crate::catalog::recommended_patch;
 use crate::expand::default_etcd_version;

@@ -7,7 +7,9 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext};
 use fleet::{Health, check_health, find_upgrade_obstacle, read_deprecated_apis};
 use serde::Serialize;
-use spec::upgrade::{etcd_minor_changes, etcd_problems, kubelet_problems, unfinished_problems};
+use spec::upgrade::{
+    check_addons, etcd_minor_changes, etcd_problems, kubelet_problems, unfinished_problems,
+};
 use spec::validate::versions::Version;
 use std::time::Duration;
 
@@ -17,6 +19,9 @@ pub struct Check {
     pub name: &'static str,
     /// What stands against the upgrade.
     pub problems: Vec<String>,
+    /// What to know before it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Checks the running cluster. Fails if its API cannot be asked.
@@ -54,12 +59,22 @@ pub async fn check_upgrade(
             ))
         }));
     }
-    let check = |name, problems| Check { name, problems };
+    let check = |name, problems| Check {
+        name,
+        problems,
+        warnings: Vec::new(),
+    };
+    let addons = check_addons(&cluster.state.cluster.object.spec, target);
     Ok(vec![
         check("health", health_problems(&health)),
         check("version skew", skew),
         check("etcd", etcd),
         check("deprecated APIs", api_problems(&forecast, target).await?),
+        Check {
+            name: "addons",
+            problems: addons.problems,
+            warnings: addons.warnings,
+        },
         check("budgets", forecast.stopping.clone()),
     ])
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use templates::Template;
 
 const NAME: &str = "certmanager.io";
-const VERSION: &str = "v1.19.5";
+pub const VERSION: &str = "v1.19.5";
 const REPOSITORY: &str = "quay.io/jetstack/cert-manager";
 
 /// Settings of cert-manager: `spec.certManager`.
