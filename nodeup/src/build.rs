@@ -7,6 +7,7 @@ use crate::retry::AttemptLog;
 use crate::run::Run;
 use crate::stage::Stages;
 use crate::stored;
+use crate::warm_pool::without_kubelet;
 use ::host::{read_text_file, write_secret_file};
 use anyhow::{Context as _, bail};
 use aws_client::store::Store;
@@ -59,18 +60,22 @@ pub fn verify_config(text: &str, boot: &BootConfig) -> anyhow::Result<NodeConfig
     Ok(config)
 }
 
-/// Observes the instance and plans. Unless this is a dry run, also stores the verified NodeConfig in nodeup's folder, for protokube
+/// Observes the instance and plans; `warming`: it must not join. Unless this is a dry run, also stores the verified NodeConfig in nodeup's folder, for protokube
 /// and the next boot.
 pub async fn build_plan(
     run: &Run,
     config: &NodeConfig,
     fetched: FetchResult,
+    warming: bool,
     stages: &Stages,
 ) -> anyhow::Result<BuildResult> {
     let mut desired = desired_resources(config, run.facts())
         .context("could not build the desired state of the instance")?;
     if run.certificates {
         desired = certificates_only(desired);
+    }
+    if warming {
+        desired = without_kubelet(desired);
     }
     let store = match &run.boot.config_base {
         Some(base) => Some(stored::open_store(

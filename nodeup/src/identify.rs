@@ -18,6 +18,8 @@ pub struct InstanceIdentity {
     pub clients: Clients,
     /// Signs requests with the instance's role.
     pub ec2: Ec2QueryClient,
+    /// The metadata service.
+    pub imds: Imds,
 }
 
 /// Waits for the metadata service; `attempt_log` receives the cause of each attempt that failed.
@@ -47,7 +49,12 @@ pub async fn identify_instance(
         restrict_oom_score_adj: !facts::may_lower_oom_score(&status),
         conntrack_max_fixed: conntrack_max_is_fixed(),
     };
-    Ok(InstanceIdentity { host, clients, ec2 })
+    Ok(InstanceIdentity {
+        host,
+        clients,
+        ec2,
+        imds,
+    })
 }
 
 fn read_file(path: &str) -> std::io::Result<String> {

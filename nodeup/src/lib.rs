@@ -21,3 +21,4 @@ mod retry;
 pub mod run;
 pub mod stage;
 mod stored;
+pub mod warm_pool;

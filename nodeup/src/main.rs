@@ -14,6 +14,7 @@ use nodeup::arguments::{self, Arguments};
 use nodeup::paths::NodeupPaths;
 use nodeup::run::Run;
 use nodeup::stage::Stages;
+use nodeup::warm_pool::{self, LaunchHook};
 use nodeup::{apply, build, fetch, identify, report};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -54,7 +55,7 @@ async fn run_and_report(run: &Run, stages: &mut Stages) -> ExitCode {
         stages.note_logger()(&changed_line(changes.len(), &first_changes(&changes)));
     }
     match &outcome {
-        Ok(()) => stages.end_stage(),
+        Ok(_) => stages.end_stage(),
         Err(error) => stages.fail_stage(error),
     }
     if !run.dry_run {
@@ -66,32 +67,56 @@ async fn run_and_report(run: &Run, stages: &mut Stages) -> ExitCode {
         }
     }
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Some(hook)) if !run.dry_run => complete_launch(run, &hook, stages).await,
+        Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// Runs the stages fetch to apply. Ids of changed objects are added to `changes`, even if an error is returned.
+/// After the report: Auto Scaling may stop the instance then.
+async fn complete_launch(run: &Run, hook: &LaunchHook, stages: &mut Stages) -> ExitCode {
+    stages.begin_stage("launch");
+    match warm_pool::complete_launch(run, hook, stages).await {
+        Ok(()) => {
+            stages.end_stage();
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            stages.fail_stage(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the stages fetch to apply, and in an instance that goes to its group's warm pool the stage warm. Ids of changed objects are
+/// added to `changes`, even if an error is returned. The result is the hook at which Auto Scaling waits for the instance.
 async fn run_stages(
     run: &Run,
     stages: &mut Stages,
     changes: &mut BTreeSet<String>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Option<LaunchHook>> {
     stages.begin_stage("fetch");
     let fetched = fetch::fetch_config(run, stages).await?;
 
     stages.begin_stage("verify");
     let config = build::verify_config(&fetched.node_config, &run.boot)?;
+    let warming = warm_pool::is_warming(run, &config, &*stages.note_logger()).await?;
 
     stages.begin_stage("build");
-    let built = build::build_plan(run, &config, fetched, stages).await?;
+    let built = build::build_plan(run, &config, fetched, warming, stages).await?;
     if run.dry_run {
         stages.end_stage();
-        return print_plan(&built.plan);
+        print_plan(&built.plan)?;
+        return Ok(None);
     }
 
     stages.begin_stage("apply");
-    apply::apply_plan(run, built, stages, changes).await
+    apply::apply_plan(run, built, stages, changes).await?;
+    if warming {
+        stages.begin_stage("warm");
+        warm_pool::pull_images(run, &config, stages).await;
+    }
+    warm_pool::launch_hook(run, &config, warming)
 }
 
 async fn start_run(arguments: Arguments, stages: &Stages) -> anyhow::Result<Run> {

@@ -31,6 +31,11 @@ impl NodeupPaths {
         self.path_below_root(DIRECTORY).join("cache")
     }
 
+    /// Written once Auto Scaling has put the instance into service, or does not wait for it.
+    pub fn in_service(&self) -> PathBuf {
+        self.path_below_root(DIRECTORY).join("in-service")
+    }
+
     /// Folder with the private keys of a worker's certificate requests.
     pub fn keys_folder(&self) -> PathBuf {
         self.path_below_root(DIRECTORY).join("keys")

@@ -3,16 +3,19 @@
 
 mod support;
 
+use node::config::WarmPool;
 use node::report::{BootReport, changed_line, report_key};
 use node::secret::{Secret, stored_path, write_stored};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
+use support::autoscaling::{Requests, start_autoscaling};
 use support::bootstrap::{FakeEndpoint, PASSWORDS, ScriptedAnswer, mint_authority};
 use support::files::Behaviour;
-use support::imds::slow_metadata_service;
+use support::imds::{scaling_metadata_service, slow_metadata_service};
 use support::test_instance::{TestInstance, finished_stages};
 
 const STAGES: [&str; 5] = ["identify", "fetch", "verify", "build", "apply"];
@@ -103,6 +106,90 @@ fn a_node_that_starts_again_asks_nobody_and_changes_nothing() {
     let (last, detail) = ran.last_line();
     assert_eq!(last, "report failed");
     assert!(detail.contains("127.0.0.1:1"), "{detail}");
+}
+
+/// A worker of a group with a warm pool, the state that Auto Scaling wants it in, and what it tells Auto Scaling.
+fn start_warm_worker(early: usize) -> (TestInstance, FakeEndpoint, Arc<Mutex<String>>, Requests) {
+    let authority = mint_authority();
+    let pool = WarmPool {
+        lifecycle_hook: true,
+        images: ["r.example.com/app:1", "r.example.com/missing:1"]
+            .map(str::to_owned)
+            .into(),
+    };
+    let mut instance = TestInstance::new_worker(&authority, &[])
+        .with_config(|config| config.warm_pool = Some(pool));
+    let endpoint = FakeEndpoint::start(authority, &instance.stored.text, Vec::new(), None);
+    let server = format!("https://localhost:{}", endpoint.address.port());
+    instance.boot.bootstrap_servers = vec![server];
+    instance.write_boot();
+    let state = Arc::new(Mutex::new("Warmed:Stopped".to_owned()));
+    let (autoscaling, requests) = start_autoscaling(early);
+    instance.environment = vec![
+        (
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+            scaling_metadata_service(state.clone()),
+        ),
+        ("AWS_ENDPOINT_URL_AUTOSCALING", autoscaling),
+    ];
+    (instance, endpoint, state, requests)
+}
+
+/// Auto Scaling may come to the hook after nodeup has.
+#[test]
+fn an_instance_of_a_warm_pool_prepares_stops_and_joins_when_it_is_started_again() {
+    let (instance, endpoint, state, requests) = start_warm_worker(1);
+    let kubelet_starts = || {
+        let started = fs::read_to_string(instance.program_file("started")).unwrap_or_default();
+        let starts = started.lines().filter(|unit| *unit == "kubelet.service");
+        starts.count()
+    };
+    let ran = instance.run(&[]);
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    let finished: Vec<String> = ran.outline();
+    for stage in ["apply", "warm", "report", "launch"] {
+        assert!(finished.contains(&format!("{stage} finished")), "{ran:#?}");
+    }
+    assert_eq!(kubelet_starts(), 0);
+    assert!(
+        !instance
+            .program_file("units/kubelet.service.enabled")
+            .exists()
+    );
+    assert!(instance.host_path("usr/local/bin/kubelet").exists());
+    assert!(!instance.host_path("opt/kctl/in-service").exists());
+    let pulled = fs::read_to_string(instance.program_file("pulled")).unwrap();
+    assert_eq!(pulled, "r.example.com/app:1\n");
+    let [cause] = ran.failure_causes("warm")[..] else {
+        panic!("{ran:#?}");
+    };
+    assert!(cause.starts_with("r.example.com/missing:1"), "{cause}");
+    assert_eq!(requests.lock().unwrap().len(), 2);
+    let told = requests.lock().unwrap()[1].clone();
+    for part in [
+        "CompleteLifecycleAction",
+        "LifecycleHookName=kops-warmpool",
+        "InstanceId=i-0abc",
+        "LifecycleActionResult=CONTINUE",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+
+    *state.lock().unwrap() = "InService".to_owned();
+    instance.reboot("second");
+    let ran = instance.run(&[]);
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    assert_eq!(kubelet_starts(), 1);
+    assert_eq!(requests.lock().unwrap().len(), 3);
+    // It has its certificates, and asks nobody.
+    assert_eq!(endpoint.join_requests().len(), 1);
+    let pulled = fs::read_to_string(instance.program_file("pulled")).unwrap();
+    assert_eq!(pulled.lines().count(), 1);
+
+    let ran = instance.run(&[]);
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    assert_eq!(requests.lock().unwrap().len(), 3, "once is enough");
+    assert_eq!(kubelet_starts(), 1);
 }
 
 #[test]

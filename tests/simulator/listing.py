@@ -114,6 +114,8 @@ def _scaling(client: Client) -> "Iterator[Item]":
     for group in _pages(scaling, "describe_auto_scaling_groups", "AutoScalingGroups"):
         name = group["AutoScalingGroupName"]
         yield Item("autoscaling", "group", name, name)
+        if "WarmPoolConfiguration" in group:
+            yield Item("autoscaling", "warm-pool", name, name)
         for hook in scaling.describe_lifecycle_hooks(AutoScalingGroupName=name)["LifecycleHooks"]:
             yield Item(
                 "autoscaling", "lifecycle-hook", f"{name}/{hook['LifecycleHookName']}", hook["LifecycleHookName"]

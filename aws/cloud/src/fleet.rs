@@ -7,11 +7,12 @@ mod instances;
 mod replacement;
 mod templates;
 mod used_user_data;
+mod warm_pools;
 
 pub use activities::last_launch_failure;
 pub use replacement::{
     complete_hook, deregister_target, detach_instance, register_target, target_states,
-    terminate_instance,
+    terminate_instance, terminate_warm_instance,
 };
 pub use used_user_data::{UsedUserData, user_data_of_groups, user_data_of_instances};
 
@@ -43,8 +44,8 @@ pub async fn instance_ids(
     Ok(found.into_iter().map(|one| one.id).collect())
 }
 
-/// All Auto Scaling groups and instances of a cluster, found by their ownership tag: two paged calls, and a third one
-/// only if a group launches `$Latest` or `$Default`.
+/// All Auto Scaling groups and instances of a cluster, found by their ownership tag: two paged calls, a third one
+/// only if a group launches `$Latest` or `$Default`, and one for each group with a warm pool.
 pub async fn observe_fleet(clients: &CloudClients, cluster: &str) -> Result<AwsFleet, Failure> {
     let owned = ownership_tag(cluster);
     let (described, found) = futures::try_join!(
@@ -57,7 +58,8 @@ pub async fn observe_fleet(clients: &CloudClients, cluster: &str) -> Result<AwsF
         .filter_map(|raw| groups::parse_group(raw, &newest))
         .collect();
     scaling_groups.sort_by(|a, b| a.name.cmp(&b.name));
-    let members = groups::group_members(&described, &scaling_groups);
+    let warm = warm_pools::fetch(clients, &described).await?;
+    let members = groups::group_members(&described, &warm, &scaling_groups);
     Ok(AwsFleet {
         instances: join_members(found, &members),
         scaling_groups,

@@ -7,13 +7,16 @@ use crate::kinds::{
     internet_gateway, key_pair, launch_template, lb, lb_listener, lb_tags, lb_target_group,
     lifecycle_hook, nat_gateway, route, route_table, route53_record, route53_zone_association,
     s3_object, security_group, security_group_rule, sqs_queue, subnet, vpc, vpc_cidr, vpc_endpoint,
+    warm_pool,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
+use aws_sdk_autoscaling::types::AutoScalingGroup;
 use cloud::Cloud;
 use engine::{Class, Failure, Id, Observed, Ref, Resource, Snapshot};
 use futures::future::{LocalBoxFuture, try_join_all};
 use futures::try_join;
+use node::names::WARM_POOL_HOOK;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 
@@ -205,10 +208,28 @@ async fn ask_auto_scaling(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
         let sealed = lifecycle_hook::observe_sealed(world, &groups);
         let hooks = hooks.iter();
         let hooks = hooks.filter_map(|raw| lifecycle_hook::observe(raw, names));
+        let hooks: Vec<Observed<Cloud>> = hooks.chain(sealed).collect();
+        let pools = observe_pools(world, &groups, &hooks, names);
         let groups = groups.iter();
         let groups = groups.filter_map(|raw| autoscaling_group::observe(raw, names));
-        groups.chain(hooks).chain(sealed).collect()
+        groups.chain(hooks).chain(pools).collect()
     }))
+}
+
+/// The warm pools of groups. Those of a cluster that goes, AWS deletes with their groups.
+fn observe_pools(
+    world: &AwsWorld,
+    groups: &[AutoScalingGroup],
+    hooks: &[Observed<Cloud>],
+    names: &Names,
+) -> Vec<Observed<Cloud>> {
+    let groups = groups.iter().filter(|_| !world.scope.is_deletion());
+    let pools = groups.filter_map(|raw| {
+        let hook = lifecycle_hook::physical_id(raw.auto_scaling_group_name()?, WARM_POOL_HOOK);
+        let hook = hooks.iter().find(|one| one.physical == hook);
+        warm_pool::observe(raw, hook.map(|one| one.physical.as_str()), names)
+    });
+    pools.collect()
 }
 
 async fn ask_load_balancing(world: &AwsWorld) -> Result<Answer<'_>, Failure> {

@@ -115,8 +115,9 @@ fn check_instance(args: &RollingUpdate, view: &View) -> Result<(), CommandError>
     let Some(only) = &args.instance else {
         return Ok(());
     };
-    let mut instances = view.observed.instances.iter();
-    if instances.any(|one| one.id == *only) {
+    let instances = view.observed.instances.iter().map(|one| &one.id);
+    let mut all = instances.chain(view.observed.warm.iter().map(|one| &one.id));
+    if all.any(|id| id == only) {
         return Ok(());
     }
     let known: Vec<&str> = view

@@ -65,8 +65,10 @@ impl<'a> RollingProgress<'a> {
         let Some((instance, text)) = action_text(action) else {
             return;
         };
-        let mut all = observed.instances.iter();
-        let group = all.find(|one| one.id == *instance).map(|one| &one.group);
+        let of_groups = observed.instances.iter().map(|one| (&one.id, &one.group));
+        let of_pools = observed.warm.iter().map(|one| (&one.id, &one.group));
+        let mut all = of_groups.chain(of_pools);
+        let group = all.find(|(id, _)| *id == instance).map(|(_, group)| group);
         let group = group.map_or(String::new(), |group| format!(" ({group})"));
         self.print_line(&format!("{instance}{group}: {text}"));
     }
@@ -109,8 +111,11 @@ impl<'a> RollingProgress<'a> {
     fn count(&mut self, observed: &Observed) {
         let is_left = |one: &&RollingInstance| one.outdated.is_some();
         let left = observed.instances.iter().filter(is_left);
+        let warm = observed.warm.iter().filter(|one| one.is_outdated());
+        let warm = warm.map(|one| (one.id.clone(), one.group.clone()));
         let left: BTreeMap<String, String> = left
             .map(|one| (one.id.clone(), one.group.clone()))
+            .chain(warm)
             .collect();
         self.left = left.keys().cloned().collect();
         self.outdated.extend(left);

@@ -4,7 +4,7 @@ use super::diff::change_lines;
 use super::{Paint, Tone, table};
 use engine::FieldChange;
 use fleet::{Fleet, role_name};
-use rolling_update::{Condition, Observed, Obstacle, RollingInstance};
+use rolling_update::{Condition, Observed, Obstacle};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -60,24 +60,27 @@ impl Preview {
         obstacles: &[Obstacle],
         changes: &BTreeMap<String, Vec<FieldChange>>,
     ) -> Self {
+        let warm = observed.warm.iter().filter(|one| one.is_outdated());
+        let warm = warm.map(|one| (&one.id, &one.group, &one.outdated));
         let outdated = observed.instances.iter().filter(|one| one.is_outdated());
-        let zone = |one: &RollingInstance| {
+        let outdated = outdated.map(|one| (&one.id, &one.group, &one.outdated));
+        let zone = |id: &str| {
             let mut all = fleet.instances.iter();
-            all.find(|status| status.instance.id == one.id)
+            all.find(|status| status.instance.id == id)
                 .map(|status| status.instance.zone.clone())
                 .unwrap_or_default()
         };
+        // In the order in which they go.
+        let instances = warm.chain(outdated).map(|(id, group, reason)| InstanceRow {
+            id: id.clone(),
+            group: group.clone(),
+            zone: zone(id),
+            reason: reason.clone().unwrap_or_default(),
+            changes: changes.get(id).cloned(),
+        });
         Self {
             groups: groups(observed),
-            instances: outdated
-                .map(|one| InstanceRow {
-                    id: one.id.clone(),
-                    group: one.group.clone(),
-                    zone: zone(one),
-                    reason: one.outdated.clone().unwrap_or_default(),
-                    changes: changes.get(&one.id).cloned(),
-                })
-                .collect(),
+            instances: instances.collect(),
             obstacles: obstacles
                 .iter()
                 .map(|one| ObstacleRow {
@@ -99,10 +102,12 @@ fn groups(observed: &Observed) -> Vec<GroupRow> {
                     .iter()
                     .filter(|one| one.group == group.name)
             };
+            let warm = observed.warm.iter();
+            let warm = warm.filter(|one| one.group == group.name && one.is_outdated());
             GroupRow {
                 name: group.name.clone(),
                 role: role_name(Some(group.role)),
-                need_update: own().filter(|one| one.is_outdated()).count(),
+                need_update: own().filter(|one| one.is_outdated()).count() + warm.count(),
                 ready: own()
                     .filter(|one| one.condition == Condition::Ready)
                     .count(),

@@ -1,6 +1,6 @@
-//! Auto Scaling groups and their termination hooks.
+//! Auto Scaling groups, their lifecycle hooks and warm pools.
 
-use super::listing::{ListingPosition, PartOf, Section, count_words};
+use super::listing::{ListingPosition, PartOf, Section, count_words, reference_words};
 use super::{Kind, MixedInstancesPolicy, Tags};
 use engine::{Ref, Text};
 use serde::{Deserialize, Serialize};
@@ -97,14 +97,14 @@ impl Kind for AutoscalingGroup {
 /// A lifecycle hook of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoscalingLifecycleHook {
-    /// `IG-NTHLifecycleHook`.
+    /// `IG-NTHLifecycleHook`, or `kops-warmpool` in every group with a warm pool that has one.
     pub lifecycle_hook_name: String,
     pub auto_scaling_group_name: Ref,
     /// `CONTINUE` or `ABANDON`.
     pub default_result: String,
     /// Seconds.
     pub heartbeat_timeout: i32,
-    /// `autoscaling:EC2_INSTANCE_TERMINATING`.
+    /// `autoscaling:EC2_INSTANCE_LAUNCHING` or `autoscaling:EC2_INSTANCE_TERMINATING`.
     pub lifecycle_transition: String,
 }
 
@@ -112,8 +112,10 @@ impl Kind for AutoscalingLifecycleHook {
     const TYPE: &'static str = "autoscaling_lifecycle_hook";
     const LISTING_POSITION: ListingPosition = ListingPosition(Section::Instances, 3);
 
+    /// Hooks of two groups may have the same name.
     fn name(&self) -> String {
-        self.lifecycle_hook_name.clone()
+        let group = reference_words(&self.auto_scaling_group_name);
+        format!("{group}/{}", self.lifecycle_hook_name)
     }
 
     fn refs_mut(&mut self) -> Vec<&mut Ref> {
@@ -130,5 +132,52 @@ impl Kind for AutoscalingLifecycleHook {
             "lifecycle hook",
             "lifecycle hooks",
         )
+    }
+}
+
+/// The warm pool of a group: instances that were started once, and wait stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AutoscalingWarmPool {
+    pub auto_scaling_group_name: Ref,
+    /// The hook that instances complete when they have prepared. Instances that are launched before the hook would not wait for
+    /// it (kubernetes/kops#16582), so the pool follows the hook.
+    pub launch_hook: Option<Ref>,
+    /// Instances of the group and the pool together that are prepared at most; `None`: the group's maximum size.
+    pub max_group_prepared_capacity: Option<i32>,
+    /// Instances in the pool at least.
+    pub min_size: i32,
+    /// `Stopped`: the boot that takes an instance into service is the one in which it joins.
+    pub pool_state: String,
+    /// Instances that leave the group come back to the pool.
+    pub reuse_on_scale_in: bool,
+}
+
+impl Kind for AutoscalingWarmPool {
+    const TYPE: &'static str = "autoscaling_warm_pool";
+    const LISTING_POSITION: ListingPosition = ListingPosition(Section::Instances, 4);
+
+    fn name(&self) -> String {
+        reference_words(&self.auto_scaling_group_name).to_owned()
+    }
+
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        let group = std::iter::once(&mut self.auto_scaling_group_name);
+        group.chain(self.launch_hook.as_mut()).collect()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::of_whole(&self.auto_scaling_group_name, "warm pool", "warm pools")
+    }
+
+    fn describe(&self) -> String {
+        let most = self.max_group_prepared_capacity;
+        let most = most.map(|most| format!("up to {most} instances with its group's"));
+        let least = (self.min_size > 0).then(|| format!("at least {}", self.min_size));
+        let parts: Vec<String> = most.into_iter().chain(least).collect();
+        parts.join(", ")
     }
 }

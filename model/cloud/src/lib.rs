@@ -29,7 +29,9 @@ pub mod supported_image;
 mod vpc;
 mod vpc_endpoint;
 
-pub use autoscaling::{AutoscalingGroup, AutoscalingLifecycleHook, GroupTag, LaunchTemplateRef};
+pub use autoscaling::{
+    AutoscalingGroup, AutoscalingLifecycleHook, AutoscalingWarmPool, GroupTag, LaunchTemplateRef,
+};
 pub use dns::{AliasTarget, Route53Record, Route53ZoneAssociation};
 pub use ebs_volume::{ETCD_TAG, EbsVolume};
 pub use events::{CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
@@ -69,6 +71,7 @@ macro_rules! for_each_kind {
         $($call)::+! { @kinds [
             AutoscalingGroup
             AutoscalingLifecycleHook
+            AutoscalingWarmPool
             CloudwatchEventRule
             CloudwatchEventTarget
             DiscoveryDocument

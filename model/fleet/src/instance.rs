@@ -1,5 +1,8 @@
 //! An EC2 instance of a cluster, as EC2 and Auto Scaling describe it.
 
+/// Before the lifecycle states of instances in a warm pool.
+const WARMED: &str = "Warmed:";
+
 /// A version of a launch template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateVersion {
@@ -53,12 +56,13 @@ impl Instance {
     /// True if Auto Scaling or EC2 is terminating it.
     pub fn is_leaving(&self) -> bool {
         let lifecycle = self.lifecycle.as_deref().unwrap_or_default();
-        lifecycle.starts_with("Terminat") || self.state == "shutting-down"
+        let in_group = lifecycle.strip_prefix(WARMED).unwrap_or(lifecycle);
+        in_group.starts_with("Terminat") || self.state == "shutting-down"
     }
 
     /// True if it is a member of a warm pool.
     pub fn is_in_warm_pool(&self) -> bool {
         let lifecycle = self.lifecycle.as_deref().unwrap_or_default();
-        lifecycle.starts_with("Warmed")
+        lifecycle.starts_with(WARMED)
     }
 }

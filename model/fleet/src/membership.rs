@@ -35,7 +35,8 @@ impl Membership {
             Self::NotReady => "NotReady",
             Self::NotJoined => "not joined",
             Self::Unknown => "unknown",
-            Self::Bastion | Self::WarmPool | Self::Leaving => "",
+            Self::WarmPool => "warmed",
+            Self::Bastion | Self::Leaving => "",
         }
     }
 

@@ -105,6 +105,14 @@ pub fn additional_policy(full: &FullSpec, role: Role) -> Option<Value> {
 
 fn node_statements(full: &FullSpec) -> Vec<Statement> {
     let mut statements = state::node_state_access(full);
+    let mut pools = full.groups.iter().filter_map(|one| one.warm_pool.as_ref());
+    if pools.any(|pool| pool.hook_seconds.is_some()) {
+        statements.push(
+            Statement::allow(["autoscaling:CompleteLifecycleAction"])
+                .on_all()
+                .when("StringEquals", RESOURCE_CLUSTER, full.name.as_str()),
+        );
+    }
     if full.iam.allow_container_registry {
         statements.push(Statement::allow(REGISTRY).on_all());
     }

@@ -5,6 +5,7 @@ mod group_files;
 mod mime;
 mod node_config;
 mod user_data;
+mod warm_pool;
 
 pub use node_config::{check_node_config, node_config};
 pub use user_data::{OWN_PART, UserData, user_data};

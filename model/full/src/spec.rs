@@ -18,7 +18,7 @@ pub use crate::addons::pod_identity_webhook::PodIdentityWebhook;
 pub use crate::addons::snapshot_controller::SnapshotController;
 pub use crate::addons::values::AddonValues;
 pub use components::{Addons, CloudControllerManager, ControlPlane, CoreDns, Corefile, Flannel};
-pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume};
+pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume, WarmPool};
 pub use images::ImageSource;
 pub use pod_identity::{PodIdentity, ServiceAccountRole};
 

@@ -26,8 +26,8 @@ pub use host::{Distribution, InstanceFacts};
 pub use kinds::{Arch, Asset, Networking, Role};
 pub use node_config::{
     ControlPlane, EtcdCluster, EtcdMember, Kubelet, NODE_FORMAT, NodeConfig, StoredNodeConfig,
-    VolumeMount, etcd_versions_of, kubernetes_version_of, newest_node_config_key, node_config_key,
-    read_newest_node_config, read_node_config, to_stored,
+    VolumeMount, WarmPool, etcd_versions_of, kubernetes_version_of, newest_node_config_key,
+    node_config_key, read_newest_node_config, read_node_config, to_stored,
 };
 pub(crate) use packages::{needed_packages, upkeep_packages};
 pub(crate) use sysctls::{kernel_modules, kernel_parameters_of};

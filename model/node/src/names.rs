@@ -214,6 +214,9 @@ pub fn lifecycle_hook(group: &str) -> String {
     format!("{}-NTHLifecycleHook", group.replace('.', "-"))
 }
 
+/// Name of the hook at which an instance waits that is launched into a group with a warm pool.
+pub const WARM_POOL_HOOK: &str = "kops-warmpool";
+
 /// Name of the key pair of a public key in OpenSSH form (type, base64, perhaps a comment):
 /// `kubernetes.NAME-FINGERPRINT`. `None`: that is no such key.
 pub fn key_pair(cluster: &str, public_key: &str) -> Option<String> {

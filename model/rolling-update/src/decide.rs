@@ -3,7 +3,7 @@
 use crate::quorum::{Survival, would_survive};
 use crate::{
     Condition, Mark, Observed, OnDrainTimeout, Record, RollingGroup, RollingInstance, RollingNode,
-    Settings, Stop, Traffic,
+    Settings, Stop, Traffic, WarmInstance,
 };
 use node::config::Role;
 use std::collections::{BTreeMap, BTreeSet};
@@ -253,9 +253,34 @@ impl<'a> Deciding<'a> {
                 self.actions.push(Action::RestoreTraffic { instance });
             }
         }
+        let waiting = self.observed.warm.iter();
+        for instance in waiting.filter(|one| one.leaving && one.hook_waits) {
+            let instance = instance.id.clone();
+            self.actions.push(Action::CompleteHook { instance });
+        }
+        self.drop_failed_actions();
+    }
+
+    /// What failed for good is not tried again.
+    fn drop_failed_actions(&mut self) {
         let progress = &self.progress;
         self.actions
             .retain(|action| !progress.has_failed_at(action));
+    }
+
+    /// Ends the outdated instances of warm pools: Auto Scaling would take them for those that are replaced.
+    fn end_warm_instances(&mut self) {
+        for instance in self.observed.warm.iter().filter(|one| one.is_outdated()) {
+            let id = instance.id.clone();
+            self.actions.push(Action::Terminate { instance: id });
+        }
+        self.drop_failed_actions();
+    }
+
+    /// True if a replacement in the group might come from its warm pool, outdated.
+    fn has_outdated_warm(&self, group: &RollingGroup) -> bool {
+        let mut warm = self.observed.warm.iter();
+        warm.any(|one| one.is_outdated() && one.group == group.name)
     }
 
     /// Completes the hook of an instance that has nothing left to be drained. One that somebody else terminates, with pods
@@ -461,6 +486,7 @@ impl<'a> Deciding<'a> {
     /// Begins with as many further instances as may be away. Bastions come first, then control planes, then nodes; the
     /// groups of one role side by side.
     fn begin(&mut self) {
+        self.end_warm_instances();
         let under_way = self
             .observed
             .instances
@@ -482,6 +508,11 @@ impl<'a> Deciding<'a> {
                 self.begin_control_plane(&groups);
             } else {
                 for group in groups {
+                    if self.has_outdated_warm(group) {
+                        let text = "the outdated instances of its warm pool to end".to_owned();
+                        self.waits.insert(group.name.clone(), text);
+                        continue;
+                    }
                     self.taint_outdated(group);
                     self.begin_group(group, &mut room, &mut schedulable);
                 }
@@ -498,6 +529,7 @@ impl<'a> Deciding<'a> {
             .filter(|one| one.attached && one.condition == Condition::Ready);
         ready.count() >= group.desired
             && !instances.any(|one| one.is_outdated() || one.is_under_way())
+            && !self.has_outdated_warm(group)
     }
 
     /// Control planes go one at a time, in all their groups together, and only while every other is Ready.
@@ -679,7 +711,8 @@ impl<'a> Deciding<'a> {
             one.is_under_way() && !self.stuck.contains(&one.id) && !self.progress.has_failed(one)
         });
         let stop = self.progress.stop.clone();
-        let is_outdated = instances.iter().any(RollingInstance::is_outdated);
+        let is_outdated = instances.iter().any(RollingInstance::is_outdated)
+            || self.observed.warm.iter().any(WarmInstance::is_outdated);
         if stop.is_some() || !is_outdated {
             self.release_taints();
         }

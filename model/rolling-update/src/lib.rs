@@ -16,7 +16,7 @@ pub use observe::{
     ClusterState, EXCLUDED_BY, GroupLimits, NEEDS_UPDATE_ANNOTATION, Selection, TAINT, observe,
 };
 pub use observed::{
-    Condition, Mark, Observed, RollingGroup, RollingInstance, RollingNode, Traffic,
+    Condition, Mark, Observed, RollingGroup, RollingInstance, RollingNode, Traffic, WarmInstance,
 };
 pub use obstacles::{Obstacle, find_obstacles};
 pub use quorum::{EtcdCluster, EtcdMember, Refusal, Survival, find_hidden_problems, would_survive};

@@ -3,7 +3,7 @@
 use crate::quorum::reporting_instance;
 use crate::{
     Condition, EtcdCluster, EtcdMember, Mark, Observed, RollingGroup, RollingInstance, RollingNode,
-    Traffic, resolve_surge, resolve_unavailable,
+    Traffic, WarmInstance, resolve_surge, resolve_unavailable,
 };
 use drain::{Drain, drain_of, drained_since, pod_name};
 use fleet::{FindingKind, Fleet, Health, InstanceStatus, Membership, ReportedMember};
@@ -79,7 +79,8 @@ pub fn observe(cluster: &ClusterState<'_>, selection: &Selection<'_>) -> Observe
     let groups: Vec<&GroupLimits> = selection.groups.iter().filter(is_selected).collect();
     let names: BTreeSet<&str> = groups.iter().map(|group| group.name.as_str()).collect();
     let rolled = instances.filter(|one| names.contains(one.group()));
-    let rolled = rolled.filter(|one| one.membership != Membership::WarmPool);
+    let (warm, rolled): (Vec<&InstanceStatus>, Vec<_>) =
+        rolled.partition(|one| one.membership == Membership::WarmPool);
     Observed {
         now: cluster.now,
         groups: groups
@@ -87,7 +88,12 @@ pub fn observe(cluster: &ClusterState<'_>, selection: &Selection<'_>) -> Observe
             .filter_map(|group| rolling_group(cluster.fleet, group))
             .collect(),
         instances: rolled
+            .into_iter()
             .map(|one| rolling_instance(cluster, selection, one))
+            .collect(),
+        warm: warm
+            .into_iter()
+            .map(|one| warm_instance(selection, one))
             .collect(),
         etcd: etcd_clusters(cluster),
         problems: problems(cluster, &names),
@@ -138,6 +144,17 @@ fn rolling_instance(
             .unwrap_or(Traffic::Withdrawn),
         hook_waits: instance.lifecycle.as_deref() == Some("Terminating:Wait"),
         launched: instance.launched.unwrap_or(cluster.now),
+    }
+}
+
+fn warm_instance(selection: &Selection<'_>, status: &InstanceStatus) -> WarmInstance {
+    let instance = &status.instance;
+    WarmInstance {
+        id: instance.id.clone(),
+        group: status.group().to_owned(),
+        outdated: outdated_reason(selection, status, None),
+        leaving: instance.is_leaving(),
+        hook_waits: instance.lifecycle.as_deref() == Some("Warmed:Terminating:Wait"),
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Observed {
     pub groups: Vec<RollingGroup>,
     /// Their instances, by id; also those that a group no longer counts because they were detached from it.
     pub instances: Vec<RollingInstance>,
+    /// The instances in their warm pools, by id. They count for nothing.
+    pub warm: Vec<WarmInstance>,
     /// The etcd clusters; empty if there is nothing to be asked (`--cloudonly`).
     pub etcd: Vec<EtcdCluster>,
     /// Problems that the health check found, and that no instance of the groups to roll explains: text by a key that
@@ -59,6 +61,28 @@ pub struct RollingInstance {
     pub hook_waits: bool,
     /// When it was launched, in seconds since 1970.
     pub launched: i64,
+}
+
+/// An instance in the warm pool of a group to roll: it has no Node and no pods, so nothing is drained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WarmInstance {
+    /// `i-...`.
+    pub id: String,
+    /// Its group.
+    pub group: String,
+    /// Why it has to be replaced; `None` if it need not.
+    pub outdated: Option<String>,
+    /// True once Auto Scaling or EC2 terminates it.
+    pub leaving: bool,
+    /// True if its termination waits for the lifecycle hook of its group.
+    pub hook_waits: bool,
+}
+
+impl WarmInstance {
+    /// True if it has to be replaced and its termination has not begun.
+    pub fn is_outdated(&self) -> bool {
+        self.outdated.is_some() && !self.leaving
+    }
 }
 
 /// How far an instance is.

@@ -13,3 +13,4 @@ mod quantity;
 pub mod read;
 pub mod upgrade;
 pub mod validate;
+mod warm_pool;

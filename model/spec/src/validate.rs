@@ -38,6 +38,7 @@ mod text;
 pub mod values;
 pub mod versions;
 mod volumes;
+mod warm_pool;
 
 use crate::api::metadata::CLUSTER_LABEL;
 use crate::api::{Cluster, InstanceGroup, Object, Resource, SSHCredential, Spec};
@@ -109,6 +110,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);
     removed_flags::check_cluster(spec, problems);
     host::check_cluster(spec, problems);
+    warm_pool::check_cluster(spec, problems);
     values::check(spec, problems);
 }
 
@@ -120,6 +122,7 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
     cluster_autoscaler::check_group(spec, problems);
     instances::check(spec, problems);
     mixed_instances::check(spec, problems);
+    warm_pool::check_group(spec, &input.cluster.spec, problems);
     volumes::check(spec, problems);
     labels::check_group(spec, problems);
     let containerd = spec.containerd.as_ref();

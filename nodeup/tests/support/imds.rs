@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Id of the described instance.
@@ -12,16 +13,27 @@ pub fn metadata_service() -> String {
     slow_metadata_service(Duration::ZERO, 0)
 }
 
+/// A service that gives this target lifecycle state, which may change.
+pub fn scaling_metadata_service(state: Arc<Mutex<String>>) -> String {
+    serve(Duration::ZERO, 0, Some(state))
+}
+
 /// A service that takes so long for each answer, and ends the first so many connections without one.
 pub fn slow_metadata_service(delay: Duration, broken: usize) -> String {
+    serve(delay, broken, None)
+}
+
+fn serve(delay: Duration, broken: usize, state: Option<Arc<Mutex<String>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for (number, stream) in listener.incoming().flatten().enumerate() {
             if number >= broken {
+                let state = state.clone();
                 std::thread::spawn(move || {
                     std::thread::sleep(delay);
-                    answer_request(stream);
+                    let state = state.map(|state| state.lock().unwrap().clone());
+                    answer_request(stream, state.as_deref());
                 });
             }
         }
@@ -32,7 +44,7 @@ pub fn slow_metadata_service(delay: Duration, broken: usize) -> String {
 const ROLE: &str = r#"{"Code":"Success","Type":"AWS-HMAC","AccessKeyId":"ASIAEXAMPLE","SecretAccessKey":"secret",
     "Token":"session","LastUpdated":"2026-01-01T00:00:00Z","Expiration":"2099-01-01T00:00:00Z"}"#;
 
-fn answer_request(mut stream: TcpStream) {
+fn answer_request(mut stream: TcpStream, state: Option<&str>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap())
         .lines()
         .map_while(Result::ok);
@@ -50,6 +62,9 @@ fn answer_request(mut stream: TcpStream) {
         "meta-data/placement/availability-zone" => ("200 OK", "eu-west-1b"),
         "meta-data/iam/security-credentials/" => ("200 OK", "nodes.a.example.com"),
         "meta-data/iam/security-credentials/nodes.a.example.com" => ("200 OK", ROLE),
+        "meta-data/autoscaling/target-lifecycle-state" if state.is_some() => {
+            ("200 OK", state.unwrap_or_default())
+        }
         _ => ("404 Not Found", ""),
     };
     let head = format!(

@@ -40,6 +40,13 @@ done
 /// Fails with libraries of the image.
 const MODPROBE: &str = r#"[ -z "${LD_LIBRARY_PATH:-}" ] && mkdir -p "$ROOT/sys/module/$1""#;
 
+const CRICTL: &str = r#"
+case $2 in
+*/missing:*) echo 'not found' >&2; exit 1 ;;
+*) echo "$2" >>"$FAKES/pulled" ;;
+esac
+"#;
+
 /// Writes the programs into a folder.
 pub fn install_programs(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
@@ -49,6 +56,7 @@ pub fn install_programs(folder: &Path) {
         ("dpkg", ""),
         ("apt-get", APT_GET),
         ("modprobe", MODPROBE),
+        ("crictl", CRICTL),
     ];
     for (name, text) in programs {
         write_script(&folder.join(name), &format!("set -eu\n{text}"));

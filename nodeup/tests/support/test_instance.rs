@@ -172,6 +172,11 @@ impl TestInstance {
         fs::write(path, content).unwrap();
     }
 
+    /// Path of a file in which the fake programs keep their state.
+    pub fn program_file(&self, name: &str) -> PathBuf {
+        self.folder.path().join("programs").join(name)
+    }
+
     /// Simulates a reboot: no unit runs.
     pub fn reboot(&self, boot_id: &str) {
         self.write_file("proc/sys/kernel/random/boot_id", boot_id);

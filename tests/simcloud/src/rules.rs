@@ -37,6 +37,7 @@ pub fn naming_rule(of: &Body) -> Naming {
         | Cloud::RouteTable(_)
         | Cloud::VpcEndpoint(_) => Naming::Token,
         Cloud::AutoscalingLifecycleHook(_)
+        | Cloud::AutoscalingWarmPool(_)
         | Cloud::CloudwatchEventRule(_)
         | Cloud::CloudwatchEventTarget(_)
         | Cloud::DiscoveryDocument(_)
@@ -80,11 +81,14 @@ pub fn find_blocker<'a>(state: &'a State, physical: &str, now: Duration) -> Opti
     })
 }
 
-/// Routes go with their table, rules with their group, listeners and hooks with what they hang on.
+/// Routes go with their table, rules with their group, listeners, hooks and warm pools with what they hang on.
 pub fn goes_with(resource: &Cloud, physical: &str) -> bool {
     let goes = matches!(
         resource,
-        Cloud::Route(_) | Cloud::LbListener(_) | Cloud::AutoscalingLifecycleHook(_)
+        Cloud::Route(_)
+            | Cloud::LbListener(_)
+            | Cloud::AutoscalingLifecycleHook(_)
+            | Cloud::AutoscalingWarmPool(_)
     );
     let whole = resource.part_of().map(|part| part.id);
     let prefix = whole.map(|id| format!("{}-", id.kind()));

@@ -2,8 +2,8 @@
 //! what specs expand to.
 
 use cloud::{
-    AliasTarget, AutoscalingGroup, AutoscalingLifecycleHook, BlockDevice, Cloud,
-    CloudwatchEventRule, CloudwatchEventTarget, Ebs, EbsVolume, Eip, GroupTag, HealthCheck,
+    AliasTarget, AutoscalingGroup, AutoscalingLifecycleHook, AutoscalingWarmPool, BlockDevice,
+    Cloud, CloudwatchEventRule, CloudwatchEventTarget, Ebs, EbsVolume, Eip, GroupTag, HealthCheck,
     IamInstanceProfile, IamRole, IamRolePolicy, InternetGateway, KeyPair, LaunchTemplate,
     LaunchTemplateRef, Lb, LbListener, LbTargetGroup, MetadataOptions, NatGateway,
     NetworkInterface, ObjectContent, Route, Route53Record, RouteTable, RouteTableAssociation,
@@ -11,7 +11,7 @@ use cloud::{
     SubnetMapping, Tags, Vpc, VpcDhcpOptions, VpcDhcpOptionsAssociation,
 };
 use engine::{Id, Part, Ref, Text};
-use node::names::REVISION_TAG;
+use node::names::{REVISION_TAG, WARM_POOL_HOOK};
 use serde_json::json;
 
 const NAME: &str = "prod.example.com";
@@ -378,6 +378,9 @@ impl ClusterShape {
             };
             all.push(hook.into());
         }
+        if self.events && group == "nodes" {
+            all.extend(warm_pool(&name));
+        }
         all
     }
 
@@ -585,4 +588,27 @@ fn new_rule(name: &str, group: &str, source: RuleSource) -> Cloud {
         source,
     }
     .into()
+}
+
+/// The warm pool of a group, and the hook that it follows.
+fn warm_pool(group: &str) -> [Cloud; 2] {
+    let hook = AutoscalingLifecycleHook {
+        lifecycle_hook_name: WARM_POOL_HOOK.to_owned(),
+        auto_scaling_group_name: own_ref("autoscaling_group", group),
+        default_result: "ABANDON".to_owned(),
+        heartbeat_timeout: 600,
+        lifecycle_transition: "autoscaling:EC2_INSTANCE_LAUNCHING".to_owned(),
+    };
+    let pool = AutoscalingWarmPool {
+        auto_scaling_group_name: own_ref("autoscaling_group", group),
+        launch_hook: Some(own_ref(
+            "autoscaling_lifecycle_hook",
+            &format!("{group}/{WARM_POOL_HOOK}"),
+        )),
+        max_group_prepared_capacity: Some(4),
+        min_size: 0,
+        pool_state: "Stopped".to_owned(),
+        reuse_on_scale_in: false,
+    };
+    [hook.into(), pool.into()]
 }

@@ -7,6 +7,7 @@ from typing import Any
 from moto.autoscaling.models import autoscaling_backends
 from moto.sqs.models import sqs_backends
 
+from ..membership import everyone
 from .needs import Asked, Need, Resource, action, of_pairs
 
 
@@ -26,7 +27,7 @@ def of_autoscaling(asked: Asked) -> "list[Need]":
 def _groups_of(groups: "dict[str, Any]", instances: "list[str]") -> "list[str]":
     """The names of the groups these instances are in."""
     return [
-        name for name, group in groups.items() if any(state.instance.id in instances for state in group.instance_states)
+        name for name, group in groups.items() if any(state.instance.id in instances for state in everyone(group))
     ]
 
 

@@ -53,6 +53,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         visibility,
         volumes,
         vpc,
+        warm_pools,
         web_identity,
     )
 
@@ -114,6 +115,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         scaling.a_terminated_member_is_replaced,
         partial(scaling.a_detached_member_leaves_slowly, options),
         hooks.lifecycle_actions_are_completed,
+        partial(warm_pools.warm_pools_have_instances, options),
         lifecycle.scaling_activities_are_described,
         partial(visibility.what_is_made_is_seen_late, options),
         partial(autoscaling.groups_name_what_exists, options),

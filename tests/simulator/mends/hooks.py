@@ -10,6 +10,7 @@ from moto.autoscaling.models import AutoScalingBackend
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.core.responses import EmptyResult
 
+from ..membership import everyone
 from .patch import add, replace
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def lifecycle_actions_are_completed() -> None:
     @replace(AutoScalingBackend, "delete_lifecycle_hook")
     def delete_lifecycle_hook(original: Any, backend: Any, group_name: str, name: str) -> None:
         original(backend, group_name, name)
-        for member in list(backend.autoscaling_groups[group_name].instance_states):
+        for member in everyone(backend.autoscaling_groups[group_name]):
             action = actions_of(member).get(name)
             if action is not None:
                 complete(member, name, "ABANDON" if action.hook.lifecycle_transition == LAUNCHING else "CONTINUE")
@@ -104,7 +105,7 @@ def _active(response: Any) -> "tuple[Any, Action]":
     group = response.autoscaling_backend.autoscaling_groups.get(name)
     if group is None:
         raise ValidationError(f"AutoScalingGroup name not found - AutoScalingGroup '{name}' not found")
-    for member in group.instance_states:
+    for member in everyone(group):
         action = actions_of(member).get(hook_name)
         if action is not None and member.instance.id == instance_id:
             return member, action

@@ -10,7 +10,7 @@ from moto.core.utils import utcnow
 from moto.elbv2.models import elbv2_backends
 
 from .. import activities
-from ..membership import member_of
+from ..membership import forget, is_leaving, is_warm, member_of
 from . import events
 from .hooks import LAUNCHING, TERMINATING, actions_of, wait_for_hooks
 from .patch import replace
@@ -25,24 +25,43 @@ def record_join(member: Any, cause: str) -> None:
 
 
 def set_running(instance: Any) -> None:
-    """The machine of an instance runs: a pending member goes on to its hooks, then into service."""
+    """The machine of an instance runs: a pending member goes on to its hooks, then into service or into the warm pool."""
     member = member_of(instance)
-    if member is None or member.lifecycle_state != "Pending":
+    if member is None or member.lifecycle_state not in ("Pending", "Warmed:Pending"):
         return
-    if wait_for_hooks(instance.machine.later, member, LAUNCHING, lambda ok: _launched(member, ok)):
-        member.lifecycle_state = "Pending:Wait"
+    launched = _warmed if is_warm(member) else _launched
+    if wait_for_hooks(instance.machine.later, member, LAUNCHING, lambda ok: launched(member, ok)):
+        member.lifecycle_state += ":Wait"
         activities.waits_for_hooks(member.activity)
     else:
-        _launched(member, True)
+        launched(member, True)
+
+
+def _abandon(member: Any) -> None:
+    activities.end(member.activity, "Cancelled", "The lifecycle action was abandoned")
+    leave_group(member, "an instance was taken out of service because its launch was abandoned", hooks=False)
+    _settle(member.auto_scaling_group)
+
+
+def _warmed(member: Any, ok: bool) -> None:
+    """A member of the pool has prepared: it is stopped."""
+    if not ok:
+        return _abandon(member)
+    member.lifecycle_state = "Warmed:Pending:Proceed"
+    member.instance.stop()
+    if not hasattr(member.instance, "machine"):
+        _set_stopped(member)
+
+
+def _set_stopped(member: Any) -> None:
+    member.lifecycle_state = "Warmed:Stopped"
+    activities.end(member.activity)
 
 
 def _launched(member: Any, ok: bool) -> None:
     group = member.auto_scaling_group
     if not ok:
-        activities.end(member.activity, "Cancelled", "The lifecycle action was abandoned")
-        leave_group(member, "an instance was taken out of service because its launch was abandoned", hooks=False)
-        _settle(group)
-        return
+        return _abandon(member)
     member.lifecycle_state = "InService"
     activities.end(member.activity)
     if group.name in group.autoscaling_backend.autoscaling_groups:
@@ -51,16 +70,16 @@ def _launched(member: Any, ok: bool) -> None:
 
 def leave_group(member: Any, cause: str, hooks: bool = True) -> None:
     """A member whose machine still is there goes: out of its target groups, through its hooks, then terminated."""
-    if member.lifecycle_state.startswith("Terminating"):
+    if is_leaving(member):
         return
     group, instance = member.auto_scaling_group, member.instance
     activities.end(getattr(member, "activity", None), "Cancelled")
-    member.lifecycle_state = "Terminating"
+    member.lifecycle_state = _in_pool(member, "Terminating")
     member.activity = activities.begin(group, instance, "Terminating", cause)
     elbv2_backends[group.account_id][group.region].notify_terminate_instances([instance.id])
     member.wait = None
     if hooks and wait_for_hooks(instance.machine.later, member, TERMINATING, lambda _ok: _terminate(member)):
-        member.lifecycle_state = "Terminating:Wait"
+        member.lifecycle_state += ":Wait"
         for action in actions_of(member).values():
             events.waits_for_hook(member, action.hook)
         activities.waits_for_hooks(member.activity)
@@ -71,14 +90,18 @@ def leave_group(member: Any, cause: str, hooks: bool = True) -> None:
 def cut_short(member: Any) -> None:
     """A member of a group that is deleted by force: terminated without its hooks, and forgotten at once."""
     member.wait = None
-    if member.lifecycle_state != "Terminating:Proceed":
+    if not member.lifecycle_state.endswith("Terminating:Proceed"):
         leave_group(member, "the group was deleted", hooks=False)
         _terminate(member)
     activities.end(member.activity)
 
 
+def _in_pool(member: Any, stage: str) -> str:
+    return f"Warmed:{stage}" if is_warm(member) else stage
+
+
 def _terminate(member: Any) -> None:
-    member.lifecycle_state = "Terminating:Proceed"
+    member.lifecycle_state = _in_pool(member, "Terminating:Proceed")
     member.instance.disable_api_termination = False
     member.auto_scaling_group.ec2_backend.terminate_instances([member.instance.id])
 
@@ -88,15 +111,18 @@ def set_gone(instance: Any) -> None:
     member = member_of(instance)
     if member is not None:
         group = member.auto_scaling_group
-        group.instance_states = [state for state in group.instance_states if state is not member]
+        forget(group, [member])
         activities.end(member.activity)
+        _settle_pool(group)
 
 
 def set_failed(instance: Any, why: str) -> None:
     """A member's machine is not as it should be: it is terminated and replaced, unless that is suspended."""
     member = member_of(instance)
-    if member is None or member.lifecycle_state.startswith(("Terminating", "Standby")):
+    if member is None or is_leaving(member) or member.lifecycle_state.startswith("Standby"):
         return
+    if member.lifecycle_state == "Warmed:Pending:Proceed" and instance.state == "stopped":
+        return _set_stopped(member)
     suspended = {process["ProcessName"] for process in member.auto_scaling_group.suspended_processes}
     if "HealthCheck" not in suspended:
         member.health_status = "Unhealthy"
@@ -117,6 +143,12 @@ def _settle(group: Any) -> None:
 
     if group.name in group.autoscaling_backend.autoscaling_groups:
         settle_capacity(group)
+
+
+def _settle_pool(group: Any) -> None:
+    from .warm_pools import settle_pool
+
+    settle_pool(group)
 
 
 def fails_after_grace(instance: Any, why: str) -> None:

@@ -16,9 +16,10 @@ from moto.autoscaling.models import (
 from moto.elbv2.models import elbv2_backends
 
 from .. import activities
-from ..membership import counts
+from ..membership import counts, everyone, forget, pool
 from .lifecycle import cut_short, leave_group, record_join, terminated_by_ec2
 from .patch import replace, replace_property
+from .warm_pools import draw_from_pool, settle_pool
 
 if TYPE_CHECKING:
     from . import Options
@@ -74,6 +75,17 @@ def _vcpus_with_one_more(group: Any) -> int:
 
 def _launch_one(group: Any, tags: "dict[str, str]") -> Any:
     """Launches one instance and makes it a member."""
+    instance = launch_instance(group, tags)
+    stage = "Pending" if instance.state == "pending" else "InService"
+    protected = group.new_instances_protected_from_scale_in
+    member = InstanceState(instance, stage, protected_from_scale_in=protected)
+    group.instance_states.append(member)
+    record_join(member, _LACK)
+    return instance
+
+
+def launch_instance(group: Any, tags: "dict[str, str]") -> Any:
+    """Launches an instance for a group."""
     version = group.ec2_launch_template.get_version(group.launch_template_version)
     named = {"LaunchTemplateId": group.ec2_launch_template.id, "Version": str(version.number)}
     reservation = group.ec2_backend.run_instances(
@@ -94,11 +106,6 @@ def _launch_one(group: Any, tags: "dict[str, str]") -> Any:
     instance = reservation.instances[0]
     instance.autoscaling_group = group
     instance.launched_from = {**named, "LaunchTemplateName": group.ec2_launch_template.name}
-    protected = group.new_instances_protected_from_scale_in
-    stage = "Pending" if instance.state == "pending" else "InService"
-    member = InstanceState(instance, stage, protected_from_scale_in=protected)
-    group.instance_states.append(member)
-    record_join(member, _LACK)
     return instance
 
 
@@ -153,10 +160,12 @@ def settle_capacity(group: Any) -> None:
     suspended = {process["ProcessName"] for process in group.suspended_processes}
     missing = (group.desired_capacity or 0) - sum(counts(state) for state in group.instance_states)
     if missing > 0 and "Launch" not in suspended:
+        missing -= draw_from_pool(group, missing, _LACK)
         group.replace_autoscaling_group_instances(missing, group.get_propagated_tags())
     if missing < 0 and "Terminate" not in suspended:
         surplus = [state for state in _oldest_first(group) if counts(state) and not state.protected_from_scale_in]
         remove(group, surplus[:-missing])
+    settle_pool(group)
     backend = group.autoscaling_backend
     if group.name in backend.autoscaling_groups:
         backend.update_attached_elbs(group.name)
@@ -169,7 +178,7 @@ def remove(group: Any, states: "list[Any]") -> None:
     behind = [state for state in states if hasattr(state.instance, "machine")]
     plain = [state for state in states if state not in behind]
     if plain:
-        group.instance_states = [state for state in group.instance_states if state not in plain]
+        forget(group, plain)
         for state in plain:
             activities.end(activities.begin(group, state.instance, "Terminating", cause))
         group.ec2_backend.terminate_instances([state.instance.id for state in plain])
@@ -179,12 +188,12 @@ def remove(group: Any, states: "list[Any]") -> None:
 
 def remove_by_force(group: Any) -> None:
     """Terminates every member of a group that goes, without waiting for anything."""
-    states = list(group.instance_states)
-    for state in states:
+    group.warm_pool = None
+    for state in everyone(group):
         if hasattr(state.instance, "machine"):
             cut_short(state)
-    group.instance_states = [state for state in group.instance_states if not hasattr(state.instance, "machine")]
-    remove(group, list(group.instance_states))
+    forget(group, [state for state in everyone(group) if hasattr(state.instance, "machine")])
+    remove(group, everyone(group))
 
 
 def _oldest_first(group: Any) -> "list[Any]":
@@ -223,7 +232,7 @@ def a_detached_member_leaves_slowly(options: "Options") -> None:
 
 def a_terminated_member_is_replaced() -> None:
     """AWS: TerminateInstanceInAutoScalingGroup ends the instance as a member (it keeps its tags), then
-    replaces it, or not, as asked; a member that EC2 terminated is replaced and registered too.
+    replaces it, or not, as asked; not one of a warm pool; a member that EC2 terminated is replaced and registered too.
     moto: detaches it first, so it loses the group's tag; the replacement is in no target group.
     """
 
@@ -245,10 +254,10 @@ def a_terminated_member_is_replaced() -> None:
     @replace(AutoScalingBackend, "notify_terminate_instances")
     def notify(_original: Any, backend: Any, instance_ids: "list[str]") -> None:
         for group in list(backend.autoscaling_groups.values()):
-            ended = [state for state in group.instance_states if state.instance.id in instance_ids]
+            ended = [state for state in everyone(group) if state.instance.id in instance_ids]
             plain = [state for state in ended if not hasattr(state.instance, "machine")]
             if plain:
-                group.instance_states = [state for state in group.instance_states if state not in plain]
+                forget(group, plain)
                 settle_capacity(group)
             for state in ended:
                 if state not in plain:
@@ -261,4 +270,6 @@ def _member(backend: Any, instance_id: str) -> "tuple[Any, Any]":
         for state in group.instance_states:
             if state.instance.id == instance_id:
                 return group, state
+        if any(state.instance.id == instance_id for state in pool(group)):
+            raise ValidationError(f"The instance {instance_id} is in a warm pool")
     raise ValidationError(f"Instance Id not found - No managed instance found for instance ID: {instance_id}")

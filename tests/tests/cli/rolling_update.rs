@@ -403,3 +403,70 @@ fn one_instance_is_replaced_by_name_and_no_other_is_touched() {
     }
     assert!(!ran.err.contains(other), "{}", ran.err);
 }
+
+/// They are no Nodes, and Auto Scaling would take them into service for the instances that are replaced.
+#[test]
+fn outdated_instances_of_a_warm_pool_go_first_and_without_a_drain() {
+    let (cluster, api) = joined_cluster();
+    let run = |words: &[&str]| cluster.kctl.run(words);
+    let set = |more: &[&str]| {
+        run(&[&["edit"], more].concat()).expect_success();
+        run(&["update", NAME, "--yes"]).expect_success();
+    };
+    let group = ["ig", "nodes-eu-west-1a", "--name", NAME];
+    set(&[&group[..], &["--set", "spec.warmPool.maxSize=3"]].concat());
+    let warm = cluster.simulator.run_python(
+        REGION,
+        &format!("print(boto('autoscaling').describe_warm_pool(AutoScalingGroupName='nodes-eu-west-1a.{NAME}')['Instances'][0]['InstanceId'])"),
+    );
+    let warm = warm.trim();
+    for state in ["running", "stopped"] {
+        let report = json!({"instances": {warm: state}});
+        cluster.simulator.report_hosts(&report);
+    }
+    let shown = run(&["get", "instances", NAME, "--api-server", &api.url]).expect_success();
+    let line = shown.lines().find(|line| line.contains(warm));
+    assert!(line.expect("it").contains("warmed"), "{shown}");
+    let healthy = run(&["validate", NAME, "--api-server", &api.url]);
+    assert!(
+        !healthy.all_output().contains(warm),
+        "{}",
+        healthy.all_output()
+    );
+
+    set(&["cluster", NAME, "--set", "spec.kubelet.maxPods=77"]);
+    let preview = [
+        "rolling-update",
+        NAME,
+        "--api-server",
+        &api.url,
+        "-o",
+        "json",
+    ];
+    let preview: Value = serde_json::from_str(&run(&preview).expect_success()).expect("JSON");
+    assert_eq!(preview["instances"][0]["id"], json!(warm), "{preview}");
+    assert_eq!(
+        preview["instances"][0]["changes"][0]["field"],
+        "kubelet.config.maxPods"
+    );
+    let groups = preview["groups"].as_array().expect("groups");
+    let nodes = groups.iter().find(|one| one["role"] == "Node");
+    assert_eq!(nodes.expect("it")["needUpdate"], 3, "{preview}");
+
+    let delete = [
+        "delete",
+        "instance",
+        warm,
+        "--name",
+        NAME,
+        "--yes",
+        "--api-server",
+    ];
+    let ran = run(&[&delete[..], &[&api.url]].concat());
+    let line = format!("{warm} (nodes-eu-west-1a): is being terminated");
+    assert!(ran.err.contains(&line), "{}", ran.err);
+    assert!(ran.err.contains("replaced 1 instance"), "{}", ran.err);
+    assert!(!ran.err.contains("cordoned"), "{}", ran.err);
+    ran.expect_success();
+    assert_nothing_marked(&api);
+}

@@ -62,6 +62,7 @@ async fn creations_whose_answers_get_lost_are_not_made_twice() {
         "CreateLaunchTemplate",
         "CreateAutoScalingGroup",
         "PutLifecycleHook",
+        "PutWarmPool",
         "CreateLoadBalancer",
         "CreateTargetGroup",
         "CreateListener",

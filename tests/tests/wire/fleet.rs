@@ -1,7 +1,7 @@
 //! A cluster's groups and instances in one sweep, their consoles, and why a group lacks instances.
 
 use crate::simulator::Simulator;
-use aws_cloud::fleet::{last_launch_failure, observe_fleet};
+use aws_cloud::fleet::{last_launch_failure, observe_fleet, terminate_warm_instance};
 use aws_cloud::{CloudClients, console_output};
 use fleet::up_to_date;
 use serde_json::json;
@@ -115,6 +115,51 @@ async fn every_instance_of_the_clusters_groups_is_found_with_what_it_was_launche
     assert!(first.launched.is_some() && first.private_ip.is_some());
     // Groups, instances, and the templates of the one that says `$Latest`.
     assert_eq!(made.simulator.calls_by_operation()["aws"], json!(3));
+}
+
+/// Of a pool the instances are found, as what they are, and end by themselves; one that has come into service meanwhile is left alone.
+#[tokio::test]
+async fn instances_of_a_warm_pool_are_found_and_ended_while_they_are_there() {
+    let made = made_fleet().await;
+    let fill = "scaling = boto('autoscaling')\nscaling.put_warm_pool(AutoScalingGroupName='nodes.a', MaxGroupPreparedCapacity=4)\nprint(*[one['InstanceId'] for one in scaling.describe_warm_pool(AutoScalingGroupName='nodes.a')['Instances']])";
+    let warm = made.simulator.run_python(REGION, fill);
+    let warm: Vec<&str> = warm.split_whitespace().collect();
+    let both = [warm[0], warm[1]];
+    for state in ["running", "stopped"] {
+        let report = json!({"instances": {both[0]: state, both[1]: state}});
+        made.simulator.report_hosts(&report);
+    }
+    made.simulator.forget_calls();
+    let fleet = observe_fleet(&made.clients, CLUSTER)
+        .await
+        .expect("a fleet");
+    // One call more, for the one group with a pool.
+    assert_eq!(made.simulator.calls_by_operation()["aws"], json!(4));
+    for id in both {
+        let found = fleet.instances.iter().find(|one| one.id == id);
+        let found = found.expect("it");
+        assert_eq!(found.lifecycle.as_deref(), Some("Warmed:Stopped"));
+        assert_eq!(found.scaling_group.as_deref(), Some("nodes.a"));
+        assert_eq!(found.state, "stopped");
+        assert!(found.is_in_warm_pool() && !found.is_leaving());
+        let current = up_to_date(found, &fleet.scaling_groups).is_current();
+        assert_eq!(current, Some(true));
+    }
+    let grow = "boto('autoscaling').set_desired_capacity(AutoScalingGroupName='nodes.a', DesiredCapacity=3)";
+    made.simulator.run_python(REGION, grow);
+    for id in both {
+        terminate_warm_instance(&made.clients, id)
+            .await
+            .expect("an answer");
+    }
+    let fleet = observe_fleet(&made.clients, CLUSTER)
+        .await
+        .expect("a fleet");
+    let leaving = both.map(|id| {
+        let found = fleet.instances.iter().find(|one| one.id == id);
+        found.is_none_or(fleet::Instance::is_leaving)
+    });
+    assert_eq!(leaving, [false, true]);
 }
 
 #[tokio::test]

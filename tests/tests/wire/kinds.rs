@@ -88,7 +88,7 @@ const PROVIDER_OF_THE_NAME: &str = "boto('iam').create_open_id_connect_provider(
 const ETCD_RECORD: &str = "dns = boto('route53')\nzone = dns.list_hosted_zones()['HostedZones'][0]['Id']\ndns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'CREATE', 'ResourceRecordSet': {'Name': 'etcd-a.internal.prod.example.com', 'Type': 'A', 'TTL': 60, 'ResourceRecords': [{'Value': '10.0.0.1'}]}}]})";
 
 /// A change of the text of the spec, and a kind of object that changes with it.
-const EDITS: [(&str, &str, &str); 18] = [
+const EDITS: [(&str, &str, &str); 21] = [
     (
         "enableAWSOIDCProvider: true",
         "enableAWSOIDCProvider: true, additionalAudiences: [sts.amazonaws.com]",
@@ -130,6 +130,18 @@ const EDITS: [(&str, &str, &str); 18] = [
         "autoscaling_group",
     ),
     ("  maxPrice: \"0.30\"\n", "", "autoscaling_group"),
+    // Its hook goes; then the pool; then there is another.
+    (
+        "warmPool: {enableLifecycleHook: true, maxSize: 2}",
+        "warmPool: {minSize: 1}",
+        "autoscaling_warm_pool",
+    ),
+    ("  warmPool: {minSize: 1}\n", "", "autoscaling_warm_pool"),
+    (
+        "\n  subnets: [b]\n",
+        "\n  subnets: [b]\n  warmPool: {enableLifecycleHook: true, lifecycleHookTimeout: 300}\n",
+        "autoscaling_warm_pool",
+    ),
     (
         "maxInstanceLifetime: 720h",
         "maxInstanceLifetime: 0s",
@@ -183,7 +195,7 @@ async fn make_changes(cluster: &InCluster) -> Vec<Cloud> {
 }
 
 /// Each is a change by somebody else, and the object in whose plan it must show.
-const DRIFT: [(&str, &str); 28] = [
+const DRIFT: [(&str, &str); 30] = [
     // It is seen late, as the change that mends it is.
     (
         "sqs_queue",
@@ -240,6 +252,14 @@ const DRIFT: [(&str, &str); 28] = [
     (
         "autoscaling_lifecycle_hook",
         "boto('autoscaling').delete_lifecycle_hook(AutoScalingGroupName='nodes.prod.example.com', LifecycleHookName='nodes-NTHLifecycleHook')",
+    ),
+    (
+        "autoscaling_warm_pool",
+        "boto('autoscaling').put_warm_pool(AutoScalingGroupName='warm.prod.example.com', MinSize=1, PoolState='Running', InstanceReusePolicy={'ReuseOnScaleIn': True})",
+    ),
+    (
+        "autoscaling_warm_pool",
+        "boto('autoscaling').delete_warm_pool(AutoScalingGroupName='warm.prod.example.com', ForceDelete=True)",
     ),
     (
         "lb",

@@ -1,4 +1,4 @@
-//! Auto Scaling as protokube asks it.
+//! Auto Scaling as the agents ask it.
 
 use super::{Ec2QueryClient, answer};
 use engine::{Class, Failure};
@@ -37,14 +37,14 @@ impl Ec2QueryClient {
         })
     }
 
-    /// Ends an instance's wait for a lifecycle hook of its group. A wait that is over already is no error: Auto Scaling answers
-    /// `ValidationError` ("No active Lifecycle Action found"), also if the group is gone.
+    /// Ends an instance's wait for a lifecycle hook of its group. False if it waits for none, which is no error: Auto Scaling answers
+    /// `ValidationError` ("No active Lifecycle Action found"), also if the wait is over or the group is gone.
     pub async fn complete_lifecycle_action(
         &self,
         scaling_group: &str,
         hook: &str,
         instance: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let parameters = [
             ("AutoScalingGroupName", scaling_group),
             ("LifecycleHookName", hook),
@@ -60,9 +60,9 @@ impl Ec2QueryClient {
             Err(failure)
                 if failure.class == Class::Invalid && failure.code == "ValidationError" =>
             {
-                Ok(())
+                Ok(false)
             }
-            answer => answer.map(drop),
+            answer => answer.map(|_| true),
         }
     }
 }

@@ -4,10 +4,11 @@ use super::templates::{self, Newest};
 use crate::CloudClients;
 use crate::kinds::autoscaling::is_going;
 use aws_client::failure::Classify;
-use aws_sdk_autoscaling::types::{AutoScalingGroup, Filter};
+use aws_sdk_autoscaling::types::{self as asg, AutoScalingGroup, Filter};
 use engine::Failure;
 use fleet::{Instance, ScalingGroup};
 use node::names::INSTANCE_GROUP_TAG;
+use std::collections::BTreeMap;
 
 /// The most that AWS gives at once.
 const PAGE: i32 = 100;
@@ -52,17 +53,19 @@ pub(super) fn parse_group(raw: &AutoScalingGroup, newest: &Newest) -> Option<Sca
     })
 }
 
-/// The members of all groups with what Auto Scaling says of each: what EC2 does not say, and enough to show a member that
-/// EC2 does not list yet.
+/// The members of all groups and of their warm pools with what Auto Scaling says of each: what EC2 does not say, and enough to show a
+/// member that EC2 does not list yet.
 pub(super) fn group_members(
     described: &[AutoScalingGroup],
+    warm: &BTreeMap<String, Vec<asg::Instance>>,
     groups: &[ScalingGroup],
 ) -> Vec<Instance> {
     let mut all = Vec::new();
     for raw in described {
         let group = raw.auto_scaling_group_name();
         let known = groups.iter().find(|one| Some(one.name.as_str()) == group);
-        for member in raw.instances() {
+        let warm = group.and_then(|group| warm.get(group));
+        for member in raw.instances().iter().chain(warm.into_iter().flatten()) {
             let template = member
                 .launch_template()
                 .and_then(templates::numbered_version);

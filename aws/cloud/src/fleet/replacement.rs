@@ -56,6 +56,27 @@ pub async fn terminate_instance(
     ended.classify_call("ec2:TerminateInstances").map(drop)
 }
 
+/// Terminates an instance of a warm pool, whose group prepares another one. Auto Scaling terminates no such instance by id
+/// (<https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html>), EC2 does. One that
+/// Auto Scaling has taken into service meanwhile is left alone: as a member of the group it is drained first.
+pub async fn terminate_warm_instance(
+    clients: &CloudClients,
+    instance: &str,
+) -> Result<(), Failure> {
+    let call = clients.autoscaling.describe_auto_scaling_instances();
+    let answer = call.instance_ids(instance).send().await;
+    let answer = answer.classify_call("autoscaling:DescribeAutoScalingInstances")?;
+    let mut found = answer.auto_scaling_instances().iter();
+    let is_warm = found.any(|one| {
+        let state = one.lifecycle_state();
+        state.is_some_and(|state| state.starts_with("Warmed:"))
+    });
+    if !is_warm {
+        return Ok(());
+    }
+    terminate_instance(clients, instance, false).await
+}
+
 /// Lets the termination of an instance go on that waits for a lifecycle hook of its group.
 pub async fn complete_hook(
     clients: &CloudClients,

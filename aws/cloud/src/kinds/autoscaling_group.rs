@@ -33,7 +33,10 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<asg::AutoScalingGroup>
     found.classify_call(DESCRIBE)
 }
 
-async fn fetch_one(world: &AwsWorld, name: &str) -> Result<Option<asg::AutoScalingGroup>, Failure> {
+pub(super) async fn fetch_one(
+    world: &AwsWorld,
+    name: &str,
+) -> Result<Option<asg::AutoScalingGroup>, Failure> {
     let call = world.clients.autoscaling.describe_auto_scaling_groups();
     let answer = call.auto_scaling_group_names(name).send().await;
     let groups = answer.classify_call(DESCRIBE)?.auto_scaling_groups;
@@ -183,7 +186,7 @@ async fn delete(world: &AwsWorld, name: &str) -> Result<Removed, Failure> {
 }
 
 /// Auto Scaling has one code for every invalid request, this one among them.
-fn is_absent(failure: &Failure) -> bool {
+pub(super) fn is_absent(failure: &Failure) -> bool {
     failure.code == "ValidationError" && failure.message.contains("not found")
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn observe_sealed(
         .collect()
 }
 
-fn physical_id(group: &str, hook: &str) -> String {
+pub(crate) fn physical_id(group: &str, hook: &str) -> String {
     format!("{group}{BETWEEN}{hook}")
 }
 

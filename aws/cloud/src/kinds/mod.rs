@@ -45,6 +45,7 @@ pub(crate) mod subnet;
 pub(crate) mod vpc;
 pub(crate) mod vpc_cidr;
 pub(crate) mod vpc_endpoint;
+pub(crate) mod warm_pool;
 
 use crate::world::AwsWorld;
 use aws_client::failure::local_failure;

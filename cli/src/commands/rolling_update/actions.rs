@@ -6,6 +6,7 @@ use super::watch::View;
 use aws_cloud::CloudClients;
 use aws_cloud::fleet::{
     complete_hook, deregister_target, detach_instance, register_target, terminate_instance,
+    terminate_warm_instance,
 };
 use drain::{EXCLUDE_LABEL, cordon_patch, label_of, merge_patches};
 use engine::{Class, Failure, error_chain};
@@ -83,6 +84,9 @@ impl Actions<'_> {
                     return Ok(());
                 };
                 aws_result(detach_instance(self.clients, group, instance).await)
+            }
+            Action::Terminate { instance } if self.status(instance)?.instance.is_in_warm_pool() => {
+                aws_result(terminate_warm_instance(self.clients, instance).await)
             }
             Action::Terminate { instance } => {
                 let is_member = self.status(instance)?.instance.scaling_group.is_some();

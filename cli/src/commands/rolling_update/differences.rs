@@ -25,7 +25,9 @@ pub async fn read_differences(
 ) -> Result<Differences, CommandError> {
     let outdated = |id: &str| {
         let mut all = view.observed.instances.iter();
+        let mut warm = view.observed.warm.iter();
         all.any(|one| one.id == id && one.is_outdated())
+            || warm.any(|one| one.id == id && one.is_outdated())
     };
     let all = view.fleet.instances.iter();
     let instances: Vec<&InstanceStatus> = all.filter(|one| outdated(&one.instance.id)).collect();

@@ -1,6 +1,6 @@
 //! Builds the NodeConfig of an instance group from the full spec.
 
-use crate::nodes::group_files;
+use crate::nodes::{group_files, warm_pool};
 use crate::{FullSpec, Group, NodeTermination, manifests};
 use node::config::{
     Agents, ControlPlane, Distribution, Error, EtcdCluster, EtcdMember, InstanceFacts, NODE_FORMAT,
@@ -52,6 +52,7 @@ pub fn node_config(
         ntp: node.ntp,
         automatic_updates: node.automatic_updates,
         docker_config: false,
+        warm_pool: warm_pool::warm_pool(full, of, node)?,
     };
     check_node_config(&config)?;
     Ok(Some(config))

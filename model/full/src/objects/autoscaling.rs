@@ -1,9 +1,9 @@
-//! An Auto Scaling group for each instance group, with its termination hook.
+//! An Auto Scaling group for each instance group, with its lifecycle hooks and its warm pool.
 
 use crate::{ExternalLoadBalancer, FullSpec, Group};
 use cloud::{
-    AutoscalingGroup, AutoscalingLifecycleHook, Cloud, GroupTag, LaunchTemplate, LaunchTemplateRef,
-    LbTargetGroup,
+    AutoscalingGroup, AutoscalingLifecycleHook, AutoscalingWarmPool, Cloud, GroupTag, Kind,
+    LaunchTemplate, LaunchTemplateRef, LbTargetGroup,
 };
 use engine::{Ref, Text};
 use node::config::Role;
@@ -22,16 +22,30 @@ const METRICS: [&str; 8] = [
     "GroupTerminatingInstances",
     "GroupTotalInstances",
 ];
+/// Metrics of warm pools, free of charge too.
+const POOL_METRICS: [&str; 8] = [
+    "GroupAndWarmPoolDesiredCapacity",
+    "GroupAndWarmPoolTotalCapacity",
+    "WarmPoolDesiredCapacity",
+    "WarmPoolMinSize",
+    "WarmPoolPendingCapacity",
+    "WarmPoolTerminatingCapacity",
+    "WarmPoolTotalCapacity",
+    "WarmPoolWarmedCapacity",
+];
 /// Bytes of the digest of a group's hooks.
 const DIGEST_BYTES: usize = 8;
 
 pub(super) fn build_autoscaling(full: &FullSpec) -> Vec<Cloud> {
     let mut all = Vec::new();
     for group in &full.groups {
-        let hooks: Vec<AutoscalingLifecycleHook> =
-            termination_hook(full, group).into_iter().collect();
+        let launch = launch_hook(full, group);
+        let pool = warm_pool(full, group, launch.as_ref());
+        let hooks = termination_hook(full, group).into_iter().chain(launch);
+        let hooks: Vec<AutoscalingLifecycleHook> = hooks.collect();
         all.push(autoscaling_group(full, group, &hooks).into());
         all.extend(hooks.into_iter().map(Cloud::from));
+        all.extend(pool.map(Cloud::from));
     }
     all
 }
@@ -46,7 +60,7 @@ fn autoscaling_group(
     AutoscalingGroup {
         auto_scaling_group_name: name,
         capacity_rebalance: group.capacity_rebalance,
-        enabled_metrics: METRICS.map(str::to_owned).into(),
+        enabled_metrics: metrics(group),
         launch_template: LaunchTemplateRef {
             launch_template_id: Ref::own(&template),
             version: Text::late(&template, "latest_version"),
@@ -67,6 +81,11 @@ fn autoscaling_group(
         target_group_arns: target_groups(full, group),
         vpc_zone_identifier: super::subnet_refs(full, &group.subnets),
     }
+}
+
+fn metrics(group: &Group) -> Vec<String> {
+    let of_pool = group.warm_pool.iter().flat_map(|_| POOL_METRICS);
+    super::sort_unique(METRICS.into_iter().chain(of_pool).map(str::to_owned))
 }
 
 fn group_tags(full: &FullSpec, group: &Group, hooks: &[AutoscalingLifecycleHook]) -> Vec<GroupTag> {
@@ -109,6 +128,36 @@ fn termination_hook(full: &FullSpec, group: &Group) -> Option<AutoscalingLifecyc
             heartbeat_timeout: HOOK_SECONDS,
             lifecycle_transition: "autoscaling:EC2_INSTANCE_TERMINATING".into(),
         })
+}
+
+/// An instance that cannot prepare is given up and replaced.
+fn launch_hook(full: &FullSpec, group: &Group) -> Option<AutoscalingLifecycleHook> {
+    let seconds = group.warm_pool.as_ref()?.hook_seconds?;
+    let name = names::autoscaling_group(&full.name, &group.name, group.role);
+    Some(AutoscalingLifecycleHook {
+        lifecycle_hook_name: names::WARM_POOL_HOOK.into(),
+        auto_scaling_group_name: super::own_ref::<AutoscalingGroup>(name),
+        default_result: "ABANDON".into(),
+        heartbeat_timeout: seconds,
+        lifecycle_transition: "autoscaling:EC2_INSTANCE_LAUNCHING".into(),
+    })
+}
+
+fn warm_pool(
+    full: &FullSpec,
+    group: &Group,
+    hook: Option<&AutoscalingLifecycleHook>,
+) -> Option<AutoscalingWarmPool> {
+    let pool = group.warm_pool.as_ref()?;
+    let name = names::autoscaling_group(&full.name, &group.name, group.role);
+    Some(AutoscalingWarmPool {
+        auto_scaling_group_name: super::own_ref::<AutoscalingGroup>(name),
+        launch_hook: hook.map(|hook| Ref::own(&hook.id())),
+        max_group_prepared_capacity: pool.max_size,
+        min_size: pool.min_size,
+        pool_state: "Stopped".into(),
+        reuse_on_scale_in: false,
+    })
 }
 
 fn target_groups(full: &FullSpec, group: &Group) -> Vec<Ref> {

@@ -64,6 +64,9 @@ pub struct Group {
     pub instance_protection: bool,
     /// Processes of the Auto Scaling group that are suspended.
     pub suspend_processes: Vec<String>,
+    /// Stopped instances that are ready to join.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_pool: Option<WarmPool>,
     /// In seconds; 0: no limit.
     pub max_instance_lifetime: i32,
     /// Classic load balancers by name, target groups by ARN.
@@ -74,6 +77,19 @@ pub struct Group {
     pub compress_user_data: bool,
     /// How its instances run as nodes; `None` for bastions.
     pub node: Option<NodeSettings>,
+}
+
+/// The warm pool of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmPool {
+    /// Instances in the pool at least.
+    pub min_size: i32,
+    /// Instances of the group and the pool together at most; `None`: the group's maximum size.
+    pub max_size: Option<i32>,
+    /// Seconds that an instance has to prepare before it is given up; `None`: AWS does not wait for it.
+    pub hook_seconds: Option<i32>,
+    /// Images that it pulls while it prepares, besides those of the cluster.
+    pub images: Vec<String>,
 }
 
 /// How the instances of a group run as nodes.

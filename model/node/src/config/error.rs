@@ -39,6 +39,15 @@ pub enum Error {
         #[source]
         source: crate::values::Refusal,
     },
+    /// The addons could not be built whose images instances of a warm pool pull.
+    #[error("could not find the images of instance group {group}'s warm pool")]
+    Images {
+        /// Name of the group.
+        group: String,
+        /// Error of the addon.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A value could not be written as YAML.
     #[error("could not write YAML")]
     Yaml(#[from] crate::yaml::Error),

@@ -65,6 +65,21 @@ pub struct NodeConfig {
     /// True if the state store has passwords of image registries for kubelet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub docker_config: bool,
+    /// The group has a warm pool: an instance may have to prepare for it before it joins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_pool: Option<WarmPool>,
+}
+
+/// What the instances of a group with a warm pool do besides.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WarmPool {
+    /// True if Auto Scaling waits at a lifecycle hook until an instance says that it is ready.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lifecycle_hook: bool,
+    /// Images that an instance pulls while it prepares, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

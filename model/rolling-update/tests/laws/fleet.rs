@@ -4,7 +4,7 @@
 use node::config::Role;
 use rolling_update::{
     Action, Condition, EtcdCluster, EtcdMember, Observed, RollingGroup, RollingInstance,
-    RollingNode, Traffic,
+    RollingNode, Traffic, WarmInstance,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +33,12 @@ pub struct Instance {
     detached: bool,
 }
 
+/// An instance of a warm pool.
+pub struct Warm {
+    pub seen: WarmInstance,
+    gone: i64,
+}
+
 pub struct Pod {
     workload: usize,
     /// The instance it runs on; none while it is Pending.
@@ -49,6 +55,9 @@ pub struct Fleet {
     pub lots: Lots,
     pub groups: Vec<RollingGroup>,
     pub instances: BTreeMap<String, Instance>,
+    pub warm: BTreeMap<String, Warm>,
+    /// How many instances the warm pool of each group has.
+    pools: BTreeMap<String, usize>,
     pub pods: Vec<Pod>,
     /// How many pods of each workload may be away at a time.
     budgets: Vec<usize>,
@@ -113,6 +122,8 @@ impl Fleet {
             lots,
             groups,
             instances: BTreeMap::new(),
+            warm: BTreeMap::new(),
+            pools: BTreeMap::new(),
             pods: Vec::new(),
             budgets: Vec::new(),
             launched: 0,
@@ -131,6 +142,17 @@ impl Fleet {
                     outdated.then(|| "an older launch template".to_owned()),
                     true,
                 );
+            }
+        }
+        for group in fleet.groups.clone() {
+            if group.role == Role::Node && fleet.lots.chance(40) {
+                let size = 1 + fleet.lots.up_to(3) as usize;
+                fleet.pools.insert(group.name.clone(), size);
+                for _ in 0..size {
+                    let outdated = fleet.lots.chance(80);
+                    let outdated = outdated.then(|| "an older launch template".to_owned());
+                    fleet.launch_warm(&group.name, outdated);
+                }
             }
         }
         for workload in 0..fleet.lots.up_to(5) as usize {
@@ -203,6 +225,40 @@ impl Fleet {
         );
     }
 
+    fn launch_warm(&mut self, group: &str, outdated: Option<String>) {
+        self.launched += 1;
+        let id = format!("i-{:04}", self.launched);
+        let seen = WarmInstance {
+            id: id.clone(),
+            group: group.to_owned(),
+            outdated,
+            leaving: false,
+            hook_waits: false,
+        };
+        self.warm.insert(id, Warm { seen, gone: 0 });
+    }
+
+    /// Auto Scaling takes an instance of the pool before it launches one, and fills the pool again.
+    fn launch_or_draw(&mut self, group: &RollingGroup) {
+        let mut pool = self.warm.values();
+        let ready = pool.find(|one| one.seen.group == group.name && !one.seen.leaving);
+        let drawn = ready.map(|one| one.seen.id.clone());
+        let drawn = drawn.and_then(|id| self.warm.remove(&id));
+        self.launch(group, drawn.and_then(|one| one.seen.outdated), false);
+    }
+
+    fn fill_pools(&mut self) {
+        let now = self.now;
+        self.warm
+            .retain(|_, one| !one.seen.leaving || one.gone > now);
+        for (group, size) in self.pools.clone() {
+            let pool = self.warm.values().filter(|one| one.seen.group == group);
+            for _ in pool.filter(|one| !one.seen.leaving).count()..size {
+                self.launch_warm(&group, None);
+            }
+        }
+    }
+
     pub fn role(&self, id: &str) -> Role {
         let group = &self.instances[id].seen.group;
         self.groups
@@ -253,9 +309,10 @@ impl Fleet {
                 .filter(|one| one.attached && one.condition != Condition::Leaving)
                 .count();
             for _ in counted..group.desired {
-                self.launch(&group, None, false);
+                self.launch_or_draw(&group);
             }
         }
+        self.fill_pools();
         self.schedule();
     }
 
@@ -330,6 +387,7 @@ impl Fleet {
             now: self.now,
             groups: self.groups.clone(),
             instances: instances.collect(),
+            warm: self.warm.values().map(|one| one.seen.clone()).collect(),
             etcd: vec![EtcdCluster {
                 name: "main".to_owned(),
                 members: members.collect(),
@@ -364,6 +422,16 @@ impl Fleet {
             }
             Action::DeletePods { pods, .. } => pods.iter().for_each(|pod| self.end_pod(pod)),
             Action::Terminate { instance } if self.kept.contains(instance) => return false,
+            Action::Terminate { instance } if self.warm.contains_key(instance) => {
+                let gone = now + 300;
+                let warm = self.warm.get_mut(instance).unwrap();
+                (warm.seen.leaving, warm.seen.hook_waits, warm.gone) = (true, true, gone);
+            }
+            Action::CompleteHook { instance } if self.warm.contains_key(instance) => {
+                let gone = now + 20 + self.lots.up_to(60) as i64;
+                let warm = self.warm.get_mut(instance).unwrap();
+                (warm.seen.hook_waits, warm.gone) = (false, gone);
+            }
             Action::Terminate { instance } => {
                 let gone = now + 20 + self.lots.up_to(60) as i64;
                 let instance = self.instances.get_mut(instance).unwrap();
@@ -427,9 +495,29 @@ impl Fleet {
             .unwrap()
     }
 
+    /// True if the pool of its group has an outdated instance.
+    fn may_draw_outdated(&self, instance: &str) -> bool {
+        let group = &self.instances[instance].seen.group;
+        let mut pool = self.warm.values();
+        pool.any(|one| one.seen.group == *group && one.seen.is_outdated())
+    }
+
     /// Never more than allowed away, never two control planes, nothing terminated that is current or still has pods.
     fn check_laws(&mut self, action: &Action) {
+        if let Some(warm) = action.instance().and_then(|id| self.warm.get(id)) {
+            let fits = match action {
+                Action::Terminate { .. } => warm.seen.is_outdated(),
+                Action::CompleteHook { .. } => warm.seen.hook_waits,
+                _ => false,
+            };
+            let broken = (!fits).then(|| format!("{action:?} in a warm pool"));
+            self.broken_law = self.broken_law.take().or(broken);
+            return;
+        }
         let broken = match action {
+            Action::Detach { instance } if self.may_draw_outdated(instance) => {
+                Some(format!("the replacement of {instance} may be outdated"))
+            }
             Action::Cordon { instance, .. } => {
                 let seen = &self.instances[instance].seen;
                 if seen.mark().is_some() {
@@ -451,7 +539,9 @@ impl Fleet {
                         && *id != instance
                         && one.seen.condition != Condition::Ready
                 });
-                if seen.is_available() && available <= floor {
+                if self.may_draw_outdated(instance) {
+                    Some(format!("the replacement of {instance} may be outdated"))
+                } else if seen.is_available() && available <= floor {
                     Some(format!(
                         "{available} available in {} at the cordon of {instance}",
                         group.name

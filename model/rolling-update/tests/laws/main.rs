@@ -90,6 +90,9 @@ fn a_rolling_update_replaces_everything_within_its_limits_and_leaves_no_mark() {
         let left: Vec<&RollingInstance> = fleet.instances.values().map(|one| &one.seen).collect();
         assert_eq!(fleet.broken_law, None, "seed {seed}");
         assert_eq!(state, State::Done, "seed {seed} after {took} s: {left:#?}");
+        let mut warm = fleet.warm.values().map(|one| &one.seen);
+        let outdated = warm.find(|one| one.is_outdated());
+        assert_eq!(outdated, None, "seed {seed}");
         for instance in fleet.instances.values() {
             let seen = &instance.seen;
             assert_eq!(

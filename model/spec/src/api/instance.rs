@@ -99,15 +99,15 @@ spec! {
 
     /// Stopped instances kept ready.
     pub struct WarmPoolSpec {
-        /// Instances at least.
+        /// Instances in the pool at least; default 0.
         pub min_size: Option<i32>,
-        /// Instances at most.
+        /// Instances of the group and the pool together at most; default the group's maxSize. 0: no pool.
         pub max_size: Option<i32>,
-        /// True: instances prepare fully before they stop.
+        /// True: AWS waits until an instance has prepared, and replaces one that cannot.
         pub enable_lifecycle_hook: Option<bool>,
-        /// Seconds they have for it.
+        /// Seconds that it waits; default 600.
         pub lifecycle_hook_timeout: Option<i32>,
-        /// Images pulled while warming.
+        /// Images pulled while preparing, besides those of the cluster.
         pub additional_images: Vec<String>,
     }
 }

@@ -352,7 +352,7 @@ mod tests {
         assert!(error("spec.subnets[3].name", "a").contains("the list has 0 elements"));
         assert!(error("kubelet.maxPods", "3").contains("did you mean spec.kubelet.maxPods?"));
         assert!(error("spec..x", "a").contains("is not a field path"));
-        assert!(error("spec.warmPool.maxSize", "3").contains("warm pools"));
+        assert!(error("spec.karpenter.enabled", "true").contains("Karpenter"));
     }
 
     #[test]

@@ -39,9 +39,6 @@ enum When {
 const CLUSTER: &str = ClusterSpec::KIND;
 const GROUP: &str = InstanceGroupSpec::KIND;
 
-/// Until nodeup knows such instances, every one of them would join, and become a Node that is not ready when it stops.
-const WARM_POOLS: &str = "warm pools; raise minSize to have spare nodes ready";
-
 const fn unsupported_in_cluster(
     when: When,
     reason: &'static str,
@@ -144,15 +141,19 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "valueFrom in etcd's environment; write the value",
         &["spec.etcdClusters[].manager.env[].valueFrom"],
     ),
-    unsupported_in_cluster(When::Set, "Karpenter", &["spec.karpenter"]),
+    // It launches and ends instances outside of Auto Scaling groups, which are what kctl counts, compares with the spec, replaces and
+    // deletes: such an instance would be neither out of date nor gone with its cluster.
+    unsupported_in_cluster(
+        When::Set,
+        "Karpenter; instance groups with spec.clusterAutoscaler follow the pods too",
+        &["spec.karpenter"],
+    ),
     unsupported_in_cluster(
         When::Present,
         "a discovery service; use a discovery store",
         &["spec.serviceAccountIssuerDiscovery.discoveryService"],
     ),
     unsupported_in_cluster(When::Set, "Terraform output", &["spec.target"]),
-    // `warmPool: {}` is a pool with kOps' defaults.
-    unsupported_in_cluster(When::Present, WARM_POOLS, &["spec.warmPool"]),
     unsupported_in_cluster(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
     unsupported_in_cluster(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
     unsupported_in_cluster(When::Set, "NRI plugins", &["spec.containerd.nri"]),
@@ -185,11 +186,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         When::Is("leases"),
         "an etcd cluster for leases alone; they are in main",
         &["spec.etcdClusters[].name"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
-        "images of etcd-manager; protokube does its work",
-        &["spec.etcdClusters[].manager.image"],
     ),
     unsupported_in_cluster(
         When::Set,
@@ -307,7 +303,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "CoreDNS is the one DNS server",
         &["spec.kubeDNS.provider"],
     ),
-    unsupported_in_group(When::Present, WARM_POOLS, &["spec.warmPool"]),
     unsupported_in_group(
         When::Is("APIServer"),
         "groups of role APIServer",

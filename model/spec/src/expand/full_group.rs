@@ -8,6 +8,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::instance::VolumeSpec;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole};
+use crate::warm_pool;
 use cloud::facts::Facts;
 use full::{ExternalLoadBalancer, Group, Volume};
 use node::config::Role;
@@ -66,6 +67,7 @@ pub(super) fn full_group(
         capacity_rebalance: group_spec.capacity_rebalance == Some(true),
         instance_protection: group_spec.instance_protection == Some(true),
         suspend_processes: group_spec.suspend_processes.clone(),
+        warm_pool: warm_pool::warm_pool_of(group_spec, spec).map(warm_pool::full_warm_pool),
         max_instance_lifetime: lifetime?,
         external_load_balancers: external_load_balancers(group_spec),
         additional_user_data: group_spec

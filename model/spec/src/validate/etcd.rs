@@ -146,6 +146,15 @@ fn check_one_member(
 
 /// Settings of etcd's own: those that tune it are taken, and no others.
 fn check_settings(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
+    if cluster
+        .manager
+        .as_ref()
+        .is_some_and(|one| one.image.is_some())
+    {
+        let message = "it is the image of etcd-manager, which kctl does not run";
+        let problem = Problem::warning(format!("{at}.manager.image"), message);
+        problems.push(problem.hint("remove it: it does nothing"));
+    }
     let variables = cluster.manager.iter().flat_map(|manager| &manager.env);
     for (index, variable) in variables.enumerate() {
         let path = format!("{at}.manager.env[{index}].name");

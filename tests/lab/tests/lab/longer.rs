@@ -14,6 +14,7 @@ mod snapshots_here;
 mod store_lost;
 mod upgraded;
 mod volumes;
+mod warm_pool;
 mod zone;
 
 use super::{run_steps, start_lab, start_lab_with, wait_for_turn};
@@ -166,4 +167,10 @@ fn etcd_goes_from_3_5_to_3_6() -> Result<()> {
     };
     etcd_upgraded::run(&mut lab)?;
     lab.take_down()
+}
+
+#[test]
+#[ignore = "ten minutes: make soak"]
+fn instances_wait_in_a_warm_pool() -> Result<()> {
+    run_steps("instances_wait_in_a_warm_pool", "t-warm", &warm_pool::STEPS)
 }

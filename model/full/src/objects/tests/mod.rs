@@ -7,7 +7,7 @@ mod settle;
 pub mod spec;
 
 use crate::objects::desired_objects;
-use crate::{DnsKind, FullSpec};
+use crate::{DnsKind, FullSpec, WarmPool};
 use cloud::{Cloud, RouteTarget};
 use engine::{Ref, Resource};
 use node::config::{Networking, Role};
@@ -67,6 +67,27 @@ fn aws_sees_no_security_group_rule_twice() {
         .collect();
     let distinct: BTreeSet<_> = rules.iter().collect();
     assert_eq!(distinct.len(), rules.len());
+}
+
+#[test]
+fn a_warm_pool_follows_its_hook_and_counts_in_the_metrics() {
+    let mut full = spec::minimal_spec();
+    full.groups[1].warm_pool = Some(WarmPool {
+        min_size: 1,
+        max_size: Some(4),
+        hook_seconds: Some(600),
+        images: Vec::new(),
+    });
+    let before = desired_of(&spec::minimal_spec());
+    let all = desired_of(&full);
+    let new = all.iter().filter(|one| !before.contains(one));
+    insta::assert_json_snapshot!(new.collect::<Vec<_>>());
+    full.groups[1].warm_pool.as_mut().unwrap().hook_seconds = None;
+    let hooks = |all: &[Cloud]| {
+        let hook = |one: &&Cloud| matches!(one, Cloud::AutoscalingLifecycleHook(_));
+        all.iter().filter(hook).count()
+    };
+    assert_eq!(hooks(&desired_of(&full)), hooks(&before));
 }
 
 #[test]

@@ -261,6 +261,7 @@ pub fn instance_group(name: &str, role: Role, subnet: &str) -> Group {
         capacity_rebalance: false,
         instance_protection: false,
         suspend_processes: Vec::new(),
+        warm_pool: None,
         max_instance_lifetime: 0,
         external_load_balancers: Vec::new(),
         additional_user_data: Vec::new(),

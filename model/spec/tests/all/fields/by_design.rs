@@ -41,6 +41,7 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "spec.etcdClusters[].manager.discoveryPollInterval",
         ETCD_MANAGER,
     ),
+    ("Cluster", "spec.etcdClusters[].manager.image", ETCD_MANAGER),
     (
         "Cluster",
         "spec.etcdClusters[].manager.logLevel",

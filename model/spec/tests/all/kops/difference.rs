@@ -181,17 +181,11 @@ fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
         {
             "protokube-roles"
         }
-        ("autoscaling_group", "warm_pool") => "warm-pool",
-        ("autoscaling_lifecycle_hook", "") if theirs.contains("kops-warmpool") => "warm-pool",
         ("iam_role_policy", "statement") if has_any(theirs, &AUTOSCALER) => "addon-permissions",
         ("iam_role_policy", "statement") if has_any(theirs, &NARROWER) => "narrow-permissions",
         ("iam_role_policy", "statement") if has_any(theirs, &NOT_CALLED) => "narrow-permissions",
         ("iam_role_policy", "statement") if theirs.contains("s3:DeleteObjectVersion") => {
             "backup-permissions"
-        }
-        ("iam_role_policy", "statement") if theirs.contains("LifecycleHooks") => "warm-pool",
-        ("iam_role_policy", "statement") if theirs.contains("CompleteLifecycleAction") => {
-            "warm-pool"
         }
         ("iam_role_policy", "statement") if theirs.contains("ModifyNetworkInterfaceAttribute") => {
             "networking"
@@ -235,7 +229,11 @@ const AUTOSCALER: [&str; 7] = [
 ];
 
 /// kctl's agents make no such call.
-const NOT_CALLED: [&str; 2] = ["route53:ListHostedZones", "route53:ListTagsForResource"];
+const NOT_CALLED: [&str; 3] = [
+    "autoscaling:DescribeLifecycleHooks",
+    "route53:ListHostedZones",
+    "route53:ListTagsForResource",
+];
 
 fn has_any(statement: &str, actions: &[&str]) -> bool {
     actions.iter().any(|action| statement.contains(action))
@@ -253,7 +251,6 @@ fn changed_topic(one: &Difference, ours: &str, theirs: &str) -> Option<&'static 
         ("lb_target_group", "health_check") if ours.replace("\"timeout\":9,", "") == *theirs => {
             "health-check-timeout"
         }
-        ("autoscaling_group", "enabled_metrics") if theirs.contains("WarmPool") => "warm-pool",
         ("launch_template", "block_device_mappings") if ours.replace(kept, deleted) == *theirs => {
             "volumes-kept"
         }

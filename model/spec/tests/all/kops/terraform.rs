@@ -66,7 +66,12 @@ pub fn from_cloud(all: &[Cloud]) -> BTreeMap<(String, String), Attributes> {
             let role = attachment.role_name.id().expect("a role of ours");
             name = attachment_name(role.name(), &attachment.policy_arn);
         }
-        if let Cloud::VpcIpv4CidrBlockAssociation(_) = one {
+        if let Cloud::AutoscalingLifecycleHook(hook) = one {
+            name = hook_name(hook);
+        } else if let Cloud::AutoscalingGroup(group) = one {
+            let pool = all.iter().find_map(|one| pool_of(group, one));
+            attrs.extend(pool.map(|pool| ("warm_pool".to_owned(), pool)));
+        } else if let Cloud::VpcIpv4CidrBlockAssociation(_) = one {
             name = format!("cidr-{name}");
         } else if let Cloud::KeyPair(_) = one {
             name = terraform_name(&id.name().replace(':', ""));
@@ -77,6 +82,29 @@ pub fn from_cloud(all: &[Cloud]) -> BTreeMap<(String, String), Attributes> {
         Some(((id.kind().to_owned(), name), attrs))
     };
     all.iter().filter_map(object).collect()
+}
+
+/// kOps names a hook's task after the instance group too.
+fn hook_name(hook: &AutoscalingLifecycleHook) -> String {
+    let group = hook.auto_scaling_group_name.id().expect("a group of ours");
+    let group = group.name().split('.').next().unwrap_or_default();
+    let hook = &hook.lifecycle_hook_name;
+    if hook.starts_with(group) {
+        return terraform_name(hook);
+    }
+    terraform_name(&format!("{hook}-{group}"))
+}
+
+fn pool_of(group: &AutoscalingGroup, one: &Cloud) -> Option<Value> {
+    let Cloud::AutoscalingWarmPool(pool) = one else {
+        return None;
+    };
+    (pool.name() == group.name()).then(|| {
+        json!([{
+            "max_group_prepared_capacity": pool.max_group_prepared_capacity,
+            "min_size": pool.min_size,
+        }])
+    })
 }
 
 /// Terraform names have neither dots, slashes nor colons.
@@ -257,8 +285,10 @@ fn terraform_attributes(cloud: &Cloud) -> Option<Value> {
         Cloud::RouteTableAssociation(one) => {
             json!({"route_table_id": plain_ref(&one.route_table_id), "subnet_id": plain_ref(&one.subnet_id)})
         }
-        // kOps writes these itself.
-        Cloud::DiscoveryDocument(_) | Cloud::S3Object(_) => return None,
+        // Its group has a warm pool; kOps writes the others itself.
+        Cloud::AutoscalingWarmPool(_) | Cloud::DiscoveryDocument(_) | Cloud::S3Object(_) => {
+            return None;
+        }
         Cloud::SecurityGroup(one) => json!({
             "description": one.description, "name": one.group_name, "vpc_id": plain_ref(&one.vpc_id), "tags": one.tags,
         }),

@@ -1,0 +1,53 @@
+//! What the instances of a warm pool do before they stop: the images that every node of the group needs.
+
+use crate::addons::make_addons;
+use crate::{FullSpec, Group, NodeSettings};
+use node::config::{Error, WarmPool};
+use serde_json::Value;
+
+/// The label by which pods choose control planes.
+const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
+/// The settings of a group's warm pool; `None`: it has none.
+pub(super) fn warm_pool(
+    full: &FullSpec,
+    group: &Group,
+    node: &NodeSettings,
+) -> Result<Option<WarmPool>, Error> {
+    let Some(pool) = &group.warm_pool else {
+        return Ok(None);
+    };
+    let addons = make_addons(full).map_err(|error| Error::Images {
+        group: group.name.clone(),
+        source: error.into(),
+    })?;
+    let objects = addons.iter().flat_map(|addon| &addon.objects);
+    let of_addons = objects.flat_map(images_on_every_node);
+    let of_node = node.containerd.sandbox_image.iter().cloned();
+    let of_proxy = full.kube_proxy.iter().map(|proxy| proxy.image.clone());
+    let own = of_node.chain(of_proxy).chain(pool.images.iter().cloned());
+    let mut images: Vec<String> = own.chain(of_addons).collect();
+    images.sort();
+    images.dedup();
+    Ok(Some(WarmPool {
+        lifecycle_hook: pool.hook_seconds.is_some(),
+        images,
+    }))
+}
+
+/// The images of a DaemonSet that is not for control planes alone.
+fn images_on_every_node(object: &Value) -> Vec<String> {
+    let in_pod = |field: &str| object.pointer(&format!("/spec/template/spec/{field}"));
+    let chosen = ["nodeSelector", "affinity"].map(in_pod);
+    let for_control_planes = |of: &Value| of.to_string().contains(CONTROL_PLANE);
+    let is_daemon_set = object.get("kind").is_some_and(|kind| kind == "DaemonSet");
+    if !is_daemon_set || chosen.into_iter().flatten().any(for_control_planes) {
+        return Vec::new();
+    }
+    let lists = ["initContainers", "containers"].map(in_pod);
+    let containers = lists.into_iter().flatten().filter_map(Value::as_array);
+    let images = containers
+        .flatten()
+        .filter_map(|one| one.get("image")?.as_str());
+    images.map(str::to_owned).collect()
+}
