@@ -191,9 +191,9 @@ async fn change_keysets(
     Ok(Outcome::Fine)
 }
 
-/// Instances have keys of every keyset but the one that signs objects of the state store.
-fn has_instances((keyset, _): &(Keyset, Option<Version>)) -> bool {
-    keyset.name != STATE_SIGNER
+/// Instances have keys of every keyset that exists, but the one that signs objects of the state store.
+fn has_instances((keyset, version): &(Keyset, Option<Version>)) -> bool {
+    keyset.name != STATE_SIGNER && version.is_some()
 }
 
 /// The keysets that the word names, with their versions. `all` are those that kOps rotates.
@@ -264,86 +264,29 @@ async fn change_keyset(
 ) -> Result<Option<Changed>, CommandError> {
     let now = OffsetDateTime::now_utc();
     let mut keyset = before.clone();
-    let name = before.name.clone();
-    let (mut done, mut hindrances) = (Vec::new(), Vec::new());
-    match step {
-        Step::Create(args, brought) => {
-            let item = new_item(&keyset, brought, now)?;
-            let can_sign = item.key.is_some();
-            let id = keyset.add(item, now).or_failed(
-                format!("the key cannot be added to {name}"),
-                "check the clock, and try again",
-            )?;
-            if args.primary {
-                keyset.promote(&id).map_err(refused)?;
-            }
-            let state = match (args.primary, can_sign) {
-                (true, _) => "it signs now",
-                (false, true) => "it is trusted, and signs once it is promoted",
-                (false, false) => "it is trusted, and cannot sign",
-            };
-            done.push(format!("{name} has the new key {id}: {state}"));
-            if args.primary && !before.items.is_empty() {
-                let step = KeyStep::Promote(&id);
-                hindrances = find_hindrances(&keyset, step, holders, now);
-            }
-        }
-        Step::Promote(args) => {
-            let id = args.id.clone();
-            let Some(id) = id.or_else(|| before.successor().map(|item| item.id.clone())) else {
-                note_nothing(
-                    &name,
-                    "no key that is newer than the one that signs",
-                    session,
-                );
-                return Ok(None);
-            };
-            keyset.promote(&id).map_err(refused)?;
-            done.push(format!("{name} signs with {id} now"));
-            hindrances = find_hindrances(&keyset, KeyStep::Promote(&id), holders, now);
-        }
-        Step::Trust(args) => {
-            for id in &args.ids {
-                keyset.trust(id).map_err(refused)?;
-                done.push(format!("{name} trusts {id}"));
-            }
-        }
-        Step::Distrust(args) => {
-            let ids = match args.ids.is_empty() {
-                true => before.predecessors(),
-                false => args.ids.clone(),
-            };
-            if ids.is_empty() {
-                note_nothing(
-                    &name,
-                    "no trusted key that is older than the one that signs",
-                    session,
-                );
-                return Ok(None);
-            }
-            let time = now.replace_nanosecond(0).unwrap_or(now);
-            let time = time.format(&Rfc3339).or_failed(
-                "the clock shows no time that can be written",
-                "set the clock",
-            )?;
-            for id in &ids {
-                keyset.distrust(id, &time).map_err(refused)?;
-                done.push(format!("{name} does not trust {id} any more"));
-            }
-            hindrances = find_hindrances(&keyset, KeyStep::Distrust(&ids), holders, now);
-            if name == STATE_SIGNER {
-                let keys = &cluster.state.keys;
-                hindrances = signatures::find_unsigned(&keyset, keys, session).await?;
-            }
-        }
-    }
-    if name == STATE_SIGNER && !matches!(step, Step::Distrust(_)) {
-        hindrances.clear();
-    }
+    let done = match step {
+        Step::Create(args, brought) => vec![add_key(&mut keyset, args, brought, now)?],
+        Step::Promote(args) => promote_key(&mut keyset, args)?,
+        Step::Trust(args) => trust_keys(&mut keyset, args)?,
+        Step::Distrust(args) => distrust_keys(&mut keyset, args, now)?,
+    };
     if keyset == before {
-        note_nothing(&name, "nothing to change", session);
+        let what = match step {
+            Step::Promote(_) => "no key that is newer than the one that signs",
+            Step::Distrust(_) => "no trusted key that is older than the one that signs",
+            _ => "nothing to change",
+        };
+        let name = &before.name;
+        session.shell.note(&format!("{name}: {what}"));
         return Ok(None);
     }
+    let hindrances = match keyset.name == STATE_SIGNER {
+        true if matches!(step, Step::Distrust(_)) => {
+            signatures::find_unsigned(&keyset, &cluster.state.keys, session).await?
+        }
+        true => Vec::new(),
+        false => find_hindrances_between(&before, &keyset, holders, now),
+    };
     Ok(Some(Changed {
         keyset,
         version,
@@ -352,8 +295,91 @@ async fn change_keyset(
     }))
 }
 
-fn note_nothing(keyset: &str, what: &str, session: &Session<'_>) {
-    session.shell.note(&format!("{keyset}: {what}"));
+/// What keeps the instances of a keyset from the change.
+fn find_hindrances_between(
+    before: &Keyset,
+    after: &Keyset,
+    holders: &[KeyHolder],
+    now: OffsetDateTime,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    // The first key of a keyset is nobody's before.
+    if before.primary != after.primary && !before.items.is_empty() {
+        let step = KeyStep::Promote(&after.primary);
+        lines.extend(find_hindrances(after, step, holders, now));
+    }
+    let trusted = after.ids().trusted;
+    let mut lost = before.ids().trusted;
+    lost.retain(|id| !trusted.contains(id));
+    if !lost.is_empty() {
+        let step = KeyStep::Distrust(&lost);
+        lines.extend(find_hindrances(after, step, holders, now));
+    }
+    lines
+}
+
+fn add_key(
+    keyset: &mut Keyset,
+    args: &CreateKeypair,
+    brought: &Brought,
+    now: OffsetDateTime,
+) -> Result<String, CommandError> {
+    let name = keyset.name.clone();
+    let item = new_item(keyset, brought, now)?;
+    let can_sign = item.key.is_some();
+    let id = keyset.add(item, now).or_failed(
+        format!("the key cannot be added to {name}"),
+        "check the clock, and try again",
+    )?;
+    if args.primary {
+        keyset.promote(&id).map_err(refused)?;
+    }
+    let state = match (args.primary, can_sign) {
+        (true, _) => "it signs now",
+        (false, true) => "it is trusted, and signs once it is promoted",
+        (false, false) => "it is trusted, and cannot sign",
+    };
+    Ok(format!("{name} has the new key {id}: {state}"))
+}
+
+fn promote_key(keyset: &mut Keyset, args: &PromoteKeypair) -> Result<Vec<String>, CommandError> {
+    let newest = || keyset.successor().map(|item| item.id.clone());
+    let Some(id) = args.id.clone().or_else(newest) else {
+        return Ok(Vec::new());
+    };
+    keyset.promote(&id).map_err(refused)?;
+    Ok(vec![format!("{} signs with {id} now", keyset.name)])
+}
+
+fn trust_keys(keyset: &mut Keyset, args: &TrustKeypair) -> Result<Vec<String>, CommandError> {
+    let mut done = Vec::new();
+    for id in &args.ids {
+        keyset.trust(id).map_err(refused)?;
+        done.push(format!("{} trusts {id}", keyset.name));
+    }
+    Ok(done)
+}
+
+fn distrust_keys(
+    keyset: &mut Keyset,
+    args: &DistrustKeypair,
+    now: OffsetDateTime,
+) -> Result<Vec<String>, CommandError> {
+    let ids = match args.ids.is_empty() {
+        true => keyset.predecessors(),
+        false => args.ids.clone(),
+    };
+    let time = now.replace_nanosecond(0).unwrap_or(now);
+    let time = time.format(&Rfc3339).or_failed(
+        "the clock shows no time that can be written",
+        "set the clock",
+    )?;
+    let mut done = Vec::new();
+    for id in &ids {
+        keyset.distrust(id, &time).map_err(refused)?;
+        done.push(format!("{} does not trust {id} any more", keyset.name));
+    }
+    Ok(done)
 }
 
 /// The key that is brought, or a new one.

@@ -126,7 +126,3 @@ fn young_tokens(keyset: &Keyset, holders: &[KeyHolder], now: OffsetDateTime) -> 
         )
     })
 }
-
-#[cfg(test)]
-#[path = "keys_test.rs"]
-mod tests;
