@@ -16,7 +16,7 @@ mod store_keys;
 
 pub use cluster::{ClusterState, StoredObject, write_object};
 pub use journal::StoreJournal;
-pub use keysets::{load_keyset, mint_and_store, mint_keyset};
+pub use keysets::{load_keyset, load_versioned, mint_and_store, mint_keyset, store_keyset};
 pub use last_operation::LastOperation;
 pub use lock::{
     ClusterLock, LockEvent, LockOptions, LockState, ObservedLock, duration_words, lock_life,

@@ -125,8 +125,15 @@ async fn read_signer(
         _ => None,
     });
     let secrets: Vec<String> = secrets.collect();
+    let mut keysets = stored::read_keysets(store, &names, attempt_log).await?;
+    // An instance has the keys of its NodeConfig, also if it boots while the next stage of a rotation is under way.
+    for (name, keyset) in &mut keysets {
+        if let Some(ids) = config.keysets.get(name) {
+            *keyset = keyset.clone().as_of(ids);
+        }
+    }
     Ok(Signer {
-        keysets: stored::read_keysets(store, &names, attempt_log).await?,
+        keysets,
         secrets: stored::read_secrets(store, &secrets, attempt_log).await?,
         ..Signer::default()
     })

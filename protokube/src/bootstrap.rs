@@ -21,6 +21,7 @@ use anyhow::Context as _;
 use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::store::Store;
 use ipnet::IpNet;
+use node::config::KeysetIds;
 use node::pki::Keyset;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,8 +51,10 @@ pub struct EndpointContext {
     pub account: String,
     /// Trusted certificates of `kubernetes-ca` from NodeConfig, PEM.
     pub trust_bundle: String,
-    /// The keyset `kubernetes-ca`, which signs.
+    /// The keyset `kubernetes-ca`, which signs, as of the start.
     pub authority: Arc<Keyset>,
+    /// Its keys in this instance's NodeConfig, if it was rotated: one of them signs the endpoint's own certificate.
+    pub own_keys: Option<KeysetIds>,
     /// Client of STS and EC2.
     pub ec2: Ec2QueryClient,
     /// State store at the cluster's base.

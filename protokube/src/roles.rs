@@ -459,7 +459,7 @@ async fn serve_health(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, ports::API_HEALTH)),
         server: api::api_server_url(&daemon.config),
         trust_bundle: daemon.config.ca_certificates.clone(),
-        authority: read_authority(&daemon).await?,
+        authority: read_own_authority(&daemon).await?,
         clock: system_clock(),
         validity: LEAF_VALIDITY,
         metrics: Arc::new(move || render_backup_metrics(&lock_ignoring_poison(&daemon.backups))),
@@ -490,6 +490,7 @@ async fn serve_workers(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         account: bootstrap::read_account(&daemon.ec2).await?,
         trust_bundle: daemon.config.ca_certificates.clone(),
         authority: read_authority(&daemon).await?,
+        own_keys: daemon.config.keysets.get(KUBERNETES_CA).cloned(),
         ec2: Ec2QueryClient::clone(&daemon.ec2),
         store: daemon.store.clone(),
         // Clients belong to the thread that they are made on.
@@ -579,6 +580,15 @@ async fn report_waits(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
 fn api_access(daemon: &DaemonState) -> ApiAccess {
     let url = api::api_server_url(&daemon.config);
     ApiAccess::issuing(&daemon.store, url, system_clock())
+}
+
+/// The authority with the keys of this instance's NodeConfig.
+async fn read_own_authority(daemon: &DaemonState) -> anyhow::Result<Arc<Keyset>> {
+    let authority = read_keyset_object(&daemon.store, KUBERNETES_CA).await?;
+    Ok(Arc::new(match daemon.config.keysets.get(KUBERNETES_CA) {
+        Some(ids) => authority.as_of(ids),
+        None => authority,
+    }))
 }
 
 async fn read_authority(daemon: &DaemonState) -> anyhow::Result<Arc<Keyset>> {

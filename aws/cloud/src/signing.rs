@@ -5,20 +5,28 @@ use crate::world::AwsWorld;
 use aws_client::failure::local_failure;
 use aws_client::store::Expect;
 use engine::{Class, Failure, error_chain};
+use node::config::KeysetIds;
 use node::pki::{Keyset, STATE_SIGNER, keyset_path, read_keyset};
 use node::signed::{
     SIGNATURE_LIMIT, SignedPlace, sign_text, signature_key, signature_prefix, verify_text,
 };
 use time::OffsetDateTime;
 
-/// Whether the text at this key has a valid signature.
+/// Whether the text at this key has a valid signature of the key that signs now. One of a former key is replaced, so that it can be
+/// distrusted.
 pub(crate) async fn has_signature(
     world: &AwsWorld,
     key: &str,
     text: &str,
 ) -> Result<bool, Failure> {
     match &world.scope.signer {
-        Some(signer) => Ok(read_serial(world, signer, key, text).await?.is_some()),
+        Some(signer) => {
+            let newest = signer.clone().as_of(&KeysetIds {
+                primary: signer.primary.clone(),
+                trusted: Vec::new(),
+            });
+            Ok(read_serial(world, &newest, key, text).await?.is_some())
+        }
         None => Ok(false),
     }
 }

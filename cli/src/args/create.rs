@@ -1,6 +1,6 @@
 //! `kctl create`.
 
-use super::{KubeconfigCredentials, Setters, SpecFormat};
+use super::{CreateKeypair, KubeconfigCredentials, Setters, SpecFormat};
 use clap::{Args, Subcommand, ValueEnum};
 use node::secret::{DOCKER_CONFIG, ENCRYPTION_CONFIG};
 use std::path::PathBuf;
@@ -32,6 +32,8 @@ pub enum CreateWhat {
     InstanceGroup(CreateGroup),
     /// Store a secret that the instances of a cluster read
     Secret(CreateSecret),
+    /// Add a key to a keyset
+    Keypair(CreateKeypair),
 }
 
 /// Roles of groups that can be added. Control planes are created with the cluster.

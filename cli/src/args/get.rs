@@ -60,13 +60,13 @@ pub enum GetWhat {
         after_help = "Examples:\n  kctl get sshpublickeys"
     )]
     SshPublicKeys(GetOfCluster),
-    /// Show the certificates of a cluster's keysets
+    /// Show the keys of a cluster's keysets: which signs, which are trusted
     #[command(
         name = "keypairs",
         visible_alias = "keypair",
-        after_help = "Examples:\n  kctl get keypairs\n  kctl get keypairs kubernetes-ca -o wide"
+        after_help = "Examples:\n  kctl get keypairs\n  kctl get keypairs --distrusted\n  kctl get keypairs kubernetes-ca --instances    which instances use which key"
     )]
-    KeyPairs(GetObjects),
+    KeyPairs(GetKeypairs),
     /// Show which secrets a cluster has; with -o plaintext the content of one
     #[command(
         visible_alias = "secret",
@@ -87,6 +87,23 @@ pub struct GetObjects {
     /// Only this one
     #[arg(value_name = "NAME")]
     pub object: Option<String>,
+    /// How to show it.
+    #[command(flatten)]
+    pub form: GetOutput,
+}
+
+/// `kctl get keypairs`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GetKeypairs {
+    /// Only this keyset
+    #[arg(value_name = "KEYSET")]
+    pub keyset: Option<String>,
+    /// Show the keys that are no longer trusted too
+    #[arg(long)]
+    pub distrusted: bool,
+    /// Say which instances trust each key, and which use what it signs
+    #[arg(long)]
+    pub instances: bool,
     /// How to show it.
     #[command(flatten)]
     pub form: GetOutput,

@@ -14,9 +14,6 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("node", NOT_KUBECTL, NODES),
     ("pods", NOT_KUBECTL, PODS),
     ("pod", NOT_KUBECTL, PODS),
-    ("promote", NO_ROTATION, KEYPAIRS),
-    ("distrust", NO_ROTATION, KEYPAIRS),
-    ("trust", NO_ROTATION, KEYPAIRS),
 ];
 
 /// Option, reason, alternative.
@@ -87,8 +84,6 @@ const OPTIONS: &[(&str, &str, &str)] = &[
 const NOT_KUBECTL: &str = "kctl does not show objects of the Kubernetes API";
 const NODES: &str = "`kctl get instances`; `kubectl get nodes` for Node objects";
 const PODS: &str = "`kubectl get pods --all-namespaces`";
-const NO_ROTATION: &str = "kctl does not rotate keys yet";
-const KEYPAIRS: &str = "`kctl get keypairs` lists the key pairs and when they expire";
 
 /// The error for a command line that only kOps or kubectl understands; `None` for any other mistake.
 pub fn explain_kops_word(error: &clap::Error) -> Option<CommandError> {

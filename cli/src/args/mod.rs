@@ -9,6 +9,7 @@ mod etcd_snapshot;
 mod export;
 mod get;
 mod help;
+mod keypair;
 pub mod kops;
 mod lock;
 mod reach;
@@ -38,10 +39,14 @@ pub use etcd_snapshot::{
 };
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{
-    Get, GetAddons, GetInstances, GetObjects, GetOfCluster, GetOperations, GetOutput, GetSecrets,
-    GetWhat as GetKind, SecretFormat,
+    Get, GetAddons, GetInstances, GetKeypairs, GetObjects, GetOfCluster, GetOperations, GetOutput,
+    GetSecrets, GetWhat as GetKind, SecretFormat,
 };
 pub use help::build_command;
+pub use keypair::{
+    CreateKeypair, Distrust, DistrustKeypair, DistrustWhat, Promote, PromoteKeypair, PromoteWhat,
+    Trust, TrustKeypair, TrustWhat,
+};
 pub use lock::{Lock, LockRelease, LockStatus, LockWhat};
 pub use reach::ApiReach;
 pub use reconcile::Reconcile;
@@ -113,7 +118,7 @@ pub enum Color {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Create a cluster, a secret, or objects from files
+    /// Create a cluster, a secret, a key, or objects from files
     Create(Create),
     /// Show clusters, instance groups, instances, keys, secrets and operations
     Get(Get),
@@ -129,6 +134,12 @@ pub enum Command {
     Reconcile(Reconcile),
     /// Choose the next Kubernetes version, after checking that the cluster is ready for it
     Upgrade(Upgrade),
+    /// Let another key of a keyset sign
+    Promote(Promote),
+    /// Trust a key of a keyset again
+    Trust(Trust),
+    /// Trust keys of a keyset no longer
+    Distrust(Distrust),
     /// Check whether a cluster is healthy, and wait until it is
     Validate(Validate),
     /// Delete a cluster, an instance group or a secret

@@ -70,6 +70,16 @@ pub struct SpecInputs<'a> {
     pub ssh_keys: &'a [String],
 }
 
+/// What instances get that is not in the spec.
+struct InstanceInputs<'a> {
+    /// The certificates of `kubernetes-ca`, PEM.
+    trust: &'a str,
+    /// Public halves of all keysets.
+    keysets: &'a [Keyset],
+    /// Whether the store has registry passwords.
+    docker_config: bool,
+}
+
 /// Expands a spec: fills in all defaults.
 pub fn expand_spec(inputs: SpecInputs<'_>) -> Result<Expanded, CommandError> {
     let objects = inputs.objects;
@@ -120,6 +130,11 @@ pub fn assemble_cluster(
     let full = &expanded.full;
     let authority = keysets.iter().find(|set| set.name == KUBERNETES_CA);
     let trust = authority.map(trust_bundle).unwrap_or_default();
+    let inputs = InstanceInputs {
+        trust: &trust,
+        keysets,
+        docker_config,
+    };
     let mut group_configs = BTreeMap::new();
     let mut objects = vec![completed_spec_object(&expanded)?];
     objects.extend(binaries.s3_objects());
@@ -127,7 +142,7 @@ pub fn assemble_cluster(
     for group in &full.groups {
         let older = held_back.filter(|_| group.role == Role::Node);
         let group_spec = older.map_or(full, |older| &older.full);
-        let config = group_config(group_spec, &group.name, (&trust, docker_config), binaries)?;
+        let config = group_config(group_spec, &group.name, &inputs, binaries)?;
         if let Some(stored) = &config.node_config {
             let content = ObjectContent::Text(stored.text.clone());
             objects.extend(stored.keys.iter().map(|key| S3Object {
@@ -142,7 +157,9 @@ pub fn assemble_cluster(
         .filter_map(|(name, config)| Some((name.clone(), config.user_data.clone()?)));
     let mut desired = desired_objects(full, &user_data.collect(), objects);
     desired.extend(issuer_documents(full, keysets)?);
-    let incarnation = authority.map_or("", |set| set.primary.as_str());
+    // The first authority's, whichever signs now.
+    let first = authority.and_then(|set| set.items.first());
+    let incarnation = first.map_or("", |item| item.id.as_str());
     ownership::set_ownership_tags(&mut desired, &full.state.config_base, incarnation);
     let mut stand_ins = Vec::new();
     if trust.contains(STAND_IN_CERTIFICATE.trim_end()) || !binaries.missing.is_empty() {
@@ -222,14 +239,20 @@ fn refused(error: impl Into<anyhow::Error>, what: String) -> CommandError {
 fn group_config(
     full: &FullSpec,
     group: &str,
-    (trust, docker_config): (&str, bool),
+    inputs: &InstanceInputs<'_>,
     binaries: &AgentBinaries,
 ) -> Result<GroupConfig, CommandError> {
     let failed = || format!("could not make the configuration of the instances of {group}");
+    let InstanceInputs {
+        trust,
+        keysets,
+        docker_config,
+    } = *inputs;
     let config = node_config(full, group, trust, &binaries.agents);
     let config = config.map_err(|error| refused(error, failed()))?;
     let config = config.map(|config| NodeConfig {
         docker_config,
+        keysets: config.rotated_keysets(keysets),
         ..config
     });
     if let Some(config) = &config {

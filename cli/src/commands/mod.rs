@@ -16,6 +16,7 @@ mod existing_cluster;
 mod export;
 mod get;
 mod inspect;
+mod keypair;
 mod lock;
 mod node_configs;
 mod observe;
@@ -37,7 +38,10 @@ mod validate;
 mod version;
 mod version_skew;
 
-use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat, LockWhat, ToolboxWhat};
+use crate::args::{
+    Cli, Command, CreateWhat, DeleteWhat, DistrustWhat, ExportWhat, LockWhat, PromoteWhat,
+    ToolboxWhat, TrustWhat,
+};
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
 use session::Session;
@@ -57,6 +61,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             }
             Some(CreateWhat::InstanceGroup(what)) => create_group::run(what, &open().await?).await,
             Some(CreateWhat::Secret(what)) => secret::create_secret(what, &open().await?).await,
+            Some(CreateWhat::Keypair(what)) => keypair::create(what, &open().await?).await,
         },
         Command::Get(what) => get::run(what, &open().await?).await,
         Command::Edit(what) => edit::run(what, &open().await?).await,
@@ -73,6 +78,15 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::RollingUpdate(what) => rolling_update::run(what, &open().await?).await,
         Command::Reconcile(what) => reconcile::run(what, &open().await?).await,
         Command::Upgrade(what) => upgrade::run(what, &open().await?).await,
+        Command::Promote(what) => match &what.what {
+            PromoteWhat::Keypair(what) => keypair::promote(what, &open().await?).await,
+        },
+        Command::Trust(what) => match &what.what {
+            TrustWhat::Keypair(what) => keypair::trust(what, &open().await?).await,
+        },
+        Command::Distrust(what) => match &what.what {
+            DistrustWhat::Keypair(what) => keypair::distrust(what, &open().await?).await,
+        },
         Command::Validate(what) => validate::run(what, &open().await?).await,
         Command::Etcd(what) => etcd::run(&what.what, &open().await?).await,
         Command::Lock(what) => match &what.what {

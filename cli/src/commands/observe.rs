@@ -296,10 +296,18 @@ impl ObservedCluster {
         self.state.write_group_texts(&session.store).await
     }
 
-    /// Checks `kubernetes-ca` in `pki/public.json` against its keyset: instances must trust the cluster's own authority.
+    /// Checks what `pki/public.json` says of instances' keys against the keysets: `kubernetes-ca`, and those that were rotated, of which
+    /// NodeConfig says which keys are trusted.
     pub async fn check_authority(&self, session: &Session<'_>) -> Result<(), CommandError> {
         let (store, keys) = (&session.store, &self.state.keys);
-        self.public.check_keyset(store, keys, KUBERNETES_CA).await
+        let rotated = self.public.keysets.iter().filter(|set| set.items.len() > 1);
+        let mut names: Vec<&str> = rotated.map(|set| set.name.as_str()).collect();
+        names.retain(|name| *name != KUBERNETES_CA);
+        names.insert(0, KUBERNETES_CA);
+        for name in names {
+            self.public.check_keyset(store, keys, name).await?;
+        }
+        Ok(())
     }
 
     /// Computes the desired state, with placeholders for keysets that do not exist yet.

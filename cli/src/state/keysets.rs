@@ -1,7 +1,7 @@
-//! Keysets with private keys: read for signing, created once and never overwritten.
+//! Keysets with private keys: read for signing, created once, and replaced only if nobody else has changed them.
 
 use super::{StoreKeys, store_error};
-use crate::error::{CommandError, ErrorContext};
+use crate::error::{CommandError, ErrorContext, ErrorKind};
 use aws_client::store::{Expect, Store, StoreError, Version};
 use node::pki::{KeyAlgorithm, Keyset, SystemKeys, read_keyset, write_keyset};
 use time::OffsetDateTime;
@@ -17,7 +17,8 @@ pub async fn load_keyset(
     Ok(load_versioned(store, keys, name).await?.0)
 }
 
-async fn load_versioned(
+/// Reads a keyset and the version to expect when it is replaced.
+pub async fn load_versioned(
     store: &Store,
     keys: &StoreKeys,
     name: &str,
@@ -61,4 +62,31 @@ pub async fn mint_and_store(
         Err(StoreError::Conflict { .. }) => load_versioned(store, keys, name).await,
         Err(error) => Err(store_error(error)),
     }
+}
+
+/// Stores a keyset, if it is still the one that was read; `None`: if there is none.
+pub async fn store_keyset(
+    store: &Store,
+    keys: &StoreKeys,
+    set: &Keyset,
+    version: Option<Version>,
+) -> Result<(), CommandError> {
+    let name = &set.name;
+    let text = write_keyset(set).or_failed(
+        format!("could not write the keyset {name}"),
+        "report this: it is a defect of kctl",
+    )?;
+    let bytes = text.reveal().as_bytes().to_vec();
+    let expect = version.map_or(Expect::Absent, Expect::Version);
+    let put = store.put(&keys.keyset(name), bytes, expect).await;
+    put.map(drop).map_err(|error| match error {
+        StoreError::Conflict { .. } => CommandError::from_message(
+            ErrorKind::Precondition,
+            format!(
+                "the keyset {name} was changed by somebody else at the same time: it was not stored"
+            ),
+            "see what is there now with `kctl get keypairs`, and repeat the command",
+        ),
+        error => store_error(error),
+    })
 }

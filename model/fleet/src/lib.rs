@@ -15,6 +15,7 @@ mod instance;
 mod instance_json;
 mod instance_status;
 mod join;
+mod keys;
 mod membership;
 mod next_step;
 mod node;
@@ -39,6 +40,7 @@ pub use health::{
 pub use instance::{Instance, TemplateVersion};
 pub use instance_status::{InstanceStatus, append_holders, instance_statuses};
 pub use join::{AwsFleet, join_members};
+pub use keys::{KeyHolder, KeyStep, KeyUsers, find_hindrances};
 pub use membership::Membership;
 pub use node::Node;
 pub use observed::Fleet;

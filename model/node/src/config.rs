@@ -9,6 +9,7 @@ mod etcd;
 mod file;
 mod files;
 mod host;
+mod keyset_ids;
 mod kinds;
 mod node_config;
 mod packages;
@@ -23,6 +24,7 @@ pub use etcd::{etcd_members, etcd_pod, etcd_pods};
 pub use file::{File, UnitFile};
 pub use files::{KUBELET_CLIENT, host_files};
 pub use host::{Distribution, InstanceFacts};
+pub use keyset_ids::KeysetIds;
 pub use kinds::{Arch, Asset, Networking, Role};
 pub use node_config::{
     ControlPlane, EtcdCluster, EtcdMember, Kubelet, NODE_FORMAT, NodeConfig, StoredNodeConfig,

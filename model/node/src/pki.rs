@@ -1,6 +1,7 @@
 //! The cluster's certificate authorities: keysets in the state store, as in kOps, and certificates issued from them, which are not
 //! stored.
 
+mod brought;
 mod csr;
 mod error;
 mod file;
@@ -12,8 +13,10 @@ mod message;
 mod mint;
 mod public;
 mod request;
+mod rotate;
 mod source;
 
+pub use brought::{Refused, check_brought, count_certificates, private_key_block};
 pub use csr::{Malformed, SigningRequest, alternative_name_text};
 pub use error::Error;
 pub use file::{read_keyset, write_keyset};
@@ -22,7 +25,7 @@ pub use jwks::{JsonWebKey, JsonWebKeySet, KeyMaterial};
 pub use keyset::{Keyset, KeysetItem, trust_bundle};
 pub use kubeconfig::{ClientCredentials, Kubeconfig, render_kubeconfig};
 pub use message::{sign_message, verify_message};
-pub use mint::mint_keyset;
+pub use mint::{mint_further, mint_keyset};
 pub use public::{certificate_id, public_key, public_keys};
 pub use request::{create_request, request_for_key, sign_request};
 pub use source::{KeyAlgorithm, KeySource, SystemKeys};
@@ -55,6 +58,12 @@ pub fn keyset_names<'a>(etcd_clusters: impl IntoIterator<Item = &'a str>) -> Vec
     }
     names.sort();
     names
+}
+
+/// True for keysets whose keys can be rotated: authorities, and those that sign tokens and objects of the state store. kOps knows them by
+/// the same rule, but for [`STATE_SIGNER`], which it does not have.
+pub fn is_rotatable(name: &str) -> bool {
+    name.contains("-ca") || [SERVICE_ACCOUNT, STATE_SIGNER].contains(&name)
 }
 
 /// Key of a keyset's file, relative to the cluster's base in the state store.

@@ -36,10 +36,11 @@ pub(super) async fn identify_instance(
     let context = &*endpoint.context;
     let identity = parse_identity(header)?;
     let sts_host = sts_host(context)?;
+    let authority = endpoint.current_authority().await;
     let expected = ExpectedBinding {
         body,
         cluster: &context.cluster,
-        authorities: &trusted_bundle_digests(&context.trust_bundle, &context.authority),
+        authorities: &trusted_bundle_digests(&context.trust_bundle, &authority),
         sts_host: &sts_host,
         now: (context.clock)(),
     };

@@ -10,8 +10,8 @@ use node::bootstrap::{
     CertificateKind, CheckedRequest, FORMAT, JoinReply, JoinRequest, KeyDigests, KeyRecord,
     Refusal, certificate_leaf, check_requests, key_record_key, requested_keys, untrusted_excerpt,
 };
-use node::config::{Role, node_config_key, read_node_config};
-use node::pki;
+use node::config::{NodeConfig, Role, node_config_key, read_node_config};
+use node::pki::{self, KUBERNETES_CA, Keyset};
 use node::report::Status;
 use node::secret::{DOCKER_CONFIG, Secret, read_stored, stored_path};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(super) async fn answer_join(
     known: &KnownInstance,
     body: &[u8],
 ) -> Result<JoinReply, Rejection> {
-    let joined = admit_instance(&endpoint.context, known, body).await;
+    let joined = admit_instance(endpoint, known, body).await;
     let joined = joined.map_err(|rejection| rejection.with_instance(&known.instance))?;
     let names: Vec<String> = joined
         .certificates
@@ -41,10 +41,11 @@ pub(super) async fn answer_join(
 }
 
 async fn admit_instance(
-    context: &EndpointContext,
+    endpoint: &SharedState,
     known: &KnownInstance,
     body: &[u8],
 ) -> Result<JoinReply, Rejection> {
+    let context = &*endpoint.context;
     let join = parse_join(body)?;
     if join.group != known.group {
         return Err(Rejection::from(Refusal::OtherGroup {
@@ -58,13 +59,17 @@ async fn admit_instance(
             why: "does not ask for kubelet's certificate".to_owned(),
         }));
     }
-    let (node_config, wants_docker_config) = find_node_config(context, &join).await?;
-    let docker_config = match wants_docker_config {
+    let (node_config, config) = find_node_config(context, &join).await?;
+    let docker_config = match config.docker_config {
         true => Some(read_docker_config(context).await?),
         false => None,
     };
     let asked = check_requests(&join.requests, &known.instance)?;
-    let certificates = sign_certificates(context, &asked, &known.instance)?;
+    let mut authority = Keyset::clone(&*endpoint.current_authority().await);
+    if let Some(ids) = config.keysets.get(KUBERNETES_CA) {
+        authority = authority.as_of(ids);
+    }
+    let certificates = sign_certificates(context, &authority, &asked, &known.instance)?;
     record_keys(context, &known.instance, &requested_keys(&asked)).await?;
     Ok(JoinReply {
         format: FORMAT,
@@ -105,11 +110,11 @@ fn parse_join(body: &[u8]) -> Result<JoinRequest, Refusal> {
     Ok(join)
 }
 
-/// The text of the requested NodeConfig, if it belongs to the group, and whether the group has passwords of image registries.
+/// The requested NodeConfig, if it belongs to the group, with its text.
 async fn find_node_config(
     context: &EndpointContext,
     join: &JoinRequest,
-) -> Result<(String, bool), Rejection> {
+) -> Result<(String, NodeConfig), Rejection> {
     let unknown = || Refusal::UnknownNodeConfig {
         group: join.group.clone(),
         sha256: join.node_config.clone(),
@@ -132,23 +137,24 @@ async fn find_node_config(
     {
         return Err(Rejection::from(unknown()));
     }
-    Ok((text, config.docker_config))
+    Ok((text, config))
 }
 
 fn unreadable_object(key: &str, refusal: Refusal, error: &anyhow::Error) -> Rejection {
     Rejection::with_cause(refusal, format!("{key}: {error:#}"))
 }
 
-/// Signs the certificates. This happens before keys are recorded, so a request that cannot be signed leaves no record.
+/// Signs the certificates with the key that the instance's NodeConfig names. This happens before keys are recorded, so a request that cannot be signed leaves no record.
 fn sign_certificates(
     context: &EndpointContext,
+    authority: &Keyset,
     asked: &BTreeMap<CertificateKind, CheckedRequest>,
     instance: &str,
 ) -> Result<BTreeMap<CertificateKind, String>, Rejection> {
     let now = (context.clock)();
     let one = |(certificate, asked): (&CertificateKind, &CheckedRequest)| {
         let leaf = certificate_leaf(*certificate, instance, context.signing);
-        let signed = pki::sign_request(&context.authority, &asked.request, &leaf, now)
+        let signed = pki::sign_request(authority, &asked.request, &leaf, now)
             .with_context(|| format!("could not sign for {}", leaf.common_name));
         let signed = signed.map_err(|error| Rejection::unavailable("the authority", &error))?;
         Ok((*certificate, signed))

@@ -10,7 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use node::bootstrap::HEADER_LIMIT;
 use node::names::dns;
-use node::pki::{LEAF_VALIDITY, Leaf, Usage};
+use node::pki::{Keyset, LEAF_VALIDITY, Leaf, Usage};
 use node::report::Status;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
@@ -123,7 +123,11 @@ fn issue_identity(context: &EndpointContext) -> anyhow::Result<Identity> {
         names: vec![dns::bootstrap_name(&context.cluster)],
         validity: LEAF_VALIDITY,
     };
-    Identity::issue_identity(&context.authority, &leaf, (context.clock)())
+    let authority = match &context.own_keys {
+        Some(ids) => &Keyset::clone(&context.authority).as_of(ids),
+        None => &*context.authority,
+    };
+    Identity::issue_identity(authority, &leaf, (context.clock)())
 }
 
 fn build_acceptor(identity: &Identity) -> anyhow::Result<TlsAcceptor> {

@@ -3,11 +3,18 @@
 use super::instances::InstanceLookup;
 use super::request_limiter::RequestLimiter;
 use super::{EndpointContext, STAGE};
+use crate::keysets::read_keyset_object;
 use crate::limited_log::LimitedLog;
 use node::bootstrap::Refusal;
+use node::pki::{KUBERNETES_CA, Keyset};
+use node::report::Status;
 use std::mem::Discriminant;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use time::{Duration, OffsetDateTime};
+use tokio::sync::{Mutex, Semaphore};
+
+/// Age after which the authority is read again.
+const AUTHORITY_AGE: Duration = Duration::MINUTE;
 
 /// Limit of parallel STS calls: anyone who can connect causes them, and AWS limits them per account.
 const STS_CALLS: usize = 8;
@@ -22,6 +29,8 @@ pub(super) enum LineCause {
     Certificate,
     /// A connection could not be accepted.
     Accept,
+    /// The authority could not be read.
+    Authority,
 }
 
 pub(super) type EndpointLog = LimitedLog<LineCause>;
@@ -32,6 +41,13 @@ pub(super) struct SharedState {
     pub(super) request_limiter: RequestLimiter,
     pub(super) sts: Semaphore,
     pub(super) lines: EndpointLog,
+    authority: Mutex<KnownAuthority>,
+}
+
+/// The keyset `kubernetes-ca`, and when it was read.
+struct KnownAuthority {
+    keyset: Arc<Keyset>,
+    read: OffsetDateTime,
 }
 
 impl SharedState {
@@ -41,7 +57,30 @@ impl SharedState {
             request_limiter: RequestLimiter::with_interval(context.request_interval),
             sts: Semaphore::new(STS_CALLS),
             lines: EndpointLog::new(context.log.clone(), STAGE, context.log_interval),
+            authority: Mutex::new(KnownAuthority {
+                keyset: Arc::clone(&context.authority),
+                read: (context.clock)(),
+            }),
             context,
         }
+    }
+
+    /// The keyset `kubernetes-ca` as it was in the store a minute ago or later: workers of the next stage of a rotation join before this control
+    /// plane is replaced. While the store cannot be read, the last known one.
+    pub(super) async fn current_authority(&self) -> Arc<Keyset> {
+        let now = (self.context.clock)();
+        let mut known = self.authority.lock().await;
+        if now - known.read >= AUTHORITY_AGE {
+            known.read = now;
+            match read_keyset_object(&self.context.store, KUBERNETES_CA).await {
+                Ok(keyset) => known.keyset = Arc::new(keyset),
+                Err(error) => {
+                    let detail = format!("{KUBERNETES_CA} is taken as it was: {error:#}");
+                    let (lines, failed) = (&self.lines, Status::Failed);
+                    lines.log_or_count(LineCause::Authority, failed, None, &detail);
+                }
+            }
+        }
+        Arc::clone(&known.keyset)
     }
 }

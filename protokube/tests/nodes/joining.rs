@@ -4,8 +4,11 @@ use crate::fakes::{FakeWorker, INSTANCE, TestCluster, running_instance};
 use aws_client::store::Expect;
 use node::bootstrap::{CertificateKind, JOIN_PATH, KeyRecord, key_record_key};
 use node::config::{NodeConfig, read_node_config, to_stored};
-use node::pki::trust_bundle;
+use node::pki::{SystemKeys, keyset_path, mint_further, trust_bundle, write_keyset};
 use node::secret::{DOCKER_CONFIG, Secret, stored_path, write_stored};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use time::{Duration, OffsetDateTime};
 use x509_parser::pem::{Pem, parse_x509_pem};
 
 fn parse_pem(pem: &str) -> Pem {
@@ -226,4 +229,58 @@ async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_
             .iter()
             .all(|line| !line.to_string().contains("c3dvcmRmaXNo"))
     );
+}
+
+/// While keys are rotated: the control plane was started before there was a second key.
+#[tokio::test]
+async fn a_worker_of_the_next_stage_of_a_rotation_gets_certificates_of_the_key_that_its_configuration_names()
+ {
+    let later = Arc::new(AtomicI64::new(0));
+    let seconds = Arc::clone(&later);
+    let clock =
+        move || OffsetDateTime::now_utc() + Duration::seconds(seconds.load(Ordering::Relaxed));
+    let cluster = TestCluster::start_at(Arc::new(clock)).await;
+    let mut keyset = cluster.authority.clone();
+    let now = OffsetDateTime::now_utc();
+    let item = mint_further(&keyset, None, &mut SystemKeys::issuing_at(now)).unwrap();
+    let new = keyset.add(item, now).unwrap();
+    let put = async |key: &str, text: &str| {
+        let bytes = text.as_bytes().to_vec();
+        cluster.store.put(key, bytes, Expect::Any).await.unwrap();
+    };
+    put(
+        &keyset_path("kubernetes-ca"),
+        write_keyset(&keyset).unwrap().reveal(),
+    )
+    .await;
+    let plain = &cluster.node_config;
+    let config = read_node_config(&plain.text, &plain.sha256).unwrap();
+    let mut promoted = keyset.clone();
+    promoted.promote(&new).unwrap();
+    let of_stage = |keyset: &node::pki::Keyset| {
+        let mut config = NodeConfig {
+            ca_certificates: trust_bundle(keyset),
+            ..config.clone()
+        };
+        config.keysets = config.rotated_keysets(std::slice::from_ref(keyset));
+        to_stored(&config).unwrap()
+    };
+    let mut worker = cluster.new_worker().await;
+    worker.trusted = trust_bundle(&keyset);
+    // The endpoint has not read the second key yet.
+    assert_eq!(worker.join().await.status, 403);
+    later.store(61, Ordering::Relaxed);
+    for (stage, signs) in [(&keyset, &keyset.items[0]), (&promoted, &keyset.items[1])] {
+        let stored = of_stage(stage);
+        put(&stored.keys[0], &stored.text).await;
+        worker.node_config.clone_from(&stored.sha256);
+        let joined = worker.join().await.join_reply();
+        let authority = parse_pem(&signs.certificate);
+        for certificate in joined.certificates.values() {
+            let leaf = parse_pem(certificate);
+            let leaf = leaf.parse_x509().unwrap();
+            let key = authority.parse_x509().unwrap();
+            leaf.verify_signature(Some(key.public_key())).unwrap();
+        }
+    }
 }

@@ -314,7 +314,7 @@ print(len(boto('autoscaling').describe_auto_scaling_groups(AutoScalingGroupNames
 }
 
 /// Every instance of a group is replaced by Auto Scaling.
-fn replace_instances(simulator: &Simulator, group: &str) {
+pub fn replace_instances(simulator: &Simulator, group: &str) {
     let code = format!(
         "
 asg = boto('autoscaling')

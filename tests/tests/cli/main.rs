@@ -26,6 +26,7 @@ mod json;
 mod kctl;
 mod kept;
 mod kept_backups;
+mod keypairs;
 mod last_backup;
 mod names;
 mod new_account;

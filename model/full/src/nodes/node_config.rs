@@ -8,6 +8,7 @@ use node::config::{
 };
 use node::host::check_paths;
 use node::names;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// The NodeConfig of a group; `None` for bastions, which are not nodes. `trust_bundle`: the certificates of `kubernetes-ca`, PEM.
@@ -39,6 +40,7 @@ pub fn node_config(
         agents: own_agents(agents, of),
         api_server: api_server(full, of.role),
         ca_certificates: trust_bundle.to_owned(),
+        keysets: BTreeMap::new(),
         kubelet: node.kubelet.clone(),
         kube_proxy: full.kube_proxy.clone(),
         containerd: node.containerd.clone(),

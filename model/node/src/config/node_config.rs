@@ -1,7 +1,7 @@
 //! NodeConfig: everything that makes an instance a node of its group. It is stored under its own sha256, which user data names, so
 //! an instance gets another NodeConfig only by being replaced. It contains no secret of the cluster.
 
-use super::{Agents, Containerd, Error, File, Termination, UnitFile};
+use super::{Agents, Containerd, Error, File, KeysetIds, Termination, UnitFile};
 use crate::components::{Component, Flags};
 use crate::config::{Asset, Networking, Role};
 use crate::digest::sha256_hex;
@@ -39,6 +39,9 @@ pub struct NodeConfig {
     pub api_server: String,
     /// Certificates of `kubernetes-ca`, PEM.
     pub ca_certificates: String,
+    /// Keys of the keysets that were rotated, by name: a new stage of a rotation is a new NodeConfig.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub keysets: BTreeMap<String, KeysetIds>,
     pub kubelet: Kubelet,
     /// kube-proxy; `None` if another component replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use super::{Error, KeyAlgorithm, KeySource, Keyset, KeysetItem};
 use crate::secret::Secret;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair, KeyUsagePurpose,
     PublicKeyData, SerialNumber,
 };
 use sha2::{Digest, Sha256};
@@ -14,13 +14,17 @@ pub(super) const BACKDATED: Duration = Duration::hours(48);
 /// Validity of an authority: ten years, as in kOps.
 const VALIDITY: Duration = Duration::days(3650);
 
+/// The attribute serialNumber of a distinguished name (X.520).
+const SERIAL_NUMBER: [u64; 4] = [2, 5, 4, 5];
+
 /// Creates a keyset with one new key.
 pub fn mint_keyset(
     name: &str,
     algorithm: KeyAlgorithm,
     source: &mut dyn KeySource,
 ) -> Result<Keyset, Error> {
-    let item = mint_item(name, algorithm, source)?;
+    let key = source.generate(algorithm)?;
+    let item = mint_item(common_name(name), &key, source, None)?;
     Ok(Keyset {
         name: name.to_owned(),
         primary: item.id.clone(),
@@ -28,26 +32,51 @@ pub fn mint_keyset(
     })
 }
 
-fn mint_item(
-    name: &str,
-    algorithm: KeyAlgorithm,
+/// Creates a further key of a keyset, of this private key (PEM) or a new one. The subject has the serial number, as in kOps: two authorities
+/// of one name would be taken for each other by programs that look for the signer by its name.
+pub fn mint_further(
+    keyset: &Keyset,
+    key: Option<&Secret>,
     source: &mut dyn KeySource,
 ) -> Result<KeysetItem, Error> {
-    let key = source.generate(algorithm)?;
+    let pair = match key {
+        Some(key) => KeyPair::from_pem(key.reveal())?,
+        None => source.generate(KeyAlgorithm::default())?,
+    };
+    let mut subject = common_name(&keyset.name);
+    let serial = new_serial(source.now(), &pair)?;
+    subject.push(
+        DnType::CustomDnType(SERIAL_NUMBER.to_vec()),
+        serial.to_string(),
+    );
+    mint_item(subject, &pair, source, key)
+}
+
+/// `given`: the text of the private key, if it is not made here.
+fn mint_item(
+    subject: DistinguishedName,
+    key: &KeyPair,
+    source: &dyn KeySource,
+    given: Option<&Secret>,
+) -> Result<KeysetItem, Error> {
     let now = source.now();
-    let serial = new_serial(now, &key)?;
+    let serial = new_serial(now, key)?;
     let mut params = CertificateParams::default();
     params.not_before = now.checked_sub(BACKDATED).ok_or(Error::Time)?;
     params.not_after = now.checked_add(VALIDITY).ok_or(Error::Time)?;
     params.serial_number = Some(serial_number(serial));
-    params.distinguished_name = common_name(name);
+    params.distinguished_name = subject;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let certificate = params.self_signed(&key)?;
+    let certificate = params.self_signed(key)?;
     Ok(KeysetItem {
         id: serial.to_string(),
         certificate: certificate.pem(),
-        key: Some(Secret::new(key.serialize_pem())),
+        key: Some(
+            given
+                .cloned()
+                .unwrap_or_else(|| Secret::new(key.serialize_pem())),
+        ),
         distrusted: None,
     })
 }

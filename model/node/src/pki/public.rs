@@ -36,14 +36,20 @@ pub fn public_keys(keyset: &Keyset) -> Result<String, Error> {
 }
 
 fn encode_public_key_pem(der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let mut pem = "-----BEGIN PUBLIC KEY-----\n".to_owned();
+    encode_block("PUBLIC KEY", &STANDARD.encode(der))
+}
+
+/// A PEM block of a text in base64.
+pub(super) fn encode_block(label: &str, text: &str) -> String {
+    let mut pem = format!("-----BEGIN {label}-----\n");
     for (index, character) in text.chars().enumerate() {
         if index > 0 && index % 64 == 0 {
             pem.push('\n');
         }
         pem.push(character);
     }
-    pem.push_str("\n-----END PUBLIC KEY-----\n");
+    pem.push_str("\n-----END ");
+    pem.push_str(label);
+    pem.push_str("-----\n");
     pem
 }

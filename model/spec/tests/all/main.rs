@@ -34,6 +34,7 @@ mod node_problem_detector;
 mod not_yet;
 mod pki;
 mod pod_identity_webhook;
+mod rotation;
 mod round_trip;
 mod snapshot_controller;
 mod user_data;

@@ -95,6 +95,7 @@ impl TestCluster {
             account: ACCOUNT.to_owned(),
             trust_bundle: trusted,
             authority: Arc::new(authority.clone()),
+            own_keys: None,
             ec2,
             store: store.clone(),
             nodes: Arc::new(FakeNodes(Arc::clone(&node))),

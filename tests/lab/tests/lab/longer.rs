@@ -6,6 +6,7 @@ mod backups_stopped;
 mod etcd_upgraded;
 mod figures;
 mod grown;
+mod keys;
 mod renewals;
 mod restored;
 mod roles;
@@ -86,6 +87,16 @@ fn a_rolling_update_with_a_zone_replaces_every_instance() -> Result<()> {
     };
     lab.run_step("a hosted zone", zone::make_public_zone)?;
     rolled::run(&mut lab, "public")?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "thirty minutes: make soak"]
+fn keys_are_rotated_under_load() -> Result<()> {
+    let Some(mut lab) = start_lab("keys_are_rotated_under_load", "t-keys", 8)? else {
+        return Ok(());
+    };
+    keys::run(&mut lab)?;
     lab.take_down()
 }
 

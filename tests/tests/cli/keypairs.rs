@@ -1,0 +1,364 @@
+//! Keys are rotated: what each step stores, what `update` plans after it, which instances it names, and what it refuses.
+
+use crate::instances::Cluster;
+use crate::kctl::{Kctl, KctlOutput};
+use crate::kept::replace_instances;
+use crate::scenario::{NAME, REGION};
+use crate::simulator::Simulator;
+use serde_json::Value;
+use std::process::Command;
+
+fn run_in_cluster(kctl: &Kctl, words: &[&str]) -> KctlOutput {
+    kctl.run(&[words, &["--name", NAME]].concat())
+}
+
+/// The keys of a keyset as `kctl get keypairs -o json` shows them.
+fn keys_of(kctl: &Kctl, keyset: &str, more: &[&str]) -> Vec<Value> {
+    let words = ["get", "keypairs", keyset, "-o", "json"];
+    let shown = run_in_cluster(kctl, &[&words[..], more].concat()).expect_success();
+    serde_json::from_str(&shown).expect("JSON")
+}
+
+fn states_of(kctl: &Kctl, keyset: &str) -> Vec<String> {
+    let keys = keys_of(kctl, keyset, &["--distrusted"]);
+    let state = |key: &Value| key["state"].as_str().expect("a state").to_owned();
+    keys.iter().map(state).collect()
+}
+
+/// The Auto Scaling groups of control planes and of workers.
+fn groups_of(simulator: &Simulator) -> [String; 2] {
+    let names = simulator.run_python(
+        REGION,
+        "for g in boto('autoscaling').describe_auto_scaling_groups()['AutoScalingGroups']: print(g['AutoScalingGroupName'])",
+    );
+    let find = |start: &str| {
+        let found = names.lines().find(|name| name.starts_with(start));
+        found.expect("a group").to_owned()
+    };
+    [find("control-plane"), find("nodes")]
+}
+
+/// The launch templates that an update would change.
+fn planned_templates(kctl: &Kctl) -> Vec<String> {
+    let plan = kctl.run(&["update", NAME, "-o", "json"]).expect_success();
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    let changes = plan["changes"].as_array().expect("changes").iter();
+    let ids = changes.filter_map(|change| change["id"].as_str());
+    let templates = ids.filter_map(|id| id.strip_prefix("launch_template/"));
+    templates.map(str::to_owned).collect()
+}
+
+/// `update --yes`, and Auto Scaling replaces the instances of these groups.
+fn bring_to_instances(cluster: &Cluster, groups: &[String]) {
+    cluster
+        .kctl
+        .run(&["update", NAME, "--yes"])
+        .expect_success();
+    for group in groups {
+        replace_instances(&cluster.simulator, group);
+    }
+}
+
+fn expect_refused(ran: &KctlOutput, why: &str) {
+    assert_eq!(ran.code, 4, "{}{}", ran.out, ran.err);
+    assert!(ran.err.contains(why), "{}", ran.err);
+    assert!(ran.err.contains("--force"), "{}", ran.err);
+}
+
+#[test]
+fn the_authority_is_rotated_in_three_stages_and_each_waits_for_the_one_before() {
+    let cluster = Cluster::new_cluster(1);
+    let (kctl, simulator) = (&cluster.kctl, &cluster.simulator);
+    let groups = groups_of(simulator);
+    let [control_planes, _] = &groups;
+    assert_eq!(states_of(kctl, "kubernetes-ca"), ["primary"]);
+
+    let made = run_in_cluster(kctl, &["create", "keypair", "kubernetes-ca"]);
+    assert!(made.err.contains("kctl update"), "{}", made.err);
+    made.expect_success();
+    assert_eq!(states_of(kctl, "kubernetes-ca"), ["primary", "trusted"]);
+    let promote = ["promote", "keypair", "kubernetes-ca"];
+    let early = run_in_cluster(kctl, &promote);
+    expect_refused(&early, "does not trust it yet");
+    assert!(early.err.contains(&cluster.control_plane), "{}", early.err);
+    assert!(early.err.contains(&cluster.workers[0]), "{}", early.err);
+    assert_eq!(
+        planned_templates(kctl).len(),
+        2,
+        "every instance has the bundle"
+    );
+
+    // Only the control plane is replaced: the worker is in the way.
+    bring_to_instances(&cluster, std::slice::from_ref(control_planes));
+    let outdated = kctl.run(&["update", NAME, "--exit-code"]);
+    assert_eq!(outdated.code, 0, "{}", outdated.out);
+    let half = run_in_cluster(kctl, &promote);
+    expect_refused(&half, "does not trust it yet");
+    assert!(half.err.contains(&cluster.workers[0]), "{}", half.err);
+    assert!(!half.err.contains("of control-plane"), "{}", half.err);
+    replace_instances(simulator, &groups[1]);
+    run_in_cluster(kctl, &promote).expect_success();
+    assert_eq!(states_of(kctl, "kubernetes-ca"), ["trusted", "primary"]);
+
+    let distrust = ["distrust", "keypair", "kubernetes-ca"];
+    expect_refused(&run_in_cluster(kctl, &distrust), "still uses what it signs");
+    assert_eq!(
+        planned_templates(kctl).len(),
+        2,
+        "every instance gets new certificates"
+    );
+    bring_to_instances(&cluster, &groups);
+    let keys = keys_of(kctl, "kubernetes-ca", &["--instances"]);
+    let count = |key: usize, what: &str| {
+        keys[key]["instances"][what]
+            .as_array()
+            .expect("names")
+            .len()
+    };
+    assert_eq!([count(0, "signedFor"), count(1, "signedFor")], [0, 2]);
+    assert_eq!([count(0, "trustedBy"), count(1, "trustedBy")], [2, 2]);
+
+    run_in_cluster(kctl, &distrust).expect_success();
+    assert_eq!(states_of(kctl, "kubernetes-ca"), ["distrusted", "primary"]);
+    assert_eq!(keys_of(kctl, "kubernetes-ca", &[]).len(), 1);
+    bring_to_instances(&cluster, &groups);
+    let keys = keys_of(kctl, "kubernetes-ca", &["--instances", "--distrusted"]);
+    assert_eq!(keys[0]["instances"]["trustedBy"], Value::Array(Vec::new()));
+
+    // Back: a key that was distrusted is trusted again.
+    let old = keys[0]["id"].as_str().expect("an id");
+    let again = run_in_cluster(kctl, &["promote", "keypair", "kubernetes-ca", old]);
+    assert_eq!(again.code, 2, "{}", again.err);
+    run_in_cluster(kctl, &["trust", "keypair", "kubernetes-ca", old]).expect_success();
+    assert_eq!(states_of(kctl, "kubernetes-ca"), ["trusted", "primary"]);
+    let new = keys[1]["id"].as_str().expect("an id");
+    let own = run_in_cluster(
+        kctl,
+        &["distrust", "keypair", "kubernetes-ca", new, "--force"],
+    );
+    assert!(own.code == 2 && own.err.contains("primary"), "{}", own.err);
+    let shown = run_in_cluster(kctl, &["get", "operations"]).expect_success();
+    assert!(shown.contains("distrust keypair"), "{shown}");
+}
+
+#[test]
+fn keys_of_tokens_concern_control_planes_and_tokens_of_pods_must_have_run_out() {
+    let cluster = Cluster::new_cluster(1);
+    let kctl = &cluster.kctl;
+    let [control_planes, _] = groups_of(&cluster.simulator);
+    run_in_cluster(kctl, &["create", "keypair", "service-account"]).expect_success();
+    let templates = planned_templates(kctl);
+    assert!(
+        templates.len() == 1 && templates[0].starts_with("control-plane"),
+        "{templates:?}"
+    );
+    bring_to_instances(&cluster, std::slice::from_ref(&control_planes));
+    run_in_cluster(kctl, &["promote", "keypair", "service-account"]).expect_success();
+    bring_to_instances(&cluster, std::slice::from_ref(&control_planes));
+    let distrust = ["distrust", "keypair", "service-account"];
+    expect_refused(&run_in_cluster(kctl, &distrust), "less than an hour ago");
+    let forced = run_in_cluster(kctl, &[&distrust[..], &["--force"]].concat());
+    assert!(
+        forced.err.contains("less than an hour ago"),
+        "{}",
+        forced.err
+    );
+    forced.expect_success();
+    assert_eq!(
+        states_of(kctl, "service-account"),
+        ["distrusted", "primary"]
+    );
+}
+
+#[test]
+fn all_keysets_take_a_step_together_or_not_at_all() {
+    let cluster = Cluster::new_cluster(1);
+    let kctl = &cluster.kctl;
+    run_in_cluster(kctl, &["create", "keypair", "all"]).expect_success();
+    let keys = run_in_cluster(kctl, &["get", "keypairs", "-o", "json"]).expect_success();
+    let keys: Vec<Value> = serde_json::from_str(&keys).expect("JSON");
+    // Eight keysets with two keys; those of the signer of the store are rotated by name only.
+    assert_eq!(keys.len(), 8 * 2 + 1);
+    expect_refused(
+        &run_in_cluster(kctl, &["promote", "keypair", "all"]),
+        "etcd-peers-ca-main: ",
+    );
+    assert_eq!(
+        states_of(kctl, "etcd-manager-ca-main"),
+        ["primary", "trusted"]
+    );
+    let groups = groups_of(&cluster.simulator);
+    bring_to_instances(&cluster, &groups);
+    run_in_cluster(kctl, &["promote", "keypair", "all"]).expect_success();
+    assert_eq!(
+        states_of(kctl, "etcd-manager-ca-main"),
+        ["trusted", "primary"]
+    );
+    let again = run_in_cluster(kctl, &["promote", "keypair", "all"]);
+    assert!(again.err.contains("no key that is newer"), "{}", again.err);
+    let id = run_in_cluster(kctl, &["distrust", "keypair", "all", "7"]);
+    assert_eq!(id.code, 2, "{}", id.err);
+}
+
+#[test]
+fn the_signer_of_the_store_is_distrusted_only_once_all_is_signed_anew() {
+    let cluster = Cluster::new_cluster(1);
+    let kctl = &cluster.kctl;
+    for words in [
+        ["create", "keypair", "state-signer"],
+        ["promote", "keypair", "state-signer"],
+    ] {
+        run_in_cluster(kctl, &words).expect_success();
+    }
+    assert!(
+        planned_templates(kctl).is_empty(),
+        "no instance has this key"
+    );
+    let distrust = ["distrust", "keypair", "state-signer"];
+    let early = run_in_cluster(kctl, &distrust);
+    expect_refused(&early, "addons/bootstrap-channel.yaml is signed with it");
+    kctl.run(&["update", NAME, "--refresh", "--yes"])
+        .expect_success();
+    run_in_cluster(kctl, &distrust).expect_success();
+    let plan = kctl.run(&["update", NAME, "--refresh"]).expect_success();
+    assert!(plan.contains("No changes."), "{plan}");
+}
+
+/// A certificate of an authority and its key, made with openssl.
+fn company_authority(kctl: &Kctl) -> [String; 2] {
+    let files = ["ca.crt", "ca.key"].map(|name| kctl.home_path(name).display().to_string());
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-nodes",
+            "-days",
+            "99",
+            "-subj",
+            "/O=Example/CN=Example Root",
+        ])
+        .args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
+        .args([
+            "-addext",
+            "keyUsage=critical,keyCertSign",
+            "-out",
+            &files[0],
+            "-keyout",
+            &files[1],
+        ])
+        .output()
+        .expect("openssl");
+    assert!(made.status.success(), "{made:?}");
+    files
+}
+
+#[test]
+fn an_own_authority_is_checked_before_it_is_stored() {
+    let cluster = Cluster::new_cluster(1);
+    let kctl = &cluster.kctl;
+    let [certificate, key] = company_authority(kctl);
+    let create = |more: &[&str]| {
+        let words = ["create", "keypair", "kubernetes-ca"];
+        run_in_cluster(kctl, &[&words[..], more].concat())
+    };
+    let nothing = kctl.write_file("nothing", "nothing");
+    for (more, why) in [
+        (
+            ["--cert", &nothing, "--key", &*key],
+            "no block BEGIN CERTIFICATE",
+        ),
+        (
+            ["--cert", &certificate, "--key", &nothing],
+            "no private key",
+        ),
+    ] {
+        let ran = create(&more);
+        assert!(ran.code == 2 && ran.err.contains(why), "{}", ran.err);
+    }
+    expect_refused(
+        &create(&["--cert", &certificate, "--key", &key, "--primary"]),
+        "does not trust it yet",
+    );
+    create(&["--cert", &certificate, "--key", &key]).expect_success();
+    let twice = create(&["--cert", &certificate, "--key", &key]);
+    assert!(
+        twice.code == 2 && twice.err.contains("already"),
+        "{}",
+        twice.err
+    );
+    assert_eq!(states_of(kctl, "kubernetes-ca"), ["primary", "trusted"]);
+    let all = run_in_cluster(kctl, &["create", "keypair", "all", "--cert", &certificate]);
+    assert_eq!(all.code, 2, "{}", all.err);
+    let other = run_in_cluster(kctl, &["create", "keypair", "kubernetes-cb"]);
+    assert!(
+        other.code == 2 && other.err.contains("kubernetes-ca"),
+        "{}",
+        other.err
+    );
+    // Without a certificate, one is made for the key.
+    run_in_cluster(
+        kctl,
+        &["create", "keypair", "etcd-clients-ca", "--key", &key],
+    )
+    .expect_success();
+    assert_eq!(states_of(kctl, "etcd-clients-ca"), ["primary", "trusted"]);
+}
+
+/// kctl died after it had stored the keyset, and before it wrote what follows from it.
+#[test]
+fn a_kill_between_the_writes_loses_nothing() {
+    let cluster = Cluster::new_cluster(1);
+    let (kctl, simulator) = (&cluster.kctl, &cluster.simulator);
+    let python = |code: &str| {
+        let head = format!("s, k = boto('s3'), 'clusters/{NAME}/pki/public.json'\n");
+        simulator.run_python(REGION, &(head + code))
+    };
+    python(
+        "s.put_object(Bucket='state', Key='before', Body=s.get_object(Bucket='state', Key=k)['Body'].read())",
+    );
+    run_in_cluster(kctl, &["create", "keypair", "kubernetes-ca"]).expect_success();
+    let after = python("print(s.get_object(Bucket='state', Key=k)['Body'].read().decode())");
+    python(
+        "s.put_object(Bucket='state', Key=k, Body=s.get_object(Bucket='state', Key='before')['Body'].read())",
+    );
+    assert_eq!(states_of(kctl, "kubernetes-ca"), ["primary", "trusted"]);
+    assert_eq!(planned_templates(kctl).len(), 2);
+    kctl.run(&["update", NAME, "--yes"]).expect_success();
+    let again = python("print(s.get_object(Bucket='state', Key=k)['Body'].read().decode())");
+    let keys = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["keysets"].clone();
+    assert_eq!(keys(&again), keys(&after));
+}
+
+/// The first key of a cluster may be a company's own.
+#[test]
+fn the_first_authority_may_be_brought_before_the_first_update() {
+    let simulator = Simulator::start_simulator();
+    let kctl = crate::plans::stored_cluster(&simulator);
+    let [certificate, key] = company_authority(&kctl);
+    let bring = [
+        "create",
+        "keypair",
+        "kubernetes-ca",
+        "--cert",
+        &certificate,
+        "--key",
+        &key,
+    ];
+    let second = run_in_cluster(&kctl, &bring);
+    assert!(
+        second.code == 2 && second.err.contains("--primary"),
+        "{}",
+        second.err
+    );
+    run_in_cluster(&kctl, &[&bring[..], &["--primary"]].concat()).expect_success();
+    kctl.run(&["update", NAME, "--yes"]).expect_success();
+    assert_eq!(states_of(&kctl, "kubernetes-ca"), ["primary"]);
+    let keys = keys_of(&kctl, "kubernetes-ca", &[]);
+    let bundle = simulator.run_python(
+        REGION,
+        &format!("print(boto('s3').get_object(Bucket='state', Key='clusters/{NAME}/igconfig/node/nodes-eu-west-1a/nodeupconfig.yaml')['Body'].read().decode())"),
+    );
+    let own = std::fs::read_to_string(&certificate).expect("a certificate");
+    let line = own.lines().nth(1).expect("a line");
+    assert!(bundle.contains(line), "{keys:?} in {bundle}");
+}
