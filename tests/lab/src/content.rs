@@ -20,7 +20,7 @@ use debian::Debian;
 use go::Go;
 use key::CacheKey;
 use kit::ContentKit;
-use modules::{MODULES, Module, PREVIOUS_ETCD, PREVIOUS_KUBERNETES, all_modules};
+use modules::{ADDONS, MODULES, Module, PREVIOUS_ETCD, PREVIOUS_KUBERNETES, all_modules};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,7 @@ impl ServedContent {
     }
 }
 
-/// Versions of Kubernetes and etcd that are served.
+/// What is served beside the newest versions of Kubernetes and etcd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Versions {
     /// The newest, and the patch before.
@@ -79,6 +79,8 @@ pub enum Versions {
     WithPreviousMinor,
     /// The minor of etcd before as well.
     WithPreviousEtcd,
+    /// Addons that are off by default as well.
+    WithAddons,
 }
 
 impl Versions {
@@ -89,6 +91,7 @@ impl Versions {
             Self::Newest => &[],
             Self::WithPreviousMinor => KUBERNETES,
             Self::WithPreviousEtcd => PREVIOUS_ETCD,
+            Self::WithAddons => ADDONS,
         };
         MODULES.iter().chain(previous)
     }
@@ -140,7 +143,7 @@ impl ContentStore {
     }
 
     /// Everything, built and laid out if it has to be. `roots`: certificates that programs in images shall trust, PEM. `versions`: which
-    /// versions of Kubernetes and etcd.
+    /// versions of Kubernetes and etcd, and which addons.
     pub fn prepare_content(
         &self,
         roots: Option<String>,

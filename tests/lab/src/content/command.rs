@@ -25,6 +25,9 @@ pub struct Content {
     /// Also build and serve the etcd minor before, for upgrades
     #[arg(long, conflicts_with_all = ["list", "only", "previous"])]
     previous_etcd: bool,
+    /// Also build and serve addons that are off by default
+    #[arg(long, conflicts_with_all = ["list", "only", "previous", "previous_etcd"])]
+    addons: bool,
     /// Afterwards remove Go's caches (about 10 GB) and what other versions left
     #[arg(long, conflicts_with = "list")]
     prune: bool,
@@ -54,9 +57,10 @@ impl Content {
             show_content(&[built], None, out)?;
             return writeln!(out, "programs {folder}").context("saying where they are");
         }
-        let versions = match (self.previous, self.previous_etcd) {
-            (true, _) => Versions::WithPreviousMinor,
-            (_, true) => Versions::WithPreviousEtcd,
+        let versions = match (self.previous, self.previous_etcd, self.addons) {
+            (true, ..) => Versions::WithPreviousMinor,
+            (_, true, _) => Versions::WithPreviousEtcd,
+            (.., true) => Versions::WithAddons,
             _ => Versions::Newest,
         };
         let (served, built) = store.prepare_content(roots, versions, &mut say)?;

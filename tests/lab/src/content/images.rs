@@ -177,7 +177,7 @@ fn addon_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
         with(cloud),
         &["/bin/aws-cloud-controller-manager"],
     );
-    Ok(vec![
+    let mut images = vec![
         Image {
             user: NONROOT,
             ..dns
@@ -187,7 +187,23 @@ fn addon_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
             ..autoscaler
         },
         cloud,
-    ])
+    ];
+    let name = "metrics-server";
+    if let Ok(version) = kit.module_version(name) {
+        let tree = Tree::default().add_program(name, kit.program_path(name, name)?);
+        let name = (KUBERNETES, "metrics-server/metrics-server");
+        let server = new_image(
+            name,
+            format!("v{version}"),
+            with(tree),
+            &["/metrics-server"],
+        );
+        images.push(Image {
+            user: NONROOT,
+            ..server
+        });
+    }
+    Ok(images)
 }
 
 /// The EBS CSI driver's pods: the sidecars, each with one program, and those that share the stand-in's layer.

@@ -250,12 +250,23 @@ pub const MODULES: &[Module] = &[
     },
 ];
 
+/// Addons that only their own tests use: only built for these.
+pub const ADDONS: &[Module] = &[Module {
+    name: "metrics-server",
+    about: "metrics-server",
+    upstream: Some("sigs.k8s.io/metrics-server"),
+    binaries: binaries! { "metrics-server" from "sigs.k8s.io/metrics-server/cmd/metrics-server" },
+    variables: &[("k8s.io/client-go/pkg/version.gitVersion", "{version}")],
+    ..ORDINARY
+}];
+
 /// Every row, also those that are built only when a test needs them.
 pub fn all_modules() -> impl Iterator<Item = &'static Module> {
     MODULES
         .iter()
         .chain([&PREVIOUS_KUBERNETES])
         .chain(PREVIOUS_ETCD)
+        .chain(ADDONS)
 }
 
 /// The row of that name.

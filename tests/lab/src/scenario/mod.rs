@@ -125,6 +125,7 @@ pub fn built_content(test: &str, versions: Versions) -> Result<Option<ServedCont
                 Versions::Newest => "",
                 Versions::WithPreviousMinor => " --previous",
                 Versions::WithPreviousEtcd => " --previous-etcd",
+                Versions::WithAddons => " --addons",
             };
             let why = format!(
                 "{} is not built: `lab content{option}` builds it",

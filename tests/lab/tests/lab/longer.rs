@@ -7,6 +7,8 @@ mod etcd_upgraded;
 mod figures;
 mod grown;
 mod keys;
+mod in_use;
+mod metrics;
 mod renewals;
 mod restored;
 mod roles;
@@ -65,6 +67,17 @@ fn volumes_follow_their_pods() -> Result<()> {
 #[ignore = "five minutes: make soak"]
 fn pods_have_roles_of_their_own() -> Result<()> {
     run_steps("pods_have_roles_of_their_own", "t-roles", &roles::STEPS)
+}
+
+#[test]
+#[ignore = "fifteen minutes, and its addons have to be built: make soak"]
+fn a_cluster_in_use_is_rolled() -> Result<()> {
+    let test = "a_cluster_in_use_is_rolled";
+    let Some(mut lab) = start_lab_with(test, "t-in-use", 8, Versions::WithAddons)? else {
+        return Ok(());
+    };
+    in_use::run(&mut lab)?;
+    lab.take_down()
 }
 
 #[test]

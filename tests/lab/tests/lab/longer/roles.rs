@@ -42,6 +42,11 @@ pub const STEPS: [Step; 10] = [
 ];
 
 fn make_cluster(lab: &mut Lab) -> Result<()> {
+    make_cluster_with(lab, &[])
+}
+
+/// A cluster of one control plane with a published issuer, and a role for `reader` in `shop`.
+pub fn make_cluster_with(lab: &Lab, others: &[&str]) -> Result<()> {
     let bucket = json!({"Bucket": ISSUERS, "ObjectOwnership": "BucketOwnerPreferred"});
     lab.call_aws("s3", "CreateBucket", &bucket)?;
     let entry = "--set=spec.iam.serviceAccountExternalPermissions[0]";
@@ -55,7 +60,7 @@ fn make_cluster(lab: &mut Lab) -> Result<()> {
         format!("{entry}.aws.inlinePolicy={POLICY}"),
     ];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    cluster::create_cluster(lab, &words)
+    cluster::create_cluster(lab, &[&words, others].concat())
 }
 
 /// Exchanges a token for credentials of a role and calls EC2 with them; prints the status of each call.
@@ -103,7 +108,7 @@ fn token_in(lab: &Lab, namespace: &str) -> Result<String> {
     Ok(lab.run_kubectl(&words)?.trim().to_owned())
 }
 
-fn use_role(lab: &mut Lab) -> Result<()> {
+pub fn use_role(lab: &mut Lab) -> Result<()> {
     lab.run_kubectl(&["create", "namespace", "shop"])?;
     for namespace in ["shop", "default"] {
         let file = lab.place().run().join("roles.yaml");

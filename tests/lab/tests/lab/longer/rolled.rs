@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A field of the spec that every instance gets only with a new launch.
-const SETTING: &str = "spec.kubelet.maxPods=77";
+pub const SETTING: &str = "spec.kubelet.maxPods=77";
 
 /// Longest time in seconds after which kctl is killed: about that of one control plane's replacement.
 const LONGEST: f64 = 90.0;
@@ -69,7 +69,7 @@ pub fn run(lab: &mut Lab, dns: &str) -> Result<()> {
     )
 }
 
-fn check_calls(calls: ServiceCalls) -> Result<()> {
+pub fn check_calls(calls: ServiceCalls) -> Result<()> {
     let calls = calls.end()?;
     ensure!(!calls.is_empty(), "there were no calls");
     let failed: Vec<_> = calls.iter().filter(|one| !one.failure.is_empty()).collect();
@@ -173,7 +173,7 @@ fn instances(lab: &Lab) -> Result<BTreeSet<String>> {
 }
 
 /// The ids of the instances that a rolling update would replace.
-fn outdated(lab: &Lab) -> Result<BTreeSet<String>> {
+pub fn outdated(lab: &Lab) -> Result<BTreeSet<String>> {
     let preview = lab.run_kctl(&["rolling-update", CLUSTER, "-o", "json"])?;
     let preview: Value = serde_json::from_str(&preview)?;
     let rows = preview["instances"].as_array().context("instances")?;
