@@ -44,6 +44,8 @@ class Gate:
         as_json = call.service == "sts" and "json" in environ.get("HTTP_ACCEPT", "")
         if (call.service, call.operation) == ("sts", "AssumeRoleWithWebIdentity"):
             return None  # nobody signs it: the token says who calls
+        if call in (("s3", "GetObject"), ("s3", "HeadObject")) and sent.header("authorization") is None:
+            return None  # a stranger: what is public is
         try:
             caller, signed = authenticate(sent, self.sessions)
             asked = needs.read_request(environ, body, call, signed.scope.region, ACCOUNT)

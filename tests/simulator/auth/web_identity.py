@@ -19,10 +19,10 @@ from moto.core.exceptions import AccessDeniedError
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.iam.models import iam_backends
 from moto.s3.models import s3_backends
-from moto.s3.utils import bucket_policy_is_public
 from moto.sts.exceptions import STSClientError
 
 from ..faults import Fault, document
+from ..mends.web_identity import may_everybody_read
 from ..operations import Call
 from .conditions import conditions_hold
 from .policy import names_action, statements
@@ -105,10 +105,7 @@ def _public_document(url: str) -> "Optional[dict[str, Any]]":
     if parts.scheme != "https" or bucket is None or host != f"{bucket.region_name}.amazonaws.com":
         return None
     found = bucket.keys.get(parts.path.lstrip("/"))
-    if found is None:
-        return None
-    public = found.acl is not None and found.acl.public_read
-    if not public and not (bucket.policy and bucket_policy_is_public(bucket.policy)):
+    if found is None or not may_everybody_read(bucket, found):
         return None
     try:
         read = json.loads(found.value)

@@ -154,6 +154,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         web_identity.tokens_are_verified,
         web_identity.audiences_of_a_provider_change,
         web_identity.public_objects_need_access_control_lists,
+        web_identity.strangers_read_what_is_public,
         s3.etags_say_nothing_of_what_kms_keys_encrypt,
         partial(queues.a_policy_is_seen_late, options),
         partial(queues.waiting_for_messages_holds_nobody_up, options),

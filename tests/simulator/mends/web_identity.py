@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from moto.core.responses import EmptyResult
+from moto.iam.access_control import PermissionResult
 from moto.iam.responses import IamResponse
+from moto.s3.utils import bucket_policy_is_public
 from moto.sts.responses import TokenResponse
 
+from ..faults import Fault, document
+from ..operations import Call
 from .patch import add, replace
 
 
@@ -64,8 +68,40 @@ def public_objects_need_access_control_lists() -> None:
         ownership = getattr(bucket, "ownership_rule", None) or "BucketOwnerEnforced"
         if acl not in (None, "bucket-owner-full-control") and ownership == "BucketOwnerEnforced":
             raise S3ClientError("AccessControlListNotSupported", "The bucket does not allow ACLs")
-        block = bucket.public_access_block
-        if acl in ("public-read", "public-read-write") and block and block.block_public_acls == "true":
+        if acl in ("public-read", "public-read-write") and _blocks(bucket, "block_public_acls"):
             message = "because public ACLs are prevented by the BlockPublicAcls setting in S3 Block Public Access"
             raise S3ClientError("AccessDenied", f"User is not authorized to perform: s3:PutObject {message}")
         return original(response)
+
+
+def strangers_read_what_is_public() -> None:
+    """AWS: who signs nothing reads what an access control list or the bucket's policy gives everybody, unless Block Public Access takes
+    it back: IgnorePublicAcls, RestrictPublicBuckets (S3 User Guide, "Blocking public access to your Amazon S3 storage").
+    moto: knows no Block Public Access here, and takes an object without a list for public.
+    """
+    from moto.s3.responses import S3Response
+
+    @replace(S3Response, "_key_response")
+    def answer(original: Any, response: Any, request: Any, full_url: str) -> Any:
+        signed = "Authorization" in request.headers or "Signature=" in request.url
+        bucket = response.backend.buckets.get(response.parse_bucket_name_from_url(request, full_url))
+        key = bucket and bucket.keys.get(response.parse_key_name())
+        if request.method in ("GET", "HEAD") and not signed and not (key and may_everybody_read(bucket, key)):
+            headers, body = document(Fault(code="AccessDenied", message="Access Denied", status=403), Call("s3", "GetObject"))
+            return 403, dict(headers), body
+        return original(response, request, full_url)
+
+
+def may_everybody_read(bucket: Any, key: Any) -> bool:
+    """Whether who signs nothing may read that object."""
+    if key.acl is not None and key.acl.public_read and not _blocks(bucket, "ignore_public_acls"):
+        return True
+    if not bucket.policy or not bucket_policy_is_public(bucket.policy) or _blocks(bucket, "restrict_public_buckets"):
+        return False
+    resource = f"arn:{bucket.partition}:s3:::{bucket.name}/{key.name}"
+    return bool(bucket.get_permission("s3:GetObject", resource) == PermissionResult.PERMITTED)
+
+
+def _blocks(bucket: Any, setting: str) -> bool:
+    """Whether the bucket's Block Public Access has that setting."""
+    return bucket.public_access_block is not None and bool(getattr(bucket.public_access_block, setting))

@@ -7,6 +7,7 @@ import time
 from typing import Any, NamedTuple
 
 import pytest
+import requests
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
@@ -118,3 +119,23 @@ def test_a_new_bucket_has_no_access_control_lists(strict):
     rules = {"Rules": [{"ObjectOwnership": "BucketOwnerPreferred"}]}
     strict.s3.put_bucket_ownership_controls(Bucket=bucket, OwnershipControls=rules)
     strict.s3.put_object(**put)
+
+
+@pytest.mark.parametrize("block", ["", "IgnorePublicAcls", "RestrictPublicBuckets"])
+@pytest.mark.parametrize("by", ["policy", "list", "policy for others", "nothing"])
+def test_strangers_read_what_is_public(strict, by, block):
+    """S3 User Guide, "Blocking public access to your Amazon S3 storage"."""
+    bucket = f"public-{by}-{block}".lower().replace(" ", "-").rstrip("-")
+    strict.s3.create_bucket(Bucket=bucket, ObjectOwnership="BucketOwnerPreferred")
+    acl = {"ACL": "public-read"} if by == "list" else {}
+    strict.s3.put_object(Bucket=bucket, Key="a/b", Body=b"{}", **acl)
+    if by.startswith("policy"):
+        place = "a" if by == "policy" else "other"
+        everybody = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/{place}/*"}
+        strict.s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [everybody]}))
+    if block:
+        strict.s3.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration={block: True})
+    public = (by, block) in {("policy", ""), ("policy", "IgnorePublicAcls"), ("list", ""), ("list", "RestrictPublicBuckets")}
+    for name, status in (("a/b", 200 if public else 403), ("a/c", 403)):
+        assert requests.get(f"{strict.endpoint}/{bucket}/{name}", timeout=10).status_code == status, name
+    assert strict.s3.get_object(Bucket=bucket, Key="a/b")["Body"].read() == b"{}"

@@ -83,6 +83,32 @@ async fn documents_of_another_issuer_stay_as_they_are() {
     }
 }
 
+/// Block Public Access lets a public object be written and keeps everybody from reading it: nothing of the documents stays, so that the next
+/// update writes them.
+#[tokio::test]
+async fn documents_that_nobody_can_read_are_not_left() {
+    let simulator = Simulator::start_simulator();
+    let cluster = InCluster::new(&simulator).await;
+    simulator.run_python(REGION, "boto('s3').put_public_access_block(Bucket='issuer', PublicAccessBlockConfiguration={'IgnorePublicAcls': True})");
+    let before = simulator.list_resources(REGION);
+    let spec = full_spec(&cluster.facts, |_| {});
+    let all = desired_objects(&spec, store_objects("completed: 1\n"));
+    let documents: Vec<Cloud> = all
+        .into_iter()
+        .filter(|one| matches!(one, Cloud::DiscoveryDocument(_)))
+        .collect();
+    let report = cluster.run_update(&documents).await;
+    let failed = format!("{report:?}");
+    assert!(failed.contains("it is not public"), "{failed}");
+    assert_eq!(simulator.list_resources(REGION), before);
+    simulator.run_python(
+        REGION,
+        "boto('s3').delete_public_access_block(Bucket='issuer')",
+    );
+    cluster.run_until_converged(&documents).await;
+    assert_ne!(simulator.list_resources(REGION), before);
+}
+
 const PROVIDER_OF_THE_NAME: &str = "boto('iam').create_open_id_connect_provider(Url='https://issuer.s3.eu-west-1.amazonaws.com/prod', ClientIDList=['amazonaws.com'], ThumbprintList=['a' * 40], Tags=[{'Key': 'kubernetes.io/cluster/prod.example.com', 'Value': 'owned'}])";
 
 const ETCD_RECORD: &str = "dns = boto('route53')\nzone = dns.list_hosted_zones()['HostedZones'][0]['Id']\ndns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'CREATE', 'ResourceRecordSet': {'Name': 'etcd-a.internal.prod.example.com', 'Type': 'A', 'TTL': 60, 'ResourceRecords': [{'Value': '10.0.0.1'}]}}]})";

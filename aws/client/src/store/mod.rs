@@ -303,6 +303,17 @@ impl Store {
         }
     }
 
+    /// True if somebody without credentials may read an object that is there.
+    pub async fn is_public(&self, key: &str) -> Result<bool, StoreError> {
+        match &self.backend {
+            Backend::S3(store) => {
+                self.counts.reads.fetch_add(1, Ordering::Relaxed);
+                store.is_public(key).await
+            }
+            Backend::File(_) => Ok(true),
+        }
+    }
+
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -11,6 +11,7 @@ use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::operation::get_object::builders::GetObjectFluentBuilder;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{Delete, ObjectCannedAcl, ObjectIdentifier};
+use aws_smithy_runtime_api::client::auth::AuthSchemeId;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::DateTime;
@@ -26,6 +27,9 @@ use std::time::Duration;
 const ATTEMPTS: u32 = 6;
 
 const GET: &str = "s3:GetObject";
+
+/// The scheme of the SDK for requests without a signature.
+const UNSIGNED: AuthSchemeId = AuthSchemeId::new("noAuth");
 
 const DELETE: &str = "s3:DeleteObject";
 
@@ -330,6 +334,28 @@ impl S3Store {
         let done = self.in_region(call).await;
         done.map(drop)
             .map_err(|failure| self.store_error(key, CALL, self.explain_private(failure)))
+    }
+
+    /// True if somebody without credentials may read an object that is there.
+    pub(super) async fn is_public(&self, key: &str) -> Result<bool, StoreError> {
+        let call = |s3: aws_sdk_s3::Client| {
+            let unsigned = s3
+                .config()
+                .to_builder()
+                .allow_no_auth()
+                .auth_scheme_preference([UNSIGNED])
+                .build();
+            let request = self.get_object(&aws_sdk_s3::Client::from_conf(unsigned), key);
+            async move {
+                let answer = request.send().await;
+                answer.map_err(|error| classify_miss(GET, &error))
+            }
+        };
+        match self.in_region(call).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.class == Class::Denied => Ok(false),
+            Err(failure) => Err(self.store_error(key, GET, failure)),
+        }
     }
 
     /// Says what lets everybody read, where the bucket refuses access control lists that do: because it has none at all, or because of its

@@ -106,6 +106,18 @@ fn belongs_to_another(world: &AwsWorld, issuer: &str, document: &DiscoveryDocume
     there.is_some_and(|there| !there.is_empty()) && !ids.any(is_own)
 }
 
+/// A bucket's policy may be public, and its or the account's Block Public Access keep everybody out all the same (S3 User Guide, "Blocking
+/// public access": RestrictPublicBuckets, IgnorePublicAcls), or the policy may be about other objects.
+fn not_public(document: &DiscoveryDocument) -> Failure {
+    let message = format!("AWS cannot read {}: it is not public", document.name());
+    let mut failure = local_failure(Class::Invalid, "s3:GetObject", message);
+    failure.hint = Some(
+        "let everybody s3:GetObject there in the bucket's policy, turn off Block Public Access of bucket and account, and repeat the command"
+            .to_owned(),
+    );
+    failure
+}
+
 /// An error if somebody else publishes keys in that store.
 async fn check_nobody_elses(world: &AwsWorld, store: &str) -> Result<(), Failure> {
     let mut issuers = world.scope.issuers.iter();
@@ -143,6 +155,12 @@ impl Verbs for DiscoveryDocument {
         let content = want.content.clone().into_bytes();
         let done = store.put_public(&want.key, content).await;
         done.map_err(store_failure)?;
+        if !store.is_public(&want.key).await.map_err(store_failure)? {
+            // What is not there, the next update writes and reads again.
+            let done = store.delete(&want.key, Expect::Any).await;
+            done.map_err(store_failure)?;
+            return Err(not_public(want));
+        }
         Ok(created_ready(want.name()))
     }
 
