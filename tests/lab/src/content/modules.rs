@@ -248,6 +248,16 @@ pub const MODULES: &[Module] = &[
         variables: &[("github.com/coredns/coredns/coremain.GitCommit", "kctl-lab")],
         ..ORDINARY
     },
+    Module {
+        name: "helm",
+        about: "helm-controller of k3s, and the helm that its jobs run",
+        upstream: Some("github.com/k3s-io/helm-controller"),
+        binaries: binaries! {
+            "helm-controller" from "github.com/k3s-io/helm-controller",
+            "helm" from "helm.sh/helm/v3/cmd/helm",
+        },
+        ..ORDINARY
+    },
 ];
 
 /// Every row, also those that are built only when a test needs them.

@@ -3,6 +3,7 @@
 
 mod backup_figures;
 mod backups_stopped;
+mod charts;
 mod etcd_upgraded;
 mod figures;
 mod grown;
@@ -57,6 +58,12 @@ fn names_and_routes_follow_machines() -> Result<()> {
 #[ignore = "ten minutes: make soak"]
 fn volumes_follow_their_pods() -> Result<()> {
     run_steps("volumes_follow_their_pods", "t-volumes", &volumes::STEPS)
+}
+
+#[test]
+#[ignore = "eight minutes: make soak"]
+fn charts_are_installed_and_leave() -> Result<()> {
+    run_steps("charts_are_installed_and_leave", "t-charts", &charts::STEPS)
 }
 
 #[test]
