@@ -137,7 +137,9 @@ impl AgentBinaries {
         Arc::new(move |object: &S3Object| {
             let file = match &object.content {
                 ObjectContent::Sha256(sha256) => files.get(sha256),
-                ObjectContent::Text(_) | ObjectContent::Signed(_) => None,
+                ObjectContent::Text(_) | ObjectContent::Signed(_) | ObjectContent::Hidden(_) => {
+                    None
+                }
             };
             let missing = || {
                 io::Error::new(

@@ -6,6 +6,9 @@ use futures::future::try_join_all;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Limit of a file, bytes.
+const MOST: usize = 16 << 20;
+
 const TIMEOUT: Duration = Duration::from_secs(30);
 const TRY: &str = "check the network and HTTPS_PROXY, or give the hash in spec.assets.catalog";
 
@@ -58,21 +61,42 @@ pub async fn fetch_verified(url: &str, sha256: &str) -> Result<String, CommandEr
 }
 
 async fn fetch_text(client: &reqwest::Client, url: &str) -> Result<String, CommandError> {
+    fetch_with_hint(client, url, TRY).await
+}
+
+async fn fetch_with_hint(
+    client: &reqwest::Client,
+    url: &str,
+    hint: &str,
+) -> Result<String, CommandError> {
+    let failed = || format!("could not fetch {url}");
     let refused = Authorities::of_system().check_address(url);
-    refused.or_failed(format!("could not fetch {url}"), TRY)?;
+    refused.or_failed(failed(), hint)?;
     let answer = async {
-        client
-            .get(url)
-            .send()
-            .await?
-            .error_for_status()?
-            .text()
-            .await
+        let mut answer = client.get(url).send().await?.error_for_status()?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer.chunk().await? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > MOST {
+                break;
+            }
+        }
+        Ok(bytes)
     };
-    answer
-        .await
-        .map_err(reqwest::Error::without_url)
-        .or_failed(format!("could not fetch {url}"), TRY)
+    let answer: reqwest::Result<Vec<u8>> = answer.await;
+    let bytes = answer.map_err(reqwest::Error::without_url);
+    let bytes = bytes.or_failed(failed(), hint)?;
+    if bytes.len() > MOST {
+        let message = format!("{url} has more than {MOST} bytes");
+        return Err(CommandError::usage_error(message, "name the right file"));
+    }
+    String::from_utf8(bytes).or_usage_error(format!("{url} is not text"), "name the right file")
+}
+
+/// Fetches a list of addons or a manifest that `spec.addons` names.
+pub async fn fetch_manifest(url: &str) -> Result<String, CommandError> {
+    const HINT: &str = "check the address in spec.addons, the network and HTTPS_PROXY; or keep the file in the state store";
+    fetch_with_hint(&https_client()?, url, HINT).await
 }
 
 fn https_client() -> Result<reqwest::Client, CommandError> {

@@ -10,6 +10,7 @@ mod lock;
 mod object_digests;
 mod operation;
 mod operations;
+mod own_files;
 mod public_keys;
 mod spec_change;
 mod store_keys;
@@ -25,6 +26,7 @@ pub use lock::{
 pub use object_digests::ObjectDigests;
 pub use operation::{Operation, StepResult, first_operation, outdated_keys, user_at_host};
 pub use operations::{ListedOperation, OperationLog};
+pub use own_files::{OwnFiles, unreadable_error, write_own_objects};
 pub use public_keys::PublicKeys;
 pub use spec_change::SpecChange;
 pub use store_keys::{LockKind, StoreKeys};

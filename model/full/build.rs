@@ -11,8 +11,9 @@ use std::path::Path;
 use std::{env, fs};
 
 /// Addons whose CustomResourceDefinitions are in `src/addons/NAME/crds.yaml`.
-const ADDONS: [&str; 3] = [
+const ADDONS: [&str; 4] = [
     "cert_manager",
+    "helm_controller",
     "load_balancer_controller",
     "snapshot_controller",
 ];

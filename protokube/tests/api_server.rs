@@ -44,7 +44,7 @@ async fn store_addons(store: &Store, addons: &[Addon]) {
                 let put = store.put(&object.key, text.as_bytes().to_vec(), Expect::Any);
                 put.await.unwrap();
             }
-            ObjectContent::Sha256(_) => panic!("{}", object.key),
+            ObjectContent::Hidden(_) | ObjectContent::Sha256(_) => panic!("{}", object.key),
         }
     }
 }
@@ -60,7 +60,7 @@ async fn wait_for_applied(client: &Client, addons: &[Addon]) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
     let wanted: Vec<(&str, &str)> = addons
         .iter()
-        .map(|addon| (addon.name, addon.sha256.as_str()))
+        .map(|addon| (addon.name.as_str(), addon.sha256.as_str()))
         .collect();
     let wait = async {
         loop {

@@ -1,15 +1,20 @@
 //! Reads the objects of addons, and what they would be after their manifests were applied again, which changes nothing.
 
-use fleet::AddonObject;
+use fleet::{AddonObject, ChartJob};
 use futures::StreamExt;
 use futures::stream;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiCapabilities, ApiResource, Scope, pinned_kind};
 use kube::{Client, Error};
-use node::addons::MANAGER;
+use node::addons::{HELM_GROUP, MANAGER, api_group};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// Label of the jobs of a chart and of their pods.
+const HELM_GROUP_LABEL: &str = "helmcharts.helm.cattle.io/chart";
 
 /// Requests under way at once.
 const AT_ONCE: usize = 8;
@@ -76,6 +81,28 @@ async fn find_kinds(
     Ok(kinds)
 }
 
+/// The job in which helm installs a chart, and its pods.
+async fn read_chart_job(client: &Client, namespace: &str, name: &str) -> Result<ChartJob, Error> {
+    let namespace = if namespace.is_empty() {
+        "default"
+    } else {
+        namespace
+    };
+    let jobs: Api<Job> = Api::namespaced(client.clone(), namespace);
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let of_chart = ListParams::default().labels(&format!("{HELM_GROUP_LABEL}={name}"));
+    let job = jobs.get_opt(&format!("helm-install-{name}")).await?;
+    let pods = pods.list(&of_chart).await?;
+    Ok(ChartJob {
+        job: job.and_then(|job| serde_json::to_value(job).ok()),
+        pods: pods
+            .items
+            .iter()
+            .filter_map(|pod| serde_json::to_value(pod).ok())
+            .collect(),
+    })
+}
+
 /// Reads an object. It is an error only if the API cannot be asked.
 async fn read_object(client: &Client, kinds: &Kinds, object: &Value) -> Result<AddonObject, Error> {
     let (name, namespace) = (
@@ -92,6 +119,7 @@ async fn read_object(client: &Client, kinds: &Kinds, object: &Value) -> Result<A
         live: None,
         applied: None,
         error: None,
+        chart: None,
     };
     let Some((resource, capabilities)) = kinds.get(&(version.clone(), kind.clone())) else {
         read.error = Some(format!("the API has no {kind} of {version}"));
@@ -106,6 +134,9 @@ async fn read_object(client: &Client, kinds: &Kinds, object: &Value) -> Result<A
     read.live = live.and_then(|live| serde_json::to_value(live).ok());
     if read.live.is_none() {
         return Ok(read);
+    }
+    if kind == "HelmChart" && api_group(&version) == HELM_GROUP {
+        read.chart = Some(read_chart_job(client, namespace, name).await?);
     }
     let how = PatchParams::apply(MANAGER).force().dry_run();
     match api.patch(name, &how, &Patch::Apply(object)).await {

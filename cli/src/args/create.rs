@@ -140,7 +140,7 @@ pub struct CreateSecret {
 /// `kctl create -f`.
 #[derive(Debug, Args)]
 pub struct CreateObjects {
-    /// A file of Cluster, InstanceGroup and SSHCredential objects in YAML; `-` is stdin; repeatable
+    /// A file of Cluster, InstanceGroup and SSHCredential objects, and of objects that are applied to the cluster, in YAML; `-` is stdin; repeatable
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Accept known kOps fields that kctl does not act on, with a warning

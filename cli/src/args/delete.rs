@@ -23,6 +23,8 @@ pub enum DeleteWhat {
     InstanceGroup(DeleteGroup),
     /// Drain and terminate an instance, which its group replaces
     Instance(DeleteInstance),
+    /// Take an object of yours out of those that are applied to the cluster
+    Object(DeleteObject),
     /// Delete a secret from the state store
     Secret(DeleteSecret),
 }
@@ -49,6 +51,27 @@ pub struct DeleteInstance {
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ReportFormat,
+}
+
+/// `kctl delete object`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl delete object ConfigMap settings --namespace shop --yes
+  kctl update --yes                            then remove it from the cluster")]
+pub struct DeleteObject {
+    /// Its kind
+    #[arg(value_name = "KIND")]
+    pub kind: String,
+    /// Its name
+    #[arg(value_name = "OBJECT")]
+    pub object: String,
+    /// Its namespace, if there are several of this kind and name
+    #[arg(long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Take it out
+    #[arg(short, long)]
+    pub yes: bool,
 }
 
 /// `kctl delete secret`.

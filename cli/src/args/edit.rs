@@ -30,6 +30,19 @@ pub enum EditWhat {
     /// Edit an instance group's spec
     #[command(name = "instancegroup", visible_alias = "ig")]
     InstanceGroup(EditGroup),
+    /// Edit the objects of yours that are applied to a cluster
+    Objects(EditObjects),
+}
+
+/// `kctl edit objects`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl edit objects demo.example.com")]
+pub struct EditObjects {
+    /// The cluster; instead of --name
+    #[arg(value_name = "NAME")]
+    pub cluster: Option<String>,
 }
 
 /// `kctl edit cluster`.
@@ -75,7 +88,7 @@ Examples:
   kctl get all demo.example.com -o yaml > cluster.yaml
   kctl replace -f cluster.yaml")]
 pub struct Replace {
-    /// A file of Cluster, InstanceGroup and SSHCredential objects in YAML; `-` is stdin; repeatable
+    /// A file of Cluster, InstanceGroup and SSHCredential objects, and of objects that are applied to the cluster, in YAML; `-` is stdin; repeatable
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Create what does not exist yet

@@ -38,6 +38,12 @@ pub enum GetWhat {
     /// Show the instance groups of a cluster
     #[command(name = "instancegroups", visible_aliases = ["instancegroup", "ig"], after_help = "Examples:\n  kctl get ig\n  kctl get ig nodes-eu-west-1a -o yaml")]
     InstanceGroups(GetObjects),
+    /// Show the objects of yours that are applied to a cluster
+    #[command(
+        visible_alias = "object",
+        after_help = "Examples:\n  kctl get objects\n  kctl get objects -o yaml > objects.yaml"
+    )]
+    Objects(GetObjects),
     /// Show a cluster and its instance groups
     #[command(after_help = "Examples:\n  kctl get all demo.example.com -o yaml > cluster.yaml")]
     All(GetObjects),

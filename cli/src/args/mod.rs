@@ -26,8 +26,10 @@ pub use create::{
     Authorization, Create, CreateCluster, CreateGroup, CreateObjects, CreateSecret, CreateWhat,
     Dns, GroupRole, KopsOnly, LoadBalancerType, SecretName, Topology,
 };
-pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteInstance, DeleteSecret, DeleteWhat};
-pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
+pub use delete::{
+    Delete, DeleteCluster, DeleteGroup, DeleteInstance, DeleteObject, DeleteSecret, DeleteWhat,
+};
+pub use edit::{Edit, EditCluster, EditGroup, EditObjects, EditWhat, Replace, Setters};
 pub use etcd::{
     Etcd, EtcdDefrag, EtcdDisarm, EtcdForget, EtcdMembers, EtcdMoveLeader, EtcdRecover, EtcdStatus,
     EtcdWhat,

@@ -11,7 +11,7 @@ Examples:
   kctl create cluster demo.example.com --zones eu-west-1a --dry-run \\
       | kctl render -f - --out rendered")]
 pub struct Render {
-    /// A file of Cluster, InstanceGroup and SSHCredential objects in YAML; `-` is stdin; repeatable
+    /// A file of Cluster, InstanceGroup and SSHCredential objects, and of objects that are applied to the cluster, in YAML; `-` is stdin; repeatable
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// The folder; must be empty, not there, or from an earlier render

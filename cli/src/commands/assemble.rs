@@ -4,11 +4,12 @@
 use super::spec_objects::SpecObjects;
 use crate::agents::{self, AgentBinaries};
 use crate::error::{CommandError, ErrorContext, ErrorKind};
+use crate::state::unreadable_error;
 use cloud::facts::Facts;
 use cloud::{Cloud, ObjectContent, S3Object, ownership};
 use engine::Text;
 use full::FullSpec;
-use full::addons::make_addons;
+use full::addons::{OwnAddon, OwnError, add_own_addons, make_addons};
 use full::nodes::{UserData, check_node_config, node_config, user_data};
 use full::objects::{addon_objects, desired_objects, discovery_documents};
 use node::config::{NodeConfig, Role, to_stored};
@@ -119,9 +120,10 @@ pub fn stand_in_keyset(name: &str) -> Keyset {
 
 /// Computes the desired state from an expanded spec, the public halves of keysets and the binaries. `docker_config` says
 /// whether the store has registry passwords. `held_back` is the spec expanded with an older Kubernetes version, which workers
-/// keep for now.
+/// keep for now. `own` are the addons of the user.
 pub fn assemble_cluster(
     expanded: Expanded,
+    own: &[OwnAddon],
     held_back: Option<&Expanded>,
     keysets: &[Keyset],
     binaries: &AgentBinaries,
@@ -138,7 +140,7 @@ pub fn assemble_cluster(
     let mut group_configs = BTreeMap::new();
     let mut objects = vec![completed_spec_object(&expanded)?];
     objects.extend(binaries.s3_objects());
-    objects.extend(addon_files(full)?);
+    objects.extend(addon_files(full, own)?);
     for group in &full.groups {
         let older = held_back.filter(|_| group.role == Role::Node);
         let group_spec = older.map_or(full, |older| &older.full);
@@ -188,8 +190,12 @@ fn completed_spec_object(expanded: &Expanded) -> Result<S3Object, CommandError> 
 }
 
 /// The addon manifests that protokube applies, as store objects.
-fn addon_files(full: &FullSpec) -> Result<Vec<S3Object>, CommandError> {
-    let addons = make_addons(full).or_failed("could not make the addons", DEFECT)?;
+fn addon_files(full: &FullSpec, own: &[OwnAddon]) -> Result<Vec<S3Object>, CommandError> {
+    let mut addons = make_addons(full).or_failed("could not make the addons", DEFECT)?;
+    add_own_addons(full, &mut addons, own).map_err(|error| match error {
+        OwnError::Refused(refused) => unreadable_error(refused),
+        OwnError::Failed(error) => CommandError::new(ErrorKind::Failed, error, DEFECT),
+    })?;
     addon_objects(&addons).or_failed("the list of addons has no YAML form", DEFECT)
 }
 

@@ -10,7 +10,7 @@ use crate::args::{Edit, EditWhat, Setters};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{ClusterState, SpecChange, StoredObject, write_object};
 use aws_client::store::Expect;
-use editor::Editor;
+pub use editor::Editor;
 use node::yaml;
 use spec::api::{Object, Resource, Spec, set};
 use spec::read::{Document, Problem, ReadOptions, read_documents_with};
@@ -43,6 +43,7 @@ pub async fn run(options: &Edit, session: &Session<'_>) -> Result<Outcome, Comma
             )
             .await
         }
+        EditWhat::Objects(what) => super::own_objects::edit_objects(what, session).await,
         EditWhat::InstanceGroup(what) => {
             let read = ReadOptions {
                 allow_unsupported: what.allow_unsupported,

@@ -5,11 +5,11 @@ mod instances;
 mod keys;
 mod operations;
 
-use super::secret;
 use super::session::Session;
+use super::{own_objects, secret};
 use crate::args::{Get, GetKind, GetObjects, GetOutput, ListFormat};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
-use crate::state::{self, ClusterState, StoreKeys, store_error};
+use crate::state::{self, ClusterState, OwnFiles, StoreKeys, store_error};
 use crate::ui::table;
 use futures::future::try_join_all;
 use node::names::dns;
@@ -38,6 +38,7 @@ pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, Comman
         }
         Some(GetKind::Clusters(what)) => show_clusters(what, session).await?,
         Some(GetKind::InstanceGroups(what)) => show_groups(what, session).await?,
+        Some(GetKind::Objects(what)) => own_objects::show_objects(what, session).await?,
         Some(GetKind::All(what)) => show_all(what, session).await?,
         Some(GetKind::Instances(what)) => instances::run(what, session).await?,
         Some(GetKind::Addons(what)) => addons::run(what, session).await?,
@@ -233,11 +234,11 @@ async fn show_all(args: &GetObjects, session: &Session<'_>) -> Result<(), Comman
     let groups = state.group_objects();
     match args.form.output {
         ListFormat::Yaml | ListFormat::Json => {
-            let objects: Vec<&Object> = state
-                .documents
-                .iter()
-                .map(|Document { object, .. }| object)
-                .collect();
+            let own = OwnFiles::read(&session.store, &state.keys, &state.entries).await?;
+            let spec = state.documents.iter();
+            let spec = spec.map(|Document { object, .. }| Shown::Spec(object));
+            let own = own.objects().map(|own| Shown::Own(&own.object));
+            let objects: Vec<Shown<'_>> = spec.chain(own).collect();
             print_documents(session, &objects, args.form, false)
         }
         ListFormat::Name => {
@@ -261,8 +262,16 @@ async fn show_all(args: &GetObjects, session: &Session<'_>) -> Result<(), Comman
     }
 }
 
+/// An object of a cluster.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shown<'a> {
+    Spec(&'a Object),
+    Own(&'a serde_json::Value),
+}
+
 /// YAML documents as kOps prints them; or one JSON document: the object if one was named, else a list.
-fn print_documents<T: Serialize>(
+pub fn print_documents<T: Serialize>(
     session: &Session<'_>,
     objects: &[T],
     form: GetOutput,

@@ -20,6 +20,8 @@ mod keypair;
 mod lock;
 mod node_configs;
 mod observe;
+mod own_addons;
+mod own_objects;
 mod ownership;
 mod reconcile;
 mod reference;
@@ -72,6 +74,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             DeleteWhat::Cluster(what) => delete_cluster::run(what, &open().await?).await,
             DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
             DeleteWhat::Instance(what) => delete_instance::run(what, &open().await?).await,
+            DeleteWhat::Object(what) => own_objects::delete_object(what, &open().await?).await,
             DeleteWhat::Secret(what) => secret::delete_secret(what, &open().await?).await,
         },
         Command::Update(what) => update::run(what, &open().await?).await,

@@ -4,6 +4,7 @@ use super::assemble::{
     self, AssembledCluster, SpecInputs, assemble_cluster, required_keysets, stand_in_keyset,
 };
 use super::existing_cluster::read_completed_spec;
+use super::own_addons::read_own_addons;
 use super::session::Session;
 use super::spec_objects::SpecObjects;
 use super::store_place::place_in_store;
@@ -20,6 +21,7 @@ use aws_cloud::{CloudClients, collect_facts};
 use cloud::facts::{Facts, FactsWanted, kept_zone};
 use engine::Failure;
 use full::DnsKind;
+use full::addons::OwnAddon;
 use node::pki::{KUBERNETES_CA, Keyset};
 use node::secret::DOCKER_CONFIG;
 use spec::catalog::Catalog;
@@ -43,6 +45,8 @@ pub struct ObservedCluster {
     /// What the objects hold that `update` wrote.
     pub digests: ObjectDigests,
     pub expanded: Expanded,
+    /// The addons of the user.
+    pub own_addons: Vec<OwnAddon>,
     /// The nodeup and protokube binaries.
     pub binaries: AgentBinaries,
     /// Features that the spec asks for and kctl does not implement yet.
@@ -112,6 +116,7 @@ pub async fn observe_cluster(
         .warnings
         .iter()
         .for_each(|warning| session.shell.print_problem(warning));
+    let own_addons = read_own_addons(&state, &expanded.full.kubernetes_version, session).await?;
     public.check_none_lost(&required_keysets(&expanded), &state.keys)?;
     let not_yet = not_yet(&objects.cluster.spec, &objects.groups);
     session.shell.not_yet(&not_yet);
@@ -130,6 +135,7 @@ pub async fn observe_cluster(
         public,
         digests,
         expanded,
+        own_addons,
         binaries,
         not_yet,
         held_back: None,
@@ -323,6 +329,7 @@ impl ObservedCluster {
         let docker_config = secret::has_secret(&self.state, DOCKER_CONFIG);
         assemble_cluster(
             self.expanded.clone(),
+            &self.own_addons,
             self.held_back.as_ref(),
             &keysets,
             &self.binaries,
@@ -336,6 +343,7 @@ impl ObservedCluster {
         let docker_config = secret::has_secret(&self.state, DOCKER_CONFIG);
         assemble_cluster(
             self.expanded.clone(),
+            &self.own_addons,
             self.held_back.as_ref(),
             &keysets,
             &self.binaries,

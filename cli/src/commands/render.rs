@@ -4,6 +4,7 @@ use super::assemble::{
     self, AssembledCluster, GroupConfig, SpecInputs, assemble_cluster, completed_documents,
     required_keysets, stand_in_keyset,
 };
+use super::own_addons::cluster_addons;
 use super::spec_objects::{SpecObjects, read_files, read_text};
 use crate::agents::AgentBinaries;
 use crate::args::Render;
@@ -13,6 +14,7 @@ use cloud::facts::Facts;
 use cloud::render::cloud_json;
 use cloud::{Cloud, ObjectContent, S3Object};
 use engine::{Part, Text};
+use node::addons::OwnObject;
 use node::config::{self, InstanceFacts};
 use node::yaml::to_yaml;
 use spec::api::Object;
@@ -32,7 +34,7 @@ pub fn run(args: &Render, shell: &Shell) -> Result<Outcome, CommandError> {
     let read = ReadOptions {
         allow_unsupported: args.allow_unsupported,
     };
-    let objects = one_cluster(&args.files, read)?;
+    let (objects, own) = one_cluster(&args.files, read)?;
     objects.check(shell)?;
     let facts = read_facts(args.facts.as_deref())?;
     let catalog = Catalog::embedded().or_failed(
@@ -60,7 +62,13 @@ pub fn run(args: &Render, shell: &Shell) -> Result<Outcome, CommandError> {
         .map(|name| stand_in_keyset(name))
         .collect();
     let binaries = AgentBinaries::stand_ins(&expanded.full);
-    let assembled = assemble_cluster(expanded, None, &keysets, &binaries, false)?;
+    let own = cluster_addons("the files", own);
+    if !objects.cluster.spec.addons.is_empty() {
+        shell.warning(
+            "the addons of spec.addons are not rendered: `kctl update` reads their lists and manifests",
+        );
+    }
+    let assembled = assemble_cluster(expanded, &own, None, &keysets, &binaries, false)?;
     let files = rendered_files(&assembled, &facts)?;
     write_folder(&args.out, &files)?;
     shell.note(&format!(
@@ -75,8 +83,8 @@ pub fn run(args: &Render, shell: &Shell) -> Result<Outcome, CommandError> {
 fn one_cluster(
     files: &[std::path::PathBuf],
     read: ReadOptions,
-) -> Result<SpecObjects, CommandError> {
-    let documents = read_files(files, read)?;
+) -> Result<(SpecObjects, Vec<OwnObject>), CommandError> {
+    let (documents, own) = read_files(files, read)?;
     let clusters = documents
         .iter()
         .filter_map(|document| match &document.object {
@@ -97,7 +105,7 @@ fn one_cluster(
     documents
         .iter()
         .for_each(|document| objects.put_document(document));
-    Ok(objects)
+    Ok((objects, own))
 }
 
 fn read_facts(file: Option<&Path>) -> Result<Facts, CommandError> {
@@ -133,12 +141,14 @@ fn rendered_files(assembled: &AssembledCluster, facts: &Facts) -> Result<Files, 
             let name = format!("iam/{}.json", policy.policy_name);
             files.insert(name, json_text(&policy.policy_document)?);
         }
-        if let Cloud::S3Object(S3Object {
-            key,
-            content: ObjectContent::Text(text) | ObjectContent::Signed(text),
-        }) = object
+        if let Cloud::S3Object(S3Object { key, content }) = object
             && key.starts_with("addons/")
         {
+            let text = match content {
+                ObjectContent::Text(text) | ObjectContent::Signed(text) => text,
+                ObjectContent::Hidden(hidden) => hidden.shown(),
+                ObjectContent::Sha256(_) => continue,
+            };
             files.insert(key.clone(), text.to_string());
         }
     }

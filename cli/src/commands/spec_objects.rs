@@ -2,8 +2,9 @@
 
 use super::store_place::find_place_problem;
 use crate::error::{CommandError, ErrorContext};
-use crate::state::ClusterState;
+use crate::state::{ClusterState, unreadable_error};
 use crate::ui::Shell;
+use node::addons::{OwnObject, split_own_objects};
 use node::yaml::MAX_BYTES;
 use spec::api::{Cluster, InstanceGroup, Object, SSHCredential};
 use spec::read::{Document, Problem, ReadOptions, read_documents_with};
@@ -138,6 +139,9 @@ impl SpecObjects {
     }
 }
 
+/// Objects of the spec, and those that are applied to the cluster.
+pub type ReadObjects = (Vec<Document>, Vec<OwnObject>);
+
 /// The files of `-f` and their texts.
 #[derive(Debug)]
 pub struct InputFiles(Vec<(PathBuf, String)>);
@@ -151,11 +155,15 @@ impl InputFiles {
         Ok(Self(texts.collect::<Result<_, CommandError>>()?))
     }
 
-    /// Parses all objects, in their order.
-    pub fn read_objects(&self, options: ReadOptions) -> Result<Vec<Document>, CommandError> {
+    /// Parses all objects, in their order: those of the spec, and those that are applied to the cluster.
+    pub fn read_objects(&self, options: ReadOptions) -> Result<ReadObjects, CommandError> {
         let (mut documents, mut problems) = (Vec::new(), Vec::new());
+        let mut own = Vec::new();
         for (file, text) in &self.0 {
-            match read_documents_with(&file.display().to_string(), text, options) {
+            let name = file.display().to_string();
+            let (text, found) = split_own_objects(&name, text).map_err(unreadable_error)?;
+            own.extend(found);
+            match read_documents_with(&name, &text, options) {
                 Ok(read) => documents.extend(read),
                 Err(found) => problems.extend(found),
             }
@@ -167,13 +175,13 @@ impl InputFiles {
         if !duplicates.is_empty() {
             return Err(duplicates.into());
         }
-        if documents.is_empty() {
+        if documents.is_empty() && own.is_empty() {
             return Err(CommandError::usage_error(
                 "the files hold no objects",
                 "`kctl create cluster --dry-run` prints some",
             ));
         }
-        Ok(documents)
+        Ok((documents, own))
     }
 
     /// Adds a hint where the text is. Text from stdin is kept in a temporary file.
@@ -202,7 +210,7 @@ fn keep_in_temp_file(text: &str) -> std::io::Result<PathBuf> {
 }
 
 /// Reads all objects of files, in their order; `-` is stdin.
-pub fn read_files(files: &[PathBuf], options: ReadOptions) -> Result<Vec<Document>, CommandError> {
+pub fn read_files(files: &[PathBuf], options: ReadOptions) -> Result<ReadObjects, CommandError> {
     InputFiles::read(files)?.read_objects(options)
 }
 

@@ -1,5 +1,6 @@
 //! `kctl create -f` and `kctl replace -f`: stores spec objects from files.
 
+use super::own_objects;
 use super::session::{Session, named_cluster};
 use super::spec_log;
 use super::spec_objects::{InputFiles, SpecObjects};
@@ -8,6 +9,7 @@ use crate::args::{CreateObjects, GlobalOptions, Replace};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{ClusterState, SpecChange, StoreKeys, cluster_names, store_error, write_object};
 use aws_client::store::Expect;
+use node::addons::{ObjectKey, OwnObject};
 use spec::api::metadata::CLUSTER_LABEL;
 use spec::api::{Object, Resource, Spec};
 use spec::read::{Document, ReadOptions};
@@ -78,12 +80,12 @@ async fn store_files(
     options: &GlobalOptions,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    let documents = texts.read_objects(read)?;
+    let (documents, own) = texts.read_objects(read)?;
     let existing = cluster_names(&session.store).await?;
     check_cluster_labels(&documents, &existing)?;
-    let by_cluster = by_cluster(documents, named_cluster(options, None)?.as_deref())?;
+    let by_cluster = by_cluster(documents, own, named_cluster(options, None)?.as_deref())?;
     let mut ready = Vec::new();
-    for (name, documents) in by_cluster {
+    for (name, OfCluster { documents, own }) in by_cluster {
         let state = match existing.contains(&name) {
             true => Some(ClusterState::read(&session.store, &name, read).await?),
             false => None,
@@ -97,11 +99,19 @@ async fn store_files(
         for document in &documents {
             check_policy(document, state.as_ref(), policy)?;
         }
-        ready.push((name, state, documents));
+        let keys = StoreKeys::new(&name);
+        let files = own_objects::read_files(&keys, state.as_ref(), session).await?;
+        own_objects::check_policy(&own, &files, &keys, policy)?;
+        ready.push((name, state, documents, own));
     }
-    for (name, state, documents) in &ready {
+    for (name, state, documents, own) in &ready {
         let command = if policy.replace { "replace" } else { "create" };
-        let written = write_and_log(command, name, state.as_ref(), documents, session).await;
+        let stored = async {
+            let state = state.as_ref();
+            write_and_log(command, name, state, documents, session).await?;
+            own_objects::store_objects(command, name, state, (own, policy), session).await
+        };
+        let written = stored.await;
         written.map_err(|error| match error.kind {
             ErrorKind::Precondition => texts.with_location_hint(error),
             _ => error,
@@ -133,11 +143,19 @@ fn check_cluster_labels(documents: &[Document], existing: &[String]) -> Result<(
     }
 }
 
-/// Groups documents by cluster: by their label, else the named cluster, else the only Cluster in the files.
+/// What files have for one cluster.
+#[derive(Debug, Default)]
+struct OfCluster {
+    documents: Vec<Document>,
+    own: Vec<OwnObject>,
+}
+
+/// Groups objects by cluster: by their label, else the named cluster, else the only Cluster in the files.
 fn by_cluster(
     documents: Vec<Document>,
+    own: Vec<OwnObject>,
     named: Option<&str>,
-) -> Result<BTreeMap<String, Vec<Document>>, CommandError> {
+) -> Result<BTreeMap<String, OfCluster>, CommandError> {
     let in_files = documents
         .iter()
         .filter(|document| matches!(document.object, Object::Cluster(_)));
@@ -148,7 +166,7 @@ fn by_cluster(
         [only] => Some(only.as_str()),
         _ => None,
     };
-    let mut by_cluster: BTreeMap<String, Vec<Document>> = BTreeMap::new();
+    let mut by_cluster: BTreeMap<String, OfCluster> = BTreeMap::new();
     for document in documents {
         let metadata = document.object.metadata();
         let cluster = match &document.object {
@@ -167,7 +185,25 @@ fn by_cluster(
         by_cluster
             .entry(cluster.to_owned())
             .or_default()
+            .documents
             .push(document);
+    }
+    // Objects of users have no label of kOps: those of a file with instance groups of one cluster are that cluster's.
+    let of_groups: Vec<String> = by_cluster.keys().cloned().collect();
+    let only = only.or(match of_groups.as_slice() {
+        [only] => Some(only.as_str()),
+        _ => None,
+    });
+    for one in own {
+        let cluster = only.or(named).ok_or_else(|| {
+            let key = ObjectKey::of(&one.object);
+            CommandError::usage_error(
+                format!("it is not clear which cluster {key} belongs to"),
+                "name the cluster with --name",
+            )
+        })?;
+        let of = by_cluster.entry(cluster.to_owned()).or_default();
+        of.own.push(one);
     }
     Ok(by_cluster)
 }

@@ -79,6 +79,16 @@ impl StoreKeys {
         format!("{}{name}", self.group_prefix())
     }
 
+    /// The folder with objects of users.
+    pub fn own_folder(&self) -> String {
+        self.key_below("clusteraddons/")
+    }
+
+    /// The objects of users that `kctl create -f` stores.
+    pub fn own_objects(&self) -> String {
+        format!("{}default", self.own_folder())
+    }
+
     /// The texts of all InstanceGroup objects.
     pub fn group_texts(&self) -> String {
         self.key_below("instancegroups.json")

@@ -53,7 +53,7 @@ pub use mixed_instances::{
 pub use nat::{Eip, NatGateway};
 pub use own_tags::OwnTags;
 pub use route::{Route, RouteTable, RouteTableAssociation, RouteTarget};
-pub use s3_object::{DiscoveryDocument, ObjectContent, S3Object};
+pub use s3_object::{DiscoveryDocument, HiddenText, ObjectContent, S3Object};
 pub use security_group::{RuleSource, SecurityGroup, SecurityGroupRule};
 pub use subnet::Subnet;
 pub use vpc::{

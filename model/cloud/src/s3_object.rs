@@ -3,7 +3,9 @@
 use super::listing::{ListingPosition, PartOf, Section};
 use super::{Kind, Tags};
 use engine::{Id, Ref, shared_text};
+use node::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 
 /// An object under the cluster's base in the state store (which may be `file://` too).
@@ -23,8 +25,61 @@ pub enum ObjectContent {
     /// Text with a signature beside it, because protokube does what it says (`node::signed`). A stored object without one is a
     /// [`ObjectContent::Text`]. Never a secret.
     Signed(#[serde(with = "shared_text")] Arc<str>),
+    /// Text that holds secrets.
+    Hidden(HiddenText),
     /// Bytes whose sha256 (hex) is part of the key: presence is equality.
     Sha256(String),
+}
+
+/// Text that holds secrets: compared by its sha256; plans show it, and are saved, without them.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct HiddenText {
+    /// The text without its secrets.
+    #[serde(with = "shared_text")]
+    shown: Arc<str>,
+    /// sha256 (hex) of the whole text.
+    sha256: String,
+    /// The whole text; empty if this was read from a saved plan.
+    #[serde(skip, default = "no_text")]
+    text: Arc<str>,
+}
+
+fn no_text() -> Arc<str> {
+    "".into()
+}
+
+impl HiddenText {
+    pub fn new(text: &str, shown: &str) -> Self {
+        Self {
+            shown: shown.into(),
+            sha256: sha256_hex(text),
+            text: text.into(),
+        }
+    }
+
+    /// The text with its secrets.
+    pub fn reveal(&self) -> &str {
+        &self.text
+    }
+
+    /// The text without them.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+}
+
+impl PartialEq for HiddenText {
+    fn eq(&self, other: &Self) -> bool {
+        self.sha256 == other.sha256
+    }
+}
+
+impl Eq for HiddenText {}
+
+impl fmt::Debug for HiddenText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HiddenText({})", self.sha256)
+    }
 }
 
 impl Kind for S3Object {
@@ -56,6 +111,7 @@ impl Kind for S3Object {
             (ObjectContent::Text(text) | ObjectContent::Signed(text), None) if !text.is_empty() => {
                 format!("{} bytes", text.len())
             }
+            (ObjectContent::Hidden(hidden), None) => format!("{} bytes", hidden.text.len()),
             (_, None) => String::new(),
         }
     }

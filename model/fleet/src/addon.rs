@@ -1,6 +1,7 @@
 //! Whether an addon works, and what of it somebody has changed: from its manifest, the record of what was applied, and its objects in the
 //! cluster.
 
+use crate::helm_chart::{ChartJob, find_chart_problem};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -25,6 +26,8 @@ pub struct AddonObject {
     pub applied: Option<Value>,
     /// Why the API server would refuse the manifest, or could not be asked.
     pub error: Option<String>,
+    /// The job of a HelmChart.
+    pub chart: Option<ChartJob>,
 }
 
 /// How far an addon has come.
@@ -100,6 +103,7 @@ fn find_problem(object: &AddonObject) -> Option<String> {
         "DaemonSet" => unready_daemons(live),
         "APIService" => unmet_condition(live, "Available"),
         "CustomResourceDefinition" => unmet_condition(live, "Established"),
+        "HelmChart" => find_chart_problem(live, object.chart.as_ref()?),
         _ => None,
     };
     said(&why?)
@@ -215,6 +219,7 @@ mod tests {
             applied: Some(live.clone()),
             live: Some(live),
             error: None,
+            chart: None,
         }
     }
 
@@ -298,6 +303,7 @@ mod tests {
             live: None,
             applied: None,
             error: None,
+            chart: None,
         };
         let state =
             |applied, objects: &[AddonObject]| judge_addon("a", &[], applied, objects).state;

@@ -11,6 +11,7 @@ mod etcd_backups;
 mod etcd_upgrade;
 mod group;
 mod health;
+mod helm_chart;
 mod instance;
 mod instance_json;
 mod instance_status;
@@ -37,6 +38,7 @@ pub use group::{Group, role_name};
 pub use health::{
     Finding, FindingKind, GroupHealth, Health, IgnoredProblem, NotIgnorable, check_health,
 };
+pub use helm_chart::ChartJob;
 pub use instance::{Instance, TemplateVersion};
 pub use instance_status::{InstanceStatus, append_holders, instance_statuses};
 pub use join::{AwsFleet, join_members};

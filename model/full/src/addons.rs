@@ -13,12 +13,14 @@ mod crds;
 pub(crate) mod ebs_csi_driver;
 pub(crate) mod external_dns;
 mod flannel;
+mod helm_controller;
 mod identity;
 pub(crate) mod load_balancer_controller;
 mod manifest;
 pub(crate) mod metrics_server;
 pub(crate) mod node_local_dns;
 pub(crate) mod node_problem_detector;
+mod own;
 mod permissions;
 pub(crate) mod pod_identity_webhook;
 mod rbac;
@@ -29,6 +31,7 @@ pub(crate) mod values;
 
 pub use cert_manager::VERSION as CERT_MANAGER;
 pub use channel::{channel_yaml, manifest_key};
+pub use own::{CLUSTER_ADDONS, OwnAddon, OwnError, add_own_addons};
 pub(crate) use permissions::{NAMESPACE as ADDON_NAMESPACE, addon_roles, permissions_of_instances};
 pub use values::find_misfits;
 
@@ -39,17 +42,19 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Addon {
     /// The name, as in kOps if kOps has the addon: `coredns.addons.k8s.io`.
-    pub name: &'static str,
+    pub name: String,
     /// kOps' id of the manifest: `k8s-1.12`.
-    pub id: &'static str,
+    pub id: String,
     /// The label that all of its objects carry, as in kOps.
-    pub selector: (&'static str, &'static str),
+    pub selector: (String, String),
     /// Its objects, in the order in which they are applied.
     pub objects: Vec<Value>,
     /// The objects as YAML documents, which are stored.
     pub manifest: String,
     /// sha256 (hex) of `manifest`.
     pub sha256: String,
+    /// `manifest` as it may be shown, if that is something else: without what Secrets hold.
+    pub shown: Option<String>,
 }
 
 /// An addon could not be built.

@@ -4,7 +4,7 @@ use super::kinds::{KindCache, KindResource};
 use super::object::ObjectId;
 use anyhow::{Context, anyhow};
 use kube::Client;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
 use node::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER};
 use serde_json::Value;
 
@@ -111,6 +111,43 @@ impl ApiCluster {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(RemovalResult::Gone),
             Err(error) => Err(error),
         }
+    }
+
+    /// The first object of a kind in any namespace, `NAMESPACE/NAME`; `None`: there is none, or no such kind.
+    pub(crate) async fn find_any(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+    ) -> anyhow::Result<Option<String>> {
+        let found = self.try_find_any(api_version, kind).await;
+        found
+            .map_err(simplify_error)
+            .with_context(|| format!("could not list objects of the kind {kind}"))
+    }
+
+    async fn try_find_any(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Option<String>, kube::Error> {
+        let id = ObjectId {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: String::new(),
+            name: String::new(),
+        };
+        self.kinds.forget_version(api_version);
+        let found = self.kinds.find_resource(&self.client, &id).await?;
+        let Some(KindResource { resource, .. }) = found else {
+            return Ok(None);
+        };
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let listed = api.list(&ListParams::default().limit(1)).await?;
+        Ok(listed.items.first().map(|object| {
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            let namespace = object.metadata.namespace.as_deref();
+            format!("{}/{name}", namespace.unwrap_or_default())
+        }))
     }
 
     async fn object_api(

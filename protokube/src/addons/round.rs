@@ -9,7 +9,7 @@ use crate::api::ApiAccess;
 use crate::log::RoleLog;
 use crate::signed_objects::SignedObjects;
 use anyhow::anyhow;
-use node::addons::{CHANNEL_KEY, ChannelAddon};
+use node::addons::{CHANNEL_KEY, ChannelAddon, HELM_CONTROLLER, HELM_VERSION, api_group};
 use node::protokube::ACCESS_ADDON;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,11 +22,20 @@ const ALL: &str = "addons";
 const REPAIR_INTERVAL: Duration = Duration::from_mins(10);
 
 /// Kinds of which nothing is removed, with the groups of their API versions, and why.
-const PROTECTED: [(&str, &str, &str); 1] = [(
-    "apiextensions.k8s.io",
-    "CustomResourceDefinition",
-    "without it, every object of its kind would be deleted",
-)];
+const PROTECTED: [(&str, &str, &str); 4] = [
+    (
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        "without it, every object of its kind would be deleted",
+    ),
+    (
+        "",
+        "Namespace",
+        "with it, everything in it would be deleted",
+    ),
+    ("", "PersistentVolume", "it may hold data"),
+    ("", "PersistentVolumeClaim", "it may hold data"),
+];
 
 /// State of the role between rounds.
 pub(super) struct AddonReconciler {
@@ -274,6 +283,9 @@ impl AddonReconciler {
         name: &str,
         record: &mut AddonRecord,
     ) -> bool {
+        if name == HELM_CONTROLLER && self.has_charts(cluster).await {
+            return false;
+        }
         let objects = record.entries.get(name).map(|entry| entry.objects.clone());
         let kept = self
             .remove_objects(cluster, name, &objects.unwrap_or_default())
@@ -289,6 +301,19 @@ impl AddonReconciler {
         };
         record.entries.insert(name.to_owned(), entry);
         false
+    }
+
+    /// True if there are charts, or it is not known: helm-controller has to uninstall them before it goes.
+    async fn has_charts(&mut self, cluster: &mut ApiCluster) -> bool {
+        let error = match cluster.find_any(HELM_VERSION, "HelmChart").await {
+            Ok(None) => return false,
+            Ok(Some(chart)) => anyhow!(
+                "it stays until its charts are uninstalled, of which {chart} is one: objects of the kind HelmChart that kctl did not apply must be deleted"
+            ),
+            Err(error) => error,
+        };
+        self.role_log.report_error(HELM_CONTROLLER, &error);
+        true
     }
 
     /// Removes objects of an addon in reverse order, except protected ones. Returns those that could not be removed.
@@ -331,9 +356,9 @@ impl AddonReconciler {
 
 /// Why an object is left alone, if its kind is protected.
 fn protection(id: &ObjectId) -> Option<&'static str> {
-    let group = id.api_version.split_once('/').map(|(group, _)| group);
+    let group = api_group(&id.api_version);
     let mut kinds = PROTECTED.iter();
-    let row = kinds.find(|(of, kind, _)| group == Some(*of) && id.kind == *kind);
+    let row = kinds.find(|(of, kind, _)| group == *of && id.kind == *kind);
     row.map(|(_, _, reason)| *reason)
 }
 

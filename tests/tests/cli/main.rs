@@ -33,6 +33,7 @@ mod new_account;
 mod not_yet;
 mod offline;
 mod operations;
+mod own_objects;
 mod ownership;
 mod plans;
 mod render;

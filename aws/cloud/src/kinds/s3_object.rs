@@ -6,9 +6,10 @@ use crate::signing::{has_signature, put_signed};
 use crate::world::AwsWorld;
 use aws_client::failure::local_failure;
 use aws_client::store::{Encryption, Entry, Expect, Object, StoreError, sha256_of_file};
-use cloud::{Cloud, ObjectContent, S3Object};
+use cloud::{Cloud, HiddenText, ObjectContent, S3Object};
 use engine::{Class, Failure, Observed, Put, Refs, Removed, error_chain};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use node::addons::hide_secrets;
 use node::backup::BACKUP_SETTINGS_KEY;
 use node::digest::to_hex;
 use node::signed::signature_key;
@@ -23,6 +24,9 @@ const OURS: [&str; 5] = [
     BACKUP_SETTINGS_KEY,
     "igconfig/",
 ];
+
+/// The folder with the manifests of addons, which may have Secrets.
+const MANIFESTS: &str = "addons/";
 
 /// Objects that are read at once.
 const PARALLEL_READS: usize = 50;
@@ -75,6 +79,11 @@ async fn observe(
         {
             ObjectContent::Text(wanted.clone())
         }
+        (Some(ObjectContent::Hidden(wanted)), _)
+            if world.store.surely_holds(&entry, wanted.reveal().as_bytes()) =>
+        {
+            ObjectContent::Hidden(wanted.clone())
+        }
         (Some(ObjectContent::Signed(wanted)), _)
             if !world.scope.refresh
                 && keys.contains(&signature_key(&key, wanted))
@@ -86,22 +95,28 @@ async fn observe(
         (None, Some(digest)) => ObjectContent::Sha256(digest),
         // Nobody compares it.
         (None, None) => ObjectContent::Text("".into()),
-        (Some(wanted @ (ObjectContent::Text(_) | ObjectContent::Signed(_))), _) => {
-            match world.store.get(&entry.key).await.map_err(store_failure)? {
-                Some(object) => {
-                    let (version, bytes) = (&object.version, &object.bytes);
-                    world.store.learn_content(&entry.key, version, bytes);
-                    read_content(world, &key, wanted, &object).await?
-                }
-                None => return Ok(None),
+        (
+            Some(
+                wanted @ (ObjectContent::Text(_)
+                | ObjectContent::Signed(_)
+                | ObjectContent::Hidden(_)),
+            ),
+            _,
+        ) => match world.store.get(&entry.key).await.map_err(store_failure)? {
+            Some(object) => {
+                let (version, bytes) = (&object.version, &object.bytes);
+                world.store.learn_content(&entry.key, version, bytes);
+                read_content(world, &key, wanted, &object).await?
             }
-        }
+            None => return Ok(None),
+        },
     };
     let physical = key.clone();
     Ok(Some(observed_item(S3Object { key, content }, physical)))
 }
 
-/// The content of an object that was read whole. A signature is looked for only if one is wanted.
+/// The content of an object that was read whole. A signature is looked for only if one is wanted. A manifest with Secrets is hidden, also if
+/// the wanted one has none any more.
 async fn read_content(
     world: &AwsWorld,
     key: &str,
@@ -109,14 +124,17 @@ async fn read_content(
     object: &Object,
 ) -> Result<ObjectContent, Failure> {
     let text = String::from_utf8_lossy(&object.bytes).into_owned();
-    let is_signed = match wanted {
-        ObjectContent::Signed(_) => has_signature(world, key, &text).await?,
-        ObjectContent::Text(_) | ObjectContent::Sha256(_) => false,
-    };
-    Ok(if is_signed {
-        ObjectContent::Signed(text.into())
-    } else {
-        ObjectContent::Text(text.into())
+    Ok(match wanted {
+        ObjectContent::Signed(_) if has_signature(world, key, &text).await? => {
+            ObjectContent::Signed(text.into())
+        }
+        ObjectContent::Text(_) | ObjectContent::Hidden(_) if key.starts_with(MANIFESTS) => {
+            match hide_secrets(&text) {
+                Some(shown) => ObjectContent::Hidden(HiddenText::new(&text, &shown)),
+                None => ObjectContent::Text(text.into()),
+            }
+        }
+        _ => ObjectContent::Text(text.into()),
     })
 }
 
@@ -188,7 +206,9 @@ impl Verbs for S3Object {
     async fn find(world: &AwsWorld, want: &Self, _refs: &Refs) -> Found {
         let key = format!("{}/{}", world.scope.base, want.key);
         let content = match &want.content {
-            wanted @ (ObjectContent::Text(_) | ObjectContent::Signed(_)) => {
+            wanted @ (ObjectContent::Text(_)
+            | ObjectContent::Signed(_)
+            | ObjectContent::Hidden(_)) => {
                 match world.store.get(&key).await.map_err(store_failure)? {
                     Some(object) => Some(read_content(world, &want.key, wanted, &object).await?),
                     None => None,
@@ -213,6 +233,7 @@ impl Verbs for S3Object {
         match &want.content {
             ObjectContent::Sha256(digest) => put_file(world, &key, want, digest).await?,
             ObjectContent::Text(text) => write_text(world, &key, text).await?,
+            ObjectContent::Hidden(text) => write_text(world, &key, text.reveal()).await?,
             ObjectContent::Signed(text) => put_signed(world, &want.key, text).await?,
         }
         Ok(created_ready(&want.key))

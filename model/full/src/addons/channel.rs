@@ -16,13 +16,11 @@ fn manifest_path(addon: &Addon) -> String {
 /// The list of addons as YAML.
 pub fn channel_yaml(addons: &[Addon]) -> Result<String, yaml::Error> {
     let listed = addons.iter().map(|addon| ChannelAddon {
-        name: addon.name.to_owned(),
-        id: addon.id.to_owned(),
+        name: addon.name.clone(),
+        id: addon.id.clone(),
         manifest: manifest_path(addon),
         manifest_hash: addon.sha256.clone(),
-        selector: [addon.selector]
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .into(),
+        selector: [addon.selector.clone()].into(),
     });
     to_yaml(&Channel {
         kind: "Addons".to_owned(),

@@ -51,33 +51,37 @@ impl AddonName {
             apply_values(values, &mut objects)?;
         }
         let manifest = to_yaml_documents(&objects)?;
+        let (key, value) = self.selector;
         Ok(Addon {
-            name: self.name,
-            id: self.id,
-            selector: self.selector,
+            name: self.name.to_owned(),
+            id: self.id.to_owned(),
+            selector: (key.to_owned(), value.to_owned()),
             sha256: sha256_hex(&manifest),
             objects,
             manifest,
+            shown: None,
         })
     }
 
     /// Adds the labels that every object of the addon has.
-    fn with_labels(self, mut object: Value) -> Value {
-        let own_labels = [
-            (ADDON_LABEL, self.name),
-            (MANAGED_BY_LABEL, MANAGER),
-            self.selector,
-        ];
-        if let Some(labels) = object_field_mut(&mut object, "metadata").and_then(|metadata| {
-            let labels = metadata
-                .entry("labels")
-                .or_insert_with(|| Map::new().into());
-            labels.as_object_mut()
-        }) {
+    fn with_labels(self, object: Value) -> Value {
+        with_addon_labels(object, self.name, self.selector)
+    }
+}
+
+/// Adds the labels that every object of an addon has.
+pub(super) fn with_addon_labels(mut object: Value, addon: &str, selector: (&str, &str)) -> Value {
+    let own_labels = [(ADDON_LABEL, addon), (MANAGED_BY_LABEL, MANAGER), selector];
+    if let Some(metadata) = object_field_mut(&mut object, "metadata") {
+        let labels = metadata.entry("labels").or_insert(Value::Null);
+        if labels.is_null() {
+            *labels = Map::new().into();
+        }
+        if let Some(labels) = labels.as_object_mut() {
             labels.extend(own_labels.map(|(key, value)| (key.to_owned(), value.into())));
         }
-        object
     }
+    object
 }
 
 fn object_field_mut<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {

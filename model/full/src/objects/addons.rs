@@ -1,7 +1,7 @@
 //! The state store objects of addons: their list, and the manifest of each.
 
 use crate::addons::{Addon, channel_yaml, manifest_key};
-use cloud::{ObjectContent, S3Object};
+use cloud::{HiddenText, ObjectContent, S3Object};
 use node::addons::CHANNEL_KEY;
 use node::yaml::Error;
 
@@ -14,7 +14,10 @@ pub fn addon_objects(addons: &[Addon]) -> Result<Vec<S3Object>, Error> {
     }];
     objects.extend(addons.iter().map(|addon| S3Object {
         key: manifest_key(addon),
-        content: ObjectContent::Text(addon.manifest.clone().into()),
+        content: match &addon.shown {
+            None => ObjectContent::Text(addon.manifest.clone().into()),
+            Some(shown) => ObjectContent::Hidden(HiddenText::new(&addon.manifest, shown)),
+        },
     }));
     Ok(objects)
 }

@@ -10,8 +10,10 @@ pub fn read_manifest(what: &str, text: &str) -> Result<Vec<Value>, NotAManifest>
         what: what.to_owned(),
         why,
     };
-    let objects: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| wrong(error.to_string()))?;
+    // A snippet could show a secret.
+    let options = serde_saphyr::options! { with_snippet: false };
+    let objects: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
+        .map_err(|error| wrong(error.to_string()))?;
     for (index, object) in objects.iter().enumerate() {
         for pointer in ["/apiVersion", "/kind", "/metadata/name"] {
             let text = object.pointer(pointer).and_then(Value::as_str);

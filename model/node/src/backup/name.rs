@@ -75,10 +75,11 @@ pub fn data_key(name: &str) -> String {
     format!("{name}/{DATA_FILE}")
 }
 
-/// What of the state store is sealed beside a snapshot: the spec, the instance groups, keysets and SSH keys, and what the operator
-/// stored as secrets. All else follows from it. Prefixes end with `/`, others are whole keys.
-pub const CLUSTER_STATE_KEYS: [&str; 5] = [
+/// What of the state store is sealed beside a snapshot: the spec, the instance groups, objects of users, keysets and SSH keys, and what the
+/// operator stored as secrets. All else follows from it. Prefixes end with `/`, others are whole keys.
+pub const CLUSTER_STATE_KEYS: [&str; 6] = [
     "cluster-completed.spec",
+    "clusteraddons/",
     "config",
     "instancegroup/",
     "pki/",

@@ -83,11 +83,6 @@ const fn removed_field(
 
 pub const UNSUPPORTED: &[Unsupported] = &[
     unsupported_in_cluster(
-        When::Set,
-        "manifests applied with the cluster; apply them with kubectl",
-        &["spec.addons"],
-    ),
-    unsupported_in_cluster(
         When::Present,
         "kopeio's authentication",
         &["spec.authentication.kopeio"],

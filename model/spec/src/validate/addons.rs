@@ -8,6 +8,7 @@ pub(crate) const CACHE_ADDRESS: &str = "169.254.20.10";
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_hosted_zones(spec, problems);
+    check_lists(spec, problems);
     check_node_local_dns(spec, problems);
     let controller = spec.aws_load_balancer_controller.as_ref();
     if controller.is_some_and(|controller| controller.enabled == Some(true)) {
@@ -27,6 +28,19 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             spec,
             problems,
         );
+    }
+}
+
+/// Where lists of addons may be. Whether they are in the bucket of the state store is seen when they are read.
+fn check_lists(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    for (index, addon) in spec.addons.iter().enumerate() {
+        let places = ["https://", "s3://", "file://"];
+        if !places.iter().any(|place| addon.manifest.starts_with(place)) {
+            let path = format!("spec.addons[{index}].manifest");
+            let message = format!("{:?} is no place of a list of addons", addon.manifest);
+            let hint = "write https://..., or the address of an object in the bucket of the state store, s3://BUCKET/...";
+            problems.push(Problem::error(path, message).hint(hint));
+        }
     }
 }
 

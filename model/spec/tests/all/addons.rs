@@ -49,7 +49,7 @@ fn flannel_addons() -> Vec<Addon> {
 }
 
 fn addon_names(addons: &[Addon]) -> Vec<&str> {
-    addons.iter().map(|addon| addon.name).collect()
+    addons.iter().map(|addon| addon.name.as_str()).collect()
 }
 
 /// An object of any addon; null if there is none.
@@ -158,7 +158,7 @@ fn every_object_says_which_addon_it_belongs_to_and_whose_it_is() {
             let labels = &object["metadata"]["labels"];
             assert_eq!(labels[ADDON_LABEL], addon.name);
             assert_eq!(labels[MANAGED_BY_LABEL], MANAGER);
-            assert_eq!(labels[addon.selector.0], addon.selector.1);
+            assert_eq!(labels[addon.selector.0.as_str()], addon.selector.1);
         }
     }
 }
@@ -210,7 +210,7 @@ fn no_addon_changes_leases_or_endpoints_of_others_or_reads_secrets() {
 fn pods_of_all_namespaces_are_read_by_nobody_on_workers_unless_the_users_corefile_wants_it() {
     // Its rights are the controller's, whose pods are on control planes.
     let on_control_planes = "aws-ebs-csi-driver.addons.k8s.io";
-    let readers = |addons: &[Addon]| -> Vec<&str> {
+    let readers = |addons: &[Addon]| -> Vec<String> {
         let reads = |addon: &&Addon| {
             let rules = granted_rules(std::slice::from_ref(*addon));
             rules.iter().any(|(namespace, rule)| {
@@ -221,7 +221,7 @@ fn pods_of_all_namespaces_are_read_by_nobody_on_workers_unless_the_users_corefil
         addons
             .iter()
             .filter(reads)
-            .map(|addon| addon.name)
+            .map(|addon| addon.name.clone())
             .filter(|name| *name != on_control_planes)
             .collect()
     };
@@ -231,7 +231,10 @@ fn pods_of_all_namespaces_are_read_by_nobody_on_workers_unless_the_users_corefil
         let corefile =
             format!(".:53 {{\n  kubernetes cluster.local {{\n    pods {pods}\n  }}\n}}\n");
         let of = addons_with(&json!({"kubeDNS": {"externalCoreFile": corefile}}));
-        assert!(readers(&of).contains(&"coredns.addons.k8s.io"), "{pods}");
+        assert!(
+            readers(&of).contains(&"coredns.addons.k8s.io".to_owned()),
+            "{pods}"
+        );
     }
 }
 
@@ -318,9 +321,9 @@ fn images_are_the_public_ones_and_come_from_where_the_spec_wants_them() {
 
 #[test]
 fn volumes_are_made_unless_the_user_does_that() {
-    let names = |config: Value| -> Vec<&str> {
+    let names = |config: Value| -> Vec<String> {
         let of = addons_with(&json!({"cloudConfig": config}));
-        let of = of.iter().map(|addon| addon.name);
+        let of = of.into_iter().map(|addon| addon.name);
         of.filter(|name| name.contains("ebs") || name.contains("storage"))
             .collect()
     };

@@ -6,7 +6,6 @@ use full::objects;
 use node::config::Arch;
 use node::yaml::to_yaml_documents;
 use serde_json::Value;
-use spec::api::cluster::AddonSpec;
 use spec::api::{Cluster, DnsType, InstanceGroup, LoadBalancerType, SubnetType, set};
 use spec::catalog::{Catalog, default_image, new_group_image};
 use spec::create::{
@@ -409,22 +408,7 @@ fn kops_expectations_hold() {
         };
         let change = |cluster: &mut Cluster| {
             let mut sets = sets.iter();
-            sets.try_for_each(|(path, value)| {
-                let set = set::set_field(cluster, path, value);
-                if !path.contains(".addons[") {
-                    return set;
-                }
-                // It is refused by name; what is stored of it all the same is kOps'.
-                let refused = set.unwrap_err();
-                assert!(
-                    refused[0].message.contains("kctl does not support"),
-                    "{refused:?}"
-                );
-                cluster.spec.addons.push(AddonSpec {
-                    manifest: value.clone(),
-                });
-                Ok(())
-            })
+            sets.try_for_each(|(path, value)| set::set_field(cluster, path, value))
         };
         let created = create_cluster_with(&options, &old_region(), change).unwrap();
         let actual = without_creation_time(parse_documents(&printed_objects(&created)));

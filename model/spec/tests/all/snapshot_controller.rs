@@ -30,7 +30,7 @@ fn it_is_installed_if_the_spec_says_so() {
         ),
     ] {
         let addons = addons_with(&settings);
-        let names: Vec<_> = addons.iter().map(|addon| addon.name).collect();
+        let names: Vec<_> = addons.iter().map(|addon| addon.name.as_str()).collect();
         assert_eq!(names.contains(&ON), installed, "{settings}");
         assert_eq!(
             has_kind(&addons, "VolumeSnapshotClass"),

@@ -17,20 +17,20 @@ async fn what_left_an_addon_and_addons_that_left_the_list_are_removed_the_last_f
     .await;
     fixture.store_addons(&[("first", &[config_map("b")])]).await;
     fixture.run_healthy_round(&mut reconciler).await;
-    assert_eq!(fixture.server.object_names(), ["b"]);
+    assert_eq!(fixture.server.object_names(), ["b", "own"]);
     assert_eq!(
         fixture.take_changes(),
         [
             "first: 1 object applied",
             "first: ConfigMap kube-system/a removed",
             "second: DaemonSet own/d removed",
-            "second: Namespace own removed",
+            "second: Namespace own is no longer part of the addon but is left alone: with it, everything in it would be deleted",
         ]
     );
     assert!(fixture.addon_record("second").is_null());
     fixture.store_addons(&[]).await;
     fixture.run_healthy_round(&mut reconciler).await;
-    assert_eq!(fixture.server.object_names(), Vec::<String>::new());
+    assert_eq!(fixture.server.object_names(), ["own"]);
 }
 
 #[tokio::test]
@@ -158,4 +158,41 @@ async fn definitions_of_kinds_stay_when_their_addon_leaves_and_are_forgotten() {
     fixture.store_addons(&[("first", &definitions)]).await;
     fixture.run_healthy_round(&mut reconciler).await;
     assert_eq!(fixture.take_changes(), ["first: 2 objects applied"]);
+}
+
+#[tokio::test]
+async fn helm_controller_stays_until_its_charts_are_uninstalled() {
+    const CONTROLLER: &str = "helm-controller.kctl.dev";
+    let fixture = AddonFixture::new().await;
+    let chart = object_of_kind("helm.cattle.io/v1", "HelmChart", "shop");
+    fixture
+        .server
+        .serve_kind("helm.cattle.io/v1", "HelmChart", "helmcharts");
+    let mut reconciler = fixture.new_reconciler();
+    fixture
+        .store_addons(&[
+            (CONTROLLER, &[config_map("a")]),
+            ("own", std::slice::from_ref(&chart)),
+        ])
+        .await;
+    fixture.run_healthy_round(&mut reconciler).await;
+    // Somebody has made another chart, and holds it: as a finalizer does while the job runs.
+    let path = "/apis/helm.cattle.io/v1/namespaces/own/helmcharts/theirs";
+    let theirs = json!({"metadata": {"name": "theirs", "namespace": "own"}});
+    let insert = |path: &str| {
+        let mut state = fixture.server.server_state.lock().unwrap();
+        state.objects.insert(path.to_owned(), theirs.clone());
+    };
+    insert(path);
+    fixture.store_addons(&[]).await;
+    assert!(!reconciler.run_round().await);
+    assert_eq!(fixture.server.object_names(), ["a", "theirs"]);
+    assert!(!fixture.addon_record(CONTROLLER).is_null());
+    let remove = |path: &str| {
+        let mut state = fixture.server.server_state.lock().unwrap();
+        state.objects.remove(path);
+    };
+    remove(path);
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(fixture.server.object_names(), Vec::<String>::new());
 }

@@ -228,12 +228,21 @@ impl ServerState {
             return error_response(404, "the server could not find the requested resource");
         }
         match *method {
+            Method::GET if rest == [plural] => self.list_objects(plural),
             Method::GET => self.get_object(path),
             Method::PATCH => self.apply_object(path, query, body),
             Method::POST | Method::PUT => self.write_config_map(method, path, body),
             Method::DELETE => self.delete_object(path, body),
             _ => error_response(405, "not allowed"),
         }
+    }
+
+    /// The objects of a kind in all namespaces.
+    fn list_objects(&self, plural: &str) -> (u16, Value) {
+        let of_kind = |path: &str| path.rsplit('/').nth(1) == Some(plural);
+        let found = self.objects.iter().filter(|(path, _)| of_kind(path));
+        let items: Vec<&Value> = found.map(|(_, object)| object).collect();
+        (200, json!({"metadata": {}, "items": items}))
     }
 
     fn get_object(&self, path: &str) -> (u16, Value) {

@@ -43,6 +43,11 @@ const STAND_INS: [(&str, &str, [&str; 2]); 2] = [
     ),
 ];
 
+/// What the jobs of helm-controller run.
+const KLIPPER: &str = "v0.13.2-build20260716";
+const KLIPPER_ENTRY: &str = include_str!("../../content/helm/entry");
+
+const DOCKER: &str = "docker.io";
 const KUBERNETES: &str = "registry.k8s.io";
 const GITHUB: &str = "ghcr.io";
 
@@ -97,6 +102,9 @@ pub fn all_images(kit: &ContentKit) -> Result<Vec<Image>> {
     images.extend(addon_images(kit, &layers)?);
     images.extend(volume_images(kit, &layers)?);
     images.extend(network_images(kit, &layers)?);
+    if kit.module_version("helm").is_ok() {
+        images.extend(chart_images(kit, &layers)?);
+    }
     images.extend(for_tests(kit, &layers)?);
     Ok(images)
 }
@@ -272,10 +280,36 @@ fn network_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
     ])
 }
 
+/// helm-controller, and what its jobs run: helm, started by a stand-in for klipper-helm's script.
+fn chart_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
+    let name = "helm-controller";
+    let tree =
+        Tree::default().add_program("usr/bin/helm-controller", kit.program_path("helm", name)?);
+    let stack = vec![layers.base.clone(), Rc::new(tree)];
+    let tag = format!("v{}", kit.module_version("helm")?);
+    let controller = new_image((DOCKER, "rancher/helm-controller"), tag, stack, &[]);
+    let helm = Tree::default()
+        .add_program("usr/bin/helm", kit.program_path("helm", "helm")?)
+        .add_script("entry", KLIPPER_ENTRY)
+        .add_folder("home/klipper-helm", 0o755);
+    let stack = vec![layers.base.clone(), layers.busybox.clone(), Rc::new(helm)];
+    let job = new_image(
+        (DOCKER, "rancher/klipper-helm"),
+        KLIPPER.to_owned(),
+        stack,
+        &["/entry"],
+    );
+    let job = Image {
+        user: "1000:1000",
+        ..job
+    };
+    Ok(vec![controller, job])
+}
+
 fn for_tests(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
     let shell = vec![layers.base.clone(), layers.busybox.clone()];
     let busybox = new_image(
-        ("docker.io", "library/busybox"),
+        (DOCKER, "library/busybox"),
         BUSYBOX.to_owned(),
         shell.clone(),
         &[],

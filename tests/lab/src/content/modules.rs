@@ -251,14 +251,26 @@ pub const MODULES: &[Module] = &[
 ];
 
 /// Addons that only their own tests use: only built for these.
-pub const ADDONS: &[Module] = &[Module {
-    name: "metrics-server",
-    about: "metrics-server",
-    upstream: Some("sigs.k8s.io/metrics-server"),
-    binaries: binaries! { "metrics-server" from "sigs.k8s.io/metrics-server/cmd/metrics-server" },
-    variables: &[("k8s.io/client-go/pkg/version.gitVersion", "{version}")],
-    ..ORDINARY
-}];
+pub const ADDONS: &[Module] = &[
+    Module {
+        name: "metrics-server",
+        about: "metrics-server",
+        upstream: Some("sigs.k8s.io/metrics-server"),
+        binaries: binaries! { "metrics-server" from "sigs.k8s.io/metrics-server/cmd/metrics-server" },
+        variables: &[("k8s.io/client-go/pkg/version.gitVersion", "{version}")],
+        ..ORDINARY
+    },
+    Module {
+        name: "helm",
+        about: "helm-controller of k3s, and the helm that its jobs run",
+        upstream: Some("github.com/k3s-io/helm-controller"),
+        binaries: binaries! {
+            "helm-controller" from "github.com/k3s-io/helm-controller",
+            "helm" from "helm.sh/helm/v3/cmd/helm",
+        },
+        ..ORDINARY
+    },
+];
 
 /// Every row, also those that are built only when a test needs them.
 pub fn all_modules() -> impl Iterator<Item = &'static Module> {

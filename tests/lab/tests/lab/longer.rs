@@ -3,11 +3,12 @@
 
 mod backup_figures;
 mod backups_stopped;
+mod charts;
 mod etcd_upgraded;
 mod figures;
 mod grown;
-mod keys;
 mod in_use;
+mod keys;
 mod metrics;
 mod renewals;
 mod restored;

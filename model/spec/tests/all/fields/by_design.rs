@@ -28,6 +28,11 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "spec.topology.nodes",
         "the types of subnets say it",
     ),
+    (
+        "Cluster",
+        "spec.addons",
+        "`kctl update` reads the lists and what they name: nothing is rendered without them",
+    ),
     ("Cluster", "spec.secretStore", STORE),
     ("Cluster", "spec.keyStore", STORE),
     ("Cluster", "spec.configStore", STORE),

@@ -1,9 +1,9 @@
-//! A cluster as people have them: roles of pods, claims, metrics, a group of several instance types. All of it goes on while every
+//! A cluster as people have them: roles of pods, claims, a chart, metrics, a group of several instance types. All of it goes on while every
 //! instance is replaced under load.
 
 use super::super::cluster::{self, CLUSTER};
 use super::super::{PATIENCE, pods, volumes};
-use super::{metrics, roles, rolled};
+use super::{charts, metrics, roles, rolled};
 use anyhow::{Result, ensure};
 use lab::host::Release;
 use lab::scenario::Lab;
@@ -44,6 +44,9 @@ pub fn run(lab: &mut Lab) -> Result<()> {
     })?;
     lab.run_step("a pod writes to a volume", volumes::use_claim)?;
     lab.run_step("a pod gets its role and no more", roles::use_role)?;
+    lab.run_step("a chart is installed", charts::install)?;
+    lab.run_step("with bad values it says why it fails", charts::spoil)?;
+    lab.run_step("mended it heals", charts::mend)?;
     lab.run_step("six pods run on the workers", pods::run_pods)?;
     lab.run_step("a group of two instance types has a node", add_mixed_group)?;
     lab.run_step("kubectl top shows what nodes and pods use", |lab| {
@@ -66,6 +69,10 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         metrics::show_usage(lab, NODES)
     })?;
     lab.run_step("a pod writes to a volume again", volumes::use_claim)?;
+    lab.run_step(
+        "the chart leaves, and helm-controller after it",
+        charts::remove,
+    )?;
     lab.run_step("metrics-server leaves", metrics::remove_server)?;
     lab.run_step("kctl says that it is healthy", expect_healthy)
 }
