@@ -18,7 +18,7 @@ mod termination;
 
 pub use agents::{Agent, Agents, agent_key, find_agent};
 pub use boot::{BOOT_FORMAT, BootConfig, read_boot_config};
-pub use containerd::Containerd;
+pub use containerd::{Containerd, Nri};
 pub use error::Error;
 pub use etcd::{etcd_members, etcd_pod, etcd_pods};
 pub use file::{File, UnitFile};

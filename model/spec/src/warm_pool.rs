@@ -56,3 +56,77 @@ pub(crate) fn full_warm_pool(pool: WarmPoolSpec) -> WarmPool {
         images: pool.additional_images,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(min: Option<i32>, max: Option<i32>, hook: Option<bool>) -> WarmPoolSpec {
+        WarmPoolSpec {
+            min_size: min,
+            max_size: max,
+            enable_lifecycle_hook: hook,
+            ..WarmPoolSpec::default()
+        }
+    }
+
+    fn resolved(
+        own: Option<WarmPoolSpec>,
+        of_cluster: Option<WarmPoolSpec>,
+        role: InstanceGroupRole,
+    ) -> Option<WarmPool> {
+        let group = InstanceGroupSpec {
+            role: Some(role),
+            warm_pool: own,
+            ..InstanceGroupSpec::default()
+        };
+        let cluster = ClusterSpec {
+            warm_pool: of_cluster,
+            ..ClusterSpec::default()
+        };
+        warm_pool_of(&group, &cluster).map(full_warm_pool)
+    }
+
+    #[test]
+    fn a_groups_settings_are_over_the_clusters_as_in_kops() {
+        let full = |min_size, max_size, hook_seconds| {
+            Some(WarmPool {
+                min_size,
+                max_size,
+                hook_seconds,
+                images: Vec::new(),
+            })
+        };
+        let (node, control) = (InstanceGroupRole::Node, InstanceGroupRole::ControlPlane);
+        let default = || Some(pool(Some(1), Some(5), Some(true)));
+        let table = [
+            (None, None, node, None),
+            (None, default(), node, full(1, Some(5), Some(600))),
+            (None, default(), control, None),
+            (
+                Some(pool(None, None, None)),
+                None,
+                node,
+                full(0, None, None),
+            ),
+            (
+                Some(pool(Some(0), Some(3), Some(false))),
+                default(),
+                node,
+                full(1, Some(3), Some(600)),
+            ),
+            (Some(pool(None, Some(0), None)), default(), node, None),
+            (None, Some(pool(None, Some(0), None)), node, None),
+            (
+                Some(pool(None, Some(2), None)),
+                Some(pool(None, Some(0), None)),
+                node,
+                full(0, Some(2), None),
+            ),
+        ];
+        for (own, of_cluster, role, expected) in table {
+            let shown = format!("{own:?} {of_cluster:?} {role:?}");
+            assert_eq!(resolved(own, of_cluster, role), expected, "{shown}");
+        }
+    }
+}

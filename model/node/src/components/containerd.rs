@@ -8,6 +8,8 @@ use toml::{Table, Value};
 const CRI_V1: &str = "io.containerd.grpc.v1.cri";
 const CRI_RUNTIME: &str = "io.containerd.cri.v1.runtime";
 const CRI_IMAGES: &str = "io.containerd.cri.v1.images";
+/// Name of the plugin that runs the plugins of the Node Resource Interface.
+const NRI: &str = "io.containerd.nri.v1.nri";
 
 /// Inputs of the configuration from the cluster and the instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +94,18 @@ fn own_config(config: &Containerd, host: &ContainerdHost) -> Table {
     }
     if config.selinux_enabled {
         set(&["plugins", runtime, "enable_selinux"], true.into());
+    }
+    if let Some(nri) = &config.nri {
+        let mut set = |name: &str, value: Value| set(&["plugins", NRI, name], value);
+        set("disable", (!nri.enabled).into());
+        for (name, timeout) in [
+            ("plugin_registration_timeout", &nri.registration_timeout),
+            ("plugin_request_timeout", &nri.request_timeout),
+        ] {
+            if let Some(timeout) = timeout {
+                set(name, timeout.as_str().into());
+            }
+        }
     }
     table
 }
@@ -324,6 +338,7 @@ fn to_toml_value(value: &serde_json::Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Nri;
 
     fn sample_host() -> ContainerdHost {
         ContainerdHost {
@@ -508,7 +523,7 @@ mod tests {
             ("2.3.4", CRI_V1, registry, Some(CRI_IMAGES)),
             ("2.3.4", CRI_V1, "stream_server_port", None),
             ("2.3.4", CRI_RUNTIME, "enable_cdi", None),
-            ("2.3.4", "io.containerd.nri.v1.nri", "disable", None),
+            ("2.3.4", NRI, "disable", None),
         ] {
             let text = format!("plugins.\"{plugin}\".{setting}");
             let mut config = Containerd {
@@ -554,6 +569,29 @@ mod tests {
         ] {
             assert!(parse_config_path(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn plugins_of_nri_are_turned_on_and_off() {
+        let nri = |enabled, timeout: Option<&str>| {
+            let config = Containerd {
+                nri: Some(Nri {
+                    enabled,
+                    registration_timeout: timeout.map(str::to_owned),
+                    request_timeout: None,
+                }),
+                ..Containerd::default()
+            };
+            let table = parse_config(&config, &sample_host());
+            value_at(&table, &["plugins", NRI]).unwrap().to_string()
+        };
+        assert_eq!(nri(false, None), "{ disable = true }");
+        assert_eq!(
+            nri(true, Some("10s")),
+            "{ disable = false, plugin_registration_timeout = \"10s\" }"
+        );
+        let without = parse_config(&Containerd::default(), &sample_host());
+        assert!(value_at(&without, &["plugins", NRI]).is_none());
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub struct Containerd {
     /// True if containers get SELinux labels.
     #[serde(skip_serializing_if = "Not::not")]
     pub selinux_enabled: bool,
+    /// Plugins of the Node Resource Interface; `None`: as containerd has them by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nri: Option<Nri>,
     /// Flag `--address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
@@ -69,4 +72,18 @@ mod tests {
         };
         assert_eq!(read, expected);
     }
+}
+
+/// Settings of the Node Resource Interface: programs that see and change containers as they are made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Nri {
+    /// True if containerd takes plugins.
+    pub enabled: bool,
+    /// How long a plugin may take to register, as Go writes durations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registration_timeout: Option<String>,
+    /// How long a plugin may take to answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_timeout: Option<String>,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::fields::spec;
-use super::scalars::IntOrString;
+use super::scalars::{Duration, IntOrString};
 
 spec! {
     /// containerd and runc; the group's values win over the cluster's.
@@ -36,8 +36,8 @@ spec! {
         pub runc: Option<Runc>,
         /// Labels containers for SELinux.
         pub selinux_enabled: Option<bool>,
-        /// Node Resource Interface plugins.
-        pub nri: Option<Value>,
+        /// Plugins of the Node Resource Interface.
+        pub nri: Option<NRIConfig>,
         /// True: mirrors get ECR credentials.
         #[serde(rename = "useECRCredentialsForMirrors")]
         pub use_ecr_credentials_for_mirrors: Option<bool>,
@@ -46,6 +46,16 @@ spec! {
         /// True: nerdctl is installed.
         pub install_nerd_ctl: Option<bool>,
         pub sandbox_image: Option<String>,
+    }
+
+    /// Programs that see and change containers as they are made (NRI).
+    pub struct NRIConfig {
+        /// False: containerd takes no plugins. Without it, the section turns them on.
+        pub enabled: Option<bool>,
+        /// How long a plugin may take to register.
+        pub plugin_registration_timeout: Option<Duration>,
+        /// How long a plugin may take to answer.
+        pub plugin_request_timeout: Option<Duration>,
     }
 
     /// Where an archive is, and its hash, per architecture.

@@ -151,7 +151,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     unsupported_in_cluster(When::Set, "Terraform output", &["spec.target"]),
     unsupported_in_cluster(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
     unsupported_in_cluster(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
-    unsupported_in_cluster(When::Set, "NRI plugins", &["spec.containerd.nri"]),
     unsupported_in_cluster(
         When::Present,
         "this network plugin; use \"cni: {}\" and install it with its own chart, or use flannel or kubenet",
@@ -305,7 +304,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
     unsupported_in_group(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
-    unsupported_in_group(When::Set, "NRI plugins", &["spec.containerd.nri"]),
     unsupported_in_group(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
     unsupported_in_group(
         When::Set,

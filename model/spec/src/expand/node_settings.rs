@@ -9,7 +9,7 @@ use crate::api::instance::VolumeMountSpec;
 use crate::api::scalars::IntOrString;
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use full::NodeSettings;
-use node::config::{Containerd, Kubelet, UnitFile, VolumeMount};
+use node::config::{Containerd, Kubelet, Nri, UnitFile, VolumeMount};
 use node::values::parse_folder;
 use serde_json::Value;
 
@@ -101,6 +101,11 @@ pub(crate) fn full_containerd(merged: ContainerdConfig) -> Containerd {
         use_ecr_credentials_for_mirrors: merged.use_ecr_credentials_for_mirrors == Some(true),
         sandbox_image: merged.sandbox_image,
         selinux_enabled: merged.selinux_enabled == Some(true),
+        nri: merged.nri.map(|nri| Nri {
+            enabled: nri.enabled != Some(false),
+            registration_timeout: nri.plugin_registration_timeout,
+            request_timeout: nri.plugin_request_timeout,
+        }),
         address: merged.address,
         log_level: merged.log_level,
         root: merged.root,

@@ -9,6 +9,7 @@ use super::text::{check_one_of, check_unique};
 use super::versions::Version;
 use crate::expand::full_containerd;
 use node::components::{ContainerdHost, containerd_config, mirror_url, unread_additions};
+use node::config::Containerd;
 use node::values::{Refusal, parse_host_and_port, parse_web_url};
 
 /// `cluster`: whose containerd is installed.
@@ -109,6 +110,21 @@ fn check_settings(
     {
         problems.push(Problem::error(format!("{at}.configAdditions"), message).hint(hint));
     }
+    let nri = config.nri.as_ref();
+    if nri.is_some_and(|nri| nri.enabled != Some(false)) && is_before_nri(&settings) {
+        let problem = Problem::error(
+            format!("{at}.nri"),
+            "containerd has plugins of NRI since 1.7",
+        );
+        problems.push(problem.hint("use containerd 1.7 or newer, or remove it"));
+    }
+    if config.config_override.is_some() && nri.is_some() {
+        let problem = Problem::error(
+            format!("{at}.nri"),
+            "configOverride replaces the file that turns it on and off",
+        );
+        problems.push(problem.hint("put plugins.\"io.containerd.nri.v1.nri\" into configOverride"));
+    }
     if config.config_override.is_some() && !config.config_additions.is_empty() {
         let problem = Problem::error(
             format!("{at}.configAdditions"),
@@ -116,6 +132,13 @@ fn check_settings(
         );
         problems.push(problem.hint("put the additions into configOverride, or remove it"));
     }
+}
+
+/// True for a containerd that has no Node Resource Interface
+/// (<https://github.com/containerd/containerd/blob/main/docs/NRI.md>).
+fn is_before_nri(settings: &Containerd) -> bool {
+    let version = settings.version.as_deref().and_then(Version::parse);
+    version.is_some_and(|version| (version.major, version.minor) < (1, 7))
 }
 
 /// The version of the cluster's containerd; `None` if the image brings it.
