@@ -5,7 +5,7 @@ use crate::kctl::{Kctl, KctlOutput};
 use crate::kept::replace_instances;
 use crate::scenario::{NAME, REGION};
 use crate::simulator::Simulator;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Command;
 
 fn run_in_cluster(kctl: &Kctl, words: &[&str]) -> KctlOutput {
@@ -327,6 +327,39 @@ fn a_kill_between_the_writes_loses_nothing() {
     let again = python("print(s.get_object(Bucket='state', Key=k)['Body'].read().decode())");
     let keys = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["keysets"].clone();
     assert_eq!(keys(&again), keys(&after));
+}
+
+/// The store fails in the middle of a step in all keysets.
+#[test]
+fn a_step_that_breaks_off_leaves_each_keyset_before_or_after_it() {
+    let cluster = Cluster::new_cluster(1);
+    let (kctl, simulator) = (&cluster.kctl, &cluster.simulator);
+    let shown = |kctl: &Kctl| -> Vec<Value> {
+        let words = ["get", "keypairs", "--distrusted", "-o", "json"];
+        serde_json::from_str(&run_in_cluster(kctl, &words).expect_success()).expect("JSON")
+    };
+    let primary = |keys: &[Value]| -> Vec<String> {
+        let primary = keys.iter().filter(|key| key["state"] == "primary");
+        primary.map(|key| key["id"].to_string()).collect()
+    };
+    let before = shown(kctl);
+    let mut known = before.len();
+    // The first write is that of the lock.
+    for skip in [2, 5] {
+        simulator.set_faults(&json!([
+            {"service": "s3", "operation": "PutObject", "code": "InternalError", "status": 500, "skip": skip, "times": 99},
+        ]));
+        let broken = run_in_cluster(kctl, &["create", "keypair", "all"]);
+        simulator.set_faults(&json!([]));
+        assert_ne!(broken.code, 0, "{}", broken.err);
+        let keys = shown(kctl);
+        assert_eq!(primary(&keys), primary(&before));
+        assert!(keys.len() > known && keys.len() < known + 8, "{}", keys.len());
+        known = keys.len();
+    }
+    run_in_cluster(kctl, &["create", "keypair", "all"]).expect_success();
+    assert_eq!(shown(kctl).len(), known + 8);
+    kctl.run(&["update", NAME, "--yes"]).expect_success();
 }
 
 /// The first key of a cluster may be a company's own.
