@@ -106,6 +106,10 @@ pub async fn follow_address(
     let is_ours = |address: &str| is_given_by_kctl(address, &api.public_name);
     match kubeconfig::follow_address(&path, config.reveal(), &is_ours) {
         Ok(None) => {}
+        Ok(Some(former)) if former == server.url => session.shell.print_done(&format!(
+            "{} now trusts the API of {name} by its current authorities; its user stays",
+            path.display(),
+        )),
         Ok(Some(former)) => session.shell.print_done(&format!(
             "{} now has {} for {name} instead of {former}; its user stays",
             path.display(),

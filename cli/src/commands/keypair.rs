@@ -460,7 +460,7 @@ fn check_hindrances(
     Err(CommandError::from_message(
         ErrorKind::Precondition,
         format!("{what}: {}", lines.join("; ")),
-        "bring the former step to every instance first: `kctl update --yes`, then `kctl rolling-update --yes`",
+        "bring the former step to every instance first: `kctl update --yes`, then `kctl rolling-update --yes`; or wait for as long as it says",
     )
     .with_hint("--force does it nevertheless; what is cut off comes back when it is replaced"))
 }
@@ -486,7 +486,7 @@ async fn store_changes(
                 Some(_) => Action::Update,
                 None => Action::Create,
             },
-            fields: None,
+            fields: Some(changed.done.len()),
             before: None,
             after: None,
         });

@@ -1,12 +1,36 @@
 //! Keys are rotated: what each step stores, what `update` plans after it, which instances it names, and what it refuses.
 
-use crate::instances::Cluster;
 use crate::kctl::{Kctl, KctlOutput};
 use crate::kept::replace_instances;
-use crate::scenario::{NAME, REGION};
+use crate::scenario::{NAME, REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Command;
+
+/// A cluster in AWS: one control plane and one worker, whose machines come and go at once.
+struct Cluster {
+    simulator: Simulator,
+    kctl: Kctl,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let simulator = Simulator::start_simulator();
+        let kctl = kctl_with_cloud(&simulator);
+        let create = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
+        kctl.run(&[&create[..], &["--node-count", "1", "--yes"]].concat())
+            .expect_success();
+        Self { simulator, kctl }
+    }
+
+    /// The instance of an Auto Scaling group.
+    fn instance_of(&self, group: &str) -> String {
+        let code = format!(
+            "print(boto('autoscaling').describe_auto_scaling_groups(AutoScalingGroupNames=['{group}'])['AutoScalingGroups'][0]['Instances'][0]['InstanceId'])"
+        );
+        self.simulator.run_python(REGION, &code)
+    }
+}
 
 fn run_in_cluster(kctl: &Kctl, words: &[&str]) -> KctlOutput {
     kctl.run(&[words, &["--name", NAME]].concat())
@@ -67,10 +91,10 @@ fn expect_refused(ran: &KctlOutput, why: &str) {
 
 #[test]
 fn the_authority_is_rotated_in_three_stages_and_each_waits_for_the_one_before() {
-    let cluster = Cluster::new_cluster(1);
+    let cluster = Cluster::new();
     let (kctl, simulator) = (&cluster.kctl, &cluster.simulator);
     let groups = groups_of(simulator);
-    let [control_planes, _] = &groups;
+    let [control_planes, workers] = &groups;
     assert_eq!(states_of(kctl, "kubernetes-ca"), ["primary"]);
 
     let made = run_in_cluster(kctl, &["create", "keypair", "kubernetes-ca"]);
@@ -80,8 +104,16 @@ fn the_authority_is_rotated_in_three_stages_and_each_waits_for_the_one_before() 
     let promote = ["promote", "keypair", "kubernetes-ca"];
     let early = run_in_cluster(kctl, &promote);
     expect_refused(&early, "does not trust it yet");
-    assert!(early.err.contains(&cluster.control_plane), "{}", early.err);
-    assert!(early.err.contains(&cluster.workers[0]), "{}", early.err);
+    assert!(
+        early.err.contains(&cluster.instance_of(control_planes)),
+        "{}",
+        early.err
+    );
+    assert!(
+        early.err.contains(&cluster.instance_of(workers)),
+        "{}",
+        early.err
+    );
     assert_eq!(
         planned_templates(kctl).len(),
         2,
@@ -94,9 +126,13 @@ fn the_authority_is_rotated_in_three_stages_and_each_waits_for_the_one_before() 
     assert_eq!(outdated.code, 0, "{}", outdated.out);
     let half = run_in_cluster(kctl, &promote);
     expect_refused(&half, "does not trust it yet");
-    assert!(half.err.contains(&cluster.workers[0]), "{}", half.err);
+    assert!(
+        half.err.contains(&cluster.instance_of(workers)),
+        "{}",
+        half.err
+    );
     assert!(!half.err.contains("of control-plane"), "{}", half.err);
-    replace_instances(simulator, &groups[1]);
+    replace_instances(simulator, workers);
     run_in_cluster(kctl, &promote).expect_success();
     assert_eq!(states_of(kctl, "kubernetes-ca"), ["trusted", "primary"]);
 
@@ -125,7 +161,11 @@ fn the_authority_is_rotated_in_three_stages_and_each_waits_for_the_one_before() 
     let keys = keys_of(kctl, "kubernetes-ca", &["--instances", "--distrusted"]);
     assert_eq!(keys[0]["instances"]["trustedBy"], Value::Array(Vec::new()));
 
-    // Back: a key that was distrusted is trusted again.
+    take_back(kctl, &keys);
+}
+
+/// A key that was distrusted is trusted again.
+fn take_back(kctl: &Kctl, keys: &[Value]) {
     let old = keys[0]["id"].as_str().expect("an id");
     let again = run_in_cluster(kctl, &["promote", "keypair", "kubernetes-ca", old]);
     assert_eq!(again.code, 2, "{}", again.err);
@@ -143,7 +183,7 @@ fn the_authority_is_rotated_in_three_stages_and_each_waits_for_the_one_before() 
 
 #[test]
 fn keys_of_tokens_concern_control_planes_and_tokens_of_pods_must_have_run_out() {
-    let cluster = Cluster::new_cluster(1);
+    let cluster = Cluster::new();
     let kctl = &cluster.kctl;
     let [control_planes, _] = groups_of(&cluster.simulator);
     run_in_cluster(kctl, &["create", "keypair", "service-account"]).expect_success();
@@ -172,7 +212,7 @@ fn keys_of_tokens_concern_control_planes_and_tokens_of_pods_must_have_run_out() 
 
 #[test]
 fn all_keysets_take_a_step_together_or_not_at_all() {
-    let cluster = Cluster::new_cluster(1);
+    let cluster = Cluster::new();
     let kctl = &cluster.kctl;
     run_in_cluster(kctl, &["create", "keypair", "all"]).expect_success();
     let keys = run_in_cluster(kctl, &["get", "keypairs", "-o", "json"]).expect_success();
@@ -202,7 +242,7 @@ fn all_keysets_take_a_step_together_or_not_at_all() {
 
 #[test]
 fn the_signer_of_the_store_is_distrusted_only_once_all_is_signed_anew() {
-    let cluster = Cluster::new_cluster(1);
+    let cluster = Cluster::new();
     let kctl = &cluster.kctl;
     for words in [
         ["create", "keypair", "state-signer"],
@@ -254,7 +294,7 @@ fn company_authority(kctl: &Kctl) -> [String; 2] {
 
 #[test]
 fn an_own_authority_is_checked_before_it_is_stored() {
-    let cluster = Cluster::new_cluster(1);
+    let cluster = Cluster::new();
     let kctl = &cluster.kctl;
     let [certificate, key] = company_authority(kctl);
     let create = |more: &[&str]| {
@@ -307,7 +347,7 @@ fn an_own_authority_is_checked_before_it_is_stored() {
 /// kctl died after it had stored the keyset, and before it wrote what follows from it.
 #[test]
 fn a_kill_between_the_writes_loses_nothing() {
-    let cluster = Cluster::new_cluster(1);
+    let cluster = Cluster::new();
     let (kctl, simulator) = (&cluster.kctl, &cluster.simulator);
     let python = |code: &str| {
         let head = format!("s, k = boto('s3'), 'clusters/{NAME}/pki/public.json'\n");
@@ -327,6 +367,43 @@ fn a_kill_between_the_writes_loses_nothing() {
     let again = python("print(s.get_object(Bucket='state', Key=k)['Body'].read().decode())");
     let keys = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["keysets"].clone();
     assert_eq!(keys(&again), keys(&after));
+}
+
+/// The store fails in the middle of a step in all keysets.
+#[test]
+fn a_step_that_breaks_off_leaves_each_keyset_before_or_after_it() {
+    let cluster = Cluster::new();
+    let (kctl, simulator) = (&cluster.kctl, &cluster.simulator);
+    let shown = |kctl: &Kctl| -> Vec<Value> {
+        let words = ["get", "keypairs", "--distrusted", "-o", "json"];
+        serde_json::from_str(&run_in_cluster(kctl, &words).expect_success()).expect("JSON")
+    };
+    let primary = |keys: &[Value]| -> Vec<String> {
+        let primary = keys.iter().filter(|key| key["state"] == "primary");
+        primary.map(|key| key["id"].to_string()).collect()
+    };
+    let before = shown(kctl);
+    let mut known = before.len();
+    // The first write is that of the lock.
+    for skip in [2, 5] {
+        simulator.set_faults(&json!([
+            {"service": "s3", "operation": "PutObject", "code": "InternalError", "status": 500, "skip": skip, "times": 99},
+        ]));
+        let broken = run_in_cluster(kctl, &["create", "keypair", "all"]);
+        simulator.set_faults(&json!([]));
+        assert_ne!(broken.code, 0, "{}", broken.err);
+        let keys = shown(kctl);
+        assert_eq!(primary(&keys), primary(&before));
+        assert!(
+            keys.len() > known && keys.len() < known + 8,
+            "{}",
+            keys.len()
+        );
+        known = keys.len();
+    }
+    run_in_cluster(kctl, &["create", "keypair", "all"]).expect_success();
+    assert_eq!(shown(kctl).len(), known + 8);
+    kctl.run(&["update", NAME, "--yes"]).expect_success();
 }
 
 /// The first key of a cluster may be a company's own.
