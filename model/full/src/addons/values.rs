@@ -77,7 +77,7 @@ pub fn find_misfits(all: &[AddonValues], addons: &[Addon]) -> Vec<(usize, Misfit
                 let with_pods = addons
                     .iter()
                     .filter(|addon| addon.objects.iter().any(is_workload));
-                let names: Vec<&str> = with_pods.map(|addon| addon.name).collect();
+                let names: Vec<&str> = with_pods.map(|addon| addon.name.as_str()).collect();
                 let addon = &values.addon;
                 misfit(
                     "addon",

@@ -26,7 +26,7 @@ fn with_values(values: Value) -> FullSpec {
 }
 
 /// Addon, name and containers of each workload.
-fn workloads(addons: &[Addon]) -> Vec<(&'static str, String, Vec<String>)> {
+fn workloads(addons: &[Addon]) -> Vec<(&str, String, Vec<String>)> {
     let mut found = Vec::new();
     for addon in addons {
         for object in &addon.objects {
@@ -34,7 +34,7 @@ fn workloads(addons: &[Addon]) -> Vec<(&'static str, String, Vec<String>)> {
                 let text = |value: &Value| value.as_str().unwrap().to_owned();
                 let containers = containers.as_array().unwrap().iter();
                 let containers = containers.map(|one| text(&one["name"])).collect();
-                found.push((addon.name, text(&object["metadata"]["name"]), containers));
+                found.push((addon.name.as_str(), text(&object["metadata"]["name"]), containers));
             }
         }
     }
