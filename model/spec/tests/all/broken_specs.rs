@@ -93,6 +93,10 @@ const UNREACHED: &[(&str, &str)] = &[
         "tags of what belongs to no group are made of the cluster's name and labels, whose lengths are checked before",
     ),
     (
+        "report it: the addons could not be built",
+        "the templates of addons always have a form",
+    ),
+    (
         "format!(\"{text:?} is not a range of ports\")",
         "validation refuses it: kubeAPIServer in components.rs",
     ),
