@@ -155,6 +155,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         web_identity.audiences_of_a_provider_change,
         web_identity.public_objects_need_access_control_lists,
         web_identity.strangers_read_what_is_public,
+        web_identity.an_issuers_configuration_is_an_object,
         s3.etags_say_nothing_of_what_kms_keys_encrypt,
         partial(queues.a_policy_is_seen_late, options),
         partial(queues.waiting_for_messages_holds_nobody_up, options),

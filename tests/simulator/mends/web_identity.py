@@ -92,6 +92,17 @@ def strangers_read_what_is_public() -> None:
         return original(response, request, full_url)
 
 
+def an_issuers_configuration_is_an_object() -> None:
+    """AWS: who signs nothing and asks S3 for an object gets it, whatever it is called.
+    moto: takes an unsigned request for .well-known/openid-configuration for one to Cognito, whose answer is 404.
+    """
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+
+    @replace(DomainDispatcherApplication, "get_service_from_unsigned_path")
+    def no_service(_original: Any, _dispatcher: Any, _path: str) -> "tuple[None, None]":
+        return None, None
+
+
 def may_everybody_read(bucket: Any, key: Any) -> bool:
     """Whether who signs nothing may read that object."""
     if key.acl is not None and key.acl.public_read and not _blocks(bucket, "ignore_public_acls"):

@@ -128,7 +128,7 @@ def test_strangers_read_what_is_public(strict, by, block):
     bucket = f"public-{by}-{block}".lower().replace(" ", "-").rstrip("-")
     strict.s3.create_bucket(Bucket=bucket, ObjectOwnership="BucketOwnerPreferred")
     acl = {"ACL": "public-read"} if by == "list" else {}
-    strict.s3.put_object(Bucket=bucket, Key="a/b", Body=b"{}", **acl)
+    strict.s3.put_object(Bucket=bucket, Key="a/.well-known/openid-configuration", Body=b"{}", **acl)
     if by.startswith("policy"):
         place = "a" if by == "policy" else "other"
         everybody = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/{place}/*"}
@@ -136,6 +136,6 @@ def test_strangers_read_what_is_public(strict, by, block):
     if block:
         strict.s3.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration={block: True})
     public = (by, block) in {("policy", ""), ("policy", "IgnorePublicAcls"), ("list", ""), ("list", "RestrictPublicBuckets")}
-    for name, status in (("a/b", 200 if public else 403), ("a/c", 403)):
+    for name, status in (("a/.well-known/openid-configuration", 200 if public else 403), ("a/c", 403)):
         assert requests.get(f"{strict.endpoint}/{bucket}/{name}", timeout=10).status_code == status, name
-    assert strict.s3.get_object(Bucket=bucket, Key="a/b")["Body"].read() == b"{}"
+    assert strict.s3.get_object(Bucket=bucket, Key="a/.well-known/openid-configuration")["Body"].read() == b"{}"

@@ -112,7 +112,7 @@ fn not_public(document: &DiscoveryDocument) -> Failure {
     let message = format!("AWS cannot read {}: it is not public", document.name());
     let mut failure = local_failure(Class::Invalid, "s3:GetObject", message);
     failure.hint = Some(
-        "let everybody s3:GetObject there in the bucket's policy, turn off Block Public Access of bucket and account, and repeat the command"
+        "let everybody s3:GetObject there in the bucket's policy; turn off RestrictPublicBuckets (IgnorePublicAcls for a bucket with access control lists) in Block Public Access of the bucket, and of the account if it is on there; repeat the command"
             .to_owned(),
     );
     failure
@@ -156,9 +156,11 @@ impl Verbs for DiscoveryDocument {
         let done = store.put_public(&want.key, content).await;
         done.map_err(store_failure)?;
         if !store.is_public(&want.key).await.map_err(store_failure)? {
-            // What is not there, the next update writes and reads again.
-            let done = store.delete(&want.key, Expect::Any).await;
-            done.map_err(store_failure)?;
+            if have.is_none() {
+                // What is not there, the next update writes and reads again. What was there may be read from elsewhere.
+                let done = store.delete(&want.key, Expect::Any).await;
+                done.map_err(store_failure)?;
+            }
             return Err(not_public(want));
         }
         Ok(created_ready(want.name()))

@@ -34,7 +34,11 @@ fn workloads(addons: &[Addon]) -> Vec<(&str, String, Vec<String>)> {
                 let text = |value: &Value| value.as_str().unwrap().to_owned();
                 let containers = containers.as_array().unwrap().iter();
                 let containers = containers.map(|one| text(&one["name"])).collect();
-                found.push((addon.name.as_str(), text(&object["metadata"]["name"]), containers));
+                found.push((
+                    addon.name.as_str(),
+                    text(&object["metadata"]["name"]),
+                    containers,
+                ));
             }
         }
     }
