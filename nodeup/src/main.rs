@@ -14,13 +14,13 @@ use nodeup::arguments::{self, Arguments};
 use nodeup::paths::NodeupPaths;
 use nodeup::run::Run;
 use nodeup::stage::Stages;
-use nodeup::warm_pool::{self, LaunchHook};
+use nodeup::warm_pool::{self, Launch};
 use nodeup::{apply, build, fetch, identify, report};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -47,54 +47,84 @@ async fn main() -> ExitCode {
 }
 
 /// Runs all stages after identify. The result is reported even after a failure. A report that cannot be sent neither hides an
-/// earlier error nor changes the exit code.
+/// earlier error nor changes the exit code. An instance that has prepared for the warm pool of its group waits there until it is stopped,
+/// or begins again once it is to enter service.
 async fn run_and_report(run: &Run, stages: &mut Stages) -> ExitCode {
-    let mut changes = BTreeSet::new();
-    let outcome = run_stages(run, stages, &mut changes).await;
-    if !changes.is_empty() {
-        stages.note_logger()(&changed_line(changes.len(), &first_changes(&changes)));
-    }
-    match &outcome {
-        Ok(_) => stages.end_stage(),
-        Err(error) => stages.fail_stage(error),
-    }
-    if !run.dry_run {
-        stages.begin_stage("report");
-        let boot_report = report::build_report(run, stages, &changes, outcome.as_ref().err());
-        match report::send_report(run, &boot_report, &*stages.attempt_logger()).await {
-            Ok(()) => stages.end_stage(),
-            Err(error) => stages.fail_stage(&error),
+    loop {
+        let mut changes = BTreeSet::new();
+        let outcome = run_stages(run, stages, &mut changes).await;
+        if !changes.is_empty() {
+            stages.note_logger()(&changed_line(changes.len(), &first_changes(&changes)));
         }
-    }
-    match outcome {
-        Ok(Some(hook)) if !run.dry_run => complete_launch(run, &hook, stages).await,
-        Ok(_) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        let (launch, mut error) = match outcome {
+            Ok(launch) => (launch, None),
+            Err(error) => (None, Some(error)),
+        };
+        match &error {
+            None => stages.end_stage(),
+            Some(error) => stages.fail_stage(error),
+        }
+        let warming = launch.as_ref().is_some_and(|launch| launch.warming);
+        // Auto Scaling gives up a node that is silent for too long; a report has time. In the pool it is the other way round: after the
+        // hook the instance is stopped.
+        let (before, after) = match launch {
+            Some(launch) if launch.has_hook && !warming => (Some(launch), None),
+            other => (None, other),
+        };
+        if let Some(launch) = before {
+            error = complete_launch(run, &launch, stages).await.err();
+        }
+        if !run.dry_run {
+            report_outcome(run, stages, &changes, error.as_ref(), warming).await;
+        }
+        if let Some(launch) = after {
+            error = complete_launch(run, &launch, stages).await.err();
+        }
+        match error {
+            Some(_) => return ExitCode::FAILURE,
+            None if !warming => return ExitCode::SUCCESS,
+            None => {}
+        }
+        stages.begin_stage("wait");
+        warm_pool::wait_in_pool(run, stages).await;
+        stages.end_stage();
+        *stages = Stages::start();
     }
 }
 
-/// After the report: Auto Scaling may stop the instance then.
-async fn complete_launch(run: &Run, hook: &LaunchHook, stages: &mut Stages) -> ExitCode {
-    stages.begin_stage("launch");
-    match warm_pool::complete_launch(run, hook, stages).await {
-        Ok(()) => {
-            stages.end_stage();
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            stages.fail_stage(&error);
-            ExitCode::FAILURE
-        }
+async fn report_outcome(
+    run: &Run,
+    stages: &mut Stages,
+    changes: &BTreeSet<String>,
+    error: Option<&Error>,
+    warming: bool,
+) {
+    stages.begin_stage("report");
+    let boot_report = report::build_report(run, stages, changes, error);
+    match report::send_report(run, &boot_report, warming, &*stages.attempt_logger()).await {
+        Ok(()) => stages.end_stage(),
+        Err(error) => stages.fail_stage(&error),
     }
+}
+
+async fn complete_launch(run: &Run, launch: &Launch, stages: &mut Stages) -> anyhow::Result<()> {
+    stages.begin_stage("launch");
+    let completed = warm_pool::complete_launch(run, launch, stages).await;
+    match &completed {
+        Ok(()) => stages.end_stage(),
+        Err(error) => stages.fail_stage(error),
+    }
+    completed
 }
 
 /// Runs the stages fetch to apply, and in an instance that goes to its group's warm pool the stage warm. Ids of changed objects are
-/// added to `changes`, even if an error is returned. The result is the hook at which Auto Scaling waits for the instance.
+/// added to `changes`, even if an error is returned. The result is the launch that the instance has to complete.
 async fn run_stages(
     run: &Run,
     stages: &mut Stages,
     changes: &mut BTreeSet<String>,
-) -> anyhow::Result<Option<LaunchHook>> {
+) -> anyhow::Result<Option<Launch>> {
+    let began = Instant::now();
     stages.begin_stage("fetch");
     let fetched = fetch::fetch_config(run, stages).await?;
 
@@ -114,9 +144,11 @@ async fn run_stages(
     apply::apply_plan(run, built, stages, changes).await?;
     if warming {
         stages.begin_stage("warm");
-        warm_pool::pull_images(run, &config, stages).await;
+        let end = warm_pool::preparation_end(&config, began);
+        warm_pool::pull_images(run, &config, end, stages).await;
+        warm_pool::wait_for_scripts(run, end, stages).await?;
     }
-    warm_pool::launch_hook(run, &config, warming)
+    warm_pool::begun_launch(run, &config, warming)
 }
 
 async fn start_run(arguments: Arguments, stages: &Stages) -> anyhow::Result<Run> {

@@ -31,9 +31,14 @@ impl NodeupPaths {
         self.path_below_root(DIRECTORY).join("cache")
     }
 
-    /// Written once Auto Scaling has put the instance into service, or does not wait for it.
+    /// Written once Auto Scaling has put the instance into service, because it waited for it.
     pub fn in_service(&self) -> PathBuf {
         self.path_below_root(DIRECTORY).join("in-service")
+    }
+
+    /// cloud-init writes it when the scripts of user data have run, and deletes it at the next boot.
+    pub fn boot_finished(&self) -> PathBuf {
+        self.path_below_root("/var/lib/cloud/instance/boot-finished")
     }
 
     /// Folder with the private keys of a worker's certificate requests.

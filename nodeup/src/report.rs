@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 /// Attempts to send the report of a successful run with changes, over some minutes, because no other report follows soon.
 const TRIES: usize = 30;
 
-/// Attempts to send other reports: after a failure the next run reports again, and a run without changes has no news.
+/// Attempts to send other reports: after a failure the next run reports again, a run without changes has no news, and Auto Scaling
+/// waits for an instance on its way into a warm pool.
 const TRIES_OF_OTHERS: usize = 3;
 
 /// Builds the report of this run from its changes and its error.
@@ -41,18 +42,18 @@ pub fn build_report(
     }
 }
 
-/// Sends the report, with retries.
+/// Sends the report, with retries; `warming`: the instance goes to the warm pool of its group.
 pub async fn send_report(
     run: &Run,
     report: &BootReport,
+    warming: bool,
     attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<()> {
     let Run {
         boot, identified, ..
     } = run;
-    let has_changes = report.error.is_none() && report.changes > 0;
-    let pace =
-        unlimited_backoff().with_max_times(if has_changes { TRIES } else { TRIES_OF_OTHERS });
+    let is_news = report.error.is_none() && report.changes > 0 && !warming;
+    let pace = unlimited_backoff().with_max_times(if is_news { TRIES } else { TRIES_OF_OTHERS });
     let body = serde_json::to_vec_pretty(report)?;
     let Some(base) = &boot.config_base else {
         let endpoint = BootstrapClient {

@@ -4,7 +4,7 @@
 mod support;
 
 use node::config::WarmPool;
-use node::report::{BootReport, changed_line, report_key};
+use node::report::{BootReport, StageLine, Status, changed_line, report_key};
 use node::secret::{Secret, stored_path, write_stored};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ use support::autoscaling::{Requests, start_autoscaling};
 use support::bootstrap::{FakeEndpoint, PASSWORDS, ScriptedAnswer, mint_authority};
 use support::files::Behaviour;
 use support::imds::{scaling_metadata_service, slow_metadata_service};
-use support::test_instance::{TestInstance, finished_stages};
+use support::test_instance::{RunResult, TestInstance, finished_stages};
 
 const STAGES: [&str; 5] = ["identify", "fetch", "verify", "build", "apply"];
 
@@ -109,13 +109,16 @@ fn a_node_that_starts_again_asks_nobody_and_changes_nothing() {
 }
 
 /// A worker of a group with a warm pool, the state that Auto Scaling wants it in, and what it tells Auto Scaling.
-fn start_warm_worker(early: usize) -> (TestInstance, FakeEndpoint, Arc<Mutex<String>>, Requests) {
+fn start_warm_worker(
+    early: usize,
+    hook_seconds: Option<u64>,
+    images: &[&str],
+) -> (TestInstance, FakeEndpoint, Arc<Mutex<String>>, Requests) {
     let authority = mint_authority();
+    let images = images.iter().map(|name| format!("r.example.com/{name}:1"));
     let pool = WarmPool {
-        lifecycle_hook: true,
-        images: ["r.example.com/app:1", "r.example.com/missing:1"]
-            .map(str::to_owned)
-            .into(),
+        hook_seconds,
+        images: images.collect(),
     };
     let mut instance = TestInstance::new_worker(&authority, &[])
         .with_config(|config| config.warm_pool = Some(pool));
@@ -135,22 +138,52 @@ fn start_warm_worker(early: usize) -> (TestInstance, FakeEndpoint, Arc<Mutex<Str
     (instance, endpoint, state, requests)
 }
 
+fn kubelet_starts(instance: &TestInstance) -> usize {
+    let started = fs::read_to_string(instance.program_file("started")).unwrap_or_default();
+    let starts = started.lines().filter(|unit| *unit == "kubelet.service");
+    starts.count()
+}
+
+fn is_begin(line: &StageLine, stage: &str) -> bool {
+    line.stage == stage && line.status == Status::Started && line.detail.is_empty()
+}
+
+/// Where these stages begin, in their order.
+fn stages_among(ran: &RunResult, stages: &[&str]) -> Vec<String> {
+    let lines = ran.lines.iter();
+    let begun = lines.filter(|line| stages.iter().any(|stage| is_begin(line, stage)));
+    begun.map(|line| line.stage.clone()).collect()
+}
+
 /// Auto Scaling may come to the hook after nodeup has.
 #[test]
 fn an_instance_of_a_warm_pool_prepares_stops_and_joins_when_it_is_started_again() {
-    let (instance, endpoint, state, requests) = start_warm_worker(1);
-    let kubelet_starts = || {
-        let started = fs::read_to_string(instance.program_file("started")).unwrap_or_default();
-        let starts = started.lines().filter(|unit| *unit == "kubelet.service");
-        starts.count()
-    };
-    let ran = instance.run(&[]);
-    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    let (instance, endpoint, state, requests) =
+        start_warm_worker(1, Some(600), &["app", "missing"]);
+    // The user's scripts run until some time after the images are there.
+    fs::create_dir_all(instance.program_file("units")).unwrap();
+    let scripts = instance.program_file("units/cloud-final.service.activating");
+    fs::write(&scripts, "").unwrap();
+    let (pulled, seen) = (instance.program_file("pulled"), requests.clone());
+    let user = std::thread::spawn(move || {
+        while !pulled.exists() {
+            sleep(Duration::from_millis(50));
+        }
+        sleep(Duration::from_secs(5));
+        assert_eq!(seen.lock().unwrap().len(), 0, "scripts would be cut off");
+        fs::remove_file(scripts).unwrap();
+    });
+    let ran = instance.run_while(|line| !is_begin(line, "wait"));
+    user.join().unwrap();
+    assert_eq!(
+        stages_among(&ran, &["warm", "report", "launch", "wait"]),
+        ["warm", "report", "launch", "wait"]
+    );
     let finished: Vec<String> = ran.outline();
     for stage in ["apply", "warm", "report", "launch"] {
         assert!(finished.contains(&format!("{stage} finished")), "{ran:#?}");
     }
-    assert_eq!(kubelet_starts(), 0);
+    assert_eq!(kubelet_starts(&instance), 0);
     assert!(
         !instance
             .program_file("units/kubelet.service.enabled")
@@ -179,8 +212,14 @@ fn an_instance_of_a_warm_pool_prepares_stops_and_joins_when_it_is_started_again(
     instance.reboot("second");
     let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
-    assert_eq!(kubelet_starts(), 1);
+    // Auto Scaling gives up a node that waits for its report first.
+    assert_eq!(
+        stages_among(&ran, &["report", "launch"]),
+        ["launch", "report"]
+    );
+    assert_eq!(kubelet_starts(&instance), 1);
     assert_eq!(requests.lock().unwrap().len(), 3);
+    assert!(instance.host_path("opt/kctl/in-service").exists());
     // It has its certificates, and asks nobody.
     assert_eq!(endpoint.join_requests().len(), 1);
     let pulled = fs::read_to_string(instance.program_file("pulled")).unwrap();
@@ -189,7 +228,59 @@ fn an_instance_of_a_warm_pool_prepares_stops_and_joins_when_it_is_started_again(
     let ran = instance.run(&[]);
     assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
     assert_eq!(requests.lock().unwrap().len(), 3, "once is enough");
-    assert_eq!(kubelet_starts(), 1);
+    assert_eq!(kubelet_starts(&instance), 1);
+}
+
+/// A hook that was added since: an instance that completes none would be ended as a node.
+#[test]
+fn an_instance_that_knows_no_hook_completes_one_that_waits() {
+    let (instance, _endpoint, state, requests) = start_warm_worker(1, None, &[]);
+    *state.lock().unwrap() = "InService".to_owned();
+    let ran = instance.run(&[]);
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    assert_eq!(
+        stages_among(&ran, &["report", "launch"]),
+        ["report", "launch"]
+    );
+    assert_eq!(requests.lock().unwrap().len(), 2);
+    assert!(instance.host_path("opt/kctl/in-service").exists());
+}
+
+/// The metadata service may give the state of before for a while.
+#[test]
+fn an_instance_that_prepares_although_it_enters_service_joins_at_once() {
+    let (instance, endpoint, state, requests) = start_warm_worker(0, Some(600), &["app"]);
+    let ran = instance.run_while(|line| {
+        if is_begin(line, "warm") {
+            *state.lock().unwrap() = "InService".to_owned();
+        }
+        true
+    });
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    assert_eq!(kubelet_starts(&instance), 1);
+    assert_eq!(
+        stages_among(&ran, &["apply", "warm", "launch", "wait"]),
+        ["apply", "warm", "launch", "wait", "apply", "launch"]
+    );
+    // Only once it is a node.
+    assert_eq!(requests.lock().unwrap().len(), 1);
+    assert_eq!(endpoint.join_requests().len(), 1);
+}
+
+#[test]
+fn neither_pulls_nor_scripts_keep_an_instance_from_its_pool_for_ever() {
+    let (instance, _endpoint, _state, requests) =
+        start_warm_worker(0, Some(24), &["app", "slow", "zebra"]);
+    fs::create_dir_all(instance.program_file("units")).unwrap();
+    let scripts = instance.program_file("units/cloud-final.service.activating");
+    fs::write(scripts, "").unwrap();
+    let ran = instance.run_while(|line| !is_begin(line, "wait"));
+    let causes = ran.failure_causes("warm");
+    for (cause, part) in causes.iter().zip(["slow:1", "zebra:1", "scripts"]) {
+        assert!(cause.contains(part), "{causes:#?}");
+    }
+    assert_eq!(causes.len(), 3, "{causes:#?}");
+    assert_eq!(requests.lock().unwrap().len(), 1);
 }
 
 #[test]

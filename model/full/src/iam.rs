@@ -105,8 +105,8 @@ pub fn additional_policy(full: &FullSpec, role: Role) -> Option<Value> {
 
 fn node_statements(full: &FullSpec) -> Vec<Statement> {
     let mut statements = state::node_state_access(full);
-    let mut pools = full.groups.iter().filter_map(|one| one.warm_pool.as_ref());
-    if pools.any(|pool| pool.hook_seconds.is_some()) {
+    // Also without a hook: an instance of the pool may enter service after a hook was added.
+    if full.groups.iter().any(|one| one.warm_pool.is_some()) {
         statements.push(
             Statement::allow(["autoscaling:CompleteLifecycleAction"])
                 .on_all()

@@ -8,4 +8,4 @@ mod user_data;
 mod warm_pool;
 
 pub use node_config::{check_node_config, node_config};
-pub use user_data::{OWN_PART, UserData, user_data};
+pub use user_data::{OWN_PART, POOL_PART, UserData, user_data};

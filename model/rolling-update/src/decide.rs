@@ -143,6 +143,9 @@ pub struct Progress {
     failed_instances: BTreeSet<String>,
     /// Nodes with a change that failed for good.
     failed_nodes: BTreeSet<String>,
+    /// Instances that were terminated. Auto Scaling may list one of a warm pool as waiting until its next health check, and makes none
+    /// while those are suspended.
+    ended: BTreeSet<String>,
 }
 
 impl Progress {
@@ -158,6 +161,18 @@ impl Progress {
         self.failed_instances.extend(owned(action.instance()));
         self.failed_nodes.extend(owned(action.node()));
         self.stop(Stop::Failed(format!("{}: {reason}", action.subject())));
+    }
+
+    /// Notes that an action was carried out.
+    pub fn succeed(&mut self, action: &Action) {
+        if let Action::Terminate { instance } = action {
+            self.ended.insert(instance.clone());
+        }
+    }
+
+    /// True if an instance of a warm pool is yet to be terminated.
+    fn must_end(&self, instance: &WarmInstance) -> bool {
+        instance.is_outdated() && !self.ended.contains(&instance.id)
     }
 
     /// True if the action, or one like it, failed for good.
@@ -270,17 +285,31 @@ impl<'a> Deciding<'a> {
 
     /// Ends the outdated instances of warm pools: Auto Scaling would take them for those that are replaced.
     fn end_warm_instances(&mut self) {
-        for instance in self.observed.warm.iter().filter(|one| one.is_outdated()) {
+        let warm = self.observed.warm.iter();
+        for instance in warm.filter(|one| self.progress.must_end(one)) {
             let id = instance.id.clone();
             self.actions.push(Action::Terminate { instance: id });
         }
         self.drop_failed_actions();
     }
 
-    /// True if a replacement in the group might come from its warm pool, outdated.
-    fn has_outdated_warm(&self, group: &RollingGroup) -> bool {
+    /// An instance of the group's warm pool that might replace one, and is outdated.
+    fn outdated_warm(&self, group: &RollingGroup) -> Option<&'a WarmInstance> {
         let mut warm = self.observed.warm.iter();
-        warm.any(|one| one.is_outdated() && one.group == group.name)
+        warm.find(|one| self.progress.must_end(one) && one.group == group.name)
+    }
+
+    /// Waits for the outdated instances of a group's warm pool, which stops the rolling update if it takes too long.
+    fn wait_for_warm(&mut self, group: &RollingGroup, instance: &WarmInstance) {
+        let text = "the outdated instances of its warm pool to end".to_owned();
+        self.waits.insert(group.name.clone(), text);
+        let key = format!("warm pool of {}", group.name);
+        let now = self.observed.now;
+        let lasted = self.progress.lasted(&key, now, &mut self.seen);
+        if lasted >= self.settings.validation_timeout {
+            let instance = instance.id.clone();
+            self.progress.stop(Stop::NotGone { instance });
+        }
     }
 
     /// Completes the hook of an instance that has nothing left to be drained. One that somebody else terminates, with pods
@@ -508,9 +537,8 @@ impl<'a> Deciding<'a> {
                 self.begin_control_plane(&groups);
             } else {
                 for group in groups {
-                    if self.has_outdated_warm(group) {
-                        let text = "the outdated instances of its warm pool to end".to_owned();
-                        self.waits.insert(group.name.clone(), text);
+                    if let Some(instance) = self.outdated_warm(group) {
+                        self.wait_for_warm(group, instance);
                         continue;
                     }
                     self.taint_outdated(group);
@@ -529,7 +557,7 @@ impl<'a> Deciding<'a> {
             .filter(|one| one.attached && one.condition == Condition::Ready);
         ready.count() >= group.desired
             && !instances.any(|one| one.is_outdated() || one.is_under_way())
-            && !self.has_outdated_warm(group)
+            && self.outdated_warm(group).is_none()
     }
 
     /// Control planes go one at a time, in all their groups together, and only while every other is Ready.
@@ -712,7 +740,11 @@ impl<'a> Deciding<'a> {
         });
         let stop = self.progress.stop.clone();
         let is_outdated = instances.iter().any(RollingInstance::is_outdated)
-            || self.observed.warm.iter().any(WarmInstance::is_outdated);
+            || self
+                .observed
+                .warm
+                .iter()
+                .any(|one| self.progress.must_end(one));
         if stop.is_some() || !is_outdated {
             self.release_taints();
         }

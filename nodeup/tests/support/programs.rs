@@ -12,6 +12,7 @@ show)
     for unit; do
         active=inactive; file=disabled
         [ -e "$units/$unit.active" ] && active=active
+        [ -e "$units/$unit.activating" ] && active=activating
         [ -e "$units/$unit.enabled" ] && file=enabled
         printf 'Id=%s\nType=simple\nActiveState=%s\nSubState=x\nUnitFileState=%s\nResult=success\nJob=0\n\n' "$unit" $active $file
     done ;;
@@ -43,6 +44,7 @@ const MODPROBE: &str = r#"[ -z "${LD_LIBRARY_PATH:-}" ] && mkdir -p "$ROOT/sys/m
 const CRICTL: &str = r#"
 case $2 in
 */missing:*) echo 'not found' >&2; exit 1 ;;
+*/slow:*) exec sleep 600 ;;
 *) echo "$2" >>"$FAKES/pulled" ;;
 esac
 "#;

@@ -14,6 +14,7 @@ use node::pki::{
 use node::report::{Stage, StageLine, Status};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
@@ -207,6 +208,24 @@ impl TestInstance {
     /// Runs nodeup and waits for its end.
     pub fn run(&self, arguments: &[&str]) -> RunResult {
         RunResult::from_output(self.start_nodeup(arguments).wait_with_output().unwrap())
+    }
+
+    /// Runs nodeup, and ends it at the first line for which `goes_on` is false.
+    pub fn run_while(&self, mut goes_on: impl FnMut(&StageLine) -> bool) -> RunResult {
+        let mut child = self.start_nodeup(&[]);
+        let mut lines = Vec::new();
+        for text in BufReader::new(child.stderr.take().unwrap()).lines() {
+            let text = text.unwrap();
+            lines.push(serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}")));
+            if !goes_on(&lines[lines.len() - 1]) {
+                child.kill().unwrap();
+            }
+        }
+        RunResult {
+            exit_code: child.wait().unwrap().code(),
+            stdout: String::new(),
+            lines,
+        }
     }
 
     /// Content of every file below the root; for links their targets.

@@ -329,7 +329,10 @@ impl Roll<'_, '_> {
                 break;
             }
             match actions.perform(action, &mut blocked).await {
-                Ok(()) => self.shown.show_action(action, &view.observed),
+                Ok(()) => {
+                    self.progress.succeed(action);
+                    self.shown.show_action(action, &view.observed);
+                }
                 Err(error @ ActionError::Passing(_)) => {
                     failed.insert(format!("action/{}", action.subject()), error.to_string());
                 }

@@ -22,6 +22,18 @@ const LATE: &str = "<late>";
 /// Name of kctl's own part among those of the user; kOps' name for it.
 pub const OWN_PART: &str = "nodeup.sh";
 
+/// Name of the part that groups with a warm pool have besides.
+pub const POOL_PART: &str = "kctl-warm-pool.sh";
+
+/// cloud-init runs this part at every boot, before the scripts, which it runs once per instance: it notes that before it begins them.
+/// Auto Scaling may stop an instance on its way into the pool meanwhile, and then nothing would ever make it a node.
+const POOL_SCRIPT: &str = "\
+#!/bin/sh
+# Scripts that a stop cut off before nodeup was set up run again.
+systemctl is-enabled --quiet nodeup.service 2>/dev/null ||
+    rm -f /var/lib/cloud/instance/sem/config_scripts_user*
+";
+
 /// Maximum size of user data in EC2, in bytes.
 const LIMIT: usize = 16 * 1024;
 
@@ -52,7 +64,13 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
     let late = script
         .as_ref()
         .map_or(0, |script| script.matches(LATE).count());
-    let text = if group.additional_user_data.is_empty() {
+    let of_pool = group.warm_pool.iter();
+    let of_pool = of_pool.map(|_| (POOL_PART, "text/cloud-boothook", POOL_SCRIPT));
+    let of_user = group.additional_user_data.iter();
+    let of_user =
+        of_user.map(|(name, kind, content)| (name.as_str(), kind.as_str(), content.as_str()));
+    let others: Vec<_> = of_pool.chain(of_user).collect();
+    let text = if others.is_empty() {
         let Some(script) = script else {
             return Ok(None);
         };
@@ -61,10 +79,7 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
         let own_part = script
             .iter()
             .map(|script| (OWN_PART, "text/x-shellscript", script.as_str()));
-        let parts = group.additional_user_data.iter();
-        mime_multipart(own_part.chain(
-            parts.map(|(name, kind, content)| (name.as_str(), kind.as_str(), content.as_str())),
-        ))
+        mime_multipart(own_part.chain(others))
     };
     if text.len() > LIMIT {
         return Err(Error::TooLarge {

@@ -30,7 +30,7 @@ pub(super) fn warm_pool(
     images.sort();
     images.dedup();
     Ok(Some(WarmPool {
-        lifecycle_hook: pool.hook_seconds.is_some(),
+        hook_seconds: pool.hook_seconds.map(i32::unsigned_abs).map(u64::from),
         images,
     }))
 }

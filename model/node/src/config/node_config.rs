@@ -77,9 +77,9 @@ pub struct NodeConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WarmPool {
-    /// True if Auto Scaling waits at a lifecycle hook until an instance says that it is ready.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub lifecycle_hook: bool,
+    /// How many seconds Auto Scaling waits at a lifecycle hook until an instance says that it is ready; `None`: there is no hook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook_seconds: Option<u64>,
     /// Images that an instance pulls while it prepares, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<String>,

@@ -37,6 +37,8 @@ pub struct Instance {
 pub struct Warm {
     pub seen: WarmInstance,
     gone: i64,
+    /// EC2 has terminated it, and Auto Scaling does not know.
+    dead: bool,
 }
 
 pub struct Pod {
@@ -70,6 +72,8 @@ pub struct Fleet {
     pub kept: BTreeSet<String>,
     /// A group of control planes whose etcd member is not healthy, whatever happens.
     pub sick_member: Option<String>,
+    /// Auto Scaling never notices that an instance of a warm pool is gone.
+    pub lingers: bool,
     /// Pods may be lost: an instance is terminated with them on it.
     pub may_lose_pods: bool,
 }
@@ -132,6 +136,7 @@ impl Fleet {
             evictions: 0,
             kept: BTreeSet::new(),
             sick_member: None,
+            lingers: false,
             may_lose_pods: false,
         };
         for group in fleet.groups.clone() {
@@ -235,13 +240,21 @@ impl Fleet {
             leaving: false,
             hook_waits: false,
         };
-        self.warm.insert(id, Warm { seen, gone: 0 });
+        self.warm.insert(
+            id,
+            Warm {
+                seen,
+                gone: 0,
+                dead: false,
+            },
+        );
     }
 
     /// Auto Scaling takes an instance of the pool before it launches one, and fills the pool again.
     fn launch_or_draw(&mut self, group: &RollingGroup) {
         let mut pool = self.warm.values();
-        let ready = pool.find(|one| one.seen.group == group.name && !one.seen.leaving);
+        let is_ready = |one: &&Warm| !one.seen.leaving && !one.dead;
+        let ready = pool.find(|one| one.seen.group == group.name && is_ready(one));
         let drawn = ready.map(|one| one.seen.id.clone());
         let drawn = drawn.and_then(|id| self.warm.remove(&id));
         self.launch(group, drawn.and_then(|one| one.seen.outdated), false);
@@ -422,6 +435,9 @@ impl Fleet {
             }
             Action::DeletePods { pods, .. } => pods.iter().for_each(|pod| self.end_pod(pod)),
             Action::Terminate { instance } if self.kept.contains(instance) => return false,
+            Action::Terminate { instance } if self.lingers && self.warm.contains_key(instance) => {
+                self.warm.get_mut(instance).unwrap().dead = true;
+            }
             Action::Terminate { instance } if self.warm.contains_key(instance) => {
                 let gone = now + 300;
                 let warm = self.warm.get_mut(instance).unwrap();
@@ -499,14 +515,14 @@ impl Fleet {
     fn may_draw_outdated(&self, instance: &str) -> bool {
         let group = &self.instances[instance].seen.group;
         let mut pool = self.warm.values();
-        pool.any(|one| one.seen.group == *group && one.seen.is_outdated())
+        pool.any(|one| one.seen.group == *group && one.seen.is_outdated() && !one.dead)
     }
 
     /// Never more than allowed away, never two control planes, nothing terminated that is current or still has pods.
     fn check_laws(&mut self, action: &Action) {
         if let Some(warm) = action.instance().and_then(|id| self.warm.get(id)) {
             let fits = match action {
-                Action::Terminate { .. } => warm.seen.is_outdated(),
+                Action::Terminate { .. } => warm.seen.is_outdated() && !warm.dead,
                 Action::CompleteHook { .. } => warm.seen.hook_waits,
                 _ => false,
             };

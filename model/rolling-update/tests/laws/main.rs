@@ -43,7 +43,9 @@ fn roll_with(fleet: &mut Fleet, settings: &Settings, kills: u64, deaths: u64) ->
                 progress = Progress::default();
                 break;
             }
-            if !fleet.act(action) {
+            if fleet.act(action) {
+                progress.succeed(action);
+            } else {
                 progress.fail(action, "it is not allowed");
             }
         }
@@ -108,6 +110,21 @@ fn a_rolling_update_replaces_everything_within_its_limits_and_leaves_no_mark() {
                 );
             }
         }
+    }
+}
+
+/// Auto Scaling lists them until its next health check, and for ever while those are suspended.
+#[test]
+fn instances_of_a_pool_that_stay_listed_are_terminated_once_and_hold_nothing_up() {
+    for seed in 0..seeds() {
+        let mut fleet = Fleet::new(seed);
+        fleet.lingers = true;
+        let (state, took) = roll(&mut fleet, 0, 0);
+        assert_eq!(fleet.broken_law, None, "seed {seed}");
+        assert_eq!(state, State::Done, "seed {seed} after {took} s");
+        let mut instances = fleet.instances.values();
+        let outdated = instances.find(|one| one.seen.outdated.is_some());
+        assert!(outdated.is_none(), "seed {seed}");
     }
 }
 

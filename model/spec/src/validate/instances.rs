@@ -4,7 +4,7 @@ use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::Problem;
 
 use super::text::{check_one_of, is_arn, is_id};
-use full::nodes::OWN_PART;
+use full::nodes::{OWN_PART, POOL_PART};
 use node::duration::parse_seconds;
 
 /// Names of Auto Scaling processes.
@@ -197,7 +197,7 @@ fn part_name_problem<'a>(name: &str, mut others: impl Iterator<Item = &'a str>) 
             "\"{name}\" is not a file name that cloud-init keeps: it has letters, digits and _-.() only"
         ));
     }
-    if name == OWN_PART {
+    if [OWN_PART, POOL_PART].contains(&name) {
         return Some(format!(
             "\"{name}\" is the name of kctl's own part, which it would replace"
         ));

@@ -74,9 +74,16 @@ fn check_pool(pool: Option<&WarmPoolSpec>, problems: &mut Vec<Problem>) {
         problems.push(Problem::error(path, message).hint(hint));
     }
     for (index, image) in pool.additional_images.iter().enumerate() {
+        let path = format!("{AT}.additionalImages[{index}]");
+        let registry = image.split('/').next().unwrap_or_default();
+        if registry.contains(".dkr.ecr.") {
+            let message =
+                format!("{registry} wants a password, which instances have only as nodes");
+            let hint = "remove it: kubelet pulls the image when a pod needs it";
+            problems.push(Problem::warning(&path, message).hint(hint));
+        }
         if image.is_empty() || image.contains(char::is_whitespace) {
             let message = format!("\"{image}\" is not the name of an image");
-            let path = format!("{AT}.additionalImages[{index}]");
             let hint = "write it as registry.example.com/app:v1";
             problems.push(Problem::error(path, message).hint(hint));
         }

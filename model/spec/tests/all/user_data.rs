@@ -518,6 +518,74 @@ fn parts_of_the_users_follow_ours_and_arrive_byte_for_byte() {
     assert_eq!(none, None);
 }
 
+/// Auto Scaling may stop an instance before cloud-init has run the script, which it would not run again.
+#[test]
+fn a_script_that_a_warm_pool_cut_off_runs_again_until_nodeup_is_set_up() {
+    let plain = render_user_data(&expanded_spec(), Role::Node, &made_up_agents());
+    let mut expanded = expanded_spec();
+    let pool = full::WarmPool {
+        min_size: 0,
+        max_size: None,
+        hook_seconds: None,
+        images: Vec::new(),
+    };
+    for group in &mut expanded.full.groups {
+        group.warm_pool = Some(pool.clone()).filter(|_| group.role == Role::Node);
+    }
+    let text = render_user_data(&expanded, Role::Node, &made_up_agents()).unwrap();
+    let mut parts = parts_as_cloud_init_reads_them(text.as_known().unwrap());
+    let (name, kind, script) = parts.remove(0);
+    assert_eq!((&*name, &*kind), ("nodeup.sh", "text/x-shellscript"));
+    assert_eq!(script, plain.unwrap().as_known().unwrap().as_bytes());
+    let [(name, kind, hook)] = &parts[..] else {
+        panic!("{parts:?}");
+    };
+    assert_eq!(
+        (&**name, &**kind),
+        ("kctl-warm-pool.sh", "text/cloud-boothook")
+    );
+
+    let machine = Machine::new("warm-pool");
+    let (root, semaphores) = (&machine.root, machine.root.join("instance/sem"));
+    std::fs::create_dir_all(&semaphores).unwrap();
+    let is_enabled = format!(
+        "[ \"$*\" = 'is-enabled --quiet nodeup.service' ] && [ -e {}/enabled ]",
+        root.display()
+    );
+    write_script(&root.join("bin/systemctl"), &is_enabled);
+    let instance = format!("{}/instance", root.display());
+    let hook = String::from_utf8(hook.clone()).unwrap();
+    std::fs::write(
+        root.join("hook"),
+        hook.replace("/var/lib/cloud/instance", &instance),
+    )
+    .unwrap();
+    for (enabled, left) in [
+        (false, vec!["config_ssh"]),
+        (true, vec!["config_scripts_user", "config_ssh"]),
+    ] {
+        for name in ["config_scripts_user", "config_ssh"] {
+            std::fs::write(semaphores.join(name), "").unwrap();
+        }
+        if enabled {
+            std::fs::write(root.join("enabled"), "").unwrap();
+        }
+        let path = format!("{}/bin:{}", root.display(), std::env::var("PATH").unwrap());
+        let ran = Command::new("sh")
+            .arg(root.join("hook"))
+            .env("PATH", path)
+            .output()
+            .unwrap();
+        assert!(ran.status.success() && ran.stderr.is_empty(), "{ran:?}");
+        let found = std::fs::read_dir(&semaphores).unwrap();
+        let mut found: Vec<_> = found
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        found.sort();
+        assert_eq!(found, left);
+    }
+}
+
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 48, failure_persistence: None, ..Default::default() })]
 
