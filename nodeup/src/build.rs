@@ -127,10 +127,8 @@ async fn read_signer(
     let secrets: Vec<String> = secrets.collect();
     let mut keysets = stored::read_keysets(store, &names, attempt_log).await?;
     // An instance has the keys of its NodeConfig, also if it boots while the next stage of a rotation is under way.
-    for (name, keyset) in &mut keysets {
-        if let Some(ids) = config.keysets.get(name) {
-            *keyset = keyset.clone().as_of(ids);
-        }
+    for keyset in keysets.values_mut() {
+        *keyset = config.held_keys(keyset.clone());
     }
     Ok(Signer {
         keysets,

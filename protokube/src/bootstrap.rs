@@ -53,7 +53,7 @@ pub struct EndpointContext {
     pub trust_bundle: String,
     /// The keyset `kubernetes-ca`, which signs, as of the start.
     pub authority: Arc<Keyset>,
-    /// Its keys in this instance's NodeConfig, if it was rotated: one of them signs the endpoint's own certificate.
+    /// Its keys that this instance has: one of them signs the endpoint's own certificate.
     pub own_keys: Option<KeysetIds>,
     /// Client of STS and EC2.
     pub ec2: Ec2QueryClient,

@@ -483,14 +483,15 @@ fn find_pod_range(daemon: &DaemonState) -> Option<IpNet> {
 
 /// Serves joining on a separate thread, because everybody in the network can keep it busy.
 async fn serve_workers(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
+    let authority = read_authority(&daemon).await?;
     let context = bootstrap::EndpointContext {
         listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, ports::BOOTSTRAP)),
         pods: find_pod_range(&daemon),
         cluster: daemon.config.cluster.clone(),
         account: bootstrap::read_account(&daemon.ec2).await?,
         trust_bundle: daemon.config.ca_certificates.clone(),
-        authority: read_authority(&daemon).await?,
-        own_keys: daemon.config.keysets.get(KUBERNETES_CA).cloned(),
+        own_keys: daemon.config.held_ids(&authority),
+        authority,
         ec2: Ec2QueryClient::clone(&daemon.ec2),
         store: daemon.store.clone(),
         // Clients belong to the thread that they are made on.
@@ -585,10 +586,7 @@ fn api_access(daemon: &DaemonState) -> ApiAccess {
 /// The authority with the keys of this instance's NodeConfig.
 async fn read_own_authority(daemon: &DaemonState) -> anyhow::Result<Arc<Keyset>> {
     let authority = read_keyset_object(&daemon.store, KUBERNETES_CA).await?;
-    Ok(Arc::new(match daemon.config.keysets.get(KUBERNETES_CA) {
-        Some(ids) => authority.as_of(ids),
-        None => authority,
-    }))
+    Ok(Arc::new(daemon.config.held_keys(authority)))
 }
 
 async fn read_authority(daemon: &DaemonState) -> anyhow::Result<Arc<Keyset>> {

@@ -6,11 +6,15 @@ use crate::lock::lock_ignoring_poison;
 use anyhow::{Context, bail};
 use aws_client::store::Store;
 use node::pki::STATE_SIGNER;
-use node::signed::{SIGNATURE_LIMIT, SignedPlace, signature_key, verify_text};
+use node::protokube::ADDON_RECORD;
+use node::signed::{SIGNATURE_LIMIT, SignedPlace, is_from_future, signature_key, verify_text};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+
+/// Annotation of the ConfigMap [`ADDON_RECORD`] with the serials that control planes have used, JSON.
+pub(crate) const SERIALS_ANNOTATION: &str = "kctl.dev/signed-serials";
 
 /// Highest serial by key.
 pub(crate) type Serials = BTreeMap<String, u64>;
@@ -55,14 +59,22 @@ impl SignedObjects {
         &self.store
     }
 
-    /// The text of an object; `None`: there is none. Fails if kctl has not signed it, or if a newer one was used before. `most` is the limit
-    /// of the object, bytes.
+    /// The text of an object; `None`: there is none. Fails if kctl has not signed it, if it is from the future, or if a newer one was used
+    /// before. `most` is the limit of the object, bytes.
     pub(crate) async fn read(&self, key: &str, most: usize) -> anyhow::Result<Option<SignedText>> {
         let read = self.store.get_first(key, most).await;
         let read = read.with_context(|| format!("could not read {key} of the state store"))?;
         let Some(bytes) = read else { return Ok(None) };
         let text = String::from_utf8(bytes).with_context(|| format!("{key} is not text"))?;
         let signed = self.verify(key, text).await?;
+        if is_from_future(signed.serial, OffsetDateTime::now_utc()) {
+            bail!(
+                "{key} was signed {}, which is more than a day in the future, so it is not used: set the clock of this instance; if it is right, \
+                 somebody else had a key of {STATE_SIGNER}: create and promote another one, distrust it, and run `kctl update {} --refresh --yes`",
+                serial_time(signed.serial),
+                self.cluster
+            );
+        }
         self.use_serial(key, signed.serial)?;
         Ok(Some(signed))
     }
@@ -97,6 +109,14 @@ impl SignedObjects {
     pub(crate) fn use_serial(&self, key: &str, serial: u64) -> anyhow::Result<()> {
         let mut memory = lock_ignoring_poison(&self.memory);
         let used = memory.used.entry(key.to_owned()).or_default();
+        if serial < *used && is_from_future(*used, OffsetDateTime::now_utc()) {
+            bail!(
+                "{key} is not used, because the ConfigMap {ADDON_RECORD} says that one of {} was used before, which is more than a day in the future: \
+                 set the clock of this instance; if it is right, run `kubectl -n kube-system annotate configmap {ADDON_RECORD} \
+                 {SERIALS_ANNOTATION}-` and restart protokube on all control planes",
+                serial_time(*used)
+            );
+        }
         if serial < *used {
             bail!(
                 "{key} was written {}, and one of {} was used before: somebody has put an older one back, so it is not used: delete it from \

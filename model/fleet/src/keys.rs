@@ -5,9 +5,10 @@ use node::config::NodeConfig;
 use node::pki::{Keyset, SERVICE_ACCOUNT};
 use time::{Duration, OffsetDateTime};
 
-/// How long a token of a pod is good that kubelet renews by itself (kubernetes.io/docs/concepts/storage/projected-volumes,
-/// `expirationSeconds` of the volume that the API server adds: 3607 seconds).
-const TOKEN_LIFE: Duration = Duration::seconds(3607);
+/// How long pods may have tokens of a former control plane. kubelet renews each after 80 percent of its life or after 24 hours, whichever is
+/// sooner (kubernetes.io/docs/tasks/configure-pod-container/configure-service-account); pods with a role of AWS have tokens of a day. One hour
+/// more, because a former control plane may have signed while the new one was started.
+const TOKEN_AGE: Duration = Duration::hours(25);
 
 /// An instance, or the next one of a group.
 #[derive(Clone, Debug)]
@@ -117,12 +118,13 @@ fn young_tokens(keyset: &Keyset, holders: &[KeyHolder], now: OffsetDateTime) -> 
     let signers = holders.iter().filter(signs);
     let youngest = signers.max_by_key(|holder| holder.launched)?;
     let since = OffsetDateTime::from_unix_timestamp(youngest.launched?).ok()?;
-    let left = since + TOKEN_LIFE - now;
+    let left = since + TOKEN_AGE - now;
     left.is_positive().then(|| {
         format!(
-            "{} was launched less than an hour ago: pods may have tokens of a former control plane for {} more minutes",
+            "{} was launched less than {} hours ago: pods may have tokens of a former control plane for {} more hours",
             describe(youngest),
-            left.whole_minutes() + 1
+            TOKEN_AGE.whole_hours(),
+            left.whole_hours() + 1
         )
     })
 }

@@ -6,12 +6,23 @@ use crate::digest::sha256_hex;
 use crate::pki::{Error, Keyset, STATE_SIGNER, sign_message, verify_message};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use time::OffsetDateTime;
 
 /// Format of the signature.
 const FORMAT: &str = "v1";
 
 /// Limit of a signature, bytes.
 pub const SIGNATURE_LIMIT: usize = 1024;
+
+/// How much later than now a serial may be, seconds: clocks differ. Whoever gets hold of a key once could otherwise sign with a serial that no
+/// later one exceeds, and all that kctl signs would count as older.
+const AHEAD: u64 = 24 * 60 * 60;
+
+/// True for the serial of a signature that nobody can have made yet. Serials are times in seconds since 1970.
+pub fn is_from_future(serial: u64, now: OffsetDateTime) -> bool {
+    let now = u64::try_from(now.unix_timestamp()).unwrap_or_default();
+    serial > now.saturating_add(AHEAD)
+}
 
 /// An object of the state store. A signature counts for one object of one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +105,7 @@ mod tests {
     use crate::pki::{KeyAlgorithm, SystemKeys, mint_keyset};
     use proptest::prelude::*;
     use std::sync::LazyLock;
-    use time::{Duration, OffsetDateTime};
+    use time::Duration;
 
     fn mint() -> Keyset {
         let now = OffsetDateTime::UNIX_EPOCH + Duration::days(20_000);
@@ -140,6 +151,20 @@ mod tests {
         let mut rotated = mint();
         rotated.items.push(KEYSET.items[0].clone());
         assert!(verify_text(&rotated, PLACE, TEXT, &signature).is_ok());
+    }
+
+    #[test]
+    fn a_serial_may_be_a_day_ahead() {
+        let now = OffsetDateTime::UNIX_EPOCH + Duration::days(20_000);
+        let at = |day: u64| day * 24 * 60 * 60;
+        for (serial, expected) in [
+            (0, false),
+            (at(20_001), false),
+            (at(20_001) + 1, true),
+            (u64::MAX, true),
+        ] {
+            assert_eq!(is_from_future(serial, now), expected, "{serial}");
+        }
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 
 use super::cluster::simplify_error;
 use super::object::ObjectId;
-use crate::signed_objects::Serials;
+use crate::signed_objects::{SERIALS_ANNOTATION, Serials};
 use anyhow::{Context, anyhow};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -14,9 +14,6 @@ use std::collections::BTreeMap;
 
 pub(super) const NAMESPACE: &str = "kube-system";
 pub(super) const NAME: &str = node::protokube::ADDON_RECORD;
-
-/// Annotation with the serials, JSON.
-const SERIALS_ANNOTATION: &str = "kctl.dev/signed-serials";
 
 /// Record of one addon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use node::bootstrap::{
     Refusal, certificate_leaf, check_requests, key_record_key, requested_keys, untrusted_excerpt,
 };
 use node::config::{NodeConfig, Role, node_config_key, read_node_config};
-use node::pki::{self, KUBERNETES_CA, Keyset};
+use node::pki::{self, Keyset};
 use node::report::Status;
 use node::secret::{DOCKER_CONFIG, Secret, read_stored, stored_path};
 use std::collections::BTreeMap;
@@ -65,10 +65,8 @@ async fn admit_instance(
         false => None,
     };
     let asked = check_requests(&join.requests, &known.instance)?;
-    let mut authority = Keyset::clone(&*endpoint.current_authority().await);
-    if let Some(ids) = config.keysets.get(KUBERNETES_CA) {
-        authority = authority.as_of(ids);
-    }
+    let authority = Keyset::clone(&*endpoint.current_authority().await);
+    let authority = config.held_keys(authority);
     let certificates = sign_certificates(context, &authority, &asked, &known.instance)?;
     record_keys(context, &known.instance, &requested_keys(&asked)).await?;
     Ok(JoinReply {

@@ -2,9 +2,9 @@
 
 use crate::fakes::{FakeWorker, INSTANCE, TestCluster, running_instance};
 use aws_client::store::Expect;
-use node::bootstrap::{CertificateKind, JOIN_PATH, KeyRecord, key_record_key};
+use node::bootstrap::{CertificateKind, JOIN_PATH, JoinReply, KeyRecord, key_record_key};
 use node::config::{NodeConfig, read_node_config, to_stored};
-use node::pki::{SystemKeys, keyset_path, mint_further, trust_bundle, write_keyset};
+use node::pki::{KeysetItem, SystemKeys, keyset_path, mint_further, trust_bundle, write_keyset};
 use node::secret::{DOCKER_CONFIG, Secret, stored_path, write_stored};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -274,13 +274,29 @@ async fn a_worker_of_the_next_stage_of_a_rotation_gets_certificates_of_the_key_t
         let stored = of_stage(stage);
         put(&stored.keys[0], &stored.text).await;
         worker.node_config.clone_from(&stored.sha256);
-        let joined = worker.join().await.join_reply();
-        let authority = parse_pem(&signs.certificate);
-        for certificate in joined.certificates.values() {
-            let leaf = parse_pem(certificate);
-            let leaf = leaf.parse_x509().unwrap();
-            let key = authority.parse_x509().unwrap();
-            leaf.verify_signature(Some(key.public_key())).unwrap();
-        }
+        expect_signed_by(&worker.join().await.join_reply(), signs);
+    }
+    // A configuration from before there was a second key.
+    let path = keyset_path("kubernetes-ca");
+    put(&path, write_keyset(&promoted).unwrap().reveal()).await;
+    later.store(122, Ordering::Relaxed);
+    let second = std::mem::replace(&mut worker.node_config, plain.sha256.clone());
+    expect_signed_by(&worker.join().await.join_reply(), &keyset.items[0]);
+    // The next stage has begun: a worker of this one still trusts both keys.
+    let old = keyset.primary.clone();
+    promoted.distrust(&old, "2030-01-01T00:00:00Z").unwrap();
+    put(&path, write_keyset(&promoted).unwrap().reveal()).await;
+    later.store(183, Ordering::Relaxed);
+    worker.node_config = second;
+    expect_signed_by(&worker.join().await.join_reply(), &keyset.items[1]);
+}
+
+fn expect_signed_by(joined: &JoinReply, signer: &KeysetItem) {
+    let authority = parse_pem(&signer.certificate);
+    for certificate in joined.certificates.values() {
+        let leaf = parse_pem(certificate);
+        let leaf = leaf.parse_x509().unwrap();
+        let key = authority.parse_x509().unwrap();
+        leaf.verify_signature(Some(key.public_key())).unwrap();
     }
 }

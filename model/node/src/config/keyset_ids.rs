@@ -65,4 +65,13 @@ impl NodeConfig {
         }
         Some(ids)
     }
+
+    /// A keyset of the state store as the instances have it: each has the keys of its NodeConfig, whatever stage the store is at.
+    #[must_use]
+    pub fn held_keys(&self, keyset: Keyset) -> Keyset {
+        match self.held_ids(&keyset) {
+            Some(ids) => keyset.as_of(&ids),
+            None => keyset,
+        }
+    }
 }

@@ -30,10 +30,7 @@ impl Machine {
     /// Boots, as nodeup does.
     fn boot(config: &NodeConfig, keyset: &Keyset, launched: i64) -> Option<Self> {
         let held = config.held_ids(keyset)?;
-        let keys = match config.keysets.get(&keyset.name) {
-            Some(ids) => keyset.clone().as_of(ids),
-            None => keyset.clone(),
-        };
+        let keys = config.held_keys(keyset.clone());
         // The certificates of kubernetes-ca are in NodeConfig; files of other keysets are made at boot.
         let accepts = match keyset.name.as_str() {
             KUBERNETES_CA => held.trusted,
@@ -213,7 +210,7 @@ proptest! {
     ) {
         let mut world = World::new(name);
         for deed in deeds {
-            world.hour += 3;
+            world.hour += 12;
             let id = |world: &World, position: usize| world.keyset.items[position % world.keyset.items.len()].id.clone();
             match deed {
                 Deed::Create if world.keyset.items.len() < 4 => { world.create(); }
@@ -232,6 +229,33 @@ proptest! {
             let primary = world.keyset.primary().unwrap();
             prop_assert!(primary.distrusted.is_none() && primary.key.is_some());
             prop_assert_eq!(world.check(), Ok(()), "after {:?}", deed);
+        }
+    }
+}
+
+/// What boots and joins is what the gates assume, whatever stage the state store is at.
+#[test]
+fn a_configuration_that_names_no_keys_has_the_oldest_one() {
+    for name in [KUBERNETES_CA, ETCD_CLIENTS_CA, SERVICE_ACCOUNT] {
+        let mut world = World::new(name);
+        let old = world.keyset.primary.clone();
+        let new = world.create();
+        for promoted in [false, true] {
+            if promoted {
+                world.keyset.promote(&new).unwrap();
+            }
+            for config in &world.templates {
+                let Some(held) = config.held_ids(&world.keyset) else {
+                    continue;
+                };
+                assert_eq!((&held.primary, &held.trusted), (&old, &vec![old.clone()]));
+                assert_eq!(config.held_keys(world.keyset.clone()).ids(), held);
+            }
+        }
+        world.update();
+        for config in &world.templates {
+            let keys = config.held_keys(world.keyset.clone());
+            assert_eq!(keys, world.keyset);
         }
     }
 }
@@ -278,6 +302,9 @@ fn every_stage_is_refused_until_the_one_before_is_everywhere() {
         if name == SERVICE_ACCOUNT {
             let why = world.distrust(&old).unwrap_err().join("; ");
             assert!(why.contains("tokens of a former control plane"), "{why}");
+            world.hour += 24;
+            let why = world.distrust(&old).unwrap_err().join("; ");
+            assert!(why.ends_with("for 2 more hours"), "{why}");
             world.hour += 2;
         }
         world.distrust(&old).unwrap();

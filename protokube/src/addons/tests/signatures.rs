@@ -93,6 +93,60 @@ async fn a_list_that_kctl_did_not_sign_applies_and_removes_nothing() {
     fixture.run_healthy_round(&mut reconciler).await;
 }
 
+/// Whoever had a key once could spoil the record for good.
+#[tokio::test]
+async fn a_list_from_the_future_is_not_used_and_not_recorded() {
+    let (fixture, mut reconciler) =
+        AddonFixture::with_applied_addons(&[("first", &[config_map("a")])]).await;
+    let good = stored_text(&fixture, CHANNEL_KEY).await;
+    let evil = foreign_list(&fixture).await;
+    let own = signer_in(&fixture.store).await;
+    let place = SignedPlace {
+        cluster: CLUSTER,
+        key: CHANNEL_KEY,
+    };
+    let days = |days: i64| {
+        let time = OffsetDateTime::now_utc() + time::Duration::days(days);
+        u64::try_from(time.unix_timestamp()).unwrap()
+    };
+    for serial in [u64::MAX, days(2)] {
+        let signature = sign_text(&own, place, &evil, serial).unwrap();
+        fixture
+            .put_object(&signature_key(CHANNEL_KEY, &evil), signature)
+            .await;
+        fixture.put_object(CHANNEL_KEY, evil.clone()).await;
+        fixture.take_log_lines();
+        for reconciler in [&mut reconciler, &mut fixture.new_reconciler()] {
+            assert!(!reconciler.run_round().await);
+        }
+        // The first one says once that it fails.
+        let lines = fixture.take_log_lines();
+        let says = |(_, why): &(Status, String)| why.contains("in the future");
+        assert!(!lines.is_empty() && lines.iter().all(says), "{lines:?}");
+    }
+    assert_eq!(fixture.server.object_names(), ["a"]);
+    // What is signed now is used after that.
+    let signature = sign_text(&own, place, &good, days(0)).unwrap();
+    fixture
+        .put_object(&signature_key(CHANNEL_KEY, &good), signature)
+        .await;
+    fixture.put_object(CHANNEL_KEY, good).await;
+    fixture.take_log_lines();
+    fixture.run_healthy_round(&mut reconciler).await;
+}
+
+#[tokio::test]
+async fn a_recorded_serial_from_the_future_names_the_annotation_to_remove() {
+    let fixture = AddonFixture::new().await;
+    let objects = crate::signed_objects::SignedObjects::new(&fixture.store, CLUSTER);
+    objects.merge_serials(&[(CHANNEL_KEY.to_owned(), u64::MAX)].into());
+    let error = objects.use_serial(CHANNEL_KEY, 1).unwrap_err().to_string();
+    assert!(
+        error.contains("annotate configmap kctl-addons kctl.dev/signed-serials-"),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn an_older_list_that_somebody_puts_back_is_not_used_even_after_a_restart() {
     let fixture = AddonFixture::new().await;

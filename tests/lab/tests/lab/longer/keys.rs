@@ -30,7 +30,7 @@ const STAGES: [Stage; 3] = [
         tokens: &[],
         old_is_accepted: true,
     },
-    // Pods would keep tokens of the former key for an hour. Here, all of them were started by the rolling update.
+    // Pods would keep tokens of the former key for a day. Here, all of them were started by the rolling update.
     Stage {
         verb: "distrust",
         tokens: &["--force"],
