@@ -19,8 +19,9 @@ use engine::Action;
 use fleet::{KeyHolder, KeyStep, find_hindrances};
 pub use holders::read_key_holders;
 use node::pki::{
-    Keyset, KeysetItem, Refused, STATE_SIGNER, SystemKeys, check_brought, count_certificates,
-    is_rotatable, keyset_names, mint_further, private_key_block,
+    KUBERNETES_CA, Keyset, KeysetItem, Refused, SERVICE_ACCOUNT, STATE_SIGNER, SystemKeys,
+    check_brought, check_own_key, count_certificates, is_rotatable, is_self_issued, keyset_names,
+    mint_further, private_key_block,
 };
 use node::secret::Secret;
 use spec::read::nearest;
@@ -74,6 +75,22 @@ pub async fn create(args: &CreateKeypair, session: &Session<'_>) -> Result<Outco
         session.shell.warning(&format!(
             "{} has several certificates: the first one is taken, as in kOps, and instances trust it alone",
             file.display()
+        ));
+    }
+    if let (Some(text), Some(file)) = (&certificate, &args.cert)
+        && args.keyset != SERVICE_ACCOUNT
+        && is_self_issued(text) == Some(false)
+    {
+        session.shell.warning(&format!(
+            "{} is an intermediate authority: Kubernetes accepts it as a root, but clients with OpenSSL that want its whole chain (Python before \
+             3.13) do not",
+            file.display()
+        ));
+    }
+    if certificate.is_some() || args.key.is_some() {
+        session.shell.warning(&format!(
+            "{} lets in everybody for whom this key has ever signed: bring only one that was made for this keyset of this cluster, and signs for nothing else",
+            args.keyset
         ));
     }
     let key = match &args.key {
@@ -168,18 +185,32 @@ async fn change_keysets(
     let body = async |_: &_, _: &_| {
         // Again: somebody may have changed it before the lock was taken.
         let cluster = ExistingCluster::read(&name, session).await?;
-        let keysets = choose_keysets(word, &cluster.state, step, session).await?;
+        let (store, state) = (&session.store, &cluster.state);
+        let public = PublicKeys::read(store, &state.keys, &state.entries).await?;
+        let keysets = choose_keysets(word, &public, state, step, session).await?;
         let holders = match step.needs_instances() && keysets.iter().any(has_instances) {
             true => Box::pin(read_key_holders(&cluster, session)).await?,
             false => Vec::new(),
         };
         let mut changes = Vec::new();
         for (keyset, version) in keysets {
-            let changed = change_keyset(keyset, version, step, &holders, &cluster, session).await?;
+            let known = KnownKeys {
+                holders: &holders,
+                public: &public.keysets,
+            };
+            let changed = change_keyset(keyset, version, step, &known, &cluster, session).await?;
             changes.extend(changed);
         }
         check_hindrances(&changes, step, session)?;
         store_changes(&changes, step, &cluster, session).await?;
+        if matches!(step, Step::Promote(_))
+            && changes.iter().any(|one| one.keyset.name == KUBERNETES_CA)
+        {
+            session.shell.hint(
+                "pods that are older than the youngest control plane may trust only the former authority: start them anew before the update, for example \
+                 with `kubectl rollout restart`",
+            );
+        }
         Ok(!changes.is_empty())
     };
     let changed = with_lock(session, &keys, step.command(), None, body).await?;
@@ -191,6 +222,13 @@ async fn change_keysets(
     Ok(Outcome::Fine)
 }
 
+/// What the keys of a step are compared with.
+struct KnownKeys<'a> {
+    holders: &'a [KeyHolder],
+    /// All keysets of the cluster, without private keys.
+    public: &'a [Keyset],
+}
+
 /// Instances have keys of every keyset that exists, but the one that signs objects of the state store.
 fn has_instances((keyset, version): &(Keyset, Option<Version>)) -> bool {
     keyset.name != STATE_SIGNER && version.is_some()
@@ -199,12 +237,12 @@ fn has_instances((keyset, version): &(Keyset, Option<Version>)) -> bool {
 /// The keysets that the word names, with their versions. `all` are those that kOps rotates.
 async fn choose_keysets(
     word: &str,
+    public: &PublicKeys,
     state: &ClusterState,
     step: &Step<'_>,
     session: &Session<'_>,
 ) -> Result<Vec<(Keyset, Option<Version>)>, CommandError> {
     let (store, keys) = (&session.store, &state.keys);
-    let public = PublicKeys::read(store, keys, &state.entries).await?;
     let there: Vec<&str> = public.keysets.iter().map(|set| set.name.as_str()).collect();
     let rotatable = |name: &&str| is_rotatable(name);
     if word == ALL {
@@ -258,14 +296,16 @@ async fn change_keyset(
     before: Keyset,
     version: Option<Version>,
     step: &Step<'_>,
-    holders: &[KeyHolder],
+    known: &KnownKeys<'_>,
     cluster: &ExistingCluster,
     session: &Session<'_>,
 ) -> Result<Option<Changed>, CommandError> {
     let now = OffsetDateTime::now_utc();
     let mut keyset = before.clone();
     let done = match step {
-        Step::Create(args, brought) => vec![add_key(&mut keyset, args, brought, now)?],
+        Step::Create(args, brought) => {
+            vec![add_key(&mut keyset, args, brought, known.public, now)?]
+        }
         Step::Promote(args) => promote_key(&mut keyset, args)?,
         Step::Trust(args) => trust_keys(&mut keyset, args)?,
         Step::Distrust(args) => distrust_keys(&mut keyset, args, now)?,
@@ -285,7 +325,7 @@ async fn change_keyset(
             signatures::find_unsigned(&keyset, &cluster.state.keys, session).await?
         }
         true => Vec::new(),
-        false => find_hindrances_between(&before, &keyset, holders, now),
+        false => find_hindrances_between(&before, &keyset, known.holders, now),
     };
     Ok(Some(Changed {
         keyset,
@@ -322,10 +362,12 @@ fn add_key(
     keyset: &mut Keyset,
     args: &CreateKeypair,
     brought: &Brought,
+    all: &[Keyset],
     now: OffsetDateTime,
 ) -> Result<String, CommandError> {
     let name = keyset.name.clone();
     let item = new_item(keyset, brought, now)?;
+    check_own_key(keyset, &item, all).map_err(refused)?;
     let can_sign = item.key.is_some();
     let id = keyset.add(item, now).or_failed(
         format!("the key cannot be added to {name}"),
@@ -424,6 +466,9 @@ fn refused(error: Refused) -> CommandError {
         }
         Refused::Primary { keyset, .. } => {
             format!("kctl promote keypair {keyset} ID    lets another one sign first")
+        }
+        Refused::OtherKeyset { keyset, .. } => {
+            format!("kctl create keypair {keyset}    makes one, or bring another one")
         }
         Refused::Certificate { .. } | Refused::Key { .. } | Refused::Unusable { .. } => {
             "give the certificate of an authority (--cert) and its private key (--key), both PEM"

@@ -16,7 +16,9 @@ mod request;
 mod rotate;
 mod source;
 
-pub use brought::{Refused, check_brought, count_certificates, private_key_block};
+pub use brought::{
+    Refused, check_brought, check_own_key, count_certificates, is_self_issued, private_key_block,
+};
 pub use csr::{Malformed, SigningRequest, alternative_name_text};
 pub use error::Error;
 pub use file::{read_keyset, write_keyset};

@@ -4,6 +4,9 @@ use crate::kctl::{Kctl, KctlOutput};
 use crate::kept::replace_instances;
 use crate::scenario::{NAME, REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
+use node::addons::CHANNEL_KEY;
+use node::pki::{STATE_SIGNER, keyset_path, read_keyset};
+use node::signed::{SignedPlace, sign_text, signature_key};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -264,19 +267,57 @@ fn the_signer_of_the_store_is_distrusted_only_once_all_is_signed_anew() {
     assert!(plan.contains("No changes."), "{plan}");
 }
 
+/// Whoever had the key once signs with a time that kctl does not reach.
+#[test]
+fn a_signature_from_the_future_is_not_taken_for_a_good_one() {
+    let cluster = Cluster::new();
+    let (kctl, simulator) = (&cluster.kctl, &cluster.simulator);
+    let base = format!("clusters/{NAME}");
+    let stored = |key: &str| {
+        let code = format!(
+            "print(boto('s3').get_object(Bucket='state', Key='{base}/{key}')['Body'].read().decode(), end='')"
+        );
+        simulator.run_python(REGION, &code)
+    };
+    let signer = read_keyset(STATE_SIGNER, &stored(&keyset_path(STATE_SIGNER))).expect("a keyset");
+    let text = format!("{}\n", stored(CHANNEL_KEY).trim_end());
+    let place = SignedPlace {
+        cluster: NAME,
+        key: CHANNEL_KEY,
+    };
+    let signature = sign_text(&signer, place, &text, u64::MAX).expect("a signature");
+    let at = signature_key(CHANNEL_KEY, &text);
+    simulator.run_python(
+        REGION,
+        &format!(
+            "boto('s3').put_object(Bucket='state', Key='{base}/{at}', Body={signature:?}.encode())"
+        ),
+    );
+    let update = kctl.run(&["update", NAME, "--refresh", "--yes"]);
+    assert_ne!(update.code, 0, "{}{}", update.out, update.err);
+    let shown = format!("{}{}", update.out, update.err);
+    assert!(shown.contains("more than a day in the future"), "{shown}");
+    for words in [
+        &["create", "keypair", STATE_SIGNER][..],
+        &["promote", "keypair", STATE_SIGNER],
+        &["distrust", "keypair", STATE_SIGNER, "--force"],
+    ] {
+        run_in_cluster(kctl, words).expect_success();
+    }
+    kctl.run(&["update", NAME, "--refresh", "--yes"])
+        .expect_success();
+    let plan = kctl.run(&["update", NAME, "--refresh"]).expect_success();
+    assert!(plan.contains("No changes."), "{plan}");
+}
+
 /// A certificate of an authority and its key, made with openssl.
-fn company_authority(kctl: &Kctl) -> [String; 2] {
-    let files = ["ca.crt", "ca.key"].map(|name| kctl.home_path(name).display().to_string());
+fn company_authority(kctl: &Kctl, name: &str, subject: &str) -> [String; 2] {
+    let files = ["crt", "key"].map(|end| {
+        let path = kctl.home_path(&format!("{name}.{end}"));
+        path.display().to_string()
+    });
     let made = Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-nodes",
-            "-days",
-            "99",
-            "-subj",
-            "/O=Example/CN=Example Root",
-        ])
+        .args(["req", "-x509", "-nodes", "-days", "99", "-subj", subject])
         .args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
         .args([
             "-addext",
@@ -296,7 +337,8 @@ fn company_authority(kctl: &Kctl) -> [String; 2] {
 fn an_own_authority_is_checked_before_it_is_stored() {
     let cluster = Cluster::new();
     let kctl = &cluster.kctl;
-    let [certificate, key] = company_authority(kctl);
+    let [certificate, key] = company_authority(kctl, "ca", "/O=Example/CN=Example Root");
+    let two = company_authority(kctl, "two", "/DC=corp/DC=example/CN=Root");
     let create = |more: &[&str]| {
         let words = ["create", "keypair", "kubernetes-ca"];
         run_in_cluster(kctl, &[&words[..], more].concat())
@@ -311,6 +353,7 @@ fn an_own_authority_is_checked_before_it_is_stored() {
             ["--cert", &certificate, "--key", &nothing],
             "no private key",
         ),
+        (["--cert", &two[0], "--key", &two[1]], "each attribute"),
     ] {
         let ran = create(&more);
         assert!(ran.code == 2 && ran.err.contains(why), "{}", ran.err);
@@ -319,7 +362,10 @@ fn an_own_authority_is_checked_before_it_is_stored() {
         &create(&["--cert", &certificate, "--key", &key, "--primary"]),
         "does not trust it yet",
     );
-    create(&["--cert", &certificate, "--key", &key]).expect_success();
+    let brought = create(&["--cert", &certificate, "--key", &key]);
+    let warns = "lets in everybody for whom this key has ever signed";
+    assert!(brought.err.contains(warns), "{}", brought.err);
+    brought.expect_success();
     let twice = create(&["--cert", &certificate, "--key", &key]);
     assert!(
         twice.code == 2 && twice.err.contains("already"),
@@ -335,12 +381,21 @@ fn an_own_authority_is_checked_before_it_is_stored() {
         "{}",
         other.err
     );
-    // Without a certificate, one is made for the key.
-    run_in_cluster(
-        kctl,
-        &["create", "keypair", "etcd-clients-ca", "--key", &key],
-    )
-    .expect_success();
+    // Without a certificate, one is made for the key, which no other keyset may have.
+    let of_etcd = |key: &str| {
+        let words = ["create", "keypair", "etcd-clients-ca", "--key", key];
+        run_in_cluster(kctl, &words)
+    };
+    let again = of_etcd(&key);
+    assert!(
+        again.code == 2
+            && again
+                .err
+                .contains("the keyset kubernetes-ca of this cluster has it too"),
+        "{}",
+        again.err
+    );
+    of_etcd(&two[1]).expect_success();
     assert_eq!(states_of(kctl, "etcd-clients-ca"), ["primary", "trusted"]);
 }
 
@@ -411,7 +466,7 @@ fn a_step_that_breaks_off_leaves_each_keyset_before_or_after_it() {
 fn the_first_authority_may_be_brought_before_the_first_update() {
     let simulator = Simulator::start_simulator();
     let kctl = crate::plans::stored_cluster(&simulator);
-    let [certificate, key] = company_authority(&kctl);
+    let [certificate, key] = company_authority(&kctl, "ca", "/O=Example/CN=Example Root");
     let bring = [
         "create",
         "keypair",

@@ -1,16 +1,31 @@
 //! Keys that somebody brings, such as those of a company's own authority: what of them a keyset takes, and why not the rest.
 
-use super::issue::load_issuer;
-use super::{Error, Keyset, KeysetItem, SERVICE_ACCOUNT};
+use super::{
+    Error, Keyset, KeysetItem, Leaf, SERVICE_ACCOUNT, SystemKeys, Usage, issue_certificate,
+};
 use crate::secret::Secret;
-use time::OffsetDateTime;
+use std::ops::RangeInclusive;
+use time::{Duration, OffsetDateTime};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::pem::Pem;
 use x509_parser::public_key::PublicKey;
 
-/// Fewest bits of an RSA key.
-const RSA_BITS: usize = 2048;
+/// Bits of an RSA key: TLS libraries take no longer ones.
+const RSA_BITS: RangeInclusive<usize> = 2048..=8192;
+
+/// P-256, P-384 and P-521.
+const CURVES: [&str; 3] = ["1.2.840.10045.3.1.7", "1.3.132.0.34", "1.3.132.0.35"];
+
+/// The extensions that may be critical: keyUsage, basicConstraints, cRLDistributionPoints, certificatePolicies, extendedKeyUsage. Kubernetes
+/// accepts nothing below an authority with a critical one that Go (crypto/x509, `processExtensions`) does not handle.
+const CRITICAL: [&str; 5] = [
+    "2.5.29.15",
+    "2.5.29.19",
+    "2.5.29.31",
+    "2.5.29.32",
+    "2.5.29.37",
+];
 
 /// Why a key is not added, or does not get another place in its keyset. Never contains key material.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +48,9 @@ pub enum Refused {
     /// The private key cannot be one of this keyset.
     #[error("the private key cannot be used for {keyset}: {why}")]
     Key { keyset: String, why: String },
+    /// Whoever the other keyset has signed for would be let in.
+    #[error("the key cannot be used for {keyset}: the keyset {other} of this cluster has it too")]
+    OtherKeyset { keyset: String, other: String },
     /// The cryptography library does not take it.
     #[error("the certificate and its key cannot sign for {keyset}")]
     Unusable {
@@ -45,6 +63,37 @@ pub enum Refused {
 /// The number of certificates in a text of PEM blocks.
 pub fn count_certificates(text: &str) -> usize {
     blocks(text).count()
+}
+
+/// False for an intermediate authority: another one has signed the first certificate of the text. `None`: it cannot be parsed.
+pub fn is_self_issued(text: &str) -> Option<bool> {
+    let pem = blocks(text).next()?;
+    let parsed = pem.parse_x509().ok()?;
+    Some(parsed.subject().as_raw() == parsed.issuer().as_raw())
+}
+
+/// Fails if another keyset has the key of this item, also as a key that is distrusted.
+pub fn check_own_key(keyset: &Keyset, item: &KeysetItem, all: &[Keyset]) -> Result<(), Refused> {
+    let key = public_bytes(&item.certificate);
+    let mut others = all.iter().filter(|other| other.name != keyset.name);
+    let other = others.find(|other| {
+        let mut items = other.items.iter();
+        items.any(|other| public_bytes(&other.certificate) == key)
+    });
+    match other {
+        Some(other) if key.is_some() => Err(Refused::OtherKeyset {
+            keyset: keyset.name.clone(),
+            other: other.name.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The public key of a certificate, without the parameters of its algorithm, which have several forms.
+fn public_bytes(certificate: &str) -> Option<Vec<u8>> {
+    let pem = blocks(certificate).next()?;
+    let parsed = pem.parse_x509().ok()?;
+    Some(parsed.public_key().subject_public_key.data.to_vec())
 }
 
 /// The private key among the PEM blocks of a text: the first one. openssl writes parameters of the curve before it.
@@ -78,11 +127,20 @@ pub fn check_brought(
     let pem = blocks(certificate).next();
     let pem = pem.ok_or_else(|| wrong("the file has no block BEGIN CERTIFICATE"))?;
     let parsed = pem.parse_x509().map_err(|_| wrong("it cannot be parsed"))?;
+    // Go refuses to parse them.
+    if parsed
+        .raw_serial()
+        .first()
+        .is_some_and(|byte| *byte >= 0x80)
+    {
+        return Err(wrong("its serial number is negative"));
+    }
     check_validity(&parsed, now).map_err(|why| wrong(&why))?;
     check_public_key(&parsed).map_err(|why| wrong(&why))?;
     // The certificate of this keyset only carries the key.
     if name != SERVICE_ACCOUNT {
-        check_authority(&parsed).map_err(wrong)?;
+        check_authority(&parsed).map_err(|why| wrong(&why))?;
+        check_extensions(&parsed).map_err(|why| wrong(&why))?;
     }
     let known = keyset.items.iter().find(|item| {
         let mut own = blocks(&item.certificate);
@@ -99,17 +157,53 @@ pub fn check_brought(
     };
     if let Some(key) = key {
         check_key(name, &parsed, key)?;
-        let alone = Keyset {
-            name: name.clone(),
-            primary: item.id.clone(),
-            items: vec![item.clone()],
-        };
-        load_issuer(&alone).map_err(|source| Refused::Unusable {
-            keyset: name.clone(),
-            source,
-        })?;
+        // API servers sign with that of this keyset, and kctl issues nothing.
+        if name != SERVICE_ACCOUNT {
+            check_issuing(name, &parsed, &item, now)?;
+        }
     }
     Ok(item)
+}
+
+/// What the authority signs names it byte by byte: by that, programs find the authority of a certificate.
+fn check_issuing(
+    name: &str,
+    authority: &X509Certificate<'_>,
+    item: &KeysetItem,
+    now: OffsetDateTime,
+) -> Result<(), Refused> {
+    let alone = Keyset {
+        name: name.to_owned(),
+        primary: item.id.clone(),
+        items: vec![item.clone()],
+    };
+    let leaf = Leaf {
+        common_name: "check".to_owned(),
+        organization: None,
+        usage: Usage::Client,
+        names: Vec::new(),
+        validity: Duration::MINUTE,
+    };
+    let issued = issue_certificate(&alone, &leaf, &mut SystemKeys::issuing_at(now));
+    let issued = issued.map_err(|source| Refused::Unusable {
+        keyset: name.to_owned(),
+        source,
+    })?;
+    let issued = blocks(&issued.certificate).next();
+    let is_named = issued.is_some_and(|pem| {
+        let parsed = pem.parse_x509().ok();
+        parsed.is_some_and(|parsed| parsed.issuer().as_raw() == authority.subject().as_raw())
+    });
+    if is_named {
+        return Ok(());
+    }
+    Err(Refused::Certificate {
+        keyset: name.to_owned(),
+        why: format!(
+            "kctl cannot write its name ({}) into what it signs: it may have each attribute, such as DC, once only",
+            authority.subject()
+        ),
+    })
 }
 
 /// The private key belongs to the certificate.
@@ -144,36 +238,66 @@ fn check_validity(certificate: &X509Certificate<'_>, now: OffsetDateTime) -> Res
 
 fn check_public_key(certificate: &X509Certificate<'_>) -> Result<(), String> {
     match certificate.public_key().parsed() {
-        Ok(PublicKey::RSA(key)) if key.key_size() < RSA_BITS => Err(format!(
-            "its RSA key has {} bits, and {RSA_BITS} are the fewest",
-            key.key_size()
+        Ok(PublicKey::RSA(key)) if RSA_BITS.contains(&key.key_size()) => Ok(()),
+        Ok(PublicKey::RSA(key)) => Err(format!(
+            "its RSA key has {} bits, and not from {} to {}",
+            key.key_size(),
+            RSA_BITS.start(),
+            RSA_BITS.end()
         )),
-        Ok(PublicKey::RSA(_)) => Ok(()),
-        Ok(PublicKey::EC(point)) if [256, 384, 521, 528].contains(&point.key_size()) => Ok(()),
+        // Go does not take compressed points, which begin with 2 or 3.
+        Ok(PublicKey::EC(point)) if point.data().first() == Some(&4) && has_curve(certificate) => {
+            Ok(())
+        }
         _ => Err("its key is neither RSA nor ECDSA on P-256, P-384 or P-521".to_owned()),
     }
 }
 
+fn has_curve(certificate: &X509Certificate<'_>) -> bool {
+    let parameters = certificate.public_key().algorithm.parameters.as_ref();
+    let curve = parameters.and_then(|parameters| parameters.as_oid().ok());
+    curve.is_some_and(|curve| CURVES.contains(&curve.to_id_string().as_str()))
+}
+
+/// Nothing in the certificate keeps programs from using it.
+fn check_extensions(certificate: &X509Certificate<'_>) -> Result<(), String> {
+    if certificate.extensions_map().is_err() {
+        return Err("it has the same extension twice".to_owned());
+    }
+    for extension in certificate.extensions() {
+        let id = extension.oid.to_id_string();
+        if let ParsedExtension::ParseError { .. } = extension.parsed_extension() {
+            return Err(format!("its extension {id} cannot be parsed"));
+        }
+        if extension.critical && !CRITICAL.contains(&id.as_str()) {
+            return Err(format!(
+                "its extension {id} is critical, and programs that do not know it accept nothing that it signs"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Go, in which Kubernetes is written, accepts certificates of this authority.
-fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str> {
+fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), String> {
     let constraints = certificate.basic_constraints().ok().flatten();
     if !constraints.is_some_and(|constraints| constraints.value.ca) {
-        return Err("it is not that of an authority (basicConstraints CA:TRUE)");
+        return Err("it is not that of an authority (basicConstraints CA:TRUE)".to_owned());
     }
     if let Ok(Some(usage)) = certificate.key_usage()
         && !usage.value.key_cert_sign()
     {
-        return Err("its key may not sign certificates (keyUsage keyCertSign)");
+        return Err("its key may not sign certificates (keyUsage keyCertSign)".to_owned());
     }
     if let Ok(Some(usage)) = certificate.extended_key_usage() {
         let usage = usage.value;
         if !(usage.any || usage.client_auth && usage.server_auth) {
-            return Err("it may not sign for clients and servers (extendedKeyUsage)");
+            return Err("it may not sign for clients and servers (extendedKeyUsage)".to_owned());
         }
     }
     let mut extensions = certificate.extensions().iter();
     if extensions.any(|one| matches!(one.parsed_extension(), ParsedExtension::NameConstraints(_))) {
-        return Err("it limits the names of its certificates (nameConstraints)");
+        return Err("it limits the names of its certificates (nameConstraints)".to_owned());
     }
     Ok(())
 }
@@ -192,9 +316,11 @@ fn encode(pem: &Pem) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pki::{KeyAlgorithm, KeySource, SystemKeys, mint_keyset};
-    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyUsagePurpose};
-    use time::Duration;
+    use crate::pki::{KeyAlgorithm, KeySource, mint_further, mint_keyset};
+    use rcgen::{
+        BasicConstraints, CertificateParams, CustomExtension, DnType, IsCa, KeyUsagePurpose,
+        SerialNumber,
+    };
 
     fn now() -> OffsetDateTime {
         OffsetDateTime::UNIX_EPOCH + Duration::days(20_000)
@@ -268,6 +394,91 @@ mod tests {
         // Of these, the certificate only carries the key.
         let plain = made(|of| of.is_ca = IsCa::NoCa);
         assert_eq!(why(SERVICE_ACCOUNT, &plain), "");
+    }
+
+    /// The certificate with other bytes in place of these.
+    fn patched((certificate, key): (String, Secret), from: &[u8], to: &[u8]) -> (String, Secret) {
+        let mut pem = blocks(&certificate).next().unwrap();
+        let found = pem.contents.windows(from.len());
+        let at: Vec<usize> = (0..)
+            .zip(found)
+            .filter(|(_, one)| *one == from)
+            .map(|(at, _)| at)
+            .collect();
+        assert!(!at.is_empty());
+        for at in at {
+            pem.contents[at..at + to.len()].copy_from_slice(to);
+        }
+        (encode(&pem), key)
+    }
+
+    fn with_extension(oid: &[u64], critical: bool) -> (String, Secret) {
+        made(|of| {
+            let mut extension = CustomExtension::from_oid_content(oid, vec![5, 0]);
+            extension.set_criticality(critical);
+            of.custom_extensions = vec![extension];
+        })
+    }
+
+    /// An authority whose name has these attributes, the last numbers of whose types are given.
+    fn named(types: [u64; 2]) -> (String, Secret) {
+        made(|of| {
+            for (number, value) in types.into_iter().zip(["corp", "example"]) {
+                let component = vec![0, 9, 2342, 19_200_300, 100, 1, number];
+                of.distinguished_name
+                    .push(DnType::CustomDnType(component), value);
+            }
+        })
+    }
+
+    #[test]
+    fn an_authority_whose_certificates_programs_would_not_accept_is_refused() {
+        const P256: [u8; 8] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+        let [mut other_curve, own] = [P256, P256];
+        other_curve[7] = 6;
+        let number = || made(|of| of.serial_number = Some(SerialNumber::from_slice(&[0x7f, 1, 2])));
+        // DC is 0.9.2342.19200300.100.1.25; rcgen makes no name with two of them.
+        let (second, first) = ([0x2c, 0x64, 1, 26], [0x2c, 0x64, 1, 25]);
+        for (what, brought) in [
+            ("", named([25, 26])),
+            ("each attribute", patched(named([25, 26]), &second, &first)),
+            ("", number()),
+            ("negative", patched(number(), &[2, 3, 0x7f], &[2, 3, 0xff])),
+            ("P-256", patched(made(|_| {}), &own, &other_curve)),
+            ("", with_extension(&[1, 3, 6, 1, 4, 1, 311, 21, 1], false)),
+            (
+                "1.3.6.1.4.1.311.21.1 is critical",
+                with_extension(&[1, 3, 6, 1, 4, 1, 311, 21, 1], true),
+            ),
+        ] {
+            let why = why("kubernetes-ca", &brought);
+            assert!(
+                why.contains(what) && why.is_empty() == what.is_empty(),
+                "{what}: {why}"
+            );
+            // Those that cannot sign are checked too, but for what they would sign.
+            let alone = check_brought(&keyset("kubernetes-ca"), &brought.0, None, now());
+            assert_eq!(
+                alone.is_ok(),
+                what.is_empty() || what == "each attribute",
+                "{what}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_keyset_is_refused() {
+        let (certificate, key) = made(|_| {});
+        let (mut one, other) = (keyset("kubernetes-ca"), keyset("etcd-clients-ca"));
+        let item = check_brought(&one, &certificate, Some(&key), now()).unwrap();
+        one.add(item.clone(), now()).unwrap();
+        let all = [one.clone(), other.clone()];
+        check_own_key(&one, &item, &all).unwrap();
+        let again = mint_further(&other, Some(&key), &mut SystemKeys::issuing_at(now())).unwrap();
+        for item in [item, again] {
+            let refused = check_own_key(&other, &item, &all).unwrap_err();
+            assert!(refused.to_string().contains("kubernetes-ca"), "{refused}");
+        }
     }
 
     #[test]
