@@ -12,6 +12,7 @@ use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 #[cfg(feature = "ec2-query")]
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_runtime_api::client::auth::AuthSchemeId;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -281,5 +282,15 @@ fn build_s3_client(config: &SdkConfig, attempts: &Attempts, fence: &Fence) -> aw
         .force_path_style(custom)
         .interceptor(attempts.clone())
         .interceptor(fence.clone());
+    aws_sdk_s3::Client::from_conf(config.build())
+}
+
+/// The scheme of the SDK for requests without a signature.
+const UNSIGNED: AuthSchemeId = AuthSchemeId::new("noAuth");
+
+/// The same client, which signs nothing.
+pub(crate) fn unsigned(s3: &aws_sdk_s3::Client) -> aws_sdk_s3::Client {
+    let config = s3.config().to_builder().allow_no_auth();
+    let config = config.auth_scheme_preference([UNSIGNED]);
     aws_sdk_s3::Client::from_conf(config.build())
 }

@@ -4,6 +4,7 @@ mod transfer;
 
 use super::age::{AnswerDate, object_age};
 use super::{Entry, Expect, FirstBytes, Object, Owner, StoreError, Version, fenced_error};
+use crate::clients::unsigned;
 use crate::fence::LockLost;
 use crate::identity::caller_identity;
 use crate::{Clients, failure};
@@ -11,7 +12,6 @@ use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::operation::get_object::builders::GetObjectFluentBuilder;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{Delete, ObjectCannedAcl, ObjectIdentifier};
-use aws_smithy_runtime_api::client::auth::AuthSchemeId;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::DateTime;
@@ -27,9 +27,6 @@ use std::time::Duration;
 const ATTEMPTS: u32 = 6;
 
 const GET: &str = "s3:GetObject";
-
-/// The scheme of the SDK for requests without a signature.
-const UNSIGNED: AuthSchemeId = AuthSchemeId::new("noAuth");
 
 const DELETE: &str = "s3:DeleteObject";
 
@@ -339,13 +336,7 @@ impl S3Store {
     /// True if somebody without credentials may read an object that is there.
     pub(super) async fn is_public(&self, key: &str) -> Result<bool, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
-            let unsigned = s3
-                .config()
-                .to_builder()
-                .allow_no_auth()
-                .auth_scheme_preference([UNSIGNED])
-                .build();
-            let request = self.get_object(&aws_sdk_s3::Client::from_conf(unsigned), key);
+            let request = self.get_object(&unsigned(&s3), key);
             async move {
                 let answer = request.send().await;
                 answer.map_err(|error| classify_miss(GET, &error))
