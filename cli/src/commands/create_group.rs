@@ -19,9 +19,7 @@ const DEFECT: &str = "report this: it is a defect of kctl";
 /// Stores the group, or prints it.
 pub async fn run(args: &CreateGroup, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(None).await?;
-    let read = ReadOptions {
-        allow_unsupported: true,
-    };
+    let read = ReadOptions::AS_STORED;
     let state = ClusterState::read(&session.store, &name, read).await?;
     let mut group = group_from_flags(args, &name, &state.cluster.object.spec);
     apply_setters(&mut group, &args.setters)?;

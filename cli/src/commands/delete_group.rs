@@ -16,14 +16,7 @@ use std::collections::BTreeMap;
 /// Removes the groups' objects from the store.
 pub async fn run(args: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(None).await?;
-    let state = ClusterState::read(
-        &session.store,
-        &name,
-        ReadOptions {
-            allow_unsupported: true,
-        },
-    )
-    .await?;
+    let state = ClusterState::read(&session.store, &name, ReadOptions::AS_STORED).await?;
     let mut stored = Vec::new();
     for group in &args.groups {
         stored.push(state.group(group)?);

@@ -15,11 +15,6 @@ use spec::completed::CompletedCluster;
 use spec::read::{ReadOptions, read_documents_with};
 use std::time::Duration;
 
-/// An existing cluster is read even if this kctl does not support all fields of its spec.
-const LENIENT: ReadOptions = ReadOptions {
-    allow_unsupported: true,
-};
-
 /// A cluster that exists in AWS, or is being created.
 #[derive(Clone, Debug)]
 pub struct ExistingCluster {
@@ -35,7 +30,7 @@ pub struct ExistingCluster {
 impl ExistingCluster {
     /// Reads the cluster from the store. Makes no AWS call but to the store.
     pub async fn read(name: &str, session: &Session<'_>) -> Result<Self, CommandError> {
-        let state = ClusterState::read(&session.store, name, LENIENT).await?;
+        let state = ClusterState::read(&session.store, name, ReadOptions::AS_STORED).await?;
         let spec = read_completed_spec(&state, session).await?;
         let spec = spec.unwrap_or_else(|| state.cluster.object.clone());
         let completed = CompletedCluster::from_cluster(&spec);
@@ -109,7 +104,7 @@ pub async fn read_completed_spec(
         return Ok(None);
     };
     let text = String::from_utf8_lossy(&object.bytes).into_owned();
-    let documents = read_documents_with(&key, &text, LENIENT).unwrap_or_default();
+    let documents = read_documents_with(&key, &text, ReadOptions::AS_STORED).unwrap_or_default();
     Ok(documents
         .into_iter()
         .find_map(|document| match document.object {

@@ -18,11 +18,6 @@ use serde::Serialize;
 use spec::api::{Cluster, DnsType, InstanceGroup, InstanceGroupRole, Object};
 use spec::read::{Document, ReadOptions, read_documents_with};
 
-/// Stored objects are shown even if this kctl does not support all their fields.
-const AS_STORED: ReadOptions = ReadOptions {
-    allow_unsupported: true,
-};
-
 /// Shows objects of the store.
 pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, CommandError> {
     match &options.what {
@@ -102,7 +97,7 @@ async fn read_cluster(
         )
     })?;
     let text = String::from_utf8_lossy(&object.bytes).into_owned();
-    let read = read_documents_with(&key, &text, AS_STORED)?;
+    let read = read_documents_with(&key, &text, ReadOptions::AS_STORED)?;
     let found = read.into_iter().find_map(|document| match document.object {
         Object::Cluster(cluster) => Some(cluster),
         _ => None,
@@ -161,7 +156,7 @@ fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
 
 async fn show_groups(args: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
     let name = session.cluster_name(None).await?;
-    let state = ClusterState::read(&session.store, &name, AS_STORED).await?;
+    let state = ClusterState::read(&session.store, &name, ReadOptions::AS_STORED).await?;
     let groups = match &args.object {
         Some(only) => vec![state.group(only)?.object.clone()],
         None => state.group_objects(),
@@ -230,7 +225,7 @@ fn group_table(groups: &[InstanceGroup], cluster: &Cluster, wide: bool) -> Strin
 
 async fn show_all(args: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
     let name = session.cluster_name(args.object.as_deref()).await?;
-    let state = ClusterState::read(&session.store, &name, AS_STORED).await?;
+    let state = ClusterState::read(&session.store, &name, ReadOptions::AS_STORED).await?;
     let groups = state.group_objects();
     match args.form.output {
         ListFormat::Yaml | ListFormat::Json => {

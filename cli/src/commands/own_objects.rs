@@ -15,24 +15,14 @@ use node::addons::{ObjectKey, OwnObject, read_own_objects};
 use serde_json::Value;
 use spec::read::ReadOptions;
 
-/// Objects are managed whatever fields of the spec are supported.
-const AS_STORED: ReadOptions = ReadOptions {
-    allow_unsupported: true,
-};
-
-/// Adds objects of files to those of a cluster, or replaces them.
+/// Adds objects of files to those of a cluster, or replaces them, as [`check_policy`] has allowed. `own` are the cluster's.
 pub async fn store_objects(
     command: &str,
-    name: &str,
-    state: Option<&ClusterState>,
-    (objects, policy): (&[OwnObject], StorePolicy),
+    keys: &StoreKeys,
+    objects: &[OwnObject],
+    own: &OwnFiles,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    if objects.is_empty() {
-        return Ok(());
-    }
-    let keys = StoreKeys::new(name);
-    let own = read_files(&keys, state, session).await?;
     let default = own.find_file(&keys.own_objects());
     let mut merged: Vec<Value> = default
         .iter()
@@ -56,18 +46,17 @@ pub async fn store_objects(
             }
         }
     }
-    check_policy(objects, &own, &keys, policy)?;
     if changes.is_empty() {
         return Ok(());
     }
     let version = default.map(|file| &file.version);
-    write_own_objects(&session.store, &keys, &merged, version).await?;
+    write_own_objects(&session.store, keys, &merged, version).await?;
     for change in &changes {
         session
             .shell
             .print_done(&format!("stored {}", change.object));
     }
-    spec_log::log_spec_changes(command, &keys, changes, session).await;
+    spec_log::log_spec_changes(command, keys, changes, session).await;
     Ok(())
 }
 
@@ -117,18 +106,6 @@ pub fn check_policy(
     Ok(())
 }
 
-/// The files of a cluster; none of a new one.
-pub async fn read_files(
-    keys: &StoreKeys,
-    state: Option<&ClusterState>,
-    session: &Session<'_>,
-) -> Result<OwnFiles, CommandError> {
-    match state {
-        Some(state) => OwnFiles::read(&session.store, keys, &state.entries).await,
-        None => Ok(OwnFiles::default()),
-    }
-}
-
 fn change(key: &ObjectKey, action: Action) -> SpecChange {
     // No digests: one of a Secret could be guessed from.
     SpecChange {
@@ -143,7 +120,7 @@ fn change(key: &ObjectKey, action: Action) -> SpecChange {
 /// `kctl get objects`.
 pub async fn show_objects(args: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
     let name = session.cluster_name(None).await?;
-    let state = ClusterState::read(&session.store, &name, AS_STORED).await?;
+    let state = ClusterState::read(&session.store, &name, ReadOptions::AS_STORED).await?;
     let own = OwnFiles::read(&session.store, &state.keys, &state.entries).await?;
     let wanted = |own: &&OwnObject| {
         let key = ObjectKey::of(&own.object);
@@ -204,7 +181,7 @@ pub async fn edit_objects(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(args.cluster.as_deref()).await?;
-    let state = ClusterState::read(&session.store, &name, AS_STORED).await?;
+    let state = ClusterState::read(&session.store, &name, ReadOptions::AS_STORED).await?;
     let keys = &state.keys;
     let own = OwnFiles::read(&session.store, keys, &state.entries).await?;
     let key = keys.own_objects();
@@ -287,7 +264,7 @@ pub async fn delete_object(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(None).await?;
-    let state = ClusterState::read(&session.store, &name, AS_STORED).await?;
+    let state = ClusterState::read(&session.store, &name, ReadOptions::AS_STORED).await?;
     let keys = &state.keys;
     let own = OwnFiles::read(&session.store, keys, &state.entries).await?;
     let matches = |own: &OwnObject| {

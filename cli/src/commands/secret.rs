@@ -17,17 +17,12 @@ use node::yaml;
 use serde::Serialize;
 use spec::read::ReadOptions;
 
-/// Secrets can be managed even if this kctl does not support all fields of the spec.
-const AS_STORED: ReadOptions = ReadOptions {
-    allow_unsupported: true,
-};
-
 pub async fn create_secret(
     args: &CreateSecret,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let cluster = session.cluster_name(args.cluster.as_deref()).await?;
-    let state = ClusterState::read(&session.store, &cluster, AS_STORED).await?;
+    let state = ClusterState::read(&session.store, &cluster, ReadOptions::AS_STORED).await?;
     let name = args.secret.in_store();
     let secret = Secret::new(read_text(&args.file)?);
     check_stored(name, &secret).map_err(|(message, hint)| {
@@ -151,7 +146,7 @@ struct SecretEntry<'a> {
 pub async fn show_secrets(args: &GetSecrets, session: &Session<'_>) -> Result<(), CommandError> {
     const DEFECT: &str = "report this: it is a defect of kctl";
     let cluster = session.cluster_name(None).await?;
-    let state = ClusterState::read(&session.store, &cluster, AS_STORED).await?;
+    let state = ClusterState::read(&session.store, &cluster, ReadOptions::AS_STORED).await?;
     let wanted = args.secret.map(SecretName::in_store);
     let there = STORED.into_iter().filter(|name| has_secret(&state, name));
     let found: Vec<SecretEntry<'_>> = there
@@ -220,7 +215,7 @@ pub async fn delete_secret(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let cluster = session.cluster_name(None).await?;
-    let state = ClusterState::read(&session.store, &cluster, AS_STORED).await?;
+    let state = ClusterState::read(&session.store, &cluster, ReadOptions::AS_STORED).await?;
     let name = args.secret.in_store();
     if !has_secret(&state, name) {
         return Err(absent_error(&cluster, name));

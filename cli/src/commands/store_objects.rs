@@ -7,7 +7,9 @@ use super::spec_objects::{InputFiles, SpecObjects};
 use super::store_place::check_names_are_free;
 use crate::args::{CreateObjects, GlobalOptions, Replace};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
-use crate::state::{ClusterState, SpecChange, StoreKeys, cluster_names, store_error, write_object};
+use crate::state::{
+    ClusterState, OwnFiles, SpecChange, StoreKeys, cluster_names, store_error, write_object,
+};
 use aws_client::store::Expect;
 use node::addons::{ObjectKey, OwnObject};
 use spec::api::metadata::CLUSTER_LABEL;
@@ -100,16 +102,20 @@ async fn store_files(
             check_policy(document, state.as_ref(), policy)?;
         }
         let keys = StoreKeys::new(&name);
-        let files = own_objects::read_files(&keys, state.as_ref(), session).await?;
+        let files = match &state {
+            Some(state) if !own.is_empty() => {
+                OwnFiles::read(&session.store, &keys, &state.entries).await?
+            }
+            _ => OwnFiles::default(),
+        };
         own_objects::check_policy(&own, &files, &keys, policy)?;
-        ready.push((name, state, documents, own));
+        ready.push((name, state, documents, (keys, own, files)));
     }
-    for (name, state, documents, own) in &ready {
+    for (name, state, documents, (keys, own, files)) in &ready {
         let command = if policy.replace { "replace" } else { "create" };
         let stored = async {
-            let state = state.as_ref();
-            write_and_log(command, name, state, documents, session).await?;
-            own_objects::store_objects(command, name, state, (own, policy), session).await
+            write_and_log(command, name, state.as_ref(), documents, session).await?;
+            own_objects::store_objects(command, keys, own, files, session).await
         };
         let written = stored.await;
         written.map_err(|error| match error.kind {

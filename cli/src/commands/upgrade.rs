@@ -39,9 +39,7 @@ pub async fn run(args: &Upgrade, session: &Session<'_>) -> Result<Outcome, Comma
         ));
     }
     let name = session.cluster_name(args.target.cluster()).await?;
-    let read = ReadOptions {
-        allow_unsupported: true,
-    };
+    let read = ReadOptions::AS_STORED;
     let state = ClusterState::read(&session.store, &name, read).await?;
     let current = current_version(&state.cluster.object)?;
     let Some(target) = choose_version(&current, args)? else {

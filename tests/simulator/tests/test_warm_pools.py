@@ -112,7 +112,8 @@ def test_a_group_deleted_by_force_takes_its_pool_along(both):
     assert reservation["Instances"][0]["State"]["Name"] in ("shutting-down", "terminated")
 
 
-def test_a_machine_warms_waits_for_its_hook_stops_and_comes_into_service(aws):
+def waiting_for_a_hook(aws):
+    """A group of none whose pool gets an instance: the group, its hook of launches, and the instance."""
     name = group(aws, size=0)
     hook = {"AutoScalingGroupName": name, "LifecycleHookName": "hook"}
     aws.autoscaling.put_lifecycle_hook(
@@ -120,6 +121,11 @@ def test_a_machine_warms_waits_for_its_hook_stops_and_comes_into_service(aws):
     )
     put(aws, name, MaxGroupPreparedCapacity=1)
     (warm,) = pool(aws, name)
+    return name, hook, warm
+
+
+def test_a_machine_warms_waits_for_its_hook_stops_and_comes_into_service(aws):
+    name, hook, warm = waiting_for_a_hook(aws)
     assert pool(aws, name)[warm] == "Warmed:Pending" and target_state(aws, warm) == "Warmed:Stopped"
     aws.boot()
     assert pool(aws, name)[warm] == "Warmed:Pending:Wait" and aws.state(warm) == "running"
@@ -138,13 +144,7 @@ def test_a_machine_warms_waits_for_its_hook_stops_and_comes_into_service(aws):
 
 @pytest.mark.parametrize("result", ["timeout", "ABANDON"])
 def test_a_machine_that_cannot_prepare_is_given_up_and_replaced(aws, result):
-    name = group(aws, size=0)
-    hook = {"AutoScalingGroupName": name, "LifecycleHookName": "hook"}
-    aws.autoscaling.put_lifecycle_hook(
-        LifecycleTransition=LAUNCHING, HeartbeatTimeout=600, DefaultResult="ABANDON", **hook
-    )
-    put(aws, name, MaxGroupPreparedCapacity=1)
-    (warm,) = pool(aws, name)
+    name, hook, warm = waiting_for_a_hook(aws)
     aws.boot()
     if result == "timeout":
         aws.pass_seconds(601)

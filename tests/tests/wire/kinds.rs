@@ -48,6 +48,14 @@ async fn a_cluster_is_made_changed_mended_and_removed_without_a_trace() {
     assert!(left.is_empty(), "{left:#?}");
 }
 
+/// The issuer's documents alone.
+fn desired_documents(cluster: &InCluster) -> Vec<Cloud> {
+    let spec = full_spec(&cluster.facts, |_| {});
+    let mut all = desired_objects(&spec, store_objects("completed: 1\n"));
+    all.retain(|one| matches!(one, Cloud::DiscoveryDocument(_)));
+    all
+}
+
 /// A store with the documents of another issuer: nothing is overwritten, and when the cluster goes, nothing of it either, nor the provider
 /// and the roles that trust that issuer, whatever their tags say.
 #[tokio::test]
@@ -66,12 +74,7 @@ async fn documents_of_another_issuer_stay_as_they_are() {
         simulator.run_python(REGION, &put);
         simulator.run_python(REGION, PROVIDER_OF_THE_NAME);
         let before = simulator.list_resources(REGION);
-        let spec = full_spec(&cluster.facts, |_| {});
-        let all = desired_objects(&spec, store_objects("completed: 1\n"));
-        let documents: Vec<Cloud> = all
-            .into_iter()
-            .filter(|one| matches!(one, Cloud::DiscoveryDocument(_)))
-            .collect();
+        let documents = desired_documents(&cluster);
         let report = cluster.run_update(&documents).await;
         let failed = format!("{report:?}");
         assert!(
@@ -91,12 +94,7 @@ async fn documents_that_nobody_can_read_are_not_left() {
     let cluster = InCluster::new(&simulator).await;
     simulator.run_python(REGION, "boto('s3').put_public_access_block(Bucket='issuer', PublicAccessBlockConfiguration={'IgnorePublicAcls': True})");
     let before = simulator.list_resources(REGION);
-    let spec = full_spec(&cluster.facts, |_| {});
-    let all = desired_objects(&spec, store_objects("completed: 1\n"));
-    let documents: Vec<Cloud> = all
-        .into_iter()
-        .filter(|one| matches!(one, Cloud::DiscoveryDocument(_)))
-        .collect();
+    let documents = desired_documents(&cluster);
     let report = cluster.run_update(&documents).await;
     let failed = format!("{report:?}");
     assert!(failed.contains("it is not public"), "{failed}");

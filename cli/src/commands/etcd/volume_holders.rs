@@ -14,9 +14,7 @@ pub async fn find_holder(
     name: &str,
     session: &Session<'_>,
 ) -> Result<Option<String>, CommandError> {
-    let read = ReadOptions {
-        allow_unsupported: true,
-    };
+    let read = ReadOptions::AS_STORED;
     let state = ClusterState::read(&session.store, name, read).await?;
     let objects = SpecObjects::from_state(&state);
     let wanted = spec::expand::wanted_facts(&objects.cluster, &objects.groups);

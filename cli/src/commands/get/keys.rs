@@ -10,6 +10,7 @@ use crate::ui::table;
 use fleet::KeyUsers;
 use node::pki::{Keyset, KeysetItem};
 use serde::Serialize;
+use spec::read::ReadOptions;
 use x509_parser::pem::parse_x509_pem;
 
 /// A public SSH key.
@@ -176,7 +177,7 @@ async fn read_public_keys(
     session: &Session<'_>,
 ) -> Result<(ClusterState, PublicKeys), CommandError> {
     let name = session.cluster_name(cluster).await?;
-    let state = ClusterState::read(&session.store, &name, super::AS_STORED).await?;
+    let state = ClusterState::read(&session.store, &name, ReadOptions::AS_STORED).await?;
     let public = PublicKeys::read(&session.store, &state.keys, &state.entries).await?;
     Ok((state, public))
 }

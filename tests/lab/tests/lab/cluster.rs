@@ -82,13 +82,18 @@ pub fn expect_ready(lab: &Lab, count: usize) -> Result<()> {
 
 /// Waits until `kctl validate` reports a healthy cluster with all its instances, and the Nodes of ended ones are gone.
 pub fn expect_healthy(lab: &mut Lab) -> Result<()> {
+    expect_healthy_with(lab, &[])
+}
+
+/// The same of a cluster with more Auto Scaling groups.
+pub fn expect_healthy_with(lab: &mut Lab, groups: &[&str]) -> Result<()> {
     lab.wait_until("the cluster is healthy", PATIENCE, |lab| {
         let wait = ["--wait=15m", "--interval=2s", "-o", "json"];
         let said = lab.run_kctl(&[&["validate", CLUSTER], &wait[..]].concat())?;
         let said: Value = serde_json::from_str(&said)?;
         ensure!(said["healthy"] == true, "{said}");
         let mut instances = worker_instances(lab)?.len();
-        for group in CONTROL_PLANES {
+        for group in CONTROL_PLANES.iter().chain(groups) {
             instances += lab.group_instances(group)?.len();
         }
         let nodes = said["nodes"].as_array().context("nodes")?;

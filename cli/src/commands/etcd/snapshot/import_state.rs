@@ -148,9 +148,7 @@ struct StoredConfig {
 fn read_config(objects: &Objects) -> anyhow::Result<StoredConfig> {
     let bytes = objects.get(CONFIG).context("it has no spec of a cluster")?;
     let text = String::from_utf8_lossy(bytes);
-    let read = ReadOptions {
-        allow_unsupported: true,
-    };
+    let read = ReadOptions::AS_STORED;
     let documents = read_documents_with(CONFIG, &text, read).unwrap_or_default();
     for document in documents {
         if let Object::Cluster(cluster) = document.object {

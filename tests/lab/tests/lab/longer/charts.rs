@@ -114,22 +114,20 @@ pub fn remove(lab: &mut Lab) -> Result<()> {
     lab.run_kctl(&words)?;
     lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     lab.wait_until("nothing of the chart is left", PATIENCE, |lab| {
-        let left = lab.run_kubectl(&[
-            "get",
-            "configmap/greeting",
-            "--namespace=shop",
-            "--ignore-not-found",
-            "--output=name",
-        ])?;
-        let controller = lab.run_kubectl(&[
-            "get",
-            "deployment/helm-controller",
-            "--namespace=kube-system",
-            "--ignore-not-found",
-            "--output=name",
-        ])?;
-        let said = format!("{left}{controller}");
-        ensure!(said.trim().is_empty(), "{said}");
+        for (object, namespace) in [
+            ("configmap/greeting", "--namespace=shop"),
+            ("deployment/helm-controller", "--namespace=kube-system"),
+        ] {
+            let words = [
+                "get",
+                object,
+                namespace,
+                "--ignore-not-found",
+                "--output=name",
+            ];
+            let left = lab.run_kubectl(&words)?;
+            ensure!(left.trim().is_empty(), "{left}");
+        }
         Ok(())
     })
 }

@@ -78,11 +78,7 @@ pub fn run(lab: &mut Lab) -> Result<()> {
 }
 
 fn expect_healthy(lab: &mut Lab) -> Result<()> {
-    let said = lab.run_kctl(&["validate", CLUSTER, "--wait=15m", "-o", "json"])?;
-    let said: Value = serde_json::from_str(&said)?;
-    let nodes = said["nodes"].as_array().map(Vec::len);
-    ensure!(said["healthy"] == true && nodes == Some(NODES), "{said}");
-    Ok(())
+    cluster::expect_healthy_with(lab, &[MIXED_GROUP])
 }
 
 fn add_mixed_group(lab: &mut Lab) -> Result<()> {

@@ -3,7 +3,8 @@
 
 use super::super::cluster::{self, CLUSTER};
 use super::super::faults::crashes;
-use super::super::{PATIENCE, birth, pods};
+use super::super::{PATIENCE, pods};
+use super::rolled;
 use anyhow::{Context, Result, ensure};
 use lab::aws_state::Instance;
 use lab::scenario::{LIMIT, Lab};
@@ -49,19 +50,7 @@ const CERTIFICATES: [&str; 3] = [
 
 /// From the creation of the cluster to the last stage.
 pub fn run(lab: &mut Lab) -> Result<()> {
-    lab.run_step("kctl makes a cluster", |lab| {
-        birth::make_cluster(lab, "none")
-    })?;
-    lab.run_step("five instances become Ready nodes", |lab| {
-        cluster::expect_ready(lab, 3)
-    })?;
-    lab.run_step("kctl says that it is healthy", cluster::expect_healthy)?;
-    lab.run_step("six pods run, five of which must stay", |lab| {
-        pods::run_pods(lab)?;
-        let budget = ["create", "poddisruptionbudget", "web", "--selector=app=web"];
-        lab.run_kubectl(&[&budget[..], &["--min-available=5"]].concat())
-            .map(drop)
-    })?;
+    rolled::make_busy_cluster(lab, "none")?;
     let calls = lab.run_step("two pods call the service", |lab| {
         lab.start_service_calls(PATIENCE)
     })?;

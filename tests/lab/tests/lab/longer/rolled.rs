@@ -25,16 +25,7 @@ const KEPT: &str = "--min-available=5";
 
 /// From the creation of the cluster to its end. `dns`: how the API is found, as for `kctl create cluster --dns`.
 pub fn run(lab: &mut Lab, dns: &str) -> Result<()> {
-    lab.run_step("kctl makes a cluster", |lab| birth::make_cluster(lab, dns))?;
-    lab.run_step("five instances become Ready nodes", |lab| {
-        cluster::expect_ready(lab, 3)
-    })?;
-    lab.run_step("kctl says that it is healthy", cluster::expect_healthy)?;
-    lab.run_step("six pods run, five of which must stay", |lab| {
-        pods::run_pods(lab)?;
-        let budget = ["create", "poddisruptionbudget", "web", "--selector=app=web"];
-        lab.run_kubectl(&[&budget[..], &[KEPT]].concat()).map(drop)
-    })?;
+    make_busy_cluster(lab, dns)?;
     lab.run_step("nothing is to be replaced", |lab| {
         ensure!(outdated(lab)?.is_empty(), "{:?}", outdated(lab)?);
         Ok(())
@@ -67,6 +58,20 @@ pub fn run(lab: &mut Lab, dns: &str) -> Result<()> {
         "all that clients did and saw fits one order of writes",
         |lab| crashes::check_history(lab, writers, &[0, 1, 2]),
     )
+}
+
+/// Three control planes, two workers, and six pods with a budget. `dns` as for [`run`].
+pub fn make_busy_cluster(lab: &mut Lab, dns: &str) -> Result<()> {
+    lab.run_step("kctl makes a cluster", |lab| birth::make_cluster(lab, dns))?;
+    lab.run_step("five instances become Ready nodes", |lab| {
+        cluster::expect_ready(lab, 3)
+    })?;
+    lab.run_step("kctl says that it is healthy", cluster::expect_healthy)?;
+    lab.run_step("six pods run, five of which must stay", |lab| {
+        pods::run_pods(lab)?;
+        let budget = ["create", "poddisruptionbudget", "web", "--selector=app=web"];
+        lab.run_kubectl(&[&budget[..], &[KEPT]].concat()).map(drop)
+    })
 }
 
 pub fn check_calls(calls: ServiceCalls) -> Result<()> {
