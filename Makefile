@@ -21,7 +21,7 @@ TOOLS = KCTL_BIN="$(BIN)/kctl" \
 # Before the first compile: checks that this machine has what a target needs, and installs or names what is missing.
 READY := $(addprefix ready-,binaries agents release demo simulator test lint bench soak fuzz lab)
 
-.PHONY: help binaries kctl agents release demo simulator test lint content bench soak fuzz lab lab-down $(READY)
+.PHONY: help binaries products agents release demo simulator test lint content bench soak fuzz lab lab-down $(READY)
 # cargo uses all cores by itself, and prerequisites have to run in the order in which they are named.
 .NOTPARALLEL:
 
@@ -44,14 +44,14 @@ $(READY): ready-%:
 binaries: ready-binaries
 	$(CARGO) build --workspace --bins
 
-# Of the whole workspace, so that libraries have the features that everything is built with.
-kctl:
-	$(CARGO) build --workspace --bin kctl
+# kctl, and what it stores for instances. Of the whole workspace, so that libraries have the features that everything is built with.
+products:
+	$(CARGO) build --workspace --bin kctl --bin nodeup --bin protokube
 
-demo: ready-demo kctl
+demo: ready-demo products
 	PATH="$(BIN):$$PATH" tests/demo/run
 
-simulator: ready-simulator kctl
+simulator: ready-simulator products
 	@PATH="$(BIN):$$PATH" tests/demo/simulator
 
 agents: ready-agents binaries

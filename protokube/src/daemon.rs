@@ -132,3 +132,13 @@ pub(crate) async fn identify_instance(
         backups: Arc::default(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use node::components::TOOLS;
+
+    #[test]
+    fn programs_are_first_those_of_the_release() {
+        assert!(super::PROGRAMS.starts_with(&format!("{TOOLS}/bin:")));
+    }
+}

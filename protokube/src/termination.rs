@@ -296,9 +296,13 @@ impl TerminationRole<'_> {
         if drained && !needed {
             return self.complete(announcement, "drained").await;
         }
-        // A control plane that the others need is never let go: Auto Scaling goes on by itself once the hook's own time is over,
-        // which a message cannot shorten.
-        if needed || (self.clock)() < announcement.deadline() {
+        // A control plane that the others need is never let go. Auto Scaling goes on by itself once the time of the hook is over, which
+        // begins anew as long as the message is there.
+        if needed {
+            self.extend_hook(announcement).await?;
+            return Ok(Progress::Pending);
+        }
+        if (self.clock)() < announcement.deadline() {
             return Ok(Progress::Pending);
         }
         let why = describe_pods(&refused, leaving);
@@ -331,6 +335,21 @@ impl TerminationRole<'_> {
             return Ok(false);
         }
         take_turn(&self.client, instance, &ready).await
+    }
+
+    async fn extend_hook(&self, announcement: &Announcement) -> anyhow::Result<()> {
+        let instance = &announcement.instance;
+        if let Cause::LifecycleHook {
+            scaling_group,
+            hook,
+        } = &announcement.cause
+        {
+            let done = self
+                .ec2
+                .record_lifecycle_heartbeat(scaling_group, hook, instance);
+            done.await.context("could not extend the lifecycle hook")?;
+        }
+        Ok(())
     }
 
     /// The end of an announcement: Auto Scaling waits no longer.

@@ -91,6 +91,30 @@ fn without_a_metadata_service_it_fails_and_says_why_in_a_stage_line() {
     assert!(lines.len() > 2, "{errors}");
 }
 
+/// Slim and hardened images have none, and variables of the environment may name what is no file of them.
+#[test]
+fn without_certificates_of_authorities_it_does_not_panic() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let [boot, node] = write_configurations(folder.path(), None);
+    for (variable, value) in [
+        ("SSL_CERT_FILE", "/nonexistent"),
+        ("SSL_CERT_FILE", "/etc/passwd"),
+        ("SSL_CERT_DIR", "/nonexistent"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_protokube"));
+        command.args(["--boot-config", &boot, "--node-config", &node]);
+        command.env("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:9");
+        let output = command.env(variable, value).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{variable}={value}: {errors}"
+        );
+        assert!(!errors.contains("panicked"), "{variable}={value}: {errors}");
+    }
+}
+
 #[test]
 fn arguments_that_are_no_text_are_a_usage_error() {
     use std::os::unix::ffi::OsStrExt;

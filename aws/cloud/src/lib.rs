@@ -1,6 +1,7 @@
 //! A cluster's objects in AWS: the sweep that observes them, the verbs of each kind, facts of the account, the instances of its
 //! groups. Only kctl links this: it compiles the EC2 client.
 
+mod address_holders;
 mod balancer;
 mod classic_load_balancers;
 mod clients;
@@ -17,6 +18,7 @@ mod scope;
 mod signing;
 mod world;
 
+pub use address_holders::address_holders;
 pub use balancer::balancer_dns_name;
 pub use classic_load_balancers::{classic_load_balancers, delete_classic_load_balancer};
 pub use clients::CloudClients;

@@ -5,6 +5,7 @@ use super::backups::{self, is_backup, is_encryption_key};
 use super::cluster_scope::{ScopeTarget, cluster_scope};
 use super::existing_cluster::ExistingCluster;
 use super::session::Session;
+use super::store_place::find_names_of_others;
 use super::update::read_stored_own_tags;
 use super::{observe, ownership};
 use crate::agents::AgentBinaries;
@@ -163,13 +164,29 @@ pub async fn observe_resources(
     context.observe_cloud().await
 }
 
+/// The cluster, without names that it shares with another one, whose records stay: a copied spec that was never made has names of a cluster
+/// that runs.
+async fn read_without_names_of_others(
+    name: &str,
+    session: &Session<'_>,
+) -> Result<ExistingCluster, CommandError> {
+    let mut cluster = ExistingCluster::read(name, session).await?;
+    for (taken, other) in find_names_of_others(&cluster.completed, session).await? {
+        session.shell.note(&format!(
+            "the record {taken} stays: it is a name of the cluster {other}"
+        ));
+        cluster.completed.client_names.remove(&taken);
+    }
+    Ok(cluster)
+}
+
 async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, CommandError> {
     let ExistingCluster {
         state,
         completed,
         clients,
         ..
-    } = ExistingCluster::read(name, session).await?;
+    } = read_without_names_of_others(name, session).await?;
     let wanted = FactsWanted {
         hosted_zones: completed.dns != DnsKind::None,
         ..FactsWanted::default()

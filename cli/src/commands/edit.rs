@@ -81,7 +81,7 @@ struct EditContext<'a> {
     read: ReadOptions,
 }
 
-async fn edit_object<S: Spec + Default + Clone>(
+async fn edit_object<S: Spec + Default + Clone + PartialEq>(
     context: &EditContext<'_>,
     stored: &StoredObject<S>,
     setters: &Setters,
@@ -93,6 +93,10 @@ async fn edit_object<S: Spec + Default + Clone>(
     }
     let mut object = stored.object.clone();
     apply_setters(&mut object, setters)?;
+    if object == stored.object {
+        context.session.shell.note("nothing changed");
+        return Ok(Outcome::Fine);
+    }
     let document = read_back(context, &wrap(&object))?;
     let stored_cluster = &context.state.cluster.object;
     let session = context.session;

@@ -60,18 +60,29 @@ async fn find_answering(
         return Ok(None);
     }
     let authority = cluster.kubernetes_ca(session).await?;
-    let asked = servers.into_iter().map(|server| {
-        let authority = &authority;
-        async move {
-            let config = cluster
-                .admin_kubeconfig(authority, &server, ANSWER * 12)
-                .ok()?;
-            let client = api_client(&config).await.ok()?;
-            let asked = tokio::time::timeout(ANSWER, answers_readyz(&client)).await;
-            asked.is_ok_and(|answers| answers).then_some(server)
+    let ask = async |server: &ApiServer| {
+        let config = cluster.admin_kubeconfig(&authority, server, ANSWER * 12);
+        let Ok(config) = config else { return false };
+        match api_client(&config).await {
+            Ok(client) => answers_readyz(&client).await,
+            Err(_) => false,
         }
+    };
+    Ok(first_answering(servers, ANSWER, ask).await)
+}
+
+/// The first of the servers, in their order, that answers within the limit. All are asked at once.
+async fn first_answering<S>(
+    servers: Vec<S>,
+    limit: Duration,
+    ask: impl AsyncFn(&S) -> bool,
+) -> Option<S> {
+    let ask = &ask;
+    let asked = servers.into_iter().map(async |server| {
+        let asked = tokio::time::timeout(limit, ask(&server)).await;
+        asked.is_ok_and(|answers| answers).then_some(server)
     });
-    Ok(join_all(asked).await.into_iter().flatten().next())
+    join_all(asked).await.into_iter().flatten().next()
 }
 
 /// Replaces the address of a cluster that the user's kubeconfig has, if the API is elsewhere now. A kubeconfig that cannot be read
@@ -177,7 +188,27 @@ pub async fn write_kubeconfig(
 
 #[cfg(test)]
 mod tests {
-    use super::is_given_by_kctl;
+    use super::{first_answering, is_given_by_kctl};
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn the_first_address_that_answers_is_taken() {
+        // What one does: answers, refuses, or says nothing.
+        for (servers, expected) in [
+            (["refuses", "answers", "answers"], Some(1)),
+            (["hangs", "hangs", "answers"], Some(2)),
+            (["answers", "hangs", "refuses"], Some(0)),
+            (["hangs", "refuses", "hangs"], None),
+        ] {
+            let numbered: Vec<(usize, &str)> = servers.into_iter().enumerate().collect();
+            let ask = async |server: &(usize, &str)| match server.1 {
+                "hangs" => std::future::pending().await,
+                does => does == "answers",
+            };
+            let taken = first_answering(numbered, Duration::from_millis(50), ask).await;
+            assert_eq!(taken.map(|(number, _)| number), expected, "{servers:?}");
+        }
+    }
 
     #[test]
     fn only_addresses_that_kctl_gives_are_replaced() {

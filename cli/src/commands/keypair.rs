@@ -2,6 +2,7 @@
 //! bring the change to instances. A step that would cut instances off is refused.
 
 mod holders;
+mod published;
 mod signatures;
 mod steps;
 
@@ -313,13 +314,18 @@ async fn change_keyset(
         session.shell.note(&format!("{name}: {what}"));
         return Ok(None);
     }
-    let hindrances = match keyset.name == STATE_SIGNER {
+    let mut hindrances = match keyset.name == STATE_SIGNER {
         true if matches!(step, Step::Distrust(_)) => {
             signatures::find_unsigned(&keyset, &cluster.state.keys, session).await?
         }
         true => Vec::new(),
         false => find_hindrances_between(&before, &keyset, known.holders, now),
     };
+    // Before the first update nobody has a token yet.
+    let signs_anew = keyset.primary != before.primary && !before.items.is_empty();
+    if keyset.name == SERVICE_ACCOUNT && signs_anew {
+        hindrances.extend(published::find_unpublished(&keyset, cluster).await?);
+    }
     Ok(Some(Changed {
         keyset,
         version,

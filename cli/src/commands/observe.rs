@@ -7,7 +7,7 @@ use super::existing_cluster::read_completed_spec;
 use super::own_addons::read_own_addons;
 use super::session::Session;
 use super::spec_objects::SpecObjects;
-use super::store_place::place_in_store;
+use super::store_place::{check_client_names, place_in_store};
 use super::{ownership, secret, version_skew};
 use crate::agents::AgentBinaries;
 use crate::downloads;
@@ -98,6 +98,7 @@ pub async fn observe_cluster(
     let mut objects = SpecObjects::from_state(&state);
     place_in_store(&mut objects, &session.url)?;
     objects.check(session.shell)?;
+    check_client_names(&objects, session).await?;
     secret::check_required_secrets(&state)?;
     let wanted = wanted_facts(&objects.cluster, &objects.groups);
     let clients = session.cloud_clients(wanted.region.as_deref());

@@ -4,8 +4,13 @@
 use super::session::Session;
 use super::spec_objects::SpecObjects;
 use crate::error::{CommandError, ErrorKind};
+use crate::state::{StoreKeys, cluster_names, store_error};
+use full::DnsKind;
 use node::names::clash::common_name;
-use spec::read::{ObjectRef, Problem};
+use spec::api::Object;
+use spec::completed::CompletedCluster;
+use spec::read::{ObjectRef, Problem, ReadOptions, read_documents_with};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sets `spec.configBase` where the spec leaves it out, as kOps does. Fails if the spec names another place.
 pub fn place_in_store(objects: &mut SpecObjects, store: &str) -> Result<(), CommandError> {
@@ -70,4 +75,58 @@ pub fn check_names_are_free(
         ),
         "choose a name that differs from it in more than dots and dashes",
     ))
+}
+
+/// Fails if another cluster in the store has one of the cluster's names in DNS: both would set the record. A copied spec has such names.
+pub async fn check_client_names(
+    objects: &SpecObjects,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let own = CompletedCluster::from_cluster(&objects.cluster);
+    let taken = find_names_of_others(&own, session).await?;
+    let Some((taken, other)) = taken.into_iter().next() else {
+        return Ok(());
+    };
+    Err(CommandError::from_message(
+        ErrorKind::Precondition,
+        format!(
+            "{taken} is a name of the cluster {other}, which is in {}",
+            session.url
+        ),
+        "leave out spec.masterPublicName and spec.masterInternalName, or give the cluster names of its own; a copy of another cluster's \
+         spec must not have that cluster's",
+    ))
+}
+
+/// The names in DNS of a cluster that another cluster in the store has too, each with that one. Reads other clusters only if the cluster has
+/// a name that is not below its own.
+pub async fn find_names_of_others(
+    own: &CompletedCluster,
+    session: &Session<'_>,
+) -> Result<BTreeMap<String, String>, CommandError> {
+    let mut taken = BTreeMap::new();
+    let below = format!(".{}", own.name);
+    let chosen = own.client_names.iter();
+    let chosen: BTreeSet<&String> = chosen.filter(|name| !name.ends_with(&below)).collect();
+    if chosen.is_empty() || own.dns == DnsKind::None {
+        return Ok(taken);
+    }
+    for other in cluster_names(&session.store).await? {
+        if other == own.name {
+            continue;
+        }
+        let key = StoreKeys::new(&other).config();
+        let stored = session.store.get(&key).await.map_err(store_error)?;
+        let text = stored.map(|object| String::from_utf8_lossy(&object.bytes).into_owned());
+        // A spec that cannot be read says so to whoever uses it.
+        let read = |text: String| read_documents_with(&key, &text, ReadOptions::AS_STORED).ok();
+        for document in text.and_then(read).unwrap_or_default() {
+            if let Object::Cluster(cluster) = document.object {
+                let names = CompletedCluster::from_cluster(&cluster).client_names;
+                let common = names.into_iter().filter(|name| chosen.contains(name));
+                taken.extend(common.map(|name| (name, other.clone())));
+            }
+        }
+    }
+    Ok(taken)
 }

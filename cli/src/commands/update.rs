@@ -6,6 +6,7 @@ mod compare;
 mod etcd_members;
 mod etcd_removals;
 mod etcd_versions;
+mod given_addresses;
 mod own_tags;
 mod save_plan;
 mod show;
@@ -371,6 +372,7 @@ async fn with_plan<T>(
     let (desired, kept) = used_load_balancers::keep_used_load_balancers(desired, &snapshot, &named);
     let mut plan = explain_plan_error(engine::plan(&desired, &snapshot))?;
     plan.kept.extend(kept);
+    given_addresses::check_given_addresses(observed, &plan, &snapshot).await?;
     body(&context, &plan, &snapshot).await
 }
 

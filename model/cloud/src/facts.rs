@@ -252,6 +252,7 @@ mod tests {
             zone("Z2", "example.com", false),
             zone("Z3", "example.com", true),
             zone("Z4", "a.example.com", false),
+            zone("Z5", "example.com", true),
         ];
         let ids = |named, cluster, private| {
             let found = super::namesake_zones(&zones, named, cluster, private);
@@ -265,8 +266,8 @@ mod tests {
             ids(Some("example.com."), "a.example.com", false),
             ["Z1", "Z2"]
         );
+        assert_eq!(ids(None, "b.example.com", true), ["Z3", "Z5"]);
         for (named, cluster, private) in [
-            (None, "b.example.com", true),
             (None, "x.a.example.com", false),
             (None, "b.example.org", false),
             (Some("Z2"), "b.example.com", false),
@@ -279,6 +280,7 @@ mod tests {
             found.map(|zone| zone.id.as_str())
         };
         assert_eq!(kept(None, "Z1", "x.a.example.com", false), Some("Z1"));
+        assert_eq!(kept(None, "Z5", "b.example.com", true), Some("Z5"));
         assert_eq!(
             kept(Some("example.com"), "Z2", "b.example.com", false),
             Some("Z2")

@@ -6,6 +6,7 @@ mod dns;
 mod ebs_volume;
 mod events;
 pub mod facts;
+pub mod given_addresses;
 mod iam;
 mod key_pair;
 mod kind;

@@ -391,6 +391,9 @@ mod tests {
         for command in commands {
             assert!(parse_line(command).is_ok(), "{command}");
         }
+        // Before the keys of the cluster are on a disk.
+        let at = |words: &str| page.find(words).expect("the page says so");
+        assert!(at("umask 077") < at("age --decrypt"));
     }
 
     /// Each option with a value that is not its default.

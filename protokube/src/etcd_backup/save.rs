@@ -98,7 +98,8 @@ impl<S: SnapshotSource> SnapshotSaver<S> {
         });
         (self.say)(&describe_begin(newest, now, pause));
         // What a command before this one may not have copied.
-        let mut uncopied: Vec<String> = newest.iter().map(|(one, _)| one.name.clone()).collect();
+        let regular_ones = all.iter().filter(|one| is_regular(one));
+        let mut uncopied: Vec<String> = regular_ones.map(|one| one.name.clone()).collect();
         let mut sequence = 0_u32;
         loop {
             (self.sleep)(pause).await;

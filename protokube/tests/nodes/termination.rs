@@ -445,6 +445,8 @@ async fn a_control_plane_stays_while_etcd_has_no_quorum_without_its_member() {
     fixture.terminate_by_group(OTHER, HOOK, Duration::ZERO);
     fixture.wait_for_rounds(10).await;
     assert_eq!(fixture.completed(), Vec::<String>::new(), "c does not vote");
+    let extended = fixture.aws.lock_state().extended_hooks.clone();
+    assert!(extended.len() > 1 && extended.iter().all(|id| id == OTHER));
     fixture.store_report(THIRD, "c", false);
     fixture.wait_until_done().await;
     assert_eq!(fixture.completed(), [OTHER]);

@@ -114,7 +114,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         scaling.capacity_follows_what_is_asked,
         scaling.a_terminated_member_is_replaced,
         partial(scaling.a_detached_member_leaves_slowly, options),
-        hooks.lifecycle_actions_are_completed,
+        partial(hooks.lifecycle_actions_are_completed, options),
         partial(warm_pools.warm_pools_have_instances, options),
         lifecycle.scaling_activities_are_described,
         partial(visibility.what_is_made_is_seen_late, options),

@@ -15,6 +15,7 @@ from .patch import add, replace
 
 if TYPE_CHECKING:
     from ..settle import Later
+    from . import Options
 
 LAUNCHING = "autoscaling:EC2_INSTANCE_LAUNCHING"
 TERMINATING = "autoscaling:EC2_INSTANCE_TERMINATING"
@@ -25,6 +26,8 @@ class Action:
     """One hook of one member that has not been completed."""
 
     hook: Any
+    # How often its time has begun anew.
+    heartbeats: int = 0
 
 
 @dataclass
@@ -58,8 +61,11 @@ def wait_for_hooks(later: "Later", member: Any, transition: str, proceed: "Calla
 def _expire_later(later: "Later", member: Any, action: Action) -> None:
     """The hook's default result is what happens once its time is over."""
 
+    heartbeats = action.heartbeats
+
     def expire() -> None:
-        if actions_of(member).get(action.hook.lifecycle_hook_name) is action:
+        there = actions_of(member).get(action.hook.lifecycle_hook_name)
+        if there is action and action.heartbeats == heartbeats:
             complete(member, action.hook.lifecycle_hook_name, str(action.hook.default_result))
 
     later.after(float(action.hook.heartbeat_timeout), expire)
@@ -74,10 +80,10 @@ def complete(member: Any, hook_name: str, result: str) -> None:
         wait.proceed(result != "ABANDON")
 
 
-def lifecycle_actions_are_completed() -> None:
-    """AWS: CompleteLifecycleAction ends the wait of a member; what nobody waits for is ValidationError. A hook
-    that is deleted lets terminations go on and abandons launches.
-    moto: has no such operation. Here it goes by the instance: there are no events that would tell a token.
+def lifecycle_actions_are_completed(options: "Options") -> None:
+    """AWS: CompleteLifecycleAction ends the wait of a member, RecordLifecycleActionHeartbeat lets its time begin anew; what
+    nobody waits for is ValidationError. A hook that is deleted lets terminations go on and abandons launches.
+    moto: has no such operations. Here it goes by the instance: there are no events that would tell a token.
     """
 
     @replace(AutoScalingBackend, "delete_lifecycle_hook")
@@ -95,6 +101,13 @@ def lifecycle_actions_are_completed() -> None:
         if result not in ("CONTINUE", "ABANDON"):
             raise ValidationError("Lifecycle action result must be CONTINUE or ABANDON")
         complete(member, action.hook.lifecycle_hook_name, result)
+        return EmptyResult()
+
+    @add(AutoScalingResponse)
+    def record_lifecycle_action_heartbeat(response: Any) -> EmptyResult:
+        member, action = _active(response)
+        action.heartbeats += 1
+        _expire_later(options.later, member, action)
         return EmptyResult()
 
 

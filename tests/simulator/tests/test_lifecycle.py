@@ -138,6 +138,23 @@ def test_without_a_heartbeat_the_default_result_counts(aws, subnets, result, exp
     assert states(aws, name)[instance] == expected
 
 
+def test_a_heartbeat_lets_the_time_of_a_hook_begin_anew(aws, subnets):
+    name = group(aws, subnets)
+    aws.boot()
+    named, instance = hook(aws, name, TERMINATING), member(aws, name)
+    beat = {"AutoScalingGroupName": named["AutoScalingGroupName"], "LifecycleHookName": named["LifecycleHookName"]}
+    beat["InstanceId"] = instance
+    assert code_of(aws.autoscaling.record_lifecycle_action_heartbeat, **beat) == "ValidationError"
+    aws.autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=instance, ShouldDecrementDesiredCapacity=False)
+    aws.control("POST", "settle")
+    aws.pass_seconds(290)
+    aws.autoscaling.record_lifecycle_action_heartbeat(**beat)
+    aws.pass_seconds(290)
+    assert states(aws, name)[instance] == "Terminating:Wait"
+    aws.pass_seconds(11)
+    assert states(aws, name)[instance] == "Terminating:Proceed"
+
+
 def test_a_deleted_hook_holds_nobody_up(aws, subnets):
     name = group(aws, subnets)
     aws.boot()

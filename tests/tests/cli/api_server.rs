@@ -36,7 +36,7 @@ struct ServedObjects {
     metrics: String,
     /// Other objects by their paths.
     objects: BTreeMap<String, Value>,
-    /// Resource lists of API versions, by their paths.
+    /// Resource lists of API versions and logs of pods, by their paths.
     resources: BTreeMap<String, Value>,
 }
 
@@ -87,6 +87,13 @@ impl ApiServer {
         if !all.contains(&resource) {
             all.push(resource);
         }
+    }
+
+    /// The log of a pod in kube-system.
+    pub fn set_log(&self, pod: &str, text: String) {
+        let path = format!("/api/v1/namespaces/kube-system/pods/{pod}/log");
+        let mut says = self.says.lock().expect("its words");
+        says.resources.insert(path, Value::String(text));
     }
 
     /// The disruption budgets that it has from now on.

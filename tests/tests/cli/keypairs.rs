@@ -18,10 +18,14 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Self {
-        let simulator = Simulator::start_simulator();
+        Self::with_options(Simulator::start_simulator(), &[])
+    }
+
+    fn with_options(simulator: Simulator, options: &[&str]) -> Self {
         let kctl = kctl_with_cloud(&simulator);
         let create = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
-        kctl.run(&[&create[..], &["--node-count", "1", "--yes"]].concat())
+        let one = ["--node-count", "1", "--yes"];
+        kctl.run(&[&create[..], &one, options].concat())
             .expect_success();
         Self { simulator, kctl }
     }
@@ -211,6 +215,33 @@ fn keys_of_tokens_concern_control_planes_and_tokens_of_pods_must_have_run_out() 
         states_of(kctl, "service-account"),
         ["distrusted", "primary"]
     );
+}
+
+#[test]
+fn a_key_of_tokens_signs_only_once_the_issuer_publishes_it() {
+    let simulator = Simulator::start_simulator();
+    simulator.run_python(
+        REGION,
+        "boto('s3').create_bucket(Bucket='issuer', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'}, ObjectOwnership='BucketOwnerPreferred')",
+    );
+    let cluster = Cluster::with_options(simulator, &["--discovery-store", "s3://issuer"]);
+    let kctl = &cluster.kctl;
+    let [control_planes, _] = groups_of(&cluster.simulator);
+    let keys = format!("{NAME}/openid/v1/jwks");
+    let read = format!(
+        "print(boto('s3').get_object(Bucket='issuer', Key='{keys}')['Body'].read().decode())"
+    );
+    let before = cluster.simulator.run_python(REGION, &read);
+    run_in_cluster(kctl, &["create", "keypair", "service-account"]).expect_success();
+    bring_to_instances(&cluster, std::slice::from_ref(&control_planes));
+    // As an update leaves it that failed there.
+    let promote = ["promote", "keypair", "service-account"];
+    let put =
+        format!("boto('s3').put_object(Bucket='issuer', Key='{keys}', Body={before:?}.encode())");
+    cluster.simulator.run_python(REGION, &put);
+    expect_refused(&run_in_cluster(kctl, &promote), &keys);
+    kctl.run(&["update", "--yes"]).expect_success();
+    run_in_cluster(kctl, &promote).expect_success();
 }
 
 #[test]

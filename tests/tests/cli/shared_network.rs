@@ -157,3 +157,59 @@ fn a_cluster_stays_with_its_hosted_zone_when_another_of_the_name_appears() {
         .expect_success();
     assert_eq!(records(&first), 0);
 }
+
+#[test]
+fn an_elastic_ip_that_something_else_has_is_refused_before_aws_is_changed() {
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    let ids = simulator.run_python(REGION, NETWORK);
+    let ids: Vec<&str> = ids.split_whitespace().collect();
+    let allocation = simulator.run_python(
+        REGION,
+        &format!(
+            "ec2 = boto('ec2')\n\
+             allocation = ec2.allocate_address(Domain='vpc')['AllocationId']\n\
+             interface = ec2.create_network_interface(SubnetId='{}')['NetworkInterface']['NetworkInterfaceId']\n\
+             ec2.associate_address(AllocationId=allocation, NetworkInterfaceId=interface)\n\
+             print(allocation)",
+            ids[1]
+        ),
+    );
+    let allocation = allocation.trim();
+    // But for the spec and the log.
+    let resources = || {
+        let mut all = simulator.list_resources(REGION);
+        all.retain(|one| !one.starts_with("s3 object "));
+        all
+    };
+    let before = resources();
+    let zone = "eu-west-1a";
+    let words = ["create", "cluster", NAME, "--zones", zone];
+    let private = ["--topology", "private", "--egress", allocation];
+    // It stores the spec, and shows the plan.
+    let created = kctl.run(&[&words[..], &private[..]].concat());
+    assert!(created.err.contains("in use"), "{}", created.err);
+    for command in [&["update"][..], &["update", "--yes"]] {
+        let ran = kctl.run(command);
+        assert_ne!(ran.code, 0, "{}", ran.out);
+        let named = [allocation, "in use", " of eni-", "nat_gateway"];
+        assert!(
+            named.iter().all(|word| ran.err.contains(word)),
+            "{}",
+            ran.err
+        );
+        assert_eq!(before, resources());
+    }
+    simulator.run_python(
+        REGION,
+        &format!(
+            "ec2 = boto('ec2')\n\
+             held = ec2.describe_addresses(AllocationIds=['{allocation}'])['Addresses'][0]\n\
+             ec2.disassociate_address(AssociationId=held['AssociationId'])"
+        ),
+    );
+    kctl.run(&["update", "--yes"]).expect_success();
+    // Now the cluster's own gateway has it.
+    let ran = kctl.run(&["update"]).expect_success();
+    assert!(ran.contains("No changes."), "{ran}");
+}

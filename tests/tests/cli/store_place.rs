@@ -97,3 +97,51 @@ fn a_spec_with_the_place_of_another_cluster_is_refused() {
         ran.err
     );
 }
+
+/// The names of the zone's records.
+fn record_names(simulator: &Simulator) -> String {
+    simulator.run_python(
+        REGION,
+        "dns = boto('route53')\nzone = dns.list_hosted_zones()['HostedZones'][0]['Id']\nprint(*sorted(f\"{r['Name']} {r['Type']}\" for r in dns.list_resource_record_sets(HostedZoneId=zone)['ResourceRecordSets']))",
+    )
+}
+
+#[test]
+fn a_copied_spec_takes_no_names_of_the_cluster_that_it_is_a_copy_of() {
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    simulator.run_python(
+        REGION,
+        "boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
+    );
+    create_cluster(&kctl, &["--dns", "public"]).expect_success();
+    kctl.run(&["update", NAME, "--yes"]).expect_success();
+    let records = record_names(&simulator);
+    let public = format!("masterPublicName: api.{NAME}\n");
+    let copy = stored_spec(&kctl);
+    let copy = copy.replace("spec:\n", &format!("spec:\n  {public}"));
+    // Only the first document is a cluster's.
+    let (cluster, groups) = copy.split_once("---\n").expect("groups");
+    let groups = groups.replace(&format!("  {public}"), "");
+    let cluster = cluster.replacen(
+        &format!("  {public}"),
+        "",
+        cluster.matches(&public).count() - 1,
+    );
+    let copy = format!("{cluster}---\n{groups}").replace(NAME, "copy.example.com");
+    let copy = copy.replace("api.copy.example.com", &format!("api.{NAME}"));
+    let file = kctl.write_file("copy.yaml", &copy);
+    kctl.run(&["create", "-f", &file]).expect_success();
+    for words in [
+        &["update", "copy.example.com"][..],
+        &["update", "copy.example.com", "--yes"],
+    ] {
+        let ran = kctl.run(words);
+        assert_eq!(ran.code, 4, "{}{}", ran.out, ran.err);
+        let said = format!("api.{NAME} is a name of the cluster {NAME}");
+        assert!(ran.err.contains(&said), "{}", ran.err);
+    }
+    kctl.run(&["delete", "cluster", "copy.example.com", "--yes"])
+        .expect_success();
+    assert_eq!(records, record_names(&simulator));
+}

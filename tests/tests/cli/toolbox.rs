@@ -2,7 +2,9 @@
 
 use crate::instances::{Cluster, node_object};
 use crate::scenario::NAME;
+use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Unpacks an archive of the cluster's home, and returns the folder of its entries.
@@ -61,6 +63,69 @@ fn a_dump_has_what_could_be_read_and_says_what_not() {
         "{}",
         again.err
     );
+}
+
+/// A text that stands for a secret.
+const SECRET: &str = "hunter2-is-no-password";
+
+/// Every file below a folder.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let below = entries.flat_map(|entry| {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => files_below(&path),
+            false => vec![path],
+        }
+    });
+    below.collect()
+}
+
+#[test]
+fn no_secret_of_a_spec_or_a_pod_is_in_a_dump_and_a_log_without_end_ends() {
+    let cluster = Cluster::new_cluster(1);
+    let kctl = &cluster.kctl;
+    let group = [
+        "get",
+        "ig",
+        "nodes-eu-west-1a",
+        "--name",
+        NAME,
+        "-o",
+        "yaml",
+    ];
+    let group = kctl.run(&group).expect_success();
+    let part = format!("- name: a.sh\n    type: text/x-shellscript\n    content: 'echo {SECRET}'");
+    let group = group.replace(
+        "\nspec:\n",
+        &format!("\nspec:\n  additionalUserData:\n  {part}\n"),
+    );
+    let file = kctl.write_file("group.yaml", &group);
+    kctl.run(&["replace", "-f", &file]).expect_success();
+    kctl.run(&["update", NAME, "--yes"]).expect_success();
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
+    let node = node_object(&cluster.control_plane, "control-plane", true);
+    let variable = json!([{"name": "PASSWORD", "value": SECRET}]);
+    let pod = |namespace: &str, name: &str| {
+        json!({"metadata": {"name": name, "namespace": namespace},
+            "spec": {"nodeName": cluster.control_plane, "containers": [{"name": "a", "image": "a", "env": variable}]}})
+    };
+    let pods = vec![pod("default", "own"), pod("kube-system", "endless")];
+    api.set_objects(vec![node], pods);
+    api.set_log("endless", "x".repeat(17 << 20));
+    let dump = ["toolbox", "dump", NAME, "--api-server", &api.url];
+    kctl.run(&[&dump[..], &["--out", "dump.tar.gz"]].concat())
+        .expect_success();
+    let folder = unpack(&cluster, "dump.tar.gz");
+    for file in files_below(&folder) {
+        let bytes = std::fs::read(&file).expect("a file");
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains(SECRET), "{}", file.display());
+    }
+    let log = folder.join("kubernetes/logs/endless/a.log");
+    let log = std::fs::read_to_string(log).expect("the log");
+    assert!(log.ends_with("\n(cut off by kctl)\n") && log.len() < 17 << 20);
 }
 
 #[test]

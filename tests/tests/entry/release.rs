@@ -35,7 +35,7 @@ fn run_git(folder: &Path, words: &[&str]) {
     assert!(command.status().expect("git").success(), "{words:?}");
 }
 
-/// A checkout of the script, the license and what the script runs, below `parent`.
+/// A checkout of the script, the license, a page and what the script runs, below `parent`.
 fn prepare_checkout(parent: &Path) {
     let own = parent.join("checkout");
     std::fs::create_dir_all(own.join("tests/release")).expect("a folder");
@@ -43,6 +43,8 @@ fn prepare_checkout(parent: &Path) {
     for file in ["tests/release/run", "LICENSE"] {
         std::fs::copy(checkout_folder().join(file), own.join(file)).expect("a copy");
     }
+    std::fs::create_dir(own.join("docs")).expect("a folder");
+    std::fs::write(own.join("docs/page.md"), "A page.").expect("a page");
     write_script(&own.join("tests/assets/build"), "");
     write_script(&own.join("tests/venv"), "echo /nowhere");
     write_script(&parent.join("cargo"), CARGO);
@@ -107,6 +109,7 @@ fn two_checkouts_of_a_commit_give_the_same_archives() {
         inside,
         [
             "LICENSE",
+            "docs/page.md",
             "kctl",
             "linux/amd64/nodeup",
             "linux/amd64/protokube",

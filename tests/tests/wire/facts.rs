@@ -2,8 +2,9 @@
 
 use crate::simulator::Simulator;
 use crate::spec::REGION;
-use aws_cloud::collect_facts;
+use aws_cloud::{address_holders, collect_facts};
 use cloud::facts::FactsWanted;
+use cloud::given_addresses::GivenAddress;
 use engine::Class;
 use node::config::Arch;
 
@@ -134,4 +135,43 @@ async fn an_elastic_ip_is_found_by_its_public_address() {
     let facts = collect_facts(&clients, &wanted).await.expect("facts");
     let found: Vec<_> = facts.addresses.into_iter().collect();
     assert_eq!(found, [(public.to_owned(), allocation.to_owned())]);
+}
+
+#[tokio::test]
+async fn what_has_an_address_is_named() {
+    let simulator = Simulator::start_simulator();
+    let clients = simulator.cloud_clients(REGION).await;
+    let made = simulator.run_python(
+        REGION,
+        "ec2 = boto('ec2')\n\
+         vpc = ec2.create_vpc(CidrBlock='10.7.0.0/16')['Vpc']['VpcId']\n\
+         ec2.attach_internet_gateway(InternetGatewayId=ec2.create_internet_gateway()['InternetGateway']['InternetGatewayId'], VpcId=vpc)\n\
+         subnet = ec2.create_subnet(VpcId=vpc, CidrBlock='10.7.32.0/24')['Subnet']['SubnetId']\n\
+         interface = ec2.create_network_interface(SubnetId=subnet, PrivateIpAddress='10.7.32.9', Description='a printer')['NetworkInterface']['NetworkInterfaceId']\n\
+         used, free = (ec2.allocate_address(Domain='vpc')['AllocationId'] for _ in range(2))\n\
+         ec2.associate_address(AllocationId=used, NetworkInterfaceId=interface)\n\
+         print(subnet, interface, used, free)",
+    );
+    let words: Vec<&str> = made.split_whitespace().collect();
+    let private = |address: &str| GivenAddress::Private {
+        subnet: words[0].to_owned(),
+        address: address.to_owned(),
+    };
+    let elastic = |id: &str| GivenAddress::Elastic(id.to_owned());
+    let asked = [
+        elastic(words[2]),
+        elastic(words[3]),
+        elastic("eipalloc-0"),
+        private("10.7.32.9"),
+        private("10.7.32.10"),
+    ];
+    let holders = address_holders(&clients, asked.iter()).await;
+    let holders = holders.expect("what has them");
+    let named: Vec<&GivenAddress> = holders.keys().collect();
+    assert_eq!(named, [&asked[0], &asked[3]]);
+    assert!(
+        holders.values().all(|text| text.contains(words[1])),
+        "{holders:?}"
+    );
+    assert!(holders[&asked[3]].contains("a printer"), "{holders:?}");
 }

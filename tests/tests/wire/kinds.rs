@@ -5,7 +5,7 @@ use crate::simulator::Simulator;
 use crate::spec::{REGION, dependency_closure, desired_objects, full_spec, store_objects};
 use cloud::{Cloud, ObjectContent, S3Object, TYPES};
 use engine::{Id, Resource, Text};
-use full::objects;
+use full::{FullSpec, objects};
 use std::collections::BTreeSet;
 
 fn kinds_of(of: &[Cloud]) -> BTreeSet<String> {
@@ -364,7 +364,6 @@ async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
     let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
     let spec = full_spec(&cluster.facts, |_| {});
-    let group = Id::new("autoscaling_group", "nodes.prod.example.com");
     for number in 1..=20 {
         if number == 15 {
             // A version that stays is part of a successful answer; its configuration must stay too.
@@ -375,22 +374,7 @@ async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
                 "operation": "DeleteLaunchTemplateVersions", "status": 200, "answer": stays,
             }]));
         }
-        let digest = format!("{number:064x}");
-        let user_data = [(
-            "nodes".to_owned(),
-            Text::literal(format!("config={digest}")),
-        )];
-        let configuration = S3Object {
-            key: format!("igconfig/node/nodes/nodeupconfig-{digest}.yaml"),
-            content: ObjectContent::Text("a configuration".into()),
-        };
-        let object = Cloud::from(configuration.clone()).id();
-        let all = objects::desired_objects(&spec, &user_data.into(), vec![configuration]);
-        let range = Id::new("vpc_ipv4_cidr_block_association", "10.1.0.0/16");
-        let wanted = dependency_closure(&all, &[group.clone(), range, object]);
-        let report = cluster.run_update(&wanted).await;
-        assert!(report.is_complete(), "{:#?}", report.failed);
-        cluster.next_generation();
+        update_to_version(&cluster, &spec, number).await;
         if number == 15 {
             let kept = cluster.store.list("prod.example.com/igconfig/", None).await;
             assert_eq!(kept.expect("a list").len(), 15);
@@ -412,6 +396,39 @@ async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
     for (entry, digest) in configurations.iter().zip(&named) {
         assert!(entry.key.contains(digest), "{}", entry.key);
     }
+    // More than the 200 that AWS deletes in one call.
+    simulator.run_python(
+        REGION,
+        "for _ in range(214): boto('ec2').create_launch_template_version(LaunchTemplateName='nodes.prod.example.com', SourceVersion='20', LaunchTemplateData={'EbsOptimized': False})",
+    );
+    update_to_version(&cluster, &spec, 235).await;
+    let left = simulator.run_python(
+        REGION,
+        "print(len(list(boto('ec2').get_paginator('describe_launch_template_versions').paginate(LaunchTemplateName='nodes.prod.example.com').search('LaunchTemplateVersions[]'))))",
+    );
+    // Ten, 1, and 20, which the group named until then.
+    assert!(["11", "12"].contains(&&*left), "{left}");
+}
+
+/// Gives the group user data that nobody had before, with the node configuration that it names.
+async fn update_to_version(cluster: &InCluster, spec: &FullSpec, number: u32) {
+    let digest = format!("{number:064x}");
+    let user_data = [(
+        "nodes".to_owned(),
+        Text::literal(format!("config={digest}")),
+    )];
+    let configuration = S3Object {
+        key: format!("igconfig/node/nodes/nodeupconfig-{digest}.yaml"),
+        content: ObjectContent::Text("a configuration".into()),
+    };
+    let group = Id::new("autoscaling_group", "nodes.prod.example.com");
+    let object = Cloud::from(configuration.clone()).id();
+    let all = objects::desired_objects(spec, &user_data.into(), vec![configuration]);
+    let range = Id::new("vpc_ipv4_cidr_block_association", "10.1.0.0/16");
+    let wanted = dependency_closure(&all, &[group, range, object]);
+    let report = cluster.run_update(&wanted).await;
+    assert!(report.is_complete(), "{:#?}", report.failed);
+    cluster.next_generation();
 }
 
 /// What others put beside and into the cluster's objects is neither seen nor touched.

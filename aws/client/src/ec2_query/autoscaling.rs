@@ -45,14 +45,36 @@ impl Ec2QueryClient {
         hook: &str,
         instance: &str,
     ) -> Result<bool, Failure> {
-        let parameters = [
+        let waits = [
             ("AutoScalingGroupName", scaling_group),
             ("LifecycleHookName", hook),
             ("InstanceId", instance),
             ("LifecycleActionResult", "CONTINUE"),
         ];
-        let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let action = "CompleteLifecycleAction";
+        self.answer_hook("CompleteLifecycleAction", &waits).await
+    }
+
+    /// Lets an instance wait for a lifecycle hook for the hook's whole time again. AWS allows that until 48 hours or a hundred times the
+    /// hook's time are over (Auto Scaling, `RecordLifecycleActionHeartbeat`). False as above.
+    pub async fn record_lifecycle_heartbeat(
+        &self,
+        scaling_group: &str,
+        hook: &str,
+        instance: &str,
+    ) -> Result<bool, Failure> {
+        let waits = [
+            ("AutoScalingGroupName", scaling_group),
+            ("LifecycleHookName", hook),
+            ("InstanceId", instance),
+        ];
+        self.answer_hook("RecordLifecycleActionHeartbeat", &waits)
+            .await
+    }
+
+    async fn answer_hook(&self, action: &str, waits: &[(&str, &str)]) -> Result<bool, Failure> {
+        let parameters = waits.iter();
+        let parameters = parameters.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let parameters: Vec<(String, String)> = parameters.collect();
         match self
             .query("autoscaling", action, VERSION, &parameters)
             .await

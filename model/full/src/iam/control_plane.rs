@@ -39,9 +39,12 @@ pub(super) fn control_plane_statements(full: &FullSpec) -> Vec<Statement> {
             Statement::allow(["sqs:DeleteMessage", "sqs:ReceiveMessage"]).on_one(queue_arn(full)),
         );
         all.push(
-            Statement::allow(["autoscaling:CompleteLifecycleAction"])
-                .on_all()
-                .when("StringEquals", RESOURCE_CLUSTER, cluster),
+            Statement::allow([
+                "autoscaling:CompleteLifecycleAction",
+                "autoscaling:RecordLifecycleActionHeartbeat",
+            ])
+            .on_all()
+            .when("StringEquals", RESOURCE_CLUSTER, cluster),
         );
     }
     all.extend(permissions_of_instances(full));

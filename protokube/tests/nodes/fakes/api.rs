@@ -159,6 +159,8 @@ impl FakeApi {
             "GET" if path == NODES || path == REQUESTS || path == PODS => {
                 let unlimited = !request.query.contains("limit=");
                 assert!(path != REQUESTS || !unlimited, "requests may be large");
+                let of_kubelets = request.query.contains("fieldSelector=spec.signerName");
+                assert!(path != REQUESTS || of_kubelets, "and of other signers");
                 let parameters = query_parameters(&request.query);
                 let mut items = self.objects_under(path);
                 for (name, value) in &parameters {

@@ -24,6 +24,8 @@ pub struct AwsState {
     pub messages: Vec<(String, Instant)>,
     /// Instances whose hook was completed, with the hook, in order.
     pub completed_hooks: Vec<(String, String)>,
+    /// Instances whose hooks were extended.
+    pub extended_hooks: Vec<String>,
     /// Auto Scaling group and lifecycle state by instance.
     pub scaling: BTreeMap<String, (String, &'static str)>,
     /// Duration of an STS call, current and highest number of parallel calls.
@@ -168,6 +170,10 @@ impl FakeAws {
                     form["LifecycleHookName"].clone(),
                 );
                 aws.completed_hooks.push(completed);
+                text_reply(200, "<R/>".to_owned())
+            }
+            "RecordLifecycleActionHeartbeat" => {
+                aws.extended_hooks.push(form["InstanceId"].clone());
                 text_reply(200, "<R/>".to_owned())
             }
             other => panic!("nobody asks for {other}"),

@@ -55,7 +55,7 @@ const STEPS: [Step; 24] = [
     ),
     ("logs, exec and port-forward", pods::read_logs_and_forward),
     (
-        "the user's hook ran before kubelet",
+        "the user's hooks, user data and volume are on the hosts",
         users_files::expect_hook,
     ),
     (
@@ -151,7 +151,9 @@ const QUOTA: &str = "67108864";
 pub fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
     let words = [&cluster_words(dns)[..], &users_files::spec_words()].concat();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    cluster::create_cluster(lab, &words)
+    cluster::create_spec(lab, &words)?;
+    users_files::edit_workers(lab)?;
+    cluster::make_cluster(lab)
 }
 
 /// Its arguments.

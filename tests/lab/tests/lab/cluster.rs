@@ -27,6 +27,11 @@ pub fn create_cluster(lab: &Lab, words: &[&str]) -> Result<()> {
 /// The same with another number of workers.
 pub fn create_cluster_of(lab: &Lab, workers: &str, words: &[&str]) -> Result<()> {
     create_spec_of(lab, workers, words)?;
+    make_cluster(lab)
+}
+
+/// Runs `kctl update --yes` and `kctl export kubeconfig`.
+pub fn make_cluster(lab: &Lab) -> Result<()> {
     lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     lab.run_kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])
         .map(drop)

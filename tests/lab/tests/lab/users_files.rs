@@ -10,7 +10,17 @@ use serde_json::Value;
 const PREPARED: &str = "/var/lib/prepared";
 
 /// What nodeup changes in every boot: a hook that ended is due once more.
-pub const DUE_IN_EVERY_BOOT: &str = "unit/prepare.service";
+pub const DUE_IN_EVERY_BOOT: [&str; 2] = ["unit/prepare.service", "unit/contained.service"];
+
+/// What the part of user data writes, and where.
+const TEXT: &str = "ä — ü";
+const WRITTEN: &str = "/var/lib/written-by-part";
+
+/// Where the volume of workers is.
+const MOUNTED: &str = "/data";
+
+/// What the container of the workers' hook makes.
+const CONTAINED: &str = "/var/lib/contained";
 
 const AUDIT_LOG: &str = "/var/log/kube-audit/audit.log";
 
@@ -25,14 +35,47 @@ pub fn spec_words() -> [String; 4] {
     ]
 }
 
+/// Gives the group of the workers a part of user data, a volume of its own, and a hook that runs a container.
+pub fn edit_workers(lab: &Lab) -> Result<()> {
+    let (part, hook) = ("spec.additionalUserData[0]", "spec.hooks[0]");
+    let mount = "spec.volumeMounts[0]";
+    let fields = [
+        format!("{part}.name=part.sh"),
+        format!("{part}.type=text/x-shellscript"),
+        format!("{part}.content=#!/bin/sh\nprintf '{TEXT}' >{WRITTEN}\n"),
+        "spec.volumes[0].device=/dev/xvdd".to_owned(),
+        "spec.volumes[0].size=1".to_owned(),
+        format!("{mount}.device=/dev/xvdd"),
+        format!("{mount}.filesystem=ext4"),
+        format!("{mount}.path={MOUNTED}"),
+        format!("{hook}.name=contained"),
+        format!("{hook}.execContainer.image=busybox"),
+        format!("{hook}.execContainer.command[0]=touch"),
+        format!("{hook}.execContainer.command[1]=/rootfs{CONTAINED}"),
+    ];
+    let edit = ["edit", "ig", "nodes-us-east-1a", "--name", cluster::CLUSTER];
+    let set = fields.iter().flat_map(|field| ["--set", field.as_str()]);
+    lab.run_kctl(&edit.into_iter().chain(set).collect::<Vec<_>>())
+        .map(drop)
+}
+
 pub fn expect_hook(lab: &mut Lab) -> Result<()> {
-    let hosts = [
-        cluster::control_planes(lab, 3)?,
-        cluster::worker_instances(lab)?,
-    ]
-    .concat();
-    for host in hosts {
+    let workers = cluster::worker_instances(lab)?;
+    for host in [&cluster::control_planes(lab, 3)?[..], &workers].concat() {
         lab.run_script(&host.id, &format!("test -e {PREPARED}"))?;
+    }
+    for worker in workers {
+        let written = lab.run_script(&worker.id, &format!("cat {WRITTEN}"))?;
+        ensure!(written == TEXT, "{written:?}");
+        let mounted = lab.run_script(
+            &worker.id,
+            &format!("findmnt --noheadings --output FSTYPE {MOUNTED}"),
+        )?;
+        ensure!(mounted.trim() == "ext4", "{mounted:?}");
+        lab.wait_until("its container ran", PATIENCE, |lab| {
+            lab.run_script(&worker.id, &format!("test -e {CONTAINED}"))
+                .map(drop)
+        })?;
     }
     Ok(())
 }

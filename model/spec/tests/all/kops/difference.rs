@@ -158,6 +158,7 @@ fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
         ("iam_role_policy", "statement") if ours.contains("s3:AbortMultipartUpload") => {
             "backup-permissions"
         }
+        ("iam_role_policy", "statement") if has_any(ours, &FOR_TERMINATION) => "termination",
         ("iam_role_policy", "statement") if has_any(ours, &NARROWER) => "narrow-permissions",
         ("iam_role_policy", "statement") if has_any(ours, &FOR_BALANCERS) => "balancer-permissions",
         ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",
@@ -208,6 +209,9 @@ const FOR_BALANCERS: [&str; 5] = [
     "ec2:DescribeRouteTables",
     "ec2:GetSecurityGroupsForVpc",
 ];
+
+/// What keeps a control plane that etcd needs.
+const FOR_TERMINATION: [&str; 1] = ["autoscaling:RecordLifecycleActionHeartbeat"];
 
 /// Of these kctl's statements have fewer resources or a condition more than kOps'.
 const NARROWER: [&str; 4] = [
