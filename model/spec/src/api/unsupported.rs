@@ -112,11 +112,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "the host's certificates in addons",
-        &["spec.useHostCertificates"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
         "idle timeouts; network load balancers have none",
         &["spec.topology.bastion.idleTimeoutSeconds"],
     ),

@@ -59,6 +59,11 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
     ),
     (
         "Cluster",
+        "spec.useHostCertificates",
+        "what kOps runs in containers with these certificates are programs of the instance",
+    ),
+    (
+        "Cluster",
         "spec.kubeAPIServer.serviceClusterIPRange",
         "expansion takes only the range of spec.serviceClusterIPRange",
     ),
