@@ -125,7 +125,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "a workaround for VXLAN in kernels before 5.7; no image that kctl supports has one",
         &["spec.networking.flannel.disableTxChecksumOffloading"],
     ),
-    unsupported_in_cluster(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
     unsupported_in_cluster(
         When::Set,
         "valueFrom in etcd's environment; write the value",
@@ -299,7 +298,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
     unsupported_in_group(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
-    unsupported_in_group(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
     unsupported_in_group(
         When::Set,
         "Spot blocks; AWS has ended them",

@@ -28,8 +28,8 @@ pub(super) fn full_node_settings(
         &spec.containerd.clone().unwrap_or_default(),
         &own.containerd.clone().unwrap_or_default(),
     );
-    let containerd = match containerd {
-        Ok(merged) => full_containerd(merged),
+    let merged = match containerd {
+        Ok(merged) => merged,
         Err(error) => {
             findings.add_group_error(group, "spec.containerd", error.to_string(), "correct it");
             return None;
@@ -50,7 +50,9 @@ pub(super) fn full_node_settings(
                 findings,
             ),
         },
-        containerd,
+        // As in kOps, not beside a containerd that the image brings.
+        nerdctl: merged.install_nerd_ctl == Some(true) && merged.skip_install != Some(true),
+        containerd: full_containerd(merged),
         files: user_files::file_assets(&spec.file_assets, group, role, findings),
         units,
         sysctls: [&spec.sysctl_parameters[..], &own.sysctl_parameters].concat(),
