@@ -79,6 +79,9 @@ pub struct Image {
     /// The system in it, where nodeup makes no node of that: `Flatcar`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
+    /// The system in it, where its name or owner tells: `Debian`, `Ubuntu`, `Amazon Linux`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,6 +13,7 @@ mod crds;
 pub(crate) mod ebs_csi_driver;
 pub(crate) mod external_dns;
 mod flannel;
+mod gvisor;
 mod helm_controller;
 mod identity;
 pub(crate) mod load_balancer_controller;
@@ -109,6 +110,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(storage_classes::addon(full)?);
     addons.extend(ebs_csi_driver::addon(full)?);
     addons.extend(node_problem_detector::addon(full)?);
+    addons.extend(gvisor::addon(full)?);
     addons.extend(cert_manager::addon(full)?);
     addons.extend(snapshot_controller::addon(full)?);
     addons.extend(cluster_autoscaler::addon(full)?);

@@ -68,6 +68,13 @@ fn own_config(config: &Containerd, host: &ContainerdHost) -> Table {
         &[&runc[..], &["options", "SystemdCgroup"]].concat(),
         host.systemd_cgroup.into(),
     );
+    if config.gvisor.is_some() {
+        let runsc = ["plugins", runtime, "containerd", "runtimes", "runsc"];
+        set(
+            &[&runsc[..], &["runtime_type"]].concat(),
+            "io.containerd.runsc.v1".into(),
+        );
+    }
     // Not without mirrors, as in kOps: with it containerd refuses the settings of registries in this file.
     if !config.registry_mirrors.is_empty() {
         set(
@@ -108,6 +115,16 @@ fn own_config(config: &Containerd, host: &ContainerdHost) -> Table {
         }
     }
     table
+}
+
+/// The file from which gVisor's shim learns how to run a sandbox: <https://gvisor.dev/docs/user_guide/containerd/configuration/>.
+pub const RUNSC_CONFIG: &str = "/etc/containerd/runsc.toml";
+
+/// Renders that file.
+pub fn runsc_config(platform: &str) -> String {
+    let mut table = Table::new();
+    set_value(&mut table, &["runsc_config", "platform"], platform);
+    table.to_string()
 }
 
 fn is_first_generation(config: &Containerd) -> bool {

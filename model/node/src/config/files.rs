@@ -184,6 +184,12 @@ fn containerd_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<Fil
         "timeout": 10,
     });
     let mut files = vec![File::new("/etc/crictl.yaml", to_yaml(&crictl)?)];
+    if let Some(platform) = &containerd.gvisor {
+        files.push(File::new(
+            components::RUNSC_CONFIG,
+            components::runsc_config(platform),
+        ));
+    }
     if containerd.skip_install {
         return Ok(files);
     }

@@ -32,7 +32,8 @@ spec! {
         /// NVIDIA driver and container toolkit.
         #[serde(rename = "nvidiaGPU")]
         pub nvidia_gpu: Option<Value>,
-        pub gvisor: Option<Value>,
+        /// gVisor's sandboxes, of a group's instances.
+        pub gvisor: Option<GVisorConfig>,
         pub runc: Option<Runc>,
         /// Labels containers for SELinux.
         pub selinux_enabled: Option<bool>,
@@ -46,6 +47,14 @@ spec! {
         /// True: nerdctl is installed.
         pub install_nerd_ctl: Option<bool>,
         pub sandbox_image: Option<String>,
+    }
+
+    /// A runtime with a kernel of its own for each pod.
+    pub struct GVisorConfig {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// How it intercepts system calls: `systrap` (default) or `kvm`, which bare metal instances have.
+        pub platform: Option<String>,
     }
 
     /// Programs that see and change containers as they are made (NRI).

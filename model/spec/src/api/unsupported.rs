@@ -144,7 +144,11 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(When::Set, "Terraform output", &["spec.target"]),
     unsupported_in_cluster(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
-    unsupported_in_cluster(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
+    unsupported_in_cluster(
+        When::Set,
+        "gVisor for all groups; set it in instance groups, which kOps requires too",
+        &["spec.containerd.gvisor"],
+    ),
     unsupported_in_cluster(
         When::Present,
         "this network plugin; use \"cni: {}\" and install it with its own chart, or use flannel or kubenet",
@@ -297,7 +301,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.role"],
     ),
     unsupported_in_group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
-    unsupported_in_group(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
     unsupported_in_group(
         When::Set,
         "Spot blocks; AWS has ended them",

@@ -36,6 +36,7 @@ mod pki;
 mod pod_identity_webhook;
 mod rotation;
 mod round_trip;
+mod runtimes;
 mod snapshot_controller;
 mod user_data;
 mod values;

@@ -49,7 +49,9 @@ pub fn write_mirror(mirror: &Path, kit: &ContentKit) -> Result<Vec<Published>> {
             bail!("{} is no version of Kubernetes", kubernetes.version);
         };
         // nerdctl is left out: no spec of the lab asks for it.
-        let all_served = Component::ALL.into_iter().filter(|one| *one != Component::Nerdctl);
+        let all_served = Component::ALL
+            .into_iter()
+            .filter(|one| *one != Component::Nerdctl);
         for component in all_served {
             let version = component.version_for(&version);
             let url = catalog

@@ -33,6 +33,7 @@ pub fn made_up_facts(wanted: &FactsWanted) -> Facts {
             root_device: "/dev/xvda".to_owned(),
             arch: if arm { Arch::Arm64 } else { Arch::Amd64 },
             unfit: None,
+            system: None,
         };
         (name.clone(), image)
     };

@@ -347,6 +347,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
         &["cloudControllerManager.cloudProvider"],
     ),
     (ValueType::OneOf(EXPANDERS), &["expander"]),
+    (ValueType::OneOf(&["kvm", "systrap"]), &["gvisor.platform"]),
     (
         ValueType::OneOf(&["Equal", "Exists"]),
         &["tolerations.operator"],
@@ -690,7 +691,6 @@ const OPAQUE: &[&str] = &[
     "gce",
     "gossipConfig",
     "guestAccelerators",
-    "gvisor",
     "karpenter",
     "kindnet",
     "kopeio",

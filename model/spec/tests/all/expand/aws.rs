@@ -130,6 +130,7 @@ fn what_aws_has_must_agree_with_the_spec() {
         root_device: "/dev/sda1".into(),
         arch: Arch::Arm64,
         unfit: None,
+        system: None,
     };
     groups[0].spec.image = Some("own/image".into());
     let facts = Facts {

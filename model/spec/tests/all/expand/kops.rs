@@ -42,6 +42,7 @@ fn kops_world() -> Facts {
                 root_device: "/dev/xvda".into(),
                 arch: Arch::Amd64,
                 unfit: None,
+                system: None,
             },
         )]
         .into(),

@@ -10,6 +10,7 @@ pub fn kops_facts() -> Facts {
         root_device: "/dev/xvda".into(),
         arch: Arch::Amd64,
         unfit: None,
+        system: None,
     };
     let machine = |disks| InstanceType {
         arch: Arch::Amd64,
