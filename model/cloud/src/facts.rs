@@ -93,6 +93,9 @@ pub struct InstanceType {
     /// It has a GPU.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gpu: bool,
+    /// It has a GPU of NVIDIA's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nvidia_gpu: bool,
     /// Zones that offer it; empty: all.
     #[serde(default)]
     pub zones: Vec<String>,

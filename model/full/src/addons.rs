@@ -21,6 +21,7 @@ mod manifest;
 pub(crate) mod metrics_server;
 pub(crate) mod node_local_dns;
 pub(crate) mod node_problem_detector;
+pub(crate) mod nvidia;
 mod own;
 mod permissions;
 pub(crate) mod pod_identity_webhook;
@@ -110,6 +111,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(storage_classes::addon(full)?);
     addons.extend(ebs_csi_driver::addon(full)?);
     addons.extend(node_problem_detector::addon(full)?);
+    addons.extend(nvidia::addon(full)?);
     addons.extend(gvisor::addon(full)?);
     addons.extend(cert_manager::addon(full)?);
     addons.extend(snapshot_controller::addon(full)?);

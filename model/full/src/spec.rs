@@ -14,6 +14,7 @@ pub use crate::addons::load_balancer_controller::LoadBalancerController;
 pub use crate::addons::metrics_server::MetricsServer;
 pub use crate::addons::node_local_dns::NodeLocalDns;
 pub use crate::addons::node_problem_detector::NodeProblemDetector;
+pub use crate::addons::nvidia::NvidiaDevicePlugin;
 pub use crate::addons::pod_identity_webhook::PodIdentityWebhook;
 pub use crate::addons::snapshot_controller::SnapshotController;
 pub use crate::addons::values::AddonValues;

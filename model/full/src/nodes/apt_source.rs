@@ -22,6 +22,15 @@ pub(super) const GVISOR: AptSource = AptSource {
     key: include_str!("apt_source/gvisor.asc"),
 };
 
+/// NVIDIA's container toolkit
+/// (<https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html>). Its key is
+/// C95B321B61E88C1809C4F759DDCAE044F796ECB0.
+pub(super) const NVIDIA: AptSource = AptSource {
+    name: "nvidia",
+    place: "https://nvidia.github.io/libnvidia-container/stable/deb/ARCH /",
+    key: include_str!("apt_source/nvidia.asc"),
+};
+
 impl AptSource {
     /// The files that make apt know it.
     pub fn files(self, arch: Arch) -> [File; 2] {

@@ -22,6 +22,9 @@ pub(super) fn group_files(
     if node.containerd.gvisor.is_some() {
         files.extend(apt_source::GVISOR.files(group.arch));
     }
+    if node.containerd.nvidia {
+        files.extend(apt_source::NVIDIA.files(group.arch));
+    }
     let logs: &[&str] = match group.role {
         Role::ControlPlane => &[
             "kube-apiserver",

@@ -59,21 +59,9 @@ fn own_config(config: &Containerd, host: &ContainerdHost) -> Table {
     let mut table = Table::new();
     let mut set = |path: &[&str], value: Value| set_value(&mut table, path, value);
     set(&["version"], Value::Integer(if old { 2 } else { 3 }));
-    let runc = ["plugins", runtime, "containerd", "runtimes", "runc"];
-    set(
-        &[&runc[..], &["runtime_type"]].concat(),
-        "io.containerd.runc.v2".into(),
-    );
-    set(
-        &[&runc[..], &["options", "SystemdCgroup"]].concat(),
-        host.systemd_cgroup.into(),
-    );
-    if config.gvisor.is_some() {
-        let runsc = ["plugins", runtime, "containerd", "runtimes", "runsc"];
-        set(
-            &[&runsc[..], &["runtime_type"]].concat(),
-            "io.containerd.runsc.v1".into(),
-        );
+    for (path, value) in runtime_settings(config, host) {
+        let runtimes = ["plugins", runtime, "containerd", "runtimes"];
+        set(&[&runtimes[..], path].concat(), value);
     }
     // Not without mirrors, as in kOps: with it containerd refuses the settings of registries in this file.
     if !config.registry_mirrors.is_empty() {
@@ -115,6 +103,34 @@ fn own_config(config: &Containerd, host: &ContainerdHost) -> Table {
         }
     }
     table
+}
+
+/// Settings of the runtimes, below the table of runtimes.
+fn runtime_settings(
+    config: &Containerd,
+    host: &ContainerdHost,
+) -> Vec<(&'static [&'static str], Value)> {
+    let runc = "io.containerd.runc.v2";
+    let mut settings: Vec<(&[&str], Value)> = vec![
+        (&["runc", "runtime_type"], runc.into()),
+        (
+            &["runc", "options", "SystemdCgroup"],
+            host.systemd_cgroup.into(),
+        ),
+    ];
+    if config.gvisor.is_some() {
+        settings.push((&["runsc", "runtime_type"], "io.containerd.runsc.v1".into()));
+    }
+    if config.nvidia {
+        let binary = "/usr/bin/nvidia-container-runtime";
+        settings.push((&["nvidia", "runtime_type"], runc.into()));
+        settings.push((&["nvidia", "options", "BinaryName"], binary.into()));
+        settings.push((
+            &["nvidia", "options", "SystemdCgroup"],
+            host.systemd_cgroup.into(),
+        ));
+    }
+    settings
 }
 
 /// The file from which gVisor's shim learns how to run a sandbox: <https://gvisor.dev/docs/user_guide/containerd/configuration/>.

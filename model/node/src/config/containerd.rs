@@ -43,6 +43,9 @@ pub struct Containerd {
     /// gVisor's runtime is configured, with this platform: `systrap` or `kvm`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gvisor: Option<String>,
+    /// True if NVIDIA's runtime is configured.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub nvidia: bool,
     /// Flag `--address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,

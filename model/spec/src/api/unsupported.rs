@@ -143,7 +143,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.serviceAccountIssuerDiscovery.discoveryService"],
     ),
     unsupported_in_cluster(When::Set, "Terraform output", &["spec.target"]),
-    unsupported_in_cluster(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
     unsupported_in_cluster(
         When::Set,
         "gVisor for all groups; set it in instance groups, which kOps requires too",
@@ -300,7 +299,14 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "groups of role APIServer",
         &["spec.role"],
     ),
-    unsupported_in_group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
+    unsupported_in_group(
+        When::Set,
+        "a device plugin or exporter of a group's own; set it in the cluster's spec.containerd.nvidiaGPU",
+        &[
+            "spec.containerd.nvidiaGPU.image",
+            "spec.containerd.nvidiaGPU.dcgmExporter",
+        ],
+    ),
     unsupported_in_group(
         When::Set,
         "Spot blocks; AWS has ended them",

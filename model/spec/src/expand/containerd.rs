@@ -2,18 +2,33 @@
 
 use super::assets::{registry_image, remapped_image};
 use super::fill::{fill, overlay_fields};
+use super::instances::{first_machine_type, has_nvidia_gpu};
+use super::labels::node_taints;
 use super::{Context, Findings};
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::ContainerdConfig;
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use crate::catalog::Component;
+use cloud::facts::Facts;
 use cloud::supported_image::known_system;
+use full::NvidiaDevicePlugin;
 
 /// The label of Nodes on which pods with the RuntimeClass `gvisor` run, as in kOps.
 const GVISOR_LABEL: &str = "kops.k8s.io/gvisor";
 
 /// The package with runsc and its shim.
 const GVISOR_PACKAGE: &str = "runsc";
+
+/// The label of Nodes with a GPU, and their taint, as in kOps.
+const GPU_LABEL: &str = "kops.k8s.io/gpu";
+const GPU_TAINT: &str = "nvidia.com/gpu";
+
+/// What NVIDIA's runtime is in, and the driver that kOps installs.
+const NVIDIA_PACKAGE: &str = "nvidia-container-toolkit";
+const NVIDIA_DRIVER: &str = "nvidia-driver-535-server";
+
+/// The device plugin that kOps installs.
+const NVIDIA_DEVICE_PLUGIN: &str = "nvcr.io/nvidia/k8s-device-plugin:v0.17.3";
 
 /// How gVisor intercepts system calls by default, as in kOps.
 const GVISOR_PLATFORM: &str = "systrap";
@@ -27,6 +42,12 @@ pub(super) fn complete_containerd(spec: &mut ClusterSpec, context: &Context) {
         &mut containerd.sandbox_image,
         remapped_image(&registry_image("pause", "3.10.1"), &assets),
     );
+    if let Some(nvidia) = &mut containerd.nvidia_gpu
+        && nvidia.enabled == Some(true)
+    {
+        fill(&mut nvidia.package, NVIDIA_DRIVER);
+        fill(&mut nvidia.image, NVIDIA_DEVICE_PLUGIN);
+    }
     if containerd.skip_install == Some(true) {
         return;
     }
@@ -59,10 +80,46 @@ pub(super) fn gvisor_platform(config: &ContainerdConfig) -> Option<String> {
     (gvisor.enabled == Some(true)).then(|| platform.to_owned())
 }
 
+/// The package of NVIDIA's driver for a group with these settings; `None`: it is not wanted, or its instances have no such GPU.
+pub(super) fn nvidia_driver(
+    config: &ContainerdConfig,
+    group: &InstanceGroup,
+    facts: &Facts,
+) -> Option<String> {
+    let nvidia = config.nvidia_gpu.as_ref()?;
+    let has_gpu = has_nvidia_gpu(first_machine_type(&group.spec)?, facts);
+    let package = nvidia.package.as_deref().unwrap_or(NVIDIA_DRIVER);
+    (nvidia.enabled == Some(true) && has_gpu).then(|| package.to_owned())
+}
+
 /// Packages that bring the further runtimes of a group.
-pub(super) fn runtime_packages(config: &ContainerdConfig) -> Vec<String> {
-    let gvisor = gvisor_platform(config).map(|_| GVISOR_PACKAGE.to_owned());
-    gvisor.into_iter().collect()
+pub(super) fn runtime_packages(config: &ContainerdConfig, driver: Option<&str>) -> Vec<String> {
+    let gvisor = gvisor_platform(config).map(|_| GVISOR_PACKAGE);
+    let nvidia = driver.map(|driver| [NVIDIA_PACKAGE, driver]);
+    let all = gvisor.into_iter().chain(nvidia.into_iter().flatten());
+    all.map(str::to_owned).collect()
+}
+
+/// The device plugin of a completed spec; `None`: neither the cluster nor a group wants GPUs.
+pub(super) fn full_nvidia(
+    spec: &ClusterSpec,
+    groups: &[InstanceGroup],
+) -> Option<NvidiaDevicePlugin> {
+    let own = groups.iter().map(|group| group.spec.containerd.as_ref());
+    let all = own.chain([spec.containerd.as_ref()]).flatten();
+    let mut sections = all.filter_map(|containerd| containerd.nvidia_gpu.as_ref());
+    if !sections.any(|nvidia| nvidia.enabled == Some(true)) {
+        return None;
+    }
+    let containerd = spec.containerd.clone().unwrap_or_default();
+    let nvidia = containerd.nvidia_gpu.unwrap_or_default();
+    let image = nvidia.image;
+    let exporter = nvidia.dcgm_exporter.and_then(|exporter| exporter.enabled);
+    Some(NvidiaDevicePlugin {
+        image: image.unwrap_or_else(|| NVIDIA_DEVICE_PLUGIN.to_owned()),
+        exporter: exporter == Some(true),
+        selinux: containerd.selinux_enabled == Some(true),
+    })
 }
 
 /// Labels the Nodes of a group with its further runtimes, and refuses images for which these do not exist.
@@ -92,7 +149,18 @@ pub(super) fn complete_runtimes(
             findings,
         );
     }
-    check_own_config(group, &merged, findings);
+    let driver = nvidia_driver(&merged, group, context.facts);
+    if driver.is_some() {
+        let labels = &mut group.spec.node_labels;
+        labels.insert(GPU_LABEL.to_owned(), "1".to_owned());
+        let is_there = |taint: &String| taint.starts_with(GPU_TAINT);
+        if !node_taints(group).iter().any(is_there) {
+            group.spec.taints.push(format!("{GPU_TAINT}:NoSchedule"));
+        }
+        let message = "NVIDIA's drivers are packages of Ubuntu";
+        refuse_system(group, "nvidiaGPU", message, &["Ubuntu"], context, findings);
+    }
+    check_own_config(group, &merged, driver.as_deref(), findings);
 }
 
 /// Refuses an image that is known to hold another system. Of others nodeup says at boot which package there is not.
@@ -125,8 +193,16 @@ fn refuse_system(
 }
 
 /// Warns where kctl writes no `config.toml` into which it could put the runtime.
-fn check_own_config(group: &InstanceGroup, merged: &ContainerdConfig, findings: &mut Findings) {
-    let runtime = gvisor_platform(merged).map(|_| "runsc");
+fn check_own_config(
+    group: &InstanceGroup,
+    merged: &ContainerdConfig,
+    driver: Option<&str>,
+    findings: &mut Findings,
+) {
+    let runtimes = [
+        gvisor_platform(merged).map(|_| "runsc"),
+        driver.map(|_| "nvidia"),
+    ];
     let own = if merged.skip_install == Some(true) {
         "the image's config.toml"
     } else if merged.config_override.is_some() {
@@ -134,7 +210,7 @@ fn check_own_config(group: &InstanceGroup, merged: &ContainerdConfig, findings: 
     } else {
         return;
     };
-    if let Some(runtime) = runtime {
+    for runtime in runtimes.into_iter().flatten() {
         let message = format!("kctl does not add the runtime {runtime} to {own}");
         findings.add_group_warning(group, "spec.containerd", message, "add it there");
     }

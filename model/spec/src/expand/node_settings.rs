@@ -1,8 +1,8 @@
 //! Node settings of an instance group, merged from the cluster's spec and the group's.
 
 use super::components::value_or_error;
-use super::containerd::{gvisor_platform, merged_containerd, runtime_packages};
-use super::{Findings, flags, user_files};
+use super::containerd::{gvisor_platform, merged_containerd, nvidia_driver, runtime_packages};
+use super::{Context, Findings, flags, user_files};
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::ContainerdConfig;
 use crate::api::instance::VolumeMountSpec;
@@ -18,6 +18,7 @@ pub(super) fn full_node_settings(
     group: &InstanceGroup,
     taints: &[String],
     spec: &ClusterSpec,
+    context: &Context,
     findings: &mut Findings,
 ) -> Option<NodeSettings> {
     let own = &group.spec;
@@ -37,7 +38,8 @@ pub(super) fn full_node_settings(
     let updates = updates.is_none_or(|policy| policy != "external");
     let units = user_files::hook_units(&spec.hooks, group, role, findings);
     check_masks(&units, ntp, updates, group, findings);
-    let runtime_packages = runtime_packages(&merged);
+    let driver = nvidia_driver(&merged, group, context.facts);
+    let runtime_packages = runtime_packages(&merged, driver.as_deref());
     Some(NodeSettings {
         kubelet: Kubelet {
             flags: value_or_error("spec.kubelet", flags::kubelet_flags(&kubelet), findings),
@@ -49,16 +51,14 @@ pub(super) fn full_node_settings(
         },
         // As in kOps, not beside a containerd that the image brings.
         nerdctl: merged.install_nerd_ctl == Some(true) && merged.skip_install != Some(true),
-        containerd: full_containerd(merged),
+        containerd: Containerd {
+            nvidia: driver.is_some(),
+            ..full_containerd(merged)
+        },
         files: user_files::file_assets(&spec.file_assets, group, role, findings),
         units,
         sysctls: [&spec.sysctl_parameters[..], &own.sysctl_parameters].concat(),
-        packages: [
-            &spec.packages[..],
-            &own.packages,
-            &runtime_packages,
-        ]
-        .concat(),
+        packages: [&spec.packages[..], &own.packages, &runtime_packages].concat(),
         volume_mounts: own.volume_mounts.iter().map(full_mount).collect(),
         ntp,
         automatic_updates: updates,
@@ -112,6 +112,8 @@ pub(crate) fn full_containerd(merged: ContainerdConfig) -> Containerd {
             request_timeout: nri.plugin_request_timeout,
         }),
         gvisor,
+        // That depends on the instance type.
+        nvidia: false,
         address: merged.address,
         log_level: merged.log_level,
         root: merged.root,

@@ -1,4 +1,4 @@
-//! What else the instances of a group run containers with: nerdctl, gVisor.
+//! What else the instances of a group run containers with: nerdctl, gVisor, GPUs.
 use crate::addons::find_addon;
 use crate::host::{config_of, instance_facts};
 use engine::Id;
@@ -166,5 +166,140 @@ fn a_config_toml_of_the_user_s_gets_no_runtime_and_a_warning() {
             warnings.contains("kctl does not add the runtime runsc"),
             "{warnings}"
         );
+    }
+}
+
+/// The sample with nodes of this type and image, and GPUs as the cluster and the group want them.
+fn with_gpus(
+    machine_type: &str,
+    image: &str,
+    of_cluster: &Value,
+    of_group: &Value,
+) -> Result<Expanded, Vec<Problem>> {
+    let section = |nvidia: &Value| {
+        let containerd = json!({ "nvidiaGPU": nvidia });
+        Some(serde_json::from_value(containerd).unwrap())
+    };
+    try_expanded_with(|cluster, groups| {
+        cluster.spec.containerd = section(of_cluster);
+        let nodes = groups
+            .iter_mut()
+            .find(|group| group.name().starts_with("nodes"));
+        let nodes = &mut nodes.unwrap().spec;
+        nodes.machine_type = Some(machine_type.to_owned());
+        nodes.image = Some(image.to_owned());
+        nodes.containerd = section(of_group);
+    })
+}
+
+#[test]
+fn instances_with_a_gpu_get_driver_and_runtime_and_their_nodes_only_pods_that_ask() {
+    let on = json!({"enabled": true});
+    let expanded = with_gpus("g4dn.xlarge", "ami-1", &on, &json!({})).unwrap();
+    let config = config_of(&expanded, Role::Node);
+    assert_eq!(
+        config.packages,
+        ["nvidia-container-toolkit", "nvidia-driver-535-server"]
+    );
+    let files = files_of(&config);
+    assert_eq!(
+        content(&files, "/etc/apt/sources.list.d/kctl-nvidia.list"),
+        "deb [arch=amd64 signed-by=/etc/apt/keyrings/kctl-nvidia.asc] https://nvidia.github.io/libnvidia-container/stable/deb/amd64 /\n"
+    );
+    let settings: toml::Table = content(&files, "/etc/containerd/config.toml")
+        .parse()
+        .unwrap();
+    let runtimes = &settings["plugins"]["io.containerd.cri.v1.runtime"]["containerd"]["runtimes"];
+    let options = &runtimes["nvidia"]["options"];
+    assert_eq!(
+        options["BinaryName"].as_str(),
+        Some("/usr/bin/nvidia-container-runtime")
+    );
+    assert_eq!(options["SystemdCgroup"].as_bool(), Some(true));
+    let group = group_of(&expanded.full, Role::Node);
+    assert_eq!(group.node_labels["kops.k8s.io/gpu"], "1");
+    assert_eq!(group.taints, ["nvidia.com/gpu:NoSchedule"]);
+    // Groups without a GPU have none of it.
+    assert_eq!(
+        config_of(&expanded, Role::ControlPlane),
+        config_of(&expanded_spec(), Role::ControlPlane)
+    );
+    for (machine_type, of_cluster, of_group) in [
+        ("t3.medium", &on, json!({})),
+        ("g4ad.xlarge", &on, json!({})),
+        ("g4dn.xlarge", &on, json!({"enabled": false})),
+        ("g4dn.xlarge", &json!({}), json!({})),
+    ] {
+        let expanded = with_gpus(machine_type, "ami-1", of_cluster, &of_group).unwrap();
+        assert!(config_of(&expanded, Role::Node).packages.is_empty());
+        assert!(group_of(&expanded.full, Role::Node).taints.is_empty());
+    }
+    let own = json!({"enabled": true, "package": "nvidia-driver-570-server"});
+    let expanded = with_gpus("p4d.24xlarge", "ami-1", &json!({}), &own).unwrap();
+    assert!(
+        config_of(&expanded, Role::Node)
+            .packages
+            .contains(&"nvidia-driver-570-server".to_owned())
+    );
+}
+
+#[test]
+fn a_taint_of_the_user_s_for_gpus_stays() {
+    let expanded = try_with_nodes(|nodes| {
+        let on = json!({"nvidiaGPU": {"enabled": true}});
+        nodes.spec.containerd = Some(serde_json::from_value(on).unwrap());
+        nodes.spec.machine_type = Some("g4dn.xlarge".to_owned());
+        nodes.spec.taints = vec!["nvidia.com/gpu=present:NoSchedule".to_owned()];
+    })
+    .unwrap();
+    let taints = &group_of(&expanded.full, Role::Node).taints;
+    assert_eq!(*taints, ["nvidia.com/gpu=present:NoSchedule"]);
+}
+
+#[test]
+fn gpus_need_an_image_of_ubuntu() {
+    let on = json!({"enabled": true});
+    for (image, refused) in [
+        ("136693071363/debian-13-amd64-20260713-2537", true),
+        (
+            "137112412989/al2023-ami-2023.12.20260710.0-kernel-6.1-x86_64",
+            true,
+        ),
+        (
+            "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260714",
+            false,
+        ),
+        ("123456789012/our-golden-image", false),
+    ] {
+        let outcome = with_gpus("g4dn.xlarge", image, &on, &json!({}));
+        let said = outcome.err().map(|problems| render_problems(&problems));
+        let names = |said: &String| said.contains("NVIDIA's drivers are packages of Ubuntu");
+        assert_eq!(said.as_ref().is_some_and(names), refused, "{said:?}");
+    }
+}
+
+#[test]
+fn the_device_plugin_runs_on_nodes_with_gpus_and_metrics_where_the_spec_says_so() {
+    let addon = |of_cluster: &Value, of_group: &Value| {
+        let expanded = with_gpus("g4dn.xlarge", "ami-1", of_cluster, of_group).unwrap();
+        find_addon(&expanded.full, "nvidia.addons.k8s.io")
+    };
+    assert!(addon(&json!({}), &json!({"enabled": false})).is_none());
+    let on = json!({"enabled": true});
+    let plain = addon(&json!({}), &on).unwrap();
+    assert_eq!(plain, addon(&on, &json!({})).unwrap());
+    insta::assert_snapshot!("nvidia.addons.k8s.io", plain.manifest);
+    let own = json!({"enabled": true, "image": "example.com/plugin:v1", "dcgmExporter": {"enabled": true}});
+    let objects = addon(&own, &json!({})).unwrap().objects;
+    let sets: Vec<&Value> = objects
+        .iter()
+        .filter(|object| object["kind"] == "DaemonSet")
+        .map(|set| &set["spec"]["template"]["spec"])
+        .collect();
+    assert_eq!(sets.len(), 2);
+    assert_eq!(sets[0]["containers"][0]["image"], "example.com/plugin:v1");
+    for pods in sets {
+        assert_eq!(pods["runtimeClassName"], "nvidia");
+        assert_eq!(pods["nodeSelector"], json!({"kops.k8s.io/gpu": "1"}));
     }
 }

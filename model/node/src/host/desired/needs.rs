@@ -130,6 +130,12 @@ fn is_in(thing: &HostObject, folders: &[&str]) -> bool {
     folders.iter().any(|folder| is_below(path, folder))
 }
 
+/// True for the packages with further runtimes of containerd.
+fn brings_runtime(object: &HostObject, config: &NodeConfig) -> bool {
+    let wanted = config.containerd.gvisor.is_some() || config.containerd.nvidia;
+    wanted && matches!(object, HostObject::Packages(packages) if packages.name == "user")
+}
+
 type All<'a> = dyn Fn(&dyn Fn(&HostObject) -> bool) -> BTreeSet<Id> + 'a;
 
 fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id> {
@@ -159,9 +165,8 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
                 "/var/lib/kubelet",
                 MANIFESTS,
             ];
-            let brings_runtime = |other: &HostObject| matches!(other, HostObject::Packages(packages) if packages.name == "user");
             instance(other)
-                || (config.containerd.gvisor.is_some() && brings_runtime(other))
+                || brings_runtime(other, config)
                 || downloads(&["cni-plugins", "ecr-credential-provider", "kubelet"])(other)
                 || unit_named("containerd.service")(other)
                 || (is_in(other, &folders) && !is_manifest(other))

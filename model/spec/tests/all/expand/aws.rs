@@ -123,6 +123,7 @@ fn what_aws_has_must_agree_with_the_spec() {
         arch: Arch::Amd64,
         instance_store_disks: 2,
         gpu: false,
+        nvidia_gpu: false,
         zones: zone_names(&["a"]),
     };
     let image = Image {

@@ -16,6 +16,7 @@ fn kops_world() -> Facts {
         arch: Arch::Amd64,
         instance_store_disks: disks,
         gpu: false,
+        nvidia_gpu: false,
         zones: Vec::new(),
     };
     let types = [

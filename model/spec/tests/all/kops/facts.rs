@@ -16,6 +16,7 @@ pub fn kops_facts() -> Facts {
         arch: Arch::Amd64,
         instance_store_disks: disks,
         gpu: false,
+        nvidia_gpu: false,
         zones: Vec::new(),
     };
     let zone = |id: &str, private| HostedZone {
