@@ -89,13 +89,9 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "settings of the node termination handler's pods; protokube handles terminations, without pods, metrics or webhooks",
+        "metrics and webhooks of the node termination handler; protokube handles terminations and logs them",
         &[
-            "spec.nodeTerminationHandler.cpuRequest",
-            "spec.nodeTerminationHandler.memoryLimit",
-            "spec.nodeTerminationHandler.memoryRequest",
             "spec.nodeTerminationHandler.prometheusEnable",
-            "spec.nodeTerminationHandler.version",
             "spec.nodeTerminationHandler.webhookTemplate",
             "spec.nodeTerminationHandler.webhookURL",
         ],
@@ -107,13 +103,8 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "the taint of Nodes whose instance is gone; protokube removes such Nodes",
+        "a taint that detaches volumes while the instance may still write to them; protokube removes Nodes whose instance is gone",
         &["spec.nodeTerminationHandler.enableOutOfServiceTaint"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
-        "idle timeouts; network load balancers have none",
-        &["spec.topology.bastion.idleTimeoutSeconds"],
     ),
     unsupported_in_cluster(
         When::Set,
@@ -122,12 +113,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "a workaround for VXLAN in kernels before 5.7; no image that kctl supports has one",
-        &["spec.networking.flannel.disableTxChecksumOffloading"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
-        "valueFrom in etcd's environment; write the value",
+        "valueFrom in etcd's environment, which starts before the API has an object to read it from; write the value",
         &["spec.etcdClusters[].manager.env[].valueFrom"],
     ),
     // It launches and ends instances outside of Auto Scaling groups, which are what kctl counts, compares with the spec, replaces and
