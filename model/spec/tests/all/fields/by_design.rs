@@ -109,11 +109,6 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
     ),
     (
         "Cluster",
-        "spec.networking.flannel.disableTxChecksumOffloading",
-        "no system that nodeup supports has such a kernel; validation warns",
-    ),
-    (
-        "Cluster",
         "spec.kubeAPIServer.disableBasicAuth",
         "no version that kctl installs has basic authentication",
     ),
