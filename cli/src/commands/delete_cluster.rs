@@ -25,7 +25,7 @@ use aws_client::store::{Entry, StoreError};
 use aws_cloud::fleet::{detached_instances, terminate_instance};
 use aws_cloud::{
     AwsWorld, CloudClients, classic_load_balancers, delete_classic_load_balancer, delete_interface,
-    foreign_interfaces, left_interfaces,
+    delete_object_records, foreign_interfaces, left_interfaces, object_record_names,
 };
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
@@ -56,6 +56,10 @@ struct Deletion {
     classic_load_balancers: Vec<String>,
     /// Network interfaces with the cluster's tag that are attached to nothing.
     left_interfaces: Vec<String>,
+    /// Id of the hosted zone.
+    zone: Option<String>,
+    /// Names that protokube has published there for Services, Ingresses and pods.
+    object_names: Vec<String>,
     /// Evidence that resources belong to the cluster in this store.
     claim: OwnershipClaim,
 }
@@ -211,6 +215,14 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         interfaces,
     )?;
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
+    let zone = completed.hosted_zone(&facts.hosted_zones);
+    let object_names = match &zone {
+        Some(zone) => {
+            let found = object_record_names(&clients, zone, name).await;
+            found.map_err(observe::aws_error)?
+        }
+        None => Vec::new(),
+    };
     let own_tags = read_stored_own_tags(&state, session).await?;
     let issuers = own_tags
         .map(|own| own.issuers().clone())
@@ -247,6 +259,8 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         detached,
         classic_load_balancers,
         left_interfaces,
+        zone,
+        object_names,
         claim,
     })
 }
@@ -256,7 +270,7 @@ fn aws_world(deletion: &Deletion, journal: &StoreJournal<'_>, session: &Session<
         account: deletion.target.account.clone(),
         partition: deletion.facts.partition.clone(),
         region: deletion.target.region.clone(),
-        hosted_zone: deletion.completed.hosted_zone(&deletion.facts.hosted_zones),
+        hosted_zone: deletion.zone.clone(),
         generation: journal.generation(),
         own_tags: None,
         issuers: deletion.issuers.clone(),
@@ -351,6 +365,11 @@ async fn delete_under_lock(
             return Err(error.with_hint("the spec is kept until everything in AWS is gone"));
         }
     }
+    // Until its instances are gone, protokube makes them again.
+    if let Some(zone) = &deletion.zone {
+        let deleted = delete_object_records(&deletion.clients, zone, name).await;
+        deleted.map_err(observe::aws_error)?;
+    }
     if json {
         show_plan(&plan, deletion, args, Some(&report), events, session).await?;
     }
@@ -399,6 +418,10 @@ async fn show_besides(
         (
             "A network plugin has left network interfaces; they will be deleted",
             &deletion.left_interfaces,
+        ),
+        (
+            "Services, Ingresses and pods have names in the hosted zone; their records will be deleted",
+            &deletion.object_names,
         ),
     ];
     for (sentence, names) in besides {
