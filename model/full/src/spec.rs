@@ -188,6 +188,16 @@ pub struct Dns {
     pub api_public_name: String,
     /// By default `api.internal.NAME`.
     pub api_internal_name: String,
+    /// protokube publishes the names of Services, Ingresses and pods; `None`: it does not.
+    pub object_names: Option<ObjectNames>,
+}
+
+/// Names of Services, Ingresses and pods, as kOps' dns-controller publishes them. protokube reads its settings from the completed spec;
+/// here is what its rights depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectNames {
+    /// Hosts in the rules of Ingresses are published too.
+    pub watch_ingress: bool,
 }
 
 /// Where the cluster's DNS names are published.

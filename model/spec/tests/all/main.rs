@@ -19,6 +19,7 @@ mod cert_manager;
 mod cluster_autoscaler;
 mod components;
 mod create;
+mod dns_controller;
 mod expand;
 mod external_dns;
 mod fields;
