@@ -241,9 +241,9 @@ proptest! {
     fn batches_are_within_the_quotas_of_route_53(
         sizes in prop::collection::vec((1_usize..401, 1_usize..60), 0..30),
     ) {
-        let change = |(number, (values, length)): (usize, &(usize, usize))| {
+        let change = |(number, &(values, length)): (usize, &(usize, usize))| {
             let key = RecordKey { name: format!("n{number}"), record_type: "A".into(), identifier: Some(OWN.into()) };
-            let values = (0..*values).map(|value| format!("{value:0length$}")).collect();
+            let values = (0..values).map(|value| format!("{value:0length$}")).collect();
             let content = RecordContent { values, ttl: 60, weight: 1 };
             NameChange { name: format!("n{number}"), changes: vec![RecordChange::Upsert(key, content)] }
         };
