@@ -184,6 +184,38 @@ async fn read_without_names_of_others(
     Ok(cluster)
 }
 
+/// The keys that have ever verified tokens of service accounts.
+async fn read_token_keys(
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> Result<Option<JsonWebKeySet>, CommandError> {
+    if state
+        .find_entry(&state.keys.keyset(SERVICE_ACCOUNT))
+        .is_none()
+    {
+        return Ok(None);
+    }
+    let keyset = load_keyset(&session.store, &state.keys, SERVICE_ACCOUNT).await?;
+    let keys = JsonWebKeySet::ever_trusted(&keyset).or_failed(
+        "the keys that verify tokens of service accounts cannot be read",
+        "restore pki/private/service-account from the versions of the bucket",
+    )?;
+    Ok(Some(keys))
+}
+
+/// The records that protokube has made for objects, in the cluster's zone.
+async fn find_object_names(
+    clients: &CloudClients,
+    zone: Option<&str>,
+    name: &str,
+) -> Result<Vec<String>, CommandError> {
+    let Some(zone) = zone else {
+        return Ok(Vec::new());
+    };
+    let found = object_record_names(clients, zone, name).await;
+    found.map_err(observe::aws_error)
+}
+
 async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, CommandError> {
     let ExistingCluster {
         state,
@@ -216,27 +248,14 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
     )?;
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
     let zone = completed.hosted_zone(&facts.hosted_zones);
-    let object_names = match &zone {
-        Some(zone) => {
-            let found = object_record_names(&clients, zone, name).await;
-            found.map_err(observe::aws_error)?
-        }
-        None => Vec::new(),
-    };
+    let object_names = find_object_names(&clients, zone.as_deref(), name).await?;
     let own_tags = read_stored_own_tags(&state, session).await?;
     let issuers = own_tags
         .map(|own| own.issuers().clone())
         .unwrap_or_default();
-    let token_keys = match state.find_entry(&state.keys.keyset(SERVICE_ACCOUNT)) {
-        Some(_) if !issuers.is_empty() => {
-            let keyset = load_keyset(&session.store, &state.keys, SERVICE_ACCOUNT).await?;
-            let keys = JsonWebKeySet::ever_trusted(&keyset);
-            Some(keys.or_failed(
-                "the keys that verify tokens of service accounts cannot be read",
-                "restore pki/private/service-account from the versions of the bucket",
-            )?)
-        }
-        _ => None,
+    let token_keys = match issuers.is_empty() {
+        true => None,
+        false => read_token_keys(&state, session).await?,
     };
     let authority = match state.find_entry(&state.keys.keyset(KUBERNETES_CA)) {
         Some(_) => Some(load_keyset(&session.store, &state.keys, KUBERNETES_CA).await?),

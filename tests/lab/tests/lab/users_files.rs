@@ -49,7 +49,7 @@ pub fn edit_workers(lab: &Lab) -> Result<()> {
         format!("{mount}.filesystem=ext4"),
         format!("{mount}.path={MOUNTED}"),
         format!("{hook}.name=contained"),
-        format!("{hook}.execContainer.image=busybox"),
+        format!("{hook}.execContainer.image=busybox:1.35.0"),
         format!("{hook}.execContainer.command[0]=touch"),
         format!("{hook}.execContainer.command[1]=/rootfs{CONTAINED}"),
     ];
