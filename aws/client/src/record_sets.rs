@@ -84,7 +84,9 @@ pub async fn list_record_sets(
 fn read_record_set(set: &ResourceRecordSet) -> ListedRecord {
     let values = set.resource_records().iter();
     let values: BTreeSet<String> = values.map(|record| record.value().to_owned()).collect();
-    let values = Some(values).filter(|_| set.alias_target().is_none());
+    // A deletion has to say all that a record set has: one with more than we give it is nobody's to delete.
+    let has_more = set.alias_target().is_some() || set.health_check_id().is_some();
+    let values = Some(values).filter(|_| !has_more);
     ListedRecord {
         key: RecordKey {
             name: plain_name(set.name()),

@@ -6,8 +6,8 @@ use aws_client::record_sets::{ListedRecord, RecordChange, change_record_sets, li
 use engine::Failure;
 use node::names::dns::record_identifier;
 
-/// Records in one batch of deletions. Route 53 takes 1000 values.
-const BATCH: usize = 100;
+/// Values in one batch of deletions, of which Route 53 takes 1000. A record has at most 400.
+const BATCH: usize = 900;
 
 /// The names of these records in a hosted zone (its id), sorted. Reads the whole zone: annotations name any of its names.
 pub async fn object_record_names(
@@ -29,12 +29,20 @@ pub async fn delete_object_records(
     cluster: &str,
 ) -> Result<(), Failure> {
     let found = find_records(clients, zone, cluster).await?;
-    let deletions: Vec<RecordChange> = found
-        .into_iter()
-        .filter_map(|record| Some(RecordChange::Delete(record.key, record.content?)))
-        .collect();
-    for batch in deletions.chunks(BATCH) {
-        change_record_sets(clients.shared_clients(), zone, batch).await?;
+    let (mut batch, mut values) = (Vec::new(), 0);
+    for record in found {
+        let Some(content) = record.content else {
+            continue;
+        };
+        if values + content.values.len() > BATCH {
+            change_record_sets(clients.shared_clients(), zone, &batch).await?;
+            (batch, values) = (Vec::new(), 0);
+        }
+        values += content.values.len();
+        batch.push(RecordChange::Delete(record.key, content));
+    }
+    if !batch.is_empty() {
+        change_record_sets(clients.shared_clients(), zone, &batch).await?;
     }
     Ok(())
 }

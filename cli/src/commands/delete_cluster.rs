@@ -248,7 +248,6 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
     )?;
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
     let zone = completed.hosted_zone(&facts.hosted_zones);
-    let object_names = find_object_names(&clients, zone.as_deref(), name).await?;
     let own_tags = read_stored_own_tags(&state, session).await?;
     let issuers = own_tags
         .map(|own| own.issuers().clone())
@@ -262,6 +261,9 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         None => None,
     };
     let claim = ownership::ownership_claim(&state, authority.as_ref(), last_operation.as_ref());
+    // What was never made has no records: they are those of a cluster of the same name in another store.
+    let of_names = zone.as_deref().filter(|_| claim.has_acted);
+    let object_names = find_object_names(&clients, of_names, name).await?;
     let target = ClusterTarget {
         cluster: name.to_owned(),
         account: facts.account.clone(),
@@ -385,7 +387,7 @@ async fn delete_under_lock(
         }
     }
     // Until its instances are gone, protokube makes them again.
-    if let Some(zone) = &deletion.zone {
+    if let Some(zone) = deletion.zone.as_ref().filter(|_| deletion.claim.has_acted) {
         let deleted = delete_object_records(&deletion.clients, zone, name).await;
         deleted.map_err(observe::aws_error)?;
     }

@@ -11,6 +11,9 @@ use std::net::IpAddr;
 const EXTERNAL: &str = "dns.alpha.kubernetes.io/external";
 const INTERNAL: &str = "dns.alpha.kubernetes.io/internal";
 
+/// Annotation of a pod that a kubelet shows for one of its manifests.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
 /// Labels of Nodes that are no workers.
 const NOT_WORKERS: [&str; 3] = [
     "node-role.kubernetes.io/control-plane",
@@ -136,8 +139,11 @@ impl Claim {
     }
 
     /// The names in the annotations of a pod with the host's network: the external ones are those of its Node's external address, the
-    /// internal ones those of its own. A pod that has ended wants none.
+    /// internal ones those of its own. A pod that has ended wants none, and one that a kubelet has made up gets none: a worker would name itself.
     pub(super) fn of_pod(pod: &Pod) -> Vec<Self> {
+        if pod.annotations().contains_key(MIRROR) {
+            return Vec::new();
+        }
         let status = pod.status.as_ref();
         let phase = status.and_then(|status| status.phase.as_deref());
         if matches!(phase, Some("Succeeded" | "Failed")) {
@@ -206,7 +212,8 @@ fn balancer_target<'a>(ends: impl Iterator<Item = BalancerEnd<'a>>) -> Target {
     }
 }
 
-/// Addresses of a Node by kind, and whether it is a worker.
+/// Addresses of a Node by kind, and whether it is a worker. One of each kind and family: a kubelet writes them, and many of one would leave no
+/// room for those of others.
 pub(super) fn node_addresses(node: &Node) -> (Vec<(AddressKind, IpAddr)>, bool) {
     let labels: &BTreeMap<String, String> = node.labels();
     let worker = !NOT_WORKERS.iter().any(|label| labels.contains_key(*label));
@@ -218,7 +225,15 @@ pub(super) fn node_addresses(node: &Node) -> (Vec<(AddressKind, IpAddr)>, bool) 
             "InternalIP" => AddressKind::Internal,
             _ => return None,
         };
-        Some((kind, address.address.parse().ok()?))
+        Some((kind, address.address.parse::<IpAddr>().ok()?))
     });
-    (addresses.collect(), worker)
+    let mut first: Vec<(AddressKind, IpAddr)> = Vec::new();
+    for (kind, address) in addresses {
+        let same =
+            |one: &(AddressKind, IpAddr)| one.0 == kind && one.1.is_ipv4() == address.is_ipv4();
+        if !first.iter().any(same) {
+            first.push((kind, address));
+        }
+    }
+    (first, worker)
 }

@@ -3,7 +3,7 @@
 use super::changes::{NameChange, needed_changes};
 use super::claims::{AddressKind, Claim, ObjectKind, ObjectRef, Target};
 use super::publish::{MAX_CHARACTERS, MAX_RECORDS, content_of, split_batches};
-use super::wanted::{NameRules, NodeAddresses, wanted_names};
+use super::wanted::{HeldNames, NameRules, NodeAddresses, wanted_names};
 use aws_client::record_sets::{ListedRecord, RecordChange, RecordContent, RecordKey};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,7 +155,7 @@ proptest! {
         before in any_zone(),
     ) {
         let rules = rules();
-        let wanted = wanted_names(&claims, &nodes, &rules);
+        let wanted = wanted_names(&claims, &nodes, &rules, &HeldNames::new());
         let mut zone = before.clone();
         let (changes, conflicts) = needed_changes(&wanted, &listed(&zone), &rules);
         for change in changes.into_iter().flat_map(|name| name.changes) {
@@ -199,10 +199,10 @@ proptest! {
         nodes in any_nodes(),
     ) {
         let rules = rules();
-        let wanted = wanted_names(&claims, &nodes, &rules);
+        let wanted = wanted_names(&claims, &nodes, &rules, &HeldNames::new());
         let mut reversed = claims.clone();
         reversed.reverse();
-        prop_assert_eq!(&wanted_names(&reversed, &nodes, &rules), &wanted);
+        prop_assert_eq!(&wanted_names(&reversed, &nodes, &rules, &HeldNames::new()), &wanted);
         for (name, sets) in &wanted.names {
             let types: BTreeSet<&str> = sets.keys().map(|key| key.record_type.as_str()).collect();
             let cname = types.contains("CNAME");
@@ -216,6 +216,28 @@ proptest! {
         }
     }
 
+    /// Whoever writes an annotation gets no name that another object has, however old theirs is.
+    #[test]
+    fn a_name_that_an_object_has_stays_its_own(
+        claims in prop::collection::vec(any_claim(), 1..5),
+        nodes in any_nodes(),
+        mut newcomer in any_claim(),
+    ) {
+        let rules = rules();
+        let before = wanted_names(&claims, &nodes, &rules, &HeldNames::new());
+        let held = before.held_after(&HeldNames::new());
+        // Of nobody else.
+        newcomer.created = "2020-01-01T00:00:00Z".into();
+        newcomer.object.namespace = "another".into();
+        newcomer.target = Target::Host("another.elb.amazonaws.com".into());
+        let mut all = claims;
+        all.push(newcomer);
+        let after = wanted_names(&all, &nodes, &rules, &held);
+        for (name, sets) in before.names.iter().filter(|(_, sets)| !sets.is_empty()) {
+            prop_assert_eq!(after.names.get(name), Some(sets), "{}", name);
+        }
+    }
+
     /// A name that is wrong keeps no other from its record.
     #[test]
     fn a_bad_name_takes_nothing_from_the_others(
@@ -224,7 +246,7 @@ proptest! {
         bad in "[ -~]{0,80}",
     ) {
         let rules = rules();
-        let alone = wanted_names(&claims, &nodes, &rules);
+        let alone = wanted_names(&claims, &nodes, &rules, &HeldNames::new());
         let broken = Claim {
             object: ObjectRef { kind: ObjectKind::Service, namespace: "a".into(), name: "bad".into() },
             created: "2020-01-01T00:00:00Z".into(),
@@ -233,7 +255,7 @@ proptest! {
         };
         let mut all = claims;
         all.push(broken);
-        prop_assert_eq!(&wanted_names(&all, &nodes, &rules).names, &alone.names);
+        prop_assert_eq!(&wanted_names(&all, &nodes, &rules, &HeldNames::new()).names, &alone.names);
     }
 
     /// Route 53 takes each batch, as few of them as that allows, and every name is in one.

@@ -5,7 +5,7 @@ use super::changes::{Conflict, NameChange, needed_changes};
 use super::observe::{NamedObjects, SeenObjects};
 use super::problems::ProblemLog;
 use super::settings::ObjectNamesSettings;
-use super::wanted::{NameRules, WantedNames, wanted_names};
+use super::wanted::{HeldNames, NameRules, WantedNames, wanted_names};
 use crate::log::RoleLog;
 use crate::names::{ApiServers, Route53};
 use crate::pace::Sleep;
@@ -82,6 +82,8 @@ struct Memory {
     zone: String,
     /// What the zone has got.
     wanted: Option<WantedNames>,
+    /// What the cluster's records lead to.
+    held: HeldNames,
     /// Changes that Route 53 refused, by name, with its reason. They are not tried again while they are the same.
     refused: BTreeMap<String, (NameChange, String)>,
 }
@@ -110,14 +112,22 @@ impl<A: ApiServers, R: RecordSets> ObjectNames<'_, A, R> {
 
     async fn follow_objects(&self, seen: &SeenObjects, memory: &mut Memory) -> anyhow::Result<()> {
         let claims = seen.claims();
-        let current = |zone: &str| wanted_names(&claims, &seen.nodes, &self.rules(zone));
-        if memory.wanted.is_some() && memory.wanted == Some(current(&memory.zone)) {
+        let current = |memory: &Memory| {
+            wanted_names(
+                &claims,
+                &seen.nodes,
+                &self.rules(&memory.zone),
+                &memory.held,
+            )
+        };
+        if memory.wanted.is_some() && memory.wanted == Some(current(memory)) {
             return Ok(());
         }
         let present = self.read_zone().await?;
         memory.zone = find_zone_name(&present)?;
         let rules = self.rules(&memory.zone);
-        let wanted = current(&memory.zone);
+        memory.held = find_held_names(&present, &rules);
+        let wanted = current(memory);
         let (changes, conflicts) = needed_changes(&wanted, &present, &rules);
         let before = std::mem::take(&mut memory.refused);
         let (same, new): (Vec<_>, Vec<_>) = changes
@@ -131,6 +141,7 @@ impl<A: ApiServers, R: RecordSets> ObjectNames<'_, A, R> {
         memory.refused.extend(same);
         self.problems
             .report(describe_problems(&wanted, &conflicts, &memory.refused));
+        memory.held = wanted.held_after(&memory.held);
         memory.wanted = Some(wanted);
         Ok(())
     }
@@ -183,6 +194,19 @@ impl<A: ApiServers, R: RecordSets> ObjectNames<'_, A, R> {
         }
         Ok(refused)
     }
+}
+
+/// What the cluster's own records lead to.
+fn find_held_names(present: &[ListedRecord], rules: &NameRules) -> HeldNames {
+    let mut held = HeldNames::new();
+    for record in present {
+        if record.key.identifier.as_ref() == Some(&rules.identifier) {
+            let values = held.entry(record.key.name.clone()).or_default();
+            let own = record.content.iter().flat_map(|content| &content.values);
+            values.extend(own.map(|value| value.trim_end_matches('.').to_owned()));
+        }
+    }
+    held
 }
 
 /// Every zone has an SOA record, which has its name.

@@ -35,6 +35,20 @@ struct Names {
     master_public_name: Option<String>,
     #[serde(default)]
     master_internal_name: Option<String>,
+    #[serde(default)]
+    topology: Topology,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Topology {
+    bastion: Bastion,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Bastion {
+    bastion_public_name: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -68,7 +82,11 @@ pub async fn read_settings(
     }
     let of_api = names.master_public_name.into_iter();
     let of_api = of_api.chain(names.master_internal_name);
+    // Also before there are bastions.
+    let of_bastions = names.topology.bastion.bastion_public_name.into_iter();
+    let of_bastions = of_bastions.chain([node::names::dns::bastion_name(&config.cluster)]);
     let reserved = of_api
+        .chain(of_bastions)
         .chain(followed_names(config).into_iter().map(|one| one.name))
         .chain(member_hosts(config));
     Ok(Some(ObjectNamesSettings {

@@ -29,6 +29,9 @@ pub(super) struct NameRules {
     pub(super) identifier: String,
 }
 
+/// The values of the cluster's own records, by name.
+pub(super) type HeldNames = BTreeMap<String, BTreeSet<String>>;
+
 /// A Node's addresses by kind, and whether it is a worker; by name.
 pub(super) type NodeAddresses = BTreeMap<String, (Vec<(AddressKind, IpAddr)>, bool)>;
 
@@ -54,12 +57,30 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// The records that these objects want. If several want one name, the oldest gets it, and of equally old ones the first by kind,
-/// namespace and name; pods of one namespace share it, as the pods of a Deployment do.
+impl WantedNames {
+    /// What the cluster holds once this is written. A name that waits keeps what it had.
+    pub(super) fn held_after(&self, before: &HeldNames) -> HeldNames {
+        let held = self.names.iter().filter_map(|(name, sets)| {
+            let values = sets.values().flat_map(|content| content.values.clone());
+            let values = match sets.is_empty() {
+                true => before.get(name)?.clone(),
+                false => values.collect(),
+            };
+            Some((name.clone(), values))
+        });
+        held.collect()
+    }
+}
+
+/// The records that these objects want. If several want one name, that to which its record leads keeps it: nobody takes a name of another
+/// object by an annotation. Of a record that leads to none of them, one that waits for its address is taken for the holder. Otherwise the
+/// oldest gets the name, and of equally old ones the first by kind, namespace and name. Pods of one namespace share it, as the pods of
+/// a Deployment do.
 pub(super) fn wanted_names(
     claims: &[Claim],
     nodes: &NodeAddresses,
     rules: &NameRules,
+    held: &HeldNames,
 ) -> WantedNames {
     let mut wanted = WantedNames::default();
     let mut by_name: BTreeMap<String, Vec<&Claim>> = BTreeMap::new();
@@ -92,22 +113,38 @@ pub(super) fn wanted_names(
         }
     }
     for (name, mut claims) in by_name {
-        claims.sort_by_key(|claim| (&claim.created, &claim.object));
+        let held = held.get(&name);
+        claims.sort_by_key(|claim| (rank(claim, nodes, held), &claim.created, &claim.object));
         let Some(first) = claims.first().copied() else {
             continue;
         };
         let (sharing, others): (Vec<&Claim>, Vec<&Claim>) =
             claims.into_iter().partition(|claim| shares(first, claim));
         for other in others {
-            let why = format!("it belongs to {}, which is older", first.object);
+            let why = format!("it belongs to {}", first.object);
             problem(other, &name, why);
         }
         let values = sharing.iter().map(|claim| values_of(&claim.target, nodes));
-        wanted
-            .names
-            .insert(name.clone(), record_sets(&name, values.flatten(), rules));
+        let sets = record_sets(&name, values.flatten(), rules);
+        // Without an address to wait for, what the name leads to may be somebody else's by now.
+        if !sets.is_empty() || sharing.iter().any(|one| one.target == Target::Waiting) {
+            wanted.names.insert(name, sets);
+        }
     }
     wanted
+}
+
+/// Who comes first, lowest first: who has the name; who may have had it, and waits; all others.
+fn rank(claim: &Claim, nodes: &NodeAddresses, held: Option<&BTreeSet<String>>) -> u8 {
+    let Some(held) = held.filter(|held| !held.is_empty()) else {
+        return 2;
+    };
+    let mut values = values_of(&claim.target, nodes).into_iter();
+    match claim.target {
+        _ if values.any(|(_, value)| held.contains(&value)) => 0,
+        Target::Waiting => 1,
+        _ => 2,
+    }
 }
 
 /// True if a claim is of the object that has the name, or of another pod of its namespace.

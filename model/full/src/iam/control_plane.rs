@@ -68,7 +68,7 @@ fn dns_statements(full: &FullSpec) -> Vec<Statement> {
     let of_objects = full
         .dns
         .object_names
-        .map(|_| object_names_statement(&hosted_zone, &published));
+        .map(|_| object_names_statement(full, &hosted_zone, &published));
     let mut all = vec![
         Statement::allow(["route53:ChangeResourceRecordSets"])
             .on_each([&hosted_zone])
@@ -88,14 +88,22 @@ fn dns_statements(full: &FullSpec) -> Vec<Statement> {
 }
 
 /// Making and deleting records that lead names of Services, Ingresses and pods somewhere: any name of the zone, because annotations say
-/// which, but those that the cluster needs to work.
-fn object_names_statement(hosted_zone: &str, published: &BTreeSet<String>) -> Statement {
+/// which, but those that the cluster needs to work, and those of bastions.
+fn object_names_statement(
+    full: &FullSpec,
+    hosted_zone: &str,
+    published: &BTreeSet<String>,
+) -> Statement {
+    let of_bastions = full.bastion.public_name.clone().into_iter();
+    let of_bastions = of_bastions.chain([names::dns::bastion_name(&full.name)]);
+    let mut reserved = published.clone();
+    reserved.extend(of_bastions.map(|name| normalize_record_name(&name)));
     Statement::allow(["route53:ChangeResourceRecordSets"])
         .on_each([hosted_zone])
         .when(
             "ForAllValues:StringNotEquals",
             RECORD_NAMES,
-            json!(published),
+            json!(reserved),
         )
         .when(
             "ForAllValues:StringEquals",

@@ -120,6 +120,10 @@ fn runtime_settings(
     ];
     if config.gvisor.is_some() {
         settings.push((&["runsc", "runtime_type"], "io.containerd.runsc.v1".into()));
+        // Without them the shim reads no file.
+        let options = "io.containerd.runsc.v1.options";
+        settings.push((&["runsc", "options", "TypeUrl"], options.into()));
+        settings.push((&["runsc", "options", "ConfigPath"], RUNSC_CONFIG.into()));
     }
     if config.nvidia {
         let binary = "/usr/bin/nvidia-container-runtime";
@@ -136,10 +140,15 @@ fn runtime_settings(
 /// The file from which gVisor's shim learns how to run a sandbox: <https://gvisor.dev/docs/user_guide/containerd/configuration/>.
 pub const RUNSC_CONFIG: &str = "/etc/containerd/runsc.toml";
 
-/// Renders that file.
-pub fn runsc_config(platform: &str) -> String {
+/// Renders that file. With systemd's cgroups, runsc must know that the paths that it is given are such: a sandbox would be outside of its
+/// pod's, and of the pod's limits.
+pub fn runsc_config(platform: &str, host: &ContainerdHost) -> String {
     let mut table = Table::new();
     set_value(&mut table, &["runsc_config", "platform"], platform);
+    if host.systemd_cgroup {
+        // A flag, whose value is a text.
+        set_value(&mut table, &["runsc_config", "systemd-cgroup"], "true");
+    }
     table.to_string()
 }
 

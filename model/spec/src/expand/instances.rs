@@ -52,7 +52,10 @@ pub(super) fn has_nvidia_gpu(machine_type: &str, facts: &Facts) -> bool {
         return offered_type.nvidia_gpu;
     }
     let family = machine_type.split('.').next().unwrap_or_default();
-    let generation = family.strip_prefix(['g', 'p']).unwrap_or_default();
+    // G, Gr and P.
+    let mut letters = ["gr", "g", "p"].into_iter();
+    let generation = letters.find_map(|letters| family.strip_prefix(letters));
+    let generation = generation.unwrap_or_default();
     generation.starts_with(|c: char| c.is_ascii_digit()) && family != "g4ad"
 }
 

@@ -89,11 +89,13 @@ fn gvisor_brings_its_package_its_runtime_and_the_class_by_which_pods_ask_for_it(
         );
         assert_eq!(
             content(&files, "/etc/containerd/runsc.toml"),
-            format!("[runsc_config]\nplatform = \"{set}\"\n")
+            format!("[runsc_config]\nplatform = \"{set}\"\nsystemd-cgroup = \"true\"\n")
         );
         let settings = content(&files, "/etc/containerd/config.toml");
         let runtime = "[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.runsc]\nruntime_type = \"io.containerd.runsc.v1\"\n";
         assert!(settings.contains(runtime), "{settings}");
+        let options = "runtimes.runsc.options]\nConfigPath = \"/etc/containerd/runsc.toml\"\nTypeUrl = \"io.containerd.runsc.v1.options\"\n";
+        assert!(settings.contains(options), "{settings}");
         let labels = &group_of(&expanded.full, Role::Node).node_labels;
         assert_eq!(labels["kops.k8s.io/gvisor"], "1");
         let class = &find_addon(&expanded.full, "gvisor.addons.k8s.io")
