@@ -25,6 +25,7 @@ mod lock;
 pub mod log;
 pub mod manifests;
 pub mod names;
+pub mod object_names;
 pub mod pace;
 pub mod probe;
 mod readiness;

@@ -14,3 +14,4 @@ pub use members::{MemberNames, restore_names};
 pub use own_members::{MEMBER_ROUNDS, MemberPublisher};
 pub use records::{FollowedName, PublishedRecords, followed_names, needed_changes};
 pub use zone::{ApiEndpoints, ApiServers, Route53, ZonePublisher, ZoneRecords, read_zone_id};
+pub(crate) use zone::{parse_completed_fields, parse_zone_id, read_completed_spec};

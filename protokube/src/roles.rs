@@ -18,7 +18,9 @@ use crate::manifests::{self, HealthGates};
 use crate::pace::{PollPace, sleep_for};
 use crate::supervise::{Backoff, run_for, supervise_role};
 use crate::thread::run_on_own_thread;
-use crate::{addons, api, approval, health, labels, names, readiness, removal, termination};
+use crate::{
+    addons, api, approval, health, labels, names, object_names, readiness, removal, termination,
+};
 use aws_client::ec2_query::Ec2QueryClient;
 use ipnet::IpNet;
 use node::backup::render_backup_metrics;
@@ -59,6 +61,17 @@ pub const READY_PACE: Duration = Duration::from_secs(5);
 
 /// Interval of looking which members run here, for their names in the hosted zone. Each look reads the formation records.
 pub const OWN_MEMBERS_PACE: Duration = Duration::from_secs(30);
+
+/// Intervals of the role object-names. The time between calls of Route 53 leaves four of the five that it allows per second to others.
+pub const OBJECT_NAMES_PACE: object_names::PublishPace = object_names::PublishPace {
+    look: Duration::from_secs(5),
+    call: Duration::from_secs(1),
+    idle: Duration::from_secs(15),
+    sleep: sleep_for,
+};
+
+/// Time after which the role object-names reads its settings and the zone again, which somebody may have changed by hand.
+const OBJECT_NAMES_LIFE: Duration = Duration::from_mins(10);
 
 /// Interval of checking the local API server: half the timeout of a load balancer.
 const OWN_READY_PACE: Duration = Duration::from_secs(2);
@@ -115,6 +128,10 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
     add_role(&mut set, "names", daemon, name_members);
     add_role(&mut set, "dns", daemon, publish_names);
     add_role(&mut set, "dns-members", daemon, publish_members);
+    let problems = Arc::new(object_names::ProblemLog::new(Log::stderr(), "object-names"));
+    add_role(&mut set, "object-names", daemon, move |daemon| {
+        publish_object_names(daemon, Arc::clone(&problems))
+    });
     add_role(&mut set, "bootstrap", daemon, serve_workers);
     add_role(&mut set, "approval", daemon, approve_requests);
     add_role(&mut set, "labels", daemon, label_nodes);
@@ -443,6 +460,47 @@ async fn publish_members(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         pace: (OWN_MEMBERS_PACE, sleep_for),
     };
     run_for(api::CLIENT_LIFE, publisher.keep_published()).await
+}
+
+/// Publishes the names of Services, Ingresses and pods, if the completed spec says so.
+async fn publish_object_names(
+    daemon: Arc<DaemonState>,
+    problems: Arc<object_names::ProblemLog>,
+) -> anyhow::Result<()> {
+    let publish = async {
+        let settings = object_names::read_settings(&daemon.store, &daemon.config).await?;
+        let (Some(settings), IpAddr::V4(address)) = (settings, daemon.address) else {
+            return std::future::pending().await;
+        };
+        // Before that there are no objects to list.
+        daemon.ready.subscribe().wait_for(|ready| *ready).await?;
+        let api = daemon.api.client().await?;
+        let life = api.life();
+        let records = names::Route53 {
+            clients: daemon.clients.clone(),
+            zone: settings.zone.clone(),
+        };
+        let servers = names::ApiEndpoints {
+            access: daemon.api.clone(),
+            ready: daemon.ready.subscribe(),
+        };
+        let role = object_names::ObjectNames {
+            objects: object_names::NamedObjects {
+                client: api.client,
+                watch_ingress: settings.watch_ingress,
+                namespace: settings.namespace.clone(),
+            },
+            servers: &servers,
+            records: &records,
+            settings,
+            address,
+            role_log: &RoleLog::for_role("object-names"),
+            problems: &problems,
+            pace: OBJECT_NAMES_PACE,
+        };
+        run_for(life, role.keep_published()).await
+    };
+    run_for(OBJECT_NAMES_LIFE, publish).await
 }
 
 async fn follow_readiness(daemon: Arc<DaemonState>) -> anyhow::Result<()> {

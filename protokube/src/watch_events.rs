@@ -18,10 +18,22 @@ pub(crate) async fn wait_for_change<T>(
     watch: impl Stream<Item = kube::Result<WatchEvent<T>>>,
     matters: impl Fn(&T) -> bool,
 ) -> kube::Result<()> {
+    wait_for_change_or_end(watch, matters, |_| false).await
+}
+
+/// The same, also for an object whose end matters.
+pub(crate) async fn wait_for_change_or_end<T>(
+    watch: impl Stream<Item = kube::Result<WatchEvent<T>>>,
+    change_matters: impl Fn(&T) -> bool,
+    end_matters: impl Fn(&T) -> bool,
+) -> kube::Result<()> {
     let mut watch = pin!(watch);
     while let Ok(Some(event)) = tokio::time::timeout(DEAD, watch.next()).await {
         match event? {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) if matters(&object) => break,
+            WatchEvent::Added(object) | WatchEvent::Modified(object) if change_matters(&object) => {
+                break;
+            }
+            WatchEvent::Deleted(object) if end_matters(&object) => break,
             WatchEvent::Error(_) => break,
             _ => {}
         }

@@ -37,6 +37,10 @@ pub struct ProtokubeAccess {
     pub lease: String,
     /// Name of the ConfigMap with the applied addons.
     pub addon_record: String,
+    /// protokube publishes the names of Services and pods.
+    pub object_names: bool,
+    /// It publishes those of Ingresses too.
+    pub ingress_names: bool,
 }
 
 /// RBAC objects that let the API server call kubelets.
@@ -192,6 +196,8 @@ pub(crate) mod samples {
             group: owned_text("kctl:protokube"),
             lease: owned_text("kctl-termination"),
             addon_record: owned_text("kctl-addons"),
+            object_names: true,
+            ingress_names: true,
         }
     }
 

@@ -13,6 +13,8 @@ pub mod failure;
 pub mod fence;
 mod identity;
 pub mod packed;
+#[cfg(feature = "route53")]
+pub mod record_sets;
 #[cfg(test)]
 mod s3_test;
 pub mod store;

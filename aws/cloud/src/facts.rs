@@ -119,6 +119,7 @@ async fn instance_types(
             arch: arch_of(info)?,
             instance_store_disks: instance_store_disks(info),
             gpu: info.gpu_info().is_some(),
+            nvidia_gpu: has_nvidia_gpu(info),
             zones: zones.remove(&name).unwrap_or_default(),
         };
         Some((name, kind))
@@ -133,6 +134,12 @@ fn arch_of(info: &InstanceTypeInfo) -> Option<Arch> {
         ArchitectureType::Arm64 => Some(Arch::Arm64),
         _ => None,
     })
+}
+
+fn has_nvidia_gpu(info: &InstanceTypeInfo) -> bool {
+    let gpus = info.gpu_info().map(aws_sdk_ec2::types::GpuInfo::gpus);
+    let mut gpus = gpus.unwrap_or_default().iter();
+    gpus.any(|gpu| gpu.manufacturer() == Some("NVIDIA"))
 }
 
 fn instance_store_disks(info: &InstanceTypeInfo) -> u32 {

@@ -25,7 +25,7 @@ use aws_client::store::{Entry, StoreError};
 use aws_cloud::fleet::{detached_instances, terminate_instance};
 use aws_cloud::{
     AwsWorld, CloudClients, classic_load_balancers, delete_classic_load_balancer, delete_interface,
-    foreign_interfaces, left_interfaces,
+    delete_object_records, foreign_interfaces, left_interfaces, object_record_names,
 };
 use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
@@ -56,6 +56,10 @@ struct Deletion {
     classic_load_balancers: Vec<String>,
     /// Network interfaces with the cluster's tag that are attached to nothing.
     left_interfaces: Vec<String>,
+    /// Id of the hosted zone.
+    zone: Option<String>,
+    /// Names that protokube has published there for Services, Ingresses and pods.
+    object_names: Vec<String>,
     /// Evidence that resources belong to the cluster in this store.
     claim: OwnershipClaim,
 }
@@ -180,6 +184,38 @@ async fn read_without_names_of_others(
     Ok(cluster)
 }
 
+/// The keys that have ever verified tokens of service accounts.
+async fn read_token_keys(
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> Result<Option<JsonWebKeySet>, CommandError> {
+    if state
+        .find_entry(&state.keys.keyset(SERVICE_ACCOUNT))
+        .is_none()
+    {
+        return Ok(None);
+    }
+    let keyset = load_keyset(&session.store, &state.keys, SERVICE_ACCOUNT).await?;
+    let keys = JsonWebKeySet::ever_trusted(&keyset).or_failed(
+        "the keys that verify tokens of service accounts cannot be read",
+        "restore pki/private/service-account from the versions of the bucket",
+    )?;
+    Ok(Some(keys))
+}
+
+/// The records that protokube has made for objects, in the cluster's zone.
+async fn find_object_names(
+    clients: &CloudClients,
+    zone: Option<&str>,
+    name: &str,
+) -> Result<Vec<String>, CommandError> {
+    let Some(zone) = zone else {
+        return Ok(Vec::new());
+    };
+    let found = object_record_names(clients, zone, name).await;
+    found.map_err(observe::aws_error)
+}
+
 async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, CommandError> {
     let ExistingCluster {
         state,
@@ -211,26 +247,23 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         interfaces,
     )?;
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
+    let zone = completed.hosted_zone(&facts.hosted_zones);
     let own_tags = read_stored_own_tags(&state, session).await?;
     let issuers = own_tags
         .map(|own| own.issuers().clone())
         .unwrap_or_default();
-    let token_keys = match state.find_entry(&state.keys.keyset(SERVICE_ACCOUNT)) {
-        Some(_) if !issuers.is_empty() => {
-            let keyset = load_keyset(&session.store, &state.keys, SERVICE_ACCOUNT).await?;
-            let keys = JsonWebKeySet::ever_trusted(&keyset);
-            Some(keys.or_failed(
-                "the keys that verify tokens of service accounts cannot be read",
-                "restore pki/private/service-account from the versions of the bucket",
-            )?)
-        }
-        _ => None,
+    let token_keys = match issuers.is_empty() {
+        true => None,
+        false => read_token_keys(&state, session).await?,
     };
     let authority = match state.find_entry(&state.keys.keyset(KUBERNETES_CA)) {
         Some(_) => Some(load_keyset(&session.store, &state.keys, KUBERNETES_CA).await?),
         None => None,
     };
     let claim = ownership::ownership_claim(&state, authority.as_ref(), last_operation.as_ref());
+    // What was never made has no records: they are those of a cluster of the same name in another store.
+    let of_names = zone.as_deref().filter(|_| claim.has_acted);
+    let object_names = find_object_names(&clients, of_names, name).await?;
     let target = ClusterTarget {
         cluster: name.to_owned(),
         account: facts.account.clone(),
@@ -247,6 +280,8 @@ async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, Com
         detached,
         classic_load_balancers,
         left_interfaces,
+        zone,
+        object_names,
         claim,
     })
 }
@@ -256,7 +291,7 @@ fn aws_world(deletion: &Deletion, journal: &StoreJournal<'_>, session: &Session<
         account: deletion.target.account.clone(),
         partition: deletion.facts.partition.clone(),
         region: deletion.target.region.clone(),
-        hosted_zone: deletion.completed.hosted_zone(&deletion.facts.hosted_zones),
+        hosted_zone: deletion.zone.clone(),
         generation: journal.generation(),
         own_tags: None,
         issuers: deletion.issuers.clone(),
@@ -351,6 +386,11 @@ async fn delete_under_lock(
             return Err(error.with_hint("the spec is kept until everything in AWS is gone"));
         }
     }
+    // Until its instances are gone, protokube makes them again.
+    if let Some(zone) = deletion.zone.as_ref().filter(|_| deletion.claim.has_acted) {
+        let deleted = delete_object_records(&deletion.clients, zone, name).await;
+        deleted.map_err(observe::aws_error)?;
+    }
     if json {
         show_plan(&plan, deletion, args, Some(&report), events, session).await?;
     }
@@ -399,6 +439,10 @@ async fn show_besides(
         (
             "A network plugin has left network interfaces; they will be deleted",
             &deletion.left_interfaces,
+        ),
+        (
+            "Services, Ingresses and pods have names in the hosted zone; their records will be deleted",
+            &deletion.object_names,
         ),
     ];
     for (sentence, names) in besides {

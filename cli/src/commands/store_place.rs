@@ -77,7 +77,7 @@ pub fn check_names_are_free(
     ))
 }
 
-/// Fails if another cluster in the store has one of the cluster's names in DNS: both would set the record. A copied spec has such names.
+/// Fails if another cluster that was made from the store has one of the cluster's names in DNS: both would set the record. A copied spec has such names.
 pub async fn check_client_names(
     objects: &SpecObjects,
     session: &Session<'_>,
@@ -115,15 +115,20 @@ pub async fn find_names_of_others(
         if other == own.name {
             continue;
         }
-        let key = StoreKeys::new(&other).config();
+        // One that no update has made has no records.
+        let key = StoreKeys::new(&other).completed();
         let stored = session.store.get(&key).await.map_err(store_error)?;
         let text = stored.map(|object| String::from_utf8_lossy(&object.bytes).into_owned());
         // A spec that cannot be read says so to whoever uses it.
         let read = |text: String| read_documents_with(&key, &text, ReadOptions::AS_STORED).ok();
         for document in text.and_then(read).unwrap_or_default() {
-            if let Object::Cluster(cluster) = document.object {
-                let names = CompletedCluster::from_cluster(&cluster).client_names;
-                let common = names.into_iter().filter(|name| chosen.contains(name));
+            let Object::Cluster(cluster) = document.object else {
+                continue;
+            };
+            let cluster = CompletedCluster::from_cluster(&cluster);
+            if cluster.dns != DnsKind::None {
+                let names = cluster.client_names.into_iter();
+                let common = names.filter(|name| chosen.contains(name));
                 taken.extend(common.map(|name| (name, other.clone())));
             }
         }

@@ -79,6 +79,9 @@ pub struct Image {
     /// The system in it, where nodeup makes no node of that: `Flatcar`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
+    /// The system in it, where its name or owner tells: `Debian`, `Ubuntu`, `Amazon Linux`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +93,9 @@ pub struct InstanceType {
     /// It has a GPU.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gpu: bool,
+    /// It has a GPU of NVIDIA's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nvidia_gpu: bool,
     /// Zones that offer it; empty: all.
     #[serde(default)]
     pub zones: Vec<String>,

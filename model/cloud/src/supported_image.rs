@@ -52,9 +52,67 @@ pub fn unsupported_system(owner: &str, name: &str, platform: &str) -> Option<Str
         .or_else(|| other.then(|| platform.to_owned()))
 }
 
+/// Publishers of systems that nodeup makes nodes of, by account: those of kOps' list of owners.
+const KNOWN_PUBLISHERS: [(&str, &str); 3] = [
+    ("099720109477", "Ubuntu"),
+    ("136693071363", "Debian"),
+    ("137112412989", "Amazon Linux"),
+];
+
+/// How the names of their images begin.
+const KNOWN_NAMES: [(&str, &str); 4] = [
+    ("al2023-", "Amazon Linux"),
+    ("debian-", "Debian"),
+    ("ubuntu-", "Ubuntu"),
+    ("ubuntu/", "Ubuntu"),
+];
+
+/// Which of the systems that nodeup makes nodes of an image holds; `None`: neither name nor owner tells. The name may have the owner
+/// in front.
+pub fn known_system(owner: &str, name: &str) -> Option<&'static str> {
+    let bare = name
+        .strip_prefix(owner)
+        .and_then(|rest| rest.strip_prefix('/'));
+    let bare = bare.unwrap_or(name).to_lowercase();
+    let named = KNOWN_NAMES
+        .iter()
+        .find(|(begin, _)| bare.starts_with(begin));
+    let published = KNOWN_PUBLISHERS
+        .iter()
+        .find(|(account, _)| *account == owner);
+    named.or(published).map(|(_, system)| *system)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::unsupported_system;
+    use super::{known_system, unsupported_system};
+
+    #[test]
+    fn known_systems_are_told_by_name_or_owner() {
+        for (owner, name, system) in [
+            (
+                "099720109477",
+                "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260714",
+                Some("Ubuntu"),
+            ),
+            ("123456789012", "ubuntu-pro-server/images/x", Some("Ubuntu")),
+            (
+                "136693071363",
+                "debian-13-amd64-20260713-2537",
+                Some("Debian"),
+            ),
+            ("137112412989", "minimal", Some("Amazon Linux")),
+            (
+                "",
+                "al2023-ami-2023.12.20260710.0-kernel-6.1-x86_64",
+                Some("Amazon Linux"),
+            ),
+            ("123456789012", "123456789012/our-golden-image", None),
+            ("", "ami-1", None),
+        ] {
+            assert_eq!(known_system(owner, name), system, "{name}");
+        }
+    }
 
     #[test]
     fn other_systems_are_known_by_name_owner_or_platform() {

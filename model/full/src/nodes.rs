@@ -1,5 +1,6 @@
 //! What instances are launched with: the NodeConfig of each group, and its user data.
 
+mod apt_source;
 mod egress_proxy;
 mod group_files;
 mod mime;

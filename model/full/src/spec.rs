@@ -14,6 +14,7 @@ pub use crate::addons::load_balancer_controller::LoadBalancerController;
 pub use crate::addons::metrics_server::MetricsServer;
 pub use crate::addons::node_local_dns::NodeLocalDns;
 pub use crate::addons::node_problem_detector::NodeProblemDetector;
+pub use crate::addons::nvidia::NvidiaDevicePlugin;
 pub use crate::addons::pod_identity_webhook::PodIdentityWebhook;
 pub use crate::addons::snapshot_controller::SnapshotController;
 pub use crate::addons::values::AddonValues;
@@ -187,6 +188,16 @@ pub struct Dns {
     pub api_public_name: String,
     /// By default `api.internal.NAME`.
     pub api_internal_name: String,
+    /// protokube publishes the names of Services, Ingresses and pods; `None`: it does not.
+    pub object_names: Option<ObjectNames>,
+}
+
+/// Names of Services, Ingresses and pods, as kOps' dns-controller publishes them. protokube reads its settings from the completed spec;
+/// here is what its rights depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectNames {
+    /// Hosts in the rules of Ingresses are published too.
+    pub watch_ingress: bool,
 }
 
 /// Where the cluster's DNS names are published.

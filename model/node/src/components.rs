@@ -11,8 +11,8 @@ mod paths;
 
 pub use component::Component;
 pub use containerd::{
-    ContainerdHost, check_containerd_config, containerd_config, containerd_hosts, mirror_url,
-    unread_additions,
+    ContainerdHost, RUNSC_CONFIG, check_containerd_config, containerd_config, containerd_hosts,
+    mirror_url, runsc_config, unread_additions,
 };
 pub use etcd::{EtcdMemberNames, EtcdPorts, EtcdStart, etcd_environment, etcd_ports};
 pub use etcd_checks::etcd_quota;

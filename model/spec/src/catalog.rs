@@ -179,6 +179,7 @@ mod tests {
                 "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/arm64/ecr-credential-provider-linux-arm64",
                 "https://dl.k8s.io/release/v1.36.3/bin/linux/arm64/kubectl",
                 "https://dl.k8s.io/release/v1.36.3/bin/linux/arm64/kubelet",
+                "https://github.com/containerd/nerdctl/releases/download/v1.7.4/nerdctl-1.7.4-linux-arm64.tar.gz",
                 "https://github.com/opencontainers/runc/releases/download/v1.4.3/runc.arm64",
             ]
         );

@@ -55,7 +55,7 @@ pub use dns::{STAND_IN_ZONE, dns_kind};
 pub use etcd::default_etcd_version;
 pub(crate) use etcd::{BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, split_recipients};
 pub(crate) use etcd_clusters::etcd_clusters;
-pub(crate) use external_dns::EXTERNAL_DNS;
+pub(crate) use external_dns::{DNS_CONTROLLER, EXTERNAL_DNS};
 #[cfg(test)]
 pub(crate) use flags::component_flags;
 pub use instances::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};

@@ -29,6 +29,7 @@ mod metrics_server;
 mod mixed_instances;
 mod names;
 mod network;
+mod no_effect;
 mod pod_identity;
 pub(crate) mod removed_flags;
 mod ssh_keys;
@@ -111,6 +112,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     removed_flags::check_cluster(spec, problems);
     host::check_cluster(spec, problems);
     warm_pool::check_cluster(spec, problems);
+    no_effect::check(spec, problems);
     values::check(spec, problems);
 }
 

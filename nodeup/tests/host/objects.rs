@@ -88,6 +88,44 @@ fn a_package_that_does_not_exist_is_an_error_at_once() {
     assert!(applied.error_text().unwrap().contains("no-such"));
 }
 
+/// apt knows no package of a repository that it was not told of, and a boot may end anywhere.
+#[test]
+fn a_package_is_installed_only_after_the_file_that_names_its_repository() {
+    const LIST: &str = "/etc/apt/sources.list.d/tools.list";
+    let wanted = |host: &TestHost| -> Vec<HostResource> {
+        let all = host.desired_state(Role::ControlPlane, |config| {
+            config.packages = vec!["tool".into()];
+            config.files = vec![node::config::File::new(LIST, "deb https://example.com /\n")];
+        });
+        let ids = ["packages/user".to_owned(), format!("file/{LIST}")];
+        let both = all
+            .into_iter()
+            .filter(|one| ids.contains(&one.thing.id().to_string()));
+        both.map(|one| HostResource {
+            needs: one
+                .needs
+                .into_iter()
+                .filter(|need| ids.contains(&need.to_string()))
+                .collect(),
+            ..one
+        })
+        .collect()
+    };
+    let installed = |host: &TestHost| host.memory.lock().unwrap().packages.contains("tool");
+    let mut ended_before = 0;
+    for after in 0..20 {
+        let host = TestHost::new();
+        host.apply_and_die(&wanted(&host), after);
+        if !host.host_path(LIST).exists() {
+            assert!(!installed(&host), "{after}");
+            ended_before += 1;
+        }
+        assert!(host.apply(&wanted(&host)).is_complete());
+        assert!(installed(&host));
+    }
+    assert!(ended_before > 0);
+}
+
 /// Every way in which the spec may name a package that apt or dnf installs.
 #[test]
 fn what_was_installed_under_the_words_of_the_spec_is_recognised() {

@@ -22,6 +22,7 @@ use node::names::ROLLING_UPDATE_ANNOTATION;
 use node::report::Status;
 use node::yaml::read_as;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::Ipv4Addr;
@@ -73,15 +74,19 @@ impl ZoneRecords for Route53 {
     }
 }
 
-/// The parts of the completed spec that determine the hosted zone.
+/// Key of the completed spec in the state store.
+const COMPLETED: &str = "cluster-completed.spec";
+
+/// The completed spec, of which each reader names the fields that it needs.
 #[derive(Deserialize)]
-struct CompletedSpec {
-    spec: ApiNames,
+struct CompletedSpec<T> {
+    spec: T,
 }
 
+/// The fields that determine the hosted zone.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ApiNames {
+struct ZoneSpec {
     dns_zone: Option<String>,
     topology: TopologySpec,
 }
@@ -96,19 +101,33 @@ struct DnsSpec {
     r#type: String,
 }
 
+/// Reads the text of the completed spec.
+pub(crate) async fn read_completed_spec(store: &Store) -> anyhow::Result<String> {
+    let object = store.get(COMPLETED).await?;
+    let object = object.with_context(|| format!("the state store has no {COMPLETED}"))?;
+    String::from_utf8(object.bytes).with_context(|| format!("{COMPLETED} is not text"))
+}
+
+/// Parses fields of `spec` in the text of the completed spec.
+pub(crate) fn parse_completed_fields<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
+    let completed: CompletedSpec<T> = read_as(text).with_context(|| {
+        format!("{COMPLETED} cannot be parsed; another release may have written it")
+    })?;
+    Ok(completed.spec)
+}
+
 /// Reads the id of the cluster's hosted zone from the completed spec; `None` if the cluster has none.
 pub async fn read_zone_id(store: &Store) -> anyhow::Result<Option<String>> {
-    const KEY: &str = "cluster-completed.spec";
-    let object = store.get(KEY).await?;
-    let object = object.with_context(|| format!("the state store has no {KEY}"))?;
-    let text = String::from_utf8(object.bytes).with_context(|| format!("{KEY} is not text"))?;
-    let completed: CompletedSpec = read_as(&text)
-        .with_context(|| format!("{KEY} cannot be parsed; another release may have written it"))?;
-    let ApiNames { dns_zone, topology } = completed.spec;
+    parse_zone_id(&read_completed_spec(store).await?)
+}
+
+/// The id of the cluster's hosted zone in the text of the completed spec; `None` if the cluster has none.
+pub(crate) fn parse_zone_id(text: &str) -> anyhow::Result<Option<String>> {
+    let ZoneSpec { dns_zone, topology } = parse_completed_fields(text)?;
     let zone = dns_zone.filter(|_| topology.dns.r#type != "None");
     if let Some(name) = zone.as_ref().filter(|zone| zone.contains('.')) {
         bail!(
-            "{KEY} has the name {name} of the hosted zone in place of its id, because another release wrote it: run `kctl update --yes`"
+            "{COMPLETED} has the name {name} of the hosted zone in place of its id, because another release wrote it: run `kctl update --yes`"
         );
     }
     Ok(zone)

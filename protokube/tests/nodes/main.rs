@@ -11,6 +11,7 @@ mod health;
 mod health_checks;
 mod joining;
 mod labels;
+mod object_names;
 mod real_api_server;
 mod refusals;
 mod removal;

@@ -71,7 +71,8 @@ def soa_records_are_text() -> None:
 
 def change_batches_are_strict() -> None:
     """AWS: a batch happens as a whole or not at all. CREATE wants no such record, DELETE the same record
-    to the letter, a CNAME stands alone, a name lies in its zone; else InvalidChangeBatch.
+    to the letter, a CNAME stands alone, a record set with an identifier does not lie beside one of its name
+    and type without, a name lies in its zone; else InvalidChangeBatch.
     moto: looks into a journal of earlier changes; DELETE with another value succeeds, and one of a
     missing record is InvalidInput.
     """
@@ -150,6 +151,12 @@ def _check(backend: Any, zone: Any, records: "dict[Identity, Any]", wanted: Any)
         raise _invalid(
             f"RRSet of type {wanted.type} with DNS name {wanted.name} is not permitted as it conflicts with "
             f"other records with the same DNS name in zone {zone.name}"
+        )
+    same = [identity.identifier for identity in records if (identity.name, identity.type) == (wanted.name, wanted.type)]
+    if any((identifier is None) != (wanted.set_identifier is None) for identifier in same):
+        raise _invalid(
+            f"RRSet with DNS name {wanted.name}, type {wanted.type}, SetIdentifier {wanted.set_identifier} cannot be "
+            "created as other RRSets exist with the same name and type."
         )
     if wanted.alias_target:
         _check_alias(backend, zone, records, wanted)

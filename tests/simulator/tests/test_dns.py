@@ -137,3 +137,16 @@ def test_a_vpc_that_is_not_there_is_not_associated(private):
     aws, identity, *_ = private
     nobody = {"HostedZoneId": identity, "VPC": in_region("vpc-00000000")}
     assert code_of(aws.route53.associate_vpc_with_hosted_zone, **nobody) == "InvalidVPCId"
+
+
+def test_a_record_set_with_an_identifier_is_another_one_and_lies_beside_none_without(dns):
+    aws, identity, name = dns
+    weighted = {"SetIdentifier": "one", "Weight": 1}
+    change(aws, identity, ("CREATE", record("a." + name, **weighted)))
+    other = {"SetIdentifier": "two", "Weight": 1}
+    change(aws, identity, ("UPSERT", record("a." + name, "192.0.2.2", **other)))
+    assert refused(aws, identity, ("UPSERT", record("a." + name))) == "InvalidChangeBatch"
+    change(aws, identity, ("DELETE", record("a." + name, **weighted)))
+    assert records(aws, identity)[f"a.{name}."]["SetIdentifier"] == "two"
+    change(aws, identity, ("CREATE", record("b." + name)))
+    assert refused(aws, identity, ("UPSERT", record("b." + name, **weighted))) == "InvalidChangeBatch"

@@ -189,6 +189,7 @@ fn a_private_cluster_with_a_hosted_zone_settles_and_goes() {
         "boto('route53').create_hosted_zone(Name='example.com', CallerReference='test')",
     );
     publish_names(&operator, &["etcd-of-the-users"]);
+    publish_for_objects(&operator, "other.example.com");
     let before = operator.list_resources();
     operator.run_ok(&[
         "create",
@@ -208,6 +209,7 @@ fn a_private_cluster_with_a_hosted_zone_settles_and_goes() {
     operator.run_ok(&["update", "--yes"]);
     // protokube publishes the names of etcd's members. They stay, but for that of a member of which only the volume is left.
     publish_names(&operator, &["etcd-a", "etcd-events-a"]);
+    publish_for_objects(&operator, "prod.example.com");
     let settled = operator.run(&["update", "--exit-code"]);
     assert_eq!(settled.code, Some(0), "{}", settled.stdout);
     publish_names(&operator, &["etcd-z"]);
@@ -228,8 +230,24 @@ fn a_private_cluster_with_a_hosted_zone_settles_and_goes() {
     assert_eq!(settled.code, Some(0), "{}", settled.stdout);
     // With a name that was published again meanwhile.
     publish_names(&operator, &["etcd-z"]);
-    operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+    let deleted = operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+    let said = format!("{}{}", deleted.stdout, deleted.stderr);
+    assert!(
+        said.contains("their records will be deleted: shop.example.com, web.prod.example.com"),
+        "{said}"
+    );
     assert_eq!(operator.list_resources(), before);
+}
+
+/// Publishes names as the protokube of a cluster does for a Service, inside and outside of the cluster's name.
+fn publish_for_objects(operator: &Operator, cluster: &str) {
+    let script = "dns = boto('route53')
+zone = dns.list_hosted_zones()['HostedZones'][0]['Id']
+for name in ['shop.example.com', 'web.CLUSTER']:
+    record = {'Name': name, 'Type': 'A', 'TTL': 60, 'Weight': 1, 'SetIdentifier': 'kctl/CLUSTER', 'ResourceRecords': [{'Value': '10.20.0.4'}]}
+    dns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'UPSERT', 'ResourceRecordSet': record}]})";
+    let script = script.replace("CLUSTER", cluster);
+    operator.simulator.run_python(crate::kctl::REGION, &script);
 }
 
 /// Publishes A records of these names below `internal.prod.example.com`.

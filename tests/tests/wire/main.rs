@@ -17,6 +17,7 @@ mod fence;
 mod files;
 mod fleet;
 mod kinds;
+mod object_records;
 mod private_zone;
 #[expect(dead_code, reason = "the tests of kctl use more of it")]
 mod simulator;

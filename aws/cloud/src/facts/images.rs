@@ -166,6 +166,8 @@ fn matches_pattern(name: &str, asked: &str) -> bool {
 }
 
 fn parse_image(raw: &types::Image) -> Option<Image> {
+    let owner = raw.owner_id().unwrap_or_default();
+    let name = raw.name().unwrap_or_default();
     Some(Image {
         id: raw.image_id()?.to_owned(),
         root_device: raw.root_device_name()?.to_owned(),
@@ -175,10 +177,11 @@ fn parse_image(raw: &types::Image) -> Option<Image> {
             _ => return None,
         },
         unfit: supported_image::unsupported_system(
-            raw.owner_id().unwrap_or_default(),
-            raw.name().unwrap_or_default(),
+            owner,
+            name,
             raw.platform_details().unwrap_or_default(),
         ),
+        system: supported_image::known_system(owner, name).map(str::to_owned),
     })
 }
 

@@ -13,6 +13,11 @@ pub(super) fn protokube_access(full: &FullSpec) -> Result<Addon, Error> {
         group: protokube::GROUP.to_owned(),
         lease: protokube::TERMINATION_LEASE.to_owned(),
         addon_record: protokube::ADDON_RECORD.to_owned(),
+        object_names: full.dns.object_names.is_some(),
+        ingress_names: full
+            .dns
+            .object_names
+            .is_some_and(|names| names.watch_ingress),
     };
     named.make_addon(full, &[named.render_template(&context)?])
 }

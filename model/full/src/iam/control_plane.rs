@@ -55,7 +55,8 @@ fn make_arn(full: &FullSpec, rest: &str) -> String {
     format!("arn:{}:{rest}", full.placement.partition)
 }
 
-/// Publishing A records of exactly the names that protokube maintains in the cluster's zone; it deletes none. The condition keys:
+/// Publishing A records of exactly the names of control planes and etcd's members in the cluster's zone; it deletes none. And the names
+/// of objects, if protokube publishes them. The condition keys:
 /// <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/specifying-rrset-conditions.html>.
 fn dns_statements(full: &FullSpec) -> Vec<Statement> {
     let zone = match (&full.dns.zone, full.dns.kind) {
@@ -64,7 +65,11 @@ fn dns_statements(full: &FullSpec) -> Vec<Statement> {
     };
     let published = published_names(full);
     let hosted_zone = make_arn(full, &format!("route53:::hostedzone/{}", zone.id));
-    vec![
+    let of_objects = full
+        .dns
+        .object_names
+        .map(|_| object_names_statement(full, &hosted_zone, &published));
+    let mut all = vec![
         Statement::allow(["route53:ChangeResourceRecordSets"])
             .on_each([&hosted_zone])
             .when("ForAllValues:StringEquals", RECORD_NAMES, json!(published))
@@ -77,7 +82,39 @@ fn dns_statements(full: &FullSpec) -> Vec<Statement> {
         Statement::allow(["route53:GetHostedZone", "route53:ListResourceRecordSets"])
             .on_each([&hosted_zone]),
         Statement::allow(["route53:GetChange"]).on_each([make_arn(full, "route53:::change/*")]),
-    ]
+    ];
+    all.extend(of_objects);
+    all
+}
+
+/// Making and deleting records that lead names of Services, Ingresses and pods somewhere: any name of the zone, because annotations say
+/// which, but those that the cluster needs to work, and those of bastions.
+fn object_names_statement(
+    full: &FullSpec,
+    hosted_zone: &str,
+    published: &BTreeSet<String>,
+) -> Statement {
+    let of_bastions = full.bastion.public_name.clone().into_iter();
+    let of_bastions = of_bastions.chain([names::dns::bastion_name(&full.name)]);
+    let mut reserved = published.clone();
+    reserved.extend(of_bastions.map(|name| normalize_record_name(&name)));
+    Statement::allow(["route53:ChangeResourceRecordSets"])
+        .on_each([hosted_zone])
+        .when(
+            "ForAllValues:StringNotEquals",
+            RECORD_NAMES,
+            json!(reserved),
+        )
+        .when(
+            "ForAllValues:StringEquals",
+            RECORD_TYPES,
+            json!(["A", "AAAA", "CNAME"]),
+        )
+        .when(
+            "ForAllValues:StringEquals",
+            RECORD_ACTIONS,
+            json!(["DELETE", "UPSERT"]),
+        )
 }
 
 /// The names that protokube publishes where there is a hosted zone: of the API, the bootstrap endpoint, and members of etcd.

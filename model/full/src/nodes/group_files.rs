@@ -1,5 +1,6 @@
 //! Files and units that are the same on every instance of a group.
 
+use super::apt_source;
 use crate::{FullSpec, Group, NodeSettings};
 use node::config::{
     Agents, DIRECTORY, Error, File, Networking, RENEWAL_SERVICE, RENEWAL_TIMER, Role, UnitFile,
@@ -17,6 +18,12 @@ pub(super) fn group_files(
     if group.role == Role::ControlPlane {
         let config = to_yaml(&full.control_plane.scheduler_config)?;
         files.push(File::new("/var/lib/kube-scheduler/config.yaml", config));
+    }
+    if node.containerd.gvisor.is_some() {
+        files.extend(apt_source::GVISOR.files(group.arch));
+    }
+    if node.containerd.nvidia {
+        files.extend(apt_source::NVIDIA.files(group.arch));
     }
     let logs: &[&str] = match group.role {
         Role::ControlPlane => &[

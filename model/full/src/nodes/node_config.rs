@@ -34,7 +34,7 @@ pub fn node_config(
         assets: full
             .assets
             .iter()
-            .filter(|asset| asset.arch == of.arch)
+            .filter(|asset| asset.arch == of.arch && (node.nerdctl || asset.name != "nerdctl"))
             .cloned()
             .collect(),
         agents: own_agents(agents, of),

@@ -8,6 +8,9 @@ use serde_json::Value;
 /// The label by which pods choose control planes.
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
+/// The label by which pods choose nodes with a GPU.
+const GPU: &str = "kops.k8s.io/gpu";
+
 /// The settings of a group's warm pool; `None`: it has none.
 pub(super) fn warm_pool(
     full: &FullSpec,
@@ -22,7 +25,12 @@ pub(super) fn warm_pool(
         source: error.into(),
     })?;
     let objects = addons.iter().flat_map(|addon| &addon.objects);
-    let of_addons = objects.flat_map(images_on_every_node);
+    let on_nodes = objects.filter(|object| {
+        let chosen = object.pointer("/spec/template/spec/nodeSelector");
+        let for_gpus = chosen.is_some_and(|labels| labels.get(GPU).is_some());
+        !for_gpus || group.node_labels.contains_key(GPU)
+    });
+    let of_addons = on_nodes.flat_map(images_on_every_node);
     let of_node = node.containerd.sandbox_image.iter().cloned();
     let of_proxy = full.kube_proxy.iter().map(|proxy| proxy.image.clone());
     let own = of_node.chain(of_proxy).chain(pool.images.iter().cloned());

@@ -2,8 +2,8 @@
 
 use super::{
     AddonValues, AwsIamAuthenticator, CertManager, ClusterAutoscaler, EbsCsiDriver, ExternalDns,
-    LoadBalancerController, MetricsServer, NodeLocalDns, NodeProblemDetector, PodIdentityWebhook,
-    SnapshotController,
+    LoadBalancerController, MetricsServer, NodeLocalDns, NodeProblemDetector, NvidiaDevicePlugin,
+    PodIdentityWebhook, SnapshotController,
 };
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,9 @@ pub struct Addons {
     pub storage_classes: bool,
     #[serde(default)]
     pub node_problem_detector: Option<NodeProblemDetector>,
+    /// Where a group may have GPUs of NVIDIA.
+    #[serde(default)]
+    pub nvidia: Option<NvidiaDevicePlugin>,
     #[serde(default)]
     pub cert_manager: Option<CertManager>,
     #[serde(default)]

@@ -97,6 +97,9 @@ pub struct WarmPool {
 pub struct NodeSettings {
     pub kubelet: Kubelet,
     pub containerd: Containerd,
+    /// nerdctl is installed.
+    #[serde(default)]
+    pub nerdctl: bool,
     /// The user's files, in the spec's order.
     pub files: Vec<File>,
     /// The user's units, in the spec's order.

@@ -59,15 +59,10 @@ fn own_config(config: &Containerd, host: &ContainerdHost) -> Table {
     let mut table = Table::new();
     let mut set = |path: &[&str], value: Value| set_value(&mut table, path, value);
     set(&["version"], Value::Integer(if old { 2 } else { 3 }));
-    let runc = ["plugins", runtime, "containerd", "runtimes", "runc"];
-    set(
-        &[&runc[..], &["runtime_type"]].concat(),
-        "io.containerd.runc.v2".into(),
-    );
-    set(
-        &[&runc[..], &["options", "SystemdCgroup"]].concat(),
-        host.systemd_cgroup.into(),
-    );
+    for (path, value) in runtime_settings(config, host) {
+        let runtimes = ["plugins", runtime, "containerd", "runtimes"];
+        set(&[&runtimes[..], path].concat(), value);
+    }
     // Not without mirrors, as in kOps: with it containerd refuses the settings of registries in this file.
     if !config.registry_mirrors.is_empty() {
         set(
@@ -108,6 +103,53 @@ fn own_config(config: &Containerd, host: &ContainerdHost) -> Table {
         }
     }
     table
+}
+
+/// Settings of the runtimes, below the table of runtimes.
+fn runtime_settings(
+    config: &Containerd,
+    host: &ContainerdHost,
+) -> Vec<(&'static [&'static str], Value)> {
+    let runc = "io.containerd.runc.v2";
+    let mut settings: Vec<(&[&str], Value)> = vec![
+        (&["runc", "runtime_type"], runc.into()),
+        (
+            &["runc", "options", "SystemdCgroup"],
+            host.systemd_cgroup.into(),
+        ),
+    ];
+    if config.gvisor.is_some() {
+        settings.push((&["runsc", "runtime_type"], "io.containerd.runsc.v1".into()));
+        // Without them the shim reads no file.
+        let options = "io.containerd.runsc.v1.options";
+        settings.push((&["runsc", "options", "TypeUrl"], options.into()));
+        settings.push((&["runsc", "options", "ConfigPath"], RUNSC_CONFIG.into()));
+    }
+    if config.nvidia {
+        let binary = "/usr/bin/nvidia-container-runtime";
+        settings.push((&["nvidia", "runtime_type"], runc.into()));
+        settings.push((&["nvidia", "options", "BinaryName"], binary.into()));
+        settings.push((
+            &["nvidia", "options", "SystemdCgroup"],
+            host.systemd_cgroup.into(),
+        ));
+    }
+    settings
+}
+
+/// The file from which gVisor's shim learns how to run a sandbox: <https://gvisor.dev/docs/user_guide/containerd/configuration/>.
+pub const RUNSC_CONFIG: &str = "/etc/containerd/runsc.toml";
+
+/// Renders that file. With systemd's cgroups, runsc must know that the paths that it is given are such: a sandbox would be outside of its
+/// pod's, and of the pod's limits.
+pub fn runsc_config(platform: &str, host: &ContainerdHost) -> String {
+    let mut table = Table::new();
+    set_value(&mut table, &["runsc_config", "platform"], platform);
+    if host.systemd_cgroup {
+        // A flag, whose value is a text.
+        set_value(&mut table, &["runsc_config", "systemd-cgroup"], "true");
+    }
+    table.to_string()
 }
 
 fn is_first_generation(config: &Containerd) -> bool {

@@ -40,6 +40,12 @@ pub struct Containerd {
     /// Plugins of the Node Resource Interface; `None`: as containerd has them by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nri: Option<Nri>,
+    /// gVisor's runtime is configured, with this platform: `systrap` or `kvm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gvisor: Option<String>,
+    /// True if NVIDIA's runtime is configured.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub nvidia: bool,
     /// Flag `--address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,

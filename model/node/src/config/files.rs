@@ -184,9 +184,6 @@ fn containerd_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<Fil
         "timeout": 10,
     });
     let mut files = vec![File::new("/etc/crictl.yaml", to_yaml(&crictl)?)];
-    if containerd.skip_install {
-        return Ok(files);
-    }
     let kubenet = config.networking == Networking::Kubenet;
     let settings = ContainerdHost {
         systemd_cgroup: config
@@ -198,6 +195,15 @@ fn containerd_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<Fil
         cni_template: kubenet.then(|| CNI_TEMPLATE.to_owned()),
         restrict_oom_score_adj: host.restrict_oom_score_adj,
     };
+    if let Some(platform) = &containerd.gvisor {
+        files.push(File::new(
+            components::RUNSC_CONFIG,
+            components::runsc_config(platform, &settings),
+        ));
+    }
+    if containerd.skip_install {
+        return Ok(files);
+    }
     files.push(File::new(
         "/etc/containerd/config.toml",
         components::containerd_config(containerd, &settings).map_err(|source| {

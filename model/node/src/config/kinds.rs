@@ -50,7 +50,7 @@ pub enum Networking {
 /// A download that instances need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asset {
-    /// `kubelet`, `kubectl`, `containerd`, `runc`, `cni-plugins`, `crictl`, `ecr-credential-provider`, ...
+    /// `kubelet`, `kubectl`, `containerd`, `runc`, `cni-plugins`, `crictl`, `ecr-credential-provider`, `nerdctl`, ...
     pub name: String,
     pub arch: Arch,
     /// Sources in the order in which they are tried.

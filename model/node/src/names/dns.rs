@@ -26,6 +26,14 @@ pub fn internal_domain(cluster: &str) -> String {
     format!("internal.{cluster}")
 }
 
+/// Limit of a set identifier in Route 53, characters.
+const SET_IDENTIFIER: usize = 128;
+
+/// Set identifier of the DNS records that protokube makes for Services, Ingresses and pods.
+pub fn record_identifier(cluster: &str) -> String {
+    super::shorten_name(&format!("kctl/{cluster}"), SET_IDENTIFIER)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

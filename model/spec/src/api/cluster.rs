@@ -171,7 +171,7 @@ spec! {
         #[serde(rename = "DisableSubnetTags")]
         pub disable_subnet_tags: Option<bool>,
         pub target: Option<Value>,
-        /// True: containers see the host's CA certificates.
+        /// True: what calls AWS trusts the CA certificates of the instance, which in kctl is always so.
         pub use_host_certificates: Option<bool>,
         /// Kernel parameters, `name=value`.
         pub sysctl_parameters: Vec<String>,

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::fields::spec;
 use super::scalars::{Duration, IntOrString};
 
@@ -29,10 +27,11 @@ spec! {
         /// `--state`: data that does not outlive a boot.
         pub state: Option<String>,
         pub version: Option<String>,
-        /// NVIDIA driver and container toolkit.
+        /// NVIDIA driver and container toolkit, on instances with such a GPU.
         #[serde(rename = "nvidiaGPU")]
-        pub nvidia_gpu: Option<Value>,
-        pub gvisor: Option<Value>,
+        pub nvidia_gpu: Option<NvidiaGPUConfig>,
+        /// gVisor's sandboxes, of a group's instances.
+        pub gvisor: Option<GVisorConfig>,
         pub runc: Option<Runc>,
         /// Labels containers for SELinux.
         pub selinux_enabled: Option<bool>,
@@ -46,6 +45,31 @@ spec! {
         /// True: nerdctl is installed.
         pub install_nerd_ctl: Option<bool>,
         pub sandbox_image: Option<String>,
+    }
+
+    /// GPUs of NVIDIA. A group may turn it on or off and have another driver.
+    pub struct NvidiaGPUConfig {
+        /// Package of the driver; default `nvidia-driver-535-server`.
+        pub package: Option<String>,
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// Image of the device plugin.
+        pub image: Option<String>,
+        pub dcgm_exporter: Option<DCGMExporterConfig>,
+    }
+
+    /// Metrics of each GPU.
+    pub struct DCGMExporterConfig {
+        /// Whether they are wanted.
+        pub enabled: Option<bool>,
+    }
+
+    /// A runtime with a kernel of its own for each pod.
+    pub struct GVisorConfig {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// How it intercepts system calls: `systrap` (default) or `kvm`, which bare metal instances have.
+        pub platform: Option<String>,
     }
 
     /// Programs that see and change containers as they are made (NRI).

@@ -89,13 +89,9 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "settings of the node termination handler's pods; protokube handles terminations, without pods, metrics or webhooks",
+        "metrics and webhooks of the node termination handler; protokube handles terminations and logs them",
         &[
-            "spec.nodeTerminationHandler.cpuRequest",
-            "spec.nodeTerminationHandler.memoryLimit",
-            "spec.nodeTerminationHandler.memoryRequest",
             "spec.nodeTerminationHandler.prometheusEnable",
-            "spec.nodeTerminationHandler.version",
             "spec.nodeTerminationHandler.webhookTemplate",
             "spec.nodeTerminationHandler.webhookURL",
         ],
@@ -107,18 +103,8 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "the taint of Nodes whose instance is gone; protokube removes such Nodes",
+        "a taint that detaches volumes while the instance may still write to them; protokube removes Nodes whose instance is gone",
         &["spec.nodeTerminationHandler.enableOutOfServiceTaint"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
-        "the host's certificates in addons",
-        &["spec.useHostCertificates"],
-    ),
-    unsupported_in_cluster(
-        When::Set,
-        "idle timeouts; network load balancers have none",
-        &["spec.topology.bastion.idleTimeoutSeconds"],
     ),
     unsupported_in_cluster(
         When::Set,
@@ -127,13 +113,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "a workaround for VXLAN in kernels before 5.7; no image that kctl supports has one",
-        &["spec.networking.flannel.disableTxChecksumOffloading"],
-    ),
-    unsupported_in_cluster(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
-    unsupported_in_cluster(
-        When::Set,
-        "valueFrom in etcd's environment; write the value",
+        "valueFrom in etcd's environment, which starts before the API has an object to read it from; write the value",
         &["spec.etcdClusters[].manager.env[].valueFrom"],
     ),
     // It launches and ends instances outside of Auto Scaling groups, which are what kctl counts, compares with the spec, replaces and
@@ -149,8 +129,11 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.serviceAccountIssuerDiscovery.discoveryService"],
     ),
     unsupported_in_cluster(When::Set, "Terraform output", &["spec.target"]),
-    unsupported_in_cluster(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
-    unsupported_in_cluster(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
+    unsupported_in_cluster(
+        When::Set,
+        "gVisor for all groups; set it in instance groups, which kOps requires too",
+        &["spec.containerd.gvisor"],
+    ),
     unsupported_in_cluster(
         When::Present,
         "this network plugin; use \"cni: {}\" and install it with its own chart, or use flannel or kubenet",
@@ -302,9 +285,14 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "groups of role APIServer",
         &["spec.role"],
     ),
-    unsupported_in_group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
-    unsupported_in_group(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
-    unsupported_in_group(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
+    unsupported_in_group(
+        When::Set,
+        "a device plugin or exporter of a group's own; set it in the cluster's spec.containerd.nvidiaGPU",
+        &[
+            "spec.containerd.nvidiaGPU.image",
+            "spec.containerd.nvidiaGPU.dcgmExporter",
+        ],
+    ),
     unsupported_in_group(
         When::Set,
         "Spot blocks; AWS has ended them",

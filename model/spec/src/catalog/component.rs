@@ -15,18 +15,21 @@ pub enum Component {
     EcrCredentialProvider,
     Kubectl,
     Kubelet,
+    /// A command line for containerd in the manner of docker's. Only where the spec asks for it.
+    Nerdctl,
     Runc,
 }
 
 impl Component {
     /// All of them, by name.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::CniPlugins,
         Self::Containerd,
         Self::Crictl,
         Self::EcrCredentialProvider,
         Self::Kubectl,
         Self::Kubelet,
+        Self::Nerdctl,
         Self::Runc,
     ];
 
@@ -47,6 +50,7 @@ impl Component {
             Self::Crictl => "crictl",
             Self::EcrCredentialProvider => "ecr-credential-provider",
             Self::Kubectl | Self::Kubelet => "kubernetes",
+            Self::Nerdctl => "nerdctl",
             Self::Runc => "runc",
         }
     }
@@ -63,6 +67,7 @@ impl Component {
             }
             Self::Kubectl => format!("v{version}/bin/linux/{arch}/kubectl"),
             Self::Kubelet => format!("v{version}/bin/linux/{arch}/kubelet"),
+            Self::Nerdctl => format!("v{version}/nerdctl-{version}-linux-{arch}.tar.gz"),
             Self::Runc => format!("v{version}/runc.{arch}"),
         }
     }
@@ -80,6 +85,7 @@ impl Component {
             Self::Containerd => "2.3.4",
             Self::Crictl => "1.29.0",
             Self::EcrCredentialProvider => "1.31.7",
+            Self::Nerdctl => "1.7.4",
             Self::Runc => "1.4.3",
         };
         fixed.to_owned()

@@ -6,6 +6,7 @@ use super::cert_manager::full_cert_manager;
 use super::cloud_config::full_ebs_csi_driver;
 use super::cluster_autoscaler::full_cluster_autoscaler;
 use super::components::value_or_error;
+use super::containerd::full_nvidia;
 use super::core_dns::full_node_local_dns;
 use super::external_dns::full_external_dns;
 use super::load_balancer_controller::full_load_balancer_controller;
@@ -49,6 +50,7 @@ pub(super) fn full_addons(
         ebs_csi_driver: full_ebs_csi_driver(spec),
         storage_classes: cloud_config(spec).manage_storage_classes != Some(false),
         node_problem_detector: full_node_problem_detector(spec),
+        nvidia: full_nvidia(spec, groups),
         cert_manager: full_cert_manager(spec),
         snapshot_controller: full_snapshot_controller(spec),
         cluster_autoscaler: full_cluster_autoscaler(cluster, groups),

@@ -44,17 +44,25 @@ pub(super) fn full_assets(spec: &ClusterSpec, groups: &[Group], context: &Contex
     archs.dedup();
     Component::ALL
         .into_iter()
-        .filter(|component| is_downloaded(*component, spec))
         .flat_map(|component| archs.iter().map(move |arch| (component, *arch)))
+        .filter(|(component, arch)| is_downloaded(*component, *arch, spec, groups))
         .filter_map(|(component, arch)| find_asset(component, arch, spec, context))
         .collect()
 }
 
-/// False for components that the image of the instances already contains (`skipInstall`).
-fn is_downloaded(component: Component, spec: &ClusterSpec) -> bool {
+/// False for components that the image of the instances already contains (`skipInstall`), and for those that no group asks for.
+fn is_downloaded(component: Component, arch: Arch, spec: &ClusterSpec, groups: &[Group]) -> bool {
     let containerd = spec.containerd.as_ref();
     let preinstalled = containerd.and_then(|containerd| containerd.skip_install) == Some(true);
-    !(preinstalled && matches!(component, Component::Containerd | Component::Runc))
+    let mut nodes = groups
+        .iter()
+        .filter(|group| group.arch == arch)
+        .filter_map(|group| group.node.as_ref());
+    match component {
+        Component::Containerd | Component::Runc => !preinstalled,
+        Component::Nerdctl => nodes.any(|node| node.nerdctl),
+        _ => true,
+    }
 }
 
 fn find_asset(

@@ -1,5 +1,6 @@
 //! The cluster's DNS names, and the hosted zone of its records.
 
+use super::external_dns::{DNS_CONTROLLER, full_object_names};
 use super::fill::fill;
 use super::{Context, Findings};
 use crate::api::DnsType;
@@ -23,7 +24,7 @@ pub(super) fn complete_dns(spec: &mut ClusterSpec, context: &Context, findings: 
         return;
     }
     let external = spec.external_dns.get_or_insert_default();
-    fill(&mut external.provider, "dns-controller");
+    fill(&mut external.provider, DNS_CONTROLLER);
     check_zone_is_one(spec, context, findings);
     match find_zone(spec, context) {
         // Write the id even if the spec has the zone's name: readers of the completed spec need no list of zones.
@@ -114,6 +115,7 @@ pub(super) fn full_dns(spec: &ClusterSpec, context: &Context) -> Dns {
         }),
         api_public_name: spec.master_public_name.clone().unwrap_or_default(),
         api_internal_name: spec.master_internal_name.clone().unwrap_or_default(),
+        object_names: full_object_names(spec),
     }
 }
 

@@ -50,6 +50,20 @@ impl Findings {
         self.problems.push(problem);
     }
 
+    /// Adds a warning about a group, with the next step as hint.
+    #[track_caller]
+    pub fn add_group_warning(
+        &mut self,
+        group: &InstanceGroup,
+        path: impl Into<String>,
+        message: impl Into<String>,
+        hint: &str,
+    ) {
+        let mut problem = Problem::warning(path, message).hint(hint);
+        problem.object = Some(object_ref(InstanceGroupSpec::KIND, group.name()));
+        self.problems.push(problem);
+    }
+
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(Problem::is_error)
     }

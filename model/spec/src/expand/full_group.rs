@@ -76,7 +76,7 @@ pub(super) fn full_group(
             .map(|part| (part.name.clone(), part.type_.clone(), part.content.clone()))
             .collect(),
         compress_user_data: group_spec.compress_user_data == Some(true),
-        node: node_settings::full_node_settings(group, &taints, spec, findings),
+        node: node_settings::full_node_settings(group, &taints, spec, context, findings),
         taints,
     })
 }

@@ -4,7 +4,7 @@ use super::fill::{fill, overlay_fields};
 use super::instances::{arch_of_image, arch_of_type};
 use super::machine_type::default_machine_type;
 use super::volumes::{self, DEFAULT_TYPE};
-use super::{Context, Findings, labels};
+use super::{Context, Findings, containerd, labels};
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::kubelet::KubeletConfigSpec;
@@ -96,6 +96,7 @@ pub(super) fn complete_groups(
         check_container_runtime(group, findings);
         group.spec.node_labels = labels::node_labels(group, role);
         labels::fill_taints(group);
+        containerd::complete_runtimes(group, spec, context, findings);
     }
 }
 

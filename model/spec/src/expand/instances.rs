@@ -46,6 +46,19 @@ pub(crate) fn arch_of_image(image: &str, facts: &Facts) -> Arch {
     }
 }
 
+/// True if instances of a type have a GPU of NVIDIA's: from the facts, else from the family, of which only g4ad has others.
+pub(super) fn has_nvidia_gpu(machine_type: &str, facts: &Facts) -> bool {
+    if let Some(offered_type) = facts.instance_types.get(machine_type) {
+        return offered_type.nvidia_gpu;
+    }
+    let family = machine_type.split('.').next().unwrap_or_default();
+    // G, Gr and P.
+    let mut letters = ["gr", "g", "p"].into_iter();
+    let generation = letters.find_map(|letters| family.strip_prefix(letters));
+    let generation = generation.unwrap_or_default();
+    generation.starts_with(|c: char| c.is_ascii_digit()) && family != "g4ad"
+}
+
 /// The group's instance type. Old specs of mixed groups have a comma-separated list: the first one counts.
 pub(super) fn first_machine_type(said: &InstanceGroupSpec) -> Option<&str> {
     said.machine_type.as_deref()?.split(',').next()
@@ -173,9 +186,20 @@ fn ubuntu_owner_hint(partition: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::arch_of_type;
+    use super::{arch_of_type, has_nvidia_gpu};
     use cloud::facts::Facts;
     use node::config::Arch;
+
+    #[test]
+    fn the_family_tells_gpus_of_nvidia() {
+        let has = |name| has_nvidia_gpu(name, &Facts::default());
+        for name in ["g4dn.xlarge", "g5g.xlarge", "g6.2xlarge", "p4d.24xlarge"] {
+            assert!(has(name), "{name}");
+        }
+        for name in ["g4ad.xlarge", "m5.large", "t4g.medium", "odd"] {
+            assert!(!has(name), "{name}");
+        }
+    }
 
     #[test]
     fn the_letter_after_the_generation_tells_arm() {

@@ -75,6 +75,7 @@ mod tests {
                 arch: *arch,
                 instance_store_disks: 0,
                 gpu: false,
+                nvidia_gpu: false,
                 zones: zones.iter().map(|zone| (*zone).to_owned()).collect(),
             };
             ((*name).to_owned(), kind)

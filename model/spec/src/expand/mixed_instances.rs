@@ -131,10 +131,11 @@ fn type_problem(
         return Some((message, OFFERED));
     }
     let first = types.get(first_machine_type(&group.spec)?)?;
-    let mixed = first.gpu != kind.gpu;
+    let mixed = (first.gpu, first.nvidia_gpu) != (kind.gpu, kind.nvidia_gpu);
     mixed.then(|| {
         (
-            "the group has instance types with a GPU and without".to_owned(),
+            "the group has instance types with a GPU and without, or with different ones"
+                .to_owned(),
             "make a group for each",
         )
     })

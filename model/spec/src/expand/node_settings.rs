@@ -1,8 +1,8 @@
 //! Node settings of an instance group, merged from the cluster's spec and the group's.
 
 use super::components::value_or_error;
-use super::fill::overlay_fields;
-use super::{Findings, flags, user_files};
+use super::containerd::{gvisor_platform, merged_containerd, nvidia_driver, runtime_packages};
+use super::{Context, Findings, flags, user_files};
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::ContainerdConfig;
 use crate::api::instance::VolumeMountSpec;
@@ -18,18 +18,15 @@ pub(super) fn full_node_settings(
     group: &InstanceGroup,
     taints: &[String],
     spec: &ClusterSpec,
+    context: &Context,
     findings: &mut Findings,
 ) -> Option<NodeSettings> {
     let own = &group.spec;
     let role = own
         .role
         .filter(|role| *role != InstanceGroupRole::Bastion)?;
-    let containerd = overlay_fields(
-        &spec.containerd.clone().unwrap_or_default(),
-        &own.containerd.clone().unwrap_or_default(),
-    );
-    let containerd = match containerd {
-        Ok(merged) => full_containerd(merged),
+    let merged = match merged_containerd(group, spec) {
+        Ok(merged) => merged,
         Err(error) => {
             findings.add_group_error(group, "spec.containerd", error.to_string(), "correct it");
             return None;
@@ -41,6 +38,8 @@ pub(super) fn full_node_settings(
     let updates = updates.is_none_or(|policy| policy != "external");
     let units = user_files::hook_units(&spec.hooks, group, role, findings);
     check_masks(&units, ntp, updates, group, findings);
+    let driver = nvidia_driver(&merged, group, context.facts);
+    let runtime_packages = runtime_packages(&merged, driver.as_deref());
     Some(NodeSettings {
         kubelet: Kubelet {
             flags: value_or_error("spec.kubelet", flags::kubelet_flags(&kubelet), findings),
@@ -50,11 +49,16 @@ pub(super) fn full_node_settings(
                 findings,
             ),
         },
-        containerd,
+        // As in kOps, not beside a containerd that the image brings.
+        nerdctl: merged.install_nerd_ctl == Some(true) && merged.skip_install != Some(true),
+        containerd: Containerd {
+            nvidia: driver.is_some(),
+            ..full_containerd(merged)
+        },
         files: user_files::file_assets(&spec.file_assets, group, role, findings),
         units,
         sysctls: [&spec.sysctl_parameters[..], &own.sysctl_parameters].concat(),
-        packages: [&spec.packages[..], &own.packages].concat(),
+        packages: [&spec.packages[..], &own.packages, &runtime_packages].concat(),
         volume_mounts: own.volume_mounts.iter().map(full_mount).collect(),
         ntp,
         automatic_updates: updates,
@@ -84,6 +88,7 @@ fn check_masks(
 
 /// containerd's settings of a section of the spec.
 pub(crate) fn full_containerd(merged: ContainerdConfig) -> Containerd {
+    let gvisor = gvisor_platform(&merged);
     let additions = merged.config_additions.into_iter();
     let additions = additions.map(|(path, value)| {
         let value = match value {
@@ -106,6 +111,9 @@ pub(crate) fn full_containerd(merged: ContainerdConfig) -> Containerd {
             registration_timeout: nri.plugin_registration_timeout,
             request_timeout: nri.plugin_request_timeout,
         }),
+        gvisor,
+        // That depends on the instance type.
+        nvidia: false,
         address: merged.address,
         log_level: merged.log_level,
         root: merged.root,

@@ -226,6 +226,7 @@ fn rules_in_source() -> BTreeSet<(String, usize, String)> {
         ".add_error(",
         ".add_warning(",
         ".add_group_error(",
+        ".add_group_warning(",
     ];
     let mut rules = BTreeSet::new();
     for file in files {

@@ -27,6 +27,7 @@ fn old_region() -> Facts {
         arch,
         instance_store_disks: 0,
         gpu: false,
+        nvidia_gpu: false,
         zones: Vec::new(),
     };
     let subnet = |zone: &str, cidr: &str| SharedSubnet {

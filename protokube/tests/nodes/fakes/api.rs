@@ -13,6 +13,8 @@ use tokio::sync::watch;
 
 const NODES: &str = "/api/v1/nodes";
 const PODS: &str = "/api/v1/pods";
+const SERVICES: &str = "/api/v1/services";
+const INGRESSES: &str = "/apis/networking.k8s.io/v1/ingresses";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
 /// Objects by path, and received patches in order.
@@ -78,6 +80,18 @@ impl FakeApi {
 
     pub fn put_request(&self, name: &str, spec: &Value) {
         self.put_object(REQUESTS, name, json!({ "spec": spec }));
+    }
+
+    /// Makes an object, or replaces it.
+    pub fn put_whole(&self, path: &str, object: Value) {
+        self.lock_objects().all.insert(path.to_owned(), object);
+        self.changed.send_modify(|version| *version += 1);
+    }
+
+    /// Removes an object as another client would.
+    pub fn remove_object(&self, path: &str) {
+        self.lock_objects().all.remove(path);
+        self.changed.send_modify(|version| *version += 1);
     }
 
     /// Changes an object as another client would.
@@ -156,7 +170,7 @@ impl FakeApi {
                 .await;
         }
         match request.method.as_str() {
-            "GET" if path == NODES || path == REQUESTS || path == PODS => {
+            "GET" if [NODES, REQUESTS, PODS, SERVICES, INGRESSES].contains(&path) => {
                 let unlimited = !request.query.contains("limit=");
                 assert!(path != REQUESTS || !unlimited, "requests may be large");
                 let of_kubelets = request.query.contains("fieldSelector=spec.signerName");

@@ -4,11 +4,15 @@ use super::http::ReceivedRequest;
 use node::protokube::{ACCESS_ADDON, GROUP};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use test_support::expanded_spec;
+use test_support::expanded_with_fields;
 
 /// Rules with the namespace in which they count; `None` in all.
 static RULES: LazyLock<Vec<(Option<String>, Value)>> = LazyLock::new(|| {
-    let addons = full::addons::make_addons(&expanded_spec().full).unwrap();
+    // All of them: also those for the names of objects.
+    let fields = json!({
+        "topology": {"dns": {"type": "Public"}}, "dnsZone": "Z0123456789ABC", "externalDns": {"watchIngress": true},
+    });
+    let addons = full::addons::make_addons(&expanded_with_fields(&fields).full).unwrap();
     let access = addons.iter().find(|addon| addon.name == ACCESS_ADDON);
     let objects = &access.unwrap().objects;
     let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -48,7 +48,11 @@ pub fn write_mirror(mirror: &Path, kit: &ContentKit) -> Result<Vec<Published>> {
         let Some(version) = Version::parse(&kubernetes.version) else {
             bail!("{} is no version of Kubernetes", kubernetes.version);
         };
-        for component in Component::ALL {
+        // nerdctl is left out: no spec of the lab asks for it.
+        let all_served = Component::ALL
+            .into_iter()
+            .filter(|one| *one != Component::Nerdctl);
+        for component in all_served {
             let version = component.version_for(&version);
             let url = catalog
                 .find_download(component, &version, Arch::Amd64)
@@ -87,6 +91,7 @@ fn component_form(
         }
         Component::Kubectl => FileForm::Program(kubernetes.program_path("kubectl")),
         Component::Kubelet => FileForm::Program(kubernetes.program_path("kubernetes")),
+        Component::Nerdctl => bail!("the lab serves no nerdctl"),
         Component::Runc => FileForm::Program(kit.debian.root.join("usr/sbin/runc")),
     })
 }

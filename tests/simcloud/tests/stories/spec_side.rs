@@ -33,6 +33,7 @@ pub fn made_up_facts(wanted: &FactsWanted) -> Facts {
             root_device: "/dev/xvda".to_owned(),
             arch: if arm { Arch::Arm64 } else { Arch::Amd64 },
             unfit: None,
+            system: None,
         };
         (name.clone(), image)
     };
@@ -41,6 +42,7 @@ pub fn made_up_facts(wanted: &FactsWanted) -> Facts {
             arch: Arch::Amd64,
             instance_store_disks: 0,
             gpu: false,
+            nvidia_gpu: false,
             zones: Vec::new(),
         };
         (name.clone(), machine_type)

@@ -49,6 +49,7 @@ pub fn minimal_spec() -> FullSpec {
             }),
             api_public_name: "api.minimal.example.com".into(),
             api_internal_name: "api.internal.minimal.example.com".into(),
+            object_names: None,
         },
         api: Api {
             access: vec!["0.0.0.0/0".into(), "::/0".into()],

@@ -56,9 +56,9 @@ pub(super) fn install_target(asset: &Asset) -> Result<InstallTarget, Error> {
         }
         "runc" => program("/usr/sbin"),
         "cni-plugins" => InstallTarget::Programs("/opt/cni/bin".to_owned()),
-        "crictl" => InstallTarget::Members(
-            [("crictl".to_owned(), "/usr/local/bin/crictl".to_owned())].into(),
-        ),
+        name @ ("crictl" | "nerdctl") => {
+            InstallTarget::Members([(name.to_owned(), format!("/usr/local/bin/{name}"))].into())
+        }
         "kubelet" | "kubectl" | "ecr-credential-provider" => program("/usr/local/bin"),
         other => return Err(Error::UnknownAsset(other.to_owned())),
     })

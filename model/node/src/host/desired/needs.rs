@@ -6,6 +6,9 @@ use crate::host::{HostObject, HostResource, Unit};
 use engine::Id;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Folders in which package tools have their settings.
+const SOURCES: [&str; 2] = ["/etc/apt", "/etc/yum.repos.d"];
+
 /// Adds its dependencies to each object. The result is sorted by id.
 pub(super) fn with_needs(things: &[HostObject], config: &NodeConfig) -> Vec<HostResource> {
     let before = started_before(things);
@@ -79,6 +82,18 @@ fn needs_by_kind(thing: &HostObject, things: &[HostObject], config: &NodeConfig)
     match thing {
         // Some parameters exist only with a kernel module.
         HostObject::Sysctl(_) => all(&|other| matches!(other, HostObject::KernelModule(_))),
+        // apt and dnf read their sources, and the keys of these, when they run.
+        HostObject::Packages(packages) if packages.name == "user" => {
+            let is_mounted = |path: &str| {
+                things.iter().any(
+                    |other| matches!(other, HostObject::Mount(mount) if is_below(path, &mount.path)),
+                )
+            };
+            all(&|other| match other {
+                HostObject::File(file) => is_in(other, &SOURCES) && !is_mounted(&file.path),
+                _ => false,
+            })
+        }
         // mkfs of file systems other than ext4 is in a package.
         HostObject::Mount(_) => all(&|other| matches!(other, HostObject::Packages(_))),
         HostObject::Link(link) => all(&|other| match other {
@@ -115,6 +130,12 @@ fn is_in(thing: &HostObject, folders: &[&str]) -> bool {
     folders.iter().any(|folder| is_below(path, folder))
 }
 
+/// True for the packages with further runtimes of containerd.
+fn brings_runtime(object: &HostObject, config: &NodeConfig) -> bool {
+    let wanted = config.containerd.gvisor.is_some() || config.containerd.nvidia;
+    wanted && matches!(object, HostObject::Packages(packages) if packages.name == "user")
+}
+
 type All<'a> = dyn Fn(&dyn Fn(&HostObject) -> bool) -> BTreeSet<Id> + 'a;
 
 fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id> {
@@ -145,6 +166,7 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
                 MANIFESTS,
             ];
             instance(other)
+                || brings_runtime(other, config)
                 || downloads(&["cni-plugins", "ecr-credential-provider", "kubelet"])(other)
                 || unit_named("containerd.service")(other)
                 || (is_in(other, &folders) && !is_manifest(other))

@@ -123,6 +123,7 @@ fn what_aws_has_must_agree_with_the_spec() {
         arch: Arch::Amd64,
         instance_store_disks: 2,
         gpu: false,
+        nvidia_gpu: false,
         zones: zone_names(&["a"]),
     };
     let image = Image {
@@ -130,6 +131,7 @@ fn what_aws_has_must_agree_with_the_spec() {
         root_device: "/dev/sda1".into(),
         arch: Arch::Arm64,
         unfit: None,
+        system: None,
     };
     groups[0].spec.image = Some("own/image".into());
     let facts = Facts {

@@ -16,6 +16,7 @@ fn kops_world() -> Facts {
         arch: Arch::Amd64,
         instance_store_disks: disks,
         gpu: false,
+        nvidia_gpu: false,
         zones: Vec::new(),
     };
     let types = [
@@ -42,6 +43,7 @@ fn kops_world() -> Facts {
                 root_device: "/dev/xvda".into(),
                 arch: Arch::Amd64,
                 unfit: None,
+                system: None,
             },
         )]
         .into(),

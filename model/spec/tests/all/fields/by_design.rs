@@ -6,6 +6,7 @@ const ETCD_MANAGER: &str = "etcd-manager's own; there is no etcd-manager";
 const NAMED: &str = "others refer to it by this name: changing it alone is an error";
 const NODE_NAME: &str =
     "a Node has the id of its instance as its name: validation takes kOps' placeholders only";
+const NO_HANDLER: &str = "there are no pods of the node termination handler; validation warns";
 const ROLLING: &str = "limits of `kctl rolling-update`, which reads them from the spec: nothing is rendered from them";
 const STORE: &str = "validation takes only the place below configBase";
 
@@ -59,6 +60,11 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
     ),
     (
         "Cluster",
+        "spec.useHostCertificates",
+        "what kOps runs in containers with these certificates are programs of the instance",
+    ),
+    (
+        "Cluster",
         "spec.kubeAPIServer.serviceClusterIPRange",
         "expansion takes only the range of spec.serviceClusterIPRange",
     ),
@@ -79,6 +85,27 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "Cluster",
         "spec.nodeTerminationHandler.deleteSQSMsgIfNodeNotFound",
         "messages about instances of others are always deleted",
+    ),
+    (
+        "Cluster",
+        "spec.nodeTerminationHandler.cpuRequest",
+        NO_HANDLER,
+    ),
+    (
+        "Cluster",
+        "spec.nodeTerminationHandler.memoryLimit",
+        NO_HANDLER,
+    ),
+    (
+        "Cluster",
+        "spec.nodeTerminationHandler.memoryRequest",
+        NO_HANDLER,
+    ),
+    ("Cluster", "spec.nodeTerminationHandler.version", NO_HANDLER),
+    (
+        "Cluster",
+        "spec.topology.bastion.idleTimeoutSeconds",
+        "network load balancers have none; validation warns",
     ),
     (
         "Cluster",

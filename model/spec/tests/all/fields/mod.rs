@@ -75,6 +75,7 @@ const SPECIAL: &[(&str, &str)] = &[
         "spec.serviceAccountIssuerDiscovery.discoveryStore",
         "s3://other/a.example.com",
     ),
+    ("spec.containerd.gvisor.platform", "kvm"),
     ("spec.etcdClusters[].etcdMembers[].volumeType", "io2"),
     ("spec.serviceClusterIPRange", "100.66.0.0/16"),
     ("spec.podCIDR", "100.100.0.0/16"),

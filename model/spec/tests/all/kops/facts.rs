@@ -10,11 +10,13 @@ pub fn kops_facts() -> Facts {
         root_device: "/dev/xvda".into(),
         arch: Arch::Amd64,
         unfit: None,
+        system: None,
     };
     let machine = |disks| InstanceType {
         arch: Arch::Amd64,
         instance_store_disks: disks,
         gpu: false,
+        nvidia_gpu: false,
         zones: Vec::new(),
     };
     let zone = |id: &str, private| HostedZone {

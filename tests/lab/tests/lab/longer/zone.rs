@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use lab::aws_state::Instance;
 use lab::scenario::Lab;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 /// The hosted zone.
@@ -16,7 +16,7 @@ const ZONE: &str = "example.com";
 /// TTL of kctl's records in seconds.
 const LIFE: u32 = 60;
 
-pub const STEPS: [Step; 12] = [
+pub const STEPS: [Step; 13] = [
     ("a hosted zone", make_public_zone),
     ("kctl makes a cluster", |lab| {
         cluster::create_cluster(lab, &["--dns=public", "--networking=kubenet"])
@@ -26,6 +26,10 @@ pub const STEPS: [Step; 12] = [
     }),
     ("kctl says that it is healthy", cluster::expect_healthy),
     ("names are those of the control plane", expect_names),
+    (
+        "a Service gets its name in the zone and loses it again",
+        publish_service,
+    ),
     ("routes lead to the pods of each node", expect_routes),
     ("six pods run, on both workers", pods::run_pods),
     (
@@ -154,6 +158,35 @@ fn expect_names_of(lab: &Lab, control: &Instance) -> Result<()> {
     }
     lab.wait_until("the API answers the operator", PATIENCE, |lab| {
         lab.run_kubectl(&["get", "--raw=/readyz"]).map(drop)
+    })
+}
+
+/// A Service with node ports: its name leads to the workers, and goes with it.
+fn publish_service(lab: &mut Lab) -> Result<()> {
+    let name = format!("web.{CLUSTER}");
+    let workers = cluster::worker_instances(lab)?;
+    let wanted: BTreeSet<Ipv4Addr> = workers.iter().map(|one| one.address).collect();
+    lab.run_kubectl(&["create", "service", "nodeport", "web", "--tcp=80"])?;
+    let annotation = format!("dns.alpha.kubernetes.io/internal={name}");
+    lab.run_kubectl(&["annotate", "service", "web", &annotation])?;
+    lab.wait_until(&format!("{name} leads to the workers"), PATIENCE, |lab| {
+        let (said, life) = published_addresses(lab, &name)?;
+        let said: BTreeSet<Ipv4Addr> = said.into_iter().collect();
+        ensure!(
+            (&said, life) == (&wanted, LIFE),
+            "the zone has {said:?}, {life} seconds"
+        );
+        let worker = workers.first().context("no worker")?;
+        let seen = lab.resolve_name(&worker.id, &name)?.into_iter();
+        let seen: BTreeSet<Ipv4Addr> = seen.collect();
+        ensure!(seen == wanted, "{} sees {seen:?}", worker.id);
+        Ok(())
+    })?;
+    lab.run_kubectl(&["delete", "service", "web"])?;
+    lab.wait_until(&format!("{name} is gone"), PATIENCE, |lab| {
+        let found = published_addresses(lab, &name);
+        ensure!(found.is_err(), "the zone has {found:?}");
+        Ok(())
     })
 }
 

@@ -1,0 +1,57 @@
+//! Fields of kOps that have nothing to act on in kctl and ask for nothing that it lacks. They are warnings, so that a spec that works in
+//! kOps is not stopped by them.
+
+use crate::api::cluster::ClusterSpec;
+use crate::read::Problem;
+
+const NO_PODS: &str =
+    "protokube drains Nodes itself: there are no pods of the node termination handler";
+const NO_TIMEOUT: &str =
+    "bastions are behind a network load balancer, whose connections have no such timeout";
+const NO_BUG: &str =
+    "it is for kernels before 5.7: every system that nodeup supports has a newer one";
+
+pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let handler = spec.node_termination_handler.clone().unwrap_or_default();
+    let topology = spec.topology.clone().unwrap_or_default();
+    let bastion = topology.bastion.unwrap_or_default();
+    let networking = spec.networking.clone().unwrap_or_default();
+    let flannel = networking.flannel.unwrap_or_default();
+    for (field, is_set, why) in [
+        (
+            "nodeTerminationHandler.cpuRequest",
+            handler.cpu_request.is_some(),
+            NO_PODS,
+        ),
+        (
+            "nodeTerminationHandler.memoryLimit",
+            handler.memory_limit.is_some(),
+            NO_PODS,
+        ),
+        (
+            "nodeTerminationHandler.memoryRequest",
+            handler.memory_request.is_some(),
+            NO_PODS,
+        ),
+        (
+            "nodeTerminationHandler.version",
+            handler.version.is_some(),
+            NO_PODS,
+        ),
+        (
+            "topology.bastion.idleTimeoutSeconds",
+            bastion.idle_timeout_seconds.is_some(),
+            NO_TIMEOUT,
+        ),
+        (
+            "networking.flannel.disableTxChecksumOffloading",
+            flannel.disable_tx_checksum_offloading == Some(true),
+            NO_BUG,
+        ),
+    ] {
+        if is_set {
+            let problem = Problem::warning(format!("spec.{field}"), why);
+            problems.push(problem.hint("remove it: it does nothing"));
+        }
+    }
+}
