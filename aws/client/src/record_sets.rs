@@ -122,12 +122,19 @@ pub async fn change_record_sets(
     zone: &str,
     changes: &[RecordChange],
 ) -> Result<(), Failure> {
-    let mut batch = ChangeBatch::builder();
-    for change in changes {
-        batch = batch.changes(change_request(change)?);
-    }
-    let batch = batch.build().map_err(|error| unusable(&error))?;
-    let call = clients.route53.change_resource_record_sets();
+    let changes: Result<Vec<Change>, Failure> = changes.iter().map(change_request).collect();
+    send_changes(&clients.route53, zone, changes?).await
+}
+
+/// Sends changes of record sets, of which Route 53 makes all or none.
+pub async fn send_changes(
+    route53: &aws_sdk_route53::Client,
+    zone: &str,
+    changes: Vec<Change>,
+) -> Result<(), Failure> {
+    let batch = ChangeBatch::builder().set_changes(Some(changes)).build();
+    let batch = batch.map_err(|error| unusable(&error))?;
+    let call = route53.change_resource_record_sets();
     let call = call.hosted_zone_id(zone).change_batch(batch);
     let done = call.send().await;
     // Route 53 says what is wrong in a list beside the message.

@@ -45,13 +45,10 @@ impl Ec2QueryClient {
         hook: &str,
         instance: &str,
     ) -> Result<bool, Failure> {
-        let waits = [
-            ("AutoScalingGroupName", scaling_group),
-            ("LifecycleHookName", hook),
-            ("InstanceId", instance),
-            ("LifecycleActionResult", "CONTINUE"),
-        ];
-        self.answer_hook("CompleteLifecycleAction", &waits).await
+        let waits = [scaling_group, hook, instance];
+        let result = Some("CONTINUE");
+        self.answer_hook("CompleteLifecycleAction", waits, result)
+            .await
     }
 
     /// Lets an instance wait for a lifecycle hook for the hook's whole time again. AWS allows that until 48 hours or a hundred times the
@@ -62,18 +59,26 @@ impl Ec2QueryClient {
         hook: &str,
         instance: &str,
     ) -> Result<bool, Failure> {
+        let waits = [scaling_group, hook, instance];
+        self.answer_hook("RecordLifecycleActionHeartbeat", waits, None)
+            .await
+    }
+
+    /// Answers the hook that this instance of the group waits for.
+    async fn answer_hook(
+        &self,
+        action: &str,
+        [scaling_group, hook, instance]: [&str; 3],
+        result: Option<&str>,
+    ) -> Result<bool, Failure> {
         let waits = [
             ("AutoScalingGroupName", scaling_group),
             ("LifecycleHookName", hook),
             ("InstanceId", instance),
         ];
-        self.answer_hook("RecordLifecycleActionHeartbeat", &waits)
-            .await
-    }
-
-    async fn answer_hook(&self, action: &str, waits: &[(&str, &str)]) -> Result<bool, Failure> {
-        let parameters = waits.iter();
-        let parameters = parameters.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let result = result.map(|result| ("LifecycleActionResult", result));
+        let parameters = waits.into_iter().chain(result);
+        let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let parameters: Vec<(String, String)> = parameters.collect();
         match self
             .query("autoscaling", action, VERSION, &parameters)

@@ -3,8 +3,8 @@
 use super::{Found, Have, Verbs, created_ready, desired_of_kind, find_same, observed_item};
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, local_failure};
-use aws_sdk_route53::operation::change_resource_record_sets::ChangeResourceRecordSetsError;
-use aws_sdk_route53::types::{self, Change, ChangeAction, ChangeBatch, ResourceRecord, RrType};
+use aws_client::record_sets::send_changes;
+use aws_sdk_route53::types::{self, Change, ChangeAction, ResourceRecord, RrType};
 use cloud::{AliasTarget, Cloud, ETCD_TAG, EbsVolume, Kind, Lb, Route53Record, Variant};
 use engine::{Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Text};
 use node::components::EtcdMemberNames;
@@ -266,22 +266,6 @@ async fn change(
         local_failure(Class::Invalid, CHANGE, error.to_string())
     };
     let change = Change::builder().action(action).resource_record_set(set);
-    let batch = ChangeBatch::builder().changes(change.build().map_err(bug)?);
-    let call = world.clients.route53.change_resource_record_sets();
-    let call = call.hosted_zone_id(zone);
-    let call = call.change_batch(batch.build().map_err(bug)?);
-    let done = call.send().await;
-    // Route 53 says what is wrong in a list beside the message.
-    let said = match done.as_ref().map_err(|error| error.as_service_error()) {
-        Err(Some(ChangeResourceRecordSetsError::InvalidChangeBatch(batch))) => {
-            batch.messages().join(" ")
-        }
-        _ => String::new(),
-    };
-    done.classify_call(CHANGE).map(drop).map_err(|mut failure| {
-        if !failure.message.contains(&said) {
-            failure.message = said;
-        }
-        failure
-    })
+    let change = change.build().map_err(bug)?;
+    send_changes(&world.clients.route53, zone, vec![change]).await
 }

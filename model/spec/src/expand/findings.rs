@@ -45,9 +45,7 @@ impl Findings {
         message: impl Into<String>,
         hint: &str,
     ) {
-        let mut problem = Problem::error(path, message).hint(hint);
-        problem.object = Some(object_ref(InstanceGroupSpec::KIND, group.name()));
-        self.problems.push(problem);
+        self.push_of_group(group, Problem::error(path, message).hint(hint));
     }
 
     /// Adds a warning about a group, with the next step as hint.
@@ -59,7 +57,10 @@ impl Findings {
         message: impl Into<String>,
         hint: &str,
     ) {
-        let mut problem = Problem::warning(path, message).hint(hint);
+        self.push_of_group(group, Problem::warning(path, message).hint(hint));
+    }
+
+    fn push_of_group(&mut self, group: &InstanceGroup, mut problem: Problem) {
         problem.object = Some(object_ref(InstanceGroupSpec::KIND, group.name()));
         self.problems.push(problem);
     }
