@@ -82,7 +82,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn no_secret_of_a_spec_or_a_pod_is_in_a_dump_and_a_log_without_end_ends() {
+fn no_secret_is_in_a_dump_a_log_without_end_ends_and_that_of_a_pod_that_went_is_no_problem() {
     let cluster = Cluster::new_cluster(1);
     let kctl = &cluster.kctl;
     let group = [
@@ -111,7 +111,8 @@ fn no_secret_of_a_spec_or_a_pod_is_in_a_dump_and_a_log_without_end_ends() {
         json!({"metadata": {"name": name, "namespace": namespace},
             "spec": {"nodeName": cluster.control_plane, "containers": [{"name": "a", "image": "a", "env": variable}]}})
     };
-    let pods = vec![pod("default", "own"), pod("kube-system", "endless")];
+    let gone = pod("kube-system", "gone");
+    let pods = vec![pod("default", "own"), pod("kube-system", "endless"), gone];
     api.set_objects(vec![node], pods);
     api.set_log("endless", "x".repeat(17 << 20));
     let dump = ["toolbox", "dump", NAME, "--api-server", &api.url];
@@ -123,9 +124,15 @@ fn no_secret_of_a_spec_or_a_pod_is_in_a_dump_and_a_log_without_end_ends() {
         let text = String::from_utf8_lossy(&bytes);
         assert!(!text.contains(SECRET), "{}", file.display());
     }
-    let log = folder.join("kubernetes/logs/endless/a.log");
-    let log = std::fs::read_to_string(log).expect("the log");
+    let read = |pod: &str| {
+        let log = folder.join(format!("kubernetes/logs/{pod}/a.log"));
+        std::fs::read_to_string(log).expect("the log")
+    };
+    let log = read("endless");
     assert!(log.ends_with("\n(cut off by kctl)\n") && log.len() < 17 << 20);
+    assert!(read("gone").starts_with("(no log: "), "{}", read("gone"));
+    let problems = std::fs::read_to_string(folder.join("problems.txt")).expect("problems");
+    assert!(!problems.contains("kubernetes/logs/"), "{problems}");
 }
 
 #[test]

@@ -118,13 +118,23 @@ async fn read_journal(client: &Client, node: &str) -> anyhow::Result<Vec<u8>> {
     .await
 }
 
-/// A log; one that is too long ends early and says so.
+/// A log; one that is too long ends early and says so. Of a pod that went meanwhile, or whose node did, the log says that: pods are deleted
+/// about a minute after their node (the pod garbage collector), and until then are listed without a kubelet that has their log.
 async fn read_log(client: &Client, path: &str) -> anyhow::Result<Vec<u8>> {
-    let mut text = read_bytes(client, path, LOG).await?;
+    let mut text = match read_bytes(client, path, LOG).await {
+        Err(error) if is_not_found(&error) => {
+            return Ok(format!("(no log: {error:#})\n").into_bytes());
+        }
+        read => read?,
+    };
     if text.len() as u64 >= LOG {
         text.extend_from_slice(b"\n(cut off by kctl)\n");
     }
     Ok(text)
+}
+
+fn is_not_found(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
 }
 
 /// A log to read, and the file that it goes to.

@@ -14,14 +14,16 @@ use spec::api::{Cluster, InstanceGroup, Object};
 use spec::catalog::Catalog;
 use spec::read::read_documents;
 use spec::validate::values::known_keys;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use test_support::trace::{Leaf, LeafType, type_leaves};
 
 /// Specs in which a field may have an effect.
-const BASES: [&str; 3] = [
+const BASES: [&str; 4] = [
     include_str!("base.yaml"),
     test_support::CLUSTER,
+    include_str!("runtimes.yaml"),
     // The last, because the addons that a spec turns on take long to render.
     include_str!("addons.yaml"),
 ];
@@ -174,9 +176,17 @@ impl SampleSpecs {
             put_value(&mut cluster, &leaf.path, value);
             has_effect(&self.outcome(&cluster, &base.groups), base)
         };
-        self.bases
-            .iter()
+        let depth = |base: &SampleSpec| present_depth(&base.cluster, &leaf.path);
+        self.likely_bases(depth)
+            .into_iter()
             .any(|base| leaf_samples(leaf).iter().any(|value| acts(base, value)))
+    }
+
+    /// The specs in which most of the way to a field is there, first: elsewhere most values have no effect, and rendering takes long.
+    fn likely_bases(&self, depth: impl Fn(&SampleSpec) -> usize) -> Vec<&SampleSpec> {
+        let mut bases: Vec<&SampleSpec> = self.bases.iter().collect();
+        bases.sort_by_key(|base| Reverse(depth(base)));
+        bases
     }
 
     /// The same of an instance group, of any role.
@@ -186,7 +196,14 @@ impl SampleSpecs {
             put_value(&mut groups[index], &leaf.path, value);
             has_effect(&self.outcome(&base.cluster, &groups), base)
         };
-        self.bases.iter().any(|base| {
+        let depth = |base: &SampleSpec| {
+            let depths = base
+                .groups
+                .iter()
+                .map(|group| present_depth(group, &leaf.path));
+            depths.max().unwrap_or_default()
+        };
+        self.likely_bases(depth).into_iter().any(|base| {
             let indexes = 0..base.groups.len();
             leaf_samples(leaf)
                 .iter()
@@ -222,6 +239,22 @@ fn leaf_samples(leaf: &Leaf) -> Vec<Value> {
 pub fn map_key(path: &str) -> &'static str {
     let map = path.split(".*").next().unwrap_or_default();
     known_keys(map).map_or("node", |keys| keys[0])
+}
+
+/// How many fields of a path are there, from its beginning.
+fn present_depth(root: &Value, path: &str) -> usize {
+    let mut at = root;
+    for (depth, field) in path.split('.').enumerate() {
+        let name = field.trim_end_matches("[]");
+        let name = if name == "*" { map_key(path) } else { name };
+        let lists = field.matches("[]").count();
+        let next = (0..lists).try_fold(at.get(name), |next, _| Some(next?.get(0)));
+        match next.flatten() {
+            Some(next) if !next.is_null() => at = next,
+            _ => return depth,
+        }
+    }
+    path.split('.').count()
 }
 
 /// Puts a value at a path, making what is missing on the way: of lists the first element, of maps one entry.
