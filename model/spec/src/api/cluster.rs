@@ -170,7 +170,8 @@ spec! {
         /// True: shared subnets get no tags.
         #[serde(rename = "DisableSubnetTags")]
         pub disable_subnet_tags: Option<bool>,
-        pub target: Option<Value>,
+        /// What further outputs need, of which kctl has none.
+        pub target: Option<TargetSpec>,
         /// True: what calls AWS trusts the CA certificates of the instance, which in kctl is always so.
         pub use_host_certificates: Option<bool>,
         /// Kernel parameters, `name=value`.
@@ -188,6 +189,17 @@ spec! {
         pub karpenter: Option<Value>,
         /// Gives pods the AWS role of their service account.
         pub pod_identity_webhook: Option<PodIdentityWebhookSpec>,
+    }
+
+    /// Settings of outputs other than AWS itself.
+    pub struct TargetSpec {
+        pub terraform: Option<TerraformSpec>,
+    }
+
+    /// What Terraform's AWS providers get beside the region.
+    pub struct TerraformSpec {
+        pub provider_extra_config: BTreeMap<String, String>,
+        pub files_provider_extra_config: BTreeMap<String, String>,
     }
 
     /// One manifest applied beside the cluster's own addons.

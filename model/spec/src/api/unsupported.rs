@@ -19,10 +19,20 @@ pub struct Unsupported {
     paths: &'static [&'static str],
     /// When the field counts as used.
     when: When,
-    /// True if kOps itself no longer acts on it.
-    removed: bool,
+    standing: Standing,
     /// What it is; after a semicolon, what to do instead. Of a removed field: why, or what to use instead.
     pub reason: &'static str,
+}
+
+/// What kOps does with the field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It acts on it.
+    Current,
+    /// It no longer acts on it.
+    Removed,
+    /// Its reader drops it, so that a spec with it works as if it were not there: kOps' own test case `complex`.
+    Dropped,
 }
 
 /// When a field counts as used.
@@ -48,7 +58,7 @@ const fn unsupported_in_cluster(
         kind: CLUSTER,
         paths,
         when,
-        removed: false,
+        standing: Standing::Current,
         reason,
     }
 }
@@ -62,7 +72,7 @@ const fn unsupported_in_group(
         kind: GROUP,
         paths,
         when,
-        removed: false,
+        standing: Standing::Current,
         reason,
     }
 }
@@ -76,7 +86,7 @@ const fn removed_field(
         kind: CLUSTER,
         paths,
         when,
-        removed: true,
+        standing: Standing::Removed,
         reason,
     }
 }
@@ -128,7 +138,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "a discovery service; use a discovery store",
         &["spec.serviceAccountIssuerDiscovery.discoveryService"],
     ),
-    unsupported_in_cluster(When::Set, "Terraform output", &["spec.target"]),
     unsupported_in_cluster(
         When::Set,
         "gVisor for all groups; set it in instance groups, which kOps requires too",
@@ -242,11 +251,13 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "Nodes are authorized by Kubernetes",
         &["spec.nodeAuthorization"],
     ),
-    removed_field(
-        When::Set,
-        "use serviceAccountIssuerDiscovery",
-        &["spec.serviceOIDCProvider"],
-    ),
+    Unsupported {
+        kind: CLUSTER,
+        paths: &["spec.serviceOIDCProvider"],
+        when: When::Set,
+        standing: Standing::Dropped,
+        reason: "use serviceAccountIssuerDiscovery",
+    },
     removed_field(
         When::Set,
         "use sshAccess and kubernetesApiAccess",
@@ -313,9 +324,14 @@ pub(crate) struct Found {
 }
 
 impl Unsupported {
+    /// True if a spec with it works in kOps, which drops it.
+    pub fn is_dropped_by_kops(&self) -> bool {
+        self.standing == Standing::Dropped
+    }
+
     /// What to say about it, without the path.
     pub fn message(&self) -> String {
-        if self.removed {
+        if self.standing != Standing::Current {
             return format!("kOps removed this: {}", self.reason);
         }
         let (what, advice) = self

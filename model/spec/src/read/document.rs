@@ -211,7 +211,7 @@ pub(crate) fn refusal_problem(refusal: Refusal) -> Problem {
 
 fn unsupported_problem(found: &unsupported::Found, options: ReadOptions) -> Problem {
     let message = found.entry.message();
-    if options.allow_unsupported {
+    if options.allow_unsupported || found.entry.is_dropped_by_kops() {
         return Problem::warning(&found.path, format!("{message}; it is ignored"))
             .hint("remove it, so that the spec says what is done");
     }

@@ -10,6 +10,8 @@ const NO_TIMEOUT: &str =
     "bastions are behind a network load balancer, whose connections have no such timeout";
 const NO_BUG: &str =
     "it is for kernels before 5.7: every system that nodeup supports has a newer one";
+const NO_TERRAFORM: &str =
+    "kctl has no Terraform output; without that output the field does nothing in kOps either";
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let handler = spec.node_termination_handler.clone().unwrap_or_default();
@@ -17,7 +19,9 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let bastion = topology.bastion.unwrap_or_default();
     let networking = spec.networking.clone().unwrap_or_default();
     let flannel = networking.flannel.unwrap_or_default();
+    let terraform = spec.target.as_ref().and_then(|one| one.terraform.as_ref());
     for (field, is_set, why) in [
+        ("target.terraform", terraform.is_some(), NO_TERRAFORM),
         (
             "nodeTerminationHandler.cpuRequest",
             handler.cpu_request.is_some(),

@@ -17,6 +17,7 @@ const AUTOSCALER: &str = "v1.9.0";
 const BUSYBOX: &str = "1.35.0";
 const TEST: &str = "v1";
 const EBS_DRIVER: &str = "v1.58.0";
+const AUTHENTICATOR: &str = "v0.6.20-eks-1-30-7";
 
 /// CSI's sidecars that are built from their modules, with the tags of the manifest.
 const SIDECARS: [(&str, &str, [&str; 1]); 3] = [
@@ -50,6 +51,7 @@ const KLIPPER_ENTRY: &str = include_str!("../../content/helm/entry");
 const DOCKER: &str = "docker.io";
 const KUBERNETES: &str = "registry.k8s.io";
 const GITHUB: &str = "ghcr.io";
+const AMAZON: &str = "public.ecr.aws";
 
 /// Kubernetes' own components, in the one binary that all of their images share as a layer.
 pub const COMPONENTS: [&str; 5] = [
@@ -210,6 +212,16 @@ fn addon_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
             user: NONROOT,
             ..server
         });
+    }
+    let name = "aws-iam-authenticator";
+    if kit.module_version(name).is_ok() {
+        let tree = Tree::default().add_program(name, kit.program_path(name, name)?);
+        images.push(new_image(
+            (AMAZON, "eks-distro/kubernetes-sigs/aws-iam-authenticator"),
+            AUTHENTICATOR.to_owned(),
+            with(tree),
+            &["/aws-iam-authenticator"],
+        ));
     }
     Ok(images)
 }

@@ -261,6 +261,16 @@ pub const ADDONS: &[Module] = &[
         ..ORDINARY
     },
     Module {
+        name: "aws-iam-authenticator",
+        about: "AWS IAM authenticator, and the program that makes tokens for it",
+        upstream: Some("sigs.k8s.io/aws-iam-authenticator"),
+        binaries: binaries! {
+            "aws-iam-authenticator" from "sigs.k8s.io/aws-iam-authenticator/cmd/aws-iam-authenticator",
+        },
+        variables: &[("sigs.k8s.io/aws-iam-authenticator/pkg.Version", "{version}")],
+        ..ORDINARY
+    },
+    Module {
         name: "helm",
         about: "helm-controller of k3s, and the helm that its jobs run",
         upstream: Some("github.com/k3s-io/helm-controller"),

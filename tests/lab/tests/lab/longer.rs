@@ -7,6 +7,7 @@ mod charts;
 mod etcd_upgraded;
 mod figures;
 mod grown;
+mod identities;
 mod in_use;
 mod keys;
 mod metrics;
@@ -65,9 +66,16 @@ fn volumes_follow_their_pods() -> Result<()> {
 }
 
 #[test]
-#[ignore = "five minutes: make soak"]
+#[ignore = "five minutes, and its addons have to be built: make soak"]
 fn pods_have_roles_of_their_own() -> Result<()> {
-    run_steps("pods_have_roles_of_their_own", "t-roles", &roles::STEPS)
+    let test = "pods_have_roles_of_their_own";
+    let Some(mut lab) = start_lab_with(test, "t-roles", 3, Versions::WithAddons)? else {
+        return Ok(());
+    };
+    for (title, step) in &roles::STEPS {
+        lab.run_step(title, step)?;
+    }
+    lab.take_down()
 }
 
 #[test]

@@ -6,6 +6,8 @@ const ETCD_MANAGER: &str = "etcd-manager's own; there is no etcd-manager";
 const NAMED: &str = "others refer to it by this name: changing it alone is an error";
 const NODE_NAME: &str =
     "a Node has the id of its instance as its name: validation takes kOps' placeholders only";
+const NO_TERRAFORM: &str = "kctl has no Terraform output; validation warns";
+
 const NO_HANDLER: &str = "there are no pods of the node termination handler; validation warns";
 const ROLLING: &str = "limits of `kctl rolling-update`, which reads them from the spec: nothing is rendered from them";
 const STORE: &str = "validation takes only the place below configBase";
@@ -102,6 +104,16 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         NO_HANDLER,
     ),
     ("Cluster", "spec.nodeTerminationHandler.version", NO_HANDLER),
+    (
+        "Cluster",
+        "spec.target.terraform.filesProviderExtraConfig.*",
+        NO_TERRAFORM,
+    ),
+    (
+        "Cluster",
+        "spec.target.terraform.providerExtraConfig.*",
+        NO_TERRAFORM,
+    ),
     (
         "Cluster",
         "spec.topology.bastion.idleTimeoutSeconds",

@@ -3,6 +3,7 @@
 
 use super::super::cluster::{self, CLUSTER};
 use super::super::{PATIENCE, Step, volumes};
+use super::identities;
 use anyhow::{Context, Result, ensure};
 use lab::scenario::Lab;
 use serde_json::json;
@@ -17,7 +18,7 @@ const POLICY: &str = r#"[{"Effect": "Allow", "Action": "ec2:DescribeVpcs", "Reso
 
 const TOKEN: &str = "/var/run/secrets/amazonaws.com/token";
 
-pub const STEPS: [Step; 10] = [
+pub const STEPS: [Step; 11] = [
     ("kctl makes a cluster whose pods have roles", make_cluster),
     ("three instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 1)
@@ -37,12 +38,18 @@ pub const STEPS: [Step; 10] = [
     ),
     ("a pod gets its role and no more", use_role),
     ("no other token gets it", use_other_tokens),
+    (
+        "a role of IAM is a user of the cluster",
+        identities::use_identity,
+    ),
     ("a pod gets nothing from the metadata service", ask_metadata),
     ("a role leaves with its service account", remove_role),
 ];
 
 fn make_cluster(lab: &mut Lab) -> Result<()> {
-    make_cluster_with(lab, &[])
+    let settings = identities::settings();
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    make_cluster_with(lab, &settings)
 }
 
 /// A cluster of one control plane with a published issuer, and a role for `reader` in `shop`.
@@ -81,7 +88,7 @@ for action; do
 done
 "#;
 
-fn role_arn() -> String {
+pub fn role_arn() -> String {
     format!("arn:aws:iam::123456789012:role/reader.shop.sa.{CLUSTER}")
 }
 
