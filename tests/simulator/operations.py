@@ -26,7 +26,8 @@ def identify(environ: "dict[str, Any]", body: bytes) -> Call:
     """The call that a WSGI request with this body makes."""
     query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
     form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
-    service = _signing_name(environ, form)
+    presigned = query.get("X-Amz-Credential", [""])[0]
+    service = _signing_name(environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2] or presigned, form)
     if service in _REST:
         return Call(service, _rest_operation(service, environ))
     target = environ.get("HTTP_X_AMZ_TARGET", "")
@@ -37,9 +38,8 @@ def identify(environ: "dict[str, Any]", body: bytes) -> Call:
     return Call(name, values.get("Action", ["?"])[0])
 
 
-def _signing_name(environ: "dict[str, Any]", form: bool) -> str:
+def _signing_name(scope: str, form: bool) -> str:
     """The service in the credential scope. An unsigned request is for S3, or brings a token to STS as a form."""
-    _, _, scope = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
     parts = scope.split(",", 1)[0].split("/")
     if len(parts) == 5:
         return parts[3].strip()

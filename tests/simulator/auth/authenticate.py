@@ -9,6 +9,7 @@ import time
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple, Optional
+from urllib.parse import parse_qs
 
 from . import caller, sigv4
 from .caller import Caller
@@ -22,7 +23,7 @@ _STAMP = "%Y%m%dT%H%M%SZ"
 
 
 class Signed(NamedTuple):
-    """What the Authorization header of a request says of its signature."""
+    """What a request says of its signature, in the Authorization header or in the query of a URL that somebody signed before."""
 
     access_key: str
     scope: sigv4.Scope
@@ -53,7 +54,7 @@ def read(wire: Wire) -> Signed:
     """The signature's parts, well-formed; nothing is verified yet."""
     header = wire.header("authorization")
     if header is None:
-        raise Refused("MissingAuthenticationToken")
+        return _read_query(wire)
     algorithm, _, rest = header.partition(" ")
     if algorithm != sigv4.ALGORITHM:
         raise Refused("UnsupportedAlgorithm", f"Unsupported AWS 'algorithm': '{algorithm}'.")
@@ -66,6 +67,26 @@ def read(wire: Wire) -> Signed:
     access_key, scope = _credential(parts["Credential"], date)
     names = parts["SignedHeaders"].split(";")
     return Signed(access_key, scope, names, parts["Signature"], date, wire.header("x-amz-security-token"))
+
+
+def _read_query(wire: Wire) -> Signed:
+    """Of a presigned URL. It counts as long as any other signature: of X-Amz-Expires STS takes no notice (aws-iam-authenticator's
+    pkg/token says so of its own tokens). Those of S3, which nobody here makes, are not read.
+    """
+    query = parse_qs(wire.query)
+    said = {name: values[0] for name, values in query.items()}
+    if said.get("X-Amz-Algorithm") != sigv4.ALGORITHM:
+        raise Refused("MissingAuthenticationToken")
+    for name in ("Credential", "Signature", "SignedHeaders", "Date"):
+        if f"X-Amz-{name}" not in said:
+            message = f"AWS query-string parameters must include 'X-Amz-{name}'. Re-examine the query-string parameters."
+            raise Refused("IncompleteSignature", message)
+    date = said["X-Amz-Date"]
+    access_key, scope = _credential(said["X-Amz-Credential"], date)
+    if scope.service == "s3":
+        raise Refused("MissingAuthenticationToken")
+    names = said["X-Amz-SignedHeaders"].split(";")
+    return Signed(access_key, scope, names, said["X-Amz-Signature"], date, said.get("X-Amz-Security-Token"))
 
 
 def _header_date(wire: Wire) -> str:

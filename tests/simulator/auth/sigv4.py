@@ -59,8 +59,8 @@ def _normal(path: str) -> str:
 
 
 def canonical_query(query: str) -> str:
-    """Names and values, encoded anew and sorted. A `+` is a space."""
-    pairs = [part.partition("=") for part in query.split("&") if part]
+    """Names and values, encoded anew and sorted, but for the signature itself. A `+` is a space."""
+    pairs = [part.partition("=") for part in query.split("&") if part and not part.startswith("X-Amz-Signature=")]
     encoded = [(_encoded(name), _encoded(value)) for name, _, value in pairs]
     return "&".join(f"{name}={value}" for name, value in sorted(encoded))
 

@@ -6,8 +6,11 @@ import datetime
 from typing import Any
 
 import botocore.auth
+import botocore.awsrequest
+import botocore.credentials
 import pytest
 
+from .conftest import REGION
 from .strict import Keys, Signing, Strict, allow, refusal, send
 
 IDENTITY = b"Action=GetCallerIdentity&Version=2011-06-15"
@@ -116,6 +119,21 @@ def test_the_date_may_be_a_quarter_of_an_hour_off(strict, keys, monkeypatch, min
         "sqs": "InvalidSignatureException",
     }
     assert ("Signature expired" if minutes < 0 else "Signature not yet current") in found["sts"][2]
+
+
+@pytest.mark.parametrize("minutes, passes", [(0, True), (-14, True), (-16, False)])
+def test_a_url_may_be_signed_before_with_headers_that_come_with_it(strict, keys, monkeypatch, minutes, passes):
+    at(monkeypatch, minutes)
+    request = botocore.awsrequest.AWSRequest(
+        "GET", f"{strict.endpoint}/?{IDENTITY.decode()}", headers={"x-k8s-aws-id": "one"}
+    )
+    signer = botocore.auth.SigV4QueryAuth(botocore.credentials.Credentials(*keys), "sts", REGION, expires=60)
+    signer.add_auth(request)
+    assert send(request).status == (200 if passes else 403)
+    target = request.url.removeprefix(strict.endpoint)
+    assert send(request, target=target.replace("GetCallerIdentity", "GetSessionToken")).status == 403
+    request.headers.replace_header("x-k8s-aws-id", "other")
+    assert send(request).status == 403
 
 
 def test_the_scope_is_of_the_place_that_is_asked(strict, keys):
