@@ -30,6 +30,9 @@ const SHUTDOWN: &str = "import fcntl, os, struct, sys\n\
     points = [os.open(point, os.O_RDONLY) for point in sys.argv[1:]]\n\
     for point in points: fcntl.ioctl(point, 0x8004587D, struct.pack('I', 2))";
 
+/// How often the places are looked up again.
+const TRIES: usize = 3;
+
 /// How long the kernel may take to let go of what a machine had mounted.
 const LET_GO: Duration = Duration::from_secs(20);
 
@@ -137,23 +140,18 @@ fn hide_device(place: &LabPaths, host: &Host, attached: &HostVolume) -> Result<(
 
 /// Cuts off the file system of the device, wherever in the host it is mounted: from now on it answers with errors.
 fn shut_down(place: &LabPaths, instance: &str, attached: &HostVolume) -> Result<()> {
-    let points = mount_points_of(place, instance, std::slice::from_ref(attached))?;
-    if points.is_empty() {
+    if !shut_down_file_systems(place, instance, std::slice::from_ref(attached))? {
         let device = attached.loop_device.display();
         bail!(
             "{device} is in use, but no file system of it is mounted in the host: end what has it open"
         );
     }
-    shut_down_file_systems(&points)
+    Ok(())
 }
 
 /// Cuts off the file systems of all volumes of a host at once: what was not flushed is lost, as when the power fails.
 pub(super) fn cut_off(place: &LabPaths, host: &Host) -> Result<()> {
-    let points = mount_points_of(place, &host.spec.instance, &host.read_volumes(place)?)?;
-    if points.is_empty() {
-        return Ok(());
-    }
-    shut_down_file_systems(&points)
+    shut_down_file_systems(place, &host.spec.instance, &host.read_volumes(place)?).map(drop)
 }
 
 /// Waits until nothing of a host that has crashed holds its volumes: a file system that was cut off stays so while it is
@@ -190,12 +188,29 @@ fn mount_points_of(
     Ok(points)
 }
 
-fn shut_down_file_systems(points: &[PathBuf]) -> Result<()> {
-    let mut python = Command::new("python3");
-    python.args(["-c", SHUTDOWN]).args(points);
-    tool::run(&mut python)
-        .map(drop)
-        .with_context(|| format!("cutting off the file systems at {points:?}"))
+/// False if none is mounted. What mounts and unmounts in the host goes on meanwhile, so a place may have gone before it is opened.
+fn shut_down_file_systems(
+    place: &LabPaths,
+    instance: &str,
+    volumes: &[HostVolume],
+) -> Result<bool> {
+    let mut tries = 0..TRIES;
+    loop {
+        let points = mount_points_of(place, instance, volumes)?;
+        if points.is_empty() {
+            return Ok(false);
+        }
+        let mut python = Command::new("python3");
+        python.args(["-c", SHUTDOWN]).args(&points);
+        match tool::run(&mut python) {
+            Err(_) if tries.next().is_some() => {}
+            done => {
+                return done
+                    .map(|_| true)
+                    .with_context(|| format!("cutting off the file systems at {points:?}"));
+            }
+        }
+    }
 }
 
 /// Where a device is mounted in the host's namespaces, as paths the machine can open.
