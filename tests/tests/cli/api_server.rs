@@ -256,7 +256,11 @@ fn answer_request(
     let from = fields.find_map(|field| field.strip_prefix("continue="));
     let from: usize = from.map_or(0, |from| from.parse().expect("a number"));
     // It may return fewer than the limit, and everything to who names none.
-    let size = if query.contains("limit=") { PAGE } else { items.len() };
+    let size = if query.contains("limit=") {
+        PAGE
+    } else {
+        items.len()
+    };
     let page: Vec<&Value> = items.iter().skip(from).take(size).collect();
     let next = from + page.len();
     let next = if next < items.len() {

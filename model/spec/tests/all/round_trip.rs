@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use node::yaml::{to_yaml, to_yaml_documents};
 use proptest::prelude::*;
 use serde_json::Value;
-use spec::read::{ReadOptions, Severity, Document, read_documents, read_documents_with, render_problems};
+use spec::read::{
+    Document, ReadOptions, Severity, read_documents, read_documents_with, render_problems,
+};
 use spec::validate::validate_documents;
 
 fn yaml_files(folder: &Path) -> Vec<PathBuf> {

@@ -36,7 +36,10 @@ pub fn use_identity(lab: &mut Lab) -> Result<()> {
     ensure!(user["username"] == "iam:jo", "{said}");
     let groups = user["groups"].as_array().into_iter().flatten();
     ensure!(groups.clone().any(|group| group == "readers"), "{said}");
-    ensure!(!groups.clone().any(|group| group == "system:masters"), "{said}");
+    ensure!(
+        !groups.clone().any(|group| group == "system:masters"),
+        "{said}"
+    );
     let said = ask(lab, &make_token(lab, "other", "other.example.com")?)?;
     ensure!(said["code"] == 401, "{said}");
     Ok(())
@@ -51,13 +54,19 @@ fn ask(lab: &Lab, token: &str) -> Result<Value> {
 /// What `aws-iam-authenticator token` says in a pod that has the role.
 fn make_token(lab: &Lab, name: &str, cluster: &str) -> Result<String> {
     let pod = POD.replace("@NAME@", name).replace("@NAMESPACE@", "shop");
-    let pod = pod.replace("@ROLE@", &role_arn()).replace("@CLUSTER@", cluster);
+    let pod = pod
+        .replace("@ROLE@", &role_arn())
+        .replace("@CLUSTER@", cluster);
     let file = lab.place().run().join("identities.yaml");
     std::fs::write(&file, pod)?;
     lab.run_kubectl(&["apply", "--filename", &file.display().to_string()])?;
     lab.wait_until(&format!("pod {name} has made a token"), PATIENCE, |lab| {
         let found = lab.get_objects(&["pod", name, "--namespace=shop"])?;
-        ensure!(found["status"]["phase"] == "Succeeded", "{}", found["status"]);
+        ensure!(
+            found["status"]["phase"] == "Succeeded",
+            "{}",
+            found["status"]
+        );
         let said = lab.run_kubectl(&["logs", name, "--namespace=shop"])?;
         Ok(said.trim().to_owned())
     })
