@@ -32,7 +32,13 @@ pub fn reach_quota(lab: &mut Lab, writers: &Writers) -> Result<()> {
     // A deletion writes no key, so etcd accepts it.
     let filled = "/api/v1/namespaces/quota/configmaps";
     for one in tried.iter().filter(|one| one.outcome == Outcome::Done) {
-        lab.run_kubectl(&["delete", "--raw", &format!("{filled}/{}", one.name)])?;
+        // etcd is busy with what filled it: a deletion that timed out may be repeated, and may have happened.
+        lab.wait_until("an object is deleted", PATIENCE, |lab| {
+            match lab.run_kubectl(&["delete", "--raw", &format!("{filled}/{}", one.name)]) {
+                Err(error) if format!("{error:#}").contains("not found") => Ok(()),
+                done => done.map(drop),
+            }
+        })?;
     }
     // Of the clients' writes, deletions went on all the time.
     lab.wait_until("etcd accepts writes", PATIENCE, |lab| {
