@@ -124,15 +124,14 @@ fn no_secret_is_in_a_dump_a_log_without_end_ends_and_that_of_a_pod_that_went_is_
         let text = String::from_utf8_lossy(&bytes);
         assert!(!text.contains(SECRET), "{}", file.display());
     }
+    let problems = std::fs::read_to_string(folder.join("problems.txt")).expect("problems");
     let read = |pod: &str| {
         let log = folder.join(format!("kubernetes/logs/{pod}/a.log"));
-        let problems = std::fs::read_to_string(folder.join("problems.txt"));
-        std::fs::read_to_string(log).unwrap_or_else(|error| panic!("{error}: {problems:?}"))
+        std::fs::read_to_string(log).unwrap_or_else(|error| panic!("{error}: {problems}"))
     };
     let log = read("endless");
     assert!(log.ends_with("\n(cut off by kctl)\n") && log.len() < 17 << 20);
     assert!(read("gone").starts_with("(no log: "), "{}", read("gone"));
-    let problems = std::fs::read_to_string(folder.join("problems.txt")).expect("problems");
     assert!(!problems.contains("kubernetes/logs/"), "{problems}");
 }
 

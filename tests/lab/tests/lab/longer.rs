@@ -22,7 +22,7 @@ mod volumes;
 mod warm_pool;
 mod zone;
 
-use super::{run_steps, start_lab, start_lab_with, wait_for_turn};
+use super::{run_steps, run_steps_with, start_lab, start_lab_with, wait_for_turn};
 use anyhow::Result;
 use lab::content::Versions;
 use upgraded::Upgrade;
@@ -69,13 +69,7 @@ fn volumes_follow_their_pods() -> Result<()> {
 #[ignore = "five minutes, and its addons have to be built: make soak"]
 fn pods_have_roles_of_their_own() -> Result<()> {
     let test = "pods_have_roles_of_their_own";
-    let Some(mut lab) = start_lab_with(test, "t-roles", 3, Versions::WithAddons)? else {
-        return Ok(());
-    };
-    for (title, step) in &roles::STEPS {
-        lab.run_step(title, step)?;
-    }
-    lab.take_down()
+    run_steps_with(test, "t-roles", Versions::WithAddons, &roles::STEPS)
 }
 
 #[test]

@@ -73,7 +73,12 @@ fn start_lab_with(test: &str, name: &str, hosts: usize, versions: Versions) -> R
 
 /// Runs the steps in a lab with room for three hosts.
 fn run_steps(test: &str, name: &str, steps: &[Step]) -> Result<()> {
-    let Some(mut lab) = start_lab(test, name, 3)? else {
+    run_steps_with(test, name, Versions::Newest, steps)
+}
+
+/// The same with this content.
+fn run_steps_with(test: &str, name: &str, versions: Versions, steps: &[Step]) -> Result<()> {
+    let Some(mut lab) = start_lab_with(test, name, 3, versions)? else {
         return Ok(());
     };
     for (title, step) in steps {

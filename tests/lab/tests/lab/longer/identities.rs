@@ -10,7 +10,7 @@ use serde_json::Value;
 const POD: &str = include_str!("identities.yaml");
 
 /// For `kctl create cluster`: the role of the service account `reader` is a user.
-pub fn settings() -> [String; 4] {
+pub fn mapping_settings() -> [String; 4] {
     let aws = "--set=spec.authentication.aws";
     let mapping = format!("{aws}.identityMappings[0]");
     [
@@ -21,8 +21,8 @@ pub fn settings() -> [String; 4] {
     ]
 }
 
-/// Asks the API, from a worker, whose token it is: the status, and the answer.
-const ASK: &str = r#"
+/// Asks the API, from a worker, whose token it is.
+const REVIEW: &str = r#"
 server=$(sed -n 's/^ *server: *//p' /var/lib/kubelet/kubeconfig | tr -d "\"'")
 curl -sS --max-time 30 --cacert /srv/kubernetes/ca.crt -H "Authorization: Bearer $1" -H 'Content-Type: application/json' \
     --data '{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}' \
@@ -31,7 +31,7 @@ curl -sS --max-time 30 --cacert /srv/kubernetes/ca.crt -H "Authorization: Bearer
 
 /// A token of the role for this cluster is its user; one for another cluster is nobody's.
 pub fn use_identity(lab: &mut Lab) -> Result<()> {
-    let said = ask(lab, &make_token(lab, "own", CLUSTER)?)?;
+    let said = review_token(lab, &make_token(lab, "own", CLUSTER)?)?;
     let user = &said["status"]["userInfo"];
     ensure!(user["username"] == "iam:jo", "{said}");
     let groups = user["groups"].as_array().into_iter().flatten();
@@ -40,14 +40,14 @@ pub fn use_identity(lab: &mut Lab) -> Result<()> {
         !groups.clone().any(|group| group == "system:masters"),
         "{said}"
     );
-    let said = ask(lab, &make_token(lab, "other", "other.example.com")?)?;
+    let said = review_token(lab, &make_token(lab, "other", "other.example.com")?)?;
     ensure!(said["code"] == 401, "{said}");
     Ok(())
 }
 
-fn ask(lab: &Lab, token: &str) -> Result<Value> {
+fn review_token(lab: &Lab, token: &str) -> Result<Value> {
     let worker = cluster::worker_instances(lab)?.remove(0);
-    let said = lab.exec_in_host(&worker.id, &["sh", "-ec", ASK, "ask", token])?;
+    let said = lab.exec_in_host(&worker.id, &["sh", "-ec", REVIEW, "review", token])?;
     Ok(serde_json::from_str(&said)?)
 }
 

@@ -47,7 +47,7 @@ pub const STEPS: [Step; 11] = [
 ];
 
 fn make_cluster(lab: &mut Lab) -> Result<()> {
-    let settings = identities::settings();
+    let settings = identities::mapping_settings();
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
     make_cluster_with(lab, &settings)
 }
