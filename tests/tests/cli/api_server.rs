@@ -50,8 +50,10 @@ impl ApiServer {
         let shared = Arc::clone(&says);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
+                let stream = stream.expect("a connection");
+                let (config, shared) = (Arc::clone(&config), Arc::clone(&shared));
                 // A client that does not like the certificate goes away.
-                let _ = serve_connection(stream.expect("a connection"), &config, &shared);
+                std::thread::spawn(move || serve_connection(stream, &config, &shared));
             }
         });
         Self { url, says }

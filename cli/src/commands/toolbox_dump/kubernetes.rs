@@ -3,13 +3,13 @@
 use super::archive::{Archive, is_plain_name};
 use super::redact::redact_objects;
 use anyhow::{Context, bail};
+use futures::future::join_all;
 use futures::{AsyncReadExt, StreamExt, stream};
 use http::Request;
 use kube::Client;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
-use std::pin::pin;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -84,10 +84,12 @@ pub async fn add_objects(client: &Client, archive: &mut Archive) -> io::Result<(
     problems
         .iter()
         .for_each(|problem| archive.note_problem(problem));
-    let logs = stream::iter(logs).map(async |log| (log.file, read_log(client, &log.path).await));
-    let mut logs = pin!(logs.buffered(PARALLEL));
-    while let Some((file, text)) = logs.next().await {
-        archive.add_result(&file, text)?;
+    // Nothing is read while logs are packed: packing blocks this thread, and connections have a deadline.
+    for some in logs.chunks(PARALLEL) {
+        let texts = join_all(some.iter().map(|log| read_log(client, &log.path))).await;
+        for (log, text) in some.iter().zip(texts) {
+            archive.add_result(&log.file, text)?;
+        }
     }
     Ok(())
 }
