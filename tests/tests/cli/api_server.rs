@@ -252,6 +252,7 @@ fn answer_request(
         "/api/v1/nodes" => ("NodeList", &says.nodes),
         "/api/v1/namespaces/kube-system/pods" | "/api/v1/pods" => ("PodList", &says.pods),
         "/apis/policy/v1/poddisruptionbudgets" => ("PodDisruptionBudgetList", &says.budgets),
+        _ if path.ends_with("/log") => return (404, missing_log(path, says)),
         _ => return (404, failure_status(404, path)),
     };
     let mut fields = query.split('&');
@@ -272,6 +273,21 @@ fn answer_request(
     };
     let list = json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "1", "continue": next}, "items": page});
     (200, list)
+}
+
+/// What an API server says where there is no log: it does not find the node, or its kubelet does not find the pod.
+fn missing_log(path: &str, says: &ServedObjects) -> Value {
+    let name = path.split('/').rev().nth(1).unwrap_or_default();
+    let pod = says.pods.iter().find(|pod| pod["metadata"]["name"] == name);
+    let of_pod =
+        |node: &&Value| pod.is_some_and(|pod| pod["spec"]["nodeName"] == node["metadata"]["name"]);
+    let kind = match says.nodes.iter().find(of_pod) {
+        Some(_) => "pods/log",
+        None => "nodes",
+    };
+    let mut status = failure_status(404, "not found");
+    status["details"] = json!({"name": name, "kind": kind});
+    status
 }
 
 /// Reads or changes one Node, or takes a pod away.

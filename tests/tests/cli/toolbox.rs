@@ -111,8 +111,14 @@ fn no_secret_is_in_a_dump_a_log_without_end_ends_and_that_of_a_pod_that_went_is_
         json!({"metadata": {"name": name, "namespace": namespace},
             "spec": {"nodeName": cluster.control_plane, "containers": [{"name": "a", "image": "a", "env": variable}]}})
     };
-    let gone = pod("kube-system", "gone");
-    let pods = vec![pod("default", "own"), pod("kube-system", "endless"), gone];
+    let mut gone = pod("kube-system", "gone");
+    gone["spec"]["nodeName"] = json!("i-gone");
+    let pods = vec![
+        pod("default", "own"),
+        pod("kube-system", "endless"),
+        gone,
+        pod("kube-system", "unknown-to-its-kubelet"),
+    ];
     api.set_objects(vec![node], pods);
     api.set_log("endless", "x".repeat(17 << 20));
     let dump = ["toolbox", "dump", NAME, "--api-server", &api.url];
@@ -132,7 +138,12 @@ fn no_secret_is_in_a_dump_a_log_without_end_ends_and_that_of_a_pod_that_went_is_
     let log = read("endless");
     assert!(log.ends_with("\n(cut off by kctl)\n") && log.len() < 17 << 20);
     assert!(read("gone").starts_with("(no log: "), "{}", read("gone"));
-    assert!(!problems.contains("kubernetes/logs/"), "{problems}");
+    let of_logs: Vec<&str> = problems
+        .lines()
+        .filter_map(|line| line.strip_prefix("kubernetes/logs/")?.split_once('/'))
+        .map(|(pod, _)| pod)
+        .collect();
+    assert_eq!(of_logs, ["unknown-to-its-kubelet"], "{problems}");
 }
 
 #[test]

@@ -124,7 +124,7 @@ async fn read_journal(client: &Client, node: &str) -> anyhow::Result<Vec<u8>> {
 /// about a minute after their node (the pod garbage collector), and until then are listed without a kubelet that has their log.
 async fn read_log(client: &Client, path: &str) -> anyhow::Result<Vec<u8>> {
     let mut text = match read_bytes(client, path, LOG).await {
-        Err(error) if is_not_found(&error) => {
+        Err(error) if is_gone(&error) => {
             return Ok(format!("(no log: {error:#})\n").into_bytes());
         }
         read => read?,
@@ -135,8 +135,13 @@ async fn read_log(client: &Client, path: &str) -> anyhow::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn is_not_found(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
+/// The API server itself does not find the pod or its node. If a kubelet does not know a pod, it says `pods/log` there.
+fn is_gone(error: &anyhow::Error) -> bool {
+    let Some(kube::Error::Api(status)) = error.downcast_ref() else {
+        return false;
+    };
+    let kind = status.details.as_ref().map(|details| details.kind.as_str());
+    status.code == 404 && matches!(kind, Some("nodes" | "pods"))
 }
 
 /// A log to read, and the file that it goes to.

@@ -9,8 +9,14 @@ const SYSTEM: &str = "kube-system";
 /// Fields of a spec whose text may be anything.
 const TEXTS: [&str; 4] = ["configOverride", "content", "manifest", "userData"];
 
-/// Fields of a spec with values or words that may be anything: variables, and the command of a container.
-const COLLECTIONS: [&str; 3] = ["command", "configAdditions", "environment"];
+/// Fields of a spec with values or words that may be anything: variables, the command of a container, settings of Terraform's providers.
+const COLLECTIONS: [&str; 5] = [
+    "command",
+    "configAdditions",
+    "environment",
+    "filesProviderExtraConfig",
+    "providerExtraConfig",
+];
 
 /// The lists of containers of a pod.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
@@ -218,6 +224,7 @@ mod tests {
                 "registryMirrors": {"docker.io": ["https://user:hunter2@mirror.example.com/v2"]}},
             "egressProxy": {"httpProxy": {"host": "http://u:hunter2@proxy.example.com", "port": 3128}},
             "kubeDNS": {"externalCoreFile": "a {\n hunter2\n}"},
+            "target": {"terraform": {"providerExtraConfig": {"secret_key": "hunter2"}, "filesProviderExtraConfig": {"token": "hunter2"}}},
             "kubelet": {"maxPods": 77},
         }});
         redact_spec(&mut spec);

@@ -36,7 +36,8 @@ pub fn expect_dump(lab: &mut Lab) -> Result<()> {
     let journal = fs::read(folder.join(format!("nodes/{control_plane}/system.journal")))?;
     ensure!(journal.starts_with(JOURNAL), "this is no journal");
     let log = format!("kubernetes/logs/kube-apiserver-{control_plane}/kube-apiserver.log");
-    ensure!(folder.join(&log).exists(), "no {log}");
+    let content = fs::read_to_string(folder.join(&log)).with_context(|| format!("no {log}"))?;
+    ensure!(!content.starts_with("(no log"), "{log}: {content}");
     let secrets = list_secrets(lab)?;
     ensure!(secrets.len() > 10, "{} secrets", secrets.len());
     for file in list_files(&folder)? {

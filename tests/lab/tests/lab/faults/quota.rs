@@ -3,9 +3,12 @@
 
 use super::super::cluster::{self, CLUSTER};
 use super::super::{PATIENCE, etcd};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use lab::scenario::{LIMIT, Lab, Outcome, Writers, unix_time};
 use serde_json::Value;
+
+/// How often a deletion is tried. The API server gives etcd about seven seconds each time.
+const TRIES: u32 = 20;
 
 pub fn reach_quota(lab: &mut Lab, writers: &Writers) -> Result<()> {
     let before = etcd::count_restarts(lab)?;
@@ -32,13 +35,7 @@ pub fn reach_quota(lab: &mut Lab, writers: &Writers) -> Result<()> {
     // A deletion writes no key, so etcd accepts it.
     let filled = "/api/v1/namespaces/quota/configmaps";
     for one in tried.iter().filter(|one| one.outcome == Outcome::Done) {
-        // etcd is busy with what filled it: a deletion that timed out may be repeated, and may have happened.
-        lab.wait_until("an object is deleted", PATIENCE, |lab| {
-            match lab.run_kubectl(&["delete", "--raw", &format!("{filled}/{}", one.name)]) {
-                Err(error) if format!("{error:#}").contains("not found") => Ok(()),
-                done => done.map(drop),
-            }
-        })?;
+        delete_object(lab, &format!("{filled}/{}", one.name))?;
     }
     // Of the clients' writes, deletions went on all the time.
     lab.wait_until("etcd accepts writes", PATIENCE, |lab| {
@@ -54,6 +51,23 @@ pub fn reach_quota(lab: &mut Lab, writers: &Writers) -> Result<()> {
     let after = etcd::count_restarts(lab)?;
     ensure!(after == before, "{before:?} became {after:?}");
     Ok(())
+}
+
+/// Deletes an object. etcd is busy with what filled it: a deletion that timed out is repeated, and may have happened.
+fn delete_object(lab: &Lab, path: &str) -> Result<()> {
+    let mut timed_out = false;
+    for _ in 0..TRIES {
+        let Err(error) = lab.run_kubectl(&["delete", "--raw", path]) else {
+            return Ok(());
+        };
+        let why = format!("{error:#}");
+        if timed_out && why.contains("(NotFound)") {
+            return Ok(());
+        }
+        ensure!(why.contains("request timed out"), "{why}");
+        timed_out = true;
+    }
+    bail!("the deletion of {path} timed out {TRIES} times");
 }
 
 /// The startup and liveness probes of the members pass.
