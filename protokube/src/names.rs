@@ -9,7 +9,7 @@ mod zone;
 #[cfg(test)]
 mod laws_test;
 
-pub use hosts::parse_entries;
+pub use hosts::{FILE as HOSTS, parse_entries};
 pub use members::{MemberNames, restore_names};
 pub use own_members::{MEMBER_ROUNDS, MemberPublisher};
 pub use records::{FollowedName, PublishedRecords, followed_names, needed_changes};

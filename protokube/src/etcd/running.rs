@@ -1,7 +1,8 @@
 //! Queries the local etcd: health on the loopback address, and the list of members on the peer port.
 
+use crate::names::{HOSTS, parse_entries};
 use crate::probe::Probe;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use host::Host;
 use node::components::EtcdMemberNames;
 use node::manifests::{ETCD_ANSWERS, ETCD_SERVES};
@@ -82,6 +83,7 @@ impl RunningEtcd for EtcdHttp {
         let name = names.member_host(member);
         let url = format!("https://{name}:{port}/members");
         let requested = async {
+            self.peer.expect_name(&name)?;
             let client = self.peer.build_client(&name)?;
             let answer = client.get(&url).send().await?.error_for_status()?;
             let id = answer.headers().get(CLUSTER_ID);
@@ -96,6 +98,17 @@ impl RunningEtcd for EtcdHttp {
 }
 
 impl EtcdPeer {
+    /// etcd looks up the names in the certificate of whoever connects, to compare addresses. A name that is not in `/etc/hosts` yet is
+    /// looked up in DNS, whose denial the resolver of the VPC would keep for the SOA's negative TTL, 15 minutes in Route 53.
+    fn expect_name(&self, name: &str) -> anyhow::Result<()> {
+        let text = self.host.read_text(HOSTS)?.unwrap_or_default();
+        ensure!(
+            parse_entries(&text).contains_key(name),
+            "the name is not in {HOSTS} yet"
+        );
+        Ok(())
+    }
+
     fn build_client(&self, name: &str) -> anyhow::Result<reqwest::Client> {
         let file = |file: &str| {
             let path = format!("{}/{file}", self.certificates);

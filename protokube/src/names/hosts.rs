@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Path of the file.
-pub(super) const FILE: &str = "/etc/hosts";
+pub const FILE: &str = "/etc/hosts";
 
 /// The block for these names.
 pub(super) fn hosts_block(names: &BTreeMap<String, IpAddr>) -> HostsBlock {

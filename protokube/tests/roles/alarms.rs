@@ -127,3 +127,29 @@ fn no_alarm_and_no_lost_leader_has_kubelet_end_etcd() {
     );
     assert_eq!(health_answer(ETCD_SERVES, &[], false).0, 503);
 }
+
+#[tokio::test]
+async fn etcd_is_not_asked_for_members_before_it_can_look_up_their_names() {
+    let test = TestHost::new().await;
+    let etcd = node_config().control_plane.unwrap().etcd[0].clone();
+    let names = EtcdMemberNames::from_config(&etcd, &node_config().cluster);
+    let name = names.member_host("a");
+    let peer = EtcdPeer {
+        host: test.host.clone(),
+        certificates: "/certificates".to_owned(),
+        names,
+        address: "127.0.0.1".parse().unwrap(),
+        port: 1,
+    };
+    let member = EtcdHttp {
+        probe: Probe::new().unwrap(),
+        health: String::new(),
+        peer,
+    };
+    let why = async || format!("{:#}", member.list_members("a").await.unwrap_err());
+    assert!(why().await.ends_with("the name is not in /etc/hosts yet"));
+    let block = "# Begin host entries managed by protokube\n127.0.0.1 NAME\n# End host entries managed by protokube\n";
+    let text = block.replace("NAME", &name);
+    test.host.write_changed("/etc/hosts", &text, 0o644).unwrap();
+    assert!(why().await.contains("/certificates/"));
+}
