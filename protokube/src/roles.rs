@@ -530,7 +530,7 @@ fn find_pod_range(daemon: &DaemonState) -> Option<IpNet> {
     let config = &daemon.config;
     if !matches!(
         config.networking,
-        Networking::Flannel(_) | Networking::Kubenet
+        Networking::Flannel(_) | Networking::Cilium { .. } | Networking::Kubenet
     ) {
         return None;
     }

@@ -5,6 +5,7 @@
 pub(crate) mod aws_iam_authenticator;
 pub(crate) mod cert_manager;
 mod channel;
+pub(crate) mod cilium;
 mod cloud_controller;
 pub(crate) mod cluster_autoscaler;
 mod control_planes;
@@ -101,6 +102,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     if let Some(flannel) = &full.addons.flannel {
         addons.push(flannel::flannel_addon(full, flannel)?);
     }
+    addons.extend(cilium::addon(full)?);
     if let Some(core_dns) = &full.addons.core_dns {
         addons.push(core_dns::core_dns_addon(full, core_dns)?);
     }

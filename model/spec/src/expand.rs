@@ -10,6 +10,7 @@ mod aws_limits;
 mod basics;
 mod bastion;
 mod cert_manager;
+mod cilium;
 mod cloud_config;
 mod cluster_autoscaler;
 mod components;

@@ -11,6 +11,7 @@ mod authentication;
 mod backup_store;
 mod bastion;
 mod cidr;
+mod cilium;
 mod cluster_autoscaler;
 pub(crate) mod components;
 mod containerd;
@@ -100,6 +101,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     assets::check(spec, problems);
     let containerd = spec.containerd.as_ref();
     containerd::check("spec.containerd", containerd, spec, problems);
+    cilium::check(spec, problems);
     cluster_autoscaler::check(spec, problems);
     addon_values::check(spec, problems);
     metrics_server::check(spec, problems);

@@ -89,7 +89,6 @@ const VALUES: &[&str] = &[
     "bastions",
     "main",
     "events",
-    "cilium",
     "demo.example.com",
     "x.k8s.local",
     "a-name-of-64-characters-which-is-one-more-than-dns-takes-of-one-a",

@@ -20,18 +20,19 @@ use debian::Debian;
 use go::Go;
 use key::CacheKey;
 use kit::ContentKit;
-use modules::{ADDONS, MODULES, Module, PREVIOUS_ETCD, PREVIOUS_KUBERNETES, all_modules};
+use modules::{ADDONS, CILIUM, MODULES, Module, PREVIOUS_ETCD, PREVIOUS_KUBERNETES, all_modules};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How mirror, registry and catalog are put together is part of what they are.
-const RECIPE: [&str; 6] = [
+const RECIPE: [&str; 7] = [
     include_str!("content/archive.rs"),
     include_str!("content/catalog.rs"),
     include_str!("content/debian.rs"),
     include_str!("content/images.rs"),
     include_str!("content/mirror.rs"),
     include_str!("content/oci.rs"),
+    include_str!("content/runc.sh"),
 ];
 
 /// What of it is not what its name says; lies beside it and is part of docs/lab/content.md.
@@ -81,6 +82,8 @@ pub enum Versions {
     WithPreviousEtcd,
     /// Addons that are off by default as well.
     WithAddons,
+    /// cilium as well.
+    WithCilium,
 }
 
 impl Versions {
@@ -92,6 +95,7 @@ impl Versions {
             Self::WithPreviousMinor => KUBERNETES,
             Self::WithPreviousEtcd => PREVIOUS_ETCD,
             Self::WithAddons => ADDONS,
+            Self::WithCilium => CILIUM,
         };
         MODULES.iter().chain(previous)
     }
@@ -154,10 +158,15 @@ impl ContentStore {
             .modules()
             .map(|module| self.build_module(module, say))
             .collect::<Result<Vec<_>>>()?;
-        let debian = self.fetch_debian(say)?;
+        let debian = self.fetch_debian(debian::PACKAGES, say)?;
+        let cilium = match versions {
+            Versions::WithCilium => Some(self.fetch_debian(debian::CILIUM_PACKAGES, say)?),
+            _ => None,
+        };
         let kit = ContentKit {
             built,
             debian,
+            cilium,
             roots,
         };
         let place = self.served_folder(&kit);
@@ -171,8 +180,12 @@ impl ContentStore {
         Ok((ServedContent { folder: place }, kit.built))
     }
 
-    fn fetch_debian(&self, say: &mut dyn FnMut(&str)) -> Result<Debian> {
-        let slot = debian::DebianSlot::new(&self.folder);
+    fn fetch_debian(
+        &self,
+        packages: &'static [&'static str],
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Debian> {
+        let slot = debian::DebianSlot::new(packages, &self.folder);
         if let Some(debian) = slot.find_packages()? {
             return Ok(debian);
         }
@@ -180,7 +193,7 @@ impl ContentStore {
         if let Some(debian) = slot.find_packages()? {
             return Ok(debian);
         }
-        say("debian: downloading runc, iptables, busybox, e2fsprogs");
+        say(&format!("debian: downloading {}", packages.join(", ")));
         slot.fetch_packages(&lock)
     }
 
@@ -188,6 +201,9 @@ impl ContentStore {
         let mut key = CacheKey::default();
         for built in &kit.built {
             key.add_part(&built.key);
+        }
+        if let Some(cilium) = &kit.cilium {
+            key.add_part(&cilium.key);
         }
         key.add_part(&kit.debian.key)
             .add_part(kit.roots.as_deref().unwrap_or_default())
@@ -213,10 +229,10 @@ impl ContentStore {
     pub fn prune_cache(&self, keep: &ServedContent) -> Result<()> {
         let _lock = self.lock_cache()?;
         self.go.drop_caches()?;
-        let mut kept = vec![
-            "lock".to_owned(),
-            debian::DebianSlot::new(&self.folder).folder_name(),
-        ];
+        let mut kept = vec!["lock".to_owned()];
+        for packages in [debian::PACKAGES, debian::CILIUM_PACKAGES] {
+            kept.push(debian::DebianSlot::new(packages, &self.folder).folder_name());
+        }
         for module in all_modules() {
             kept.push(self.module_slot(module)?.folder_name());
         }

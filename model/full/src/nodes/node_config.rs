@@ -48,7 +48,7 @@ pub fn node_config(
         control_plane: (of.role == Role::ControlPlane).then(|| control_plane(full)),
         files: group_files::group_files(full, of, node)?,
         units: group_files::group_units(full, of, node, agents)?,
-        sysctls: kernel_parameters(full.node_port_range, &node.sysctls),
+        sysctls: kernel_parameters(full.node_port_range, &full.pods.networking, &node.sysctls),
         packages: node.packages.clone(),
         volume_mounts: node.volume_mounts.clone(),
         ntp: node.ntp,

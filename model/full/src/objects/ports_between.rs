@@ -13,22 +13,38 @@ const CONTROL_PLANE_TCP: [(u16, u16); 3] = [(1, 2379), (2382, 4000), (4003, 6553
 /// encapsulated pod traffic, which security groups cannot look into. Nodes reach neither SSH nor etcd nor other services at a
 /// control plane's own address.
 pub(super) fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
-    let Networking::Flannel(backend) = &full.pods.networking else {
+    let Some(of_plugin) = plugin_traffic(&full.pods.networking) else {
         let ranges = CONTROL_PLANE_TCP.map(|(low, high)| tcp_ports(low, high));
         return [udp_ports(1, 65535)].into_iter().chain(ranges).collect();
     };
-    let encapsulation_port = match backend.as_str() {
-        "udp" => ports::FLANNEL_UDP,
-        _ => ports::FLANNEL_VXLAN,
-    };
     let (first, last) = full.node_port_range;
-    vec![
+    let mut all = vec![
         tcp_ports(ports::API, ports::API),
         tcp_ports(ports::BOOTSTRAP, ports::BOOTSTRAP),
         // Monitoring on nodes also queries the kubelets of control planes.
         tcp_ports(ports::KUBELET, ports::KUBELET),
         tcp_ports(first, last),
         udp_ports(first, last),
-        udp_ports(encapsulation_port, encapsulation_port),
-    ]
+    ];
+    all.extend(of_plugin);
+    all
+}
+
+/// What the network plugin itself sends; `None`: not known, or the packets of pods with their own addresses.
+fn plugin_traffic(networking: &Networking) -> Option<Vec<Traffic>> {
+    let udp = |port| udp_ports(port, port);
+    Some(match networking {
+        Networking::Flannel(backend) if backend == "udp" => vec![udp(ports::FLANNEL_UDP)],
+        Networking::Flannel(_) => vec![udp(ports::FLANNEL_VXLAN)],
+        Networking::Cilium { tunnel, .. } => {
+            let tunnel = match tunnel.as_str() {
+                "vxlan" => ports::CILIUM_VXLAN,
+                "geneve" => ports::CILIUM_GENEVE,
+                _ => return None,
+            };
+            let health = tcp_ports(ports::CILIUM_HEALTH, ports::CILIUM_HEALTH);
+            vec![udp(tunnel), health]
+        }
+        _ => return None,
+    })
 }

@@ -1,9 +1,9 @@
 //! The components of Kubernetes and the addons of the full spec.
 
 use super::{
-    AddonValues, AwsIamAuthenticator, CertManager, ClusterAutoscaler, EbsCsiDriver, ExternalDns,
-    LoadBalancerController, MetricsServer, NodeLocalDns, NodeProblemDetector, NvidiaDevicePlugin,
-    PodIdentityWebhook, SnapshotController,
+    AddonValues, AwsIamAuthenticator, CertManager, Cilium, ClusterAutoscaler, EbsCsiDriver,
+    ExternalDns, LoadBalancerController, MetricsServer, NodeLocalDns, NodeProblemDetector,
+    NvidiaDevicePlugin, PodIdentityWebhook, SnapshotController,
 };
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ pub struct Addons {
     pub cloud_controller_manager: CloudControllerManager,
     /// flannel, where it is the network plugin.
     pub flannel: Option<Flannel>,
+    /// cilium, where it is the network plugin.
+    #[serde(default)]
+    pub cilium: Option<Cilium>,
     /// The EBS CSI driver; `None`: the user installs one, or wants none.
     #[serde(default)]
     pub ebs_csi_driver: Option<EbsCsiDriver>,

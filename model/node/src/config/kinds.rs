@@ -39,6 +39,13 @@ impl Arch {
 pub enum Networking {
     /// flannel with this backend: `vxlan` or `udp`.
     Flannel(String),
+    /// cilium.
+    Cilium {
+        /// How packets reach other nodes: `vxlan`, `geneve` or `disabled`.
+        tunnel: String,
+        /// Of its version and settings, which an agent takes over when its instance is replaced.
+        digest: String,
+    },
     /// kubenet, with routes set by the cloud controller manager.
     Kubenet,
     /// The user installs a CNI; kctl installs the standard plugins.

@@ -2,7 +2,7 @@
 //! kOps sets it in IPv6 clusters only, and with it the kernel ignores router advertisements, from which instances in a subnet with IPv6
 //! have their default route.
 
-use super::{Error, NodeConfig};
+use super::{Error, Networking, NodeConfig};
 use crate::values::{Parameter, Refusal, parse_parameters};
 
 /// A kernel module, and a path that exists when it is loaded or built in.
@@ -48,6 +48,9 @@ const SYSCTLS: [&str; 24] = [
     "kernel.keys.root_maxbytes=25000000",
 ];
 
+/// cilium's packets come in where their answers do not leave (systemd sets other values).
+const NO_REVERSE_PATH_FILTER: &str = "net.ipv4.conf.all.rp_filter=0";
+
 /// Reads an entry of `sysctlParameters`. Of the parameters that kctl sets itself it is known that the kernel takes numbers only.
 pub fn parse_user_parameters(entry: &str) -> Result<Vec<Parameter>, Refusal> {
     let all = parse_parameters(entry)?;
@@ -67,14 +70,25 @@ pub fn parse_user_parameters(entry: &str) -> Result<Vec<Parameter>, Refusal> {
     }
 }
 
-/// Entries in the syntax of `sysctlParameters`: kctl's own, the reservation of the node ports `first` to `last`, and then those in
-/// the spec, with their comments.
-pub fn kernel_parameters((first, last): (u16, u16), users: &[String]) -> Vec<String> {
+/// Entries in the syntax of `sysctlParameters`: kctl's own, the reservation of the node ports `first` to `last`, that of the network
+/// plugin, and then those in the spec, with their comments.
+pub fn kernel_parameters(
+    (first, last): (u16, u16),
+    networking: &Networking,
+    users: &[String],
+) -> Vec<String> {
     // Outgoing connections of the instance must not use a node port.
     let reserved = format!("{RESERVED}{first}-{last}");
     let ours = SYSCTLS.iter().map(|parameter| (*parameter).to_owned());
+    let of_plugin = match networking {
+        Networking::Cilium { .. } => Some(NO_REVERSE_PATH_FILTER.to_owned()),
+        _ => None,
+    };
     let users = users.iter().cloned();
-    ours.chain([reserved]).chain(users).collect()
+    ours.chain([reserved])
+        .chain(of_plugin)
+        .chain(users)
+        .collect()
 }
 
 /// The kernel modules that an instance needs, sorted.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::cilium::CiliumNetworkingSpec;
 use super::fields::spec;
 
 spec! {
@@ -24,7 +25,7 @@ spec! {
         pub romana: Option<Value>,
         /// The Amazon VPC CNI.
         pub amazonvpc: Option<Value>,
-        pub cilium: Option<Value>,
+        pub cilium: Option<CiliumNetworkingSpec>,
         pub lyftvpc: Option<Value>,
         /// Google Cloud only.
         pub gce: Option<Value>,

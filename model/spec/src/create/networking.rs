@@ -1,6 +1,7 @@
 //! `--networking`.
 
 use super::options::{CreateOptions, Topology};
+use crate::api::cilium::CiliumNetworkingSpec;
 use crate::api::cluster::ClusterSpec;
 use crate::api::networking::{
     CNINetworkingSpec, ExternalNetworkingSpec, FlannelNetworkingSpec, KubenetNetworkingSpec,
@@ -9,7 +10,7 @@ use crate::api::networking::{
 use crate::read::Problem;
 
 const FLAG: &str = "--networking";
-const CHOICES: &str = "choose flannel, flannel-udp, kubenet, cni or external; with cni you install \
+const CHOICES: &str = "choose flannel, flannel-udp, cilium, kubenet, cni or external; with cni you install \
                        a network plugin of your own";
 
 pub(super) fn choose_plugin(
@@ -25,6 +26,14 @@ pub(super) fn choose_plugin(
             let message = "flannel's UDP backend is slow; prefer flannel";
             problems.push(Problem::warning(FLAG, message).hint("pass --networking flannel"));
             networking.flannel = Some(flannel_spec("udp"));
+        }
+        // As in kOps, cilium replaces kube-proxy in a new cluster.
+        "cilium" => {
+            networking.cilium = Some(CiliumNetworkingSpec {
+                enable_node_port: Some(true),
+                ..CiliumNetworkingSpec::default()
+            });
+            spec.kube_proxy.get_or_insert_default().enabled = Some(false);
         }
         "cni" => networking.cni = Some(CNINetworkingSpec::default()),
         "external" => networking.external = Some(ExternalNetworkingSpec {}),
@@ -52,7 +61,6 @@ fn refusal_text(name: &str) -> String {
         "amazonvpc"
         | "amazon-vpc-routed-eni"
         | "calico"
-        | "cilium"
         | "cilium-etcd"
         | "cilium-eni"
         | "kindnet"

@@ -3,6 +3,7 @@
 use super::addon_values::{full_addon_values, full_tolerations};
 use super::authentication::full_aws_iam_authenticator;
 use super::cert_manager::full_cert_manager;
+use super::cilium::full_cilium;
 use super::cloud_config::full_ebs_csi_driver;
 use super::cluster_autoscaler::full_cluster_autoscaler;
 use super::components::value_or_error;
@@ -47,6 +48,7 @@ pub(super) fn full_addons(
             Networking::Flannel(backend) => Some(full_flannel(spec, backend)),
             _ => None,
         },
+        cilium: full_cilium(spec),
         ebs_csi_driver: full_ebs_csi_driver(spec),
         storage_classes: cloud_config(spec).manage_storage_classes != Some(false),
         node_problem_detector: full_node_problem_detector(spec),

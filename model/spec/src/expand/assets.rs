@@ -60,6 +60,11 @@ fn is_downloaded(component: Component, arch: Arch, spec: &ClusterSpec, groups: &
         .filter_map(|group| group.node.as_ref());
     match component {
         Component::Containerd | Component::Runc => !preinstalled,
+        // cilium's image has its own plugins, as in kOps.
+        Component::CniPlugins => {
+            let networking = spec.networking.as_ref();
+            networking.is_none_or(|networking| networking.cilium.is_none())
+        }
         Component::Nerdctl => nodes.any(|node| node.nerdctl),
         _ => true,
     }

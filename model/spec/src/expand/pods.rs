@@ -1,6 +1,7 @@
 //! The network inside the cluster: pod and service ranges, and the network plugin.
 
 use super::Findings;
+use super::cilium::{complete_cilium, full_cilium};
 use super::fill::fill;
 use crate::api::cluster::ClusterSpec;
 use crate::api::networking::{FlannelNetworkingSpec, NetworkingSpec};
@@ -18,6 +19,7 @@ pub(super) fn complete_pod_network(spec: &mut ClusterSpec, findings: &mut Findin
     if let Some(flannel) = &mut networking.flannel {
         fill(&mut flannel.backend, "vxlan");
     }
+    complete_cilium(spec);
     fill(&mut spec.cluster_dns_domain, "cluster.local");
     fill(&mut spec.non_masquerade_cidr, "100.64.0.0/10");
     let Some(range) = parse_range(spec.non_masquerade_cidr.as_deref()) else {
@@ -81,6 +83,12 @@ fn full_networking(spec: &ClusterSpec, findings: &mut Findings) -> Networking {
     let networking = spec.networking.as_ref().unwrap_or(&default);
     if let Some(flannel) = &networking.flannel {
         return Networking::Flannel(flannel.backend.clone().unwrap_or_default());
+    }
+    if let Some(cilium) = full_cilium(spec) {
+        return Networking::Cilium {
+            digest: cilium.digest(),
+            tunnel: cilium.tunnel,
+        };
     }
     if networking.kubenet.is_some() {
         return Networking::Kubenet;

@@ -119,6 +119,15 @@ impl Tree {
         Ok(self)
     }
 
+    /// All of it below a folder.
+    #[must_use]
+    pub fn below(self, folder: &str) -> Self {
+        let nodes = self.0.into_iter();
+        nodes.fold(Self::default(), |tree, (path, node)| {
+            tree.with_node(&format!("{folder}/{path}"), node)
+        })
+    }
+
     fn with_node(mut self, path: &str, node: Node) -> Self {
         for (at, _) in path.match_indices('/') {
             let above = path.get(..at).unwrap_or_default().to_owned();

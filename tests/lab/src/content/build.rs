@@ -1,7 +1,7 @@
 //! Building one Go module into the cache: found again by everything it was made from.
 
 use super::go::Go;
-use super::key::CacheKey;
+use super::key::{CacheKey, list_files};
 use super::modules::Module;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,9 @@ impl ModuleSlot {
             .add_part(module.linker_flags(&version));
         for binary in module.binaries {
             key.add_part(binary.name).add_part(binary.package);
+        }
+        for file in module.files {
+            key.add_part(file);
         }
         key.add_folder(&source)?;
         if requirements != source {
@@ -125,6 +128,12 @@ impl ModuleSlot {
                 .with_context(|| format!("{} did not come out of the build", from.display()))?;
             record.bytes += fs::metadata(&to)?.len();
         }
+        if !self.module.files.is_empty() {
+            let upstream = go.find_module(self.module, &self.source, &self.requirements)?;
+            for name in self.module.files {
+                copy_files(&upstream.join(name), &part.join(name))?;
+            }
+        }
         record.seconds = started.elapsed().as_secs();
         fs::write(part.join(RECORD), serde_json::to_vec(&record)?)
             .context("writing down the build")?;
@@ -150,6 +159,22 @@ impl BuiltModule {
     pub fn program_path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
+}
+
+/// Copies a file, or all files of a folder. The copies may be removed, which files of Go's module cache may not.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    if from.is_dir() {
+        for file in list_files(from)? {
+            let name = file.strip_prefix(from).unwrap_or(&file);
+            copy_files(&file, &to.join(name))?;
+        }
+        return Ok(());
+    }
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    }
+    let content = fs::read(from).with_context(|| format!("reading {}", from.display()))?;
+    fs::write(to, content).with_context(|| format!("writing {}", to.display()))
 }
 
 /// An empty folder, whatever an earlier run left there.

@@ -28,6 +28,9 @@ pub struct Content {
     /// Also build and serve addons that are off by default
     #[arg(long, conflicts_with_all = ["list", "only", "previous", "previous_etcd"])]
     addons: bool,
+    /// Also build and serve cilium
+    #[arg(long, conflicts_with_all = ["list", "only", "previous", "previous_etcd", "addons"])]
+    cilium: bool,
     /// Afterwards remove Go's caches (about 10 GB) and what other versions left
     #[arg(long, conflicts_with = "list")]
     prune: bool,
@@ -57,10 +60,14 @@ impl Content {
             show_content(&[built], None, out)?;
             return writeln!(out, "programs {folder}").context("saying where they are");
         }
-        let versions = match (self.previous, self.previous_etcd, self.addons) {
-            (true, ..) => Versions::WithPreviousMinor,
-            (_, true, _) => Versions::WithPreviousEtcd,
-            (.., true) => Versions::WithAddons,
+        let versions = match self {
+            Self { previous: true, .. } => Versions::WithPreviousMinor,
+            Self {
+                previous_etcd: true,
+                ..
+            } => Versions::WithPreviousEtcd,
+            Self { addons: true, .. } => Versions::WithAddons,
+            Self { cilium: true, .. } => Versions::WithCilium,
             _ => Versions::Newest,
         };
         let (served, built) = store.prepare_content(roots, versions, &mut say)?;

@@ -1,4 +1,5 @@
-//! What comes from Debian rather than from Go modules: runc, busybox, iptables and ext4's programs with their libraries. mmdebstrap
+//! What comes from Debian rather than from Go modules: runc, busybox, iptables and ext4's programs with their libraries, and what cilium's
+//! agent runs, clang among it. mmdebstrap
 //! downloads and unpacks the packages without installing them, so it changes nothing on this machine.
 
 use super::build::create_empty_folder;
@@ -12,14 +13,27 @@ use std::process::{Command, Stdio};
 /// The older of the machine images' releases: hosts of both and pods agree on iptables' form.
 const SUITE: &str = "bookworm";
 
-/// Their dependencies come with them.
-const PACKAGES: [&str; 6] = [
+/// A set of packages; their dependencies come with them. Each has busybox, which lists what it can do.
+pub const PACKAGES: &[&str] = &[
     "busybox-static",
     "conntrack",
     "e2fsprogs",
     "iptables",
     "nftables",
     "runc",
+];
+
+/// What cilium's agent and its init containers run. The agent compiles its datapath; it asks for clang 18.1 or newer.
+pub const CILIUM_PACKAGES: &[&str] = &[
+    "bash",
+    "busybox-static",
+    "clang-19",
+    "findutils",
+    "ipset",
+    "iptables",
+    "kmod",
+    "mount",
+    "util-linux",
 ];
 
 const APPLETS: &str = "applets";
@@ -38,17 +52,19 @@ pub struct Debian {
 /// Where they are, or would be, in the cache.
 #[derive(Debug, Clone)]
 pub struct DebianSlot {
+    packages: &'static [&'static str],
     folder: PathBuf,
 }
 
 impl DebianSlot {
-    pub fn new(cache: &Path) -> Self {
+    pub fn new(packages: &'static [&'static str], cache: &Path) -> Self {
         let mut key = CacheKey::default();
         key.add_part(SUITE);
-        for package in PACKAGES {
+        for package in packages {
             key.add_part(package);
         }
         Self {
+            packages,
             folder: cache.join(format!("debian-{}", key.to_hex())),
         }
     }
@@ -90,7 +106,7 @@ impl DebianSlot {
                     "--architectures=amd64",
                 ])
                 .args(["--aptopt=APT::Install-Recommends \"false\"", "--quiet"])
-                .arg(format!("--include={}", PACKAGES.join(",")))
+                .arg(format!("--include={}", self.packages.join(",")))
                 .args([SUITE.as_ref(), root.as_os_str()])
                 // Shares the lock for the case that this program is killed and leaves it running.
                 .stdin(Stdio::from(lock.try_clone()?)),

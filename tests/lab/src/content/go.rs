@@ -111,6 +111,22 @@ impl Go {
         run(&mut command, module.name, say)
     }
 
+    /// The folder with the code of the upstream of a module that was built.
+    pub fn find_module(
+        &self,
+        module: &Module,
+        source: &Path,
+        requirements: &Path,
+    ) -> Result<PathBuf> {
+        let mut command = self.go_command();
+        command
+            .current_dir(source)
+            .args(["list", "-m", "-f", "{{.Dir}}", "-modfile"]);
+        command.arg(requirements).args(module.upstream);
+        let said = crate::tool::run(&mut command)?;
+        Ok(PathBuf::from(said.trim()))
+    }
+
     /// Removes the caches: what they are for is built. Go keeps its module cache read-only, so Go removes it.
     pub fn drop_caches(&self) -> Result<()> {
         let status = self

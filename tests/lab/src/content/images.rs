@@ -2,7 +2,7 @@
 
 use super::archive::Tree;
 use super::build::BuiltModule;
-use super::debian;
+use super::debian::{self, Debian};
 use super::kit::ContentKit;
 use super::oci::Image;
 use anyhow::Result;
@@ -48,9 +48,17 @@ const STAND_INS: [(&str, &str, [&str; 2]); 2] = [
 const KLIPPER: &str = "v0.13.2-build20260716";
 const KLIPPER_ENTRY: &str = include_str!("../../content/helm/entry");
 
+/// The scripts of cilium's init containers and of its end, in the upstream module.
+const CILIUM_SCRIPTS: [&str; 3] = [
+    "images/cilium/init-container.sh",
+    "plugins/cilium-cni/cni-uninstall.sh",
+    "plugins/cilium-cni/install-plugin.sh",
+];
+
 const DOCKER: &str = "docker.io";
 const KUBERNETES: &str = "registry.k8s.io";
 const GITHUB: &str = "ghcr.io";
+const QUAY: &str = "quay.io";
 const AMAZON: &str = "public.ecr.aws";
 
 /// Kubernetes' own components, in the one binary that all of their images share as a layer.
@@ -106,6 +114,9 @@ pub fn all_images(kit: &ContentKit) -> Result<Vec<Image>> {
     images.extend(network_images(kit, &layers)?);
     if kit.module_version("helm").is_ok() {
         images.extend(chart_images(kit, &layers)?);
+    }
+    if let Some(debian) = &kit.cilium {
+        images.extend(cilium_images(kit, debian, &layers)?);
     }
     images.extend(for_tests(kit, &layers)?);
     Ok(images)
@@ -290,6 +301,73 @@ fn network_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
         flannel,
         new_image(name, CNI_FLANNEL.to_owned(), stack, &[]),
     ])
+}
+
+/// cilium's agent with what it runs, and its operator. Both have the minor version that is served.
+fn cilium_images(kit: &ContentKit, debian: &Debian, layers: &Layers) -> Result<Vec<Image>> {
+    let built = kit.find_module("cilium")?;
+    let tag = format!("v{}", built.version);
+    let mut agent = Tree::default();
+    for name in ["agent", "dbg", "health-responder", "mount", "sysctlfix"] {
+        let name = format!("cilium-{name}");
+        agent = agent.add_program(&format!("usr/bin/{name}"), built.program_path(&name));
+    }
+    agent = agent
+        .add_program("opt/cni/bin/cilium-cni", built.program_path("cilium-cni"))
+        .add_program("cni/loopback", kit.program_path("cni", "loopback")?);
+    for script in CILIUM_SCRIPTS {
+        let (_, name) = script.rsplit_once('/').unwrap_or_default();
+        agent = agent.add_program(name, built.program_path(script));
+    }
+    let sources = Tree::default().import_folder(&built.program_path("bpf"), |_| true)?;
+    let stack = vec![
+        layers.base.clone(),
+        Rc::new(cilium_runtime(debian)?),
+        Rc::new(sources.below("var/lib/cilium/bpf")),
+        Rc::new(agent),
+    ];
+    let name = "cilium-operator";
+    let operator =
+        Tree::default().add_program(&format!("usr/bin/{name}"), built.program_path(name));
+    let operator_stack = vec![layers.base.clone(), Rc::new(operator)];
+    Ok(vec![
+        new_image((QUAY, "cilium/cilium"), tag.clone(), stack, &[]),
+        new_image(
+            (QUAY, "cilium/operator"),
+            tag,
+            operator_stack,
+            &["/usr/bin/cilium-operator"],
+        ),
+    ])
+}
+
+/// clang without what only other targets and other compilers need, and the programs of the agent; busybox is what is missing then.
+fn cilium_runtime(debian: &Debian) -> Result<Tree> {
+    let wanted = |path: &str| {
+        let others = [
+            "/gcc/",
+            "/include/",
+            "/cmake/",
+            "/llvm-19/share/",
+            "/python3",
+        ];
+        let static_code = matches!(path.rsplit_once('.'), Some((_, "a" | "o")));
+        debian::is_served(path) && !static_code && !others.iter().any(|part| path.contains(part))
+    };
+    let tree = Tree::default()
+        .import_folder(&debian.root, wanted)?
+        .add_symlink("usr/bin/clang", "../lib/llvm-19/bin/clang");
+    let tree = XTABLES.iter().fold(tree, |tree, name| {
+        tree.add_symlink(&format!("usr/sbin/{name}"), "xtables-nft-multi")
+    });
+    let folders = ["bin", "sbin", "usr/bin", "usr/sbin"];
+    let missing = debian.applets.iter().filter(|applet| {
+        let mut places = folders.iter().map(|folder| debian.root.join(folder));
+        !places.any(|folder| folder.join(applet).symlink_metadata().is_ok())
+    });
+    Ok(missing.fold(tree, |tree, applet| {
+        tree.add_symlink(&format!("bin/{applet}"), "busybox")
+    }))
 }
 
 /// helm-controller, and what its jobs run: helm, started by a stand-in for klipper-helm's script.

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub struct ContentKit {
     pub built: Vec<BuiltModule>,
     pub debian: Debian,
+    /// What cilium's agent runs, if cilium is built.
+    pub cilium: Option<Debian>,
     /// Certificates (PEM) that programs in images trust; none: they trust nobody.
     pub roots: Option<String>,
 }
@@ -40,7 +42,8 @@ impl ContentKit {
             .filter(|built| built.module.is_kubernetes())
     }
 
-    fn find_module(&self, name: &str) -> Result<&BuiltModule> {
+    /// A module that was built.
+    pub fn find_module(&self, name: &str) -> Result<&BuiltModule> {
         let found = self.built.iter().find(|built| built.module.name == name);
         found.with_context(|| format!("{name} is not built"))
     }

@@ -21,6 +21,9 @@ echo 'there is no crictl in the lab; ctr --namespace k8s.io containers list is t
 exit 1
 ";
 
+/// Before Debian's runc, where cilium is served.
+const RUNC: &str = include_str!("runc.sh");
+
 /// A file of the mirror.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
@@ -36,6 +39,8 @@ pub struct Published {
 enum FileForm {
     /// A program, served as it is.
     Program(PathBuf),
+    /// A shell script with a program behind it; `SIZE` in the script stands for the program's size in bytes.
+    Script(&'static str, PathBuf),
     /// An archive of a folder.
     Archive(Tree),
 }
@@ -92,7 +97,13 @@ fn component_form(
         Component::Kubectl => FileForm::Program(kubernetes.program_path("kubectl")),
         Component::Kubelet => FileForm::Program(kubernetes.program_path("kubernetes")),
         Component::Nerdctl => bail!("the lab serves no nerdctl"),
-        Component::Runc => FileForm::Program(kit.debian.root.join("usr/sbin/runc")),
+        Component::Runc => {
+            let runc = kit.debian.root.join("usr/sbin/runc");
+            match kit.cilium {
+                Some(_) => FileForm::Script(RUNC, runc),
+                None => FileForm::Program(runc),
+            }
+        }
     })
 }
 
@@ -143,6 +154,12 @@ fn write_file(path: &Path, form: &FileForm) -> Result<()> {
     match form {
         FileForm::Program(source) => fs::hard_link(source, path)
             .with_context(|| format!("linking {} to {}", path.display(), source.display())),
+        FileForm::Script(script, program) => {
+            let program =
+                fs::read(program).with_context(|| format!("reading {}", program.display()))?;
+            let script = script.replace("SIZE", &program.len().to_string());
+            fs::write(path, [script.as_bytes(), &program].concat()).with_context(making)
+        }
         FileForm::Archive(tree) => {
             let file = fs::File::create(path).with_context(making)?;
             tree.write_tgz(BufWriter::with_capacity(1 << 20, file))

@@ -18,6 +18,8 @@ pub struct Module {
     /// The module whose version this is; `None`: programs of ours over Go's own library.
     pub upstream: Option<&'static str>,
     pub binaries: &'static [Binary],
+    /// Files and folders of the upstream module that images have beside its programs.
+    pub files: &'static [&'static str],
     /// Build tags, comma-separated.
     pub tags: &'static str,
     /// Variables that the linker sets: `{version}` is the upstream's (`v1.2.3`), `{major}` and `{minor}` its parts.
@@ -57,6 +59,7 @@ const ORDINARY: Module = Module {
     reports: None,
     upstream: None,
     binaries: &[],
+    files: &[],
     tags: "",
     variables: &[],
 };
@@ -282,6 +285,34 @@ pub const ADDONS: &[Module] = &[
     },
 ];
 
+/// cilium: only built for the tests of clusters that have it.
+pub const CILIUM: &[Module] = &[Module {
+    name: "cilium",
+    about: "cilium's agent, operator, CNI plugin and tools",
+    upstream: Some("github.com/cilium/cilium"),
+    binaries: binaries! {
+        "cilium-agent" from "github.com/cilium/cilium/daemon",
+        "cilium-cni" from "github.com/cilium/cilium/plugins/cilium-cni",
+        "cilium-dbg" from "github.com/cilium/cilium/cilium-dbg",
+        "cilium-health-responder" from "github.com/cilium/cilium/cilium-health/responder",
+        "cilium-mount" from "github.com/cilium/cilium/tools/mount",
+        "cilium-operator" from "github.com/cilium/cilium/operator",
+        "cilium-sysctlfix" from "github.com/cilium/cilium/tools/sysctlfix",
+    },
+    files: &[
+        "bpf",
+        "images/cilium/init-container.sh",
+        "plugins/cilium-cni/cni-uninstall.sh",
+        "plugins/cilium-cni/install-plugin.sh",
+    ],
+    tags: "osusergo,ipam_provider_aws,ipam_provider_operator",
+    variables: &[(
+        "github.com/cilium/cilium/pkg/version.ciliumVersion",
+        "{version}",
+    )],
+    ..ORDINARY
+}];
+
 /// Every row, also those that are built only when a test needs them.
 pub fn all_modules() -> impl Iterator<Item = &'static Module> {
     MODULES
@@ -289,6 +320,7 @@ pub fn all_modules() -> impl Iterator<Item = &'static Module> {
         .chain([&PREVIOUS_KUBERNETES])
         .chain(PREVIOUS_ETCD)
         .chain(ADDONS)
+        .chain(CILIUM)
 }
 
 /// The row of that name.

@@ -126,6 +126,7 @@ pub fn built_content(test: &str, versions: Versions) -> Result<Option<ServedCont
                 Versions::WithPreviousMinor => " --previous",
                 Versions::WithPreviousEtcd => " --previous-etcd",
                 Versions::WithAddons => " --addons",
+                Versions::WithCilium => " --cilium",
             };
             let why = format!(
                 "{} is not built: `lab content{option}` builds it",

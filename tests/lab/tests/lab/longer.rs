@@ -4,6 +4,7 @@
 mod backup_figures;
 mod backups_stopped;
 mod charts;
+mod cilium;
 mod etcd_upgraded;
 mod figures;
 mod grown;
@@ -57,6 +58,13 @@ fn kubelets_renew_their_certificates() -> Result<()> {
 #[ignore = "four minutes: make soak"]
 fn names_and_routes_follow_machines() -> Result<()> {
     run_steps("names_and_routes_follow_machines", "t-zone", &zone::STEPS)
+}
+
+#[test]
+#[ignore = "five minutes, and cilium has to be built: make soak"]
+fn cilium_is_the_network() -> Result<()> {
+    let test = "cilium_is_the_network";
+    run_steps_with(test, "t-cilium", Versions::WithCilium, &cilium::STEPS)
 }
 
 #[test]

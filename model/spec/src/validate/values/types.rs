@@ -97,6 +97,19 @@ const TLS_VERSIONS: &[&str] = &[
 /// How the cluster autoscaler chooses a group; `price` exists on Google Cloud only.
 const EXPANDERS: &[&str] = &["least-waste", "most-pods", "priority", "random"];
 
+/// What cilium knows (its `pkg/option/config.go`, `pkg/defaults` and `pkg/maglev`).
+const CILIUM_POLICIES: &[&str] = &["always", "default", "never"];
+const CILIUM_ENCRYPTIONS: &[&str] = &["ipsec", "wireguard"];
+const CILIUM_IDENTITIES: &[&str] = &["crd", "kvstore"];
+const CILIUM_TUNNELS: &[&str] = &["disabled", "geneve", "vxlan"];
+const CILIUM_AGGREGATIONS: &[&str] = &["low", "maximum", "medium", "none"];
+const CILIUM_ALGORITHMS: &[&str] = &["maglev", "random"];
+const CILIUM_REJECTS: &[&str] = &["nameError", "refused"];
+const CILIUM_ADDRESSES: &[&str] = &["crd", "eni", "hostscope", "kubernetes"];
+const CILIUM_TABLES: &[&str] = &[
+    "251", "509", "1021", "2039", "4093", "8191", "16381", "32749", "65521", "131071",
+];
+
 /// Effects of taints.
 const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "PreferNoSchedule"];
 
@@ -108,6 +121,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "additionalConfig",
             "additionalPolicies.*",
             "additionalUserData.content",
+            "agentPodAnnotations.*",
             "command",
             "configAdditions.*",
             "env.value",
@@ -117,10 +131,58 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "filesProviderExtraConfig.*",
             "hooks.manifest",
             "inlinePolicy",
+            "operatorPodAnnotations.*",
             "podAnnotations.*",
             "providerExtraConfig.*",
             "webhookTemplate",
         ],
+    ),
+    (ValueType::OneOf(CILIUM_POLICIES), &["cilium.enablePolicy"]),
+    (
+        ValueType::OneOf(CILIUM_ENCRYPTIONS),
+        &["cilium.encryptionType"],
+    ),
+    (
+        ValueType::OneOf(CILIUM_IDENTITIES),
+        &["cilium.identityAllocationMode"],
+    ),
+    (ValueType::OneOf(CILIUM_TUNNELS), &["cilium.tunnel"]),
+    (
+        ValueType::OneOf(CILIUM_AGGREGATIONS),
+        &["cilium.monitorAggregation"],
+    ),
+    (
+        ValueType::OneOf(CILIUM_ALGORITHMS),
+        &["cilium.bpfLBAlgorithm"],
+    ),
+    (
+        ValueType::OneOf(CILIUM_TABLES),
+        &["cilium.bpfLBMaglevTableSize"],
+    ),
+    (
+        ValueType::OneOf(CILIUM_REJECTS),
+        &["cilium.toFqdnsDnsRejectResponseCode"],
+    ),
+    (ValueType::OneOf(CILIUM_ADDRESSES), &["cilium.ipam"]),
+    (ValueType::Duration, &["cilium.identityChangeGracePeriod"]),
+    (ValueType::DnsName, &["cilium.clusterName"]),
+    (ValueType::PortOrNone, &["cilium.agentPrometheusPort"]),
+    (ValueType::RegistryPrefix, &["cilium.registry"]),
+    (ValueType::Tag, &["cilium.version"]),
+    (ValueType::Image, &["cilium.sidecarIstioProxyImage"]),
+    (
+        ValueType::Word,
+        &[
+            "cilium.chainingMode",
+            "cilium.metrics",
+            "hubble.metrics",
+            "ingress.defaultLoadBalancerMode",
+            "ingress.sharedLoadBalancerServiceName",
+        ],
+    ),
+    (
+        ValueType::Line,
+        &["extraConfig.*", "ingress.loadBalancerAnnotationPrefixes"],
     ),
     (
         ValueType::Line,
@@ -655,17 +717,20 @@ const TYPES: &[(ValueType, &[&str])] = &[
 /// Maps, whose keys are the user's.
 const MAPS: &[&str] = &[
     "additionalPolicies",
+    "agentPodAnnotations",
     "cloudLabels",
     "configAdditions",
     "customPriorityExpanderConfig",
     "environment",
     "externalPolicies",
+    "extraConfig",
     "featureGates",
     "filesProviderExtraConfig",
     "kubeReserved",
     "limits",
     "nodeLabels",
     "nodeSelector",
+    "operatorPodAnnotations",
     "podAnnotations",
     "providerExtraConfig",
     "registryMirrors",
@@ -687,7 +752,6 @@ const OPAQUE: &[&str] = &[
     "azure",
     "calico",
     "canal",
-    "cilium",
     "classic",
     "discoveryService",
     "dnsControllerGossipConfig",

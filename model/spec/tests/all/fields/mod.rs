@@ -20,10 +20,11 @@ use std::sync::Mutex;
 use test_support::trace::{Leaf, LeafType, type_leaves};
 
 /// Specs in which a field may have an effect.
-const BASES: [&str; 4] = [
+const BASES: [&str; 5] = [
     include_str!("base.yaml"),
     test_support::CLUSTER,
     include_str!("runtimes.yaml"),
+    include_str!("cilium.yaml"),
     // The last, because the addons that a spec turns on take long to render.
     include_str!("addons.yaml"),
 ];
@@ -78,6 +79,19 @@ const SPECIAL: &[(&str, &str)] = &[
         "s3://other/a.example.com",
     ),
     ("spec.containerd.gvisor.platform", "kvm"),
+    ("spec.networking.cilium.bpfLBAlgorithm", "maglev"),
+    ("spec.networking.cilium.bpfLBMaglevTableSize", "251"),
+    ("spec.networking.cilium.enablePolicy", "always"),
+    ("spec.networking.cilium.encryptionType", "wireguard"),
+    ("spec.networking.cilium.identityAllocationMode", "kvstore"),
+    ("spec.networking.cilium.ipam", "eni"),
+    ("spec.networking.cilium.monitorAggregation", "low"),
+    (
+        "spec.networking.cilium.toFqdnsDnsRejectResponseCode",
+        "nameError",
+    ),
+    ("spec.networking.cilium.tunnel", "geneve"),
+    ("spec.networking.cilium.version", "v1.20.1"),
     ("spec.etcdClusters[].etcdMembers[].volumeType", "io2"),
     ("spec.serviceClusterIPRange", "100.66.0.0/16"),
     ("spec.podCIDR", "100.100.0.0/16"),

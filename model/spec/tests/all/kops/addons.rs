@@ -18,7 +18,6 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("node-termination-handler.aws", "termination"),
     ("karpenter.sh", "addons"),
     ("networking.amazon-vpc-routed-eni", "networking"),
-    ("networking.cilium.io", "networking"),
     ("networking.projectcalico.org", "networking"),
 ];
 
@@ -117,6 +116,19 @@ const STATED: &[(&str, &str, &str)] = &[
     ),
     (METRICS, "Deployment", "metrics-place"),
     (METRICS, "PodDisruptionBudget", "metrics-place"),
+    (CILIUM, "Namespace ", "cilium-secrets"),
+    (CILIUM, "Role cilium-tls", "cilium-secrets"),
+    (CILIUM, "Role cilium-operator-tls", "cilium-secrets"),
+    (CILIUM, "RoleBinding cilium-tls", "cilium-secrets"),
+    (CILIUM, "RoleBinding cilium-operator-tls", "cilium-secrets"),
+    (CILIUM, "ClusterRole cilium", "cilium-version"),
+    (CILIUM, "ConfigMap", "cilium-version"),
+    (CILIUM, "DaemonSet cilium /spec/template", "cilium-version"),
+    (
+        CILIUM,
+        "Deployment cilium-operator /spec/template/spec/containers/0",
+        "cilium-version",
+    ),
     (POD_IDENTITY, "Issuer", "pod-identity-certificate"),
     (POD_IDENTITY, "Certificate", "pod-identity-certificate"),
     (
@@ -141,6 +153,7 @@ const EBS_CSI: &str = "aws-ebs-csi-driver.addons.k8s.io";
 const SNAPSHOTS: &str = "snapshot-controller.addons.k8s.io";
 const BALANCERS: &str = "aws-load-balancer-controller.addons.k8s.io";
 const AUTOSCALER: &str = "cluster-autoscaler.addons.k8s.io";
+const CILIUM: &str = "networking.cilium.io";
 const METRICS: &str = "metrics-server.addons.k8s.io";
 
 const POD_IDENTITY: &str = "eks-pod-identity-webhook.addons.k8s.io";

@@ -146,6 +146,15 @@ pub fn compat_topic(one: &Difference) -> Option<&'static str> {
     }
 }
 
+fn is_from_nodes_to_control_planes(one: &Difference) -> bool {
+    let to = one
+        .name
+        .contains("\"security_group_id\":\"security_group/masters-");
+    to && one
+        .name
+        .contains("\"source_security_group_id\":\"security_group/nodes-")
+}
+
 fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
     Some(match (one.kind.as_str(), one.attribute.as_str()) {
         ("iam_role_policy", "statement" | "") if ours.contains("/assets/*") => "node-assets",
@@ -164,6 +173,9 @@ fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
         ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",
         ("vpc_endpoint", "") => "s3-endpoint",
         ("route53_record", "") if ours.contains("203.0.113.123") => "placeholders",
+        ("security_group_rule", "") if is_from_nodes_to_control_planes(one) => {
+            "control-plane-ports"
+        }
         ("security_group_rule", "")
             if ours.contains("kops-controller-elb-to-cp") || one.name.contains("3988") =>
         {
@@ -197,6 +209,9 @@ fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
             "networking"
         }
         ("security_group_rule", "") if theirs.contains("\"protocol\":\"4\"") => "networking",
+        ("security_group_rule", "") if is_from_nodes_to_control_planes(one) => {
+            "control-plane-ports"
+        }
         _ => return None,
     })
 }

@@ -1,0 +1,256 @@
+//! `spec.networking.cilium`.
+
+use super::fill::fill;
+use crate::api::cilium::CiliumNetworkingSpec;
+use crate::api::cluster::ClusterSpec;
+use full::Cilium;
+use std::collections::BTreeMap;
+
+/// The release that kctl installs. kOps pins 1.18, which its vendor does not test with Kubernetes 1.34 and newer.
+const RELEASE: &str = "v1.20.2";
+
+const REGISTRY: &str = "quay.io";
+
+/// Sizes of tables that kOps writes into the completed spec. cilium gets them only where the spec says otherwise: by itself it sizes
+/// these tables by the memory of the instance.
+const TCP_CONNECTIONS: i64 = 524_288;
+const OTHER_CONNECTIONS: i64 = 262_144;
+const TRANSLATIONS: i64 = 524_288;
+const NEIGHBOURS: i64 = 524_288;
+
+/// Backends in maglev's table of a Service; random is the default.
+const MAGLEV: &str = "16381";
+const RANDOM: &str = "random";
+
+/// Fills in the defaults of kOps.
+pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
+    let networking = spec.networking.as_mut();
+    let Some(cilium) = networking.and_then(|networking| networking.cilium.as_mut()) else {
+        return;
+    };
+    fill(&mut cilium.version, RELEASE);
+    fill(&mut cilium.cpu_request, "25m");
+    fill(&mut cilium.memory_request, "128Mi");
+    fill(&mut cilium.agent_prometheus_port, 9090);
+    fill(&mut cilium.bpf_ct_global_tcp_max, TCP_CONNECTIONS);
+    fill(&mut cilium.bpf_ct_global_any_max, OTHER_CONNECTIONS);
+    fill(&mut cilium.bpf_nat_global_max, TRANSLATIONS);
+    fill(&mut cilium.bpf_neigh_global_max, NEIGHBOURS);
+    fill(&mut cilium.bpf_policy_map_max, 16_384);
+    fill(&mut cilium.bpf_lb_map_max, 65_536);
+    fill(&mut cilium.bpf_lb_algorithm, RANDOM);
+    fill(&mut cilium.bpf_lb_maglev_table_size, MAGLEV);
+    fill(&mut cilium.cluster_name, "default");
+    fill(&mut cilium.cni_exclusive, true);
+    fill(&mut cilium.disable_cnp_status_updates, true);
+    fill(&mut cilium.disable_masquerade, false);
+    fill(&mut cilium.enable_bpf_masquerade, false);
+    fill(&mut cilium.enable_endpoint_health_checking, true);
+    fill(&mut cilium.enable_host_firewall, false);
+    fill(&mut cilium.enable_l7_proxy, true);
+    fill(&mut cilium.enable_local_redirect_policy, false);
+    fill(&mut cilium.enable_remote_node_identity, true);
+    fill(&mut cilium.enable_unreachable_routes, false);
+    fill(&mut cilium.identity_allocation_mode, "crd");
+    fill(&mut cilium.identity_change_grace_period, "5s");
+    fill(&mut cilium.ipam, "kubernetes");
+    fill(&mut cilium.monitor_aggregation, "medium");
+    fill(&mut cilium.sidecar_istio_proxy_image, "cilium/istio_proxy");
+    fill(&mut cilium.to_fqdns_dns_reject_response_code, "refused");
+    fill(&mut cilium.tunnel, "vxlan");
+    fill(&mut cilium.hubble.get_or_insert_default().enabled, false);
+    fill(&mut cilium.ingress.get_or_insert_default().enabled, false);
+    fill(
+        &mut cilium.gateway_api.get_or_insert_default().enabled,
+        false,
+    );
+}
+
+/// cilium of a completed spec; `None` where another network plugin is chosen.
+pub(super) fn full_cilium(spec: &ClusterSpec) -> Option<Cilium> {
+    let cilium = spec.networking.as_ref()?.cilium.as_ref()?;
+    let registry = cilium.registry.as_deref().unwrap_or(REGISTRY);
+    let version = cilium.version.as_deref().unwrap_or_default();
+    let image = |name: &str| format!("{registry}/cilium/{name}:{version}");
+    Some(Cilium {
+        image: image("cilium"),
+        operator_image: image("operator"),
+        tunnel: cilium.tunnel.clone().unwrap_or_default(),
+        settings: settings(cilium),
+        cpu_request: cilium.cpu_request.clone().unwrap_or_default(),
+        memory_request: cilium.memory_request.clone().unwrap_or_default(),
+        agent_annotations: cilium.agent_pod_annotations.clone(),
+        operator_annotations: cilium.operator_pod_annotations.clone(),
+    })
+}
+
+/// What fields of the spec say, as entries of cilium's ConfigMap.
+fn settings(cilium: &CiliumNetworkingSpec) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    all.extend(agent_settings(cilium));
+    all.extend(service_settings(cilium));
+    all.extend(policy_settings(cilium));
+    all.extend(packet_settings(cilium));
+    all.extend(table_settings(cilium));
+    all.extend(metric_settings(cilium));
+    all.extend(cilium.extra_config.clone());
+    all
+}
+
+fn switch(value: Option<bool>) -> String {
+    (value == Some(true)).to_string()
+}
+
+fn text(value: Option<&String>) -> String {
+    value.cloned().unwrap_or_default()
+}
+
+/// The agent itself, and its cluster.
+fn agent_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
+    let id = cilium.cluster_id.unwrap_or_default();
+    let probes = cilium.enable_endpoint_health_checking;
+    owned(vec![
+        ("cluster-id", id.to_string()),
+        ("cluster-name", text(cilium.cluster_name.as_ref())),
+        ("cni-exclusive", switch(cilium.cni_exclusive)),
+        ("debug", switch(cilium.debug)),
+        ("disable-endpoint-crd", switch(cilium.disable_endpoint_crd)),
+        ("enable-endpoint-health-checking", switch(probes)),
+        ("enable-hubble", switch(None)),
+        ("ipam", text(cilium.ipam.as_ref())),
+        (
+            "monitor-aggregation",
+            text(cilium.monitor_aggregation.as_ref()),
+        ),
+        ("preallocate-bpf-maps", switch(cilium.preallocate_bpf_maps)),
+    ])
+}
+
+/// Services.
+fn service_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
+    let number = |value: Option<i64>| value.unwrap_or_default().to_string();
+    let at_sockets = cilium.bpf_lb_sock.or(cilium.enable_host_reachable_services);
+    let of_host = cilium.bpf_lb_sock_host_ns_only;
+    let redirects = cilium.enable_local_redirect_policy;
+    owned(vec![
+        ("bpf-lb-map-max", number(cilium.bpf_lb_map_max)),
+        ("bpf-lb-sock", switch(at_sockets)),
+        ("bpf-lb-sock-hostns-only", switch(of_host)),
+        ("bpf-policy-map-max", number(cilium.bpf_policy_map_max)),
+        ("enable-local-redirect-policy", switch(redirects)),
+        (
+            "enable-service-topology",
+            switch(cilium.enable_service_topology),
+        ),
+        ("kube-proxy-replacement", switch(cilium.enable_node_port)),
+    ])
+}
+
+/// Policies, and the identities that they speak of.
+fn policy_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
+    let mode = cilium.enable_policy.as_deref().unwrap_or("default");
+    let grace = cilium.identity_change_grace_period.as_ref();
+    let refused = cilium.to_fqdns_dns_reject_response_code.as_ref();
+    owned(vec![
+        ("enable-host-firewall", switch(cilium.enable_host_firewall)),
+        ("enable-l7-proxy", switch(cilium.enable_l7_proxy)),
+        ("enable-policy", mode.to_owned()),
+        (
+            "identity-allocation-mode",
+            text(cilium.identity_allocation_mode.as_ref()),
+        ),
+        ("identity-change-grace-period", text(grace)),
+        ("tofqdns-dns-reject-response-code", text(refused)),
+    ])
+}
+
+/// How packets reach pods of other nodes.
+fn packet_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
+    let masquerades = cilium.disable_masquerade != Some(true);
+    let direct = cilium.auto_direct_node_routes;
+    owned(vec![
+        ("auto-direct-node-routes", switch(direct)),
+        (
+            "enable-bpf-masquerade",
+            switch(cilium.enable_bpf_masquerade),
+        ),
+        ("enable-ipv4-masquerade", masquerades.to_string()),
+        ("enable-ipv6-masquerade", switch(None)),
+        ("routing-mode", "tunnel".to_owned()),
+        ("service-no-backend-response", "reject".to_owned()),
+        ("tunnel-protocol", text(cilium.tunnel.as_ref())),
+        ("tunnel-source-port-range", "0-0".to_owned()),
+    ])
+}
+
+/// Sizes and ways of tables that are not the defaults.
+fn table_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
+    let sizes = [
+        (
+            "bpf-ct-global-tcp-max",
+            cilium.bpf_ct_global_tcp_max,
+            TCP_CONNECTIONS,
+        ),
+        (
+            "bpf-ct-global-any-max",
+            cilium.bpf_ct_global_any_max,
+            OTHER_CONNECTIONS,
+        ),
+        (
+            "bpf-nat-global-max",
+            cilium.bpf_nat_global_max,
+            TRANSLATIONS,
+        ),
+        (
+            "bpf-neigh-global-max",
+            cilium.bpf_neigh_global_max,
+            NEIGHBOURS,
+        ),
+    ];
+    let sizes = sizes.into_iter().filter_map(|(name, value, usual)| {
+        let value = value.filter(|value| *value != usual)?;
+        Some((name, value.to_string()))
+    });
+    let mut all: Vec<_> = sizes.collect();
+    let ways = [
+        ("bpf-lb-algorithm", &cilium.bpf_lb_algorithm, RANDOM),
+        (
+            "bpf-lb-maglev-table-size",
+            &cilium.bpf_lb_maglev_table_size,
+            MAGLEV,
+        ),
+    ];
+    all.extend(ways.into_iter().filter_map(|(name, value, usual)| {
+        let value = value.clone().filter(|value| value != usual)?;
+        Some((name, value))
+    }));
+    if cilium.enable_unreachable_routes == Some(true) {
+        all.push(("enable-unreachable-routes", "true".to_owned()));
+    }
+    if cilium.iptables_rules_noinstall == Some(true) {
+        all.push(("install-iptables-rules", "false".to_owned()));
+    }
+    owned(all)
+}
+
+/// Where metrics are served.
+fn metric_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
+    if cilium.enable_prometheus_metrics != Some(true) {
+        return Vec::new();
+    }
+    let port = cilium.agent_prometheus_port.unwrap_or_default();
+    let mut all = vec![
+        ("enable-metrics", "true".to_owned()),
+        ("operator-prometheus-serve-addr", ":6942".to_owned()),
+        ("prometheus-serve-addr", format!(":{port}")),
+    ];
+    if !cilium.metrics.is_empty() {
+        all.push(("metrics", cilium.metrics.join(" ")));
+    }
+    owned(all)
+}
+
+fn owned(all: Vec<(&str, String)>) -> Vec<(String, String)> {
+    let owned = |(name, value): (&str, String)| (name.to_owned(), value);
+    all.into_iter().map(owned).collect()
+}
