@@ -25,7 +25,8 @@ spec! {
         pub romana: Option<Value>,
         /// The Amazon VPC CNI.
         pub amazonvpc: Option<Value>,
-        pub cilium: Option<CiliumNetworkingSpec>,
+        /// In a box: a spec is moved often, and unoptimised each move takes its size of the stack.
+        pub cilium: Option<Box<CiliumNetworkingSpec>>,
         pub lyftvpc: Option<Value>,
         /// Google Cloud only.
         pub gce: Option<Value>,

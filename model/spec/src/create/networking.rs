@@ -29,10 +29,10 @@ pub(super) fn choose_plugin(
         }
         // As in kOps, cilium replaces kube-proxy in a new cluster.
         "cilium" => {
-            networking.cilium = Some(CiliumNetworkingSpec {
+            networking.cilium = Some(Box::new(CiliumNetworkingSpec {
                 enable_node_port: Some(true),
                 ..CiliumNetworkingSpec::default()
-            });
+            }));
             spec.kube_proxy.get_or_insert_default().enabled = Some(false);
         }
         "cni" => networking.cni = Some(CNINetworkingSpec::default()),

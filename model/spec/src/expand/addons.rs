@@ -48,7 +48,10 @@ pub(super) fn full_addons(
             Networking::Flannel(backend) => Some(full_flannel(spec, backend)),
             _ => None,
         },
-        cilium: full_cilium(spec),
+        cilium: match networking {
+            Networking::Cilium { .. } => full_cilium(spec),
+            _ => None,
+        },
         ebs_csi_driver: full_ebs_csi_driver(spec),
         storage_classes: cloud_config(spec).manage_storage_classes != Some(false),
         node_problem_detector: full_node_problem_detector(spec),

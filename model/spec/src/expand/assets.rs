@@ -63,7 +63,7 @@ fn is_downloaded(component: Component, arch: Arch, spec: &ClusterSpec, groups: &
         // cilium's image has its own plugins, as in kOps.
         Component::CniPlugins => {
             let networking = spec.networking.as_ref();
-            networking.is_none_or(|networking| networking.cilium.is_none())
+            !networking.is_some_and(|one| one.cilium.is_some() && one.flannel.is_none())
         }
         Component::Nerdctl => nodes.any(|node| node.nerdctl),
         _ => true,

@@ -2,6 +2,8 @@
 //!
 //! A test holds that every field of the types in `api` has one: who adds a field says here how it is read.
 
+mod cilium;
+
 /// How a value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
@@ -97,19 +99,6 @@ const TLS_VERSIONS: &[&str] = &[
 /// How the cluster autoscaler chooses a group; `price` exists on Google Cloud only.
 const EXPANDERS: &[&str] = &["least-waste", "most-pods", "priority", "random"];
 
-/// What cilium knows (its `pkg/option/config.go`, `pkg/defaults` and `pkg/maglev`).
-const CILIUM_POLICIES: &[&str] = &["always", "default", "never"];
-const CILIUM_ENCRYPTIONS: &[&str] = &["ipsec", "wireguard"];
-const CILIUM_IDENTITIES: &[&str] = &["crd", "kvstore"];
-const CILIUM_TUNNELS: &[&str] = &["disabled", "geneve", "vxlan"];
-const CILIUM_AGGREGATIONS: &[&str] = &["low", "maximum", "medium", "none"];
-const CILIUM_ALGORITHMS: &[&str] = &["maglev", "random"];
-const CILIUM_REJECTS: &[&str] = &["nameError", "refused"];
-const CILIUM_ADDRESSES: &[&str] = &["crd", "eni", "hostscope", "kubernetes"];
-const CILIUM_TABLES: &[&str] = &[
-    "251", "509", "1021", "2039", "4093", "8191", "16381", "32749", "65521", "131071",
-];
-
 /// Effects of taints.
 const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "PreferNoSchedule"];
 
@@ -136,53 +125,6 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "providerExtraConfig.*",
             "webhookTemplate",
         ],
-    ),
-    (ValueType::OneOf(CILIUM_POLICIES), &["cilium.enablePolicy"]),
-    (
-        ValueType::OneOf(CILIUM_ENCRYPTIONS),
-        &["cilium.encryptionType"],
-    ),
-    (
-        ValueType::OneOf(CILIUM_IDENTITIES),
-        &["cilium.identityAllocationMode"],
-    ),
-    (ValueType::OneOf(CILIUM_TUNNELS), &["cilium.tunnel"]),
-    (
-        ValueType::OneOf(CILIUM_AGGREGATIONS),
-        &["cilium.monitorAggregation"],
-    ),
-    (
-        ValueType::OneOf(CILIUM_ALGORITHMS),
-        &["cilium.bpfLBAlgorithm"],
-    ),
-    (
-        ValueType::OneOf(CILIUM_TABLES),
-        &["cilium.bpfLBMaglevTableSize"],
-    ),
-    (
-        ValueType::OneOf(CILIUM_REJECTS),
-        &["cilium.toFqdnsDnsRejectResponseCode"],
-    ),
-    (ValueType::OneOf(CILIUM_ADDRESSES), &["cilium.ipam"]),
-    (ValueType::Duration, &["cilium.identityChangeGracePeriod"]),
-    (ValueType::DnsName, &["cilium.clusterName"]),
-    (ValueType::PortOrNone, &["cilium.agentPrometheusPort"]),
-    (ValueType::RegistryPrefix, &["cilium.registry"]),
-    (ValueType::Tag, &["cilium.version"]),
-    (ValueType::Image, &["cilium.sidecarIstioProxyImage"]),
-    (
-        ValueType::Word,
-        &[
-            "cilium.chainingMode",
-            "cilium.metrics",
-            "hubble.metrics",
-            "ingress.defaultLoadBalancerMode",
-            "ingress.sharedLoadBalancerServiceName",
-        ],
-    ),
-    (
-        ValueType::Line,
-        &["extraConfig.*", "ingress.loadBalancerAnnotationPrefixes"],
     ),
     (
         ValueType::Line,
@@ -776,7 +718,8 @@ const OPAQUE: &[&str] = &[
 pub fn value_type(pattern: &str) -> Option<ValueType> {
     let (qualified, name) = last_names(pattern);
     let named = |wanted: &str| {
-        let row = TYPES.iter().find(|(_, names)| names.contains(&wanted));
+        let mut rows = TYPES.iter().chain(cilium::TYPES);
+        let row = rows.find(|(_, names)| names.contains(&wanted));
         row.map(|(kind, _)| *kind)
     };
     named(&qualified).or_else(|| named(name))

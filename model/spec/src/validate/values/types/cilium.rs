@@ -1,0 +1,58 @@
+//! The types of the texts of `spec.networking.cilium`.
+
+use super::ValueType;
+
+/// Words that cilium knows (its `pkg/option/config.go`, `pkg/defaults` and `pkg/maglev`).
+const POLICIES: &[&str] = &["always", "default", "never"];
+const ENCRYPTIONS: &[&str] = &["ipsec", "wireguard"];
+const IDENTITIES: &[&str] = &["crd", "kvstore"];
+const TUNNELS: &[&str] = &["disabled", "geneve", "vxlan"];
+const AGGREGATIONS: &[&str] = &["low", "maximum", "medium", "none"];
+const ALGORITHMS: &[&str] = &["maglev", "random"];
+const REJECTS: &[&str] = &["nameError", "refused"];
+const ADDRESSES: &[&str] = &["crd", "eni", "hostscope", "kubernetes"];
+const TABLES: &[&str] = &[
+    "251", "509", "1021", "2039", "4093", "8191", "16381", "32749", "65521", "131071",
+];
+
+/// Rows as those of all other fields.
+pub(super) const TYPES: &[(ValueType, &[&str])] = &[
+    (ValueType::OneOf(POLICIES), &["cilium.enablePolicy"]),
+    (ValueType::OneOf(ENCRYPTIONS), &["cilium.encryptionType"]),
+    (
+        ValueType::OneOf(IDENTITIES),
+        &["cilium.identityAllocationMode"],
+    ),
+    (ValueType::OneOf(TUNNELS), &["cilium.tunnel"]),
+    (
+        ValueType::OneOf(AGGREGATIONS),
+        &["cilium.monitorAggregation"],
+    ),
+    (ValueType::OneOf(ALGORITHMS), &["cilium.bpfLBAlgorithm"]),
+    (ValueType::OneOf(TABLES), &["cilium.bpfLBMaglevTableSize"]),
+    (
+        ValueType::OneOf(REJECTS),
+        &["cilium.toFqdnsDnsRejectResponseCode"],
+    ),
+    (ValueType::OneOf(ADDRESSES), &["cilium.ipam"]),
+    (ValueType::Duration, &["cilium.identityChangeGracePeriod"]),
+    (ValueType::DnsName, &["cilium.clusterName"]),
+    (ValueType::PortOrNone, &["cilium.agentPrometheusPort"]),
+    (ValueType::RegistryPrefix, &["cilium.registry"]),
+    (ValueType::Tag, &["cilium.version"]),
+    (ValueType::Image, &["cilium.sidecarIstioProxyImage"]),
+    (
+        ValueType::Word,
+        &[
+            "cilium.chainingMode",
+            "cilium.metrics",
+            "hubble.metrics",
+            "ingress.defaultLoadBalancerMode",
+            "ingress.sharedLoadBalancerServiceName",
+        ],
+    ),
+    (
+        ValueType::Line,
+        &["extraConfig.*", "ingress.loadBalancerAnnotationPrefixes"],
+    ),
+];
