@@ -48,10 +48,7 @@ pub(super) fn full_addons(
             Networking::Flannel(backend) => Some(full_flannel(spec, backend)),
             _ => None,
         },
-        cilium: match networking {
-            Networking::Cilium { .. } => full_cilium(spec),
-            _ => None,
-        },
+        cilium: full_cilium(spec),
         ebs_csi_driver: full_ebs_csi_driver(spec),
         storage_classes: cloud_config(spec).manage_storage_classes != Some(false),
         node_problem_detector: full_node_problem_detector(spec),

@@ -1,6 +1,7 @@
 //! The sources of container images and downloads.
 
 use super::Context;
+use super::cilium::chosen_cilium;
 use crate::api::assets::AssetsSpec;
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::PackagesConfig;
@@ -61,10 +62,7 @@ fn is_downloaded(component: Component, arch: Arch, spec: &ClusterSpec, groups: &
     match component {
         Component::Containerd | Component::Runc => !preinstalled,
         // cilium's image has its own plugins, as in kOps.
-        Component::CniPlugins => {
-            let networking = spec.networking.as_ref();
-            !networking.is_some_and(|one| one.cilium.is_some() && one.flannel.is_none())
-        }
+        Component::CniPlugins => chosen_cilium(spec).is_none(),
         Component::Nerdctl => nodes.any(|node| node.nerdctl),
         _ => true,
     }

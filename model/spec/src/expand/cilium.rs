@@ -66,9 +66,19 @@ pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
     );
 }
 
+/// cilium, if it is the network plugin.
+pub(super) fn chosen_cilium(spec: &ClusterSpec) -> Option<&CiliumNetworkingSpec> {
+    let networking = spec.networking.as_ref()?;
+    let other = networking.flannel.is_some()
+        || networking.kubenet.is_some()
+        || networking.external.is_some()
+        || networking.cni.is_some();
+    networking.cilium.as_deref().filter(|_| !other)
+}
+
 /// cilium of a completed spec; `None` where another network plugin is chosen.
 pub(super) fn full_cilium(spec: &ClusterSpec) -> Option<Cilium> {
-    let cilium = spec.networking.as_ref()?.cilium.as_ref()?;
+    let cilium = chosen_cilium(spec)?;
     let registry = cilium.registry.as_deref().unwrap_or(REGISTRY);
     let version = cilium.version.as_deref().unwrap_or_default();
     let image = |name: &str| format!("{registry}/cilium/{name}:{version}");
