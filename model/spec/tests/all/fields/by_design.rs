@@ -157,11 +157,6 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
     ),
     (
         "Cluster",
-        "spec.networking.external",
-        "a network plugin is chosen by being the only one, and the samples have one",
-    ),
-    (
-        "Cluster",
         "spec.api.dns",
         "what the API has without a load balancer",
     ),
