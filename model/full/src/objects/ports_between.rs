@@ -9,8 +9,8 @@ use node::ports;
 /// 4001 and 4002 clients). As in kOps, since the needs of such a network are unknown.
 const CONTROL_PLANE_TCP: [(u16, u16); 3] = [(1, 2379), (2382, 4000), (4003, 65535)];
 
-/// The traffic that nodes may send to control planes. With flannel: the API, the bootstrap endpoint, kubelets, node ports and
-/// encapsulated pod traffic, which security groups cannot look into. Nodes reach neither SSH nor etcd nor other services at a
+/// The traffic that nodes may send to control planes. With flannel and cilium: the API, the bootstrap endpoint, kubelets, node ports
+/// and encapsulated pod traffic, which security groups cannot look into. Nodes reach neither SSH nor etcd nor other services at a
 /// control plane's own address.
 pub(super) fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
     let Some(of_plugin) = plugin_traffic(&full.pods.networking) else {

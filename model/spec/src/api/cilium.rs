@@ -1,7 +1,7 @@
 //! cilium: `spec.networking.cilium`. kOps has 53 fields more that nothing uses any more (see `unsupported`).
 
 use super::fields::spec;
-use super::scalars::Quantity;
+use super::scalars::{Duration, Quantity};
 use std::collections::BTreeMap;
 
 spec! {
@@ -50,7 +50,7 @@ spec! {
         /// Where identities are stored: `crd` or `kvstore`.
         pub identity_allocation_mode: Option<String>,
         /// How long an identity waits before it is used.
-        pub identity_change_grace_period: Option<String>,
+        pub identity_change_grace_period: Option<Duration>,
         /// True: pods keep their addresses towards the world.
         pub disable_masquerade: Option<bool>,
         /// Annotations of the agents' pods.
