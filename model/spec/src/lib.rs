@@ -8,6 +8,7 @@ pub mod completed;
 pub mod create;
 pub mod etcd;
 pub mod expand;
+pub mod network_change;
 pub mod not_yet;
 mod quantity;
 pub mod read;

@@ -201,6 +201,42 @@ fn a_spec_with_other_members_than_etcd_was_formed_with_is_refused_with_the_way()
         .expect_success();
 }
 
+#[test]
+fn another_network_is_refused_once_instances_run_the_one_that_is_there() {
+    const FLANNEL: &str = "    flannel:\n      backend: vxlan\n";
+    const UDP: &str = "    flannel:\n      backend: udp\n";
+    const CILIUM: &str =
+        "    cilium:\n      enableNodePort: true\n  kubeProxy:\n    enabled: false\n";
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &["--networking", "flannel"]);
+    let get = ["get", "cluster", NAME, "-o", "yaml"];
+    let written = kctl.run(&get).expect_success();
+    assert!(written.contains(FLANNEL), "{written}");
+    let choose = |network: &str| {
+        let file = kctl.write_file("spec.yaml", &written.replace(FLANNEL, network));
+        kctl.run(&["replace", "-f", &file]).expect_success();
+    };
+    choose(CILIUM);
+    // No instance has begun to form etcd.
+    kctl.run(&["update"]).expect_success();
+    write_record(&simulator, "main");
+    write_record(&simulator, "events");
+    for (network, named) in [(CILIUM, "cilium (vxlan)"), (UDP, "flannel (udp)")] {
+        choose(network);
+        let before = simulator.list_resources(REGION);
+        for command in [["update"].as_slice(), &["update", "--yes"]] {
+            let ran = kctl.run(command);
+            assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
+            for words in ["spec.networking", "the cluster runs flannel (vxlan)", named] {
+                assert!(ran.err.contains(words), "{words}: {}", ran.err);
+            }
+        }
+        assert_eq!(simulator.list_resources(REGION), before);
+    }
+    choose(FLANNEL);
+    kctl.run(&["update"]).expect_success();
+}
+
 /// Somebody takes a tag away from the volume that holds etcd's data: kctl does not see it any more, and protokube finds it by its record.
 #[test]
 fn no_empty_volume_is_made_beside_one_that_lost_a_tag() {

@@ -1,7 +1,10 @@
-//! Refuses changes of etcd members that cannot be made, and etcd versions that cannot follow the running one.
+//! Refuses changes of etcd members that cannot be made, etcd versions that cannot follow the running one, and another network than the
+//! running one.
 
 use super::etcd_removals::{check_quorum, find_changes};
 use super::etcd_versions;
+use crate::commands::assemble::completed_documents;
+use crate::commands::existing_cluster::read_completed_spec;
 use crate::commands::observe::{ObservedCluster, aws_error};
 use crate::commands::session::Session;
 use crate::commands::spec_objects::SpecObjects;
@@ -14,9 +17,10 @@ use cloud::Cloud;
 use engine::Snapshot;
 use node::etcd::{FormationRecord, record_key};
 use spec::etcd::{FormedMembers, check_members};
+use spec::network_change::find_network_change;
 use spec::read::Problem;
 
-/// Compares the spec with the formation records and running versions, and fails with all problems; warnings are printed. Returns the
+/// Compares the spec with the formation records, running versions and the running network, and fails with all problems; warnings are printed. Returns the
 /// members that leave or come back.
 pub async fn check_etcd_members(
     observed: &ObservedCluster,
@@ -44,12 +48,13 @@ pub async fn check_etcd_members(
             records.push((etcd.name.clone(), record));
         }
     }
-    problems.extend(
-        Box::pin(etcd_versions::version_problems(
-            &existing, observed, session,
-        ))
-        .await?,
-    );
+    if !existing.is_empty() && !is_spec_of_last_update(observed, session)? {
+        let last = read_completed_spec(&observed.state, session).await?;
+        let versions = etcd_versions::version_problems(&existing, last.as_ref(), observed, session);
+        problems.extend(Box::pin(versions).await?);
+        let wanted = &observed.expanded.cluster;
+        problems.extend(last.and_then(|last| find_network_change(wanted, &last)));
+    }
     SpecObjects::from_state(&observed.state).locate_problems(&mut problems);
     if !problems.iter().any(Problem::is_error) {
         for warning in &problems {
@@ -59,6 +64,15 @@ pub async fn check_etcd_members(
         return Ok(changes);
     }
     Err(CommandError::from_problems(problems))
+}
+
+fn is_spec_of_last_update(
+    observed: &ObservedCluster,
+    session: &Session<'_>,
+) -> Result<bool, CommandError> {
+    let wanted = completed_documents(&observed.expanded)?;
+    let stored = observed.state.find_entry(&observed.state.keys.completed());
+    Ok(stored.is_some_and(|entry| session.store.surely_holds(entry, wanted.as_bytes())))
 }
 
 /// The formation record of an etcd cluster with its version; `None`: no instance has begun to form it.

@@ -1,9 +1,7 @@
 //! Refuses an etcd version that is older than the running one, or newer by more than one minor; and a newer minor while a member is
 //! not well.
 
-use crate::commands::assemble::completed_documents;
 use crate::commands::etcd::EtcdReports;
-use crate::commands::existing_cluster::read_completed_spec;
 use crate::commands::observe::ObservedCluster;
 use crate::commands::session::Session;
 use crate::commands::version_skew::control_plane_instances;
@@ -11,25 +9,21 @@ use crate::error::CommandError;
 use fleet::{ReportedMember, find_upgrade_obstacle};
 use full::EtcdCluster;
 use node::config::etcd_versions_of;
+use spec::api::Cluster;
 use spec::completed::CompletedCluster;
 use spec::etcd::{RunningVersion, check_version, is_next_minor};
 use spec::read::Problem;
-use std::collections::BTreeMap;
 
-/// Problems with the versions of existing etcd clusters, given with their indices in the spec. Calls AWS only if the versions
-/// changed since the last update.
+/// Problems with the versions of existing etcd clusters, given with their indices in the spec. `last`: the spec of the last update. Calls
+/// AWS only if the versions changed since then.
 pub async fn version_problems(
     formed: &[(usize, &EtcdCluster)],
+    last: Option<&Cluster>,
     observed: &ObservedCluster,
     session: &Session<'_>,
 ) -> Result<Vec<Problem>, CommandError> {
-    let wanted = completed_documents(&observed.expanded)?;
-    let stored = observed.state.find_entry(&observed.state.keys.completed());
-    let same = stored.is_some_and(|entry| session.store.surely_holds(entry, wanted.as_bytes()));
-    if same || formed.is_empty() {
-        return Ok(Vec::new());
-    }
-    let last = last_versions(observed, session).await?;
+    let last = last.map(|spec| CompletedCluster::from_cluster(spec).etcd_versions);
+    let last = last.unwrap_or_default();
     let moved = |(_, etcd): &(usize, &EtcdCluster)| last.get(&etcd.name) != Some(&etcd.version);
     if !formed.iter().any(moved) {
         return Ok(Vec::new());
@@ -91,14 +85,4 @@ fn version_with_data(
         None => Some(configured.to_owned()),
         Some(own) => own.status.running.as_ref().map(|one| one.version.clone()),
     }
-}
-
-/// The etcd versions of the last update, by etcd cluster.
-async fn last_versions(
-    observed: &ObservedCluster,
-    session: &Session<'_>,
-) -> Result<BTreeMap<String, String>, CommandError> {
-    let spec = read_completed_spec(&observed.state, session).await?;
-    let versions = spec.map(|spec| CompletedCluster::from_cluster(&spec).etcd_versions);
-    Ok(versions.unwrap_or_default())
 }

@@ -1,0 +1,46 @@
+//! A network plugin, or a way between nodes, other than the one that a cluster runs: instances with the old one and with the new one
+//! would not reach each other.
+
+use crate::api::Cluster;
+use crate::api::networking::NetworkingSpec;
+use crate::read::Problem;
+use serde_json::Value;
+
+/// Fields by which all instances send packets to each other at once.
+const WAYS: [(&str, &str); 2] = [("cilium", "tunnel"), ("flannel", "backend")];
+
+/// A problem if the completed spec `wanted` has another network than that of the last update.
+pub fn find_network_change(wanted: &Cluster, last: &Cluster) -> Option<Problem> {
+    let (wanted, last) = (
+        describe(wanted.spec.networking.as_ref()),
+        describe(last.spec.networking.as_ref()),
+    );
+    if wanted == last {
+        return None;
+    }
+    let problem = Problem::error(
+        "spec.networking",
+        format!(
+            "the cluster runs {last}: its instances and new ones with {wanted} would not reach each other"
+        ),
+    );
+    Some(problem.hint(
+        "set it back; for another network, make a new cluster and move there what runs in this one",
+    ))
+}
+
+/// The plugins that are set, each with its way between nodes: `flannel (vxlan)`.
+fn describe(networking: Option<&NetworkingSpec>) -> String {
+    // A type of the API has a JSON form.
+    let networking = serde_json::to_value(networking).unwrap_or_default();
+    let mut chosen = Vec::new();
+    for (name, settings) in networking.as_object().into_iter().flatten() {
+        if settings.is_null() {
+            continue;
+        }
+        let mut ways = WAYS.iter().filter(|(plugin, _)| plugin == name);
+        let way = ways.find_map(|(_, field)| settings.get(*field).and_then(Value::as_str));
+        chosen.push(way.map_or_else(|| name.clone(), |way| format!("{name} ({way})")));
+    }
+    chosen.join(" and ")
+}
