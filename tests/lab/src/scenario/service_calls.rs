@@ -1,5 +1,5 @@
 //! Clients of a service inside a cluster: pods that call it by its ClusterIP, five times a second, each time over a new connection with a
-//! limit of two seconds; and the result of every call.
+//! limit of five seconds; and the result of every call.
 
 use super::Lab;
 use crate::daemon::LabAddresses;
