@@ -116,6 +116,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(nvidia::addon(full)?);
     addons.extend(gvisor::addon(full)?);
     addons.extend(cert_manager::addon(full)?);
+    addons.extend(cilium::hubble::addon(full)?);
     addons.extend(snapshot_controller::addon(full)?);
     addons.extend(cluster_autoscaler::addon(full)?);
     addons.extend(metrics_server::addon(full)?);

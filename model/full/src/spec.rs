@@ -8,6 +8,7 @@ mod pod_identity;
 pub use crate::addons::aws_iam_authenticator::{AwsIamAuthenticator, IdentityMapping};
 pub use crate::addons::cert_manager::CertManager;
 pub use crate::addons::cilium::Cilium;
+pub use crate::addons::cilium::hubble::Hubble;
 pub use crate::addons::cluster_autoscaler::ClusterAutoscaler;
 pub use crate::addons::ebs_csi_driver::EbsCsiDriver;
 pub use crate::addons::external_dns::ExternalDns;

@@ -24,11 +24,15 @@ pub const SCHEDULER: u16 = 10259;
 /// flannel's VXLAN packets on Linux, over UDP (<https://github.com/flannel-io/flannel/blob/master/Documentation/backends.md>).
 pub const FLANNEL_VXLAN: u16 = 8472;
 
-/// cilium's VXLAN and Geneve packets, over UDP, its probes of other nodes, and its servers of flows
+/// cilium's VXLAN, Geneve and WireGuard packets, over UDP, its probes of other nodes, and its servers of flows
 /// (<https://docs.cilium.io/en/stable/operations/system_requirements/#firewall-rules>).
 pub const CILIUM_VXLAN: u16 = 8472;
 pub const CILIUM_GENEVE: u16 = 6081;
+pub const CILIUM_WIREGUARD: u16 = 51871;
 pub const CILIUM_HEALTH: u16 = 4240;
+pub const CILIUM_OPERATOR_METRICS: u16 = 6942;
+pub const HUBBLE: u16 = 4244;
+pub const HUBBLE_METRICS: u16 = 9091;
 
 /// flannel's packets with `backend: udp`.
 pub const FLANNEL_UDP: u16 = 8285;

@@ -8,6 +8,12 @@ use node::config::{
 };
 use node::yaml::to_yaml;
 
+/// A restart of systemd-networkd removes routes and rules that it has not made, unless it is told not to.
+const FOREIGN_ROUTES: (&str, &str) = (
+    "/etc/systemd/networkd.conf.d/50-cilium.conf",
+    "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
+);
+
 /// The files, sorted by path.
 pub(super) fn group_files(
     full: &FullSpec,
@@ -24,6 +30,10 @@ pub(super) fn group_files(
     }
     if node.containerd.nvidia {
         files.extend(apt_source::NVIDIA.files(group.arch));
+    }
+    if matches!(full.pods.networking, Networking::Cilium { .. }) {
+        let (path, content) = FOREIGN_ROUTES;
+        files.push(File::new(path, content));
     }
     let logs: &[&str] = match group.role {
         Role::ControlPlane => &[

@@ -1,7 +1,7 @@
 //! The ports that instances of one role may reach on those of another.
 
-use crate::FullSpec;
 use crate::objects::rules::{Traffic, tcp_ports, udp_ports};
+use crate::{Cilium, FullSpec};
 use node::config::Networking;
 use node::ports;
 
@@ -13,7 +13,7 @@ const CONTROL_PLANE_TCP: [(u16, u16); 3] = [(1, 2379), (2382, 4000), (4003, 6553
 /// and encapsulated pod traffic, which security groups cannot look into. Nodes reach neither SSH nor etcd nor other services at a
 /// control plane's own address.
 pub(super) fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
-    let Some(of_plugin) = plugin_traffic(&full.pods.networking) else {
+    let Some(of_plugin) = plugin_traffic(full) else {
         let ranges = CONTROL_PLANE_TCP.map(|(low, high)| tcp_ports(low, high));
         return [udp_ports(1, 65535)].into_iter().chain(ranges).collect();
     };
@@ -31,19 +31,18 @@ pub(super) fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
 }
 
 /// What the network plugin itself sends; `None`: not known, or the packets of pods with their own addresses.
-fn plugin_traffic(networking: &Networking) -> Option<Vec<Traffic>> {
+fn plugin_traffic(full: &FullSpec) -> Option<Vec<Traffic>> {
     let udp = |port| udp_ports(port, port);
-    Some(match networking {
+    Some(match &full.pods.networking {
         Networking::Flannel(backend) if backend == "udp" => vec![udp(ports::FLANNEL_UDP)],
         Networking::Flannel(_) => vec![udp(ports::FLANNEL_VXLAN)],
-        Networking::Cilium { tunnel, .. } => {
-            let tunnel = match tunnel.as_str() {
-                "vxlan" => ports::CILIUM_VXLAN,
-                "geneve" => ports::CILIUM_GENEVE,
-                _ => return None,
-            };
-            let health = tcp_ports(ports::CILIUM_HEALTH, ports::CILIUM_HEALTH);
-            vec![udp(tunnel), health]
+        Networking::Cilium { .. } => {
+            let cilium = full.addons.cilium.iter();
+            let tcp = |cilium: &Cilium| cilium.tcp_ports.clone();
+            let tcp = cilium.clone().flat_map(tcp);
+            let tcp = tcp.map(|port| tcp_ports(port, port));
+            let all = cilium.flat_map(|cilium| cilium.udp_ports.clone());
+            all.map(udp).chain(tcp).collect()
         }
         _ => return None,
     })

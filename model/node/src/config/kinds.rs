@@ -41,8 +41,6 @@ pub enum Networking {
     Flannel(String),
     /// cilium.
     Cilium {
-        /// How packets reach other nodes: `vxlan`, `geneve` or `disabled`.
-        tunnel: String,
         /// Of its version and settings, which an agent takes over when its instance is replaced.
         digest: String,
     },

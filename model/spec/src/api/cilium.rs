@@ -4,6 +4,9 @@ use super::fields::spec;
 use super::scalars::{Duration, Quantity};
 use std::collections::BTreeMap;
 
+/// What kOps fills in for a proxy that cilium no longer has.
+pub const ISTIO_PROXY: &str = "cilium/istio_proxy";
+
 spec! {
     /// The network plugin cilium.
     pub struct CiliumNetworkingSpec {
@@ -19,7 +22,7 @@ spec! {
         pub agent_prometheus_port: Option<i64>,
         /// Metrics added to those of the agent (`+NAME`) or removed from them (`-NAME`).
         pub metrics: Vec<String>,
-        /// The other CNI plugin that cilium works with.
+        /// The CNI plugin beside cilium's: `none`, or `portmap` for host ports.
         pub chaining_mode: Option<String>,
         /// True: the agent and the operator write more logs.
         pub debug: Option<bool>,

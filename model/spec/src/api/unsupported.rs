@@ -158,15 +158,30 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         When::Set,
         "this part of cilium",
         &[
-            "spec.networking.cilium.chainingMode",
-            "spec.networking.cilium.enableEncryption",
-            "spec.networking.cilium.encryptionType",
             "spec.networking.cilium.etcdManaged",
             "spec.networking.cilium.gatewayAPI",
-            "spec.networking.cilium.hubble",
             "spec.networking.cilium.ingress",
-            "spec.networking.cilium.nodeEncryption",
         ],
+    ),
+    unsupported_in_cluster(
+        When::Is("ipsec"),
+        "encryption by IPsec; use wireguard",
+        &["spec.networking.cilium.encryptionType"],
+    ),
+    unsupported_in_cluster(
+        When::Is("aws-cni"),
+        "cilium after another network plugin",
+        &["spec.networking.cilium.chainingMode"],
+    ),
+    unsupported_in_cluster(
+        When::Is("flannel"),
+        "cilium after another network plugin",
+        &["spec.networking.cilium.chainingMode"],
+    ),
+    unsupported_in_cluster(
+        When::Is("generic-veth"),
+        "cilium after another network plugin",
+        &["spec.networking.cilium.chainingMode"],
     ),
     unsupported_in_cluster(
         When::Is("disabled"),

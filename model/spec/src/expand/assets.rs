@@ -1,7 +1,7 @@
 //! The sources of container images and downloads.
 
 use super::Context;
-use super::cilium::chosen_cilium;
+use super::cilium::{chosen_cilium, maps_host_ports};
 use crate::api::assets::AssetsSpec;
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::PackagesConfig;
@@ -61,8 +61,8 @@ fn is_downloaded(component: Component, arch: Arch, spec: &ClusterSpec, groups: &
         .filter_map(|group| group.node.as_ref());
     match component {
         Component::Containerd | Component::Runc => !preinstalled,
-        // cilium's image has its own plugins, as in kOps.
-        Component::CniPlugins => chosen_cilium(spec).is_none(),
+        // cilium's image has its own plugin, as in kOps.
+        Component::CniPlugins => chosen_cilium(spec).is_none_or(maps_host_ports),
         Component::Nerdctl => nodes.any(|node| node.nerdctl),
         _ => true,
     }

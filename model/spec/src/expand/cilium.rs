@@ -1,9 +1,10 @@
 //! `spec.networking.cilium`.
 
 use super::fill::fill;
-use crate::api::cilium::CiliumNetworkingSpec;
+use crate::api::cilium::{CiliumNetworkingSpec, ISTIO_PROXY};
 use crate::api::cluster::ClusterSpec;
-use full::Cilium;
+use full::{Cilium, Hubble};
+use node::ports;
 use std::collections::BTreeMap;
 
 /// The release that kctl installs. kOps pins 1.18, which its vendor does not test with Kubernetes 1.34 and newer.
@@ -55,7 +56,7 @@ pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
     fill(&mut cilium.identity_change_grace_period, "5s");
     fill(&mut cilium.ipam, "kubernetes");
     fill(&mut cilium.monitor_aggregation, "medium");
-    fill(&mut cilium.sidecar_istio_proxy_image, "cilium/istio_proxy");
+    fill(&mut cilium.sidecar_istio_proxy_image, ISTIO_PROXY);
     fill(&mut cilium.to_fqdns_dns_reject_response_code, "refused");
     fill(&mut cilium.tunnel, "vxlan");
     fill(&mut cilium.hubble.get_or_insert_default().enabled, false);
@@ -76,6 +77,11 @@ pub(super) fn chosen_cilium(spec: &ClusterSpec) -> Option<&CiliumNetworkingSpec>
     networking.cilium.as_deref().filter(|_| !other)
 }
 
+/// Whether the standard plugin `portmap` follows cilium's own.
+pub(super) fn maps_host_ports(cilium: &CiliumNetworkingSpec) -> bool {
+    cilium.chaining_mode.as_deref() == Some("portmap")
+}
+
 /// cilium of a completed spec; `None` where another network plugin is chosen.
 pub(super) fn full_cilium(spec: &ClusterSpec) -> Option<Cilium> {
     let cilium = chosen_cilium(spec)?;
@@ -85,13 +91,50 @@ pub(super) fn full_cilium(spec: &ClusterSpec) -> Option<Cilium> {
     Some(Cilium {
         image: image("cilium"),
         operator_image: image("operator"),
-        tunnel: cilium.tunnel.clone().unwrap_or_default(),
+        tcp_ports: tcp_ports(cilium),
+        udp_ports: udp_ports(cilium),
         settings: settings(cilium),
         cpu_request: cilium.cpu_request.clone().unwrap_or_default(),
         memory_request: cilium.memory_request.clone().unwrap_or_default(),
+        hubble: has_hubble(cilium).then(|| Hubble {
+            relay_image: image("hubble-relay"),
+            cluster_name: text(cilium.cluster_name.as_ref()),
+            debug: cilium.debug == Some(true),
+        }),
         agent_annotations: cilium.agent_pod_annotations.clone(),
         operator_annotations: cilium.operator_pod_annotations.clone(),
     })
+}
+
+/// At which agents probe each other and serve flows and metrics.
+fn tcp_ports(cilium: &CiliumNetworkingSpec) -> Vec<u16> {
+    let mut all = vec![ports::CILIUM_HEALTH];
+    if has_hubble(cilium) {
+        all.push(ports::HUBBLE);
+        all.extend((!hubble_metrics(cilium).is_empty()).then_some(ports::HUBBLE_METRICS));
+    }
+    if cilium.enable_prometheus_metrics == Some(true) {
+        let agents = cilium.agent_prometheus_port.map(u16::try_from);
+        all.extend(agents.and_then(Result::ok));
+        all.push(ports::CILIUM_OPERATOR_METRICS);
+    }
+    all
+}
+
+/// Of packets between nodes.
+fn udp_ports(cilium: &CiliumNetworkingSpec) -> Vec<u16> {
+    let mut all = vec![match cilium.tunnel.as_deref() {
+        Some("geneve") => ports::CILIUM_GENEVE,
+        _ => ports::CILIUM_VXLAN,
+    }];
+    all.extend((cilium.enable_encryption == Some(true)).then_some(ports::CILIUM_WIREGUARD));
+    all
+}
+
+fn hubble_metrics(cilium: &CiliumNetworkingSpec) -> String {
+    let metrics = cilium.hubble.iter().flat_map(|hubble| &hubble.metrics);
+    let metrics: Vec<&str> = metrics.map(String::as_str).collect();
+    metrics.join(" ")
 }
 
 /// What fields of the spec say, as entries of cilium's ConfigMap.
@@ -103,6 +146,8 @@ fn settings(cilium: &CiliumNetworkingSpec) -> BTreeMap<String, String> {
     all.extend(packet_settings(cilium));
     all.extend(table_settings(cilium));
     all.extend(metric_settings(cilium));
+    all.extend(hubble_settings(cilium));
+    all.extend(encryption_settings(cilium));
     all.extend(cilium.extra_config.clone());
     all
 }
@@ -119,21 +164,24 @@ fn text(value: Option<&String>) -> String {
 fn agent_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
     let id = cilium.cluster_id.unwrap_or_default();
     let probes = cilium.enable_endpoint_health_checking;
-    owned(vec![
+    let mut all = vec![
         ("cluster-id", id.to_string()),
         ("cluster-name", text(cilium.cluster_name.as_ref())),
         ("cni-exclusive", switch(cilium.cni_exclusive)),
         ("debug", switch(cilium.debug)),
         ("disable-endpoint-crd", switch(cilium.disable_endpoint_crd)),
         ("enable-endpoint-health-checking", switch(probes)),
-        ("enable-hubble", switch(None)),
         ("ipam", text(cilium.ipam.as_ref())),
         (
             "monitor-aggregation",
             text(cilium.monitor_aggregation.as_ref()),
         ),
         ("preallocate-bpf-maps", switch(cilium.preallocate_bpf_maps)),
-    ])
+    ];
+    if maps_host_ports(cilium) {
+        all.push(("cni-chaining-mode", "portmap".to_owned()));
+    }
+    owned(all)
 }
 
 /// Services.
@@ -249,15 +297,59 @@ fn metric_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
         return Vec::new();
     }
     let port = cilium.agent_prometheus_port.unwrap_or_default();
+    let operator = format!(":{}", ports::CILIUM_OPERATOR_METRICS);
     let mut all = vec![
         ("enable-metrics", "true".to_owned()),
-        ("operator-prometheus-serve-addr", ":6942".to_owned()),
+        ("operator-prometheus-serve-addr", operator),
         ("prometheus-serve-addr", format!(":{port}")),
     ];
     if !cilium.metrics.is_empty() {
         all.push(("metrics", cilium.metrics.join(" ")));
     }
     owned(all)
+}
+
+fn has_hubble(cilium: &CiliumNetworkingSpec) -> bool {
+    let hubble = cilium.hubble.as_ref();
+    hubble.is_some_and(|hubble| hubble.enabled == Some(true))
+}
+
+/// The agents' server of flows, which the relay asks; cert-manager issues its certificate.
+fn hubble_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
+    if !has_hubble(cilium) {
+        return owned(vec![("enable-hubble", switch(None))]);
+    }
+    let file = |name: &str| format!("/var/lib/cilium/tls/hubble/{name}");
+    let mut all = vec![
+        ("enable-hubble", switch(Some(true))),
+        ("hubble-disable-tls", switch(None)),
+        ("hubble-listen-address", format!(":{}", ports::HUBBLE)),
+        (
+            "hubble-socket-path",
+            "/var/run/cilium/hubble.sock".to_owned(),
+        ),
+        ("hubble-tls-cert-file", file("server.crt")),
+        ("hubble-tls-client-ca-files", file("client-ca.crt")),
+        ("hubble-tls-key-file", file("server.key")),
+    ];
+    let metrics = hubble_metrics(cilium);
+    if !metrics.is_empty() {
+        let server = format!(":{}", ports::HUBBLE_METRICS);
+        all.push(("hubble-metrics", metrics));
+        all.push(("hubble-metrics-server", server));
+    }
+    owned(all)
+}
+
+/// Traffic between nodes as WireGuard's; IPsec is refused.
+fn encryption_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
+    if cilium.enable_encryption != Some(true) {
+        return Vec::new();
+    }
+    owned(vec![
+        ("enable-wireguard", switch(Some(true))),
+        ("encrypt-node", switch(cilium.node_encryption)),
+    ])
 }
 
 fn owned(all: Vec<(&str, String)>) -> Vec<(String, String)> {

@@ -1,6 +1,7 @@
 //! The network inside the cluster: pod and service ranges, and the network plugin.
 
 use super::Findings;
+use super::addon_values::full_addon_values;
 use super::cilium::{complete_cilium, full_cilium};
 use super::fill::fill;
 use crate::api::cluster::ClusterSpec;
@@ -86,8 +87,7 @@ fn full_networking(spec: &ClusterSpec, findings: &mut Findings) -> Networking {
     }
     if let Some(cilium) = full_cilium(spec) {
         return Networking::Cilium {
-            digest: cilium.digest(),
-            tunnel: cilium.tunnel,
+            digest: cilium.digest(&full_addon_values(spec)),
         };
     }
     if networking.kubenet.is_some() {

@@ -66,7 +66,12 @@ fn check_pod_identity_webhook(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 }
 
 /// An addon whose certificates cert-manager issues; the user may install cert-manager.
-fn needs_cert_manager(path: &str, addon: &str, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+pub(super) fn needs_cert_manager(
+    path: &str,
+    addon: &str,
+    spec: &ClusterSpec,
+    problems: &mut Vec<Problem>,
+) {
     let manager = spec.cert_manager.as_ref();
     if manager.is_some_and(|manager| manager.enabled == Some(true)) {
         return;

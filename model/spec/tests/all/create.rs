@@ -457,9 +457,15 @@ fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
             "IPv6" => true,
             "InstanceManager" => value == "karpenter",
             "CloudProvider" => value != "aws",
-            "Networking" => !["cni", "external", "flannel", "kubenet"]
-                .iter()
-                .any(|done| value.as_str().unwrap().starts_with(done)),
+            "Networking" => ![
+                "cilium",
+                "cni",
+                "external",
+                "flannel",
+                "flannel-udp",
+                "kubenet",
+            ]
+            .contains(&value.as_str().unwrap()),
             _ => false,
         };
         if refused {

@@ -1,4 +1,4 @@
-//! Attacks by root on a worker: etcd's ports, kubelet's certificate, and the tokens of flannel and of the EBS CSI driver.
+//! Attacks by root on a worker: etcd's ports, kubelet's certificate, and the tokens of the network plugin and of the EBS CSI driver.
 
 use super::PATIENCE;
 use super::cluster::{self, CLUSTER};
@@ -84,16 +84,22 @@ pub fn request_other_certificate(lab: &mut Lab) -> Result<()> {
 /// Makes one API call with the token of a service account that is on the worker, and prints body and status.
 const CALL: &str = r#"
 account=$1 method=$2 path=$3 body=$4
+case $method$path in
+    PATCH/apis/cilium.io/*) type=application/merge-patch+json ;;
+    PATCH*) type=application/strategic-merge-patch+json ;;
+    *) type=application/json ;;
+esac
 for file in /var/lib/kubelet/pods/*/volumes/kubernetes.io~projected/kube-api-access-*/token; do
     ! cut -d. -f2 "$file" | tr -- -_ +/ | base64 -d 2>/dev/null | grep -q "system:serviceaccount:$account\"" || token=$file
 done
 server=$(sed -n 's/^ *server: *//p' /var/lib/kubelet/kubeconfig | tr -d "\"'")
 printf 'header = "Authorization: Bearer %s"\n' "$(cat "$token")" | curl -sS --max-time 30 --config - \
-    --cacert /srv/kubernetes/ca.crt -X "$method" -H 'Content-Type: application/strategic-merge-patch+json' \
+    --cacert /srv/kubernetes/ca.crt -X "$method" -H "Content-Type: $type" \
     ${body:+--data "$body"} -w '\n%{http_code}' "$server$path"
 "#;
 
 /// Service accounts whose token is on every worker.
+const CILIUM: &str = "kube-system:cilium";
 const FLANNEL: &str = "kube-flannel:flannel";
 const EBS_CSI_NODE: &str = "kube-system:ebs-csi-node-sa";
 
@@ -134,9 +140,100 @@ fn metadata_patch(annotations: &str, labels: &str) -> String {
     format!(r#"{{"metadata":{{"annotations":{annotations},"labels":{labels}}}}}"#)
 }
 
+/// The token of the network plugin's pod on a worker.
+pub fn use_plugin_token(lab: &mut Lab) -> Result<()> {
+    let cilium = [
+        "daemonsets",
+        "--namespace=kube-system",
+        "-l",
+        "k8s-app=cilium",
+    ];
+    if lab.get_objects(&cilium)?["items"] == json!([]) {
+        use_flannel_token(lab)
+    } else {
+        use_cilium_token(lab)
+    }
+}
+
+/// The token may write the worker's own CiliumNode, CiliumEndpoints with addresses of the worker's range, and new identities of pods.
+fn use_cilium_token(lab: &mut Lab) -> Result<()> {
+    let mut workers = cluster::worker_instances(lab)?;
+    let (worker, other) = (workers.remove(0).id, workers.remove(0).id);
+    let pods = lab.web_pods()?;
+    let pod_of = |node: &str| pods.iter().find(|pod| pod.node == node).context("a pod");
+    let (own_pod, other_pod) = (pod_of(&worker)?, pod_of(&other)?);
+    let endpoint =
+        |pod: &str| format!("/apis/cilium.io/v2/namespaces/default/ciliumendpoints/{pod}");
+    let node = |node: &str| format!("/apis/cilium.io/v2/ciliumnodes/{node}");
+    let identities = "/apis/cilium.io/v2/ciliumidentities";
+
+    let marked = r#"{"metadata":{"annotations":{"attack":"none"}}}"#;
+    let patch = ("PATCH", &endpoint(&own_pod.name), marked);
+    let allowed = call_with_token(lab, &worker, CILIUM, (patch.0, patch.1, patch.2))?;
+    ensure!(allowed.0 == 200, "its own CiliumEndpoint: {allowed:?}");
+
+    let address = json!([{"ipv4": other_pod.address}]);
+    let taken = json!({"status": {"networking": {"addressing": address}}}).to_string();
+    let moved = json!({"status": {"networking": {"node": "192.0.2.1"}}}).to_string();
+    let own_node = lab.get_objects(&["ciliumnode", &worker])?;
+    let other_node = lab.get_objects(&["ciliumnode", &other])?.to_string();
+    let mut wider = own_node.clone();
+    wider["spec"]["ipam"]["podCIDRs"] = json!(["0.0.0.0/1"]);
+    let mut outside = own_node;
+    outside["spec"]["addresses"] = json!([{"type": "CiliumInternalIP", "ip": "192.0.2.1"}]);
+    let (wider, outside) = (wider.to_string(), outside.to_string());
+    let known = lab.get_objects(&["ciliumidentities"])?["items"][0].clone();
+    let name = known["metadata"]["name"].as_str().context("an identity")?;
+    let name = format!("{identities}/{name}");
+    let mut other_labels = known.clone();
+    other_labels["security-labels"] = json!({"k8s:app": "attack"});
+    let other_labels = other_labels.to_string();
+    let reserved = json!({
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumIdentity",
+        "metadata": {"name": "1"},
+        "security-labels": {"k8s:app": "attack"},
+    });
+    let reserved = reserved.to_string();
+    for attempt in [
+        (
+            "move another node's pod",
+            "PATCH",
+            endpoint(&other_pod.name),
+            moved.as_str(),
+        ),
+        (
+            "take a pod's address",
+            "PATCH",
+            endpoint(&own_pod.name),
+            &taken,
+        ),
+        (
+            "delete another node's endpoint",
+            "DELETE",
+            endpoint(&other_pod.name),
+            "",
+        ),
+        ("write another CiliumNode", "PUT", node(&other), &other_node),
+        ("take half of all addresses", "PUT", node(&worker), &wider),
+        ("take an address outside", "PUT", node(&worker), &outside),
+        ("change an identity", "PUT", name, &other_labels),
+        (
+            "make a reserved identity",
+            "POST",
+            identities.to_owned(),
+            &reserved,
+        ),
+        ("read every Secret", "GET", "/api/v1/secrets".to_owned(), ""),
+    ] {
+        expect_refused(lab, &worker, CILIUM, attempt)?;
+    }
+    cluster::expect_healthy(lab)
+}
+
 /// The token may change flannel's annotations of the worker's own Node and nothing else: no label that attracts pods of the control
 /// plane, no other Node, and it reads no Secret.
-pub fn use_flannel_token(lab: &mut Lab) -> Result<()> {
+fn use_flannel_token(lab: &mut Lab) -> Result<()> {
     let mut workers = cluster::worker_instances(lab)?;
     let (worker, other) = (workers.remove(0).id, workers.remove(0).id);
     let status = |node: &str| format!("/api/v1/nodes/{node}/status");

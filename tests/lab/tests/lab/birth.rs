@@ -3,27 +3,33 @@
 
 use super::faults::{self, crashes, reboots};
 use super::{
-    Step, attacks, cluster, etcd, etcd_faults, identity, pods, start_lab, users_files, volumes,
-    wait_for_turn,
+    Step, attacks, cluster, etcd, etcd_faults, identity, pods, start_lab_with, users_files,
+    volumes, wait_for_turn,
 };
 use anyhow::Result;
+use cluster::Network;
 use lab::host::Release;
 use lab::scenario::Lab;
 use serde_json::json;
 
 #[test]
 fn a_cluster_is_born_and_survives() -> Result<()> {
-    run_cluster_life("a_cluster_is_born_and_survives", "t-cluster", "none")
+    let test = "a_cluster_is_born_and_survives";
+    run_cluster_life(test, "t-cluster", "none", Network::Flannel)
 }
 
 #[test]
 #[ignore = "the same with a hosted zone: make soak"]
 fn a_cluster_with_a_zone_is_born_and_survives() -> Result<()> {
-    run_cluster_life(
-        "a_cluster_with_a_zone_is_born_and_survives",
-        "t-zoned",
-        "public",
-    )
+    let test = "a_cluster_with_a_zone_is_born_and_survives";
+    run_cluster_life(test, "t-zoned", "public", Network::Flannel)
+}
+
+#[test]
+#[ignore = "the same with cilium, which has to be built: make soak"]
+fn a_cluster_with_cilium_is_born_and_survives() -> Result<()> {
+    let test = "a_cluster_with_cilium_is_born_and_survives";
+    run_cluster_life(test, "t-cilium-life", "none", Network::Cilium)
 }
 
 /// What every cluster must pass before any fault.
@@ -92,8 +98,8 @@ const STEPS: [Step; 24] = [
         attacks::request_other_certificate,
     ),
     (
-        "a stolen worker uses flannel's token",
-        attacks::use_flannel_token,
+        "a stolen worker uses the network plugin's token",
+        attacks::use_plugin_token,
     ),
     (
         "a stolen worker uses the EBS CSI driver's token",
@@ -109,11 +115,11 @@ const STEPS: [Step; 24] = [
     ("a drill reads the newest snapshot", etcd::run_drill),
 ];
 
-fn run_cluster_life(test: &str, name: &str, dns: &str) -> Result<()> {
+fn run_cluster_life(test: &str, name: &str, dns: &str, network: Network) -> Result<()> {
     // First: a mistyped name fails before the lab starts.
     let faults = faults::choose_faults()?;
     let _turn = wait_for_turn();
-    let Some(mut lab) = start_lab(test, name, 5)? else {
+    let Some(mut lab) = start_lab_with(test, name, 5, network.content())? else {
         return Ok(());
     };
     if dns != "none" {
@@ -122,7 +128,9 @@ fn run_cluster_life(test: &str, name: &str, dns: &str) -> Result<()> {
             lab.call_aws("route53", "CreateHostedZone", &zone).map(drop)
         })?;
     }
-    lab.run_step("kctl makes a cluster", |lab| make_cluster(lab, dns))?;
+    lab.run_step("kctl makes a cluster", |lab| {
+        make_cluster(lab, dns, network)
+    })?;
     for (title, step) in STEPS {
         lab.run_step(title, step)?;
     }
@@ -148,8 +156,8 @@ const QUICK: usize = 6;
 const QUOTA: &str = "67108864";
 
 /// Creates the cluster with the smallest etcd volumes that EC2 has.
-pub fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
-    let words = [&cluster_words(dns)[..], &users_files::spec_words()].concat();
+pub fn make_cluster(lab: &Lab, dns: &str, network: Network) -> Result<()> {
+    let words = [&cluster_words(dns, network)[..], &users_files::spec_words()].concat();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     cluster::create_spec(lab, &words)?;
     users_files::edit_workers(lab)?;
@@ -157,11 +165,11 @@ pub fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
 }
 
 /// Its arguments.
-pub fn cluster_words(dns: &str) -> [String; 7] {
+pub fn cluster_words(dns: &str, network: Network) -> [String; 7] {
     let env = "spec.etcdClusters[0].manager.env[0]";
     [
         "--control-plane-zones=us-east-1a,us-east-1b,us-east-1c".to_owned(),
-        "--networking=flannel".to_owned(),
+        network.argument().to_owned(),
         format!("--dns={dns}"),
         // Beside the default of the control planes, Debian 13.
         format!("--node-image={}", Release::Bookworm.spec_image()),

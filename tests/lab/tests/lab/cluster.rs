@@ -3,6 +3,7 @@
 use super::{PATIENCE, reports};
 use anyhow::{Context, Result, ensure};
 use lab::aws_state::Instance;
+use lab::content::Versions;
 use lab::scenario::Lab;
 use serde_json::Value;
 use std::time::Instant;
@@ -18,6 +19,32 @@ pub const CONTROL_PLANES: [&str; 3] = [
 
 /// Auto Scaling group of the two workers.
 pub const WORKERS: &str = "nodes-us-east-1a.demo.example.com";
+
+/// The network plugin of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    Flannel,
+    /// Without kube-proxy.
+    Cilium,
+}
+
+impl Network {
+    /// The argument of `kctl create cluster`.
+    pub fn argument(self) -> &'static str {
+        match self {
+            Self::Flannel => "--networking=flannel",
+            Self::Cilium => "--networking=cilium",
+        }
+    }
+
+    /// The content that its instances download.
+    pub fn content(self) -> Versions {
+        match self {
+            Self::Flannel => Versions::Newest,
+            Self::Cilium => Versions::WithCilium,
+        }
+    }
+}
 
 /// Runs `kctl create cluster` with more arguments, `kctl update --yes` and `kctl export kubeconfig`, in a new state store.
 pub fn create_cluster(lab: &Lab, words: &[&str]) -> Result<()> {

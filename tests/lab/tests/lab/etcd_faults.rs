@@ -10,8 +10,9 @@ mod supervised;
 mod table;
 mod unsynced;
 
+use super::cluster::{self, Network};
 use super::faults::{crashes, read_seed};
-use super::{PATIENCE, birth, cluster, etcd, start_lab};
+use super::{PATIENCE, birth, etcd, start_lab};
 use anyhow::{Context, Result, ensure};
 use back::members_are_back;
 use kinds::{KINDS, Kind};
@@ -107,7 +108,7 @@ pub fn run_quick(lab: &mut Lab, writers: &Writers, count: usize) -> Result<()> {
 
 /// Three control planes and a worker, healthy.
 fn make_cluster(lab: &mut Lab) -> Result<()> {
-    let words = birth::cluster_words("none");
+    let words = birth::cluster_words("none", Network::Flannel);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     cluster::create_cluster_of(lab, "1", &words)?;
     lab.wait_until("all members are there", PATIENCE, members_are_back)?;

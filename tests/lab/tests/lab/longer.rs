@@ -23,6 +23,7 @@ mod volumes;
 mod warm_pool;
 mod zone;
 
+use super::cluster::Network;
 use super::{run_steps, run_steps_with, start_lab, start_lab_with, wait_for_turn};
 use anyhow::Result;
 use lab::content::Versions;
@@ -31,7 +32,15 @@ use upgraded::Upgrade;
 #[test]
 #[ignore = "prints figures: make bench"]
 fn figures() -> Result<()> {
-    run_steps("figures", "t-joining", &figures::STEPS)
+    run_steps("figures", "t-joining", &figures::WITH_FLANNEL)
+}
+
+#[test]
+#[ignore = "prints figures of a cluster with cilium, which has to be built: make bench"]
+fn figures_with_cilium() -> Result<()> {
+    let test = "figures_with_cilium";
+    let steps = figures::WITH_CILIUM;
+    run_steps_with(test, "t-joining-cilium", Versions::WithCilium, &steps)
 }
 
 #[test]
@@ -61,10 +70,19 @@ fn names_and_routes_follow_machines() -> Result<()> {
 }
 
 #[test]
-#[ignore = "five minutes, and cilium has to be built: make soak"]
+#[ignore = "ten minutes, and cilium has to be built: make soak"]
 fn cilium_is_the_network() -> Result<()> {
     let test = "cilium_is_the_network";
-    run_steps_with(test, "t-cilium", Versions::WithCilium, &cilium::STEPS)
+    let steps = cilium::WITHOUT_KUBE_PROXY;
+    run_steps_with(test, "t-cilium", Versions::WithCilium, &steps)
+}
+
+#[test]
+#[ignore = "ten minutes, and cilium has to be built: make soak"]
+fn cilium_works_beside_kube_proxy() -> Result<()> {
+    let test = "cilium_works_beside_kube_proxy";
+    let steps = cilium::BESIDE_KUBE_PROXY;
+    run_steps_with(test, "t-cilium-proxy", Versions::WithCilium, &steps)
 }
 
 #[test]
@@ -98,7 +116,7 @@ fn a_rolling_update_replaces_every_instance() -> Result<()> {
     let Some(mut lab) = start_lab(test, "t-rolled", 8)? else {
         return Ok(());
     };
-    rolled::run(&mut lab, "none")?;
+    rolled::run(&mut lab, "none", Network::Flannel)?;
     lab.take_down()
 }
 
@@ -110,12 +128,24 @@ fn a_rolling_update_with_a_zone_replaces_every_instance() -> Result<()> {
         return Ok(());
     };
     lab.run_step("a hosted zone", zone::make_public_zone)?;
-    rolled::run(&mut lab, "public")?;
+    rolled::run(&mut lab, "public", Network::Flannel)?;
     lab.take_down()
 }
 
 #[test]
-#[ignore = "thirty minutes: make soak"]
+#[ignore = "ten minutes, and cilium has to be built: make soak"]
+fn a_rolling_update_with_cilium_replaces_every_instance() -> Result<()> {
+    let test = "a_rolling_update_with_cilium_replaces_every_instance";
+    let network = Network::Cilium;
+    let Some(mut lab) = start_lab_with(test, "t-rolled-cilium", 8, network.content())? else {
+        return Ok(());
+    };
+    rolled::run(&mut lab, "none", network)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "an hour: make soak"]
 fn keys_are_rotated_under_load() -> Result<()> {
     let Some(mut lab) = start_lab("keys_are_rotated_under_load", "t-keys", 8)? else {
         return Ok(());

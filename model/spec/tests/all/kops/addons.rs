@@ -116,6 +116,7 @@ const STATED: &[(&str, &str, &str)] = &[
     ),
     (METRICS, "Deployment", "metrics-place"),
     (METRICS, "PodDisruptionBudget", "metrics-place"),
+    (CILIUM, "ValidatingAdmissionPolicy", "cilium-limits"),
     (CILIUM, "Namespace ", "cilium-secrets"),
     (CILIUM, "Role cilium-tls", "cilium-secrets"),
     (CILIUM, "Role cilium-operator-tls", "cilium-secrets"),

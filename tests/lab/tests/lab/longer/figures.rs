@@ -1,6 +1,6 @@
 //! How long instances take to become nodes, for docs/specification.md. Nothing is asserted.
 
-use super::super::cluster::{self, CLUSTER};
+use super::super::cluster::{self, CLUSTER, Network};
 use super::super::{Step, reports};
 use anyhow::{Context, Result};
 use comfy_table::presets::NOTHING;
@@ -13,10 +13,15 @@ use time::format_description::well_known::Rfc3339;
 /// The stages of nodeup, in order.
 const STAGES: [&str; 6] = ["identify", "fetch", "verify", "build", "apply", "report"];
 
-pub const STEPS: [Step; 1] = [("three instances become Ready nodes", print_figures)];
+pub const WITH_FLANNEL: [Step; 1] = [("three instances become Ready nodes", |lab| {
+    print_figures(lab, Network::Flannel)
+})];
+pub const WITH_CILIUM: [Step; 1] = [("three instances become Ready nodes", |lab| {
+    print_figures(lab, Network::Cilium)
+})];
 
-fn print_figures(lab: &mut Lab) -> Result<()> {
-    cluster::create_spec(lab, &["--networking=flannel", "--dns=none"])?;
+fn print_figures(lab: &mut Lab, network: Network) -> Result<()> {
+    cluster::create_spec(lab, &[network.argument(), "--dns=none"])?;
     let calls = count_calls(lab)?;
     let begun = OffsetDateTime::now_utc();
     lab.run_kctl(&["update", CLUSTER, "--yes"])?;

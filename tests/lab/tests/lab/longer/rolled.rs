@@ -1,7 +1,7 @@
 //! A rolling update of three control planes and two workers, under a client of the API and clients of a service whose deployment has
 //! a disruption budget.
 
-use super::super::cluster::{self, CLUSTER};
+use super::super::cluster::{self, CLUSTER, Network};
 use super::super::faults::crashes;
 use super::super::{PATIENCE, birth, pods};
 use anyhow::{Context, Result, ensure};
@@ -24,8 +24,8 @@ const LONGEST: f64 = 90.0;
 const KEPT: &str = "--min-available=5";
 
 /// From the creation of the cluster to its end. `dns`: how the API is found, as for `kctl create cluster --dns`.
-pub fn run(lab: &mut Lab, dns: &str) -> Result<()> {
-    make_busy_cluster(lab, dns)?;
+pub fn run(lab: &mut Lab, dns: &str, network: Network) -> Result<()> {
+    make_busy_cluster(lab, dns, network)?;
     lab.run_step("nothing is to be replaced", |lab| {
         ensure!(outdated(lab)?.is_empty(), "{:?}", outdated(lab)?);
         Ok(())
@@ -61,8 +61,10 @@ pub fn run(lab: &mut Lab, dns: &str) -> Result<()> {
 }
 
 /// Three control planes, two workers, and six pods with a budget. `dns` as for [`run`].
-pub fn make_busy_cluster(lab: &mut Lab, dns: &str) -> Result<()> {
-    lab.run_step("kctl makes a cluster", |lab| birth::make_cluster(lab, dns))?;
+pub fn make_busy_cluster(lab: &mut Lab, dns: &str, network: Network) -> Result<()> {
+    lab.run_step("kctl makes a cluster", |lab| {
+        birth::make_cluster(lab, dns, network)
+    })?;
     lab.run_step("five instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 3)
     })?;

@@ -2,7 +2,8 @@
 
 use super::ValueType;
 
-/// Words that cilium knows (its `pkg/option/config.go`, `pkg/defaults` and `pkg/maglev`).
+/// Words that cilium knows (its `pkg/option/config.go`, `pkg/defaults`, `pkg/maglev` and `daemon/cmd/cni`).
+const CHAINS: &[&str] = &["aws-cni", "flannel", "generic-veth", "none", "portmap"];
 const POLICIES: &[&str] = &["always", "default", "never"];
 const ENCRYPTIONS: &[&str] = &["ipsec", "wireguard"];
 const IDENTITIES: &[&str] = &["crd", "kvstore"];
@@ -17,6 +18,7 @@ const TABLES: &[&str] = &[
 
 /// Rows as those of all other fields.
 pub(super) const TYPES: &[(ValueType, &[&str])] = &[
+    (ValueType::OneOf(CHAINS), &["cilium.chainingMode"]),
     (ValueType::OneOf(POLICIES), &["cilium.enablePolicy"]),
     (ValueType::OneOf(ENCRYPTIONS), &["cilium.encryptionType"]),
     (
@@ -44,7 +46,6 @@ pub(super) const TYPES: &[(ValueType, &[&str])] = &[
     (
         ValueType::Word,
         &[
-            "cilium.chainingMode",
             "cilium.metrics",
             "hubble.metrics",
             "ingress.defaultLoadBalancerMode",
