@@ -29,7 +29,7 @@ fn a_cluster_with_a_zone_is_born_and_survives() -> Result<()> {
 #[ignore = "the same with cilium, which has to be built: make soak"]
 fn a_cluster_with_cilium_is_born_and_survives() -> Result<()> {
     let test = "a_cluster_with_cilium_is_born_and_survives";
-    run_cluster_life(test, "t-cilium-life", "none", Network::Cilium)
+    run_cluster_life(test, "t-cil-life", "none", Network::Cilium)
 }
 
 /// What every cluster must pass before any fault.

@@ -40,7 +40,7 @@ fn figures() -> Result<()> {
 fn figures_with_cilium() -> Result<()> {
     let test = "figures_with_cilium";
     let steps = figures::WITH_CILIUM;
-    run_steps_with(test, "t-joining-cilium", Versions::WithCilium, &steps)
+    run_steps_with(test, "t-cil-join", Versions::WithCilium, &steps)
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn cilium_is_the_network() -> Result<()> {
 fn cilium_works_beside_kube_proxy() -> Result<()> {
     let test = "cilium_works_beside_kube_proxy";
     let steps = cilium::BESIDE_KUBE_PROXY;
-    run_steps_with(test, "t-cilium-proxy", Versions::WithCilium, &steps)
+    run_steps_with(test, "t-cil-proxy", Versions::WithCilium, &steps)
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_rolling_update_with_a_zone_replaces_every_instance() -> Result<()> {
 fn a_rolling_update_with_cilium_replaces_every_instance() -> Result<()> {
     let test = "a_rolling_update_with_cilium_replaces_every_instance";
     let network = Network::Cilium;
-    let Some(mut lab) = start_lab_with(test, "t-rolled-cilium", 8, network.content())? else {
+    let Some(mut lab) = start_lab_with(test, "t-cil-rolled", 8, network.content())? else {
         return Ok(());
     };
     rolled::run(&mut lab, "none", network)?;

@@ -35,14 +35,13 @@ pub const WITHOUT_KUBE_PROXY: [Step; 12] = [
     KILLS,
 ];
 
-/// kube-proxy answers for Services, the plugin portmap for host ports, and packets between nodes are Geneve's.
+/// kube-proxy answers for Services, and the plugin portmap for host ports.
 pub const BESIDE_KUBE_PROXY: [Step; 12] = [
     ("kctl makes a cluster", |lab| {
         let settings = [
             "--set=spec.kubeProxy.enabled=true",
             "--set=spec.networking.cilium.enableNodePort=false",
             "--set=spec.networking.cilium.chainingMode=portmap",
-            "--set=spec.networking.cilium.tunnel=geneve",
         ];
         make_cluster(lab, &settings)
     }),
