@@ -530,7 +530,11 @@ fn find_pod_range(daemon: &DaemonState) -> Option<IpNet> {
     let config = &daemon.config;
     if !matches!(
         config.networking,
-        Networking::Flannel(_) | Networking::Cilium { .. } | Networking::Kubenet
+        Networking::Flannel(_)
+            | Networking::Cilium { .. }
+            | Networking::KubeRouter
+            | Networking::Kindnet
+            | Networking::Kubenet
     ) {
         return None;
     }

@@ -93,6 +93,9 @@ fn every_object_is_of_its_type() {
         json!({"networking": {"kubenet": {}}}),
         json!({"networking": {"flannel": {}}, "containerd": {"selinuxEnabled": true}}),
         json!({"networking": {"flannel": {"backend": "udp"}}, "kubeDNS": dns}),
+        json!({"networking": {"amazonvpc": {}}, "containerd": {"selinuxEnabled": true}}),
+        json!({"networking": {"kuberouter": {}}, "kubeProxy": {"enabled": false}}),
+        json!({"networking": {"kindnet": {}}}),
         json!({"networking": {"cni": {}}, "cloudConfig": {"elbSecurityGroup": "sg-\"1"}}),
     ] {
         for object in sample_objects(&change) {

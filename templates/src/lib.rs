@@ -13,7 +13,7 @@ pub use helpers::{here_document, quote_corefile, quote_sh, quote_systemd, quote_
 pub use units::{
     CertificatesService, CertificatesTimer, ContainerdService, Environment, HookService,
     KubeletService, Logrotate, MasqueradeService, MountUnit, NodeupService, ProtokubeService,
-    Variable,
+    Variable, VpcInterfacesService,
 };
 
 use handlebars::{Handlebars, RenderError};

@@ -6,7 +6,7 @@ use crate::boot::UserData;
 use crate::units::{
     CertificatesService, CertificatesTimer, ContainerdService, Environment, HookService,
     KubeletService, Logrotate, MasqueradeService, MountUnit, NodeupService, ProtokubeService,
-    Variable,
+    Variable, VpcInterfacesService,
 };
 use crate::{Template, render};
 use handlebars::template::{HelperTemplate, Parameter, Template as Parsed, TemplateElement};
@@ -188,6 +188,7 @@ fn templates_and_contexts_agree() {
         lint_template(&MasqueradeService {
             non_masquerade_cidr: owned_text("100.64.0.0/10"),
         }),
+        lint_template(&VpcInterfacesService {}),
         lint_template(&hook),
         lint_template(&environment),
         lint_template(&MountUnit {

@@ -74,6 +74,10 @@ pub struct MasqueradeService {
     pub non_masquerade_cidr: String,
 }
 
+/// `kctl-vpc-interfaces.service`: keeps the host's network services away from interfaces, with the Amazon VPC CNI.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VpcInterfacesService {}
+
 /// A mount unit for a volume of `volumeMounts`, for boots after the first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MountUnit {
@@ -146,6 +150,11 @@ impl Template for HookService {
 impl Template for MasqueradeService {
     const NAME: &'static str = "units/masquerade.service.hbs";
     const SOURCE: &'static str = include_str!("../units/masquerade.service.hbs");
+}
+
+impl Template for VpcInterfacesService {
+    const NAME: &'static str = "units/vpc_interfaces.service.hbs";
+    const SOURCE: &'static str = include_str!("../units/vpc_interfaces.service.hbs");
 }
 
 impl Template for MountUnit {

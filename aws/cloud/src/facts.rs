@@ -8,7 +8,7 @@ use crate::kinds::s3_object::store_failure;
 use aws_client::caller_identity;
 use aws_client::failure::{Classify, none_if_absent};
 use aws_client::store::Store;
-use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType};
+use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType, NetworkInfo};
 use cloud::facts::{
     Facts, FactsWanted, HostedZone, InstanceType, SharedSubnet, SharedVpc, TakenRange,
 };
@@ -120,6 +120,11 @@ async fn instance_types(
             instance_store_disks: instance_store_disks(info),
             gpu: info.gpu_info().is_some(),
             nvidia_gpu: has_nvidia_gpu(info),
+            max_interfaces: interface_limit(info, NetworkInfo::maximum_network_interfaces),
+            addresses_per_interface: interface_limit(
+                info,
+                NetworkInfo::ipv4_addresses_per_interface,
+            ),
             zones: zones.remove(&name).unwrap_or_default(),
         };
         Some((name, kind))
@@ -134,6 +139,10 @@ fn arch_of(info: &InstanceTypeInfo) -> Option<Arch> {
         ArchitectureType::Arm64 => Some(Arch::Arm64),
         _ => None,
     })
+}
+
+fn interface_limit(info: &InstanceTypeInfo, limit: fn(&NetworkInfo) -> Option<i32>) -> Option<u32> {
+    u32::try_from(limit(info.network_info()?)?).ok()
 }
 
 fn has_nvidia_gpu(info: &InstanceTypeInfo) -> bool {

@@ -96,6 +96,12 @@ pub struct InstanceType {
     /// It has a GPU of NVIDIA's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nvidia_gpu: bool,
+    /// Most network interfaces of an instance; `None`: nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_interfaces: Option<u32>,
+    /// Most private IPv4 addresses of an interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses_per_interface: Option<u32>,
     /// Zones that offer it; empty: all.
     #[serde(default)]
     pub zones: Vec<String>,

@@ -2,6 +2,7 @@
 //! stores them, and protokube applies them in this order. Each has a file with its settings, its objects and its AWS permissions, and
 //! where it has a manifest a folder with that.
 
+pub(crate) mod amazon_vpc;
 pub(crate) mod aws_iam_authenticator;
 pub(crate) mod cert_manager;
 mod channel;
@@ -17,6 +18,8 @@ mod flannel;
 mod gvisor;
 mod helm_controller;
 mod identity;
+pub(crate) mod kindnet;
+pub(crate) mod kube_router;
 pub(crate) mod load_balancer_controller;
 mod manifest;
 pub(crate) mod metrics_server;
@@ -103,6 +106,9 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
         addons.push(flannel::flannel_addon(full, flannel)?);
     }
     addons.extend(cilium::addon(full)?);
+    addons.extend(amazon_vpc::addon(full)?);
+    addons.extend(kube_router::addon(full)?);
+    addons.extend(kindnet::addon(full)?);
     if let Some(core_dns) = &full.addons.core_dns {
         addons.push(core_dns::core_dns_addon(full, core_dns)?);
     }

@@ -5,6 +5,9 @@ mod group;
 mod images;
 mod pod_identity;
 
+pub use crate::addons::amazon_vpc::{
+    AmazonVpc, FORCED as FORCED_VPC_VARIABLES, RESERVED as RESERVED_VPC_VARIABLES,
+};
 pub use crate::addons::aws_iam_authenticator::{AwsIamAuthenticator, IdentityMapping};
 pub use crate::addons::cert_manager::CertManager;
 pub use crate::addons::cilium::Cilium;
@@ -12,6 +15,8 @@ pub use crate::addons::cilium::hubble::Hubble;
 pub use crate::addons::cluster_autoscaler::ClusterAutoscaler;
 pub use crate::addons::ebs_csi_driver::EbsCsiDriver;
 pub use crate::addons::external_dns::ExternalDns;
+pub use crate::addons::kindnet::Kindnet;
+pub use crate::addons::kube_router::KubeRouter;
 pub use crate::addons::load_balancer_controller::LoadBalancerController;
 pub use crate::addons::metrics_server::MetricsServer;
 pub use crate::addons::node_local_dns::NodeLocalDns;

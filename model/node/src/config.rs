@@ -11,6 +11,7 @@ mod files;
 mod host;
 mod keyset_ids;
 mod kinds;
+mod networkd;
 mod node_config;
 mod packages;
 mod sysctls;
@@ -44,14 +45,18 @@ pub const RENEWAL_SERVICE: &str = "/etc/systemd/system/nodeup-certificates.servi
 /// Name of the timer unit that starts the renewal service.
 pub const RENEWAL_TIMER: &str = "nodeup-certificates.timer";
 
+/// Name of the unit that keeps the network services of the host away from interfaces of the Amazon VPC CNI.
+pub const VPC_INTERFACES: &str = "kctl-vpc-interfaces.service";
+
 /// Units that kctl sets up on instances, besides containerd's, which some images bring. No hook can have their names.
-pub const OWN_UNITS: [&str; 10] = [
+pub const OWN_UNITS: [&str; 11] = [
     "chrony.service",
     "chronyd.service",
     "cni-iptables-setup.service",
     "dnf-automatic-install.timer",
     "kubelet.service",
     "logrotate.timer",
+    VPC_INTERFACES,
     "nodeup-certificates.service",
     RENEWAL_TIMER,
     "nodeup.service",

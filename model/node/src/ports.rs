@@ -34,5 +34,9 @@ pub const CILIUM_OPERATOR_METRICS: u16 = 6942;
 pub const HUBBLE: u16 = 4244;
 pub const HUBBLE_METRICS: u16 = 9091;
 
+/// kube-router's health and metrics on each node.
+pub const KUBE_ROUTER_HEALTH: u16 = 20244;
+pub const KUBE_ROUTER_METRICS: u16 = 12013;
+
 /// flannel's packets with `backend: udp`.
 pub const FLANNEL_UDP: u16 = 8285;

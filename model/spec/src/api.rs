@@ -4,6 +4,7 @@
 
 pub mod addon_values;
 pub mod addons;
+pub mod amazon_vpc;
 pub mod api_access;
 pub mod assets;
 pub mod authentication;
@@ -22,9 +23,11 @@ pub mod iam;
 pub mod instance;
 pub mod instance_group;
 pub mod keyset;
+pub mod kindnet;
 pub mod kube_apiserver;
 pub mod kube_controller_manager;
 pub mod kube_proxy;
+pub mod kube_router;
 pub mod kube_scheduler;
 pub mod kubelet;
 pub mod metadata;

@@ -3,6 +3,7 @@
 
 mod addon_values;
 mod addons;
+mod amazon_vpc;
 mod api;
 mod assets;
 mod authentication;
@@ -29,7 +30,9 @@ mod full_group;
 mod groups;
 mod iam;
 mod instances;
+mod kindnet;
 mod kube_proxy;
+mod kube_router;
 mod kubelet;
 mod labels;
 mod load_balancer_controller;
@@ -136,6 +139,8 @@ pub fn expand(
     let full = full_spec(&cluster, &groups, ssh_public_keys, &context, &mut findings);
     if let Some(full) = full.as_ref().filter(|_| !findings.has_errors()) {
         ranges::check_ranges(full, &cluster.spec, facts, &mut findings);
+        amazon_vpc::check_services(full, &mut findings);
+        kindnet::check_kindnet(full, &mut findings);
         aws_limits::check_aws_limits(full, &groups, &mut findings);
         addon_values::check_addon_values(full, &mut findings);
     }

@@ -6,6 +6,7 @@
 mod access;
 pub(crate) mod addon_values;
 pub(crate) mod addons;
+mod amazon_vpc;
 mod assets;
 mod authentication;
 mod backup_store;
@@ -22,6 +23,8 @@ mod host;
 mod iam;
 mod instance_groups;
 mod instances;
+mod kindnet;
+mod kube_router;
 mod kubelet;
 mod labels;
 mod load_balancer;
@@ -102,6 +105,9 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let containerd = spec.containerd.as_ref();
     containerd::check("spec.containerd", containerd, spec, problems);
     cilium::check(spec, problems);
+    amazon_vpc::check(spec, problems);
+    kube_router::check(spec, problems);
+    kindnet::check(spec, problems);
     cluster_autoscaler::check(spec, problems);
     addon_values::check(spec, problems);
     metrics_server::check(spec, problems);

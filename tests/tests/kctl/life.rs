@@ -277,7 +277,15 @@ fn every_network_plugin_and_a_network_of_the_users_settle() {
         "e = boto('ec2')\nv = e.create_vpc(CidrBlock='172.31.0.0/16')['Vpc']['VpcId']\ng = e.create_internet_gateway()['InternetGateway']['InternetGatewayId']\ne.attach_internet_gateway(InternetGatewayId=g, VpcId=v)\nprint(v)",
     );
     let before = operator.list_resources();
-    for plugin in ["flannel", "kubenet", "cni", "external"] {
+    for plugin in [
+        "flannel",
+        "amazonvpc",
+        "kube-router",
+        "kindnet",
+        "kubenet",
+        "cni",
+        "external",
+    ] {
         let shared = ["--network-id", &vpc, "--network-cidr", "172.31.0.0/16"];
         let mut create = vec![
             "create",

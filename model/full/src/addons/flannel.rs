@@ -62,7 +62,7 @@ fn cni_config() -> Value {
 }
 
 /// The SELinux options that let flannel write to the host's folders.
-fn container_domain() -> BTreeMap<String, String> {
+pub(super) fn container_domain() -> BTreeMap<String, String> {
     [("type", "spc_t"), ("level", "s0")]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into()

@@ -3,10 +3,14 @@
 
 use crate::FullSpec;
 use crate::iam::{REQUEST_CLUSTER, RESOURCE_CLUSTER, Statement};
+use node::config::Role;
 use serde_json::json;
 
 /// The namespace of the service accounts of addons.
 pub(crate) const NAMESPACE: &str = "kube-system";
+
+/// Addons of which a pod runs on every node, by service account. The others are on control planes.
+const ON_EVERY_NODE: [&str; 3] = ["aws-node", "kindnet", "kube-router"];
 
 /// Service account and permissions of every addon that calls AWS.
 fn addon_permissions(full: &FullSpec) -> Vec<(&'static str, Vec<Statement>)> {
@@ -29,18 +33,26 @@ fn addon_permissions(full: &FullSpec) -> Vec<(&'static str, Vec<Statement>)> {
             super::load_balancer_controller::permissions(full),
         ),
         ("external-dns", super::external_dns::permissions(full)),
+        ("aws-node", super::amazon_vpc::permissions(full)),
+        ("kindnet", super::kindnet::permissions(full)),
+        ("kube-router", super::kube_router::permissions(full)),
     ];
     all.retain(|(_, statements)| !statements.is_empty());
     all
 }
 
-/// The permissions of addons that have no role of their own. All of them run on control planes.
-pub(crate) fn permissions_of_instances(full: &FullSpec) -> Vec<Statement> {
+/// The permissions of addons that have no role of their own, on instances of this role.
+pub(crate) fn permissions_of_instances(full: &FullSpec, role: Role) -> Vec<Statement> {
     if full.addons_have_roles() {
         return Vec::new();
     }
-    let all = addon_permissions(full);
-    all.into_iter()
+    let runs = |account: &str| match role {
+        Role::ControlPlane => true,
+        Role::Node => ON_EVERY_NODE.contains(&account),
+        Role::Bastion => false,
+    };
+    let all = addon_permissions(full).into_iter();
+    all.filter(|(account, _)| runs(account))
         .flat_map(|(_, statements)| statements)
         .collect()
 }

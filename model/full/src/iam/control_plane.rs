@@ -5,6 +5,7 @@ use super::{RESOURCE_CLUSTER, Statement, endpoint_suffix, state};
 use crate::addons::permissions_of_instances;
 use crate::{DnsKind, FullSpec, queue_arn};
 use node::components::EtcdMemberNames;
+use node::config::Role;
 use node::names;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -47,7 +48,7 @@ pub(super) fn control_plane_statements(full: &FullSpec) -> Vec<Statement> {
             .when("StringEquals", RESOURCE_CLUSTER, cluster),
         );
     }
-    all.extend(permissions_of_instances(full));
+    all.extend(permissions_of_instances(full, Role::ControlPlane));
     all
 }
 

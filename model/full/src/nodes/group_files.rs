@@ -4,7 +4,7 @@ use super::apt_source;
 use crate::{FullSpec, Group, NodeSettings};
 use node::config::{
     Agents, DIRECTORY, Error, File, Networking, RENEWAL_SERVICE, RENEWAL_TIMER, Role, UnitFile,
-    find_agent,
+    VPC_INTERFACES, find_agent,
 };
 use node::yaml::to_yaml;
 
@@ -107,8 +107,13 @@ pub(super) fn group_units(
             templates::render(&protokube).map_err(template)?,
         ));
     }
-    if full.pods.networking == Networking::Kubenet {
-        units.push(masquerade_unit(full, group)?);
+    match full.pods.networking {
+        Networking::Kubenet => units.push(masquerade_unit(full, group)?),
+        Networking::AmazonVpc => units.push(UnitFile::new(
+            VPC_INTERFACES,
+            templates::render(&templates::VpcInterfacesService {}).map_err(template)?,
+        )),
+        _ => {}
     }
     units.sort();
     Ok(units)

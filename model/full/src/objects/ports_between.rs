@@ -1,12 +1,12 @@
 //! The ports that instances of one role may reach on those of another.
 
-use crate::objects::rules::{Traffic, tcp_ports, udp_ports};
+use crate::objects::rules::{IP_IN_IP, Traffic, tcp_ports, udp_ports};
 use crate::{Cilium, FullSpec};
 use node::config::Networking;
 use node::ports;
 
-/// TCP ports of control planes that nodes may reach where the user brings the network: all but etcd's (2380 and 2381 peers,
-/// 4001 and 4002 clients). As in kOps, since the needs of such a network are unknown.
+/// TCP ports of control planes that nodes may reach where the user brings the network, and where pods have their own addresses between
+/// instances: all but etcd's (2380 and 2381 peers, 4001 and 4002 clients). As in kOps.
 const CONTROL_PLANE_TCP: [(u16, u16); 3] = [(1, 2379), (2382, 4000), (4003, 65535)];
 
 /// The traffic that nodes may send to control planes. With flannel and cilium: the API, the bootstrap endpoint, kubelets, node ports
@@ -15,7 +15,8 @@ const CONTROL_PLANE_TCP: [(u16, u16); 3] = [(1, 2379), (2382, 4000), (4003, 6553
 pub(super) fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
     let Some(of_plugin) = plugin_traffic(full) else {
         let ranges = CONTROL_PLANE_TCP.map(|(low, high)| tcp_ports(low, high));
-        return [udp_ports(1, 65535)].into_iter().chain(ranges).collect();
+        let all = [udp_ports(1, 65535)].into_iter().chain(ranges);
+        return all.chain(between_subnets(&full.pods.networking)).collect();
     };
     let (first, last) = full.node_port_range;
     let mut all = vec![
@@ -46,4 +47,9 @@ fn plugin_traffic(full: &FullSpec) -> Option<Vec<Traffic>> {
         }
         _ => return None,
     })
+}
+
+/// Packets of pods between instances of different subnets.
+fn between_subnets(networking: &Networking) -> Option<Traffic> {
+    (*networking == Networking::KubeRouter).then_some(IP_IN_IP)
 }

@@ -28,6 +28,12 @@ pub(super) const ALL: Traffic = Traffic {
     from: -1,
     to: -1,
 };
+/// IPv4 packets in IPv4 packets, protocol 4. AWS stores no ports for it.
+pub(super) const IP_IN_IP: Traffic = Traffic {
+    protocol: "4",
+    from: -1,
+    to: -1,
+};
 /// "Fragmentation needed": without it, path MTU discovery fails at a load balancer. ICMP type 3, code 4.
 pub(super) const PATH_MTU: Traffic = Traffic {
     protocol: "icmp",
@@ -145,6 +151,8 @@ pub(super) fn distinct_rules(rules: Vec<SecurityGroupRule>) -> Vec<Cloud> {
 fn traffic_name(traffic: Traffic) -> String {
     match traffic.protocol {
         "-1" => "all-0to0".to_owned(),
+        // Without ports.
+        "4" => "4-0to0".to_owned(),
         protocol => format!("{protocol}-{}to{}", traffic.from, traffic.to),
     }
 }

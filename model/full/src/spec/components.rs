@@ -1,9 +1,9 @@
 //! The components of Kubernetes and the addons of the full spec.
 
 use super::{
-    AddonValues, AwsIamAuthenticator, CertManager, Cilium, ClusterAutoscaler, EbsCsiDriver,
-    ExternalDns, LoadBalancerController, MetricsServer, NodeLocalDns, NodeProblemDetector,
-    NvidiaDevicePlugin, PodIdentityWebhook, SnapshotController,
+    AddonValues, AmazonVpc, AwsIamAuthenticator, CertManager, Cilium, ClusterAutoscaler,
+    EbsCsiDriver, ExternalDns, Kindnet, KubeRouter, LoadBalancerController, MetricsServer,
+    NodeLocalDns, NodeProblemDetector, NvidiaDevicePlugin, PodIdentityWebhook, SnapshotController,
 };
 use node::components::{Component, Flags};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,15 @@ pub struct Addons {
     /// cilium, where it is the network plugin.
     #[serde(default)]
     pub cilium: Option<Cilium>,
+    /// The Amazon VPC CNI, where it is the network plugin.
+    #[serde(default)]
+    pub amazon_vpc: Option<AmazonVpc>,
+    /// kube-router, where it is the network plugin.
+    #[serde(default)]
+    pub kube_router: Option<KubeRouter>,
+    /// kindnet, where it is the network plugin.
+    #[serde(default)]
+    pub kindnet: Option<Kindnet>,
     /// The EBS CSI driver; `None`: the user installs one, or wants none.
     #[serde(default)]
     pub ebs_csi_driver: Option<EbsCsiDriver>,

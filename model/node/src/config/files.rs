@@ -1,6 +1,7 @@
 //! The files that nodeup writes: those of the group, and those that depend on the instance. `kctl render` shows the same files
 //! for a placeholder instance.
 
+use super::networkd::network_files;
 use super::sysctls::{kernel_modules, kernel_parameters_of, sysctl_file};
 use super::{Distribution, Error, File, InstanceFacts, NodeConfig};
 use crate::components::{
@@ -44,6 +45,7 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
         "manage_etc_hosts: false\n",
     ));
     files.extend(upkeep_files(config, host.distribution));
+    files.extend(network_files(&config.networking, host.distribution));
     files.extend(kubelet_files(config, host)?);
     files.extend(containerd_files(config, host)?);
     files.extend(kubeconfig_files(config)?);

@@ -44,6 +44,12 @@ pub enum Networking {
         /// Of its version and settings, which an agent takes over when its instance is replaced.
         digest: String,
     },
+    /// The Amazon VPC CNI.
+    AmazonVpc,
+    /// kube-router.
+    KubeRouter,
+    /// kindnet.
+    Kindnet,
     /// kubenet, with routes set by the cloud controller manager.
     Kubenet,
     /// The user installs a CNI; kctl installs the standard plugins.

@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
+use super::amazon_vpc::AmazonVPCNetworkingSpec;
 use super::cilium::CiliumNetworkingSpec;
 use super::fields::spec;
+use super::kindnet::KindnetNetworkingSpec;
+use super::kube_router::KuberouterNetworkingSpec;
 
 spec! {
     /// One field per CNI, as kOps has them.
@@ -21,16 +24,16 @@ spec! {
         pub flannel: Option<FlannelNetworkingSpec>,
         pub calico: Option<Value>,
         pub canal: Option<Value>,
-        pub kuberouter: Option<Value>,
+        pub kuberouter: Option<KuberouterNetworkingSpec>,
         pub romana: Option<Value>,
         /// The Amazon VPC CNI.
-        pub amazonvpc: Option<Value>,
+        pub amazonvpc: Option<AmazonVPCNetworkingSpec>,
         /// In a box: a spec is moved often, and unoptimised each move takes its size of the stack.
         pub cilium: Option<Box<CiliumNetworkingSpec>>,
         pub lyftvpc: Option<Value>,
         /// Google Cloud only.
         pub gce: Option<Value>,
-        pub kindnet: Option<Value>,
+        pub kindnet: Option<KindnetNetworkingSpec>,
     }
 
     /// Marks kubenet; has no fields.

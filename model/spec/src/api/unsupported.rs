@@ -126,6 +126,11 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "valueFrom in etcd's environment, which starts before the API has an object to read it from; write the value",
         &["spec.etcdClusters[].manager.env[].valueFrom"],
     ),
+    unsupported_in_cluster(
+        When::Set,
+        "valueFrom in the environment of the VPC CNI, which kOps leaves out; write the value",
+        &["spec.networking.amazonvpc.env[].valueFrom"],
+    ),
     // It launches and ends instances outside of Auto Scaling groups, which are what kctl counts, compares with the spec, replaces and
     // deletes: such an instance would be neither out of date nor gone with its cluster.
     unsupported_in_cluster(
@@ -146,13 +151,20 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     unsupported_in_cluster(
         When::Present,
         "this network plugin; use \"cni: {}\" and install it with its own chart, or use flannel or kubenet",
+        &["spec.networking.calico", "spec.networking.kopeio"],
+    ),
+    unsupported_in_cluster(
+        When::Set,
+        "AdminNetworkPolicies with kindnet; kindnet 1.0 has none, and does not start if it is asked for them",
         &[
-            "spec.networking.amazonvpc",
-            "spec.networking.calico",
-            "spec.networking.kindnet",
-            "spec.networking.kopeio",
-            "spec.networking.kuberouter",
+            "spec.networking.kindnet.adminNetworkPolicies",
+            "spec.networking.kindnet.baselineAdminNetworkPolicies",
         ],
+    ),
+    unsupported_in_cluster(
+        When::Set,
+        "the DNS cache of kindnet; use kubeDNS.nodeLocalDNS",
+        &["spec.networking.kindnet.dnsCaching"],
     ),
     unsupported_in_cluster(
         When::Set,

@@ -1,8 +1,11 @@
 //! `--networking`.
 
 use super::options::{CreateOptions, Topology};
+use crate::api::amazon_vpc::AmazonVPCNetworkingSpec;
 use crate::api::cilium::CiliumNetworkingSpec;
 use crate::api::cluster::ClusterSpec;
+use crate::api::kindnet::KindnetNetworkingSpec;
+use crate::api::kube_router::KuberouterNetworkingSpec;
 use crate::api::networking::{
     CNINetworkingSpec, ExternalNetworkingSpec, FlannelNetworkingSpec, KubenetNetworkingSpec,
     NetworkingSpec,
@@ -10,8 +13,8 @@ use crate::api::networking::{
 use crate::read::Problem;
 
 const FLAG: &str = "--networking";
-const CHOICES: &str = "choose flannel, flannel-udp, cilium, kubenet, cni or external; with cni you install \
-                       a network plugin of your own";
+const CHOICES: &str = "choose flannel, flannel-udp, cilium, amazonvpc, kube-router, kindnet, kubenet, cni or external; with \
+                       cni you install a network plugin of your own";
 
 pub(super) fn choose_plugin(
     options: &CreateOptions,
@@ -35,6 +38,17 @@ pub(super) fn choose_plugin(
             }));
             spec.kube_proxy.get_or_insert_default().enabled = Some(false);
         }
+        // As in kOps, which requires it to be said.
+        "kube-router" => {
+            networking.kuberouter = Some(KuberouterNetworkingSpec::default());
+            spec.kube_proxy.get_or_insert_default().enabled = Some(false);
+        }
+        // As in kOps, pods keep their addresses inside the VPC.
+        "amazonvpc" | "amazon-vpc-routed-eni" => {
+            networking.amazonvpc = Some(AmazonVPCNetworkingSpec::default());
+            spec.non_masquerade_cidr.clone_from(&spec.network_cidr);
+        }
+        "kindnet" => networking.kindnet = Some(KindnetNetworkingSpec::default()),
         "cni" => networking.cni = Some(CNINetworkingSpec::default()),
         "external" => networking.external = Some(ExternalNetworkingSpec {}),
         "kubenet" => {
@@ -58,15 +72,7 @@ fn flannel_spec(backend: &str) -> FlannelNetworkingSpec {
 
 fn refusal_text(name: &str) -> String {
     match name {
-        "amazonvpc"
-        | "amazon-vpc-routed-eni"
-        | "calico"
-        | "cilium-etcd"
-        | "cilium-eni"
-        | "kindnet"
-        | "kopeio"
-        | "kopeio-vxlan"
-        | "kube-router" => {
+        "calico" | "cilium-etcd" | "cilium-eni" | "kopeio" | "kopeio-vxlan" => {
             format!("kctl does not install {name} yet")
         }
         "canal" | "classic" | "lyftvpc" | "romana" | "weave" => {

@@ -1,6 +1,7 @@
 //! The addons of the full spec, from a completed spec.
 
 use super::addon_values::{full_addon_values, full_tolerations};
+use super::amazon_vpc::full_amazon_vpc;
 use super::authentication::full_aws_iam_authenticator;
 use super::cert_manager::full_cert_manager;
 use super::cilium::full_cilium;
@@ -10,6 +11,8 @@ use super::components::value_or_error;
 use super::containerd::full_nvidia;
 use super::core_dns::full_node_local_dns;
 use super::external_dns::full_external_dns;
+use super::kindnet::full_kindnet;
+use super::kube_router::full_kube_router;
 use super::load_balancer_controller::full_load_balancer_controller;
 use super::metrics_server::full_metrics_server;
 use super::node_problem_detector::full_node_problem_detector;
@@ -49,6 +52,9 @@ pub(super) fn full_addons(
             _ => None,
         },
         cilium: full_cilium(spec),
+        amazon_vpc: full_amazon_vpc(spec),
+        kube_router: full_kube_router(spec),
+        kindnet: full_kindnet(spec),
         ebs_csi_driver: full_ebs_csi_driver(spec),
         storage_classes: cloud_config(spec).manage_storage_classes != Some(false),
         node_problem_detector: full_node_problem_detector(spec),

@@ -1,6 +1,7 @@
 //! The sources of container images and downloads.
 
 use super::Context;
+use super::amazon_vpc::chosen_amazon_vpc;
 use super::cilium::{chosen_cilium, maps_host_ports};
 use crate::api::assets::AssetsSpec;
 use crate::api::cluster::ClusterSpec;
@@ -61,8 +62,10 @@ fn is_downloaded(component: Component, arch: Arch, spec: &ClusterSpec, groups: &
         .filter_map(|group| group.node.as_ref());
     match component {
         Component::Containerd | Component::Runc => !preinstalled,
-        // cilium's image has its own plugin, as in kOps.
-        Component::CniPlugins => chosen_cilium(spec).is_none_or(maps_host_ports),
+        // The images of these have their own plugins, as in kOps.
+        Component::CniPlugins => {
+            chosen_cilium(spec).is_none_or(maps_host_ports) && chosen_amazon_vpc(spec).is_none()
+        }
         Component::Nerdctl => nodes.any(|node| node.nerdctl),
         _ => true,
     }

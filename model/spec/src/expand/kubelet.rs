@@ -1,5 +1,6 @@
 //! Defaults of kubelet, for all instances and for control planes.
 
+use super::amazon_vpc::chosen_amazon_vpc;
 use super::fill::{fill, overlay_fields};
 use super::{Context, Findings};
 use crate::api::cluster::ClusterSpec;
@@ -21,6 +22,7 @@ pub(super) fn complete_kubelet(spec: &mut ClusterSpec, context: &Context, findin
     let server = dns.and_then(|dns| dns.server_ip.clone());
     let cluster_dns = cache.or(server).unwrap_or_default();
     let domain = spec.cluster_dns_domain.clone().unwrap_or_default();
+    let in_vpc = chosen_amazon_vpc(spec).is_some();
     let kubelet = spec.kubelet.get_or_insert_default();
     let master = spec.master_kubelet.get_or_insert_default();
     // Merge before any default is filled in: settings for all instances apply to control planes too.
@@ -35,6 +37,12 @@ pub(super) fn complete_kubelet(spec: &mut ClusterSpec, context: &Context, findin
     }
     for kubelet in [kubelet, master] {
         drop_idle_flags(kubelet, context.version.minor);
+        let critical = &mut kubelet.shutdown_grace_period_critical_pods;
+        if in_vpc && kubelet.shutdown_grace_period.is_none() && critical.is_none() {
+            // As in kOps.
+            fill(&mut kubelet.shutdown_grace_period, "0s");
+            fill(critical, "0s");
+        }
         fill_defaults(kubelet, context);
         fill(&mut kubelet.cluster_dns, cluster_dns.as_str());
         fill(&mut kubelet.cluster_domain, domain.as_str());

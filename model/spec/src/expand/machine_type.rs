@@ -76,6 +76,8 @@ mod tests {
                 instance_store_disks: 0,
                 gpu: false,
                 nvidia_gpu: false,
+                max_interfaces: None,
+                addresses_per_interface: None,
                 zones: zones.iter().map(|zone| (*zone).to_owned()).collect(),
             };
             ((*name).to_owned(), kind)

@@ -1,5 +1,6 @@
 //! Node settings of an instance group, merged from the cluster's spec and the group's.
 
+use super::amazon_vpc::max_pods;
 use super::components::value_or_error;
 use super::containerd::{gvisor_platform, merged_containerd, nvidia_driver, runtime_packages};
 use super::{Context, Findings, flags, user_files};
@@ -32,7 +33,10 @@ pub(super) fn full_node_settings(
             return None;
         }
     };
-    let kubelet = own.kubelet.clone().unwrap_or_default();
+    let mut kubelet = own.kubelet.clone().unwrap_or_default();
+    if kubelet.max_pods.is_none() {
+        kubelet.max_pods = max_pods(group, spec, context, findings);
+    }
     let ntp = spec.ntp.as_ref().and_then(|ntp| ntp.managed) != Some(false);
     let updates = own.update_policy.as_ref().or(spec.update_policy.as_ref());
     let updates = updates.is_none_or(|policy| policy != "external");

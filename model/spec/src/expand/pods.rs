@@ -2,8 +2,11 @@
 
 use super::Findings;
 use super::addon_values::full_addon_values;
+use super::amazon_vpc::{self, chosen_amazon_vpc};
 use super::cilium::{complete_cilium, full_cilium};
 use super::fill::fill;
+use super::kindnet::{complete_kindnet, full_kindnet};
+use super::kube_router::full_kube_router;
 use crate::api::cluster::ClusterSpec;
 use crate::api::networking::{FlannelNetworkingSpec, NetworkingSpec};
 use crate::cidr;
@@ -22,6 +25,14 @@ pub(super) fn complete_pod_network(spec: &mut ClusterSpec, findings: &mut Findin
     }
     complete_cilium(spec);
     fill(&mut spec.cluster_dns_domain, "cluster.local");
+    let in_vpc = chosen_amazon_vpc(spec).is_some();
+    if in_vpc {
+        // As in kOps: pods' own ranges are those of the VPC.
+        fill(&mut spec.service_cluster_ip_range, amazon_vpc::SERVICES);
+        if let Some(vpc) = spec.network_cidr.clone() {
+            fill(&mut spec.non_masquerade_cidr, vpc);
+        }
+    }
     fill(&mut spec.non_masquerade_cidr, "100.64.0.0/10");
     let Some(range) = parse_range(spec.non_masquerade_cidr.as_deref()) else {
         let path = "spec.nonMasqueradeCIDR";
@@ -34,6 +45,16 @@ pub(super) fn complete_pod_network(spec: &mut ClusterSpec, findings: &mut Findin
     if let Some(services) = cidr::service_range(range) {
         fill(&mut spec.service_cluster_ip_range, services.to_string());
     }
+    complete_kindnet(spec);
+}
+
+/// True if one of the plugins is chosen that win over the others. Validation refuses several.
+pub(super) fn has_first_plugin(networking: &NetworkingSpec) -> bool {
+    networking.flannel.is_some()
+        || networking.cilium.is_some()
+        || networking.kubenet.is_some()
+        || networking.external.is_some()
+        || networking.cni.is_some()
 }
 
 fn parse_range(text: Option<&str>) -> Option<IpNet> {
@@ -95,6 +116,15 @@ fn full_networking(spec: &ClusterSpec, findings: &mut Findings) -> Networking {
     }
     if networking.external.is_some() {
         return Networking::External;
+    }
+    if chosen_amazon_vpc(spec).is_some() {
+        return Networking::AmazonVpc;
+    }
+    if full_kube_router(spec).is_some() {
+        return Networking::KubeRouter;
+    }
+    if full_kindnet(spec).is_some() {
+        return Networking::Kindnet;
     }
     if networking.cni.is_none() {
         findings.add_warning(

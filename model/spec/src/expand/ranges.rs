@@ -6,6 +6,7 @@ use crate::api::cluster::ClusterSpec;
 use cloud::facts::Facts;
 use full::{FullSpec, PodNetwork};
 use ipnet::{IpNet, Ipv4Net};
+use node::config::Networking;
 
 const PODS: &str = "spec.podCIDR";
 const SERVICES: &str = "spec.serviceClusterIPRange";
@@ -50,8 +51,13 @@ fn is_v6(range: &IpNet) -> bool {
 
 fn check_pods_and_services(pods: &PodNetwork, findings: &mut Findings) {
     let home = pods.non_masquerade_cidr;
-    for (path, range) in [(PODS, pods.pod_cidr), (SERVICES, pods.service_cidr)] {
-        if is_v6(&range) == is_v6(&home) && !home.contains(&range) {
+    // The Amazon VPC CNI has its Services elsewhere.
+    let services_inside = pods.networking != Networking::AmazonVpc;
+    for (path, range, inside) in [
+        (PODS, pods.pod_cidr, true),
+        (SERVICES, pods.service_cidr, services_inside),
+    ] {
+        if inside && is_v6(&range) == is_v6(&home) && !home.contains(&range) {
             let message = format!("{range} is not inside {NON_MASQUERADE} {home}");
             findings.add_error(path, message, "leave it out, or use a part of that range");
         }

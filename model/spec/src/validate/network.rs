@@ -123,11 +123,12 @@ fn is_private(net: Ipv4Net) -> bool {
 
 /// Pods and services: inside `nonMasqueradeCIDR`, apart from each other and from the VPC.
 fn check_cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
-    let uses_vpc_addresses = spec
-        .networking
-        .as_ref()
+    let networking = spec.networking.as_ref();
+    let uses_vpc_addresses = networking
         .and_then(|networking| networking.cni.as_ref())
         .and_then(|cni| cni.uses_secondary_ip);
+    // Pods have addresses of the VPC then, and Services others.
+    let in_vpc = networking.is_some_and(|networking| networking.amazonvpc.is_some());
     let non_masquerade = spec
         .non_masquerade_cidr
         .as_deref()
@@ -141,6 +142,7 @@ fn check_cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     if let (Some(home), Some(vpc)) = (home, vpc)
         && ranges_overlap(home, vpc)
         && uses_vpc_addresses != Some(true)
+        && !in_vpc
     {
         let problem = Problem::error(
             "spec.nonMasqueradeCIDR",
@@ -151,7 +153,7 @@ fn check_cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
                 .hint("pods and instances need different addresses; the default is 100.64.0.0/10"),
         );
     }
-    let mut inside = |path: &str, text: &Option<String>| {
+    let mut inside = |path: &str, text: &Option<String>, home: Option<Ipv4Net>| {
         let net = text
             .as_deref()
             .filter(|text| !text.contains(':'))
@@ -165,8 +167,12 @@ fn check_cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         }
         Some(net)
     };
-    let services = inside("spec.serviceClusterIPRange", &spec.service_cluster_ip_range);
-    let pods = inside("spec.podCIDR", &spec.pod_cidr);
+    let services = inside(
+        "spec.serviceClusterIPRange",
+        &spec.service_cluster_ip_range,
+        home.filter(|_| !in_vpc),
+    );
+    let pods = inside("spec.podCIDR", &spec.pod_cidr, home);
     if let (Some(services), Some(pods)) = (services, pods)
         && ranges_overlap(services, pods)
     {
@@ -176,15 +182,18 @@ fn check_cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         );
         problems.push(problem.hint("pods and services need different addresses"));
     }
-    if let (Some(services), Some(text)) = (
-        services,
-        spec.kube_dns
-            .as_ref()
-            .and_then(|dns| dns.server_ip.as_deref()),
-    ) && !text
-        .parse()
-        .is_ok_and(|address: std::net::Ipv4Addr| services.contains(&address))
-    {
+    if let Some(services) = services {
+        check_dns_address(spec, services, problems);
+    }
+}
+
+fn check_dns_address(spec: &ClusterSpec, services: Ipv4Net, problems: &mut Vec<Problem>) {
+    let dns = spec.kube_dns.as_ref();
+    let Some(text) = dns.and_then(|dns| dns.server_ip.as_deref()) else {
+        return;
+    };
+    let address = text.parse::<std::net::Ipv4Addr>();
+    if !address.is_ok_and(|address| services.contains(&address)) {
         let problem = Problem::error(
             "spec.kubeDNS.serverIP",
             format!("{text} is no address of spec.serviceClusterIPRange {services}"),

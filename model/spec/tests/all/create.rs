@@ -28,6 +28,8 @@ fn old_region() -> Facts {
         instance_store_disks: 0,
         gpu: false,
         nvidia_gpu: false,
+        max_interfaces: None,
+        addresses_per_interface: None,
         zones: Vec::new(),
     };
     let subnet = |zone: &str, cidr: &str| SharedSubnet {
@@ -458,11 +460,14 @@ fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
             "InstanceManager" => value == "karpenter",
             "CloudProvider" => value != "aws",
             "Networking" => ![
+                "amazonvpc",
                 "cilium",
                 "cni",
                 "external",
                 "flannel",
                 "flannel-udp",
+                "kindnet",
+                "kube-router",
                 "kubenet",
             ]
             .contains(&value.as_str().unwrap()),

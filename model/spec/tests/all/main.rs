@@ -29,6 +29,7 @@ mod kops;
 mod limits;
 mod load_balancer_controller;
 mod metrics_server;
+mod network_plugins;
 mod node_config;
 mod node_local_dns;
 mod node_problem_detector;

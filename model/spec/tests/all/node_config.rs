@@ -492,7 +492,9 @@ fn no_two_objects_of_an_instance_have_one_path() {
         let said = refusal(&hook(name), Role::Node);
         assert!(said.contains("one path"), "{name}: {said}");
     }
-    for name in node::config::OWN_UNITS {
+    // This network has no unit for those of the VPC CNI.
+    let own = node::config::OWN_UNITS.into_iter();
+    for name in own.filter(|name| *name != node::config::VPC_INTERFACES) {
         let hook =
             json!({ "hooks": [{ "name": name, "useRawManifest": true, "manifest": "[Unit]" }] });
         assert!(
@@ -678,6 +680,11 @@ fn units_are_what_systemd_accepts() {
     .unwrap();
     let mut units = config_of(&expanded, Role::ControlPlane).units;
     units.push(node::config::UnitFile::new("nodeup.service", boot));
+    let interfaces = templates::render(&templates::VpcInterfacesService {}).unwrap();
+    units.push(node::config::UnitFile::new(
+        node::config::VPC_INTERFACES,
+        interfaces,
+    ));
     let files = config_of(&expanded, Role::ControlPlane).files;
     let services = files.iter().filter_map(|file| {
         let name = file.path.strip_prefix("/etc/systemd/system/")?;

@@ -139,6 +139,16 @@ fn nodes_reach_of_control_planes_what_they_need() {
         }
         assert!(!nodes_reach(&full, "udp", 53));
     }
+    // BGP, and the packets of pods in packets of their nodes.
+    for (networking, packed) in [
+        (Networking::KubeRouter, true),
+        (Networking::Kindnet, false),
+        (Networking::AmazonVpc, false),
+    ] {
+        full.pods.networking = networking;
+        assert!(nodes_reach(&full, "tcp", 179) && !nodes_reach(&full, "tcp", 2380));
+        assert_eq!(nodes_reach(&full, "4", -1), packed);
+    }
     // What a network of the user's needs, nobody knows: kOps' rules.
     full.pods.networking = Networking::Cni;
     let open = |port: &i32| nodes_reach(&full, "tcp", *port);

@@ -1,13 +1,20 @@
 //! Dependencies between objects. Most follow from paths: a file needs its folder, and the volume that contains the folder.
 
 use crate::components::{KUBERNETES, MANIFESTS, TOOLS};
-use crate::config::{NodeConfig, RENEWAL_SERVICE, RENEWAL_TIMER};
+use crate::config::{NodeConfig, RENEWAL_SERVICE, RENEWAL_TIMER, VPC_INTERFACES};
 use crate::host::{HostObject, HostResource, Unit};
 use engine::Id;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Folders in which package tools have their settings.
 const SOURCES: [&str; 2] = ["/etc/apt", "/etc/yum.repos.d"];
+
+/// Folders in which the network services of the distribution have theirs.
+const NETWORK: [&str; 3] = [
+    "/etc/systemd/network",
+    "/etc/systemd/networkd.conf.d",
+    "/etc/udev/rules.d",
+];
 
 /// Adds its dependencies to each object. The result is sorted by id.
 pub(super) fn with_needs(things: &[HostObject], config: &NodeConfig) -> Vec<HostResource> {
@@ -139,7 +146,7 @@ fn brings_runtime(object: &HostObject, config: &NodeConfig) -> bool {
 type All<'a> = dyn Fn(&dyn Fn(&HostObject) -> bool) -> BTreeSet<Id> + 'a;
 
 fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id> {
-    let unit_named = |name: &'static str| move |other: &HostObject| matches!(other, HostObject::Unit(unit) if unit.name == name);
+    let units = |names: &'static [&'static str]| move |other: &HostObject| matches!(other, HostObject::Unit(unit) if names.contains(&unit.name.as_str()));
     let downloads = |names: &'static [&'static str]| move |other: &HostObject| matches!(other, HostObject::Download(download) if names.contains(&download.name.as_str()));
     // The kernel must be set up first. A user's parameter that the kernel rejects is reported and does not block units.
     let instance = |other: &HostObject| match other {
@@ -168,7 +175,7 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
             instance(other)
                 || brings_runtime(other, config)
                 || downloads(&["cni-plugins", "ecr-credential-provider", "kubelet"])(other)
-                || unit_named("containerd.service")(other)
+                || units(&["containerd.service", VPC_INTERFACES])(other)
                 || (is_in(other, &folders) && !is_manifest(other))
         }),
         "protokube.service" => all(&|other| {
@@ -184,6 +191,7 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
                 || (is_in(other, &folders) && !is_manifest(other))
         }),
         "cni-iptables-setup.service" => all(&instance),
+        VPC_INTERFACES => all(&|other| is_in(other, &NETWORK)),
         RENEWAL_TIMER => all(&|other| is_in(other, &[RENEWAL_SERVICE])),
         _ if !unit.enabled => BTreeSet::new(),
         _ if unit.content.is_none() => all(&|other| match other {
@@ -206,7 +214,7 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
             other => {
                 let content = unit.content.as_deref().unwrap_or_default();
                 unit_lists(content, "After", "containerd.service")
-                    && unit_named("containerd.service")(other)
+                    && units(&["containerd.service"])(other)
             }
         }),
     }

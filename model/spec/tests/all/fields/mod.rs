@@ -20,11 +20,14 @@ use std::sync::Mutex;
 use test_support::trace::{Leaf, LeafType, type_leaves};
 
 /// Specs in which a field may have an effect.
-const BASES: [&str; 5] = [
+const BASES: [&str; 8] = [
     include_str!("base.yaml"),
     test_support::CLUSTER,
     include_str!("runtimes.yaml"),
     include_str!("cilium.yaml"),
+    include_str!("amazonvpc.yaml"),
+    include_str!("kuberouter.yaml"),
+    include_str!("kindnet.yaml"),
     // The last, because the addons that a spec turns on take long to render.
     include_str!("addons.yaml"),
 ];
@@ -93,6 +96,7 @@ const SPECIAL: &[(&str, &str)] = &[
     ),
     ("spec.networking.cilium.tunnel", "geneve"),
     ("spec.networking.cilium.version", "v1.20.1"),
+    ("spec.networking.kindnet.version", "v1.0.2"),
     ("spec.etcdClusters[].etcdMembers[].volumeType", "io2"),
     ("spec.serviceClusterIPRange", "100.66.0.0/16"),
     ("spec.podCIDR", "100.100.0.0/16"),

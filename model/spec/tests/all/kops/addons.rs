@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Kind, namespace and name.
-pub(super) type ObjectKey = (String, String, String);
+type ObjectKey = (String, String, String);
 
 /// Addons of kOps of which kctl makes nothing, and the topic of docs/compat.md that says why.
 const NOT_MADE: &[(&str, &str)] = &[
@@ -17,7 +17,6 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("kops-controller.addons.k8s.io", "joining"),
     ("node-termination-handler.aws", "termination"),
     ("karpenter.sh", "addons"),
-    ("networking.amazon-vpc-routed-eni", "networking"),
     ("networking.projectcalico.org", "networking"),
 ];
 
@@ -130,6 +129,37 @@ const STATED: &[(&str, &str, &str)] = &[
         "Deployment cilium-operator /spec/template/spec/containers/0",
         "cilium-version",
     ),
+    (VPC_CNI, "CustomResourceDefinition ", "vpc-cni-crd"),
+    (
+        VPC_CNI,
+        "DaemonSet aws-node /spec/template/spec/containers/0/env",
+        "network-roles",
+    ),
+    (
+        VPC_CNI,
+        "DaemonSet aws-node /spec/template/spec/containers/0/volumeMounts",
+        "network-roles",
+    ),
+    (
+        VPC_CNI,
+        "DaemonSet aws-node /spec/template/spec/containers/1/env",
+        "network-roles",
+    ),
+    (
+        VPC_CNI,
+        "DaemonSet aws-node /spec/template/spec/containers/1/volumeMounts",
+        "network-roles",
+    ),
+    (
+        VPC_CNI,
+        "DaemonSet aws-node /spec/template/spec/securityContext",
+        "network-roles",
+    ),
+    (
+        VPC_CNI,
+        "DaemonSet aws-node /spec/template/spec/volumes",
+        "network-roles",
+    ),
     (POD_IDENTITY, "Issuer", "pod-identity-certificate"),
     (POD_IDENTITY, "Certificate", "pod-identity-certificate"),
     (
@@ -155,19 +185,20 @@ const SNAPSHOTS: &str = "snapshot-controller.addons.k8s.io";
 const BALANCERS: &str = "aws-load-balancer-controller.addons.k8s.io";
 const AUTOSCALER: &str = "cluster-autoscaler.addons.k8s.io";
 const CILIUM: &str = "networking.cilium.io";
+const VPC_CNI: &str = "networking.amazon-vpc-routed-eni";
 const METRICS: &str = "metrics-server.addons.k8s.io";
 
 const POD_IDENTITY: &str = "eks-pod-identity-webhook.addons.k8s.io";
 
-pub(super) struct Difference {
-    pub addon: String,
+struct Difference {
+    addon: String,
     /// `KIND NAME PATH`.
-    pub place: String,
-    pub ours: Value,
-    pub theirs: Value,
+    place: String,
+    ours: Value,
+    theirs: Value,
 }
 
-pub(super) fn topic(one: &Difference) -> Option<&'static str> {
+fn topic(one: &Difference) -> Option<&'static str> {
     let mut stated = STATED.iter();
     let row = stated.find(|(addon, place, _)| one.addon == *addon && one.place.starts_with(place));
     row.map(|(_, _, topic)| *topic)
@@ -246,7 +277,7 @@ fn state(
     }
 }
 
-pub(super) fn kops_objects(scenario: &Path) -> BTreeMap<ObjectKey, Value> {
+fn kops_objects(scenario: &Path) -> BTreeMap<ObjectKey, Value> {
     let files = std::fs::read_dir(scenario.join("addons")).expect("addons");
     let files = files.map(|entry| entry.expect("an entry").path());
     let manifests = files.filter(|path| !path.ends_with("bootstrap.yaml"));
@@ -256,7 +287,7 @@ pub(super) fn kops_objects(scenario: &Path) -> BTreeMap<ObjectKey, Value> {
     objects.map(keyed).collect()
 }
 
-pub(super) fn keyed(object: Value) -> (ObjectKey, Value) {
+fn keyed(object: Value) -> (ObjectKey, Value) {
     let text = |pointer: &str| {
         let found = object.pointer(pointer).and_then(Value::as_str);
         found.unwrap_or_default().to_owned()
@@ -269,12 +300,12 @@ pub(super) fn keyed(object: Value) -> (ObjectKey, Value) {
     (key, object)
 }
 
-pub(super) fn addon_of(object: &Value) -> String {
+fn addon_of(object: &Value) -> String {
     let label = &object["metadata"]["labels"][ADDON_LABEL];
     label.as_str().unwrap_or_default().to_owned()
 }
 
-pub(super) fn differences(
+fn differences(
     addon: &str,
     key: &ObjectKey,
     ours: Option<&Value>,

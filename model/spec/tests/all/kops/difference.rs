@@ -85,7 +85,7 @@ pub fn find_differences(ours: &Objects, theirs: &Objects) -> Vec<Difference> {
 }
 
 /// What a policy allows, one action on one resource at a time, as text. kOps' stand-ins for a bucket are our one bucket.
-pub fn policy_statements(policy: &Value) -> BTreeSet<String> {
+fn policy_statements(policy: &Value) -> BTreeSet<String> {
     let many = |value: &Value| match value {
         Value::Array(list) => list.clone(),
         one => vec![one.clone()],
@@ -171,6 +171,10 @@ fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
         ("iam_role_policy", "statement") if has_any(ours, &NARROWER) => "narrow-permissions",
         ("iam_role_policy", "statement") if has_any(ours, &FOR_BALANCERS) => "balancer-permissions",
         ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",
+        ("iam_role" | "iam_role_policy", "") if one.name.starts_with("aws-node-kube-system") => {
+            "network-roles"
+        }
+        ("iam_role_policy", "statement") if has_any(ours, &OF_PROTOKUBE) => "protokube-roles",
         ("vpc_endpoint", "") => "s3-endpoint",
         ("route53_record", "") if ours.contains("203.0.113.123") => "placeholders",
         ("security_group_rule", "") if is_from_nodes_to_control_planes(one) => {
@@ -209,6 +213,7 @@ fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
             "networking"
         }
         ("security_group_rule", "") if theirs.contains("\"protocol\":\"4\"") => "networking",
+        ("iam_role_policy", "" | "statement") if has_any(theirs, &OF_VPC_CNI) => "network-roles",
         ("security_group_rule", "") if is_from_nodes_to_control_planes(one) => {
             "control-plane-ports"
         }
@@ -236,6 +241,15 @@ const NARROWER: [&str; 4] = [
     "sqs:ReceiveMessage",
 ];
 
+/// What protokube does in the place of pods that have roles in kOps.
+const OF_PROTOKUBE: [&str; 5] = [
+    "autoscaling:CompleteLifecycleAction",
+    "autoscaling:DescribeAutoScalingInstances",
+    "route53:GetChange",
+    "route53:GetHostedZone",
+    "route53:ListResourceRecordSets",
+];
+
 /// Of the cluster autoscaler.
 const AUTOSCALER: [&str; 7] = [
     "autoscaling:DescribeLaunchConfigurations",
@@ -245,6 +259,24 @@ const AUTOSCALER: [&str; 7] = [
     "ec2:DescribeImages",
     "ec2:DescribeLaunchTemplateVersions",
     "ec2:GetInstanceTypesFromInstanceRequirements",
+];
+
+/// Of the Amazon VPC CNI.
+const OF_VPC_CNI: [&str; 14] = [
+    "ec2:*:*:network-interface/*",
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:AttachNetworkInterface",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeTags",
+    "ec2:DetachNetworkInterface",
+    "ec2:ModifyNetworkInterfaceAttribute",
+    "ec2:UnassignPrivateIpAddresses",
 ];
 
 /// kctl's agents make no such call.

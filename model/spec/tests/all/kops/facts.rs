@@ -17,6 +17,8 @@ pub fn kops_facts() -> Facts {
         instance_store_disks: disks,
         gpu: false,
         nvidia_gpu: false,
+        max_interfaces: None,
+        addresses_per_interface: None,
         zones: Vec::new(),
     };
     let zone = |id: &str, private| HostedZone {

@@ -5,7 +5,6 @@
 mod addons;
 mod difference;
 mod facts;
-mod other_network;
 mod terraform;
 
 use difference::{Difference, compat_topic, find_differences};
@@ -21,9 +20,8 @@ use std::path::{Path, PathBuf};
 use terraform::{Attributes, from_cloud, from_fixture};
 
 /// Scenarios that are refused, and the topic that says why; everything else must compare.
-pub const REFUSED: [(&str, &str); 4] = [
+pub const REFUSED: [(&str, &str); 3] = [
     ("karpenter", "karpenter"),
-    ("many-addons-ccm-irsa", "networking"),
     ("minimal-ipv6", "ipv6"),
     ("minimal-ipv6-cilium", "ipv6"),
 ];
@@ -111,11 +109,8 @@ fn read_text(path: &Path) -> String {
 
 /// What the spec comes to, read, validated and expanded.
 fn full_spec(scenario: &Path, options: ReadOptions) -> Result<FullSpec, String> {
-    full_spec_of(scenario, &read_text(&scenario.join("in.yaml")), options)
-}
-
-fn full_spec_of(scenario: &Path, yaml: &str, options: ReadOptions) -> Result<FullSpec, String> {
     // kOps' tests keep state in memory and stand buckets of other names in for it; ours is one bucket.
+    let yaml = read_text(&scenario.join("in.yaml"));
     let yaml = yaml.replace("memfs://", "s3://state/");
     let shown = |problems: Vec<Problem>| {
         let lines: Vec<String> = problems

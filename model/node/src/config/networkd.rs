@@ -1,0 +1,67 @@
+//! Files that keep the distribution's network services away from what a network plugin makes.
+
+use super::{Distribution, File, Networking};
+
+/// The files on an instance with this plugin.
+pub(super) fn network_files(networking: &Networking, distribution: Distribution) -> Vec<File> {
+    if !matches!(
+        networking,
+        Networking::AmazonVpc | Networking::KubeRouter | Networking::Kindnet
+    ) {
+        return Vec::new();
+    }
+    // Otherwise it removes routes and rules that are not its own when it starts and when an interface changes.
+    let mut files = vec![File::new(
+        "/etc/systemd/networkd.conf.d/40-kctl-foreign-routes.conf",
+        "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
+    )];
+    if *networking == Networking::AmazonVpc {
+        files.extend(vpc_files());
+        if distribution == Distribution::AmazonLinux {
+            files.extend(amazon_linux_files());
+        }
+    }
+    files
+}
+
+/// The VPC CNI names and addresses the host's ends of pods' interfaces, and attaches network interfaces of its own.
+fn vpc_files() -> Vec<File> {
+    // As systemd's own, except for addresses: with its policy, which Ubuntu since 22.04 has for all, pods are not reached.
+    let link = "[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\nAlternativeNamesPolicy=database onboard slot path\nMACAddressPolicy=none\n";
+    // Otherwise cloud-init configures interfaces that the plugin attaches.
+    let hotplug = "updates:\n  network:\n    when: [boot-new-instance]\n";
+    vec![
+        File::new("/etc/systemd/network/99-default.link", link),
+        File::new(
+            "/etc/cloud/cloud.cfg.d/99-disable-network-hotplug.cfg",
+            hotplug,
+        ),
+    ]
+}
+
+/// Amazon Linux configures further interfaces and makes rules for them by itself.
+fn amazon_linux_files() -> Vec<File> {
+    let unmanaged = "[Match]\nName=ens[6-9]* ens[1-9][0-9]*\n\n[Link]\nUnmanaged=yes\n";
+    vec![
+        // In the place of the distribution's file of that name.
+        File::new("/etc/udev/rules.d/99-vpc-policy-routes.rules", ""),
+        File::new("/etc/systemd/network/10-eni-secondary.network", unmanaged),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::network_files;
+    use crate::config::{Distribution, Networking};
+
+    #[test]
+    fn each_plugin_has_its_files() {
+        let count =
+            |networking: Networking, distribution| network_files(&networking, distribution).len();
+        assert_eq!(count(Networking::Cni, Distribution::AmazonLinux), 0);
+        assert_eq!(count(Networking::Kindnet, Distribution::AmazonLinux), 1);
+        assert_eq!(count(Networking::KubeRouter, Distribution::Debian), 1);
+        assert_eq!(count(Networking::AmazonVpc, Distribution::Debian), 3);
+        assert_eq!(count(Networking::AmazonVpc, Distribution::AmazonLinux), 5);
+    }
+}
