@@ -11,7 +11,8 @@ use std::path::Path;
 use std::{env, fs};
 
 /// Addons whose CustomResourceDefinitions are in `src/addons/NAME/crds.yaml`.
-const ADDONS: [&str; 4] = [
+const ADDONS: [&str; 5] = [
+    "calico",
     "cert_manager",
     "helm_controller",
     "load_balancer_controller",

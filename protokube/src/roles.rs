@@ -530,8 +530,9 @@ fn find_pod_range(daemon: &DaemonState) -> Option<IpNet> {
     let config = &daemon.config;
     if !matches!(
         config.networking,
-        Networking::Flannel(_)
+        Networking::Calico
             | Networking::Cilium { .. }
+            | Networking::Flannel(_)
             | Networking::KubeRouter
             | Networking::Kindnet
             | Networking::Kubenet

@@ -1,5 +1,5 @@
 //! Addons on a real API server: it accepts every object, a second round changes nothing, and an addon that leaves the list is
-//! removed. Also checks what the token of flannel's pod on a worker may do.
+//! removed. Also checks what the tokens of flannel's and calico's pods on a worker may do.
 #![cfg(test)]
 
 #[path = "support/control_plane.rs"]
@@ -124,7 +124,7 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
     running.abort();
     let cni = addons_with_networking(&json!({"cni": {}}));
     store_addons(&store, &cni).await;
-    let running = tokio::spawn(keep_addons_forever(client.clone(), store));
+    let running = tokio::spawn(keep_addons_forever(client.clone(), store.clone()));
     wait_for_applied(&client, &cni).await;
     assert_eq!(names().await, ["aws-cloud-controller-manager"]);
     let after = deployments.get("coredns").await.unwrap();
@@ -132,6 +132,17 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
         after.metadata.resource_version,
         before.metadata.resource_version
     );
+    running.abort();
+
+    // Definitions, and what only some of its settings have.
+    let calico = addons_with_networking(&json!({"calico": {
+        "allowIPForwarding": true, "bpfEnabled": true, "prometheusMetricsEnabled": true,
+        "typhaPrometheusMetricsEnabled": true, "typhaReplicas": 2,
+    }}));
+    store_addons(&store, &calico).await;
+    let running = tokio::spawn(keep_addons_forever(client.clone(), store));
+    wait_for_applied(&client, &calico).await;
+    assert!(names().await.contains(&"calico-node".to_owned()));
     running.abort();
 }
 
@@ -203,8 +214,12 @@ async fn wait_until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut(
     panic!("it never came to that: {what}");
 }
 
-/// Creates Nodes as after joining, and a client with the token of flannel's pod on the first one.
-async fn flannel_client(plane: &ControlPlane, admin: &Client) -> Client {
+/// Creates Nodes as after joining, and a client with the token of this account's pod on the first one.
+async fn client_of_pod(
+    plane: &ControlPlane,
+    admin: &Client,
+    (namespace, account): (&str, &str),
+) -> Client {
     let nodes: Api<Node> = Api::all(admin.clone());
     for name in NODES {
         let node = json!({"metadata": {"name": name, "annotations": {"mine": "kept"}}});
@@ -216,11 +231,11 @@ async fn flannel_client(plane: &ControlPlane, admin: &Client) -> Client {
         }});
         patch_node_status(&nodes, name, &status).await.unwrap();
     }
-    let pods: Api<Pod> = Api::namespaced(admin.clone(), "kube-flannel");
+    let pods: Api<Pod> = Api::namespaced(admin.clone(), namespace);
     let pod = json!({
-        "metadata": {"name": "flannel"},
+        "metadata": {"name": "agent"},
         "spec": {
-            "serviceAccountName": "flannel",
+            "serviceAccountName": account,
             "nodeName": NODES[0],
             "containers": [{"name": "a", "image": "a"}],
         },
@@ -228,18 +243,18 @@ async fn flannel_client(plane: &ControlPlane, admin: &Client) -> Client {
     let pod = serde_json::from_value(pod).unwrap();
     let pod = pods.create(&PostParams::default(), &pod).await.unwrap();
     let bound = json!({"spec": {"audiences": [], "boundObjectRef": {
-        "apiVersion": "v1", "kind": "Pod", "name": "flannel", "uid": pod.metadata.uid,
+        "apiVersion": "v1", "kind": "Pod", "name": "agent", "uid": pod.metadata.uid,
     }}});
-    let accounts: Api<ServiceAccount> = Api::namespaced(admin.clone(), "kube-flannel");
+    let accounts: Api<ServiceAccount> = Api::namespaced(admin.clone(), namespace);
     let wanted: TokenRequest = serde_json::from_value(bound).unwrap();
     let token = accounts
-        .create_token_request("flannel", &PostParams::default(), &wanted)
+        .create_token_request(account, &PostParams::default(), &wanted)
         .await
         .unwrap();
     plane.client_with_token(&token.status.unwrap().token.unwrap())
 }
 
-/// Patches a Node's status as flannel does; returns the error message if refused.
+/// Patches a Node's status as an agent does; returns the error message if refused.
 async fn patch_node_status(nodes: &Api<Node>, name: &str, patch: &Value) -> Result<(), String> {
     let parameters = PatchParams::default();
     let answer = nodes
@@ -259,7 +274,7 @@ async fn the_token_of_a_workers_flannel_does_what_flannel_does_and_nothing_else(
     let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
     wait_for_applied(&admin, &flannel).await;
     running.abort();
-    let thief = flannel_client(&plane, &admin).await;
+    let thief = client_of_pod(&plane, &admin, ("kube-flannel", "flannel")).await;
     let nodes: Api<Node> = Api::all(thief.clone());
     let [own, other] = NODES;
 
@@ -318,6 +333,61 @@ async fn the_token_of_a_workers_flannel_does_what_flannel_does_and_nothing_else(
     // Other users are not limited.
     let all: Api<Node> = Api::all(admin.clone());
     patch_node_status(&all, other, &role).await.unwrap();
+
+    let secrets: Api<Secret> = Api::all(thief);
+    let refused = secrets.list(&ListParams::default()).await.unwrap_err();
+    assert!(
+        matches!(&refused, kube::Error::Api(status) if status.code == 403),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn the_token_of_a_workers_calico_changes_no_other_node() {
+    let plane = ControlPlane::start();
+    let admin = plane.client_for_user("protokube", "system:masters");
+    let store = store_in(&plane.folder.path().join("store")).await;
+    let calico = addons_with_networking(&json!({"calico": {}}));
+    store_addons(&store, &calico).await;
+    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
+    wait_for_applied(&admin, &calico).await;
+    running.abort();
+    let thief = client_of_pod(&plane, &admin, ("kube-system", "calico-node")).await;
+    let nodes: Api<Node> = Api::all(thief.clone());
+    let [own, other] = NODES;
+
+    // The API server enforces a new policy with a delay. A patch without a change would be accepted.
+    let mut number = 0;
+    let another = || {
+        number += 1;
+        json!({"metadata": {"annotations": {"probe": number.to_string()}}})
+    };
+    let mut probes = std::iter::repeat_with(another);
+    wait_until("another Node's annotation is refused", || {
+        let probe = probes.next().unwrap();
+        let nodes = &nodes;
+        async move { patch_node_status(nodes, other, &probe).await.is_err() }
+    })
+    .await;
+    let condition =
+        json!({"status": {"conditions": [{"type": "NetworkUnavailable", "status": "False"}]}});
+    let label = json!({"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}});
+    for change in [&condition, &label] {
+        let before = nodes.get(other).await.unwrap();
+        let refused = patch_node_status(&nodes, other, change).await.unwrap_err();
+        assert!(refused.contains("calico-node may change only"), "{refused}");
+        assert_eq!(nodes.get(other).await.unwrap(), before);
+    }
+    // What an agent writes: the condition, and, with the Node as it was read, its address.
+    patch_node_status(&nodes, own, &condition).await.unwrap();
+    let mut node = nodes.get(own).await.unwrap();
+    let annotations = node.metadata.annotations.get_or_insert_default();
+    let name = "projectcalico.org/IPv4Address";
+    annotations.insert(name.to_owned(), "172.20.1.7/19".to_owned());
+    let parameters = PostParams::default();
+    let written = nodes.replace_status(own, &parameters, &node).await.unwrap();
+    assert!(written.metadata.annotations.unwrap().contains_key(name));
 
     let secrets: Api<Secret> = Api::all(thief);
     let refused = secrets.list(&ListParams::default()).await.unwrap_err();

@@ -4,6 +4,7 @@
 
 pub(crate) mod amazon_vpc;
 pub(crate) mod aws_iam_authenticator;
+pub(crate) mod calico;
 pub(crate) mod cert_manager;
 mod channel;
 pub(crate) mod cilium;
@@ -35,6 +36,7 @@ mod storage_classes;
 mod tags;
 pub(crate) mod values;
 
+pub(crate) use calico::permissions_of_agents;
 pub use cert_manager::VERSION as CERT_MANAGER;
 pub use channel::{channel_yaml, manifest_key};
 pub use own::{CLUSTER_ADDONS, OwnAddon, OwnError, add_own_addons};
@@ -105,6 +107,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     if let Some(flannel) = &full.addons.flannel {
         addons.push(flannel::flannel_addon(full, flannel)?);
     }
+    addons.extend(calico::addon(full)?);
     addons.extend(cilium::addon(full)?);
     addons.extend(amazon_vpc::addon(full)?);
     addons.extend(kube_router::addon(full)?);

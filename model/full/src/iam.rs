@@ -9,7 +9,7 @@ pub(crate) use control_plane::{kms_statements, published_names};
 pub(crate) use document::Statement;
 pub use document::VERSION;
 
-use crate::addons::permissions_of_instances;
+use crate::addons::{permissions_of_agents, permissions_of_instances};
 use crate::{FullSpec, Placement};
 use document::Policy;
 use node::config::Role;
@@ -118,6 +118,7 @@ fn node_statements(full: &FullSpec) -> Vec<Statement> {
         statements.push(Statement::allow(REGISTRY).on_all());
     }
     statements.extend(permissions_of_instances(full, Role::Node));
+    statements.extend(permissions_of_agents(full));
     statements
 }
 

@@ -9,6 +9,9 @@ pub use crate::addons::amazon_vpc::{
     AmazonVpc, FORCED as FORCED_VPC_VARIABLES, RESERVED as RESERVED_VPC_VARIABLES,
 };
 pub use crate::addons::aws_iam_authenticator::{AwsIamAuthenticator, IdentityMapping};
+pub use crate::addons::calico::{
+    Calico, Encapsulated, Encapsulation, SourceDestinationCheck, Typha,
+};
 pub use crate::addons::cert_manager::CertManager;
 pub use crate::addons::cilium::Cilium;
 pub use crate::addons::cilium::hubble::Hubble;

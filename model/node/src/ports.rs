@@ -38,5 +38,12 @@ pub const HUBBLE_METRICS: u16 = 9091;
 pub const KUBE_ROUTER_HEALTH: u16 = 20244;
 pub const KUBE_ROUTER_METRICS: u16 = 12013;
 
+/// BGP between calico's agents, over TCP, its VXLAN and WireGuard packets, over UDP, and what typha serves agents with
+/// (<https://docs.tigera.io/calico/latest/getting-started/kubernetes/requirements#network-requirements>).
+pub const CALICO_BGP: u16 = 179;
+pub const CALICO_VXLAN: u16 = 4789;
+pub const CALICO_WIREGUARD: u16 = 51820;
+pub const TYPHA: u16 = 5473;
+
 /// flannel's packets with `backend: udp`.
 pub const FLANNEL_UDP: u16 = 8285;

@@ -9,6 +9,7 @@ pub mod api_access;
 pub mod assets;
 pub mod authentication;
 pub mod authorization;
+pub mod calico;
 pub mod cilium;
 pub mod cloud;
 pub mod cloud_controller_manager;

@@ -10,6 +10,7 @@ mod authentication;
 mod aws_limits;
 mod basics;
 mod bastion;
+mod calico;
 mod cert_manager;
 mod cilium;
 mod cloud_config;

@@ -11,6 +11,7 @@ mod assets;
 mod authentication;
 mod backup_store;
 mod bastion;
+mod calico;
 mod cidr;
 mod cilium;
 mod cluster_autoscaler;
@@ -104,6 +105,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     assets::check(spec, problems);
     let containerd = spec.containerd.as_ref();
     containerd::check("spec.containerd", containerd, spec, problems);
+    calico::check(spec, problems);
     cilium::check(spec, problems);
     amazon_vpc::check(spec, problems);
     kube_router::check(spec, problems);

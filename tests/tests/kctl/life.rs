@@ -279,6 +279,7 @@ fn every_network_plugin_and_a_network_of_the_users_settle() {
     let before = operator.list_resources();
     for plugin in [
         "flannel",
+        "calico",
         "amazonvpc",
         "kube-router",
         "kindnet",
@@ -338,7 +339,7 @@ fn mistakes_end_with_2_and_say_what_to_do() {
         "--zones",
         "us-east-1a",
         "--networking",
-        "calico",
+        "kindnet",
     ]);
     assert_eq!(unsupported.code, Some(2));
     assert!(

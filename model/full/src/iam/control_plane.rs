@@ -2,7 +2,7 @@
 //! addons call that are on, unless their service accounts have roles.
 
 use super::{RESOURCE_CLUSTER, Statement, endpoint_suffix, state};
-use crate::addons::permissions_of_instances;
+use crate::addons::{permissions_of_agents, permissions_of_instances};
 use crate::{DnsKind, FullSpec, queue_arn};
 use node::components::EtcdMemberNames;
 use node::config::Role;
@@ -48,6 +48,7 @@ pub(super) fn control_plane_statements(full: &FullSpec) -> Vec<Statement> {
             .when("StringEquals", RESOURCE_CLUSTER, cluster),
         );
     }
+    all.extend(permissions_of_agents(full));
     all.extend(permissions_of_instances(full, Role::ControlPlane));
     all
 }

@@ -5,7 +5,7 @@ use crate::FullSpec;
 /// The proxy variables; none without a proxy. The script sets them in upper case too: Go reads `HTTP_PROXY` first, curl and Python
 /// `http_proxy`, and an image may have set either. `no_proxy` has the user's exclusions, the instance itself, the metadata
 /// service and the cluster, as in kOps.
-pub(super) fn proxy_environment(full: &FullSpec) -> Vec<templates::Variable> {
+pub(crate) fn proxy_environment(full: &FullSpec) -> Vec<templates::Variable> {
     let Some(proxy) = &full.egress_proxy else {
         return Vec::new();
     };

@@ -14,6 +14,12 @@ const FOREIGN_ROUTES: (&str, &str) = (
     "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
 );
 
+/// Interfaces that calico makes, whose routes NetworkManager would change where an image has it
+/// (<https://docs.tigera.io/calico/latest/operations/troubleshoot/troubleshooting#configure-networkmanager>).
+const CALICO_INTERFACES: &str = "[keyfile]\n\
+    unmanaged-devices=interface-name:cali*;interface-name:tunl*;interface-name:vxlan.calico;\
+    interface-name:vxlan-v6.calico;interface-name:wireguard.cali;interface-name:wg-v6.cali\n";
+
 /// The files, sorted by path.
 pub(super) fn group_files(
     full: &FullSpec,
@@ -34,6 +40,12 @@ pub(super) fn group_files(
     if matches!(full.pods.networking, Networking::Cilium { .. }) {
         let (path, content) = FOREIGN_ROUTES;
         files.push(File::new(path, content));
+    }
+    if full.pods.networking == Networking::Calico {
+        files.push(File::new(
+            "/etc/NetworkManager/conf.d/calico.conf",
+            CALICO_INTERFACES,
+        ));
     }
     let logs: &[&str] = match group.role {
         Role::ControlPlane => &[

@@ -1,55 +1,106 @@
 //! The ports that instances of one role may reach on those of another.
 
 use crate::objects::rules::{IP_IN_IP, Traffic, tcp_ports, udp_ports};
-use crate::{Cilium, FullSpec};
+use crate::{Calico, Cilium, Encapsulated, Encapsulation, FullSpec};
 use node::config::Networking;
 use node::ports;
 
-/// TCP ports of control planes that nodes may reach where the user brings the network, and where pods have their own addresses between
-/// instances: all but etcd's (2380 and 2381 peers, 4001 and 4002 clients). As in kOps.
+/// TCP ports of control planes that nodes may reach where pods may send to any port: all but etcd's (2380 and 2381 peers,
+/// 4001 and 4002 clients). As in kOps.
 const CONTROL_PLANE_TCP: [(u16, u16); 3] = [(1, 2379), (2382, 4000), (4003, 65535)];
 
-/// The traffic that nodes may send to control planes. With flannel and cilium: the API, the bootstrap endpoint, kubelets, node ports
-/// and encapsulated pod traffic, which security groups cannot look into. Nodes reach neither SSH nor etcd nor other services at a
-/// control plane's own address.
+/// What the network plugin sends to control planes.
+enum PluginTraffic {
+    /// Packets of pods are inside of these only, and security groups cannot look into them.
+    Encapsulated(Vec<Traffic>),
+    /// That is not known, or packets of pods arrive with their own addresses, for any port. These are neither TCP nor UDP.
+    Any(Vec<Traffic>),
+}
+
+/// The traffic that nodes may send to control planes. With a plugin that encapsulates all packets of pods: the API, the bootstrap
+/// endpoint, kubelets, node ports and what the plugin itself sends. Nodes reach neither SSH nor etcd nor other services at a control
+/// plane's own address.
 pub(super) fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
-    let Some(of_plugin) = plugin_traffic(full) else {
-        let ranges = CONTROL_PLANE_TCP.map(|(low, high)| tcp_ports(low, high));
-        let all = [udp_ports(1, 65535)].into_iter().chain(ranges);
-        return all.chain(between_subnets(&full.pods.networking)).collect();
+    let (mut all, of_plugin) = match plugin_traffic(full) {
+        PluginTraffic::Any(more) => {
+            let ranges = CONTROL_PLANE_TCP.map(|(low, high)| tcp_ports(low, high));
+            let open = [udp_ports(1, 65535)].into_iter().chain(ranges);
+            (open.collect::<Vec<_>>(), more)
+        }
+        PluginTraffic::Encapsulated(of_plugin) => {
+            let (first, last) = full.node_port_range;
+            let needed = vec![
+                tcp_ports(ports::API, ports::API),
+                tcp_ports(ports::BOOTSTRAP, ports::BOOTSTRAP),
+                // Monitoring on nodes also queries the kubelets of control planes.
+                tcp_ports(ports::KUBELET, ports::KUBELET),
+                tcp_ports(first, last),
+                udp_ports(first, last),
+            ];
+            (needed, of_plugin)
+        }
     };
-    let (first, last) = full.node_port_range;
-    let mut all = vec![
-        tcp_ports(ports::API, ports::API),
-        tcp_ports(ports::BOOTSTRAP, ports::BOOTSTRAP),
-        // Monitoring on nodes also queries the kubelets of control planes.
-        tcp_ports(ports::KUBELET, ports::KUBELET),
-        tcp_ports(first, last),
-        udp_ports(first, last),
-    ];
     all.extend(of_plugin);
     all
 }
 
-/// What the network plugin itself sends; `None`: not known, or the packets of pods with their own addresses.
-fn plugin_traffic(full: &FullSpec) -> Option<Vec<Traffic>> {
-    let udp = |port| udp_ports(port, port);
-    Some(match &full.pods.networking {
+fn plugin_traffic(full: &FullSpec) -> PluginTraffic {
+    let of_plugin = match &full.pods.networking {
         Networking::Flannel(backend) if backend == "udp" => vec![udp(ports::FLANNEL_UDP)],
         Networking::Flannel(_) => vec![udp(ports::FLANNEL_VXLAN)],
-        Networking::Cilium { .. } => {
-            let cilium = full.addons.cilium.iter();
-            let tcp = |cilium: &Cilium| cilium.tcp_ports.clone();
-            let tcp = cilium.clone().flat_map(tcp);
-            let tcp = tcp.map(|port| tcp_ports(port, port));
-            let all = cilium.flat_map(|cilium| cilium.udp_ports.clone());
-            all.map(udp).chain(tcp).collect()
+        Networking::Cilium { .. } => full
+            .addons
+            .cilium
+            .as_ref()
+            .map_or(Vec::new(), cilium_traffic),
+        Networking::Calico => {
+            let calico = full.addons.calico.as_ref();
+            return calico.map_or(PluginTraffic::Any(Vec::new()), calico_traffic);
         }
-        _ => return None,
-    })
+        // Between subnets.
+        Networking::KubeRouter => return PluginTraffic::Any(vec![IP_IN_IP]),
+        Networking::AmazonVpc
+        | Networking::Kindnet
+        | Networking::Kubenet
+        | Networking::Cni
+        | Networking::External => {
+            return PluginTraffic::Any(Vec::new());
+        }
+    };
+    PluginTraffic::Encapsulated(of_plugin)
 }
 
-/// Packets of pods between instances of different subnets.
-fn between_subnets(networking: &Networking) -> Option<Traffic> {
-    (*networking == Networking::KubeRouter).then_some(IP_IN_IP)
+fn cilium_traffic(cilium: &Cilium) -> Vec<Traffic> {
+    let all = cilium.udp_ports.iter().map(|port| udp(*port));
+    all.chain(cilium.tcp_ports.iter().map(|port| tcp(*port)))
+        .collect()
+}
+
+/// By default packets are encapsulated between subnets only.
+fn calico_traffic(calico: &Calico) -> PluginTraffic {
+    let (ip_in_ip, which) = match calico.encapsulation {
+        Encapsulation::Ipip(which) => (true, which),
+        Encapsulation::Vxlan(which) => (false, which),
+    };
+    let some = ip_in_ip && which != Encapsulated::Never;
+    let mut all: Vec<Traffic> = some.then_some(IP_IN_IP).into_iter().collect();
+    if which != Encapsulated::Always {
+        return PluginTraffic::Any(all);
+    }
+    let typha = calico.typha.is_some();
+    // Without kube-proxy a node also passes on what came to a node port in VXLAN.
+    let vxlan = !ip_in_ip || calico.bpf;
+    all.extend(ip_in_ip.then_some(tcp(ports::CALICO_BGP)));
+    all.extend(vxlan.then_some(udp(ports::CALICO_VXLAN)));
+    all.extend(calico.wireguard.then_some(udp(ports::CALICO_WIREGUARD)));
+    all.extend(typha.then_some(tcp(ports::TYPHA)));
+    PluginTraffic::Encapsulated(all)
+}
+
+fn tcp(port: u16) -> Traffic {
+    tcp_ports(port, port)
+}
+
+fn udp(port: u16) -> Traffic {
+    udp_ports(port, port)
 }

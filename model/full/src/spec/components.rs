@@ -1,7 +1,7 @@
 //! The components of Kubernetes and the addons of the full spec.
 
 use super::{
-    AddonValues, AmazonVpc, AwsIamAuthenticator, CertManager, Cilium, ClusterAutoscaler,
+    AddonValues, AmazonVpc, AwsIamAuthenticator, Calico, CertManager, Cilium, ClusterAutoscaler,
     EbsCsiDriver, ExternalDns, Kindnet, KubeRouter, LoadBalancerController, MetricsServer,
     NodeLocalDns, NodeProblemDetector, NvidiaDevicePlugin, PodIdentityWebhook, SnapshotController,
 };
@@ -32,6 +32,9 @@ pub struct Addons {
     pub cloud_controller_manager: CloudControllerManager,
     /// flannel, where it is the network plugin.
     pub flannel: Option<Flannel>,
+    /// calico, where it is the network plugin.
+    #[serde(default)]
+    pub calico: Option<Calico>,
     /// cilium, where it is the network plugin.
     #[serde(default)]
     pub cilium: Option<Cilium>,

@@ -39,6 +39,8 @@ impl Arch {
 pub enum Networking {
     /// flannel with this backend: `vxlan` or `udp`.
     Flannel(String),
+    /// calico, whose agents take over another version and other settings on running instances.
+    Calico,
     /// cilium.
     Cilium {
         /// Of its version and settings, which an agent takes over when its instance is replaced.

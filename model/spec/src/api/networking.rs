@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::amazon_vpc::AmazonVPCNetworkingSpec;
+use super::calico::CalicoNetworkingSpec;
 use super::cilium::CiliumNetworkingSpec;
 use super::fields::spec;
 use super::kindnet::KindnetNetworkingSpec;
@@ -22,7 +23,8 @@ spec! {
         pub kopeio: Option<Value>,
         pub weave: Option<Value>,
         pub flannel: Option<FlannelNetworkingSpec>,
-        pub calico: Option<Value>,
+        /// In a box, as cilium.
+        pub calico: Option<Box<CalicoNetworkingSpec>>,
         pub canal: Option<Value>,
         pub kuberouter: Option<KuberouterNetworkingSpec>,
         pub romana: Option<Value>,

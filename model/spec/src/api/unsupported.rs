@@ -150,8 +150,8 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Present,
-        "this network plugin; use \"cni: {}\" and install it with its own chart, or use flannel or kubenet",
-        &["spec.networking.calico", "spec.networking.kopeio"],
+        "this network plugin; use \"cni: {}\" and install it with its own chart, or use flannel, cilium or calico",
+        &["spec.networking.kopeio"],
     ),
     unsupported_in_cluster(
         When::Set,
@@ -322,6 +322,20 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         when: When::Set,
         standing: Standing::Dropped,
         reason: "use serviceAccountIssuerDiscovery",
+    },
+    Unsupported {
+        kind: CLUSTER,
+        paths: &["spec.networking.calico.crossSubnet"],
+        when: When::Present,
+        standing: Standing::Dropped,
+        reason: "packets are encapsulated between subnets only unless ipipMode or vxlanMode say otherwise",
+    },
+    Unsupported {
+        kind: CLUSTER,
+        paths: &["spec.networking.calico.majorVersion"],
+        when: When::Present,
+        standing: Standing::Dropped,
+        reason: "there is calico 3 only; its version is in version",
     },
     Unsupported {
         kind: CLUSTER,

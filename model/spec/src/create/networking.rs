@@ -2,6 +2,7 @@
 
 use super::options::{CreateOptions, Topology};
 use crate::api::amazon_vpc::AmazonVPCNetworkingSpec;
+use crate::api::calico::CalicoNetworkingSpec;
 use crate::api::cilium::CiliumNetworkingSpec;
 use crate::api::cluster::ClusterSpec;
 use crate::api::kindnet::KindnetNetworkingSpec;
@@ -13,7 +14,7 @@ use crate::api::networking::{
 use crate::read::Problem;
 
 const FLAG: &str = "--networking";
-const CHOICES: &str = "choose flannel, flannel-udp, cilium, amazonvpc, kube-router, kindnet, kubenet, cni or external; with \
+const CHOICES: &str = "choose flannel, flannel-udp, cilium, calico, amazonvpc, kube-router, kindnet, kubenet, cni or external; with \
                        cni you install a network plugin of your own";
 
 pub(super) fn choose_plugin(
@@ -38,6 +39,7 @@ pub(super) fn choose_plugin(
             }));
             spec.kube_proxy.get_or_insert_default().enabled = Some(false);
         }
+        "calico" => networking.calico = Some(Box::new(CalicoNetworkingSpec::default())),
         // As in kOps, which requires it to be said.
         "kube-router" => {
             networking.kuberouter = Some(KuberouterNetworkingSpec::default());
@@ -72,7 +74,7 @@ fn flannel_spec(backend: &str) -> FlannelNetworkingSpec {
 
 fn refusal_text(name: &str) -> String {
     match name {
-        "calico" | "cilium-etcd" | "cilium-eni" | "kopeio" | "kopeio-vxlan" => {
+        "cilium-etcd" | "cilium-eni" | "kopeio" | "kopeio-vxlan" => {
             format!("kctl does not install {name} yet")
         }
         "canal" | "classic" | "lyftvpc" | "romana" | "weave" => {

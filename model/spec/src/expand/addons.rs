@@ -3,6 +3,7 @@
 use super::addon_values::{full_addon_values, full_tolerations};
 use super::amazon_vpc::full_amazon_vpc;
 use super::authentication::full_aws_iam_authenticator;
+use super::calico::full_calico;
 use super::cert_manager::full_cert_manager;
 use super::cilium::full_cilium;
 use super::cloud_config::full_ebs_csi_driver;
@@ -51,6 +52,7 @@ pub(super) fn full_addons(
             Networking::Flannel(backend) => Some(full_flannel(spec, backend)),
             _ => None,
         },
+        calico: full_calico(spec),
         cilium: full_cilium(spec),
         amazon_vpc: full_amazon_vpc(spec),
         kube_router: full_kube_router(spec),

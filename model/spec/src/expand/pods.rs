@@ -3,6 +3,7 @@
 use super::Findings;
 use super::addon_values::full_addon_values;
 use super::amazon_vpc::{self, chosen_amazon_vpc};
+use super::calico::{complete_calico, full_calico};
 use super::cilium::{complete_cilium, full_cilium};
 use super::fill::fill;
 use super::kindnet::{complete_kindnet, full_kindnet};
@@ -23,6 +24,7 @@ pub(super) fn complete_pod_network(spec: &mut ClusterSpec, findings: &mut Findin
     if let Some(flannel) = &mut networking.flannel {
         fill(&mut flannel.backend, "vxlan");
     }
+    complete_calico(spec);
     complete_cilium(spec);
     fill(&mut spec.cluster_dns_domain, "cluster.local");
     let in_vpc = chosen_amazon_vpc(spec).is_some();
@@ -105,6 +107,9 @@ fn full_networking(spec: &ClusterSpec, findings: &mut Findings) -> Networking {
     let networking = spec.networking.as_ref().unwrap_or(&default);
     if let Some(flannel) = &networking.flannel {
         return Networking::Flannel(flannel.backend.clone().unwrap_or_default());
+    }
+    if full_calico(spec).is_some() {
+        return Networking::Calico;
     }
     if let Some(cilium) = full_cilium(spec) {
         return Networking::Cilium {

@@ -5,7 +5,7 @@ use cloud::facts::{Facts, InstanceType, SharedSubnet, SharedVpc};
 use full::objects;
 use node::config::Arch;
 use node::yaml::to_yaml_documents;
-use serde_json::Value;
+use serde_json::{Value, json};
 use spec::api::{Cluster, DnsType, InstanceGroup, LoadBalancerType, SubnetType, set};
 use spec::catalog::{Catalog, default_image, new_group_image};
 use spec::create::{
@@ -312,7 +312,7 @@ fn every_problem_is_said_at_once_under_its_flag() {
         control_plane_zones: owned_strings(&["eu-west-1a", "eu-west-1b", "eu-west-1c"]),
         control_plane_count: Some(1),
         bastion: true,
-        networking: Some("calico".into()),
+        networking: Some("kindnet".into()),
         cloud_labels: "Owner".into(),
         network_cidrs: owned_strings(&["ten"]),
         kubernetes_version: Some("1.99.0".into()),
@@ -338,6 +338,27 @@ fn every_problem_is_said_at_once_under_its_flag() {
         ]
     );
     assert!(problems.iter().all(|problem| problem.hint.is_some()));
+}
+
+/// As in kOps: cilium replaces kube-proxy, calico has its defaults.
+#[test]
+fn a_network_plugin_is_written_as_kops_writes_it() {
+    for (name, networking, proxy) in [
+        ("calico", json!({"calico": {}}), None),
+        (
+            "cilium",
+            json!({"cilium": {"enableNodePort": true}}),
+            Some(false),
+        ),
+    ] {
+        let options = CreateOptions {
+            networking: Some(name.into()),
+            ..zone_options(&["us-test-1a"])
+        };
+        let spec = create_offline(&options).cluster.spec;
+        assert_eq!(serde_json::to_value(&spec.networking).unwrap(), networking);
+        assert_eq!(spec.kube_proxy.and_then(|one| one.enabled), proxy, "{name}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod addon_values;
 mod addons;
 mod authentication;
 mod broken_specs;
+mod calico;
 mod cert_manager;
 mod cluster_autoscaler;
 mod components;

@@ -7,7 +7,9 @@ mod settle;
 pub mod spec;
 
 use crate::objects::desired_objects;
-use crate::{DnsKind, FullSpec, WarmPool};
+use crate::{
+    Calico, DnsKind, Encapsulated, Encapsulation, FullSpec, SourceDestinationCheck, Typha, WarmPool,
+};
 use cloud::{Cloud, RouteTarget};
 use engine::{Ref, Resource};
 use node::config::{Networking, Role};
@@ -101,6 +103,87 @@ fn a_group_with_the_users_profile_needs_no_role() {
         .map(|one| one.id().name().to_owned())
         .collect();
     assert_eq!(roles, ["masters.minimal.example.com"]);
+}
+
+/// calico that encapsulates these packets.
+fn calico(encapsulation: Encapsulation) -> Calico {
+    Calico {
+        image: "node".into(),
+        plugin_image: "cni".into(),
+        controllers_image: "kube-controllers".into(),
+        typha_image: "typha".into(),
+        encapsulation,
+        ipv6_vxlan: Encapsulated::Never,
+        mtu: 0,
+        allow_ip_forwarding: false,
+        pool: "100.96.0.0/11".into(),
+        ipv4_detection: "first-found".into(),
+        ipv6_detection: "none".into(),
+        settings: Vec::new(),
+        source_destination_check: SourceDestinationCheck::Disable,
+        bpf: false,
+        wireguard: false,
+        cpu_request: "250m".into(),
+        metrics_port: None,
+        typha: None,
+    }
+}
+
+#[test]
+fn nodes_reach_of_calico_on_control_planes_what_its_mode_needs() {
+    let mut full = spec::minimal_spec();
+    full.pods.networking = Networking::Calico;
+    let ports = [
+        ("4", -1),
+        ("tcp", 179),
+        ("udp", 4789),
+        ("udp", 51_820),
+        ("tcp", 5473),
+    ];
+    let mut reached = |calico: Calico| {
+        full.addons.calico = Some(calico);
+        let ssh = nodes_reach(&full, "tcp", 22);
+        assert!(
+            ![2380, 2381, 4001, 4002]
+                .map(|port| nodes_reach(&full, "tcp", port))
+                .contains(&true)
+        );
+        (
+            ssh,
+            ports.map(|(protocol, port)| nodes_reach(&full, protocol, port)),
+        )
+    };
+    let ipip = calico(Encapsulation::Ipip(Encapsulated::Always));
+    let vxlan = calico(Encapsulation::Vxlan(Encapsulated::Always));
+    assert_eq!(
+        reached(ipip.clone()),
+        (false, [true, true, false, false, false])
+    );
+    assert_eq!(
+        reached(vxlan.clone()),
+        (false, [false, false, true, false, false])
+    );
+    let more = Calico {
+        bpf: true,
+        wireguard: true,
+        typha: Some(Typha {
+            replicas: 1,
+            metrics: false,
+            metrics_port: 9093,
+        }),
+        ..ipip
+    };
+    assert_eq!(reached(more), (false, [true; 5]));
+    // Packets of pods within a subnet are for any port.
+    for (encapsulation, ip_in_ip) in [
+        (Encapsulation::Ipip(Encapsulated::CrossSubnet), true),
+        (Encapsulation::Ipip(Encapsulated::Never), false),
+        (Encapsulation::Vxlan(Encapsulated::CrossSubnet), false),
+        (Encapsulation::Vxlan(Encapsulated::Never), false),
+    ] {
+        let open = (true, [ip_in_ip, true, true, true, true]);
+        assert_eq!(reached(calico(encapsulation)), open, "{encapsulation:?}");
+    }
 }
 
 /// Whether nodes may reach that port of control planes.

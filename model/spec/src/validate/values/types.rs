@@ -2,6 +2,7 @@
 //!
 //! A test holds that every field of the types in `api` has one: who adds a field says here how it is read.
 
+mod calico;
 mod cilium;
 
 /// How a value is read.
@@ -696,7 +697,6 @@ const RESERVABLE: &[&str] = &["cpu", "memory", "ephemeral-storage", "pid"];
 const OPAQUE: &[&str] = &[
     "affinity",
     "azure",
-    "calico",
     "canal",
     "classic",
     "discoveryService",
@@ -720,7 +720,7 @@ const OPAQUE: &[&str] = &[
 pub fn value_type(pattern: &str) -> Option<ValueType> {
     let (qualified, name) = last_names(pattern);
     let named = |wanted: &str| {
-        let mut rows = TYPES.iter().chain(cilium::TYPES);
+        let mut rows = TYPES.iter().chain(calico::TYPES).chain(cilium::TYPES);
         let row = rows.find(|(_, names)| names.contains(&wanted));
         row.map(|(kind, _)| *kind)
     };

@@ -20,10 +20,12 @@ use std::sync::Mutex;
 use test_support::trace::{Leaf, LeafType, type_leaves};
 
 /// Specs in which a field may have an effect.
-const BASES: [&str; 8] = [
+const BASES: [&str; 10] = [
     include_str!("base.yaml"),
     test_support::CLUSTER,
     include_str!("runtimes.yaml"),
+    include_str!("calico.yaml"),
+    include_str!("calico_vxlan.yaml"),
     include_str!("cilium.yaml"),
     include_str!("amazonvpc.yaml"),
     include_str!("kuberouter.yaml"),
@@ -82,6 +84,10 @@ const SPECIAL: &[(&str, &str)] = &[
         "s3://other/a.example.com",
     ),
     ("spec.containerd.gvisor.platform", "kvm"),
+    ("spec.networking.calico.awsSrcDstCheck", "DoNothing"),
+    ("spec.networking.calico.encapsulationMode", "vxlan"),
+    ("spec.networking.calico.ipipMode", "Always"),
+    ("spec.networking.calico.vxlanMode", "Always"),
     ("spec.networking.cilium.bpfLBAlgorithm", "maglev"),
     ("spec.networking.cilium.bpfLBMaglevTableSize", "251"),
     ("spec.networking.cilium.enablePolicy", "always"),

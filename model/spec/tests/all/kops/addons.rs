@@ -17,7 +17,6 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("kops-controller.addons.k8s.io", "joining"),
     ("node-termination-handler.aws", "termination"),
     ("karpenter.sh", "addons"),
-    ("networking.projectcalico.org", "networking"),
 ];
 
 /// Addon, start of `KIND NAME PATH` (of what one side lacks: the object alone), topic.
@@ -116,6 +115,17 @@ const STATED: &[(&str, &str, &str)] = &[
     (METRICS, "Deployment", "metrics-place"),
     (METRICS, "PodDisruptionBudget", "metrics-place"),
     (CILIUM, "ValidatingAdmissionPolicy", "cilium-limits"),
+    (CALICO, "ValidatingAdmissionPolicy", "calico-limits"),
+    (
+        CALICO,
+        "DaemonSet calico-node /spec/template/metadata/annotations",
+        "calico-restarts",
+    ),
+    (
+        CALICO,
+        "Deployment calico-typha /spec/template/spec/tolerations",
+        "calico-typha",
+    ),
     (CILIUM, "Namespace ", "cilium-secrets"),
     (CILIUM, "Role cilium-tls", "cilium-secrets"),
     (CILIUM, "Role cilium-operator-tls", "cilium-secrets"),
@@ -184,6 +194,7 @@ const EBS_CSI: &str = "aws-ebs-csi-driver.addons.k8s.io";
 const SNAPSHOTS: &str = "snapshot-controller.addons.k8s.io";
 const BALANCERS: &str = "aws-load-balancer-controller.addons.k8s.io";
 const AUTOSCALER: &str = "cluster-autoscaler.addons.k8s.io";
+const CALICO: &str = "networking.projectcalico.org";
 const CILIUM: &str = "networking.cilium.io";
 const VPC_CNI: &str = "networking.amazon-vpc-routed-eni";
 const METRICS: &str = "metrics-server.addons.k8s.io";

@@ -204,15 +204,6 @@ fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
         ("iam_role_policy", "statement") if theirs.contains("s3:DeleteObjectVersion") => {
             "backup-permissions"
         }
-        ("iam_role_policy", "statement") if theirs.contains("ModifyNetworkInterfaceAttribute") => {
-            "networking"
-        }
-        ("iam_role_policy", "statement")
-            if theirs.contains("ec2:DescribeInstances") && one.name.starts_with("nodes-") =>
-        {
-            "networking"
-        }
-        ("security_group_rule", "") if theirs.contains("\"protocol\":\"4\"") => "networking",
         ("iam_role_policy", "" | "statement") if has_any(theirs, &OF_VPC_CNI) => "network-roles",
         ("security_group_rule", "") if is_from_nodes_to_control_planes(one) => {
             "control-plane-ports"
@@ -234,7 +225,8 @@ const FOR_BALANCERS: [&str; 5] = [
 const FOR_TERMINATION: [&str; 1] = ["autoscaling:RecordLifecycleActionHeartbeat"];
 
 /// Of these kctl's statements have fewer resources or a condition more than kOps'.
-const NARROWER: [&str; 4] = [
+const NARROWER: [&str; 5] = [
+    "ec2:ModifyNetworkInterfaceAttribute",
     "iam:CreateServiceLinkedRole",
     "route53:ChangeResourceRecordSets",
     "sqs:DeleteMessage",

@@ -393,10 +393,14 @@ fn rule_attributes(one: &SecurityGroupRule) -> Value {
         RuleSource::PrefixListId(id) => ("prefix_list_ids", json!([id])),
         RuleSource::ReferencedGroupId(group) => ("source_security_group_id", plain_ref(group)),
     };
-    // Terraform writes 0 where AWS has -1 for all ports of all protocols.
-    let port = |port: i32| if one.ip_protocol == "-1" { 0 } else { port };
+    // Terraform writes 0 where AWS has -1 for all ports of all protocols, and all ports of a protocol without ports.
+    let (from, to) = match one.ip_protocol.as_str() {
+        "-1" => (0, 0),
+        "4" => (0, 65535),
+        _ => (one.from_port, one.to_port),
+    };
     json!({
-        side: value, "from_port": port(one.from_port), "to_port": port(one.to_port),
+        side: value, "from_port": from, "to_port": to,
         "protocol": one.ip_protocol, "security_group_id": plain_ref(&one.group_id),
         "type": if one.is_egress { "egress" } else { "ingress" },
     })

@@ -1,0 +1,183 @@
+//! `spec.networking.calico`.
+
+use super::fill::fill;
+use crate::api::calico::CalicoNetworkingSpec;
+use crate::api::cluster::ClusterSpec;
+use full::{Calico, Encapsulated, Encapsulation, SourceDestinationCheck, Typha};
+
+/// The release that kOps installs.
+const RELEASE: &str = "v3.31.6";
+
+const REGISTRY: &str = "docker.io";
+
+/// Ports of the metrics of agents and of typha.
+const METRICS: i32 = 9091;
+const TYPHA_METRICS: i32 = 9093;
+
+/// Fills in the default of kOps.
+pub(super) fn complete_calico(spec: &mut ClusterSpec) {
+    let networking = spec.networking.as_mut();
+    if let Some(calico) = networking.and_then(|networking| networking.calico.as_mut()) {
+        fill(&mut calico.encapsulation_mode, "ipip");
+    }
+}
+
+/// calico, if it is the network plugin.
+fn chosen_calico(spec: &ClusterSpec) -> Option<&CalicoNetworkingSpec> {
+    let networking = spec.networking.as_ref()?;
+    let other = networking.flannel.is_some()
+        || networking.cilium.is_some()
+        || networking.kubenet.is_some()
+        || networking.external.is_some()
+        || networking.cni.is_some();
+    networking.calico.as_deref().filter(|_| !other)
+}
+
+/// calico of a completed spec; `None` where another network plugin is chosen.
+pub(super) fn full_calico(spec: &ClusterSpec) -> Option<Calico> {
+    let calico = chosen_calico(spec)?;
+    let registry = calico.registry.as_deref().unwrap_or(REGISTRY);
+    let version = calico.version.as_deref().unwrap_or(RELEASE);
+    let image = |name: &str| format!("{registry}/calico/{name}:{version}");
+    let manager = spec.kube_controller_manager.as_ref();
+    let pods = manager.and_then(|manager| manager.cluster_cidr.clone());
+    let metrics = calico.prometheus_metrics_enabled == Some(true);
+    let check = source_destination_check(calico);
+    Some(Calico {
+        image: image("node"),
+        plugin_image: image("cni"),
+        controllers_image: image("kube-controllers"),
+        typha_image: image("typha"),
+        encapsulation: encapsulation(calico),
+        ipv6_vxlan: ipv6_vxlan(calico),
+        mtu: calico.mtu.unwrap_or_default(),
+        allow_ip_forwarding: calico.allow_ip_forwarding == Some(true),
+        pool: pods.or_else(|| spec.pod_cidr.clone()).unwrap_or_default(),
+        ipv4_detection: text(calico.ipv4_auto_detection_method.as_ref(), "first-found"),
+        ipv6_detection: text(calico.ipv6_auto_detection_method.as_ref(), "none"),
+        settings: settings(calico, check),
+        source_destination_check: check,
+        bpf: calico.bpf_enabled == Some(true),
+        wireguard: calico.wireguard_enabled == Some(true),
+        cpu_request: text(calico.cpu_request.as_ref(), "250m"),
+        metrics_port: metrics.then(|| port(calico.prometheus_metrics_port, METRICS)),
+        typha: typha(calico),
+    })
+}
+
+fn text(value: Option<&String>, default: &str) -> String {
+    value.map_or(default, String::as_str).to_owned()
+}
+
+fn switch(value: Option<bool>) -> String {
+    (value == Some(true)).to_string()
+}
+
+/// The port; 0 is none, and so the default.
+fn port(value: Option<i32>, default: i32) -> i32 {
+    value.filter(|port| *port != 0).unwrap_or(default)
+}
+
+fn encapsulation(calico: &CalicoNetworkingSpec) -> Encapsulation {
+    let which = |mode: &Option<String>| {
+        let mode = mode.as_deref().and_then(encapsulated);
+        mode.unwrap_or(Encapsulated::CrossSubnet)
+    };
+    if is_vxlan(calico) {
+        Encapsulation::Vxlan(which(&calico.vxlan_mode))
+    } else {
+        Encapsulation::Ipip(which(&calico.ipip_mode))
+    }
+}
+
+/// As in kOps, which has no default of its own for these.
+fn ipv6_vxlan(calico: &CalicoNetworkingSpec) -> Encapsulated {
+    let mode = calico.vxlan_mode.as_deref().and_then(encapsulated);
+    mode.filter(|_| is_vxlan(calico))
+        .unwrap_or(Encapsulated::Never)
+}
+
+fn is_vxlan(calico: &CalicoNetworkingSpec) -> bool {
+    calico.encapsulation_mode.as_deref() == Some("vxlan")
+}
+
+fn encapsulated(mode: &str) -> Option<Encapsulated> {
+    let all = [
+        Encapsulated::CrossSubnet,
+        Encapsulated::Always,
+        Encapsulated::Never,
+    ];
+    all.into_iter().find(|one| one.as_str() == mode)
+}
+
+/// Without encapsulation EC2 would drop packets of pods: their addresses are none of the instance.
+fn source_destination_check(calico: &CalicoNetworkingSpec) -> SourceDestinationCheck {
+    let all = [
+        SourceDestinationCheck::Disable,
+        SourceDestinationCheck::Enable,
+        SourceDestinationCheck::DoNothing,
+    ];
+    let said = calico.aws_src_dst_check.as_deref();
+    let found = all.into_iter().find(|one| said == Some(one.as_str()));
+    found.unwrap_or(SourceDestinationCheck::Disable)
+}
+
+fn typha(calico: &CalicoNetworkingSpec) -> Option<Typha> {
+    let replicas = calico.typha_replicas.filter(|replicas| *replicas > 0)?;
+    Some(Typha {
+        replicas,
+        metrics: calico.typha_prometheus_metrics_enabled == Some(true),
+        metrics_port: port(calico.typha_prometheus_metrics_port, TYPHA_METRICS),
+    })
+}
+
+/// What fields of the spec say, as settings of the agent.
+fn settings(calico: &CalicoNetworkingSpec, check: SourceDestinationCheck) -> Vec<(String, String)> {
+    let metrics_port = port(calico.prometheus_metrics_port, METRICS);
+    let all = [
+        ("AWSSRCDSTCHECK", Some(check.as_str().to_owned())),
+        ("BPFENABLED", Some(switch(calico.bpf_enabled))),
+        (
+            "BPFEXTERNALSERVICEMODE",
+            Some(text(calico.bpf_external_service_mode.as_ref(), "Tunnel")),
+        ),
+        (
+            "BPFKUBEPROXYIPTABLESCLEANUPENABLED",
+            Some(switch(calico.bpf_kube_proxy_iptables_cleanup_enabled)),
+        ),
+        (
+            "BPFLOGLEVEL",
+            Some(text(calico.bpf_log_level.as_ref(), "Off")),
+        ),
+        (
+            "CHAININSERTMODE",
+            Some(text(calico.chain_insert_mode.as_ref(), "insert")),
+        ),
+        (
+            "IPTABLESBACKEND",
+            Some(text(calico.iptables_backend.as_ref(), "Auto")),
+        ),
+        (
+            "LOGSEVERITYSCREEN",
+            Some(text(calico.log_severity_screen.as_ref(), "info")),
+        ),
+        ("NFTABLESMODE", calico.nftables_mode.clone()),
+        (
+            "PROMETHEUSMETRICSENABLED",
+            Some(switch(calico.prometheus_metrics_enabled)),
+        ),
+        ("PROMETHEUSMETRICSPORT", Some(metrics_port.to_string())),
+        (
+            "PROMETHEUSGOMETRICSENABLED",
+            Some(switch(calico.prometheus_go_metrics_enabled)),
+        ),
+        (
+            "PROMETHEUSPROCESSMETRICSENABLED",
+            Some(switch(calico.prometheus_process_metrics_enabled)),
+        ),
+        ("WIREGUARDENABLED", Some(switch(calico.wireguard_enabled))),
+    ];
+    let given = all.into_iter();
+    let given = given.filter_map(|(name, value)| Some((format!("FELIX_{name}"), value?)));
+    given.collect()
+}

@@ -1,0 +1,319 @@
+//! calico, as `spec.networking.calico` wants it.
+use crate::addons::{find_addon, find_kind};
+use full::FullSpec;
+use full::addons::Addon;
+use full::iam::role_policy;
+use full::nodes::node_config;
+use node::config::{Networking, Role};
+use serde_json::{Value, json};
+use spec::read::{Problem, read_documents};
+use spec::validate::validate_documents;
+use test_support::{expanded_with_fields, made_up_agents};
+
+const NAME: &str = "networking.projectcalico.org";
+
+fn full_with(calico: &Value) -> FullSpec {
+    let bpf = calico["bpfEnabled"] == true;
+    let fields = json!({"networking": {"calico": calico}, "kubeProxy": {"enabled": !bpf}});
+    expanded_with_fields(&fields).full
+}
+
+fn addon_with(calico: &Value) -> Addon {
+    find_addon(&full_with(calico), NAME).unwrap()
+}
+
+fn named<'a>(addon: &'a Addon, kind: &str, name: &str) -> &'a Value {
+    let mut objects = addon.objects.iter();
+    let found = objects.find(|one| one["kind"] == kind && one["metadata"]["name"] == name);
+    found.unwrap_or(&Value::Null)
+}
+
+fn agent(addon: &Addon) -> &Value {
+    &find_kind(&addon.objects, "DaemonSet")["spec"]["template"]["spec"]["containers"][0]
+}
+
+/// A variable of the agent's environment; null: it has none.
+fn variable<'a>(addon: &'a Addon, name: &str) -> &'a Value {
+    let mut all = agent(addon)["env"].as_array().unwrap().iter();
+    let found = all.find(|one| one["name"] == name);
+    found.map_or(&Value::Null, |one| &one["value"])
+}
+
+fn command(addon: &Addon, probe: &str) -> String {
+    agent(addon)[probe]["exec"]["command"].to_string()
+}
+
+#[test]
+fn packets_are_encapsulated_as_the_spec_says() {
+    for (calico, backend, ipip, vxlan) in [
+        (json!({}), "bird", "CrossSubnet", "Never"),
+        (json!({"ipipMode": "Always"}), "bird", "Always", "Never"),
+        (json!({"ipipMode": "Never"}), "bird", "Never", "Never"),
+        (
+            json!({"encapsulationMode": "vxlan"}),
+            "vxlan",
+            "Never",
+            "CrossSubnet",
+        ),
+        (
+            json!({"encapsulationMode": "vxlan", "vxlanMode": "Always"}),
+            "vxlan",
+            "Never",
+            "Always",
+        ),
+    ] {
+        let addon = addon_with(&calico);
+        let data = &named(&addon, "ConfigMap", "calico-config")["data"];
+        assert_eq!(data["calico_backend"], backend, "{calico}");
+        assert_eq!(variable(&addon, "CALICO_IPV4POOL_IPIP"), ipip, "{calico}");
+        assert_eq!(variable(&addon, "CALICO_IPV4POOL_VXLAN"), vxlan, "{calico}");
+        assert_eq!(variable(&addon, "CALICO_IPV4POOL_CIDR"), "100.96.0.0/11");
+        let routes = backend == "bird";
+        for (probe, argument) in [
+            ("livenessProbe", "-bird-live"),
+            ("readinessProbe", "-bird-ready"),
+        ] {
+            let asked = command(&addon, probe).contains(argument);
+            assert_eq!(asked, routes, "{calico} {probe}");
+        }
+    }
+}
+
+#[test]
+fn the_first_pool_is_what_the_controller_manager_takes_for_pods() {
+    let fields = json!({"networking": {"calico": {}}, "podCIDR": "100.100.0.0/16"});
+    let addon = find_addon(&expanded_with_fields(&fields).full, NAME).unwrap();
+    assert_eq!(variable(&addon, "CALICO_IPV4POOL_CIDR"), "100.100.0.0/16");
+}
+
+#[test]
+fn without_kube_proxy_the_api_is_reached_by_its_name() {
+    let endpoint = |calico: Value| {
+        let addon = addon_with(&calico);
+        let found = named(&addon, "ConfigMap", "kubernetes-services-endpoint");
+        found["data"]["KUBERNETES_SERVICE_HOST"].clone()
+    };
+    assert_eq!(endpoint(json!({})), Value::Null);
+    assert_eq!(
+        endpoint(json!({"bpfEnabled": true})),
+        "api.internal.a.example.com"
+    );
+    let addon = addon_with(&json!({"bpfEnabled": true, "bpfExternalServiceMode": "DSR"}));
+    assert_eq!(variable(&addon, "FELIX_BPFENABLED"), "true");
+    assert_eq!(variable(&addon, "FELIX_BPFEXTERNALSERVICEMODE"), "DSR");
+}
+
+#[test]
+fn typha_stands_before_the_api_where_the_spec_wants_it() {
+    let without = addon_with(&json!({"typhaReplicas": 0, "typhaPrometheusMetricsEnabled": true}));
+    assert!(named(&without, "Deployment", "calico-typha").is_null());
+    assert!(named(&without, "Service", "calico-typha").is_null());
+    let service = |addon: &Addon| {
+        named(addon, "ConfigMap", "calico-config")["data"]["typha_service_name"].clone()
+    };
+    assert_eq!(service(&without), "none");
+
+    let with = addon_with(&json!({"typhaReplicas": 3, "typhaPrometheusMetricsEnabled": true}));
+    assert_eq!(service(&with), "calico-typha");
+    let deployment = named(&with, "Deployment", "calico-typha");
+    assert_eq!(deployment["spec"]["replicas"], 3);
+    let ports = &deployment["spec"]["template"]["spec"]["containers"][0]["ports"];
+    assert_eq!(ports[0]["containerPort"], 5473);
+    assert_eq!(ports[1]["containerPort"], 9093);
+    assert!(named(&with, "PodDisruptionBudget", "calico-typha").is_object());
+    // A pod that tolerates a cordoned node comes back to it while the node is drained.
+    let tolerations = &deployment["spec"]["template"]["spec"]["tolerations"];
+    for toleration in tolerations.as_array().unwrap() {
+        assert!(toleration["key"].is_string(), "{toleration}");
+    }
+}
+
+#[test]
+fn metrics_have_a_port_where_they_are_served() {
+    for (calico, port) in [
+        (json!({}), Value::Null),
+        (json!({"prometheusMetricsPort": 9999}), Value::Null),
+        (json!({"prometheusMetricsEnabled": true}), json!(9091)),
+        (
+            json!({"prometheusMetricsEnabled": true, "prometheusMetricsPort": 9999}),
+            json!(9999),
+        ),
+    ] {
+        let addon = addon_with(&calico);
+        assert_eq!(agent(&addon)["ports"][0]["containerPort"], port, "{calico}");
+    }
+}
+
+#[test]
+fn a_change_of_what_agents_read_when_they_start_restarts_them() {
+    let template = |calico: Value| {
+        let addon = addon_with(&calico);
+        find_kind(&addon.objects, "DaemonSet")["spec"]["template"].clone()
+    };
+    let before = template(json!({}));
+    assert_eq!(template(json!({})), before);
+    for change in [
+        json!({"mtu": 8981}),
+        json!({"allowIPForwarding": true}),
+        json!({"typhaReplicas": 1}),
+        json!({"encapsulationMode": "vxlan"}),
+    ] {
+        assert_ne!(template(change.clone()), before, "{change}");
+    }
+}
+
+#[test]
+fn the_plugin_is_configured_by_json_once_it_is_filled_in() {
+    for forwarding in [false, true] {
+        let addon = addon_with(&json!({ "allowIPForwarding": forwarding }));
+        let data = &named(&addon, "ConfigMap", "calico-config")["data"];
+        let text = data["cni_network_config"].as_str().unwrap();
+        let filled = text.replace("__CNI_MTU__", "0");
+        let config: Value = serde_json::from_str(&filled).unwrap();
+        let settings = &config["plugins"][0]["container_settings"];
+        assert_eq!(settings["allow_ip_forwarding"] == true, forwarding);
+    }
+}
+
+#[test]
+fn an_egress_proxy_leads_agents_to_ec2() {
+    let proxied = json!({
+        "networking": {"calico": {}},
+        "egressProxy": {"httpProxy": {"host": "proxy.example.com", "port": 3128}},
+    });
+    let addon = find_addon(&expanded_with_fields(&proxied).full, NAME).unwrap();
+    assert_eq!(
+        variable(&addon, "https_proxy"),
+        "http://proxy.example.com:3128"
+    );
+    let excluded = variable(&addon, "no_proxy").as_str().unwrap();
+    assert!(excluded.contains("169.254.169.254"), "{excluded}");
+    assert!(variable(&addon_with(&json!({})), "https_proxy").is_null());
+}
+
+#[test]
+fn instances_may_change_their_check_of_addresses_and_nothing_else() {
+    for role in [Role::ControlPlane, Role::Node] {
+        let statement = |calico: Value| {
+            let policy = role_policy(&full_with(&calico), role).unwrap();
+            let all = policy["Statement"].as_array().unwrap().clone();
+            all.into_iter().find(|one| {
+                one["Action"]
+                    .to_string()
+                    .contains("ModifyNetworkInterfaceAttribute")
+            })
+        };
+        for check in ["Disable", "Enable"] {
+            let found = statement(json!({ "awsSrcDstCheck": check })).unwrap();
+            assert_eq!(
+                found["Action"],
+                json!(["ec2:ModifyNetworkInterfaceAttribute"])
+            );
+            let resource = found["Resource"].to_string();
+            assert!(resource.contains(":network-interface/*"), "{resource}");
+            let tag = &found["Condition"]["StringEquals"]["aws:ResourceTag/KubernetesCluster"];
+            assert_eq!(*tag, "a.example.com");
+        }
+        assert!(statement(json!({})).is_some());
+        assert!(statement(json!({"awsSrcDstCheck": "DoNothing"})).is_none());
+    }
+}
+
+#[test]
+fn no_setting_needs_other_instances() {
+    let config = |calico: Value| {
+        let full = full_with(&calico);
+        let group = full.groups.iter().find(|group| group.role == Role::Node);
+        let name = group.unwrap().name.clone();
+        node_config(&full, &name, "", &made_up_agents()).unwrap()
+    };
+    let before = config(json!({}));
+    let networking = before.as_ref().map(|config| config.networking.clone());
+    assert_eq!(networking, Some(Networking::Calico));
+    for change in [
+        json!({"version": "v3.31.5", "mtu": 8981, "wireguardEnabled": true}),
+        json!({"encapsulationMode": "vxlan", "typhaReplicas": 3}),
+    ] {
+        assert_eq!(config(change.clone()), before, "{change}");
+    }
+}
+
+/// Paths of findings about a spec with these fields of calico.
+fn found_at(calico: &str) -> Vec<String> {
+    let networking = format!("    calico: {calico}\n");
+    let text = test_support::CLUSTER.replace("    kubenet: {}\n", &networking);
+    let documents = read_documents("cluster.yaml", &text);
+    let found = documents.map_or_else(|refused| refused, |read| validate_documents(&read));
+    let errors = found.into_iter().filter(Problem::is_error);
+    let path = |one: Problem| one.path.rsplit('.').next().unwrap_or_default().to_owned();
+    errors.map(path).collect()
+}
+
+#[test]
+fn methods_of_finding_an_address_are_those_of_kops() {
+    for method in [
+        "first-found",
+        "can-reach=10.0.0.1",
+        "interface=eth0",
+        "interface=ens.*,eth0",
+        "skip-interface=docker0, veth.*",
+    ] {
+        let found = found_at(&format!("{{ipv4AutoDetectionMethod: '{method}'}}"));
+        assert!(found.is_empty(), "{method}: {found:?}");
+    }
+    for method in [
+        "",
+        "last-found",
+        "can-reach=example.com",
+        "can-reach=fd00::1",
+        "interface=",
+        "interface=(,en1",
+        "interface=foo=bar",
+        "=en0,eth.*",
+        "cidr=10.0.0.0/8",
+    ] {
+        let found = found_at(&format!("{{ipv4AutoDetectionMethod: '{method}'}}"));
+        assert_eq!(found, ["ipv4AutoDetectionMethod"], "{method}");
+    }
+    assert!(found_at("{ipv6AutoDetectionMethod: can-reach=fd00::1}").is_empty());
+    assert!(!found_at("{ipv6AutoDetectionMethod: can-reach=10.0.0.1}").is_empty());
+}
+
+/// The cases of kOps' own tests.
+#[test]
+fn a_mode_belongs_to_its_encapsulation() {
+    for fits in [
+        "{}",
+        "{ipipMode: Always}",
+        "{ipipMode: Never}",
+        "{encapsulationMode: ipip, ipipMode: CrossSubnet}",
+        "{encapsulationMode: ipip, vxlanMode: Never}",
+        "{encapsulationMode: vxlan, ipipMode: Never}",
+        "{encapsulationMode: vxlan, vxlanMode: Always}",
+        "{awsSrcDstCheck: Enable}",
+        "{awsSrcDstCheck: DoNothing}",
+        "{logSeverityScreen: WARNING}",
+        "{bpfEnabled: true}",
+        "{typhaReplicas: 0}",
+    ] {
+        assert_eq!(found_at(fits), Vec::<String>::new(), "{fits}");
+    }
+    for (wrong, field) in [
+        ("{awsSrcDstCheck: 'off'}", "awsSrcDstCheck"),
+        ("{encapsulationMode: none}", "encapsulationMode"),
+        ("{ipipMode: unknown}", "ipipMode"),
+        ("{encapsulationMode: vxlan, ipipMode: Always}", "ipipMode"),
+        (
+            "{encapsulationMode: vxlan, ipipMode: CrossSubnet}",
+            "ipipMode",
+        ),
+        ("{vxlanMode: Always}", "vxlanMode"),
+        ("{typhaReplicas: -1}", "typhaReplicas"),
+        ("{prometheusMetricsPort: 70000}", "prometheusMetricsPort"),
+        ("{cpuRequest: much}", "cpuRequest"),
+        ("{version: 'v3 31'}", "version"),
+        ("{registry: 'https://x/y'}", "registry"),
+    ] {
+        assert_eq!(found_at(wrong), [field], "{wrong}");
+    }
+}
