@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_changes_something_is_limited_to_what_is_the_clusters() {
-        for full in [
+        for full in vec![
             spec::minimal_spec(),
             spec::ha_spec(),
             spec::private_spec(),

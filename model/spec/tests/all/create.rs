@@ -312,7 +312,7 @@ fn every_problem_is_said_at_once_under_its_flag() {
         control_plane_zones: owned_strings(&["eu-west-1a", "eu-west-1b", "eu-west-1c"]),
         control_plane_count: Some(1),
         bastion: true,
-        networking: Some("kindnet".into()),
+        networking: Some("kopeio".into()),
         cloud_labels: "Owner".into(),
         network_cidrs: owned_strings(&["ten"]),
         kubernetes_version: Some("1.99.0".into()),

@@ -19,8 +19,8 @@ fn desired_of(full: &FullSpec) -> Vec<Cloud> {
     desired_objects(full, &BTreeMap::new(), Vec::new())
 }
 
-fn every_shape() -> [(&'static str, FullSpec); 4] {
-    [
+fn every_shape() -> Vec<(&'static str, FullSpec)> {
+    vec![
         ("minimal", spec::minimal_spec()),
         ("ha", spec::ha_spec()),
         ("private", spec::private_spec()),
