@@ -172,12 +172,13 @@ mod tests {
 
     #[test]
     fn what_changes_something_is_limited_to_what_is_the_clusters() {
-        for full in vec![
-            spec::minimal_spec(),
-            spec::ha_spec(),
-            spec::private_spec(),
-            spec::shared_vpc_spec(),
+        for shape in [
+            spec::minimal_spec,
+            spec::ha_spec,
+            spec::private_spec,
+            spec::shared_vpc_spec,
         ] {
+            let full = shape();
             let policy = role_policy(&full, Role::ControlPlane).unwrap();
             for statement in policy["Statement"].as_array().unwrap() {
                 let everywhere = string_list(&statement["Resource"]) == ["*"];

@@ -67,7 +67,7 @@ fn everything_wrong_is_said_at_once_with_a_next_step() {
         "x.example.com",
         "--dry-run",
         "--networking",
-        "kindnet",
+        "kopeio",
         "--bastion",
     ];
     insta::assert_snapshot!(Kctl::new().run(&words).all_output());

@@ -3,7 +3,6 @@
 
 const DNSMASQ: &str = "kube-dns had it, with dnsmasq; CoreDNS has neither in kOps";
 const ETCD_MANAGER: &str = "etcd-manager's own; there is no etcd-manager";
-const NO_LONGER: &str = "kOps writes it into the completed spec; cilium no longer has it";
 const NAMED: &str = "others refer to it by this name: changing it alone is an error";
 const NODE_NAME: &str =
     "a Node has the id of its instance as its name: validation takes kOps' placeholders only";
@@ -36,21 +35,6 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "Cluster",
         "spec.addons",
         "`kctl update` reads the lists and what they name: nothing is rendered without them",
-    ),
-    (
-        "Cluster",
-        "spec.networking.cilium.disableCNPStatusUpdates",
-        NO_LONGER,
-    ),
-    (
-        "Cluster",
-        "spec.networking.cilium.enableRemoteNodeIdentity",
-        NO_LONGER,
-    ),
-    (
-        "Cluster",
-        "spec.networking.cilium.sidecarIstioProxyImage",
-        NO_LONGER,
     ),
     ("Cluster", "spec.secretStore", STORE),
     ("Cluster", "spec.keyStore", STORE),
