@@ -227,14 +227,19 @@ fn no_setting_needs_other_instances() {
         let name = group.unwrap().name.clone();
         node_config(&full, &name, "", &made_up_agents()).unwrap()
     };
-    let before = config(json!({}));
-    let networking = before.as_ref().map(|config| config.networking.clone());
-    assert_eq!(networking, Some(Networking::Calico));
+    let before = config(json!({})).unwrap();
+    assert_eq!(before.networking, Networking::Calico);
+    let mut files = before.files.iter();
+    let found = files.find(|file| file.path == "/etc/NetworkManager/conf.d/calico.conf");
+    let lines: Vec<&str> = found.unwrap().content.lines().collect();
+    assert_eq!(lines[0], "[keyfile]");
+    assert!(lines[1].starts_with("unmanaged-devices=interface-name:cali*;"));
+    assert!(lines[1].ends_with(";interface-name:wg-v6.cali") && !lines[1].contains(' '));
     for change in [
         json!({"version": "v3.31.5", "mtu": 8981, "wireguardEnabled": true}),
         json!({"encapsulationMode": "vxlan", "typhaReplicas": 3}),
     ] {
-        assert_eq!(config(change.clone()), before, "{change}");
+        assert_eq!(config(change.clone()), Some(before.clone()), "{change}");
     }
 }
 
