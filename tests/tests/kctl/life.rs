@@ -339,7 +339,7 @@ fn mistakes_end_with_2_and_say_what_to_do() {
         "--zones",
         "us-east-1a",
         "--networking",
-        "kindnet",
+        "kopeio",
     ]);
     assert_eq!(unsupported.code, Some(2));
     assert!(
