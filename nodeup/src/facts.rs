@@ -44,6 +44,19 @@ pub(crate) fn is_fixed(parameter: &Path) -> bool {
     parameter.exists() && rustix::fs::access(parameter, Access::WRITE_OK).is_err()
 }
 
+/// Name of the one network interface with a device that has this hardware address. Interfaces without a device, such as bridges, can
+/// have the address of another one.
+pub(crate) fn find_interface(interfaces: &Path, hardware_address: &str) -> Option<String> {
+    let entries = std::fs::read_dir(interfaces).ok()?;
+    let mut found = entries.flatten().filter(|entry| {
+        let address = std::fs::read_to_string(entry.path().join("address")).unwrap_or_default();
+        entry.path().join("device").exists()
+            && address.trim().eq_ignore_ascii_case(hardware_address.trim())
+    });
+    let first = found.next()?.file_name().into_string().ok()?;
+    found.next().is_none().then_some(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +91,26 @@ mod tests {
         assert!(may_lower_oom_score("Name:\tx\nCapBnd:\t000001ffffffffff\n"));
         assert!(!may_lower_oom_score("CapBnd:\t000001fffeffffff\n"));
         assert!(may_lower_oom_score(""));
+    }
+
+    #[test]
+    fn the_primary_interface_is_the_one_with_a_device() {
+        let all = tempfile::tempdir().unwrap();
+        let make = |name: &str, address: &str, device: bool| {
+            let folder = all.path().join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("address"), format!("{address}\n")).unwrap();
+            if device {
+                std::fs::create_dir_all(folder.join("device")).unwrap();
+            }
+        };
+        make("br0", "0a:00:00:00:00:01", false);
+        make("ens34", "0a:00:00:00:00:01", true);
+        make("ens35", "0a:00:00:00:00:02", true);
+        let find = |address| find_interface(all.path(), address);
+        assert_eq!(find("0A:00:00:00:00:01").as_deref(), Some("ens34"));
+        assert_eq!(find("0a:00:00:00:00:03"), None);
+        make("ens36", "0a:00:00:00:00:02", true);
+        assert_eq!(find("0a:00:00:00:00:02"), None);
     }
 }

@@ -39,9 +39,13 @@ pub async fn identify_instance(
     let ec2 = Ec2QueryClient::new(&clients, &imds).await?;
     let os_release = read_file("/etc/os-release").context("could not read /etc/os-release")?;
     let status = read_file("/proc/self/status").unwrap_or_default();
+    let hardware_address = imds.get("meta-data/mac").await?;
     let host = InstanceFacts {
         instance_id,
         zone: zone.context("the metadata service returned no availability zone")?,
+        address: imds.get("meta-data/local-ipv4").await?,
+        primary_interface: hardware_address
+            .and_then(|address| facts::find_interface(Path::new("/sys/class/net"), &address)),
         control_plane_addresses: boot.addresses(),
         distribution: facts::parse_distribution(&os_release)?,
         cgroup_v1: !Path::new("/sys/fs/cgroup/cgroup.controllers").exists(),

@@ -396,3 +396,68 @@ async fn the_token_of_a_workers_calico_changes_no_other_node() {
         "{refused}"
     );
 }
+
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn the_token_of_a_workers_vpc_cni_annotates_pods_of_its_node_only() {
+    let plane = ControlPlane::start();
+    let admin = plane.client_for_user("protokube", "system:masters");
+    let store = store_in(&plane.folder.path().join("store")).await;
+    let settings = json!([{"name": "ANNOTATE_POD_IP", "value": "true"}]);
+    let plugin = addons_with_networking(&json!({"amazonvpc": {"env": settings}}));
+    store_addons(&store, &plugin).await;
+    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
+    wait_for_applied(&admin, &plugin).await;
+    running.abort();
+    let thief = client_of_pod(&plane, &admin, ("kube-system", "aws-node")).await;
+    let all: Api<Pod> = Api::namespaced(admin.clone(), "kube-system");
+    for (name, node) in ["own", "other"].into_iter().zip(NODES) {
+        let pod = json!({
+            "metadata": {"name": name, "annotations": {"mine": "kept"}},
+            "spec": {
+                "nodeName": node,
+                "serviceAccountName": "aws-node",
+                "containers": [{"name": "a", "image": "a"}],
+            },
+        });
+        let pod = serde_json::from_value(pod).unwrap();
+        all.create(&PostParams::default(), &pod).await.unwrap();
+    }
+    let pods: Api<Pod> = Api::namespaced(thief, "kube-system");
+    let patch = |name: &'static str, change: Value| {
+        let pods = &pods;
+        async move {
+            let change = Patch::Strategic(&change);
+            let answer = pods.patch(name, &PatchParams::default(), &change).await;
+            answer.map(drop).map_err(|error| error.to_string())
+        }
+    };
+    let annotation = |name: &str, value: &str| json!({"metadata": {"annotations": {name: value}}});
+    let address = |value: &str| annotation("vpc.amazonaws.com/pod-ips", value);
+    // The API server enforces a new policy with a delay. A patch without a change would be accepted.
+    let mut number = 0;
+    wait_until("a pod of another node is refused", || {
+        number += 1;
+        let refused = patch("other", address(&format!("172.20.1.{number}")));
+        async { refused.await.is_err() }
+    })
+    .await;
+    for change in [
+        annotation("mine", "stolen"),
+        json!({"metadata": {"labels": {"app": "victim"}}}),
+        json!({"spec": {"containers": [{"name": "a", "image": "b"}]}}),
+    ] {
+        let refused = patch("own", change).await.unwrap_err();
+        assert!(
+            refused.contains("may change only the annotation"),
+            "{refused}"
+        );
+    }
+    patch("own", address("172.20.1.9")).await.unwrap();
+    patch(
+        "own",
+        json!({"metadata": {"annotations": {"vpc.amazonaws.com/pod-ips": null}}}),
+    )
+    .await
+    .unwrap();
+}

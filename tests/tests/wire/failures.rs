@@ -426,7 +426,7 @@ async fn every_class_of_failure_has_its_next_step() {
     }
 }
 
-/// A deletion that somebody else's instance blocks says in the end which.
+/// A deletion that somebody else's instance blocks says in the end which. What a network plugin left behind is deleted.
 #[tokio::test]
 async fn what_is_in_the_way_of_a_deletion_is_named() {
     let simulator = Simulator::start_simulator();
@@ -442,6 +442,8 @@ async fn what_is_in_the_way_of_a_deletion_is_named() {
 ec2 = boto('ec2')
 subnet = ec2.describe_subnets(Filters=[{'Name': 'tag:Name', 'Values': ['a.prod.example.com']}])['Subnets'][0]['SubnetId']
 group = ec2.describe_security_groups(Filters=[{'Name': 'group-name', 'Values': ['nodes.prod.example.com']}])['SecurityGroups'][0]['GroupId']
+tags = [{'ResourceType': 'network-interface', 'Tags': [{'Key': 'kubernetes.io/cluster/prod.example.com', 'Value': 'owned'}]}]
+ec2.create_network_interface(SubnetId=subnet, Groups=[group], Description='left', TagSpecifications=tags)
 print(ec2.create_network_interface(SubnetId=subnet, Groups=[group], Description='a database')['NetworkInterface']['NetworkInterfaceId'])
 ",
     );
@@ -459,10 +461,12 @@ print(ec2.create_network_interface(SubnetId=subnet, Groups=[group], Description=
             said = failure.message;
         }
         assert!(
-            said.contains(&format!("{interface} of a database")),
+            said.ends_with(&format!("In the way: {interface} of a database")),
             "{said}"
         );
     }
+    let count = "print(len(boto('ec2').describe_network_interfaces()['NetworkInterfaces']))";
+    assert_eq!(simulator.run_python(REGION, count).trim(), "1");
 }
 
 /// Names that are taken by somebody else's objects are said to be, and those objects are not touched.

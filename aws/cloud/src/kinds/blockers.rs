@@ -1,12 +1,15 @@
 //! What is in the way of a deletion that AWS refuses because something still uses the object.
 
+use super::ec2::{is_owned, read_tags};
+use crate::network_interfaces::delete_interface;
 use crate::world::AwsWorld;
 use aws_client::failure::Classify;
-use aws_sdk_ec2::types::{Filter, NetworkInterface};
+use aws_sdk_ec2::types::{Filter, NetworkInterface, NetworkInterfaceStatus};
 use engine::{Class, Failure, Removed};
 
 /// The outcome of a deletion. After a few refusals the failure names the network interfaces that `inside`
-/// selects: most of what blocks goes away by itself, what stays is usually an instance or balancer of the user's.
+/// selects: most of what blocks goes away by itself, what stays is usually an instance or balancer of the user's. Those that a network
+/// plugin made and whose instance ended before it could delete them are deleted.
 pub(crate) async fn name_blockers(
     world: &AwsWorld,
     physical: &str,
@@ -19,19 +22,35 @@ pub(crate) async fn name_blockers(
     };
     if failure.class == Class::Blocked && world.asks_who_blocks(physical) {
         let found = describe_interfaces(world, inside).await?;
-        if !found.is_empty() {
-            failure.message = format!("{} In the way: {}", failure.message, found.join(", "));
+        let (left, others): (Vec<_>, Vec<_>) = found.iter().partition(|one| is_left(world, one));
+        for id in left.iter().filter_map(|one| one.network_interface_id()) {
+            match delete_interface(&world.clients, id).await {
+                Err(refused) if refused.class != Class::Gone => return Err(refused),
+                _ => {}
+            }
+        }
+        if !others.is_empty() {
+            let texts: Vec<String> = others.into_iter().map(interface_text).collect();
+            failure.message = format!("{} In the way: {}", failure.message, texts.join(", "));
         }
     }
     Err(failure)
 }
 
-async fn describe_interfaces(world: &AwsWorld, inside: Filter) -> Result<Vec<String>, Failure> {
+/// True for an interface of the cluster that is attached to nothing.
+fn is_left(world: &AwsWorld, interface: &NetworkInterface) -> bool {
+    is_owned(world, &read_tags(interface.tag_set()))
+        && interface.status() == Some(&NetworkInterfaceStatus::Available)
+}
+
+async fn describe_interfaces(
+    world: &AwsWorld,
+    inside: Filter,
+) -> Result<Vec<NetworkInterface>, Failure> {
     let call = world.clients.ec2.describe_network_interfaces();
     let pages = call.filters(inside).into_paginator().items().send();
     let found: Result<Vec<_>, _> = pages.collect().await;
-    let found = found.classify_call("ec2:DescribeNetworkInterfaces")?;
-    Ok(found.iter().map(interface_text).collect())
+    found.classify_call("ec2:DescribeNetworkInterfaces")
 }
 
 /// The interface, and what it belongs to.

@@ -2,6 +2,7 @@
 
 use super::flannel::container_domain;
 use super::manifest::AddonName;
+use super::permissions::{change_own, create_own, tag_own};
 use super::{Addon, Error};
 use crate::FullSpec;
 use crate::iam::Statement;
@@ -78,6 +79,8 @@ struct Manifest {
     policy_image: String,
     variables: Vec<Value>,
     pod_verbs: Vec<&'static str>,
+    /// The agent writes the address of a pod into an annotation.
+    annotates: bool,
     security: Option<Value>,
 }
 
@@ -95,8 +98,13 @@ pub(super) fn addon(full: &FullSpec) -> Result<Option<Addon>, Error> {
         id: "k8s-1.16",
         selector: ("role.kubernetes.io/networking", "1"),
     };
+    // The values that the agent, in Go, takes for true.
+    let annotates = plugin
+        .variables
+        .get(ANNOTATES)
+        .is_some_and(|value| matches!(value.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True"));
     let mut pod_verbs = vec!["list", "watch", "get"];
-    if plugin.variables.contains_key(ANNOTATES) {
+    if annotates {
         pod_verbs.push("patch");
     }
     let manifest = named.render_template(&Manifest {
@@ -106,6 +114,7 @@ pub(super) fn addon(full: &FullSpec) -> Result<Option<Addon>, Error> {
         policy_image: plugin.policy_image.clone(),
         variables: variables(full, plugin),
         pod_verbs,
+        annotates,
         security: plugin
             .selinux
             .then(|| json!({ "seLinuxOptions": container_domain() })),
@@ -141,30 +150,49 @@ fn variables(full: &FullSpec, plugin: &AmazonVpc) -> Vec<Value> {
     of_spec.chain(places).chain(region).collect()
 }
 
-/// Network interfaces and their addresses, as in kOps: of any instance.
+/// Network interfaces and their addresses: on instances of the cluster, and of interfaces with its tag, which the plugin gives its own
+/// (`ADDITIONAL_ENI_TAGS`) and launch templates the first of each instance. As the plugin's
+/// [narrow policy](https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/iam-policy.md).
 pub(super) fn permissions(full: &FullSpec) -> Vec<Statement> {
     if full.addons.amazon_vpc.is_none() {
         return Vec::new();
     }
-    let partition = &full.placement.partition;
-    let interfaces = format!("arn:{partition}:ec2:*:*:network-interface/*");
-    vec![
-        Statement::allow(["ec2:CreateTags"]).on_each([interfaces]),
+    let arn = |kind: &str| format!("arn:{}:ec2:*:*:{kind}/*", full.placement.partition);
+    let create = "ec2:CreateNetworkInterface";
+    let modify = "ec2:ModifyNetworkInterfaceAttribute";
+    let mut all = tag_own(full, &["network-interface"], &["CreateNetworkInterface"]).to_vec();
+    all.extend([
+        create_own(full, [create]).on_each([arn("network-interface")]),
+        // These can be the user's, without the cluster's tag.
+        Statement::allow([create]).on_each([arn("security-group"), arn("subnet")]),
+        Statement::allow([modify]).on_each([arn("security-group")]),
+        change_own(
+            full,
+            [
+                "ec2:AssignPrivateIpAddresses",
+                "ec2:DeleteNetworkInterface",
+                "ec2:UnassignPrivateIpAddresses",
+            ],
+        )
+        .on_each([arn("network-interface")]),
+        change_own(
+            full,
+            [
+                "ec2:AttachNetworkInterface",
+                "ec2:DetachNetworkInterface",
+                modify,
+            ],
+        )
+        .on_each([arn("instance"), arn("network-interface")]),
         Statement::allow([
-            "ec2:AssignPrivateIpAddresses",
-            "ec2:AttachNetworkInterface",
-            "ec2:CreateNetworkInterface",
-            "ec2:DeleteNetworkInterface",
             "ec2:DescribeInstanceTypes",
             "ec2:DescribeInstances",
             "ec2:DescribeNetworkInterfaces",
             "ec2:DescribeSecurityGroups",
             "ec2:DescribeSubnets",
             "ec2:DescribeTags",
-            "ec2:DetachNetworkInterface",
-            "ec2:ModifyNetworkInterfaceAttribute",
-            "ec2:UnassignPrivateIpAddresses",
         ])
         .on_all(),
-    ]
+    ]);
+    all
 }

@@ -1,7 +1,7 @@
 //! kindnet, the network between pods of different nodes of one subnet by routes, and NetworkPolicies.
 
 use super::manifest::AddonName;
-use super::permissions::change_own;
+use super::permissions::turn_check_off;
 use super::{Addon, Error};
 use crate::FullSpec;
 use crate::iam::Statement;
@@ -83,10 +83,7 @@ fn command(kindnet: &Kindnet) -> Vec<String> {
     all
 }
 
-/// It turns off EC2's check of source and destination, which drops packets of pods.
 pub(super) fn permissions(full: &FullSpec) -> Vec<Statement> {
     let kindnet = full.addons.kindnet.iter();
-    kindnet
-        .map(|_| change_own(full, ["ec2:ModifyInstanceAttribute"]).on_all())
-        .collect()
+    kindnet.map(|_| turn_check_off(full)).collect()
 }

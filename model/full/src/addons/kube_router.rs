@@ -2,7 +2,7 @@
 
 use super::flannel::container_domain;
 use super::manifest::AddonName;
-use super::permissions::change_own;
+use super::permissions::turn_check_off;
 use super::{Addon, Error};
 use crate::FullSpec;
 use crate::iam::Statement;
@@ -71,8 +71,6 @@ fn arguments(full: &FullSpec, router: &KubeRouter) -> Vec<String> {
         "--runtime-endpoint=unix:///run/containerd/containerd.sock".to_owned(),
         "--hairpin-mode=true".to_owned(),
         format!("--service-cluster-ip-range={}", full.pods.service_cidr),
-        // As in kOps: otherwise it drops every address of a Service that no range allows.
-        "--strict-external-ip-validation=false".to_owned(),
     ];
     let (first, last) = full.node_port_range;
     all.push(format!("--service-node-port-range={first}-{last}"));
@@ -101,10 +99,7 @@ fn cni_config() -> Value {
     })
 }
 
-/// It turns off EC2's check of source and destination, which drops packets of pods.
 pub(super) fn permissions(full: &FullSpec) -> Vec<Statement> {
     let router = full.addons.kube_router.iter();
-    router
-        .map(|_| change_own(full, ["ec2:ModifyInstanceAttribute"]).on_all())
-        .collect()
+    router.map(|_| turn_check_off(full)).collect()
 }

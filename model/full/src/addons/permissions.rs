@@ -71,6 +71,14 @@ pub(super) fn change_own<const N: usize>(full: &FullSpec, actions: [&str; N]) ->
     Statement::allow(actions).when("StringEquals", RESOURCE_CLUSTER, full.name.as_str())
 }
 
+/// Turning off EC2's check of source and destination, which drops packets of pods. Of instances only: without a permission for their
+/// security groups, which have the cluster's tag too, nobody gives an instance another group.
+pub(super) fn turn_check_off(full: &FullSpec) -> Statement {
+    let partition = &full.placement.partition;
+    change_own(full, ["ec2:ModifyInstanceAttribute"])
+        .on_each([format!("arn:{partition}:ec2:*:*:instance/*")])
+}
+
 /// Actions that create objects with the cluster's tag; the caller adds the resources.
 pub(super) fn create_own<const N: usize>(full: &FullSpec, actions: [&str; N]) -> Statement {
     Statement::allow(actions).when("StringEquals", REQUEST_CLUSTER, full.name.as_str())

@@ -39,6 +39,11 @@ pub enum Error {
         #[source]
         source: crate::values::Refusal,
     },
+    /// The instance has the Amazon VPC CNI, which must not share the primary network interface with it.
+    #[error(
+        "the primary network interface was not found: no interface with a device has the address that the metadata service names"
+    )]
+    PrimaryInterface,
     /// The addons could not be built whose images instances of a warm pool pull.
     #[error("could not find the images of instance group {group}'s warm pool")]
     Images {

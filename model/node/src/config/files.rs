@@ -3,7 +3,7 @@
 
 use super::networkd::network_files;
 use super::sysctls::{kernel_modules, kernel_parameters_of, sysctl_file};
-use super::{Distribution, Error, File, InstanceFacts, NodeConfig};
+use super::{Distribution, Error, File, InstanceFacts, Networking, NodeConfig};
 use crate::components::{
     self, CONTAINERD_SOCKET, ContainerdHost, KUBERNETES, authenticator, component_kubeconfig,
 };
@@ -45,7 +45,7 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
         "manage_etc_hosts: false\n",
     ));
     files.extend(upkeep_files(config, host.distribution));
-    files.extend(network_files(&config.networking, host.distribution));
+    files.extend(network_files(&config.networking, host)?);
     files.extend(kubelet_files(config, host)?);
     files.extend(containerd_files(config, host)?);
     files.extend(kubeconfig_files(config)?);
@@ -86,6 +86,10 @@ fn kubelet_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>,
     let mut flags = config.kubelet.flags.clone();
     // The Node has the instance id as its name, whatever the host name is: certificates are issued for the instance id.
     flags.set("hostname-override", &host.instance_id);
+    // Otherwise addresses of pods are among the Node's, and kubelet asks for a serving certificate whenever they change.
+    if let (Networking::AmazonVpc, Some(address)) = (&config.networking, &host.address) {
+        flags.set("node-ip", address);
+    }
     let mut settings = config.kubelet.config.clone();
     if let Value::Object(settings) = &mut settings {
         let mut fill = |name: &str, value: Value| {

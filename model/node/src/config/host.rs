@@ -6,6 +6,10 @@ pub struct InstanceFacts {
     /// Instance id, `i-...`; also the name of the Node.
     pub instance_id: String,
     pub zone: String,
+    /// Private IPv4 address of the primary network interface.
+    pub address: Option<String>,
+    /// Name of the primary network interface; `None` if it was not found.
+    pub primary_interface: Option<String>,
     /// Private addresses of the control planes, for workers of clusters without DNS.
     pub control_plane_addresses: Vec<String>,
     /// Family of the distribution.
@@ -35,6 +39,8 @@ impl InstanceFacts {
         Self {
             instance_id: "<instance-id>".to_owned(),
             zone: "<zone>".to_owned(),
+            address: Some("<address>".to_owned()),
+            primary_interface: Some("<primary-interface>".to_owned()),
             control_plane_addresses: Vec::new(),
             distribution: Distribution::Debian,
             cgroup_v1: false,

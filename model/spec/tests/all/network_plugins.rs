@@ -258,7 +258,7 @@ fn the_host_leaves_routes_and_interfaces_of_the_plugin_alone() {
         let full = expanded_with_fields(&fields).full;
         assert_eq!(unit(&full), addon == VPC_CNI);
         let more = match addon {
-            VPC_CNI => [3, 5],
+            VPC_CNI => [4, 5],
             _ => [1, 1],
         };
         let systems = [Distribution::Debian, Distribution::AmazonLinux];
@@ -271,6 +271,20 @@ fn the_host_leaves_routes_and_interfaces_of_the_plugin_alone() {
     let flannel = expanded_with_fields(&json!({"networking": {"flannel": {}}})).full;
     assert!(!unit(&flannel));
     assert!(network_paths(&flannel, Distribution::AmazonLinux).is_empty());
+}
+
+/// Addresses of pods are the instance's too, and none of them is to be the Node's.
+#[test]
+fn kubelet_of_the_vpc_cni_knows_its_address() {
+    for (fields, addon, ..) in plugins() {
+        let config = node_config_of(&expanded_with_fields(&fields).full, Role::Node, "");
+        let files = host_files(&config, &InstanceFacts::placeholder()).unwrap();
+        let kubelet = files
+            .iter()
+            .find(|file| file.path == "/etc/sysconfig/kubelet");
+        let named = kubelet.unwrap().content.contains("--node-ip=<address>");
+        assert_eq!(named, addon == VPC_CNI, "{addon}");
+    }
 }
 
 fn facts_of(types: &[(&str, u32, u32)]) -> Facts {
