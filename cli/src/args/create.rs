@@ -412,7 +412,7 @@ pub struct SoftwareOptions {
     /// Kubernetes version [default: the newest that this kctl knows]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<String>,
-    /// flannel, cilium, calico, amazonvpc, kube-router, kindnet, kubenet, cni or external [default: flannel]
+    /// cilium, flannel, calico, amazonvpc, kube-router, kindnet, kubenet, cni or external [default: cilium]
     #[arg(long, value_name = "CNI")]
     pub networking: Option<String>,
     /// Feature gates of all components: +GATE,-GATE,...

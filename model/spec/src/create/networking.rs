@@ -14,7 +14,7 @@ use crate::api::networking::{
 use crate::read::Problem;
 
 const FLAG: &str = "--networking";
-const CHOICES: &str = "choose flannel, flannel-udp, cilium, calico, amazonvpc, kube-router, kindnet, kubenet, cni or external; with \
+const CHOICES: &str = "choose cilium, flannel, flannel-udp, calico, amazonvpc, kube-router, kindnet, kubenet, cni or external; with \
                        cni you install a network plugin of your own";
 
 pub(super) fn choose_plugin(
@@ -22,7 +22,7 @@ pub(super) fn choose_plugin(
     spec: &mut ClusterSpec,
     problems: &mut Vec<Problem>,
 ) {
-    let name = options.networking.as_deref().unwrap_or("flannel");
+    let name = options.networking.as_deref().unwrap_or("cilium");
     let mut networking = NetworkingSpec::default();
     match name {
         "flannel" | "flannel-vxlan" => networking.flannel = Some(flannel_spec("vxlan")),
@@ -56,7 +56,7 @@ pub(super) fn choose_plugin(
         "kubenet" => {
             if options.topology == Topology::Private {
                 let message = "kubenet does not do a private topology";
-                problems.push(Problem::error(FLAG, message).hint("use flannel"));
+                problems.push(Problem::error(FLAG, message).hint("use cilium or flannel"));
             }
             networking.kubenet = Some(KubenetNetworkingSpec {});
         }

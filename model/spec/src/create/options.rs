@@ -54,7 +54,7 @@ pub struct CreateOptions {
     pub dns: Option<DnsType>,
     /// Hosted zone, by name or id.
     pub dns_zone: Option<String>,
-    /// The CNI: `flannel` (default), `flannel-vxlan`, `flannel-udp`, `kubenet`, `cni`, `external`.
+    /// The CNI, by the name that kOps has for it; default `cilium`, as in kOps.
     pub networking: Option<String>,
     /// Ranges of the VPC: the first is its own, each further one gets a subnet for workers.
     pub network_cidrs: Vec<String>,
