@@ -8,6 +8,7 @@ use node::config::{Networking, Role};
 use serde_json::{Value, json};
 use spec::read::{Problem, read_documents};
 use spec::validate::validate_documents;
+use std::collections::BTreeSet;
 use test_support::{expanded_with_fields, made_up_agents};
 
 const NAME: &str = "networking.projectcalico.org";
@@ -241,6 +242,66 @@ fn no_setting_needs_other_instances() {
     ] {
         assert_eq!(config(change.clone()), Some(before.clone()), "{change}");
     }
+}
+
+#[test]
+fn accounts_of_workers_write_what_calico_needs_and_nothing_else() {
+    let addon = addon_with(&json!({}));
+    let written = |account: &str| {
+        let rules = named(&addon, "ClusterRole", account)["rules"].as_array();
+        let reads = ["get", "list", "watch"].map(Value::from);
+        let writing = rules.unwrap().iter().filter(|rule| {
+            let mut verbs = rule["verbs"].as_array().unwrap().iter();
+            verbs.any(|verb| !reads.contains(verb))
+        });
+        let resources = writing.flat_map(|rule| rule["resources"].as_array().unwrap());
+        let resources = resources.map(|one| one.as_str().unwrap());
+        resources.collect::<BTreeSet<&str>>()
+    };
+    let addresses = [
+        "blockaffinities",
+        "ipamblocks",
+        "ipamconfigs",
+        "ipamhandles",
+    ];
+    let wanted: BTreeSet<&str> = addresses.into_iter().chain(["pods/status"]).collect();
+    assert_eq!(written("calico-cni-plugin"), wanted);
+    let more = [
+        "bgpconfigurations",
+        "caliconodestatuses",
+        "clusterinformations",
+        "felixconfigurations",
+        "ippools",
+        "nodes/status",
+        "serviceaccounts/token",
+        "tiers",
+    ];
+    let wanted: BTreeSet<&str> = wanted.into_iter().chain(more).collect();
+    assert_eq!(written("calico-node"), wanted);
+    // Of ConfigMaps it reads two, which kctl's clusters do not have.
+    let role = named(&addon, "Role", "calico-node")["rules"].clone();
+    assert_eq!(role[0]["resources"], json!(["configmaps"]));
+    assert_eq!(role[0]["resourceNames"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_agent_requests_tokens_with_the_audiences_of_the_api_only() {
+    let rule = |fields: &Value| {
+        let mut fields = fields.clone();
+        fields["networking"] = json!({"calico": {}});
+        let addon = find_addon(&expanded_with_fields(&fields).full, NAME).unwrap();
+        let policy = named(
+            &addon,
+            "ValidatingAdmissionPolicy",
+            "tokens.calico.networking.kctl.dev",
+        );
+        policy["spec"]["validations"][1]["expression"].clone()
+    };
+    let usual = r#"variables.wanted.audiences.all(one, one in ["kubernetes.svc.default"])"#;
+    assert_eq!(rule(&json!({})), usual);
+    let own = json!({"kubeAPIServer": {"apiAudiences": ["one", "other"]}});
+    let both = r#"variables.wanted.audiences.all(one, one in ["one","other"])"#;
+    assert_eq!(rule(&own), both);
 }
 
 /// Paths of findings about a spec with these fields of calico.
