@@ -6,6 +6,7 @@ use full::iam::role_policy;
 use full::nodes::node_config;
 use node::config::{Networking, Role};
 use serde_json::{Value, json};
+use spec::network_change::find_network_change;
 use spec::read::{Problem, read_documents};
 use spec::validate::validate_documents;
 use std::collections::BTreeSet;
@@ -302,6 +303,25 @@ fn an_agent_requests_tokens_with_the_audiences_of_the_api_only() {
     let own = json!({"kubeAPIServer": {"apiAudiences": ["one", "other"]}});
     let both = r#"variables.wanted.audiences.all(one, one in ["one","other"])"#;
     assert_eq!(rule(&own), both);
+}
+
+#[test]
+fn another_encapsulation_is_another_network() {
+    let cluster =
+        |calico: Value| expanded_with_fields(&json!({"networking": {"calico": calico}})).cluster;
+    let last = cluster(json!({}));
+    let mut unset = last.clone();
+    let networking = unset.spec.networking.as_mut().unwrap();
+    networking.calico.as_mut().unwrap().encapsulation_mode = None;
+    assert!(find_network_change(&last, &unset).is_none());
+    assert!(find_network_change(&unset, &last).is_none());
+    assert!(find_network_change(&cluster(json!({"ipipMode": "Always"})), &last).is_none());
+    let wanted = cluster(json!({"encapsulationMode": "vxlan"}));
+    let found = find_network_change(&wanted, &last).unwrap();
+    assert!(found.is_error());
+    for named in ["calico (ipip)", "calico (vxlan)"] {
+        assert!(found.message.contains(named), "{}", found.message);
+    }
 }
 
 /// Paths of findings about a spec with these fields of calico.
