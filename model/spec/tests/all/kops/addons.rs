@@ -117,7 +117,11 @@ const STATED: &[(&str, &str, &str)] = &[
     (CILIUM, "ValidatingAdmissionPolicy", "cilium-limits"),
     (CALICO, "ValidatingAdmissionPolicy", "calico-limits"),
     (CALICO, "ClusterRole calico-node /rules", "calico-limits"),
-    (CALICO, "ClusterRole calico-cni-plugin /rules", "calico-limits"),
+    (
+        CALICO,
+        "ClusterRole calico-cni-plugin /rules",
+        "calico-limits",
+    ),
     (CALICO, "Role calico-node", "calico-limits"),
     (CALICO, "RoleBinding calico-node", "calico-limits"),
     (
