@@ -342,9 +342,28 @@ async fn the_token_of_a_workers_flannel_does_what_flannel_does_and_nothing_else(
     );
 }
 
-#[tokio::test]
-#[ignore = "needs a real etcd and kube-apiserver"]
-async fn the_token_of_a_workers_calico_changes_no_other_node() {
+/// Patches a pod's status as the CNI plugin does; returns the error message if refused.
+async fn patch_pod_status(pods: &Api<Pod>, name: &str, patch: &Value) -> Result<(), String> {
+    let parameters = PatchParams::default();
+    let answer = pods
+        .patch_status(name, &parameters, &Patch::Strategic(patch))
+        .await;
+    answer.map(drop).map_err(|error| error.to_string())
+}
+
+/// Requests a token for calico's CNI plugin as calico-node does; returns the error message if refused.
+async fn request_plugin_token(client: &Client, wanted: &Value) -> Result<String, String> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "kube-system");
+    let wanted: TokenRequest = serde_json::from_value(json!({ "spec": wanted })).unwrap();
+    let answer = accounts
+        .create_token_request("calico-cni-plugin", &PostParams::default(), &wanted)
+        .await;
+    let token = answer.map_err(|error| error.to_string())?;
+    Ok(token.status.unwrap().token.unwrap())
+}
+
+/// An API server with calico's objects, an administrator's client, and one with the token of calico's agent on the first Node.
+async fn plane_with_calico() -> (ControlPlane, Client, Client) {
     let plane = ControlPlane::start();
     let admin = plane.client_for_user("protokube", "system:masters");
     let store = store_in(&plane.folder.path().join("store")).await;
@@ -354,6 +373,13 @@ async fn the_token_of_a_workers_calico_changes_no_other_node() {
     wait_for_applied(&admin, &calico).await;
     running.abort();
     let thief = client_of_pod(&plane, &admin, ("kube-system", "calico-node")).await;
+    (plane, admin, thief)
+}
+
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn the_token_of_a_workers_calico_changes_of_nodes_what_calico_does_and_nothing_else() {
+    let (_plane, _, thief) = plane_with_calico().await;
     let nodes: Api<Node> = Api::all(thief.clone());
     let [own, other] = NODES;
 
@@ -370,17 +396,37 @@ async fn the_token_of_a_workers_calico_changes_no_other_node() {
         async move { patch_node_status(nodes, other, &probe).await.is_err() }
     })
     .await;
-    let condition =
-        json!({"status": {"conditions": [{"type": "NetworkUnavailable", "status": "False"}]}});
+    let condition = |kind: &str, status: &str| json!({"status": {"conditions": [{"type": kind, "status": status}]}});
     let label = json!({"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}});
-    for change in [&condition, &label] {
-        let before = nodes.get(other).await.unwrap();
-        let refused = patch_node_status(&nodes, other, change).await.unwrap_err();
-        assert!(refused.contains("calico-node may change only"), "{refused}");
-        assert_eq!(nodes.get(other).await.unwrap(), before);
+    let address =
+        json!({"status": {"addresses": [{"type": "InternalIP", "address": "172.20.1.99"}]}});
+    let own_address =
+        json!({"metadata": {"annotations": {"projectcalico.org/IPv4Address": "172.20.1.9/19"}}});
+    for (node, change) in [
+        (own, label.clone()),
+        (own, json!({"metadata": {"annotations": {"mine": "not"}}})),
+        (own, json!({"metadata": {"annotations": {"mine": null}}})),
+        (own, json!({"metadata": {"annotations": {"other": "new"}}})),
+        (own, json!({"metadata": {"finalizers": ["a/b"]}})),
+        (own, condition("Ready", "False")),
+        (own, condition("MemoryPressure", "True")),
+        (own, address),
+        (own, json!({"status": {"capacity": {"cpu": "1000"}}})),
+        (other, label),
+        (other, own_address),
+        (other, condition("NetworkUnavailable", "False")),
+    ] {
+        let before = nodes.get(node).await.unwrap();
+        let refused = patch_node_status(&nodes, node, &change).await.unwrap_err();
+        assert!(
+            refused.contains("calico-node may change"),
+            "{change}: {refused}"
+        );
+        assert_eq!(nodes.get(node).await.unwrap(), before);
     }
     // What an agent writes: the condition, and, with the Node as it was read, its address.
-    patch_node_status(&nodes, own, &condition).await.unwrap();
+    let reachable = condition("NetworkUnavailable", "False");
+    patch_node_status(&nodes, own, &reachable).await.unwrap();
     let mut node = nodes.get(own).await.unwrap();
     let annotations = node.metadata.annotations.get_or_insert_default();
     let name = "projectcalico.org/IPv4Address";
@@ -389,12 +435,94 @@ async fn the_token_of_a_workers_calico_changes_no_other_node() {
     let written = nodes.replace_status(own, &parameters, &node).await.unwrap();
     assert!(written.metadata.annotations.unwrap().contains_key(name));
 
-    let secrets: Api<Secret> = Api::all(thief);
+    let forbidden = |error: kube::Error| match error {
+        kube::Error::Api(status) => status.code == 403,
+        _ => false,
+    };
+    let secrets: Api<Secret> = Api::all(thief.clone());
     let refused = secrets.list(&ListParams::default()).await.unwrap_err();
-    assert!(
-        matches!(&refused, kube::Error::Api(status) if status.code == 403),
-        "{refused}"
-    );
+    assert!(forbidden(refused));
+    let maps: Api<ConfigMap> = Api::namespaced(thief, "kube-system");
+    assert!(forbidden(maps.get("calico-config").await.unwrap_err()));
+    // There is none: an agent looks for it.
+    assert!(maps.get_opt("kubeadm-config").await.unwrap().is_none());
+}
+
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn the_tokens_of_a_workers_calico_change_of_pods_their_addresses_and_last_a_day() {
+    let (plane, admin, thief) = plane_with_calico().await;
+    let day = json!({"audiences": [], "expirationSeconds": 86_400});
+    let week = json!({"audiences": [], "expirationSeconds": 604_800});
+    let elsewhere = json!({"audiences": ["sts.amazonaws.com"], "expirationSeconds": 3600});
+    wait_until("a token for a week is refused", || async {
+        request_plugin_token(&thief, &week).await.is_err()
+    })
+    .await;
+    for wanted in [week, elsewhere] {
+        let refused = request_plugin_token(&thief, &wanted).await.unwrap_err();
+        assert!(
+            refused.contains("calico-node may request tokens for"),
+            "{refused}"
+        );
+    }
+    let token = request_plugin_token(&thief, &day).await.unwrap();
+    let plugin = plane.client_with_token(&token);
+
+    let all: Api<Pod> = Api::namespaced(admin, "kube-system");
+    let foreign = json!({
+        "metadata": {"name": "foreign", "annotations": {"mine": "kept"}},
+        "spec": {"nodeName": NODES[1], "serviceAccountName": "calico-node", "containers": [{"name": "a", "image": "a"}]},
+    });
+    let foreign: Pod = serde_json::from_value(foreign).unwrap();
+    all.create(&PostParams::default(), &foreign).await.unwrap();
+    let [agents, plugins] =
+        [thief, plugin].map(|client| Api::<Pod>::namespaced(client, "kube-system"));
+    let address = |address: &str| {
+        let name = "cni.projectcalico.org/podIP";
+        json!({"metadata": {"annotations": {name: address}}})
+    };
+    let mut number = 0;
+    let another = || {
+        number += 1;
+        json!({"metadata": {"labels": {"probe": number.to_string()}}})
+    };
+    let mut probes = std::iter::repeat_with(another);
+    wait_until("a label of a pod is refused", || {
+        let probe = probes.next().unwrap();
+        let plugins = &plugins;
+        async move { patch_pod_status(plugins, "agent", &probe).await.is_err() }
+    })
+    .await;
+    for change in [
+        json!({"metadata": {"labels": {"app": "database"}}}),
+        json!({"metadata": {"finalizers": ["a/b"]}}),
+        json!({"metadata": {"annotations": {"mine": "not"}}}),
+        json!({"metadata": {"annotations": {"cni.projectcalico.org/allowedSourcePrefixes": "[\"10.0.0.0/8\"]"}}}),
+        json!({"status": {"podIP": "100.96.0.9"}}),
+        json!({"status": {"phase": "Succeeded"}}),
+    ] {
+        for pods in [&agents, &plugins] {
+            for pod in ["agent", "foreign"] {
+                let refused = patch_pod_status(pods, pod, &change).await.unwrap_err();
+                assert!(refused.contains("may change"), "{change}: {refused}");
+            }
+        }
+    }
+    // What the CNI plugin writes. Its token is of no node.
+    patch_pod_status(&agents, "agent", &address("100.96.0.7/32"))
+        .await
+        .unwrap();
+    for pod in ["agent", "foreign"] {
+        for written in ["100.96.0.8/32", ""] {
+            patch_pod_status(&plugins, pod, &address(written))
+                .await
+                .unwrap();
+        }
+    }
+    let refused = patch_pod_status(&agents, "foreign", &address("100.96.0.9/32")).await;
+    let refused = refused.unwrap_err();
+    assert!(refused.contains("calico-node may change only"), "{refused}");
 }
 
 #[tokio::test]

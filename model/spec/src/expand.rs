@@ -141,6 +141,7 @@ pub fn expand(
     if let Some(full) = full.as_ref().filter(|_| !findings.has_errors()) {
         ranges::check_ranges(full, &cluster.spec, facts, &mut findings);
         amazon_vpc::check_services(full, &mut findings);
+        calico::check_calico(full, &mut findings);
         kindnet::check_kindnet(full, &mut findings);
         aws_limits::check_aws_limits(full, &groups, &mut findings);
         addon_values::check_addon_values(full, &mut findings);

@@ -6,8 +6,12 @@ use crate::api::networking::NetworkingSpec;
 use crate::read::Problem;
 use serde_json::Value;
 
-/// Fields by which all instances send packets to each other at once.
-const WAYS: [(&str, &str); 2] = [("cilium", "tunnel"), ("flannel", "backend")];
+/// Fields by which all instances send packets to each other at once, and what they are if they are not set.
+const WAYS: [(&str, &str, &str); 3] = [
+    ("calico", "encapsulationMode", "ipip"),
+    ("cilium", "tunnel", "vxlan"),
+    ("flannel", "backend", "vxlan"),
+];
 
 /// A problem if the completed spec `wanted` has another network than that of the last update.
 pub fn find_network_change(wanted: &Cluster, last: &Cluster) -> Option<Problem> {
@@ -38,8 +42,11 @@ fn describe(networking: Option<&NetworkingSpec>) -> String {
         if settings.is_null() {
             continue;
         }
-        let mut ways = WAYS.iter().filter(|(plugin, _)| plugin == name);
-        let way = ways.find_map(|(_, field)| settings.get(*field).and_then(Value::as_str));
+        let way = WAYS.iter().find(|(plugin, ..)| plugin == name);
+        let way = way.map(|(_, field, usual)| {
+            let said = settings.get(*field).and_then(Value::as_str);
+            said.unwrap_or(usual)
+        });
         chosen.push(way.map_or_else(|| name.clone(), |way| format!("{name} ({way})")));
     }
     chosen.join(" and ")

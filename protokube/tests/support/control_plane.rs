@@ -96,6 +96,8 @@ impl ControlPlane {
             file("service-account-key-file", "server.crt"),
             file("service-account-signing-key-file", "server.key"),
             "--service-account-issuer=https://kubernetes.default".to_owned(),
+            // As in the sample spec.
+            "--api-audiences=kubernetes.svc.default".to_owned(),
             "--service-cluster-ip-range=100.64.0.0/16".to_owned(),
             "--authorization-mode=Node,RBAC".to_owned(),
             "--anonymous-auth=false".to_owned(),

@@ -111,7 +111,7 @@ pub(super) fn addon(full: &FullSpec) -> Result<Option<Addon>, Error> {
     };
     let rendered = [
         decompress(named, compressed_crds!("calico"))?,
-        named.render_template(&Access {})?,
+        named.render_template(&Access::new(full))?,
         named.render_template(&Manifest::new(full, calico))?,
     ];
     named.make_addon(full, &rendered).map(Some)

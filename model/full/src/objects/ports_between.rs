@@ -94,7 +94,16 @@ fn calico_traffic(calico: &Calico) -> PluginTraffic {
     all.extend(vxlan.then_some(udp(ports::CALICO_VXLAN)));
     all.extend(calico.wireguard.then_some(udp(ports::CALICO_WIREGUARD)));
     all.extend(typha.then_some(tcp(ports::TYPHA)));
+    all.extend(calico_metrics(calico));
     PluginTraffic::Encapsulated(all)
+}
+
+/// Metrics of agents and of typha, which are on the network of their node, where they are served.
+fn calico_metrics(calico: &Calico) -> impl Iterator<Item = Traffic> {
+    let typha = calico.typha.as_ref().filter(|typha| typha.metrics);
+    let typha = typha.map(|typha| typha.metrics_port);
+    let all = calico.metrics_port.into_iter().chain(typha);
+    all.filter_map(|port| u16::try_from(port).ok()).map(tcp)
 }
 
 fn tcp(port: u16) -> Traffic {

@@ -1,9 +1,12 @@
 //! `spec.networking.calico`.
 
+use super::Findings;
 use super::fill::fill;
 use crate::api::calico::CalicoNetworkingSpec;
 use crate::api::cluster::ClusterSpec;
-use full::{Calico, Encapsulated, Encapsulation, SourceDestinationCheck, Typha};
+use full::{Calico, Encapsulated, Encapsulation, FullSpec, Group, SourceDestinationCheck, Typha};
+use node::config::Role;
+use std::collections::BTreeSet;
 
 /// The release that kOps installs.
 const RELEASE: &str = "v3.31.6";
@@ -13,6 +16,13 @@ const REGISTRY: &str = "docker.io";
 /// Ports of the metrics of agents and of typha.
 const METRICS: i32 = 9091;
 const TYPHA_METRICS: i32 = 9093;
+
+/// Keys of the taints of groups that typha's pods tolerate, as their manifest says.
+const TYPHA_TOLERATES: [&str; 3] = [
+    "CriticalAddonsOnly",
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+];
 
 /// Fills in the default of kOps.
 pub(super) fn complete_calico(spec: &mut ClusterSpec) {
@@ -180,4 +190,57 @@ fn settings(calico: &CalicoNetworkingSpec, check: SourceDestinationCheck) -> Vec
     let given = all.into_iter();
     let given = given.filter_map(|(name, value)| Some((format!("FELIX_{name}"), value?)));
     given.collect()
+}
+
+/// What instances of several groups together cannot do.
+pub(super) fn check_calico(full: &FullSpec, findings: &mut Findings) {
+    let Some(calico) = &full.addons.calico else {
+        return;
+    };
+    let groups = full.groups.iter();
+    let groups: Vec<&Group> = groups.filter(|one| one.role != Role::Bastion).collect();
+    check_subnets(calico, &groups, findings);
+    if let Some(typha) = &calico.typha {
+        check_replicas(typha, &groups, findings);
+    }
+}
+
+/// The VPC's router knows no addresses of pods: only within a subnet packets reach a pod as they are.
+fn check_subnets(calico: &Calico, groups: &[&Group], findings: &mut Findings) {
+    if calico.encapsulation != Encapsulation::Ipip(Encapsulated::Never) {
+        return;
+    }
+    let subnets = groups.iter().flat_map(|one| &one.subnets);
+    let subnets: BTreeSet<&str> = subnets.map(String::as_str).collect();
+    if subnets.len() > 1 {
+        let names: Vec<&str> = subnets.into_iter().collect();
+        let message = format!(
+            "pods of different subnets could not reach each other, and instances are in {}",
+            names.join(" and ")
+        );
+        let hint = "use CrossSubnet or Always, or put all groups into one subnet";
+        findings.add_error("spec.networking.calico.ipipMode", message, hint);
+    }
+}
+
+/// typha has a port of its node. A warning, because more instances may come.
+fn check_replicas(typha: &Typha, groups: &[&Group], findings: &mut Findings) {
+    let fitting = groups.iter().filter(|one| has_room_for_typha(one));
+    let places: i32 = fitting.map(|one| one.min_size).sum();
+    if typha.replicas > places {
+        let message = format!(
+            "of {} pods each needs a node of its own, and the groups that typha can run on have {places} at their least sizes",
+            typha.replicas
+        );
+        let hint = "lower it, or raise minSize of groups without taints of their own";
+        findings.add_warning("spec.networking.calico.typhaReplicas", message, hint);
+    }
+}
+
+/// True if no taint of the group keeps typha away.
+fn has_room_for_typha(group: &Group) -> bool {
+    group.taints.iter().all(|taint| {
+        let key = taint.split([':', '=']).next().unwrap_or_default();
+        taint.ends_with(":PreferNoSchedule") || TYPHA_TOLERATES.contains(&key)
+    })
 }

@@ -27,6 +27,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_version(calico, problems);
     check_encapsulation(calico, problems);
     check_proxy(calico, spec, problems);
+    check_rules(calico, spec, problems);
     let v4 = |address: &str| address.parse::<Ipv4Addr>().is_ok();
     let v6 = |address: &str| address.parse::<Ipv6Addr>().is_ok();
     let method = calico.ipv4_auto_detection_method.as_deref();
@@ -88,13 +89,43 @@ fn check_encapsulation(calico: &CalicoNetworkingSpec, problems: &mut Vec<Problem
         );
         problems.push(problem.hint(format!("remove it, or set encapsulationMode: {other}")));
     }
-    let check = calico.aws_src_dst_check.as_deref();
-    if own.as_deref() != Some("Always") && check == Some("Enable") {
+    if encapsulation == "vxlan" && own.as_deref() == Some("Never") {
+        let problem = Problem::error(
+            format!("{PATH}.vxlanMode"),
+            "nodes would have no routes to pods of others: calico makes those of VXLAN only",
+        );
+        problems.push(problem.hint("use CrossSubnet or Always, or set encapsulationMode: ipip"));
+    }
+    warn_of_dropped_packets(calico, own.as_deref() == Some("Always"), problems);
+}
+
+/// EC2 drops packets with an address that is not the instance's, as long as it checks that.
+fn warn_of_dropped_packets(
+    calico: &CalicoNetworkingSpec,
+    all_encapsulated: bool,
+    problems: &mut Vec<Problem>,
+) {
+    let unless = match calico.aws_src_dst_check.as_deref() {
+        Some("Enable") => "",
+        Some("DoNothing") => ", unless something else turns its check off",
+        _ => return,
+    };
+    if !all_encapsulated {
         let problem = Problem::warning(
             format!("{PATH}.awsSrcDstCheck"),
-            "EC2 drops packets of pods that are not encapsulated, which are those within a subnet",
+            format!(
+                "EC2 drops packets of pods that are not encapsulated, which are those within a subnet{unless}"
+            ),
         );
         problems.push(problem.hint("use Disable, or let all packets be encapsulated: Always"));
+    }
+    let direct = calico.bpf_external_service_mode.as_deref() == Some("DSR");
+    if direct && calico.bpf_enabled == Some(true) {
+        let problem = Problem::warning(
+            format!("{PATH}.bpfExternalServiceMode"),
+            format!("EC2 drops answers, which have the address of another node{unless}"),
+        );
+        problems.push(problem.hint("use Tunnel, or awsSrcDstCheck: Disable"));
     }
 }
 
@@ -124,6 +155,32 @@ fn check_proxy(calico: &CalicoNetworkingSpec, spec: &ClusterSpec, problems: &mut
             "calico answers for Services, and kube-proxy writes rules that nothing needs",
         );
         problems.push(problem.hint("set spec.kubeProxy.enabled: false"));
+    }
+}
+
+/// Both make rules that packets pass, and calico needs those of kube-proxy to be of its own kind
+/// (<https://docs.tigera.io/calico/latest/getting-started/kubernetes/nftables>). `Auto` follows kube-proxy.
+fn check_rules(calico: &CalicoNetworkingSpec, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let proxy = spec.kube_proxy.as_ref();
+    if proxy.and_then(|proxy| proxy.enabled) == Some(false) {
+        return;
+    }
+    let mode = proxy.and_then(|proxy| proxy.proxy_mode.as_deref());
+    let nftables = mode == Some("nftables");
+    let own = calico.nftables_mode.as_deref();
+    if nftables && matches!(own, None | Some("Disabled")) {
+        let problem = Problem::error(
+            "spec.kubeProxy.proxyMode",
+            "calico makes its rules with iptables, which do not fit those of kube-proxy",
+        );
+        problems.push(problem.hint("set spec.networking.calico.nftablesMode: Enabled"));
+    }
+    if !nftables && own == Some("Enabled") {
+        let problem = Problem::error(
+            format!("{PATH}.nftablesMode"),
+            "calico makes rules with nftables only where kube-proxy does",
+        );
+        problems.push(problem.hint("set spec.kubeProxy.proxyMode: nftables, or remove it"));
     }
 }
 

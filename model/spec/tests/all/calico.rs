@@ -6,9 +6,11 @@ use full::iam::role_policy;
 use full::nodes::node_config;
 use node::config::{Networking, Role};
 use serde_json::{Value, json};
+use spec::network_change::find_network_change;
 use spec::read::{Problem, read_documents};
 use spec::validate::validate_documents;
-use test_support::{expanded_with_fields, made_up_agents};
+use std::collections::BTreeSet;
+use test_support::{expanded_with, expanded_with_fields, made_up_agents, try_expanded_with};
 
 const NAME: &str = "networking.projectcalico.org";
 
@@ -243,15 +245,216 @@ fn no_setting_needs_other_instances() {
     }
 }
 
-/// Paths of findings about a spec with these fields of calico.
-fn found_at(calico: &str) -> Vec<String> {
-    let networking = format!("    calico: {calico}\n");
+#[test]
+fn accounts_of_workers_write_what_calico_needs_and_nothing_else() {
+    let addon = addon_with(&json!({}));
+    let written = |account: &str| {
+        let rules = named(&addon, "ClusterRole", account)["rules"].as_array();
+        let reads = ["get", "list", "watch"].map(Value::from);
+        let writing = rules.unwrap().iter().filter(|rule| {
+            let mut verbs = rule["verbs"].as_array().unwrap().iter();
+            verbs.any(|verb| !reads.contains(verb))
+        });
+        let resources = writing.flat_map(|rule| rule["resources"].as_array().unwrap());
+        let resources = resources.map(|one| one.as_str().unwrap());
+        resources.collect::<BTreeSet<&str>>()
+    };
+    let addresses = [
+        "blockaffinities",
+        "ipamblocks",
+        "ipamconfigs",
+        "ipamhandles",
+    ];
+    let wanted: BTreeSet<&str> = addresses.into_iter().chain(["pods/status"]).collect();
+    assert_eq!(written("calico-cni-plugin"), wanted);
+    let more = [
+        "bgpconfigurations",
+        "caliconodestatuses",
+        "clusterinformations",
+        "felixconfigurations",
+        "ippools",
+        "nodes/status",
+        "serviceaccounts/token",
+        "tiers",
+    ];
+    let wanted: BTreeSet<&str> = wanted.into_iter().chain(more).collect();
+    assert_eq!(written("calico-node"), wanted);
+    // Of ConfigMaps it reads two, which kctl's clusters do not have.
+    let role = named(&addon, "Role", "calico-node")["rules"].clone();
+    assert_eq!(role[0]["resources"], json!(["configmaps"]));
+    assert_eq!(role[0]["resourceNames"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_agent_requests_tokens_with_the_audiences_of_the_api_only() {
+    let rule = |fields: &Value| {
+        let mut fields = fields.clone();
+        fields["networking"] = json!({"calico": {}});
+        let addon = find_addon(&expanded_with_fields(&fields).full, NAME).unwrap();
+        let policy = named(
+            &addon,
+            "ValidatingAdmissionPolicy",
+            "tokens.calico.networking.kctl.dev",
+        );
+        policy["spec"]["validations"][1]["expression"].clone()
+    };
+    let usual = r#"variables.wanted.audiences.all(one, one in ["kubernetes.svc.default"])"#;
+    assert_eq!(rule(&json!({})), usual);
+    let own = json!({"kubeAPIServer": {"apiAudiences": ["one", "other"]}});
+    let both = r#"variables.wanted.audiences.all(one, one in ["one","other"])"#;
+    assert_eq!(rule(&own), both);
+}
+
+#[test]
+fn another_encapsulation_is_another_network() {
+    let cluster =
+        |calico: Value| expanded_with_fields(&json!({"networking": {"calico": calico}})).cluster;
+    let last = cluster(json!({}));
+    let mut unset = last.clone();
+    let networking = unset.spec.networking.as_mut().unwrap();
+    networking.calico.as_mut().unwrap().encapsulation_mode = None;
+    assert!(find_network_change(&last, &unset).is_none());
+    assert!(find_network_change(&unset, &last).is_none());
+    assert!(find_network_change(&cluster(json!({"ipipMode": "Always"})), &last).is_none());
+    let wanted = cluster(json!({"encapsulationMode": "vxlan"}));
+    let found = find_network_change(&wanted, &last).unwrap();
+    assert!(found.is_error());
+    for named in ["calico (ipip)", "calico (vxlan)"] {
+        assert!(found.message.contains(named), "{}", found.message);
+    }
+}
+
+#[test]
+fn pods_of_several_subnets_need_encapsulation() {
+    let refused = |calico: Value, role: &str| {
+        let expanded = try_expanded_with(|cluster, groups| {
+            let networking = json!({ "calico": calico });
+            cluster.spec.networking = serde_json::from_value(networking).unwrap();
+            let mut other = cluster.spec.subnets[0].clone();
+            other.name = "other".into();
+            other.cidr = Some("172.20.128.0/17".into());
+            cluster.spec.subnets[0].cidr = Some("172.20.0.0/17".into());
+            cluster.spec.subnets.push(other);
+            let mut groups = groups.iter_mut();
+            let group = groups.find(|group| group.name().starts_with(role));
+            group.unwrap().spec.subnets = vec!["other".into()];
+        });
+        expanded.map_or_else(|found| found[0].path.clone(), |_| String::new())
+    };
+    let never = || json!({"ipipMode": "Never"});
+    assert_eq!(refused(never(), "nodes"), "spec.networking.calico.ipipMode");
+    // Bastions have no pods.
+    assert_eq!(refused(never(), "bastions"), "");
+    for calico in [
+        json!({}),
+        json!({"ipipMode": "Always"}),
+        json!({"encapsulationMode": "vxlan"}),
+    ] {
+        assert_eq!(refused(calico, "nodes"), "");
+    }
+}
+
+#[test]
+fn each_pod_of_typha_needs_a_node_that_it_tolerates() {
+    let warned = |replicas: i32, taints: &[&str]| {
+        let expanded = expanded_with(|cluster, groups| {
+            let networking = json!({"calico": {"typhaReplicas": replicas}});
+            cluster.spec.networking = serde_json::from_value(networking).unwrap();
+            let mut groups = groups.iter_mut();
+            let workers = groups.find(|group| group.name().starts_with("nodes"));
+            let spec = &mut workers.unwrap().spec;
+            (spec.min_size, spec.max_size) = (Some(2), Some(4));
+            spec.taints = taints.iter().map(|taint| (*taint).to_owned()).collect();
+        });
+        let mut warnings = expanded.warnings.iter();
+        warnings.any(|one| one.path == "spec.networking.calico.typhaReplicas")
+    };
+    // One control plane and two workers.
+    assert!(!warned(3, &[]));
+    assert!(warned(4, &[]));
+    for taint in ["a=b:NoSchedule", "a=:NoExecute"] {
+        assert!(!warned(1, &[taint]), "{taint}");
+        assert!(warned(2, &[taint]), "{taint}");
+    }
+    assert!(!warned(3, &["a=b:PreferNoSchedule"]));
+    let with = addon_with(&json!({"typhaReplicas": 1}));
+    let pods = &named(&with, "Deployment", "calico-typha")["spec"]["template"]["spec"];
+    for toleration in pods["tolerations"].as_array().unwrap() {
+        let key = toleration["key"].as_str().unwrap();
+        // kubelet and controllers set the others while a node starts.
+        if !key.starts_with("node.") {
+            assert!(!warned(3, &[&format!("{key}=:NoSchedule")]), "{key}");
+        }
+    }
+}
+
+/// Findings about a spec with these fields of calico, and these lines of the cluster's spec.
+fn findings(calico: &str, more: &str) -> Vec<Problem> {
+    let networking = format!("    calico: {calico}\n{more}");
     let text = test_support::CLUSTER.replace("    kubenet: {}\n", &networking);
     let documents = read_documents("cluster.yaml", &text);
-    let found = documents.map_or_else(|refused| refused, |read| validate_documents(&read));
+    documents.map_or_else(|refused| refused, |read| validate_documents(&read))
+}
+
+/// The last fields of the paths of errors.
+fn errors_in(found: Vec<Problem>) -> Vec<String> {
     let errors = found.into_iter().filter(Problem::is_error);
     let path = |one: Problem| one.path.rsplit('.').next().unwrap_or_default().to_owned();
     errors.map(path).collect()
+}
+
+/// The last fields of the paths of errors about a spec with these fields of calico.
+fn found_at(calico: &str) -> Vec<String> {
+    errors_in(findings(calico, ""))
+}
+
+#[test]
+fn calico_and_kube_proxy_make_rules_of_one_kind() {
+    for (mode, own, wrong) in [
+        ("iptables", "", ""),
+        ("iptables", "Auto", ""),
+        ("iptables", "Disabled", ""),
+        ("iptables", "Enabled", "nftablesMode"),
+        ("ipvs", "Enabled", "nftablesMode"),
+        ("nftables", "", "proxyMode"),
+        ("nftables", "Disabled", "proxyMode"),
+        ("nftables", "Auto", ""),
+        ("nftables", "Enabled", ""),
+    ] {
+        let calico = match own {
+            "" => "{}".to_owned(),
+            own => format!("{{nftablesMode: {own}}}"),
+        };
+        let proxy = format!("  kubeProxy: {{proxyMode: {mode}}}\n");
+        let found = errors_in(findings(&calico, &proxy)).join(" ");
+        assert_eq!(found, wrong, "{mode} {own}");
+    }
+    // Nobody else makes rules.
+    let off = "  kubeProxy: {enabled: false}\n";
+    let found = findings("{bpfEnabled: true, nftablesMode: Enabled}", off);
+    assert_eq!(errors_in(found), Vec::<String>::new());
+}
+
+#[test]
+fn what_ec2_would_drop_is_a_warning() {
+    for (calico, warned) in [
+        ("{}", ""),
+        ("{awsSrcDstCheck: Disable}", ""),
+        ("{awsSrcDstCheck: Enable}", "awsSrcDstCheck"),
+        ("{awsSrcDstCheck: DoNothing}", "awsSrcDstCheck"),
+        ("{awsSrcDstCheck: DoNothing, ipipMode: Always}", ""),
+        ("{bpfEnabled: true, bpfExternalServiceMode: DSR}", ""),
+        (
+            "{awsSrcDstCheck: Enable, ipipMode: Always, bpfEnabled: true, bpfExternalServiceMode: DSR}",
+            "bpfExternalServiceMode",
+        ),
+    ] {
+        let found = findings(calico, "  kubeProxy: {enabled: false}\n").into_iter();
+        let warnings = found.filter(|one| !one.is_error() && one.message.starts_with("EC2 drops"));
+        let last = |one: Problem| one.path.rsplit('.').next().unwrap_or_default().to_owned();
+        let paths: Vec<String> = warnings.map(last).collect();
+        assert_eq!(paths.join(" "), warned, "{calico}");
+    }
 }
 
 #[test]
@@ -313,6 +516,8 @@ fn a_mode_belongs_to_its_encapsulation() {
             "ipipMode",
         ),
         ("{vxlanMode: Always}", "vxlanMode"),
+        // In kOps it is none, and pods do not reach each other.
+        ("{encapsulationMode: vxlan, vxlanMode: Never}", "vxlanMode"),
         ("{typhaReplicas: -1}", "typhaReplicas"),
         ("{prometheusMetricsPort: 70000}", "prometheusMetricsPort"),
         ("{cpuRequest: much}", "cpuRequest"),

@@ -9,13 +9,29 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use templates::{Template, Variable};
 
-/// Accounts and their rights: nothing of them depends on the spec.
+/// Accounts and their rights.
 #[derive(Serialize)]
-pub(super) struct Access {}
+pub(super) struct Access {
+    /// What the audiences of a token that an agent requests must be, in CEL.
+    audience_rule: String,
+}
 
 impl Template for Access {
     const NAME: &'static str = "calico/rbac.yaml.hbs";
     const SOURCE: &'static str = include_str!("rbac.yaml.hbs");
+}
+
+impl Access {
+    pub(super) fn new(full: &FullSpec) -> Self {
+        // The API server fills these in where a request names none.
+        let audiences = full.control_plane.api_server.flags.get("api-audiences");
+        let audiences: Vec<&str> = audiences.unwrap_or_default().split(',').collect();
+        // A list in JSON is one in CEL.
+        let audiences = json!(audiences);
+        Self {
+            audience_rule: format!("variables.wanted.audiences.all(one, one in {audiences})"),
+        }
+    }
 }
 
 #[derive(Serialize)]

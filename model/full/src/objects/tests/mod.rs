@@ -186,6 +186,26 @@ fn nodes_reach_of_calico_on_control_planes_what_its_mode_needs() {
     }
 }
 
+#[test]
+fn nodes_reach_metrics_of_calico_on_control_planes_where_they_are_served() {
+    let mut full = spec::minimal_spec();
+    full.pods.networking = Networking::Calico;
+    let mut reached = |metrics: bool| {
+        full.addons.calico = Some(Calico {
+            metrics_port: metrics.then_some(9091),
+            typha: Some(Typha {
+                replicas: 1,
+                metrics,
+                metrics_port: 9093,
+            }),
+            ..calico(Encapsulation::Ipip(Encapsulated::Always))
+        });
+        [9091, 9093].map(|port| nodes_reach(&full, "tcp", port))
+    };
+    assert_eq!(reached(true), [true; 2]);
+    assert_eq!(reached(false), [false; 2]);
+}
+
 /// Whether nodes may reach that port of control planes.
 fn nodes_reach(full: &FullSpec, protocol: &str, port: i32) -> bool {
     let [nodes, masters] = ["nodes", "masters"].map(|role| format!("{role}.{}", full.name));

@@ -116,6 +116,14 @@ const STATED: &[(&str, &str, &str)] = &[
     (METRICS, "PodDisruptionBudget", "metrics-place"),
     (CILIUM, "ValidatingAdmissionPolicy", "cilium-limits"),
     (CALICO, "ValidatingAdmissionPolicy", "calico-limits"),
+    (CALICO, "ClusterRole calico-node /rules", "calico-limits"),
+    (
+        CALICO,
+        "ClusterRole calico-cni-plugin /rules",
+        "calico-limits",
+    ),
+    (CALICO, "Role calico-node", "calico-limits"),
+    (CALICO, "RoleBinding calico-node", "calico-limits"),
     (
         CALICO,
         "DaemonSet calico-node /spec/template/metadata/annotations",
