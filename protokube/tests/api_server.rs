@@ -110,7 +110,11 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
     };
     assert_eq!(
         names().await,
-        ["kube-flannel-ds", "aws-cloud-controller-manager"]
+        [
+            "kube-flannel-ds",
+            "aws-cloud-controller-manager",
+            "ebs-csi-node"
+        ]
     );
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "kube-system");
     let before = deployments.get("coredns").await.unwrap();
@@ -126,7 +130,10 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
     store_addons(&store, &cni).await;
     let running = tokio::spawn(keep_addons_forever(client.clone(), store.clone()));
     wait_for_applied(&client, &cni).await;
-    assert_eq!(names().await, ["aws-cloud-controller-manager"]);
+    assert_eq!(
+        names().await,
+        ["aws-cloud-controller-manager", "ebs-csi-node"]
+    );
     let after = deployments.get("coredns").await.unwrap();
     assert_eq!(
         after.metadata.resource_version,
@@ -134,16 +141,26 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
     );
     running.abort();
 
-    // Definitions, and what only some of its settings have.
-    let calico = addons_with_networking(&json!({"calico": {
+    // Each other plugin, with what only some of its settings have.
+    let calico = json!({"calico": {
         "allowIPForwarding": true, "bpfEnabled": true, "prometheusMetricsEnabled": true,
         "typhaPrometheusMetricsEnabled": true, "typhaReplicas": 2,
-    }}));
-    store_addons(&store, &calico).await;
-    let running = tokio::spawn(keep_addons_forever(client.clone(), store));
-    wait_for_applied(&client, &calico).await;
-    assert!(names().await.contains(&"calico-node".to_owned()));
-    running.abort();
+    }});
+    let plugins = [
+        (calico, "calico-node"),
+        (json!({"cilium": {"enableNodePort": true}}), "cilium"),
+        (json!({"amazonvpc": {}}), "aws-node"),
+        (json!({"kuberouter": {}}), "kube-router"),
+        (json!({"kindnet": {}}), "kindnet"),
+    ];
+    for (networking, name) in plugins {
+        let addons = addons_with_networking(&networking);
+        store_addons(&store, &addons).await;
+        let running = tokio::spawn(keep_addons_forever(client.clone(), store.clone()));
+        wait_for_applied(&client, &addons).await;
+        assert!(names().await.contains(&name.to_owned()), "{name}");
+        running.abort();
+    }
 }
 
 #[tokio::test]
