@@ -4,18 +4,18 @@ use super::{Distribution, File, Networking};
 
 /// The files on an instance with this plugin.
 pub(super) fn network_files(networking: &Networking, distribution: Distribution) -> Vec<File> {
-    if !matches!(
+    let mut files = Vec::new();
+    if matches!(
         networking,
         Networking::AmazonVpc | Networking::KubeRouter | Networking::Kindnet
     ) {
-        return Vec::new();
+        // Otherwise it removes routes and rules that are not its own when it starts and when an interface changes.
+        files.push(File::new(
+            "/etc/systemd/networkd.conf.d/40-kctl-foreign-routes.conf",
+            "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
+        ));
     }
-    // Otherwise it removes routes and rules that are not its own when it starts and when an interface changes.
-    let mut files = vec![File::new(
-        "/etc/systemd/networkd.conf.d/40-kctl-foreign-routes.conf",
-        "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
-    )];
-    if *networking == Networking::AmazonVpc {
+    if networking.attaches_interfaces() {
         files.extend(vpc_files());
         if distribution == Distribution::AmazonLinux {
             files.extend(amazon_linux_files());
@@ -24,7 +24,7 @@ pub(super) fn network_files(networking: &Networking, distribution: Distribution)
     files
 }
 
-/// The VPC CNI names and addresses the host's ends of pods' interfaces, and attaches network interfaces of its own.
+/// These plugins name and address the host's ends of pods' interfaces, and attach network interfaces of their own.
 fn vpc_files() -> Vec<File> {
     // As systemd's own, except for addresses: with its policy, which Ubuntu since 22.04 has for all, pods are not reached.
     let link = "[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\nAlternativeNamesPolicy=database onboard slot path\nMACAddressPolicy=none\n";
@@ -62,6 +62,13 @@ mod tests {
         assert_eq!(count(Networking::Kindnet, Distribution::AmazonLinux), 1);
         assert_eq!(count(Networking::KubeRouter, Distribution::Debian), 1);
         assert_eq!(count(Networking::AmazonVpc, Distribution::Debian), 3);
+        let cilium = |in_vpc| Networking::Cilium {
+            digest: String::new(),
+            in_vpc,
+        };
+        assert_eq!(count(cilium(false), Distribution::AmazonLinux), 0);
+        assert_eq!(count(cilium(true), Distribution::Debian), 2);
+        assert_eq!(count(cilium(true), Distribution::AmazonLinux), 4);
         assert_eq!(count(Networking::AmazonVpc, Distribution::AmazonLinux), 5);
     }
 }
