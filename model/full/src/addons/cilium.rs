@@ -148,18 +148,17 @@ pub(super) fn addon(full: &FullSpec) -> Result<Option<Addon>, Error> {
     named.make_addon(full, &rendered).map(Some)
 }
 
-/// The tags that interfaces get, and those by which the operator finds again what it has not attached: of this cluster only.
+/// The tags of interfaces, and those by which the operator finds what it has made and not attached: in this cluster only.
 fn interface_tags(full: &FullSpec) -> Result<[(String, String); 2], Error> {
-    let owner = [
+    let mut tags = full.cloud_labels.clone();
+    tags.extend([
         (names::CLUSTER_TAG.to_owned(), full.name.clone()),
         (names::ownership_tag(&full.name), "owned".to_owned()),
-    ];
-    let mut tags = full.cloud_labels.clone();
-    tags.extend(owner.clone());
-    let own = BTreeMap::from(owner);
+    ]);
+    let made = json!({"io.cilium/cilium-managed": "true", "io.cilium/cluster-name": full.name});
     Ok([
         ("eni-tags".to_owned(), serde_json::to_string(&tags)?),
-        ("eni-gc-tags".to_owned(), serde_json::to_string(&own)?),
+        ("eni-gc-tags".to_owned(), made.to_string()),
     ])
 }
 

@@ -81,15 +81,17 @@ fn pods_have_addresses_of_interfaces_or_of_a_range() {
 fn interfaces_have_the_clusters_tags() {
     let labels = json!({"cloudLabels": {"team": "a,b"}});
     let vpc = settings(&with_cilium(&json!({"ipam": "eni"}), &labels));
-    let owner =
-        json!({"KubernetesCluster": "a.example.com", "kubernetes.io/cluster/a.example.com": "owned"});
-    let mut tags = owner.clone();
-    merge(&mut tags, &json!({"team": "a,b"}));
     let tags_of = |entry: &str| -> Value {
         serde_json::from_str(vpc[entry].as_str().unwrap()).unwrap()
     };
-    assert_eq!(tags_of("eni-tags"), tags);
-    assert_eq!(tags_of("eni-gc-tags"), owner);
+    let name = "a.example.com";
+    let owner = "kubernetes.io/cluster/a.example.com";
+    assert_eq!(
+        tags_of("eni-tags"),
+        json!({"KubernetesCluster": name, owner: "owned", "team": "a,b"})
+    );
+    let found_again = json!({"io.cilium/cilium-managed": "true", "io.cilium/cluster-name": name});
+    assert_eq!(tags_of("eni-gc-tags"), found_again);
 }
 
 /// The operator runs on control planes only; roles of service accounts take the permissions from the instances.
