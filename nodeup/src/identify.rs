@@ -34,6 +34,7 @@ pub async fn identify_instance(
         .await?
         .context("the metadata service returned no instance id")?;
     let zone = imds.get("meta-data/placement/availability-zone").await?;
+    let address = imds.get("meta-data/local-ipv4").await?;
     let region = imds.region().await?;
     let clients = Clients::on_instance(region.as_deref(), &imds).await;
     let ec2 = Ec2QueryClient::new(&clients, &imds).await?;
@@ -42,6 +43,7 @@ pub async fn identify_instance(
     let host = InstanceFacts {
         instance_id,
         zone: zone.context("the metadata service returned no availability zone")?,
+        address: address.context("the metadata service returned no private address")?,
         control_plane_addresses: boot.addresses(),
         distribution: facts::parse_distribution(&os_release)?,
         cgroup_v1: !Path::new("/sys/fs/cgroup/cgroup.controllers").exists(),

@@ -86,6 +86,10 @@ fn kubelet_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>,
     let mut flags = config.kubelet.flags.clone();
     // The Node has the instance id as its name, whatever the host name is: certificates are issued for the instance id.
     flags.set("hostname-override", &host.instance_id);
+    // Otherwise the cloud controller manager lists the addresses of pods as the Node's, as EC2 lists all of its interfaces.
+    if config.networking.attaches_interfaces() {
+        flags.set("node-ip", &host.address);
+    }
     let mut settings = config.kubelet.config.clone();
     if let Value::Object(settings) = &mut settings {
         let mut fill = |name: &str, value: Value| {

@@ -6,6 +6,8 @@ pub struct InstanceFacts {
     /// Instance id, `i-...`; also the name of the Node.
     pub instance_id: String,
     pub zone: String,
+    /// Its private address: the first of its first network interface.
+    pub address: String,
     /// Private addresses of the control planes, for workers of clusters without DNS.
     pub control_plane_addresses: Vec<String>,
     /// Family of the distribution.
@@ -35,6 +37,7 @@ impl InstanceFacts {
         Self {
             instance_id: "<instance-id>".to_owned(),
             zone: "<zone>".to_owned(),
+            address: "<address>".to_owned(),
             control_plane_addresses: Vec::new(),
             distribution: Distribution::Debian,
             cgroup_v1: false,

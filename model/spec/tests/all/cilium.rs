@@ -5,7 +5,7 @@ use full::FullSpec;
 use full::addons::{add_ipsec_key, make_addons};
 use full::iam::role_policy;
 use full::objects::desired_objects;
-use node::config::{Role, VPC_INTERFACES};
+use node::config::{InstanceFacts, Role, VPC_INTERFACES, host_files};
 use node::secret::Secret;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -173,6 +173,15 @@ fn instances_leave_its_interfaces_alone() {
         let unit = config.units.iter().any(|unit| unit.name == VPC_INTERFACES);
         assert_eq!(unit, unmanaged, "{ipam}");
         assert_eq!(config.networking.attaches_interfaces(), unmanaged, "{ipam}");
+        // Of the addresses of all interfaces only the first is the Node's.
+        let host = InstanceFacts {
+            address: "172.20.1.7".into(),
+            ..InstanceFacts::placeholder()
+        };
+        let files = host_files(&config, &host).unwrap().into_iter();
+        let mut flags = files.filter(|file| file.path == "/etc/sysconfig/kubelet");
+        let flags = flags.next().unwrap().content;
+        assert_eq!(flags.contains("--node-ip=172.20.1.7"), unmanaged, "{flags}");
     }
 }
 
