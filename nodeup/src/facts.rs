@@ -3,6 +3,7 @@
 use anyhow::bail;
 use node::config::Distribution;
 use rustix::fs::Access;
+use std::fs;
 use std::path::Path;
 
 /// Bit of CAP_SYS_RESOURCE, which runc needs to lower an OOM score.
@@ -39,6 +40,17 @@ pub(crate) fn may_lower_oom_score(status: &str) -> bool {
     bits.is_none_or(|bits| bits & CAP_SYS_RESOURCE != 0)
 }
 
+/// The name of the network interface with this MAC address, by a folder as `/sys/class/net`.
+pub(crate) fn find_interface(folder: &Path, mac: &str) -> Option<String> {
+    let interfaces = fs::read_dir(folder).ok()?.flatten();
+    let has_mac = |one: &fs::DirEntry| {
+        let address = fs::read_to_string(one.path().join("address"));
+        address.is_ok_and(|address| address.trim().eq_ignore_ascii_case(mac))
+    };
+    let mut found = interfaces.filter(has_mac);
+    found.next()?.file_name().into_string().ok()
+}
+
 /// True if a kernel parameter exists but is not writable, as for parameters of the host in another network namespace.
 pub(crate) fn is_fixed(parameter: &Path) -> bool {
     parameter.exists() && rustix::fs::access(parameter, Access::WRITE_OK).is_err()
@@ -47,6 +59,19 @@ pub(crate) fn is_fixed(parameter: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interface_is_found_by_its_address() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, mac) in [("lo", "00:00:00:00:00:00"), ("ens5", "0a:FF:00:00:00:01")] {
+            let interface = folder.path().join(name);
+            fs::create_dir(&interface).unwrap();
+            fs::write(interface.join("address"), format!("{mac}\n")).unwrap();
+        }
+        let find = |mac| find_interface(folder.path(), mac);
+        assert_eq!(find("0a:ff:00:00:00:01").as_deref(), Some("ens5"));
+        assert_eq!(find("0a:ff:00:00:00:02"), None);
+    }
 
     #[test]
     fn distributions_are_known_by_their_own_name_or_their_parents() {

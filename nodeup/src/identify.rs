@@ -35,6 +35,7 @@ pub async fn identify_instance(
         .context("the metadata service returned no instance id")?;
     let zone = imds.get("meta-data/placement/availability-zone").await?;
     let address = imds.get("meta-data/local-ipv4").await?;
+    let mac = imds.get("meta-data/mac").await?.unwrap_or_default();
     let region = imds.region().await?;
     let clients = Clients::on_instance(region.as_deref(), &imds).await;
     let ec2 = Ec2QueryClient::new(&clients, &imds).await?;
@@ -44,6 +45,7 @@ pub async fn identify_instance(
         instance_id,
         zone: zone.context("the metadata service returned no availability zone")?,
         address: address.context("the metadata service returned no private address")?,
+        interface: facts::find_interface(Path::new("/sys/class/net"), &mac),
         control_plane_addresses: boot.addresses(),
         distribution: facts::parse_distribution(&os_release)?,
         cgroup_v1: !Path::new("/sys/fs/cgroup/cgroup.controllers").exists(),

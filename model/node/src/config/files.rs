@@ -45,7 +45,7 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
         "manage_etc_hosts: false\n",
     ));
     files.extend(upkeep_files(config, host.distribution));
-    files.extend(network_files(&config.networking, host.distribution));
+    files.extend(network_files(&config.networking, host));
     files.extend(kubelet_files(config, host)?);
     files.extend(containerd_files(config, host)?);
     files.extend(kubeconfig_files(config)?);

@@ -8,6 +8,8 @@ pub struct InstanceFacts {
     pub zone: String,
     /// Its private address: the first of its first network interface.
     pub address: String,
+    /// The name of that interface, if it is known: `ens5`.
+    pub interface: Option<String>,
     /// Private addresses of the control planes, for workers of clusters without DNS.
     pub control_plane_addresses: Vec<String>,
     /// Family of the distribution.
@@ -38,6 +40,7 @@ impl InstanceFacts {
             instance_id: "<instance-id>".to_owned(),
             zone: "<zone>".to_owned(),
             address: "<address>".to_owned(),
+            interface: Some("<interface>".to_owned()),
             control_plane_addresses: Vec::new(),
             distribution: Distribution::Debian,
             cgroup_v1: false,

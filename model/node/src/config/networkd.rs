@@ -1,9 +1,9 @@
 //! Files that keep the distribution's network services away from what a network plugin makes.
 
-use super::{Distribution, File, Networking};
+use super::{Distribution, File, InstanceFacts, Networking};
 
 /// The files on an instance with this plugin.
-pub(super) fn network_files(networking: &Networking, distribution: Distribution) -> Vec<File> {
+pub(super) fn network_files(networking: &Networking, host: &InstanceFacts) -> Vec<File> {
     let mut files = Vec::new();
     if matches!(
         networking,
@@ -17,8 +17,9 @@ pub(super) fn network_files(networking: &Networking, distribution: Distribution)
     }
     if networking.attaches_interfaces() {
         files.extend(vpc_files());
-        if distribution == Distribution::AmazonLinux {
-            files.extend(amazon_linux_files());
+        match host.distribution {
+            Distribution::AmazonLinux => files.extend(amazon_linux_files()),
+            Distribution::Debian => files.extend(host.interface.as_deref().map(debian_file)),
         }
     }
     files
@@ -39,6 +40,13 @@ fn vpc_files() -> Vec<File> {
     ]
 }
 
+/// Debian asks DHCP for addresses of every interface (`all-en` of its netplan), which brings a second default route. All but the first
+/// interface stay as they are; what is no device has a kind.
+fn debian_file(first: &str) -> File {
+    let others = format!("[Match]\nType=ether\nKind=!*\nName=!{first}\n\n[Link]\nUnmanaged=yes\n");
+    File::new("/etc/systemd/network/05-kctl-attached.network", others)
+}
+
 /// Amazon Linux configures further interfaces and makes rules for them by itself.
 fn amazon_linux_files() -> Vec<File> {
     let unmanaged = "[Match]\nName=ens[6-9]* ens[1-9][0-9]*\n\n[Link]\nUnmanaged=yes\n";
@@ -52,22 +60,27 @@ fn amazon_linux_files() -> Vec<File> {
 #[cfg(test)]
 mod tests {
     use super::network_files;
-    use crate::config::{Distribution, Networking};
+    use crate::config::{Distribution, InstanceFacts, Networking};
 
     #[test]
     fn each_plugin_has_its_files() {
-        let count =
-            |networking: Networking, distribution| network_files(&networking, distribution).len();
+        let count = |networking: Networking, distribution| {
+            let host = InstanceFacts {
+                distribution,
+                ..InstanceFacts::placeholder()
+            };
+            network_files(&networking, &host).len()
+        };
         assert_eq!(count(Networking::Cni, Distribution::AmazonLinux), 0);
         assert_eq!(count(Networking::Kindnet, Distribution::AmazonLinux), 1);
         assert_eq!(count(Networking::KubeRouter, Distribution::Debian), 1);
-        assert_eq!(count(Networking::AmazonVpc, Distribution::Debian), 3);
+        assert_eq!(count(Networking::AmazonVpc, Distribution::Debian), 4);
         let cilium = |in_vpc| Networking::Cilium {
             digest: String::new(),
             in_vpc,
         };
         assert_eq!(count(cilium(false), Distribution::AmazonLinux), 0);
-        assert_eq!(count(cilium(true), Distribution::Debian), 2);
+        assert_eq!(count(cilium(true), Distribution::Debian), 3);
         assert_eq!(count(cilium(true), Distribution::AmazonLinux), 4);
         assert_eq!(count(Networking::AmazonVpc, Distribution::AmazonLinux), 5);
     }

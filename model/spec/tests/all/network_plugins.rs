@@ -258,7 +258,7 @@ fn the_host_leaves_routes_and_interfaces_of_the_plugin_alone() {
         let full = expanded_with_fields(&fields).full;
         assert_eq!(unit(&full), addon == VPC_CNI);
         let more = match addon {
-            VPC_CNI => [3, 5],
+            VPC_CNI => [4, 5],
             _ => [1, 1],
         };
         let systems = [Distribution::Debian, Distribution::AmazonLinux];
