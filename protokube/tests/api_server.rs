@@ -20,7 +20,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch,
+    PatchParams, PostParams,
 };
 use protokube::log::RoleLog;
 use protokube::signed_objects::SignedObjects;
@@ -478,9 +479,7 @@ async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_o
     // What the operator says of another Node.
     let all_nodes: Api<DynamicObject> = Api::all_with(admin.clone(), &node_kind);
     let nodes: Api<DynamicObject> = Api::all_with(agent.clone(), &node_kind);
-    let interfaces = |id: &str, addresses: &[&str], prefixes: &[&str]| {
-        json!({"eni": {"enis": {id: {"addresses": addresses, "prefixes": prefixes}}}})
-    };
+    let interfaces = |id: &str, addresses: &[&str], prefixes: &[&str]| json!({"eni": {"enis": {id: {"addresses": addresses, "prefixes": prefixes}}}});
     let theirs = object(&node_kind, other, json!({"spec": {"instance-id": other}}));
     let theirs = all_nodes.create(&create, &theirs).await.unwrap();
     let said = interfaces("eni-2", &["172.20.1.20"], &[]);
@@ -511,7 +510,11 @@ async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_o
     })
     .await;
     let ranges = |ranges: &[&str]| json!([{"pool": "default", "cidrs": ranges}]);
-    let early = with_field(&mine, "spec/ipam/pools/allocated", &ranges(&["172.20.1.10/32"]));
+    let early = with_field(
+        &mine,
+        "spec/ipam/pools/allocated",
+        &ranges(&["172.20.1.10/32"]),
+    );
     nodes.create(&dry, &early).await.unwrap_err();
     let mine = nodes.create(&create, &mine).await.unwrap();
 
@@ -525,9 +528,7 @@ async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_o
     let used = ranges(&["172.20.1.10/32", "172.20.2.0/28"]);
     let mine = with_field(&mine, "spec/ipam/pools/allocated", &used);
     let mine = with_field(&mine, "spec/health", &json!({"ipv4": "172.20.1.11"}));
-    let internal = |ip: &str| {
-        json!([{"type": "InternalIP", "ip": "172.20.1.7"}, {"type": "CiliumInternalIP", "ip": ip}])
-    };
+    let internal = |ip: &str| json!([{"type": "InternalIP", "ip": "172.20.1.7"}, {"type": "CiliumInternalIP", "ip": ip}]);
     let mine = with_field(&mine, "spec/addresses", &internal("172.20.1.10"));
     let mine = nodes.replace(own, &create, &mine).await.unwrap();
 
@@ -551,7 +552,10 @@ async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_o
         let wrong = with_field(&mine, field, &value);
         let refused = nodes.replace(own, &create, &wrong).await;
         let refused = refused.unwrap_err().to_string();
-        assert!(refused.contains("cilium.networking.kctl.dev"), "{field}: {refused}");
+        assert!(
+            refused.contains("cilium.networking.kctl.dev"),
+            "{field}: {refused}"
+        );
     }
     let theirs = all_nodes.get(other).await.unwrap();
     let refused = nodes.replace(other, &create, &theirs).await;
@@ -581,16 +585,31 @@ async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_o
     ] {
         let refused = endpoints.create(&create, &endpoint("wrong", pair)).await;
         let refused = refused.unwrap_err().to_string();
-        assert!(refused.contains("endpoints.cilium.networking.kctl.dev"), "{refused}");
+        assert!(
+            refused.contains("endpoints.cilium.networking.kctl.dev"),
+            "{refused}"
+        );
     }
     let theirs = endpoint("theirs", json!({"ipv4": "172.20.1.20"}));
     all_endpoints.create(&create, &theirs).await.unwrap();
     let taken = json!({"status": {"networking": {"addressing": [{"ipv4": "172.20.1.11"}]}}});
     let merge = Patch::Merge(&taken);
     let patched = endpoints.patch("theirs", &PatchParams::default(), &merge);
-    assert!(patched.await.unwrap_err().to_string().contains("network interfaces"));
+    assert!(
+        patched
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("network interfaces")
+    );
     let deleted = endpoints.delete("theirs", &DeleteParams::default());
-    assert!(deleted.await.unwrap_err().to_string().contains("network interfaces"));
+    assert!(
+        deleted
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("network interfaces")
+    );
     endpoints
         .delete("mine", &DeleteParams::default())
         .await

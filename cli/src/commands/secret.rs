@@ -79,8 +79,13 @@ fn check_key_id(cluster: &str, former: &Object, new: &Secret) -> Result<(), Comm
     match (former, id(new)) {
         (Some(former), Some(new)) if former == new => Err(CommandError::from_message(
             ErrorKind::Precondition,
-            format!("the new key has the number of the one that {cluster} has: nodes would not know which of the two a packet has"),
-            format!("begin it with {}+, in hexadecimal digits from a random source as before", former % 15 + 1),
+            format!(
+                "the new key has the number of the one that {cluster} has: nodes would not know which of the two a packet has"
+            ),
+            format!(
+                "begin it with {}+, in hexadecimal digits from a random source as before",
+                former % 15 + 1
+            ),
         )),
         _ => Ok(()),
     }
@@ -338,8 +343,9 @@ pub async fn read_stored_secrets(
 ) -> Result<StoredSecrets, CommandError> {
     let ipsec_key = if is_required(state, CILIUM_PASSWORD) {
         let secret = read_secret(state, CILIUM_PASSWORD, session).await?;
-        check_stored(CILIUM_PASSWORD, &secret)
-            .map_err(|(message, hint)| CommandError::usage_error(format!("secret {CILIUM_PASSWORD}: {message}"), hint))?;
+        check_stored(CILIUM_PASSWORD, &secret).map_err(|(message, hint)| {
+            CommandError::usage_error(format!("secret {CILIUM_PASSWORD}: {message}"), hint)
+        })?;
         read_cilium_key(&secret)
     } else {
         None

@@ -38,8 +38,8 @@ pub(crate) mod values;
 
 pub(crate) use calico::permissions_of_agents;
 pub use cert_manager::VERSION as CERT_MANAGER;
-pub use cilium::ipsec::add_ipsec_key;
 pub use channel::{channel_yaml, manifest_key};
+pub use cilium::ipsec::add_ipsec_key;
 pub use own::{CLUSTER_ADDONS, OwnAddon, OwnError, add_own_addons};
 pub(crate) use permissions::{NAMESPACE as ADDON_NAMESPACE, addon_roles, permissions_of_instances};
 pub use values::find_misfits;

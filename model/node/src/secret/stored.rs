@@ -168,7 +168,9 @@ fn check_cilium_password(secret: &Secret) -> Result<(), (String, &'static str)> 
     }
     let hex = |text: &str| {
         let digits = text.strip_prefix("0x").unwrap_or(text);
-        !digits.is_empty() && digits.len().is_multiple_of(2) && digits.chars().all(|one| one.is_ascii_hexdigit())
+        !digits.is_empty()
+            && digits.len().is_multiple_of(2)
+            && digits.chars().all(|one| one.is_ascii_hexdigit())
     };
     let fields: Vec<&str> = line.reveal().split_whitespace().collect();
     match fields.as_slice() {

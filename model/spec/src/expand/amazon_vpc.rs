@@ -1,7 +1,7 @@
 //! `spec.networking.amazonvpc`: pods with addresses of the VPC.
 
-use super::instances::first_machine_type;
 use super::cilium::{chosen_cilium, own_addresses};
+use super::instances::first_machine_type;
 use super::pods::{are_pods_in_vpc, has_first_plugin};
 use super::{Context, Findings};
 use crate::api::InstanceGroup;

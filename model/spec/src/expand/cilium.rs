@@ -438,7 +438,10 @@ fn ingress_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
             or(prefixes, ANNOTATION_PREFIXES),
         ),
         ("ingress-secrets-namespace", SECRETS.to_owned()),
-        ("ingress-shared-lb-service-name", or(service, SHARED_SERVICE)),
+        (
+            "ingress-shared-lb-service-name",
+            or(service, SHARED_SERVICE),
+        ),
     ])
 }
 

@@ -26,7 +26,10 @@ const DERIVED: &[(&str, &str)] = &[
         "cni-chaining-mode",
         "use spec.networking.cilium.chainingMode",
     ),
-    ("enable-gateway-api", "use spec.networking.cilium.gatewayAPI"),
+    (
+        "enable-gateway-api",
+        "use spec.networking.cilium.gatewayAPI",
+    ),
     ("enable-hubble", "use spec.networking.cilium.hubble"),
     (
         "enable-ingress-controller",
@@ -110,7 +113,9 @@ fn check_mesh(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
     let id = cilium.cluster_id.unwrap_or_default();
     let name = cilium.cluster_name.as_deref().unwrap_or("default");
     if cilium.uses_interfaces() && id > MAX_ID_IN_VPC {
-        let message = format!("cilium would drop packets that policies allow, with {id} and interfaces of the VPC");
+        let message = format!(
+            "cilium would drop packets that policies allow, with {id} and interfaces of the VPC"
+        );
         let hint = "use 1 to 127, or 0 for none";
         refuse(problems, "clusterID", &message, hint);
     } else if id > MAX_ID {
@@ -168,8 +173,7 @@ fn check_tables(cilium: &CiliumNetworkingSpec, spec: &ClusterSpec, problems: &mu
         || replaces_proxy(spec)
         || masquerades.unwrap_or_else(|| cilium.uses_interfaces());
     if cilium.iptables_rules_noinstall == Some(true) && needs_rules {
-        let message =
-            "cilium needs rules of iptables for its proxy, to masquerade in BPF, and where it replaces kube-proxy";
+        let message = "cilium needs rules of iptables for its proxy, to masquerade in BPF, and where it replaces kube-proxy";
         let hint = "remove it, or set enableL7Proxy and enableBPFMasquerade to false and leave Services to kube-proxy";
         refuse(problems, "IPTablesRulesNoinstall", message, hint);
     }
@@ -191,7 +195,8 @@ fn check_ingress(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
     for (field, what, _) in parts.into_iter().filter(|(_, _, on)| *on) {
         if cilium.enable_node_port != Some(true) {
             let message = format!("cilium serves {what} only where it replaces kube-proxy");
-            let hint = "set spec.networking.cilium.enableNodePort: true and spec.kubeProxy.enabled: false";
+            let hint =
+                "set spec.networking.cilium.enableNodePort: true and spec.kubeProxy.enabled: false";
             refuse(problems, field, &message, hint);
         }
         if cilium.enable_l7_proxy == Some(false) {

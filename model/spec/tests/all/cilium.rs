@@ -81,9 +81,8 @@ fn pods_have_addresses_of_interfaces_or_of_a_range() {
 fn interfaces_have_the_clusters_tags() {
     let labels = json!({"cloudLabels": {"team": "a,b"}});
     let vpc = settings(&with_cilium(&json!({"ipam": "eni"}), &labels));
-    let tags_of = |entry: &str| -> Value {
-        serde_json::from_str(vpc[entry].as_str().unwrap()).unwrap()
-    };
+    let tags_of =
+        |entry: &str| -> Value { serde_json::from_str(vpc[entry].as_str().unwrap()).unwrap() };
     let name = "a.example.com";
     let owner = "kubernetes.io/cluster/a.example.com";
     assert_eq!(
@@ -201,9 +200,8 @@ fn kube_proxy_does_not_masquerade_pods_of_the_vpc() {
 fn operator_rules(full: &FullSpec) -> String {
     let objects = objects(full);
     let mut roles = objects.iter();
-    let role = roles.find(|one| {
-        one["kind"] == "ClusterRole" && one["metadata"]["name"] == "cilium-operator"
-    });
+    let role = roles
+        .find(|one| one["kind"] == "ClusterRole" && one["metadata"]["name"] == "cilium-operator");
     role.unwrap()["rules"].to_string()
 }
 

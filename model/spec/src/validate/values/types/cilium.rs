@@ -52,13 +52,7 @@ pub(super) const TYPES: &[(ValueType, &[&str])] = &[
     (ValueType::RegistryPrefix, &["cilium.registry"]),
     (ValueType::Tag, &["cilium.version"]),
     (ValueType::Image, &["cilium.sidecarIstioProxyImage"]),
-    (
-        ValueType::Word,
-        &[
-            "cilium.metrics",
-            "hubble.metrics",
-        ],
-    ),
+    (ValueType::Word, &["cilium.metrics", "hubble.metrics"]),
     (
         ValueType::Line,
         &["extraConfig.*", "ingress.loadBalancerAnnotationPrefixes"],
