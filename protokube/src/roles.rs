@@ -531,7 +531,7 @@ fn find_pod_range(daemon: &DaemonState) -> Option<IpNet> {
     if !matches!(
         config.networking,
         Networking::Calico
-            | Networking::Cilium { .. }
+            | Networking::Cilium { in_vpc: false, .. }
             | Networking::Flannel(_)
             | Networking::KubeRouter
             | Networking::Kindnet

@@ -1,5 +1,5 @@
 //! Addons on a real API server: it accepts every object, a second round changes nothing, and an addon that leaves the list is
-//! removed. Also checks what the tokens of flannel's and calico's pods on a worker may do.
+//! removed. Also checks what the tokens of flannel's, calico's and cilium's pods on a worker may do.
 #![cfg(test)]
 
 #[path = "support/control_plane.rs"]
@@ -17,8 +17,12 @@ use full::objects::addon_objects;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch,
+    PatchParams, PostParams,
+};
 use protokube::log::RoleLog;
 use protokube::signed_objects::SignedObjects;
 use serde_json::{Value, json};
@@ -605,4 +609,219 @@ async fn the_token_of_a_workers_vpc_cni_annotates_pods_of_its_node_only() {
     )
     .await
     .unwrap();
+}
+
+/// Defines a kind of cilium's, with whatever fields, and waits until it is served.
+async fn define_cilium_kind(
+    admin: &Client,
+    (kind, plural, scope): (&str, &str, &str),
+    subresources: Value,
+) -> ApiResource {
+    let definition = json!({
+        "metadata": {"name": format!("{plural}.cilium.io")},
+        "spec": {
+            "group": "cilium.io",
+            "names": {"kind": kind, "plural": plural},
+            "scope": scope,
+            "versions": [{
+                "name": "v2", "served": true, "storage": true, "subresources": subresources,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    });
+    let definition = serde_json::from_value(definition).unwrap();
+    let all: Api<CustomResourceDefinition> = Api::all(admin.clone());
+    all.create(&PostParams::default(), &definition)
+        .await
+        .unwrap();
+    let named = GroupVersionKind::gvk("cilium.io", "v2", kind);
+    let resource = ApiResource::from_gvk_with_plural(&named, plural);
+    let objects: Api<DynamicObject> = Api::all_with(admin.clone(), &resource);
+    wait_until("the kind is served", || async {
+        objects.list(&ListParams::default()).await.is_ok()
+    })
+    .await;
+    resource
+}
+
+/// An object with these fields of the resource's kind.
+fn object(resource: &ApiResource, name: &str, fields: Value) -> DynamicObject {
+    let object = DynamicObject::new(name, resource);
+    DynamicObject {
+        data: fields,
+        ..object
+    }
+}
+
+/// Sets a field at a JSON pointer, with what is missing on the way.
+fn with_field(object: &DynamicObject, pointer: &str, value: &Value) -> DynamicObject {
+    let mut object = object.clone();
+    let mut at = &mut object.data;
+    for name in pointer.split('/') {
+        at = &mut at[name];
+    }
+    *at = value.clone();
+    object
+}
+
+/// Where pods have addresses of the VPC: what the operator acts on in EC2, and which addresses are whose.
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_only() {
+    let plane = ControlPlane::start();
+    let admin = plane.client_for_user("protokube", "system:masters");
+    let with_status = json!({"status": {}});
+    let kind = ("CiliumNode", "ciliumnodes", "Cluster");
+    let node_kind = define_cilium_kind(&admin, kind, with_status).await;
+    let kind = ("CiliumEndpoint", "ciliumendpoints", "Namespaced");
+    let endpoint_kind = define_cilium_kind(&admin, kind, Value::Null).await;
+    let store = store_in(&plane.folder.path().join("store")).await;
+    let mut cilium = addons_with_networking(&json!({"cilium": {"ipam": "eni"}}));
+    cilium.retain(|addon| addon.name == "networking.cilium.io");
+    store_addons(&store, &cilium).await;
+    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
+    wait_for_applied(&admin, &cilium).await;
+    running.abort();
+    let agent = client_of_pod(&plane, &admin, ("kube-system", "cilium")).await;
+    let [own, other] = NODES;
+    let create = PostParams::default();
+
+    // What the operator says of another Node.
+    let all_nodes: Api<DynamicObject> = Api::all_with(admin.clone(), &node_kind);
+    let nodes: Api<DynamicObject> = Api::all_with(agent.clone(), &node_kind);
+    let interfaces = |id: &str, addresses: &[&str], prefixes: &[&str]| json!({"eni": {"enis": {id: {"addresses": addresses, "prefixes": prefixes}}}});
+    let theirs = object(&node_kind, other, json!({"spec": {"instance-id": other}}));
+    let theirs = all_nodes.create(&create, &theirs).await.unwrap();
+    let said = interfaces("eni-2", &["172.20.1.20"], &[]);
+    let theirs = with_field(&theirs, "status", &said);
+    all_nodes
+        .replace_status(other, &create, &theirs)
+        .await
+        .unwrap();
+
+    // An agent makes its CiliumNode when it starts.
+    let spec = json!({
+        "instance-id": own,
+        "addresses": [{"type": "InternalIP", "ip": "172.20.1.7"}],
+        "eni": {
+            "vpc-id": "vpc-1", "availability-zone": "eu-west-1a", "node-subnet-id": "subnet-1", "first-interface-index": 0,
+        },
+        "ipam": {"pools": {"requested": [{"pool": "default", "needed": {"ipv4-addrs": 8}}]}},
+    });
+    let mine = object(&node_kind, own, json!({"spec": spec}));
+    let of_other = with_field(&mine, "spec/instance-id", &json!(other));
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    wait_until("another instance is refused", || async {
+        let answer = nodes.create(&dry, &of_other).await;
+        answer.is_err_and(|error| error.to_string().contains("of the instance"))
+    })
+    .await;
+    let ranges = |ranges: &[&str]| json!([{"pool": "default", "cidrs": ranges}]);
+    let early = with_field(
+        &mine,
+        "spec/ipam/pools/allocated",
+        &ranges(&["172.20.1.10/32"]),
+    );
+    nodes.create(&dry, &early).await.unwrap_err();
+    let mine = nodes.create(&create, &mine).await.unwrap();
+
+    // Then it says that it uses what the operator gave it.
+    let addresses = ["172.20.1.10", "172.20.1.11", "172.20.2.1"];
+    let said = interfaces("eni-1", &addresses, &["172.20.2.0/28"]);
+    let mine = with_field(&mine, "status", &said);
+    let refused = nodes.replace_status(own, &create, &mine).await;
+    assert!(matches!(refused.unwrap_err(), kube::Error::Api(status) if status.code == 403));
+    let mine = all_nodes.replace_status(own, &create, &mine).await.unwrap();
+    let used = ranges(&["172.20.1.10/32", "172.20.2.0/28"]);
+    let mine = with_field(&mine, "spec/ipam/pools/allocated", &used);
+    let mine = with_field(&mine, "spec/health", &json!({"ipv4": "172.20.1.11"}));
+    let internal = |ip: &str| json!([{"type": "InternalIP", "ip": "172.20.1.7"}, {"type": "CiliumInternalIP", "ip": ip}]);
+    let mine = with_field(&mine, "spec/addresses", &internal("172.20.1.10"));
+    let mine = nodes.replace(own, &create, &mine).await.unwrap();
+
+    for (field, value) in [
+        ("spec/instance-id", json!(other)),
+        ("spec/eni/security-groups", json!(["sg-1"])),
+        ("spec/eni/security-group-tags", json!({"Name": "masters"})),
+        ("spec/eni/subnet-ids", json!(["subnet-2"])),
+        ("spec/eni/subnet-tags", json!({"Name": "databases"})),
+        ("spec/eni/node-subnet-id", json!("subnet-2")),
+        ("spec/eni/vpc-id", json!("vpc-2")),
+        ("spec/eni/availability-zone", json!("eu-west-1b")),
+        ("spec/ipam/static-ip-tags", json!({"Name": "front"})),
+        ("spec/ipam/podCIDRs", json!(["172.20.1.20/32"])),
+        ("spec/ipam/pools/allocated", ranges(&["172.20.1.20/32"])),
+        ("spec/ipam/pools/allocated", ranges(&["172.20.0.0/16"])),
+        ("spec/addresses", internal("172.20.1.20")),
+        ("spec/health/ipv4", json!("172.20.1.20")),
+        ("spec/ingress", json!({"ipv4": "172.20.1.20"})),
+    ] {
+        let wrong = with_field(&mine, field, &value);
+        let refused = nodes.replace(own, &create, &wrong).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("cilium.networking.kctl.dev"),
+            "{field}: {refused}"
+        );
+    }
+    let theirs = all_nodes.get(other).await.unwrap();
+    let refused = nodes.replace(other, &create, &theirs).await;
+    assert!(refused.unwrap_err().to_string().contains("its pod runs on"));
+    // Nothing of it has changed since.
+    nodes.replace(own, &create, &mine).await.unwrap();
+
+    // Where pods are.
+    let all_endpoints: Api<DynamicObject> =
+        Api::namespaced_with(admin.clone(), "default", &endpoint_kind);
+    let endpoints: Api<DynamicObject> = Api::namespaced_with(agent, "default", &endpoint_kind);
+    let endpoint = |name: &str, pair: Value| {
+        let networking = json!({"addressing": [pair], "node": "172.20.1.7"});
+        let status = json!({"status": {"networking": networking}});
+        object(&endpoint_kind, name, status)
+    };
+    let mine = endpoint("mine", json!({"ipv4": "172.20.1.11"}));
+    wait_until("a pod of its own is told", || async {
+        endpoints.create(&create, &mine).await.is_ok()
+    })
+    .await;
+    for pair in [
+        json!({"ipv4": "172.20.1.20"}),
+        json!({"ipv4": "172.20.1.7"}),
+        json!({"ipv4": "10.9.9.9"}),
+        json!({"ipv6": "fd00::1"}),
+    ] {
+        let refused = endpoints.create(&create, &endpoint("wrong", pair)).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("endpoints.cilium.networking.kctl.dev"),
+            "{refused}"
+        );
+    }
+    let theirs = endpoint("theirs", json!({"ipv4": "172.20.1.20"}));
+    all_endpoints.create(&create, &theirs).await.unwrap();
+    let taken = json!({"status": {"networking": {"addressing": [{"ipv4": "172.20.1.11"}]}}});
+    let merge = Patch::Merge(&taken);
+    let patched = endpoints.patch("theirs", &PatchParams::default(), &merge);
+    assert!(
+        patched
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("network interfaces")
+    );
+    let deleted = endpoints.delete("theirs", &DeleteParams::default());
+    assert!(
+        deleted
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("network interfaces")
+    );
+    endpoints
+        .delete("mine", &DeleteParams::default())
+        .await
+        .unwrap();
 }

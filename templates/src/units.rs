@@ -74,7 +74,7 @@ pub struct MasqueradeService {
     pub non_masquerade_cidr: String,
 }
 
-/// `kctl-vpc-interfaces.service`: keeps the host's network services away from interfaces, with the Amazon VPC CNI.
+/// `kctl-vpc-interfaces.service`: keeps the host's network services away from interfaces that the network plugin attaches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VpcInterfacesService {}
 

@@ -2,7 +2,7 @@
 
 use super::{CreateKeypair, KubeconfigCredentials, Setters, SpecFormat};
 use clap::{Args, Subcommand, ValueEnum};
-use node::secret::{DOCKER_CONFIG, ENCRYPTION_CONFIG};
+use node::secret::{CILIUM_PASSWORD, DOCKER_CONFIG, ENCRYPTION_CONFIG};
 use std::path::PathBuf;
 
 /// `kctl create`: a cluster from flags, or objects from files.
@@ -100,6 +100,9 @@ pub enum SecretName {
     /// Passwords of image registries: a config.json as docker has it
     #[value(name = "dockerconfig")]
     DockerConfig,
+    /// cilium's key for IPsec: `keys: 1+ rfc4106(gcm(aes)) HEX 128`
+    #[value(name = "ciliumpassword")]
+    CiliumPassword,
 }
 
 impl SecretName {
@@ -108,6 +111,7 @@ impl SecretName {
         match self {
             Self::EncryptionConfig => ENCRYPTION_CONFIG,
             Self::DockerConfig => DOCKER_CONFIG,
+            Self::CiliumPassword => CILIUM_PASSWORD,
         }
     }
 }
@@ -412,7 +416,7 @@ pub struct SoftwareOptions {
     /// Kubernetes version [default: the newest that this kctl knows]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<String>,
-    /// cilium, flannel, calico, amazonvpc, kube-router, kindnet, kubenet, cni or external [default: cilium]
+    /// cilium, cilium-eni, flannel, calico, amazonvpc, kube-router, kindnet, kubenet, cni or external [default: cilium]
     #[arg(long, value_name = "CNI")]
     pub networking: Option<String>,
     /// Feature gates of all components: +GATE,-GATE,...

@@ -9,7 +9,7 @@ use cloud::facts::Facts;
 use cloud::{Cloud, ObjectContent, S3Object, ownership};
 use engine::Text;
 use full::FullSpec;
-use full::addons::{OwnAddon, OwnError, add_own_addons, make_addons};
+use full::addons::{OwnAddon, OwnError, add_ipsec_key, add_own_addons, make_addons};
 use full::nodes::{UserData, check_node_config, node_config, user_data};
 use full::objects::{addon_objects, desired_objects, discovery_documents};
 use node::config::{NodeConfig, Role, to_stored};
@@ -17,6 +17,7 @@ use node::pki::{
     JsonWebKeySet, KUBERNETES_CA, Keyset, KeysetItem, SERVICE_ACCOUNT, STATE_SIGNER, keyset_names,
     trust_bundle,
 };
+use node::secret::Secret;
 use node::values::Refusal;
 use node::yaml::{to_yaml, to_yaml_documents};
 use spec::catalog::Catalog;
@@ -71,6 +72,15 @@ pub struct SpecInputs<'a> {
     pub ssh_keys: &'a [String],
 }
 
+/// What the store has of the secrets that users create.
+#[derive(Clone, Debug, Default)]
+pub struct StoredSecrets {
+    /// It has registry passwords.
+    pub docker_config: bool,
+    /// cilium's key for IPsec, if the spec needs one.
+    pub ipsec_key: Option<Secret>,
+}
+
 /// What instances get that is not in the spec.
 struct InstanceInputs<'a> {
     /// The certificates of `kubernetes-ca`, PEM.
@@ -118,8 +128,7 @@ pub fn stand_in_keyset(name: &str) -> Keyset {
     }
 }
 
-/// Computes the desired state from an expanded spec, the public halves of keysets and the binaries. `docker_config` says
-/// whether the store has registry passwords. `held_back` is the spec expanded with an older Kubernetes version, which workers
+/// Computes the desired state from an expanded spec, the public halves of keysets and the binaries. `held_back` is the spec expanded with an older Kubernetes version, which workers
 /// keep for now. `own` are the addons of the user.
 pub fn assemble_cluster(
     expanded: Expanded,
@@ -127,7 +136,7 @@ pub fn assemble_cluster(
     held_back: Option<&Expanded>,
     keysets: &[Keyset],
     binaries: &AgentBinaries,
-    docker_config: bool,
+    secrets: &StoredSecrets,
 ) -> Result<AssembledCluster, CommandError> {
     let full = &expanded.full;
     let authority = keysets.iter().find(|set| set.name == KUBERNETES_CA);
@@ -135,12 +144,12 @@ pub fn assemble_cluster(
     let inputs = InstanceInputs {
         trust: &trust,
         keysets,
-        docker_config,
+        docker_config: secrets.docker_config,
     };
     let mut group_configs = BTreeMap::new();
     let mut objects = vec![completed_spec_object(&expanded)?];
     objects.extend(binaries.s3_objects());
-    objects.extend(addon_files(full, own)?);
+    objects.extend(addon_files(full, own, secrets.ipsec_key.as_ref())?);
     for group in &full.groups {
         let older = held_back.filter(|_| group.role == Role::Node);
         let group_spec = older.map_or(full, |older| &older.full);
@@ -190,8 +199,14 @@ fn completed_spec_object(expanded: &Expanded) -> Result<S3Object, CommandError> 
 }
 
 /// The addon manifests that protokube applies, as store objects.
-fn addon_files(full: &FullSpec, own: &[OwnAddon]) -> Result<Vec<S3Object>, CommandError> {
-    let mut addons = make_addons(full).or_failed("could not make the addons", DEFECT)?;
+fn addon_files(
+    full: &FullSpec,
+    own: &[OwnAddon],
+    ipsec_key: Option<&Secret>,
+) -> Result<Vec<S3Object>, CommandError> {
+    let failed = "could not make the addons";
+    let mut addons = make_addons(full).or_failed(failed, DEFECT)?;
+    add_ipsec_key(full, &mut addons, ipsec_key).or_failed(failed, DEFECT)?;
     add_own_addons(full, &mut addons, own).map_err(|error| match error {
         OwnError::Refused(refused) => unreadable_error(refused),
         OwnError::Failed(error) => CommandError::new(ErrorKind::Failed, error, DEFECT),

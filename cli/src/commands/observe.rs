@@ -1,7 +1,8 @@
 //! Prepares an update: reads and checks the stored spec, collects facts from AWS, and expands the spec.
 
 use super::assemble::{
-    self, AssembledCluster, SpecInputs, assemble_cluster, required_keysets, stand_in_keyset,
+    self, AssembledCluster, SpecInputs, StoredSecrets, assemble_cluster, required_keysets,
+    stand_in_keyset,
 };
 use super::existing_cluster::read_completed_spec;
 use super::own_addons::read_own_addons;
@@ -23,7 +24,6 @@ use engine::Failure;
 use full::DnsKind;
 use full::addons::OwnAddon;
 use node::pki::{KUBERNETES_CA, Keyset};
-use node::secret::DOCKER_CONFIG;
 use spec::catalog::Catalog;
 use spec::expand::{Expanded, dns_kind, wanted_facts};
 use spec::not_yet::{NotYet, not_yet};
@@ -47,6 +47,8 @@ pub struct ObservedCluster {
     pub expanded: Expanded,
     /// The addons of the user.
     pub own_addons: Vec<OwnAddon>,
+    /// What the store has of the secrets that users create.
+    pub secrets: StoredSecrets,
     /// The nodeup and protokube binaries.
     pub binaries: AgentBinaries,
     /// Features that the spec asks for and kctl does not implement yet.
@@ -118,6 +120,7 @@ pub async fn observe_cluster(
         .iter()
         .for_each(|warning| session.shell.print_problem(warning));
     let own_addons = read_own_addons(&state, &expanded.full.kubernetes_version, session).await?;
+    let secrets = secret::read_stored_secrets(&state, session).await?;
     public.check_none_lost(&required_keysets(&expanded), &state.keys)?;
     let not_yet = not_yet(&objects.cluster.spec, &objects.groups);
     session.shell.not_yet(&not_yet);
@@ -137,6 +140,7 @@ pub async fn observe_cluster(
         digests,
         expanded,
         own_addons,
+        secrets,
         binaries,
         not_yet,
         held_back: None,
@@ -327,28 +331,26 @@ impl ObservedCluster {
                 .into_iter()
                 .map(|name| stand_in_keyset(name)),
         );
-        let docker_config = secret::has_secret(&self.state, DOCKER_CONFIG);
         assemble_cluster(
             self.expanded.clone(),
             &self.own_addons,
             self.held_back.as_ref(),
             &keysets,
             &self.binaries,
-            docker_config,
+            &self.secrets,
         )
     }
 
     /// The desired state as if `kubernetes-ca` did not exist yet.
     pub fn assemble_unminted(&self) -> Result<AssembledCluster, CommandError> {
         let keysets = [stand_in_keyset(KUBERNETES_CA)];
-        let docker_config = secret::has_secret(&self.state, DOCKER_CONFIG);
         assemble_cluster(
             self.expanded.clone(),
             &self.own_addons,
             self.held_back.as_ref(),
             &keysets,
             &self.binaries,
-            docker_config,
+            &self.secrets,
         )
     }
 }

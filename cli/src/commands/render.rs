@@ -1,8 +1,8 @@
 //! `kctl render`: writes the desired state of a spec as files. Makes no AWS call: facts come from a file or are made up.
 
 use super::assemble::{
-    self, AssembledCluster, GroupConfig, SpecInputs, assemble_cluster, completed_documents,
-    required_keysets, stand_in_keyset,
+    self, AssembledCluster, GroupConfig, SpecInputs, StoredSecrets, assemble_cluster,
+    completed_documents, required_keysets, stand_in_keyset,
 };
 use super::own_addons::cluster_addons;
 use super::spec_objects::{SpecObjects, read_files, read_text};
@@ -68,7 +68,14 @@ pub fn run(args: &Render, shell: &Shell) -> Result<Outcome, CommandError> {
             "the addons of spec.addons are not rendered: `kctl update` reads their lists and manifests",
         );
     }
-    let assembled = assemble_cluster(expanded, &own, None, &keysets, &binaries, false)?;
+    let assembled = assemble_cluster(
+        expanded,
+        &own,
+        None,
+        &keysets,
+        &binaries,
+        &StoredSecrets::default(),
+    )?;
     let files = rendered_files(&assembled, &facts)?;
     write_folder(&args.out, &files)?;
     shell.note(&format!(

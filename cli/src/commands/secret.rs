@@ -1,6 +1,7 @@
 //! `kctl create secret`, `get secrets`, `delete secret`: secrets of the user in the state store, which instances read. Only
 //! `get secret NAME -o plaintext` prints the content of one.
 
+use super::assemble::StoredSecrets;
 use super::etcd::snapshot::timed_name;
 use super::session::Session;
 use super::spec_objects::read_text;
@@ -10,8 +11,8 @@ use crate::state::{ClusterState, store_error};
 use crate::ui::table;
 use aws_client::store::{Expect, Object, StoreError};
 use node::secret::{
-    ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG, STORED, Secret, check_stored, lost_encryption_keys,
-    read_stored, write_stored,
+    CILIUM_PASSWORD, DOCKER_CONFIG, ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG, STORED, Secret,
+    check_stored, cilium_key_id, lost_encryption_keys, read_cilium_key, read_stored, write_stored,
 };
 use node::yaml;
 use serde::Serialize;
@@ -31,21 +32,26 @@ pub async fn create_secret(
     let object = write_stored(&secret).reveal().as_bytes().to_vec();
     let key = state.keys.secret(name);
     let former = match (args.secret, args.force) {
-        (SecretName::EncryptionConfig, true) => {
+        (SecretName::EncryptionConfig | SecretName::CiliumPassword, true) => {
             session.store.get(&key).await.map_err(store_error)?
         }
         _ => None,
     };
-    if let Some(former) = former.as_ref().filter(|former| former.bytes != object) {
-        if !args.drop_keys {
-            check_keys_stay(&cluster, former, &secret)?;
+    let changed = former.as_ref().filter(|former| former.bytes != object);
+    match (changed, args.secret) {
+        (Some(former), SecretName::CiliumPassword) => check_key_id(&cluster, former, &secret)?,
+        (Some(former), _) => {
+            if !args.drop_keys {
+                check_keys_stay(&cluster, former, &secret)?;
+            }
+            keep_former(&state, former, session).await?;
         }
-        keep_former(&state, former, session).await?;
+        (None, _) => {}
     }
     let expect = match (former, args.force) {
         (Some(former), _) => Expect::Version(former.version),
-        // One that somebody stored meanwhile may encrypt Secrets already.
-        (None, true) if args.secret != SecretName::EncryptionConfig => Expect::Any,
+        (None, true) if args.secret == SecretName::DockerConfig => Expect::Any,
+        // One that somebody stored meanwhile may be in use already.
         (None, _) => Expect::Absent,
     };
     let put = session.store.put(&key, object, expect);
@@ -63,6 +69,26 @@ pub async fn create_secret(
         .print_done(&format!("{cluster} has the secret {name}"));
     session.shell.hint(&next_step(args.secret, &state));
     Ok(Outcome::Fine)
+}
+
+/// Fails if another key of cilium has the number of the one that is there: agents tell them apart by it, and drop what they cannot decrypt.
+fn check_key_id(cluster: &str, former: &Object, new: &Secret) -> Result<(), CommandError> {
+    let text = String::from_utf8_lossy(&former.bytes);
+    let id = |secret: &Secret| cilium_key_id(&read_cilium_key(secret)?);
+    let former = read_stored(&text).and_then(|former| id(&former));
+    match (former, id(new)) {
+        (Some(former), Some(new)) if former == new => Err(CommandError::from_message(
+            ErrorKind::Precondition,
+            format!(
+                "the new key has the number of the one that {cluster} has: nodes would not know which of the two a packet has"
+            ),
+            format!(
+                "begin it with {}+, in hexadecimal digits from a random source as before",
+                former % 15 + 1
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Fails if a key of the encryption configuration that is there is missing in the new one: Secrets that are not encrypted anew, and those
@@ -132,6 +158,12 @@ fn next_step(secret: SecretName, state: &ClusterState) -> String {
         ),
         SecretName::DockerConfig => format!(
             "kctl update {cluster} --yes    gives it to new instances; running instances get it when they are replaced"
+        ),
+        SecretName::CiliumPassword if !is_required(state, CILIUM_PASSWORD) => format!(
+            "kctl edit cluster {cluster} --set spec.networking.cilium.enableEncryption=true    makes cilium use it"
+        ),
+        SecretName::CiliumPassword => format!(
+            "kctl update {cluster} --yes    gives it to all nodes; they use the former one beside it for five minutes"
         ),
     }
 }
@@ -221,12 +253,20 @@ pub async fn delete_secret(
         return Err(absent_error(&cluster, name));
     }
     if is_required(&state, name) {
+        let (why, hint) = match args.secret {
+            SecretName::CiliumPassword => (
+                "encrypts packets with IPsec, and its nodes start with a key only",
+                "kctl create secret ciliumpassword -f FILE --force    replaces it",
+            ),
+            _ => (
+                "says encryptionConfig: true, and without it nothing that is encrypted can be read",
+                "decrypt everything first, and set spec.encryptionConfig to false",
+            ),
+        };
         return Err(CommandError::from_message(
             ErrorKind::Precondition,
-            format!(
-                "{name} is needed: the spec of {cluster} says encryptionConfig: true, and without it nothing that is encrypted can be read"
-            ),
-            "decrypt everything first, and set spec.encryptionConfig to false",
+            format!("{name} is needed: the spec of {cluster} {why}"),
+            hint,
         ));
     }
     let question = format!("Take the secret {name} out of {cluster}? Type yes:");
@@ -249,7 +289,7 @@ pub async fn delete_secret(
     let key = state.keys.secret(name);
     let former = match args.secret {
         SecretName::EncryptionConfig => session.store.get(&key).await.map_err(store_error)?,
-        SecretName::DockerConfig => None,
+        SecretName::DockerConfig | SecretName::CiliumPassword => None,
     };
     if let Some(former) = &former {
         keep_former(&state, former, session).await?;
@@ -271,22 +311,59 @@ pub async fn delete_secret(
 
 /// Fails if instances would wait for a secret that does not exist.
 pub fn check_required_secrets(state: &ClusterState) -> Result<(), CommandError> {
-    if !is_required(state, ENCRYPTION_CONFIG) || has_secret(state, ENCRYPTION_CONFIG) {
+    let needs = [
+        (
+            ENCRYPTION_CONFIG,
+            "spec.encryptionConfig is true, and there is no secret encryptionconfig: no API server would start",
+        ),
+        (
+            CILIUM_PASSWORD,
+            "cilium encrypts packets with IPsec, and there is no secret ciliumpassword: no node would become ready",
+        ),
+    ];
+    let mut missing = needs.into_iter();
+    let missing = missing.find(|(name, _)| is_required(state, name) && !has_secret(state, name));
+    let Some((name, what)) = missing else {
         return Ok(());
-    }
+    };
     Err(CommandError::from_message(
         ErrorKind::Precondition,
-        "spec.encryptionConfig is true, and there is no secret encryptionconfig: no API server would start",
+        what,
         format!(
-            "kctl create secret encryptionconfig -f FILE --name {}    puts it there",
+            "kctl create secret {name} -f FILE --name {}    puts it there",
             state.name()
         ),
     ))
 }
 
+/// Reads what becomes part of the desired state.
+pub async fn read_stored_secrets(
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> Result<StoredSecrets, CommandError> {
+    let ipsec_key = if is_required(state, CILIUM_PASSWORD) {
+        let secret = read_secret(state, CILIUM_PASSWORD, session).await?;
+        check_stored(CILIUM_PASSWORD, &secret).map_err(|(message, hint)| {
+            CommandError::usage_error(format!("secret {CILIUM_PASSWORD}: {message}"), hint)
+        })?;
+        read_cilium_key(&secret)
+    } else {
+        None
+    };
+    Ok(StoredSecrets {
+        docker_config: has_secret(state, DOCKER_CONFIG),
+        ipsec_key,
+    })
+}
+
 /// True if the spec needs the secret.
 fn is_required(state: &ClusterState, name: &str) -> bool {
     let spec = &state.cluster.object.spec;
+    if name == CILIUM_PASSWORD {
+        let networking = spec.networking.as_ref();
+        let cilium = networking.and_then(|networking| networking.cilium.as_ref());
+        return cilium.is_some_and(|cilium| cilium.uses_ipsec());
+    }
     let own = spec.kube_api_server.as_ref();
     // With `encryptionProviderConfig` the user provides the file.
     let own = own.and_then(|config| config.encryption_provider_config.as_ref());

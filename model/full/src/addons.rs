@@ -39,6 +39,7 @@ pub(crate) mod values;
 pub(crate) use calico::permissions_of_agents;
 pub use cert_manager::VERSION as CERT_MANAGER;
 pub use channel::{channel_yaml, manifest_key};
+pub use cilium::ipsec::add_ipsec_key;
 pub use own::{CLUSTER_ADDONS, OwnAddon, OwnError, add_own_addons};
 pub(crate) use permissions::{NAMESPACE as ADDON_NAMESPACE, addon_roles, permissions_of_instances};
 pub use values::find_misfits;
@@ -126,6 +127,7 @@ pub fn make_addons(full: &FullSpec) -> Result<Vec<Addon>, Error> {
     addons.extend(gvisor::addon(full)?);
     addons.extend(cert_manager::addon(full)?);
     addons.extend(cilium::hubble::addon(full)?);
+    addons.extend(cilium::gateways::addon(full)?);
     addons.extend(snapshot_controller::addon(full)?);
     addons.extend(cluster_autoscaler::addon(full)?);
     addons.extend(metrics_server::addon(full)?);

@@ -13,8 +13,8 @@ pub use crate::addons::calico::{
     Calico, Encapsulated, Encapsulation, SourceDestinationCheck, Typha,
 };
 pub use crate::addons::cert_manager::CertManager;
-pub use crate::addons::cilium::Cilium;
 pub use crate::addons::cilium::hubble::Hubble;
+pub use crate::addons::cilium::{Cilium, CiliumIngress};
 pub use crate::addons::cluster_autoscaler::ClusterAutoscaler;
 pub use crate::addons::ebs_csi_driver::EbsCsiDriver;
 pub use crate::addons::external_dns::ExternalDns;

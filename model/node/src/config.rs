@@ -45,7 +45,7 @@ pub const RENEWAL_SERVICE: &str = "/etc/systemd/system/nodeup-certificates.servi
 /// Name of the timer unit that starts the renewal service.
 pub const RENEWAL_TIMER: &str = "nodeup-certificates.timer";
 
-/// Name of the unit that keeps the network services of the host away from interfaces of the Amazon VPC CNI.
+/// Name of the unit that keeps the network services of the host away from interfaces that the network plugin attaches.
 pub const VPC_INTERFACES: &str = "kctl-vpc-interfaces.service";
 
 /// Units that kctl sets up on instances, besides containerd's, which some images bring. No hook can have their names.

@@ -60,6 +60,7 @@ fn answer_request(mut stream: TcpStream, state: Option<&str>) {
         "meta-data/instance-id" => ("200 OK", INSTANCE),
         "meta-data/placement/region" => ("200 OK", "eu-west-1"),
         "meta-data/placement/availability-zone" => ("200 OK", "eu-west-1b"),
+        "meta-data/local-ipv4" => ("200 OK", "172.20.1.7"),
         "meta-data/iam/security-credentials/" => ("200 OK", "nodes.a.example.com"),
         "meta-data/iam/security-credentials/nodes.a.example.com" => ("200 OK", ROLE),
         "meta-data/autoscaling/target-lifecycle-state" if state.is_some() => {

@@ -6,19 +6,25 @@ use crate::kctl::Kctl;
 const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - secretbox: {keys: [{name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJl}]}\n  - identity: {}\n";
 const DOCKER: &str =
     r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNoOnN3b3JkZmlzaC1hZ2Fpbg=="}}}"#;
-const TELLING: [&str; 2] = ["c3dvcmRmaXNoLWlz", "c3dvcmRmaXNoOnN3"];
+const CILIUM: &str = "keys: 3+ rfc4106(gcm(aes)) 5707d7d15715715715715715715715715715715a 128\n";
+const TELLING: [&str; 3] = ["c3dvcmRmaXNoLWlz", "c3dvcmRmaXNoOnN3", "5707d7d157"];
 
 /// A cluster in a store that is a folder.
 fn stored_cluster() -> Kctl {
+    stored_cluster_with(&[])
+}
+
+fn stored_cluster_with(options: &[&str]) -> Kctl {
     let kctl = Kctl::with_store();
-    let spec = kctl.run(&[
+    let create = [
         "create",
         "cluster",
         "demo.example.com",
         "--zones",
         "eu-west-1a",
         "--dry-run",
-    ]);
+    ];
+    let spec = kctl.run(&[&create, options].concat());
     let file = kctl.write_file("cluster.yaml", &spec.expect_success());
     kctl.run(&["create", "-f", &file]).expect_success();
     kctl
@@ -109,6 +115,8 @@ fn what_no_machine_could_use_is_refused_without_being_shown() {
         ),
         ("encryptionconfig", DOCKER.to_owned()),
         ("encryptionconfig", format!("{ENCRYPTION}---\n{ENCRYPTION}")),
+        ("ciliumpassword", CILIUM.replace("keys", "key")),
+        ("ciliumpassword", CILIUM.replace("3+", "20+")),
     ] {
         let ran = kctl.run_with(&["create", "secret", name, "-f", "-", "-vv"], &text);
         assert_eq!(ran.code, 2, "{}", ran.err);
@@ -120,7 +128,7 @@ fn what_no_machine_could_use_is_refused_without_being_shown() {
         );
         assert_eq!(read_object(&kctl, name), None);
     }
-    let unknown = kctl.run(&["create", "secret", "ciliumpassword", "-f", "-"]);
+    let unknown = kctl.run(&["create", "secret", "kubepassword", "-f", "-"]);
     assert_eq!(unknown.code, 2, "{}", unknown.err);
 }
 
@@ -209,4 +217,34 @@ fn no_key_of_encrypted_secrets_is_lost_by_a_new_one_or_a_deletion() {
         .expect_success();
     assert_eq!(read_object(&kctl, "encryptionconfig"), None);
     assert_eq!(kept_configurations(&kctl).len(), 3);
+}
+
+/// Nodes tell the former key and the new one apart by its number.
+#[test]
+fn a_key_of_ipsec_is_needed_where_packets_are_encrypted_and_another_one_has_another_number() {
+    let kctl = stored_cluster_with(&["--networking", "cilium"]);
+    let set = "spec.networking.cilium.enableEncryption=true";
+    kctl.run(&["edit", "cluster", "--set", set])
+        .expect_success();
+    let refused = kctl.run(&["update"]);
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    let command = "kctl create secret ciliumpassword -f FILE --name demo.example.com";
+    assert!(refused.err.contains(command), "{}", refused.err);
+
+    let create = ["create", "secret", "ciliumpassword", "-f", "-"];
+    let replace = [&create[..], &["--force"]].concat();
+    kctl.run_with(&create, CILIUM).expect_success();
+    // Without credentials it comes no further than AWS.
+    assert!(!kctl.run(&["update"]).err.contains("ciliumpassword"));
+    kctl.run_with(&replace, CILIUM).expect_success();
+    let other = CILIUM.replace("5707", "5708");
+    let refused = kctl.run_with(&replace, &other);
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    assert!(refused.err.contains("4+"), "{}", refused.err);
+    assert!(!refused.err.contains("5708"), "{}", refused.err);
+    kctl.run_with(&replace, &other.replace("3+", "4+"))
+        .expect_success();
+    let refused = kctl.run(&["delete", "secret", "ciliumpassword", "--yes"]);
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    assert!(read_object(&kctl, "ciliumpassword").is_some());
 }

@@ -281,6 +281,7 @@ fn every_network_plugin_and_a_network_of_the_users_settle() {
         "flannel",
         "calico",
         "amazonvpc",
+        "cilium-eni",
         "kube-router",
         "kindnet",
         "kubenet",

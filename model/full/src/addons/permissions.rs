@@ -34,6 +34,7 @@ fn addon_permissions(full: &FullSpec) -> Vec<(&'static str, Vec<Statement>)> {
         ),
         ("external-dns", super::external_dns::permissions(full)),
         ("aws-node", super::amazon_vpc::permissions(full)),
+        ("cilium-operator", super::cilium::permissions(full)),
         ("kindnet", super::kindnet::permissions(full)),
         ("kube-router", super::kube_router::permissions(full)),
     ];

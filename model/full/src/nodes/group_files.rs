@@ -119,13 +119,14 @@ pub(super) fn group_units(
             templates::render(&protokube).map_err(template)?,
         ));
     }
-    match full.pods.networking {
-        Networking::Kubenet => units.push(masquerade_unit(full, group)?),
-        Networking::AmazonVpc => units.push(UnitFile::new(
+    if full.pods.networking == Networking::Kubenet {
+        units.push(masquerade_unit(full, group)?);
+    }
+    if full.pods.networking.attaches_interfaces() {
+        units.push(UnitFile::new(
             VPC_INTERFACES,
             templates::render(&templates::VpcInterfacesService {}).map_err(template)?,
-        )),
-        _ => {}
+        ));
     }
     units.sort();
     Ok(units)

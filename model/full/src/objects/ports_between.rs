@@ -1,6 +1,6 @@
 //! The ports that instances of one role may reach on those of another.
 
-use crate::objects::rules::{IP_IN_IP, Traffic, tcp_ports, udp_ports};
+use crate::objects::rules::{ESP, IP_IN_IP, Traffic, tcp_ports, udp_ports};
 use crate::{Calico, Cilium, Encapsulated, Encapsulation, FullSpec};
 use node::config::Networking;
 use node::ports;
@@ -48,11 +48,16 @@ fn plugin_traffic(full: &FullSpec) -> PluginTraffic {
     let of_plugin = match &full.pods.networking {
         Networking::Flannel(backend) if backend == "udp" => vec![udp(ports::FLANNEL_UDP)],
         Networking::Flannel(_) => vec![udp(ports::FLANNEL_VXLAN)],
-        Networking::Cilium { .. } => full
-            .addons
-            .cilium
-            .as_ref()
-            .map_or(Vec::new(), cilium_traffic),
+        Networking::Cilium { in_vpc, .. } => {
+            let cilium = full.addons.cilium.as_ref();
+            let encrypted = cilium.is_some_and(|cilium| cilium.ipsec).then_some(ESP);
+            // Packets of pods have the addresses of pods then.
+            if *in_vpc {
+                return PluginTraffic::Any(encrypted.into_iter().collect());
+            }
+            let open = cilium.map_or(Vec::new(), cilium_traffic);
+            open.into_iter().chain(encrypted).collect()
+        }
         Networking::Calico => {
             let calico = full.addons.calico.as_ref();
             return calico.map_or(PluginTraffic::Any(Vec::new()), calico_traffic);

@@ -34,6 +34,12 @@ pub(super) const IP_IN_IP: Traffic = Traffic {
     from: -1,
     to: -1,
 };
+/// Encrypted packets of IPsec (ESP), protocol 50.
+pub(super) const ESP: Traffic = Traffic {
+    protocol: "50",
+    from: -1,
+    to: -1,
+};
 /// "Fragmentation needed": without it, path MTU discovery fails at a load balancer. ICMP type 3, code 4.
 pub(super) const PATH_MTU: Traffic = Traffic {
     protocol: "icmp",

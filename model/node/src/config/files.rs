@@ -87,7 +87,8 @@ fn kubelet_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>,
     // The Node has the instance id as its name, whatever the host name is: certificates are issued for the instance id.
     flags.set("hostname-override", &host.instance_id);
     // Otherwise addresses of pods are among the Node's, and kubelet asks for a serving certificate whenever they change.
-    if let (Networking::AmazonVpc, Some(address)) = (&config.networking, &host.address) {
+    let address = host.address.as_ref();
+    if let Some(address) = address.filter(|_| config.networking.attaches_interfaces()) {
         flags.set("node-ip", address);
     }
     let mut settings = config.kubelet.config.clone();

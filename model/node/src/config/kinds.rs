@@ -45,6 +45,9 @@ pub enum Networking {
     Cilium {
         /// Of its version and settings, which an agent takes over when its instance is replaced.
         digest: String,
+        /// Pods have addresses of the VPC, of network interfaces that its operator attaches.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        in_vpc: bool,
     },
     /// The Amazon VPC CNI.
     AmazonVpc,
@@ -58,6 +61,13 @@ pub enum Networking {
     Cni,
     /// The user installs a CNI; kctl installs nothing.
     External,
+}
+
+impl Networking {
+    /// Pods have addresses of network interfaces that the plugin attaches to instances.
+    pub fn attaches_interfaces(&self) -> bool {
+        matches!(self, Self::AmazonVpc | Self::Cilium { in_vpc: true, .. })
+    }
 }
 
 /// A download that instances need.

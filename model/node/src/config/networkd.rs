@@ -7,20 +7,20 @@ pub(super) fn network_files(
     networking: &Networking,
     host: &InstanceFacts,
 ) -> Result<Vec<File>, Error> {
-    if !matches!(
+    let mut files = Vec::new();
+    if matches!(
         networking,
         Networking::AmazonVpc | Networking::Calico | Networking::KubeRouter | Networking::Kindnet
     ) {
-        return Ok(Vec::new());
+        // Otherwise it removes routes and rules that are not its own when it starts and when an interface changes.
+        files.push(File::new(
+            "/etc/systemd/networkd.conf.d/40-kctl-foreign-routes.conf",
+            "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
+        ));
     }
-    // Otherwise it removes routes and rules that are not its own when it starts and when an interface changes.
-    let mut files = vec![File::new(
-        "/etc/systemd/networkd.conf.d/40-kctl-foreign-routes.conf",
-        "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
-    )];
-    if *networking == Networking::AmazonVpc {
+    if networking.attaches_interfaces() {
         let primary = host.primary_interface.as_ref();
-        files.extend(vpc_files(primary.ok_or(Error::PrimaryInterface)?));
+        files.extend(attached_files(primary.ok_or(Error::PrimaryInterface)?));
         if host.distribution == Distribution::AmazonLinux {
             // In the place of the distribution's file of that name, which configures further interfaces and makes rules for them.
             let path = "/etc/udev/rules.d/99-vpc-policy-routes.rules";
@@ -30,8 +30,8 @@ pub(super) fn network_files(
     Ok(files)
 }
 
-/// The VPC CNI names and addresses the host's ends of pods' interfaces, and attaches network interfaces of its own.
-fn vpc_files(primary: &str) -> Vec<File> {
+/// These plugins name and address the host's ends of pods' interfaces, and attach network interfaces of their own.
+fn attached_files(primary: &str) -> Vec<File> {
     // As systemd's own, except for addresses: with its policy, which Ubuntu since 22.04 has for all, pods are not reached.
     let link = "[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\nAlternativeNamesPolicy=database onboard slot path\nMACAddressPolicy=none\n";
     // Otherwise cloud-init configures interfaces that the plugin attaches.
@@ -68,6 +68,13 @@ mod tests {
         assert_eq!(count(Networking::Kindnet, Distribution::AmazonLinux), 1);
         assert_eq!(count(Networking::KubeRouter, Distribution::Debian), 1);
         assert_eq!(count(Networking::AmazonVpc, Distribution::Debian), 4);
+        let cilium = |in_vpc| Networking::Cilium {
+            digest: String::new(),
+            in_vpc,
+        };
+        assert_eq!(count(cilium(false), Distribution::AmazonLinux), 0);
+        assert_eq!(count(cilium(true), Distribution::Debian), 3);
+        assert_eq!(count(cilium(true), Distribution::AmazonLinux), 4);
         assert_eq!(count(Networking::AmazonVpc, Distribution::AmazonLinux), 5);
     }
 

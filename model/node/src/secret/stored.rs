@@ -14,8 +14,11 @@ pub const ENCRYPTION_CONFIG: &str = "encryptionconfig";
 /// Name of the secret with passwords of image registries: a `config.json` of docker.
 pub const DOCKER_CONFIG: &str = "dockerconfig";
 
+/// Name of the secret with the key by which cilium encrypts packets with IPsec.
+pub const CILIUM_PASSWORD: &str = "ciliumpassword";
+
 /// Names of all secrets that kctl supports.
-pub const STORED: [&str; 2] = [ENCRYPTION_CONFIG, DOCKER_CONFIG];
+pub const STORED: [&str; 3] = [ENCRYPTION_CONFIG, DOCKER_CONFIG, CILIUM_PASSWORD];
 
 /// Begins the names under which former contents of [`ENCRYPTION_CONFIG`] are kept; a time follows. What was encrypted with a key that
 /// the present one lacks, such as the Secrets in backups, can be read only with it.
@@ -50,9 +53,10 @@ pub fn check_stored(name: &str, secret: &Secret) -> Result<(), (String, &'static
     match name {
         ENCRYPTION_CONFIG => check_encryption_config(secret),
         DOCKER_CONFIG => check_docker_config(secret),
+        CILIUM_PASSWORD => check_cilium_password(secret),
         _ => Err((
             format!("kctl does not use a secret {name}"),
-            "use encryptionconfig or dockerconfig",
+            "use encryptionconfig, dockerconfig or ciliumpassword",
         )),
     }
 }
@@ -147,6 +151,62 @@ fn check_docker_config(secret: &Secret) -> Result<(), (String, &'static str)> {
     }
 }
 
+/// The largest number of a key of cilium, which packets carry.
+const MAX_KEY_ID: u8 = 15;
+
+/// Checks cilium's key as its agents read it: `keys: ID ALGORITHM KEY ICV`, or two algorithms with a key each.
+fn check_cilium_password(secret: &Secret) -> Result<(), (String, &'static str)> {
+    const HINT: &str = "write `keys: 1+ rfc4106(gcm(aes)) HEX 128`, with 40 hexadecimal digits from a random source";
+    let wrong = |what: String| Err((format!("this is no key of cilium: {what}"), HINT));
+    let Some(line) = read_cilium_key(secret) else {
+        return wrong("it needs the field keys, in YAML, with one line".to_owned());
+    };
+    if cilium_key_id(&line).is_none() {
+        return wrong(format!(
+            "it begins with no number from 1 to {MAX_KEY_ID}, which + may follow"
+        ));
+    }
+    let hex = |text: &str| {
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        !digits.is_empty()
+            && digits.len().is_multiple_of(2)
+            && digits.chars().all(|one| one.is_ascii_hexdigit())
+    };
+    let fields: Vec<&str> = line.reveal().split_whitespace().collect();
+    match fields.as_slice() {
+        [_, algorithm, key, length] => {
+            if !algorithm.starts_with("rfc") {
+                wrong("its algorithm begins not with rfc".to_owned())
+            } else if !hex(key) {
+                wrong("its key is not in hexadecimal digits".to_owned())
+            } else if !["96", "128", "256"].contains(length) {
+                wrong("its last number is not 96, 128 or 256".to_owned())
+            } else {
+                Ok(())
+            }
+        }
+        [_, _, authentication, _, encryption] if hex(authentication) && hex(encryption) => Ok(()),
+        [_, _, _, _, _] => wrong("its keys are not in hexadecimal digits".to_owned()),
+        fields => wrong(format!("it has {} fields, not 4 or 5", fields.len())),
+    }
+}
+
+/// cilium's key without the field that it is in; `None` of a text that is no such secret.
+pub fn read_cilium_key(secret: &Secret) -> Option<Secret> {
+    // The parser's error would quote the text.
+    let fields = read_as::<Value>(secret.reveal()).ok()?;
+    let line = text_field(&fields, "keys").trim();
+    let alone = fields.as_object().is_some_and(|fields| fields.len() == 1);
+    (alone && !line.is_empty() && !line.contains('\n')).then(|| Secret::new(line))
+}
+
+/// The number of cilium's key. Agents tell a new key from the former one by it.
+pub fn cilium_key_id(line: &Secret) -> Option<u8> {
+    let first = line.reveal().split_whitespace().next()?;
+    let number: u8 = first.strip_suffix('+').unwrap_or(first).parse().ok()?;
+    (1..=MAX_KEY_ID).contains(&number).then_some(number)
+}
+
 /// The text in a field; empty if the field is missing or not text.
 fn text_field<'a>(value: &'a Value, field: &str) -> &'a str {
     let field = value.get(field).and_then(Value::as_str);
@@ -162,6 +222,7 @@ mod tests {
     use super::*;
 
     const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - aescbc: {keys: [{name: key1, secret: c3dvcmRmaXNo}]}\n  - identity: {}\n";
+    const CILIUM: &str = "keys: 3+ rfc4106(gcm(aes)) c0ffee 128\n";
     const DOCKER: &str = r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNo"}}}"#;
 
     #[test]
@@ -214,6 +275,13 @@ mod tests {
         assert_eq!(check(DOCKER_CONFIG, DOCKER), Ok(()));
         let login = r#"{"auths": {"r": {"username": "u", "password": "p"}}}"#;
         assert_eq!(check(DOCKER_CONFIG, login), Ok(()));
+        let two = "keys: 1 hmac(sha256) 0xc0ff cbc(aes) 0xc0ff\n";
+        for text in [CILIUM, &CILIUM.replace("3+", "15"), two] {
+            assert_eq!(check(CILIUM_PASSWORD, text), Ok(()), "{text}");
+        }
+        let line = read_cilium_key(&Secret::new(CILIUM)).unwrap();
+        assert_eq!(line.reveal(), "3+ rfc4106(gcm(aes)) c0ffee 128");
+        assert_eq!(cilium_key_id(&line), Some(3));
         let broken = [
             (ENCRYPTION_CONFIG, ENCRYPTION.replace("v1", "v2")),
             (ENCRYPTION_CONFIG, ENCRYPTION.replace("kind: E", "kind: X")),
@@ -236,7 +304,15 @@ mod tests {
                 r#"{"auths": {"r": {"auth": "", "x": "c3dvcmRmaXNo"}}}"#.to_owned(),
             ),
             (DOCKER_CONFIG, r#"{"auths": []}"#.to_owned()),
-            ("ciliumpassword", "c3dvcmRmaXNo".to_owned()),
+            (CILIUM_PASSWORD, "c3dvcmRmaXNo".to_owned()),
+            (CILIUM_PASSWORD, "keys: c3dvcmRmaXNo".to_owned()),
+            (CILIUM_PASSWORD, CILIUM.replace("3+", "16")),
+            (CILIUM_PASSWORD, CILIUM.replace("3+", "0")),
+            (CILIUM_PASSWORD, CILIUM.replace("c0ffee", "c3dvcmRmaXNo")),
+            (CILIUM_PASSWORD, CILIUM.replace("rfc", "c3dvcmRmaXNo")),
+            (CILIUM_PASSWORD, CILIUM.replace("128", "c3dvcmRmaXNo")),
+            (CILIUM_PASSWORD, format!("{CILIUM}more: c3dvcmRmaXNo\n")),
+            ("kubepassword", "c3dvcmRmaXNo".to_owned()),
         ];
         for (name, text) in broken {
             let (message, hint) = check(name, &text).unwrap_err();

@@ -151,7 +151,7 @@ spec! {
         pub enabled: Option<bool>,
         /// False: HTTP is served where an Ingress has TLS.
         pub enforce_https: Option<bool>,
-        /// False: the agents read Secrets of all namespaces.
+        /// False: somebody else puts the Secrets that Ingresses name where the agents read them.
         pub enable_secrets_sync: Option<bool>,
         /// Prefixes of annotations that Services get from Ingresses, separated by spaces.
         pub load_balancer_annotation_prefixes: Option<String>,
@@ -164,7 +164,37 @@ spec! {
     /// cilium's implementation of the Gateway API.
     pub struct CiliumGatewayAPISpec {
         pub enabled: Option<bool>,
-        /// False: the agents read Secrets of all namespaces.
+        /// False: somebody else puts the Secrets that Gateways name where the agents read them.
         pub enable_secrets_sync: Option<bool>,
+    }
+}
+
+impl CiliumNetworkingSpec {
+    /// True if packets between pods are encrypted with IPsec, which is kOps' default.
+    pub fn uses_ipsec(&self) -> bool {
+        self.enable_encryption == Some(true) && self.encryption_type.as_deref() != Some("wireguard")
+    }
+
+    /// True if flows are shown. As in kOps, a section that is there is on unless it says otherwise.
+    pub fn has_hubble(&self) -> bool {
+        let hubble = self.hubble.as_ref();
+        hubble.is_some_and(|hubble| hubble.enabled != Some(false))
+    }
+
+    /// Its Ingress controller, if that is on.
+    pub fn ingress(&self) -> Option<&CiliumIngressSpec> {
+        let ingress = self.ingress.as_ref();
+        ingress.filter(|ingress| ingress.enabled != Some(false))
+    }
+
+    /// Its implementation of the Gateway API, if that is on.
+    pub fn gateways(&self) -> Option<&CiliumGatewayAPISpec> {
+        let gateways = self.gateway_api.as_ref();
+        gateways.filter(|gateways| gateways.enabled != Some(false))
+    }
+
+    /// True if pods have addresses of network interfaces that the operator attaches to instances.
+    pub fn uses_interfaces(&self) -> bool {
+        self.ipam.as_deref() == Some("eni")
     }
 }

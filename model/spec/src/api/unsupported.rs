@@ -168,17 +168,8 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     unsupported_in_cluster(
         When::Set,
-        "this part of cilium",
-        &[
-            "spec.networking.cilium.etcdManaged",
-            "spec.networking.cilium.gatewayAPI",
-            "spec.networking.cilium.ingress",
-        ],
-    ),
-    unsupported_in_cluster(
-        When::Is("ipsec"),
-        "encryption by IPsec; use wireguard",
-        &["spec.networking.cilium.encryptionType"],
+        "an etcd cluster for Cilium",
+        &["spec.networking.cilium.etcdManaged"],
     ),
     unsupported_in_cluster(
         When::Is("aws-cni"),
@@ -194,16 +185,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         When::Is("generic-veth"),
         "cilium after another network plugin",
         &["spec.networking.cilium.chainingMode"],
-    ),
-    unsupported_in_cluster(
-        When::Is("disabled"),
-        "cilium without a tunnel",
-        &["spec.networking.cilium.tunnel"],
-    ),
-    unsupported_in_cluster(
-        When::Is("eni"),
-        "pods with addresses of the VPC",
-        &["spec.networking.cilium.ipam"],
     ),
     unsupported_in_cluster(
         When::Is("crd"),

@@ -14,7 +14,7 @@ use crate::api::networking::{
 use crate::read::Problem;
 
 const FLAG: &str = "--networking";
-const CHOICES: &str = "choose cilium, flannel, flannel-udp, calico, amazonvpc, kube-router, kindnet, kubenet, cni or external; with \
+const CHOICES: &str = "choose cilium, cilium-eni, flannel, flannel-udp, calico, amazonvpc, kube-router, kindnet, kubenet, cni or external; with \
                        cni you install a network plugin of your own";
 
 pub(super) fn choose_plugin(
@@ -32,9 +32,11 @@ pub(super) fn choose_plugin(
             networking.flannel = Some(flannel_spec("udp"));
         }
         // As in kOps, cilium replaces kube-proxy in a new cluster.
-        "cilium" => {
+        "cilium" | "cilium-eni" => {
+            let in_vpc = name == "cilium-eni";
             networking.cilium = Some(Box::new(CiliumNetworkingSpec {
                 enable_node_port: Some(true),
+                ipam: in_vpc.then(|| "eni".to_owned()),
                 ..CiliumNetworkingSpec::default()
             }));
             spec.kube_proxy.get_or_insert_default().enabled = Some(false);
@@ -74,7 +76,7 @@ fn flannel_spec(backend: &str) -> FlannelNetworkingSpec {
 
 fn refusal_text(name: &str) -> String {
     match name {
-        "cilium-etcd" | "cilium-eni" | "kopeio" | "kopeio-vxlan" => {
+        "cilium-etcd" | "kopeio" | "kopeio-vxlan" => {
             format!("kctl does not install {name} yet")
         }
         "canal" | "classic" | "lyftvpc" | "romana" | "weave" => {

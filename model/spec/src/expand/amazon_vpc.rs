@@ -1,14 +1,14 @@
 //! `spec.networking.amazonvpc`: pods with addresses of the VPC.
 
+use super::cilium::{chosen_cilium, own_addresses};
 use super::instances::first_machine_type;
-use super::pods::has_first_plugin;
+use super::pods::{are_pods_in_vpc, has_first_plugin};
 use super::{Context, Findings};
 use crate::api::InstanceGroup;
 use crate::api::amazon_vpc::AmazonVPCNetworkingSpec;
 use crate::api::cluster::ClusterSpec;
 use full::{AmazonVpc, FullSpec};
 use ipnet::IpNet;
-use node::config::Networking;
 
 /// The releases of kOps 1.37, in the registry that serves most regions.
 const IMAGE: &str = "602401143452.dkr.ecr.us-west-2.amazonaws.com/amazon-k8s-cni:v1.23.0";
@@ -56,7 +56,10 @@ pub(super) fn max_pods(
     context: &Context,
     findings: &mut Findings,
 ) -> Option<i32> {
-    chosen_amazon_vpc(spec)?;
+    if !are_pods_in_vpc(spec) {
+        return None;
+    }
+    let taken = chosen_cilium(spec).map_or(0, own_addresses);
     let policy = group.spec.mixed_instances_policy.as_ref();
     if policy.is_some_and(|policy| policy.instance_requirements.is_some()) {
         findings.add_group_error(
@@ -88,14 +91,15 @@ pub(super) fn max_pods(
             return None;
         };
         let pods = interfaces.saturating_mul(addresses.saturating_sub(1));
-        fewest = fewest.min(pods.saturating_add(ON_HOST_NETWORK));
+        let pods = pods.saturating_add(ON_HOST_NETWORK);
+        fewest = fewest.min(pods.saturating_sub(taken));
     }
     i32::try_from(fewest).ok()
 }
 
 /// Services are outside of the VPC by default, and may be in it: where no instance can be.
 pub(super) fn check_services(full: &FullSpec, findings: &mut Findings) {
-    if full.pods.networking != Networking::AmazonVpc {
+    if !full.pods.networking.attaches_interfaces() {
         return;
     }
     let services = full.pods.service_cidr;

@@ -1,9 +1,9 @@
 //! `spec.networking.cilium`.
 
 use super::fill::fill;
-use crate::api::cilium::{CiliumNetworkingSpec, ISTIO_PROXY};
+use crate::api::cilium::{CiliumIngressSpec, CiliumNetworkingSpec, ISTIO_PROXY};
 use crate::api::cluster::ClusterSpec;
-use full::{Cilium, Hubble};
+use full::{Cilium, CiliumIngress, Hubble};
 use node::ports;
 use std::collections::BTreeMap;
 
@@ -22,6 +22,16 @@ const NEIGHBOURS: i64 = 524_288;
 /// Backends in maglev's table of a Service; random is the default.
 const MAGLEV: &str = "16381";
 const RANDOM: &str = "random";
+
+/// What cilium's chart lets Services have from their Ingress, and its Service of Ingresses that share one.
+const ANNOTATION_PREFIXES: &str = "lbipam.cilium.io nodeipam.cilium.io service.beta.kubernetes.io service.kubernetes.io cloud.google.com";
+const SHARED_SERVICE: &str = "cilium-ingress";
+
+/// The one namespace of which agents read Secrets.
+const SECRETS: &str = "cilium-secrets";
+
+/// Packets of pods have their own addresses.
+const NO_TUNNEL: &str = "disabled";
 
 /// Fills in the defaults of kOps.
 pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
@@ -45,7 +55,8 @@ pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
     fill(&mut cilium.cni_exclusive, true);
     fill(&mut cilium.disable_cnp_status_updates, true);
     fill(&mut cilium.disable_masquerade, false);
-    fill(&mut cilium.enable_bpf_masquerade, false);
+    let in_vpc = cilium.uses_interfaces();
+    fill(&mut cilium.enable_bpf_masquerade, in_vpc);
     fill(&mut cilium.enable_endpoint_health_checking, true);
     fill(&mut cilium.enable_host_firewall, false);
     fill(&mut cilium.enable_l7_proxy, true);
@@ -58,13 +69,17 @@ pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
     fill(&mut cilium.monitor_aggregation, "medium");
     fill(&mut cilium.sidecar_istio_proxy_image, ISTIO_PROXY);
     fill(&mut cilium.to_fqdns_dns_reject_response_code, "refused");
-    fill(&mut cilium.tunnel, "vxlan");
-    fill(&mut cilium.hubble.get_or_insert_default().enabled, false);
-    fill(&mut cilium.ingress.get_or_insert_default().enabled, false);
-    fill(
-        &mut cilium.gateway_api.get_or_insert_default().enabled,
-        false,
-    );
+    fill(&mut cilium.tunnel, if in_vpc { NO_TUNNEL } else { "vxlan" });
+    if cilium.uses_ipsec() {
+        fill(&mut cilium.encryption_type, "ipsec");
+    }
+    // A section that is there is on.
+    let on = cilium.has_hubble();
+    fill(&mut cilium.hubble.get_or_insert_default().enabled, on);
+    let on = cilium.ingress().is_some();
+    fill(&mut cilium.ingress.get_or_insert_default().enabled, on);
+    let on = cilium.gateways().is_some();
+    fill(&mut cilium.gateway_api.get_or_insert_default().enabled, on);
 }
 
 /// cilium, if it is the network plugin.
@@ -75,6 +90,17 @@ pub(super) fn chosen_cilium(spec: &ClusterSpec) -> Option<&CiliumNetworkingSpec>
         || networking.external.is_some()
         || networking.cni.is_some();
     networking.cilium.as_deref().filter(|_| !other)
+}
+
+/// True if it is the network plugin and pods have addresses of network interfaces.
+pub(super) fn uses_interfaces(spec: &ClusterSpec) -> bool {
+    chosen_cilium(spec).is_some_and(CiliumNetworkingSpec::uses_interfaces)
+}
+
+/// How many addresses an agent takes for itself: of its router, of the pod that it probes, and of what serves Ingresses.
+pub(super) fn own_addresses(cilium: &CiliumNetworkingSpec) -> u32 {
+    let serves = cilium.ingress().is_some() || cilium.gateways().is_some();
+    2 + u32::from(serves)
 }
 
 /// Whether the standard plugin `portmap` follows cilium's own.
@@ -93,14 +119,20 @@ pub(super) fn full_cilium(spec: &ClusterSpec) -> Option<Cilium> {
         operator_image: image("operator"),
         tcp_ports: tcp_ports(cilium),
         udp_ports: udp_ports(cilium),
+        eni: cilium.uses_interfaces(),
+        ipsec: cilium.uses_ipsec(),
         settings: settings(cilium),
         cpu_request: cilium.cpu_request.clone().unwrap_or_default(),
         memory_request: cilium.memory_request.clone().unwrap_or_default(),
-        hubble: has_hubble(cilium).then(|| Hubble {
+        hubble: cilium.has_hubble().then(|| Hubble {
             relay_image: image("hubble-relay"),
             cluster_name: text(cilium.cluster_name.as_ref()),
             debug: cilium.debug == Some(true),
         }),
+        ingress: cilium.ingress().map(|ingress| CiliumIngress {
+            shared_service: shared_service(ingress),
+        }),
+        gateways: cilium.gateways().is_some(),
         agent_annotations: cilium.agent_pod_annotations.clone(),
         operator_annotations: cilium.operator_pod_annotations.clone(),
     })
@@ -109,7 +141,7 @@ pub(super) fn full_cilium(spec: &ClusterSpec) -> Option<Cilium> {
 /// At which agents probe each other and serve flows and metrics.
 fn tcp_ports(cilium: &CiliumNetworkingSpec) -> Vec<u16> {
     let mut all = vec![ports::CILIUM_HEALTH];
-    if has_hubble(cilium) {
+    if cilium.has_hubble() {
         all.push(ports::HUBBLE);
         all.extend((!hubble_metrics(cilium).is_empty()).then_some(ports::HUBBLE_METRICS));
     }
@@ -123,12 +155,13 @@ fn tcp_ports(cilium: &CiliumNetworkingSpec) -> Vec<u16> {
 
 /// Of packets between nodes.
 fn udp_ports(cilium: &CiliumNetworkingSpec) -> Vec<u16> {
-    let mut all = vec![match cilium.tunnel.as_deref() {
-        Some("geneve") => ports::CILIUM_GENEVE,
-        _ => ports::CILIUM_VXLAN,
-    }];
-    all.extend((cilium.enable_encryption == Some(true)).then_some(ports::CILIUM_WIREGUARD));
-    all
+    let tunnel = match cilium.tunnel.as_deref() {
+        Some(NO_TUNNEL) => None,
+        Some("geneve") => Some(ports::CILIUM_GENEVE),
+        _ => Some(ports::CILIUM_VXLAN),
+    };
+    let wireguard = uses_wireguard(cilium).then_some(ports::CILIUM_WIREGUARD);
+    tunnel.into_iter().chain(wireguard).collect()
 }
 
 fn hubble_metrics(cilium: &CiliumNetworkingSpec) -> String {
@@ -148,6 +181,8 @@ fn settings(cilium: &CiliumNetworkingSpec) -> BTreeMap<String, String> {
     all.extend(metric_settings(cilium));
     all.extend(hubble_settings(cilium));
     all.extend(encryption_settings(cilium));
+    all.extend(ingress_settings(cilium));
+    all.extend(gateway_settings(cilium));
     all.extend(cilium.extra_config.clone());
     all
 }
@@ -188,7 +223,9 @@ fn agent_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
 fn service_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
     let number = |value: Option<i64>| value.unwrap_or_default().to_string();
     let at_sockets = cilium.bpf_lb_sock.or(cilium.enable_host_reachable_services);
-    let of_host = cilium.bpf_lb_sock_host_ns_only;
+    // As cilium's chart does for the weights of routes.
+    let for_gateways = cilium.gateways().map(|_| true);
+    let of_host = cilium.bpf_lb_sock_host_ns_only.or(for_gateways);
     let redirects = cilium.enable_local_redirect_policy;
     owned(vec![
         ("bpf-lb-map-max", number(cilium.bpf_lb_map_max)),
@@ -225,20 +262,31 @@ fn policy_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
 /// How packets reach pods of other nodes.
 fn packet_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
     let masquerades = cilium.disable_masquerade != Some(true);
-    let direct = cilium.auto_direct_node_routes;
-    owned(vec![
-        ("auto-direct-node-routes", switch(direct)),
+    let tunnel = cilium.tunnel.clone().filter(|way| way != NO_TUNNEL);
+    let routing = tunnel.as_ref().map_or("native", |_| "tunnel");
+    let mut all = vec![
+        (
+            "auto-direct-node-routes",
+            switch(cilium.auto_direct_node_routes),
+        ),
         (
             "enable-bpf-masquerade",
             switch(cilium.enable_bpf_masquerade),
         ),
         ("enable-ipv4-masquerade", masquerades.to_string()),
         ("enable-ipv6-masquerade", switch(None)),
-        ("routing-mode", "tunnel".to_owned()),
+        ("routing-mode", routing.to_owned()),
         ("service-no-backend-response", "reject".to_owned()),
-        ("tunnel-protocol", text(cilium.tunnel.as_ref())),
-        ("tunnel-source-port-range", "0-0".to_owned()),
-    ])
+    ];
+    if let Some(tunnel) = tunnel {
+        all.push(("tunnel-protocol", tunnel));
+        all.push(("tunnel-source-port-range", "0-0".to_owned()));
+    }
+    if cilium.uses_interfaces() {
+        all.push(("auto-create-cilium-node-resource", switch(Some(true))));
+        all.push(("enable-endpoint-routes", switch(Some(true))));
+    }
+    owned(all)
 }
 
 /// Sizes and ways of tables that are not the defaults.
@@ -309,14 +357,9 @@ fn metric_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
     owned(all)
 }
 
-fn has_hubble(cilium: &CiliumNetworkingSpec) -> bool {
-    let hubble = cilium.hubble.as_ref();
-    hubble.is_some_and(|hubble| hubble.enabled == Some(true))
-}
-
 /// The agents' server of flows, which the relay asks; cert-manager issues its certificate.
 fn hubble_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
-    if !has_hubble(cilium) {
+    if !cilium.has_hubble() {
         return owned(vec![("enable-hubble", switch(None))]);
     }
     let file = |name: &str| format!("/var/lib/cilium/tls/hubble/{name}");
@@ -341,14 +384,79 @@ fn hubble_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
     owned(all)
 }
 
-/// Traffic between nodes as WireGuard's; IPsec is refused.
+fn uses_wireguard(cilium: &CiliumNetworkingSpec) -> bool {
+    cilium.enable_encryption == Some(true) && !cilium.uses_ipsec()
+}
+
+/// Traffic between nodes as IPsec's or WireGuard's packets.
 fn encryption_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
-    if cilium.enable_encryption != Some(true) {
+    if cilium.uses_ipsec() {
+        return owned(vec![
+            ("enable-ipsec", switch(Some(true))),
+            ("ipsec-key-file", "/etc/ipsec/keys".to_owned()),
+        ]);
+    }
+    if !uses_wireguard(cilium) {
         return Vec::new();
     }
     owned(vec![
         ("enable-wireguard", switch(Some(true))),
         ("encrypt-node", switch(cilium.node_encryption)),
+    ])
+}
+
+/// The name of the Service of Ingresses that share one, where the spec speaks of it: it makes a load balancer.
+fn shared_service(ingress: &CiliumIngressSpec) -> Option<String> {
+    let shared = ingress.default_load_balancer_mode.as_deref() == Some("shared");
+    let named = ingress.shared_load_balancer_service_name.clone();
+    named.or_else(|| shared.then(|| SHARED_SERVICE.to_owned()))
+}
+
+/// Its Ingress controller. What the spec does not say is as in cilium's chart.
+fn ingress_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
+    let Some(ingress) = cilium.ingress() else {
+        return Vec::new();
+    };
+    let or = |said: &Option<String>, usual: &str| said.clone().unwrap_or_else(|| usual.to_owned());
+    let on = |said: Option<bool>| said.unwrap_or(true).to_string();
+    let prefixes = &ingress.load_balancer_annotation_prefixes;
+    let service = &ingress.shared_load_balancer_service_name;
+    owned(vec![
+        ("enable-envoy-config", switch(Some(true))),
+        ("enable-ingress-controller", switch(Some(true))),
+        (
+            "enable-ingress-secrets-sync",
+            on(ingress.enable_secrets_sync),
+        ),
+        ("enforce-ingress-https", on(ingress.enforce_https)),
+        (
+            "ingress-default-lb-mode",
+            or(&ingress.default_load_balancer_mode, "dedicated"),
+        ),
+        (
+            "ingress-lb-annotation-prefixes",
+            or(prefixes, ANNOTATION_PREFIXES),
+        ),
+        ("ingress-secrets-namespace", SECRETS.to_owned()),
+        (
+            "ingress-shared-lb-service-name",
+            or(service, SHARED_SERVICE),
+        ),
+    ])
+}
+
+/// Its implementation of the Gateway API.
+fn gateway_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
+    let Some(gateways) = cilium.gateways() else {
+        return Vec::new();
+    };
+    let synced = gateways.enable_secrets_sync.unwrap_or(true);
+    owned(vec![
+        ("bpf-lb-algorithm-annotation", switch(Some(true))),
+        ("enable-envoy-config", switch(Some(true))),
+        ("enable-gateway-api", switch(Some(true))),
+        ("enable-gateway-api-secrets-sync", synced.to_string()),
+        ("gateway-api-secrets-namespace", SECRETS.to_owned()),
     ])
 }
 

@@ -1,17 +1,16 @@
 //! Defaults of kube-proxy.
 
 use super::Context;
-use super::amazon_vpc::chosen_amazon_vpc;
 use super::assets::component_image;
 use super::fill::fill;
+use super::pods::are_pods_in_vpc;
 use crate::api::cluster::ClusterSpec;
 
 /// Fills in kube-proxy's settings, with kOps' defaults.
 pub(super) fn complete_kube_proxy(spec: &mut ClusterSpec, context: &Context) {
     let image = component_image("kube-proxy", spec, context);
     // Pods have addresses of the VPC, as others have that are not in the cluster.
-    let in_vpc = chosen_amazon_vpc(spec).is_some();
-    let pods = spec.pod_cidr.clone().filter(|_| !in_vpc);
+    let pods = spec.pod_cidr.clone().filter(|_| !are_pods_in_vpc(spec));
     let proxy = spec.kube_proxy.get_or_insert_default();
     fill(&mut proxy.enabled, true);
     fill(&mut proxy.image, image);

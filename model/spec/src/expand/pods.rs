@@ -4,7 +4,7 @@ use super::Findings;
 use super::addon_values::full_addon_values;
 use super::amazon_vpc::{self, chosen_amazon_vpc};
 use super::calico::{complete_calico, full_calico};
-use super::cilium::{complete_cilium, full_cilium};
+use super::cilium::{complete_cilium, full_cilium, uses_interfaces};
 use super::fill::fill;
 use super::kindnet::{complete_kindnet, full_kindnet};
 use super::kube_router::full_kube_router;
@@ -57,6 +57,11 @@ pub(super) fn has_first_plugin(networking: &NetworkingSpec) -> bool {
         || networking.kubenet.is_some()
         || networking.external.is_some()
         || networking.cni.is_some()
+}
+
+/// True if pods have addresses of network interfaces that the plugin attaches to instances.
+pub(super) fn are_pods_in_vpc(spec: &ClusterSpec) -> bool {
+    chosen_amazon_vpc(spec).is_some() || uses_interfaces(spec)
 }
 
 fn parse_range(text: Option<&str>) -> Option<IpNet> {
@@ -114,6 +119,7 @@ fn full_networking(spec: &ClusterSpec, findings: &mut Findings) -> Networking {
     if let Some(cilium) = full_cilium(spec) {
         return Networking::Cilium {
             digest: cilium.digest(&full_addon_values(spec)),
+            in_vpc: cilium.eni,
         };
     }
     if networking.kubenet.is_some() {

@@ -88,7 +88,7 @@ fn check_instances(full: &FullSpec, spec: &ClusterSpec, findings: &mut Findings)
     // Pods of these plugins have addresses of the VPC, and kOps takes the range of services out of it too.
     let plugins = spec.networking.as_ref();
     let in_vpc = plugins.is_some_and(|plugins| {
-        plugins.amazonvpc.is_some()
+        full.pods.networking.attaches_interfaces()
             || plugins
                 .cni
                 .as_ref()

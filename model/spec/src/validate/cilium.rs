@@ -11,6 +11,9 @@ const MINOR: &str = "v1.20.";
 /// Most clusters of a mesh.
 const MAX_ID: i64 = 255;
 
+/// Beside addresses of network interfaces (<https://github.com/cilium/cilium/issues/21330>).
+const MAX_ID_IN_VPC: i64 = 127;
+
 /// Longest name in a mesh, and its form (cilium's `pkg/clustermesh/types`).
 const MAX_NAME: usize = 32;
 
@@ -23,16 +26,38 @@ const DERIVED: &[(&str, &str)] = &[
         "cni-chaining-mode",
         "use spec.networking.cilium.chainingMode",
     ),
+    (
+        "enable-gateway-api",
+        "use spec.networking.cilium.gatewayAPI",
+    ),
     ("enable-hubble", "use spec.networking.cilium.hubble"),
-    ("enable-ipsec", "there is none"),
+    (
+        "enable-ingress-controller",
+        "use spec.networking.cilium.ingress",
+    ),
+    ("eni-gc-tags", "there is none"),
+    ("eni-security-group-tags", INTERFACES),
+    ("eni-security-groups", INTERFACES),
+    ("eni-subnet-ids", INTERFACES),
+    ("eni-subnet-tags", INTERFACES),
+    ("eni-tags", "use spec.cloudLabels"),
+    ("enable-ipsec", "use spec.networking.cilium.encryptionType"),
     ("enable-ipv4", "there is none"),
     ("enable-ipv6", "there is none"),
     (
         "enable-wireguard",
         "use spec.networking.cilium.encryptionType",
     ),
+    ("gateway-api-secrets-namespace", "there is none"),
     ("hubble-listen-address", "there is none: the port is 4244"),
+    ("ingress-secrets-namespace", "there is none"),
+    (
+        "ingress-shared-lb-service-name",
+        "use spec.networking.cilium.ingress.sharedLoadBalancerServiceName",
+    ),
     ("ipam", "use spec.networking.cilium.ipam"),
+    ("ipsec-key-file", "use kctl create secret ciliumpassword"),
+    ("ipam-static-ip-tags", "there is none"),
     (
         "kube-proxy-replacement",
         "use spec.networking.cilium.enableNodePort",
@@ -49,6 +74,10 @@ const DERIVED: &[(&str, &str)] = &[
     ("tunnel-protocol", "use spec.networking.cilium.tunnel"),
 ];
 
+/// With them an agent asks for interfaces, which no agent may.
+const INTERFACES: &str = "there is none: interfaces have the security groups of their instance; subnet-ids-filter and \
+                          subnet-tags-filter choose their subnets";
+
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let networking = spec.networking.as_ref();
     let Some(cilium) = networking.and_then(|networking| networking.cilium.as_ref()) else {
@@ -59,7 +88,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     warn_of_gone_settings(cilium, problems);
     check_encryption(cilium, problems);
     check_mesh(cilium, problems);
-    check_tunnel(cilium, problems);
+    check_packets(cilium, problems);
     check_tables(cilium, spec, problems);
     for (entry, next) in DERIVED {
         if cilium.extra_config.contains_key(*entry) {
@@ -68,8 +97,8 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             problems.push(problem.hint(*next));
         }
     }
-    let hubble = cilium.hubble.as_ref();
-    if hubble.is_some_and(|hubble| hubble.enabled == Some(true)) {
+    check_ingress(cilium, problems);
+    if cilium.has_hubble() {
         let path = "spec.networking.cilium.hubble.enabled";
         needs_cert_manager(path, "hubble", spec, problems);
     }
@@ -83,7 +112,13 @@ fn refuse(problems: &mut Vec<Problem>, field: &str, message: &str, hint: &str) {
 fn check_mesh(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
     let id = cilium.cluster_id.unwrap_or_default();
     let name = cilium.cluster_name.as_deref().unwrap_or("default");
-    if id > MAX_ID {
+    if cilium.uses_interfaces() && id > MAX_ID_IN_VPC {
+        let message = format!(
+            "cilium would drop packets that policies allow, with {id} and interfaces of the VPC"
+        );
+        let hint = "use 1 to 127, or 0 for none";
+        refuse(problems, "clusterID", &message, hint);
+    } else if id > MAX_ID {
         let message = format!("{id} is no number of a cluster");
         refuse(
             problems,
@@ -104,10 +139,25 @@ fn check_mesh(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Routes to nodes of the own subnet contradict a tunnel, which is always there.
-fn check_tunnel(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
+/// How packets reach pods of other nodes. Routes between nodes contradict a tunnel, and in the VPC they are there.
+fn check_packets(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
+    let in_vpc = cilium.uses_interfaces();
+    let disabled = cilium.tunnel.as_deref() == Some("disabled");
+    if in_vpc && cilium.tunnel.is_some() && !disabled {
+        let message = "pods with addresses of the VPC need no tunnel, and cilium makes none";
+        refuse(problems, "tunnel", message, "remove it");
+    }
+    if !in_vpc && disabled {
+        let message = "EC2 drops packets of pods whose addresses are none of the VPC";
+        let hint = "remove it, or set spec.networking.cilium.ipam: eni";
+        refuse(problems, "tunnel", message, hint);
+    }
+    if in_vpc && cilium.disable_masquerade == Some(true) {
+        let message = "EC2 has no public address for the address of a pod";
+        refuse(problems, "disableMasquerade", message, "remove it");
+    }
     if cilium.auto_direct_node_routes == Some(true) {
-        let message = "cilium makes no routes to other nodes beside a tunnel";
+        let message = "cilium makes no routes to other nodes: a tunnel or the VPC leads there";
         refuse(problems, "autoDirectNodeRoutes", message, "remove it");
     }
     if cilium.disable_masquerade == Some(true) && cilium.enable_bpf_masquerade == Some(true) {
@@ -118,11 +168,13 @@ fn check_tunnel(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
 }
 
 fn check_tables(cilium: &CiliumNetworkingSpec, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
-    let needs_rules = cilium.enable_l7_proxy != Some(false) || replaces_proxy(spec);
+    let masquerades = cilium.enable_bpf_masquerade;
+    let needs_rules = cilium.enable_l7_proxy != Some(false)
+        || replaces_proxy(spec)
+        || masquerades.unwrap_or_else(|| cilium.uses_interfaces());
     if cilium.iptables_rules_noinstall == Some(true) && needs_rules {
-        let message =
-            "cilium needs rules of iptables for its proxy, and where it replaces kube-proxy";
-        let hint = "remove it, or set enableL7Proxy: false and leave Services to kube-proxy";
+        let message = "cilium needs rules of iptables for its proxy, to masquerade in BPF, and where it replaces kube-proxy";
+        let hint = "remove it, or set enableL7Proxy and enableBPFMasquerade to false and leave Services to kube-proxy";
         refuse(problems, "IPTablesRulesNoinstall", message, hint);
     }
     // The agents keep the objects because policies need them, and the operator deletes all of them at each start.
@@ -134,12 +186,44 @@ fn check_tables(cilium: &CiliumNetworkingSpec, spec: &ClusterSpec, problems: &mu
     }
 }
 
-/// kOps takes IPsec where the spec names no type.
+/// Its proxy serves Ingresses and Gateways, on node ports of its own.
+fn check_ingress(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
+    let parts = [
+        ("ingress", "Ingresses", cilium.ingress().is_some()),
+        ("gatewayAPI", "Gateways", cilium.gateways().is_some()),
+    ];
+    for (field, what, _) in parts.into_iter().filter(|(_, _, on)| *on) {
+        if cilium.enable_node_port != Some(true) {
+            let message = format!("cilium serves {what} only where it replaces kube-proxy");
+            let hint =
+                "set spec.networking.cilium.enableNodePort: true and spec.kubeProxy.enabled: false";
+            refuse(problems, field, &message, hint);
+        }
+        if cilium.enable_l7_proxy == Some(false) {
+            let message = format!("cilium serves {what} with its proxy, which is off");
+            let hint = "remove spec.networking.cilium.enableL7Proxy";
+            refuse(problems, field, &message, hint);
+        }
+    }
+}
+
 fn check_encryption(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
-    if cilium.enable_encryption == Some(true) && cilium.encryption_type.is_none() {
-        let message = "kctl cannot do encryption by IPsec, which is the default";
-        let hint = "set spec.networking.cilium.encryptionType: wireguard";
-        refuse(problems, "enableEncryption", message, hint);
+    if cilium.encryption_type.is_some() && cilium.enable_encryption != Some(true) {
+        let message = "nothing is encrypted";
+        let hint = "set spec.networking.cilium.enableEncryption: true";
+        refuse(problems, "encryptionType", message, hint);
+    }
+    if !cilium.uses_ipsec() {
+        return;
+    }
+    const HINT: &str = "remove it, or set spec.networking.cilium.encryptionType: wireguard";
+    if cilium.node_encryption == Some(true) {
+        let message = "IPsec encrypts only what pods send";
+        refuse(problems, "nodeEncryption", message, HINT);
+    }
+    if cilium.enable_host_firewall == Some(true) {
+        let message = "cilium does not start with IPsec and policies for nodes";
+        refuse(problems, "enableHostFirewall", message, HINT);
     }
 }
 

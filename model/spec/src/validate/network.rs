@@ -124,9 +124,12 @@ fn is_private(net: Ipv4Net) -> bool {
 /// Pods and services: inside `nonMasqueradeCIDR`, apart from each other and from the VPC.
 fn check_cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let networking = spec.networking.as_ref();
-    let uses_vpc_addresses = networking
-        .and_then(|networking| networking.cni.as_ref())
-        .and_then(|cni| cni.uses_secondary_ip);
+    let uses_vpc_addresses = networking.is_some_and(|networking| {
+        let cni = networking.cni.as_ref();
+        let cilium = networking.cilium.as_ref();
+        cni.and_then(|cni| cni.uses_secondary_ip) == Some(true)
+            || cilium.is_some_and(|cilium| cilium.uses_interfaces())
+    });
     // Pods have addresses of the VPC then, and Services others.
     let in_vpc = networking.is_some_and(|networking| networking.amazonvpc.is_some());
     let non_masquerade = spec
@@ -141,7 +144,7 @@ fn check_cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         .and_then(|text| text.parse::<Ipv4Net>().ok());
     if let (Some(home), Some(vpc)) = (home, vpc)
         && ranges_overlap(home, vpc)
-        && uses_vpc_addresses != Some(true)
+        && !uses_vpc_addresses
         && !in_vpc
     {
         let problem = Problem::error(

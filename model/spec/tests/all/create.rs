@@ -350,6 +350,11 @@ fn a_network_plugin_is_written_as_kops_writes_it() {
             json!({"cilium": {"enableNodePort": true}}),
             Some(false),
         ),
+        (
+            "cilium-eni",
+            json!({"cilium": {"enableNodePort": true, "ipam": "eni"}}),
+            Some(false),
+        ),
     ] {
         let options = CreateOptions {
             networking: Some(name.into()),
@@ -483,6 +488,7 @@ fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
             "Networking" => ![
                 "amazonvpc",
                 "cilium",
+                "cilium-eni",
                 "cni",
                 "external",
                 "flannel",

@@ -17,6 +17,7 @@ mod authentication;
 mod broken_specs;
 mod calico;
 mod cert_manager;
+mod cilium;
 mod cluster_autoscaler;
 mod components;
 mod create;

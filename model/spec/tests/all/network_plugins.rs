@@ -309,13 +309,14 @@ fn facts_of(types: &[(&str, u32, u32)]) -> Facts {
     }
 }
 
-/// The sample with the VPC CNI and these facts, and its workers changed.
+/// The sample with this plugin and these facts, and its workers changed.
 fn expanded_in(
+    plugin: &str,
     facts: &Facts,
     change: impl Fn(&mut InstanceGroup),
 ) -> Result<Expanded, Vec<Problem>> {
     let (mut cluster, mut groups) = (None, Vec::new());
-    let text = test_support::CLUSTER.replace("kubenet", "amazonvpc");
+    let text = test_support::CLUSTER.replace("kubenet: {}", plugin);
     for document in read_documents("cluster.yaml", &text).unwrap() {
         match document.object {
             Object::Cluster(object) => cluster = Some(object),
@@ -331,9 +332,13 @@ fn expanded_in(
     expand(&cluster.unwrap(), &groups, &[], facts, &catalog)
 }
 
-/// Most pods of a worker.
+/// Most pods of a worker with the VPC CNI.
 fn max_pods(facts: &Facts, change: impl Fn(&mut InstanceGroup)) -> Value {
-    let full = expanded_in(facts, change).unwrap().full;
+    max_pods_with("amazonvpc: {}", facts, change)
+}
+
+fn max_pods_with(plugin: &str, facts: &Facts, change: impl Fn(&mut InstanceGroup)) -> Value {
+    let full = expanded_in(plugin, facts, change).unwrap().full;
     let config = node_config_of(&full, Role::Node, "").kubelet.config;
     config["maxPods"].clone()
 }
@@ -367,4 +372,9 @@ fn a_node_runs_as_many_pods_as_it_has_addresses() {
     assert_eq!(max_pods(&facts, said), 50);
     // Without AWS nobody knows.
     assert_eq!(max_pods(&facts_of(&[]), |_| ()), Value::Null);
+    // cilium takes as many addresses for itself as there are pods on the host's network.
+    let medium = |group: &mut InstanceGroup| group.spec.machine_type = Some("t3.medium".into());
+    let cilium = |settings| max_pods_with(&format!("cilium: {settings}"), &facts, medium);
+    assert_eq!(cilium("{ipam: eni}"), 15);
+    assert_eq!(cilium("{}"), Value::Null);
 }

@@ -242,11 +242,16 @@ fn nodes_reach_of_control_planes_what_they_need() {
         }
         assert!(!nodes_reach(&full, "udp", 53));
     }
+    let cilium_in_vpc = Networking::Cilium {
+        digest: String::new(),
+        in_vpc: true,
+    };
     // BGP, and the packets of pods in packets of their nodes.
     for (networking, packed) in [
         (Networking::KubeRouter, true),
         (Networking::Kindnet, false),
         (Networking::AmazonVpc, false),
+        (cilium_in_vpc, false),
     ] {
         full.pods.networking = networking;
         assert!(nodes_reach(&full, "tcp", 179) && !nodes_reach(&full, "tcp", 2380));

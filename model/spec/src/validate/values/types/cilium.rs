@@ -11,6 +11,7 @@ const TUNNELS: &[&str] = &["disabled", "geneve", "vxlan"];
 const AGGREGATIONS: &[&str] = &["low", "maximum", "medium", "none"];
 const ALGORITHMS: &[&str] = &["maglev", "random"];
 const REJECTS: &[&str] = &["nameError", "refused"];
+const BALANCERS: &[&str] = &["dedicated", "shared"];
 const ADDRESSES: &[&str] = &["crd", "eni", "hostscope", "kubernetes"];
 const TABLES: &[&str] = &[
     "251", "509", "1021", "2039", "4093", "8191", "16381", "32749", "65521", "131071",
@@ -37,21 +38,21 @@ pub(super) const TYPES: &[(ValueType, &[&str])] = &[
         &["cilium.toFqdnsDnsRejectResponseCode"],
     ),
     (ValueType::OneOf(ADDRESSES), &["cilium.ipam"]),
+    (
+        ValueType::OneOf(BALANCERS),
+        &["ingress.defaultLoadBalancerMode"],
+    ),
+    (
+        ValueType::DnsName,
+        &["ingress.sharedLoadBalancerServiceName"],
+    ),
     (ValueType::Duration, &["cilium.identityChangeGracePeriod"]),
     (ValueType::DnsName, &["cilium.clusterName"]),
     (ValueType::PortOrNone, &["cilium.agentPrometheusPort"]),
     (ValueType::RegistryPrefix, &["cilium.registry"]),
     (ValueType::Tag, &["cilium.version"]),
     (ValueType::Image, &["cilium.sidecarIstioProxyImage"]),
-    (
-        ValueType::Word,
-        &[
-            "cilium.metrics",
-            "hubble.metrics",
-            "ingress.defaultLoadBalancerMode",
-            "ingress.sharedLoadBalancerServiceName",
-        ],
-    ),
+    (ValueType::Word, &["cilium.metrics", "hubble.metrics"]),
     (
         ValueType::Line,
         &["extraConfig.*", "ingress.loadBalancerAnnotationPrefixes"],
