@@ -195,8 +195,10 @@ fn create_options(args: &CreateCluster, name: String, store_url: &str) -> Create
         node_security_groups: instances.node_security_groups.clone(),
         associate_public_ip: instances.associate_public_ip,
         bastion: access.bastion,
+        ipv6: args.kops.ipv6,
         topology: match args.topology {
             Some(Topology::Private) => spec::create::Topology::Private,
+            None if args.kops.ipv6 => spec::create::Topology::Private,
             Some(Topology::Public) | None => spec::create::Topology::Public,
         },
         dns: access.dns.map(|dns| match dns {

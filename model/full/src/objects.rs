@@ -27,7 +27,7 @@ pub use addons::addon_objects;
 pub use autoscaling::hooks_digest;
 pub use discovery::discovery_documents;
 
-use crate::{FullSpec, Subnet};
+use crate::{FullSpec, Group, Subnet};
 use cloud::{Cloud, Kind, S3Object};
 use engine::{Id, Ref, Resource, Text};
 use std::collections::BTreeMap;
@@ -80,6 +80,12 @@ fn id_of<K: Kind>(name: impl Into<String>) -> Id {
 }
 
 /// A reference to the VPC: the cluster's own or a shared one.
+/// True if instances of the group are in a subnet with IPv6.
+fn has_ipv6(full: &FullSpec, group: &Group) -> bool {
+    let mut subnets = full.network.subnets.iter();
+    subnets.any(|subnet| subnet.ipv6_cidr.is_some() && group.subnets.contains(&subnet.name))
+}
+
 fn vpc_ref(full: &FullSpec) -> Ref {
     match &full.network.shared_vpc {
         Some(given) => Ref::Given(given.clone()),

@@ -76,6 +76,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         gateways.interfaces_have_an_address_of_their_subnet,
         partial(gateways.nat_gateways_come_and_go_slowly, options),
         gateways.nat_gateways_are_filtered_by_tag,
+        gateways.egress_only_gateways_are_filtered_by_tag,
         routes.routes_lead_to_what_exists,
         routes.a_route_to_a_deleted_target_is_a_blackhole,
         routes.a_subnet_has_one_route_table,

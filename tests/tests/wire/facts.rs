@@ -54,6 +54,7 @@ async fn what_exists_is_found_and_what_does_not_is_left_out() {
         offered_in: [text("eu-west-1a")].into(),
         discovery_store: Some(text("s3://elsewhere/issuer")),
         vpc: None,
+        egress_only_internet_gateway: false,
         subnets: [text(subnet), text("subnet-00000000000000000")].into(),
         addresses: [text("203.0.113.7")].into(),
         profiles: [text("team"), text("empty"), text("none")].into(),

@@ -86,7 +86,8 @@ pub(crate) fn observe(raw: &Raw) -> Option<Observed<Cloud>> {
     Some(observed_item(vpc, raw.vpc.vpc_id()?))
 }
 
-fn is_associated(range: &types::VpcIpv6CidrBlockAssociation) -> bool {
+/// True if the range is the VPC's, or about to be.
+pub(crate) fn is_associated(range: &types::VpcIpv6CidrBlockAssociation) -> bool {
     let state = range
         .ipv6_cidr_block_state()
         .and_then(|state| state.state());

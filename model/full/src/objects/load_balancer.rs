@@ -107,6 +107,7 @@ fn load_balancer(full: &FullSpec, balancer: &ApiLoadBalancer) -> Lb {
         name: names::load_balancer(&logical_name),
         lb_type: "network".into(),
         scheme: scheme_name(balancer.internal).into(),
+        ip_address_type: ip_address_type(full, Role::ControlPlane).into(),
         security_groups: super::sort_unique(
             more.cloned()
                 .map(Ref::Given)
@@ -129,6 +130,16 @@ pub(super) fn scheme_name(internal: bool) -> &'static str {
         "internal"
     } else {
         "internet-facing"
+    }
+}
+
+/// The families of addresses of the load balancer for groups of a role: IPv6 too if any of them is in a subnet with IPv6, as in kOps.
+pub(super) fn ip_address_type(full: &FullSpec, role: Role) -> &'static str {
+    let mut groups = full.groups.iter().filter(|group| group.role == role);
+    if groups.any(|group| super::has_ipv6(full, group)) {
+        "dualstack"
+    } else {
+        "ipv4"
     }
 }
 

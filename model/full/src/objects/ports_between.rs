@@ -45,6 +45,9 @@ pub(super) fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
 }
 
 fn plugin_traffic(full: &FullSpec) -> PluginTraffic {
+    if full.is_ipv6() {
+        return PluginTraffic::Any(Vec::new());
+    }
     let of_plugin = match &full.pods.networking {
         Networking::Flannel(backend) if backend == "udp" => vec![udp(ports::FLANNEL_UDP)],
         Networking::Flannel(_) => vec![udp(ports::FLANNEL_VXLAN)],

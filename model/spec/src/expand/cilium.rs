@@ -23,8 +23,12 @@ const NEIGHBOURS: i64 = 524_288;
 const MAGLEV: &str = "16381";
 const RANDOM: &str = "random";
 
+/// Packets of pods leave as they are: in IPv6 clusters, AWS knows where pods are.
+const NO_TUNNEL: &str = "disabled";
+
 /// Fills in the defaults of kOps.
 pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
+    let ipv6 = spec.is_ipv6();
     let networking = spec.networking.as_mut();
     let Some(cilium) = networking.and_then(|networking| networking.cilium.as_mut()) else {
         return;
@@ -44,7 +48,7 @@ pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
     fill(&mut cilium.cluster_name, "default");
     fill(&mut cilium.cni_exclusive, true);
     fill(&mut cilium.disable_cnp_status_updates, true);
-    fill(&mut cilium.disable_masquerade, false);
+    fill(&mut cilium.disable_masquerade, ipv6);
     fill(&mut cilium.enable_bpf_masquerade, false);
     fill(&mut cilium.enable_endpoint_health_checking, true);
     fill(&mut cilium.enable_host_firewall, false);
@@ -58,7 +62,7 @@ pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
     fill(&mut cilium.monitor_aggregation, "medium");
     fill(&mut cilium.sidecar_istio_proxy_image, ISTIO_PROXY);
     fill(&mut cilium.to_fqdns_dns_reject_response_code, "refused");
-    fill(&mut cilium.tunnel, "vxlan");
+    fill(&mut cilium.tunnel, if ipv6 { NO_TUNNEL } else { "vxlan" });
     fill(&mut cilium.hubble.get_or_insert_default().enabled, false);
     fill(&mut cilium.ingress.get_or_insert_default().enabled, false);
     fill(
@@ -93,7 +97,7 @@ pub(super) fn full_cilium(spec: &ClusterSpec) -> Option<Cilium> {
         operator_image: image("operator"),
         tcp_ports: tcp_ports(cilium),
         udp_ports: udp_ports(cilium),
-        settings: settings(cilium),
+        settings: settings(cilium, spec.is_ipv6()),
         cpu_request: cilium.cpu_request.clone().unwrap_or_default(),
         memory_request: cilium.memory_request.clone().unwrap_or_default(),
         hubble: has_hubble(cilium).then(|| Hubble {
@@ -123,10 +127,11 @@ fn tcp_ports(cilium: &CiliumNetworkingSpec) -> Vec<u16> {
 
 /// Of packets between nodes.
 fn udp_ports(cilium: &CiliumNetworkingSpec) -> Vec<u16> {
-    let mut all = vec![match cilium.tunnel.as_deref() {
-        Some("geneve") => ports::CILIUM_GENEVE,
-        _ => ports::CILIUM_VXLAN,
-    }];
+    let mut all = match cilium.tunnel.as_deref() {
+        Some(NO_TUNNEL) => Vec::new(),
+        Some("geneve") => vec![ports::CILIUM_GENEVE],
+        _ => vec![ports::CILIUM_VXLAN],
+    };
     all.extend((cilium.enable_encryption == Some(true)).then_some(ports::CILIUM_WIREGUARD));
     all
 }
@@ -138,12 +143,12 @@ fn hubble_metrics(cilium: &CiliumNetworkingSpec) -> String {
 }
 
 /// What fields of the spec say, as entries of cilium's ConfigMap.
-fn settings(cilium: &CiliumNetworkingSpec) -> BTreeMap<String, String> {
+fn settings(cilium: &CiliumNetworkingSpec, ipv6: bool) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     all.extend(agent_settings(cilium));
     all.extend(service_settings(cilium));
     all.extend(policy_settings(cilium));
-    all.extend(packet_settings(cilium));
+    all.extend(packet_settings(cilium, ipv6));
     all.extend(table_settings(cilium));
     all.extend(metric_settings(cilium));
     all.extend(hubble_settings(cilium));
@@ -223,10 +228,10 @@ fn policy_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
 }
 
 /// How packets reach pods of other nodes.
-fn packet_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
-    let masquerades = cilium.disable_masquerade != Some(true);
+fn packet_settings(cilium: &CiliumNetworkingSpec, ipv6: bool) -> Vec<(String, String)> {
+    let masquerades = cilium.disable_masquerade != Some(true) && !ipv6;
     let direct = cilium.auto_direct_node_routes;
-    owned(vec![
+    let mut all = vec![
         ("auto-direct-node-routes", switch(direct)),
         (
             "enable-bpf-masquerade",
@@ -234,11 +239,25 @@ fn packet_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
         ),
         ("enable-ipv4-masquerade", masquerades.to_string()),
         ("enable-ipv6-masquerade", switch(None)),
-        ("routing-mode", "tunnel".to_owned()),
-        ("service-no-backend-response", "reject".to_owned()),
-        ("tunnel-protocol", text(cilium.tunnel.as_ref())),
-        ("tunnel-source-port-range", "0-0".to_owned()),
-    ])
+    ];
+    if ipv6 {
+        all.extend([
+            ("enable-ipv4", "false".to_owned()),
+            ("enable-ipv6", "true".to_owned()),
+            ("operator-api-serve-addr", "[::1]:9234".to_owned()),
+        ]);
+    }
+    if cilium.tunnel.as_deref() == Some(NO_TUNNEL) {
+        all.push(("routing-mode", "native".to_owned()));
+    } else {
+        all.extend([
+            ("routing-mode", "tunnel".to_owned()),
+            ("service-no-backend-response", "reject".to_owned()),
+            ("tunnel-protocol", text(cilium.tunnel.as_ref())),
+            ("tunnel-source-port-range", "0-0".to_owned()),
+        ]);
+    }
+    owned(all)
 }
 
 /// Sizes and ways of tables that are not the defaults.

@@ -33,7 +33,8 @@ fn kops_world() -> Facts {
     let subnet = |zone: &str, cidr: &str| SharedSubnet {
         vpc: "vpc-12345678".into(),
         zone: zone.into(),
-        cidr: cidr.into(),
+        cidr: Some(cidr.into()),
+        ipv6_cidr: None,
     };
     Facts {
         account: "123456789012".into(),
@@ -60,6 +61,8 @@ fn kops_world() -> Facts {
             SharedVpc {
                 cidr: "172.20.0.0/16".into(),
                 internet_gateway: Some("igw-1".into()),
+                ipv6_cidrs: Vec::new(),
+                egress_only_internet_gateway: None,
                 subnets: Vec::new(),
             },
         )]
@@ -286,6 +289,6 @@ fn check_subnet(full: &FullSpec, attrs: &Value, place: &str) {
         .iter()
         .find(|subnet| subnet.name == name)
         .unwrap();
-    assert_eq!(attrs["cidr_block"], subnet.cidr.to_string(), "{place}");
+    assert_eq!(attrs["cidr_block"], subnet.cidr.unwrap().to_string(), "{place}");
     assert_eq!(attrs["availability_zone"], *subnet.zone, "{place}");
 }
