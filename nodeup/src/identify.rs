@@ -51,6 +51,7 @@ pub async fn identify_instance(
         cgroup_v1: !Path::new("/sys/fs/cgroup/cgroup.controllers").exists(),
         systemd_resolved: Path::new("/run/systemd/resolve/resolv.conf").exists(),
         restrict_oom_score_adj: !facts::may_lower_oom_score(&status),
+        advertised_interfaces: facts::advertised_interfaces(Path::new("/")),
         conntrack_max_fixed: conntrack_max_is_fixed(),
     };
     Ok(InstanceIdentity {

@@ -35,7 +35,7 @@ pub struct DaemonState {
     /// Instance id, `i-...`.
     pub instance: String,
     pub zone: String,
-    /// Private address of the instance.
+    /// Address of the instance in the family of the cluster: its private one, or its IPv6 address.
     pub address: IpAddr,
     pub clients: Clients,
     /// Client of EC2 and STS.
@@ -101,7 +101,8 @@ pub(crate) async fn identify_instance(
     };
     let instance = get("meta-data/instance-id").await?;
     let zone = get("meta-data/placement/availability-zone").await?;
-    let address = get("meta-data/local-ipv4").await?;
+    let family = if config.ipv6 { "ipv6" } else { "local-ipv4" };
+    let address = get(&format!("meta-data/{family}")).await?;
     let region = imds.region().await?;
     let clients = Clients::on_instance(region.as_deref(), &imds).await;
     let base = boot.config_base.as_ref();

@@ -49,7 +49,11 @@ pub(super) async fn accept_connections(
             }
         };
         let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
+            // A listener of both families shows an IPv4 address as an IPv6 one.
+            Ok((stream, peer)) => (
+                stream,
+                SocketAddr::new(peer.ip().to_canonical(), peer.port()),
+            ),
             Err(error) => {
                 let detail = format!("could not accept a connection: {error}");
                 let lines = &endpoint.lines;
@@ -60,7 +64,7 @@ pub(super) async fn accept_connections(
         };
         // The endpoint listens on all addresses, also on the one in the network of pods.
         let pods = context.pods.as_ref();
-        if pods.is_some_and(|pods| pods.contains(&peer.ip().to_canonical())) {
+        if pods.is_some_and(|pods| pods.contains(&peer.ip())) {
             continue;
         }
         let Some((place, ended)) = connections.admit_peer(peer.ip()) else {

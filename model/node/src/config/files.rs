@@ -36,7 +36,7 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
     ));
     files.push(File::new(
         "/etc/sysctl.d/99-k8s-general.conf",
-        sysctl_file(&kernel_parameters_of(config)?),
+        sysctl_file(&kernel_parameters_of(config, host)?),
     ));
     // On Debian images cloud-init rewrites /etc/hosts at every boot, which would remove the names of etcd members and of the API. The
     // last file by name wins (<https://docs.cloud-init.io/en/latest/reference/base_config_reference.html>).
