@@ -70,6 +70,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         subnets.a_new_subnet_is_nobodys_default,
         subnets.private_dns_name_options_are_kept,
         subnets.an_ipv6_block_of_a_subnet_is_described,
+        subnets.a_subnet_with_ipv6_alone_has_no_ipv4_addresses_left,
         subnets.a_subnet_with_something_in_it_stays,
         gateways.a_vpc_has_one_internet_gateway,
         partial(gateways.an_address_in_use_is_not_released, options),

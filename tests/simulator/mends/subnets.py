@@ -71,6 +71,18 @@ def an_ipv6_block_of_a_subnet_is_described() -> None:
         return [association for association in found if association["ipv6CidrBlockState"]["State"] == "associated"]
 
 
+def a_subnet_with_ipv6_alone_has_no_ipv4_addresses_left() -> None:
+    """AWS: AvailableIpAddressCount counts IPv4 addresses.
+    moto: counts those of IPv6, more than the SDKs' integers hold.
+    """
+
+    original = Subnet.available_ip_address_count.fget
+
+    @replace_property(Subnet, "available_ip_address_count")
+    def available(subnet: Any) -> Any:
+        return 0 if subnet.ipv6_native else original(subnet)
+
+
 def a_subnet_with_something_in_it_stays() -> None:
     """AWS: DependencyViolation while an interface is in the subnet; its associations with a route
     table and a network ACL go with it.

@@ -131,6 +131,7 @@ def test_a_subnet_may_have_ipv6_only_and_dns64(both):
     both.ec2.modify_subnet_attribute(SubnetId=subnet, EnableDns64={"Value": True})
     (found,) = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"]
     assert "CidrBlock" not in found
+    assert found["AvailableIpAddressCount"] == 0
     assert found["EnableDns64"] and found["AssignIpv6AddressOnCreation"] and found["Ipv6Native"]
 
 
