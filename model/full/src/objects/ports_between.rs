@@ -84,6 +84,7 @@ fn calico_traffic(calico: &Calico) -> PluginTraffic {
     let (ip_in_ip, which) = match calico.encapsulation {
         Encapsulation::Ipip(which) => (true, which),
         Encapsulation::Vxlan(which) => (false, which),
+        Encapsulation::None => return PluginTraffic::Any(Vec::new()),
     };
     let some = ip_in_ip && which != Encapsulated::Never;
     let mut all: Vec<Traffic> = some.then_some(IP_IN_IP).into_iter().collect();

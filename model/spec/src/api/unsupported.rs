@@ -196,11 +196,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.networking.cilium.chainingMode"],
     ),
     unsupported_in_cluster(
-        When::Is("disabled"),
-        "cilium without a tunnel",
-        &["spec.networking.cilium.tunnel"],
-    ),
-    unsupported_in_cluster(
         When::Is("eni"),
         "pods with addresses of the VPC",
         &["spec.networking.cilium.ipam"],

@@ -8,6 +8,9 @@ use crate::read::Problem;
 /// The minor version whose settings kctl writes.
 const MINOR: &str = "v1.20.";
 
+/// Packets between nodes leave as they are.
+const NO_TUNNEL: &str = "disabled";
+
 /// Most clusters of a mesh.
 const MAX_ID: i64 = 255;
 
@@ -57,9 +60,9 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_version(cilium, problems);
     check_proxy(cilium, spec, problems);
     warn_of_gone_settings(cilium, problems);
-    check_encryption(cilium, problems);
+    check_encryption(cilium, spec, problems);
     check_mesh(cilium, problems);
-    check_tunnel(cilium, problems);
+    check_ways(cilium, spec, problems);
     check_tables(cilium, spec, problems);
     for (entry, next) in DERIVED {
         if cilium.extra_config.contains_key(*entry) {
@@ -104,8 +107,52 @@ fn check_mesh(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Routes to nodes of the own subnet contradict a tunnel, which is always there.
+/// The ways of packets between pods.
+fn check_ways(cilium: &CiliumNetworkingSpec, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    if spec.is_ipv6() {
+        check_native_ways(cilium, problems);
+    } else {
+        check_tunnel(cilium, problems);
+    }
+}
+
+/// The VPC knows where pods of an IPv6 cluster are: their packets leave as they are, with their own addresses.
+fn check_native_ways(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
+    let tunnel = cilium.tunnel.as_deref().unwrap_or(NO_TUNNEL);
+    let masked = "addresses of pods of an IPv6 cluster are not masqueraded";
+    let refused = [
+        (
+            "tunnel",
+            tunnel != NO_TUNNEL,
+            "pods of an IPv6 cluster need no tunnel: the VPC knows where they are",
+        ),
+        (
+            "disableMasquerade",
+            cilium.disable_masquerade == Some(false),
+            masked,
+        ),
+        (
+            "enableBPFMasquerade",
+            cilium.enable_bpf_masquerade == Some(true),
+            masked,
+        ),
+        (
+            "autoDirectNodeRoutes",
+            cilium.auto_direct_node_routes == Some(true),
+            "the VPC routes between pods of an IPv6 cluster",
+        ),
+    ];
+    for (field, _, message) in refused.into_iter().filter(|(_, refused, _)| *refused) {
+        refuse(problems, field, message, "leave it out");
+    }
+}
+
+/// Pods of an IPv4 cluster have addresses that AWS does not know, so there is a tunnel, which routes to nodes of the own subnet contradict.
 fn check_tunnel(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
+    if cilium.tunnel.as_deref() == Some(NO_TUNNEL) {
+        let message = "without a tunnel nothing brings packets to pods of other nodes: only in an IPv6 cluster AWS knows where these are";
+        refuse(problems, "tunnel", message, "use vxlan or geneve");
+    }
     if cilium.auto_direct_node_routes == Some(true) {
         let message = "cilium makes no routes to other nodes beside a tunnel";
         refuse(problems, "autoDirectNodeRoutes", message, "remove it");
@@ -134,9 +181,16 @@ fn check_tables(cilium: &CiliumNetworkingSpec, spec: &ClusterSpec, problems: &mu
     }
 }
 
-/// kOps takes IPsec where the spec names no type.
-fn check_encryption(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
-    if cilium.enable_encryption == Some(true) && cilium.encryption_type.is_none() {
+/// kOps takes IPsec where the spec names no type, and no encryption on IPv6.
+fn check_encryption(
+    cilium: &CiliumNetworkingSpec,
+    spec: &ClusterSpec,
+    problems: &mut Vec<Problem>,
+) {
+    if cilium.enable_encryption == Some(true) && spec.is_ipv6() {
+        let message = "cilium encrypts packets of IPv4 clusters only, as in kOps";
+        refuse(problems, "enableEncryption", message, "remove it");
+    } else if cilium.enable_encryption == Some(true) && cilium.encryption_type.is_none() {
         let message = "kctl cannot do encryption by IPsec, which is the default";
         let hint = "set spec.networking.cilium.encryptionType: wireguard";
         refuse(problems, "enableEncryption", message, hint);

@@ -18,7 +18,6 @@ pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
     check_ranges(spec, problems);
     check_plugin(spec, problems);
-    check_cilium(spec, problems);
     check_dns_cache(spec, problems);
     check_load_balancer(spec, problems);
 }
@@ -129,7 +128,7 @@ fn check_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The plugins that kOps refuses.
+/// The plugins that kOps refuses, and kindnet, which would put routes of its own in the place of the VPC's.
 fn check_plugin(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(networking) = &spec.networking else {
         return;
@@ -137,6 +136,7 @@ fn check_plugin(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let without = [
         ("amazonvpc", networking.amazonvpc.is_some()),
         ("flannel", networking.flannel.is_some()),
+        ("kindnet", networking.kindnet.is_some()),
         ("kopeio", networking.kopeio.is_some()),
         ("kubenet", networking.kubenet.is_some()),
         ("kuberouter", networking.kuberouter.is_some()),
@@ -144,47 +144,7 @@ fn check_plugin(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     for (name, _) in without.into_iter().filter(|(_, chosen)| *chosen) {
         let path = format!("spec.networking.{name}");
         let problem = Problem::error(path, format!("{name} does not do IPv6"));
-        problems.push(problem.hint("use cilium, or cni to install your own"));
-    }
-}
-
-/// cilium in an IPv6 cluster: packets of pods leave as they are, with their own addresses.
-fn check_cilium(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
-    let networking = spec.networking.as_ref();
-    let Some(cilium) = networking.and_then(|networking| networking.cilium.as_ref()) else {
-        return;
-    };
-    let mut refuse = |field: &str, message: &str| {
-        let problem = Problem::error(format!("spec.networking.cilium.{field}"), message);
-        problems.push(problem.hint("leave it out"));
-    };
-    if cilium
-        .tunnel
-        .as_deref()
-        .is_some_and(|tunnel| tunnel != "disabled")
-    {
-        refuse(
-            "tunnel",
-            "pods of an IPv6 cluster need no tunnel: the VPC knows where they are",
-        );
-    }
-    if cilium.disable_masquerade == Some(false) {
-        refuse(
-            "disableMasquerade",
-            "addresses of pods of an IPv6 cluster are not masqueraded",
-        );
-    }
-    if cilium.enable_bpf_masquerade == Some(true) {
-        refuse(
-            "enableBPFMasquerade",
-            "addresses of pods of an IPv6 cluster are not masqueraded",
-        );
-    }
-    if cilium.auto_direct_node_routes == Some(true) {
-        refuse(
-            "autoDirectNodeRoutes",
-            "the VPC routes between pods of an IPv6 cluster",
-        );
+        problems.push(problem.hint("use cilium or calico, or cni to install your own"));
     }
 }
 

@@ -484,6 +484,7 @@ fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
             "CloudProvider" => value != "aws",
             "Networking" => ![
                 "amazonvpc",
+                "calico",
                 "cilium",
                 "cni",
                 "external",

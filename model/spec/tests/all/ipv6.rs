@@ -1,21 +1,27 @@
 //! What IPv6 clusters get beside what kOps' fixtures show.
 
+use crate::addons::{find_addon, find_kind};
 use crate::host::{config_of, instance_facts};
 use full::FullSpec;
+use full::iam::role_policy;
 use node::config::{InstanceFacts, NodeConfig, Role, host_files};
 use node::host::desired_resources;
 use serde_json::{Value, json};
 use spec::expand::Expanded;
 use test_support::{expanded_spec, expanded_with};
 
-/// The sample cluster on IPv6.
+/// The sample cluster on IPv6, with cilium.
 fn ipv6_cluster(more: &Value) -> Expanded {
+    ipv6_cluster_with(&json!({"cilium": {}}), more)
+}
+
+fn ipv6_cluster_with(networking: &Value, more: &Value) -> Expanded {
     expanded_with(|cluster, _| {
         let mut spec = serde_json::to_value(&cluster.spec).unwrap();
         let fields = spec.as_object_mut().unwrap();
         fields.extend(more.as_object().unwrap().clone());
         fields.insert("nonMasqueradeCIDR".to_owned(), json!("::/0"));
-        fields.insert("networking".to_owned(), json!({"cilium": {}}));
+        fields.insert("networking".to_owned(), networking.clone());
         fields.remove("podCIDR");
         cluster.spec = serde_json::from_value(spec).unwrap();
         for (number, subnet) in cluster.spec.subnets.iter_mut().enumerate() {
@@ -114,4 +120,90 @@ fn the_issuer_is_reached_at_a_name_with_ipv6() {
             && issuer.ends_with(".amazonaws.com/issuer/prod"),
         "{issuer}"
     );
+}
+
+/// What the ConfigMap of that name says.
+fn config_map<'a>(objects: &'a [Value], name: &str) -> &'a Value {
+    let mut all = objects.iter();
+    let found = all.find(|one| one["kind"] == "ConfigMap" && one["metadata"]["name"] == name);
+    &found.unwrap()["data"]
+}
+
+#[test]
+fn cilium_needs_no_tunnel_whether_the_spec_says_so_or_not() {
+    let objects = |cilium: Value| {
+        let cluster = ipv6_cluster_with(&json!({ "cilium": cilium }), &json!({}));
+        find_addon(&cluster.full, "networking.cilium.io")
+            .unwrap()
+            .objects
+    };
+    let said = objects(json!({"tunnel": "disabled"}));
+    assert_eq!(said, objects(json!({})));
+    let settings = config_map(&said, "cilium-config");
+    assert_eq!(settings["routing-mode"], "native");
+    assert_eq!(settings["enable-ipv6-masquerade"], "false");
+    assert_eq!(settings["tunnel-protocol"], Value::Null);
+}
+
+/// As kOps' template of calico says.
+#[test]
+fn calico_leaves_addresses_to_the_range_of_a_node_and_ways_to_the_vpc() {
+    let networking = json!({"calico": {"typhaReplicas": 1}});
+    let full = ipv6_cluster_with(&networking, &json!({})).full;
+    let addon = find_addon(&full, "networking.projectcalico.org").unwrap();
+    let config = config_map(&addon.objects, "calico-config");
+    assert_eq!(config["calico_backend"], "none");
+    let network: Value = serde_json::from_str(
+        &config["cni_network_config"]
+            .as_str()
+            .unwrap()
+            .replace("__CNI_MTU__", "0"),
+    )
+    .unwrap();
+    let expected = json!({
+        "assign_ipv4": "false",
+        "assign_ipv6": "true",
+        "type": "host-local",
+        "ranges": [[{"subnet": "usePodCidrIPv6"}]],
+    });
+    assert_eq!(network["plugins"][0]["ipam"], expected);
+    let pod = &find_kind(&addon.objects, "DaemonSet")["spec"]["template"]["spec"];
+    let agent = &pod["containers"][0];
+    let environment = agent["env"].as_array().unwrap();
+    for (name, value) in [
+        ("USE_POD_CIDR", json!("true")),
+        ("IP", json!("none")),
+        ("IP6", json!("autodetect")),
+        ("IP_AUTODETECTION_METHOD", json!("none")),
+        ("IP6_AUTODETECTION_METHOD", json!("first-found")),
+        ("CALICO_IPV4POOL_IPIP", json!("Never")),
+        ("CALICO_IPV4POOL_VXLAN", json!("Never")),
+        ("CALICO_IPV6POOL_VXLAN", json!("Never")),
+        ("CALICO_ROUTER_ID", json!("hash")),
+        ("NO_DEFAULT_POOLS", json!("true")),
+        ("FELIX_IPV6SUPPORT", json!("true")),
+        ("FELIX_AWSSRCDSTCHECK", json!("DoNothing")),
+        ("CALICO_IPV4POOL_CIDR", Value::Null),
+    ] {
+        let found = environment.iter().find(|one| one["name"] == name);
+        assert_eq!(
+            found.map_or(&Value::Null, |one| &one["value"]),
+            &value,
+            "{name}"
+        );
+    }
+    for probe in ["livenessProbe", "readinessProbe"] {
+        let command = agent[probe]["exec"]["command"].as_array().unwrap();
+        assert_eq!(command.len(), 2, "no BGP: {command:?}");
+    }
+    let prepares = pod["initContainers"].as_array().unwrap();
+    assert!(prepares.iter().all(|one| one["name"] != "upgrade-ipam"));
+    let volumes = pod["volumes"].as_array().unwrap();
+    assert!(
+        volumes
+            .iter()
+            .all(|one| one["name"] != "host-local-net-dir")
+    );
+    let role = role_policy(&full, Role::Node).unwrap().to_string();
+    assert!(!role.contains("ModifyNetworkInterfaceAttribute"), "{role}");
 }
