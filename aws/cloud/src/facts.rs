@@ -331,7 +331,7 @@ async fn subnets_by_vpc(
 /// The IPv6 ranges of a VPC.
 fn vpc_ipv6_ranges(vpc: &aws_sdk_ec2::types::Vpc) -> Vec<String> {
     let ranges = vpc.ipv6_cidr_block_association_set().iter();
-    let ranges = ranges.filter(|range| crate::kinds::vpc::is_associated(range));
+    let ranges = ranges.filter(|range| crate::kinds::vpc::has_range(range));
     let ranges = ranges.filter_map(|range| range.ipv6_cidr_block());
     ranges.map(ToOwned::to_owned).collect()
 }

@@ -14,7 +14,7 @@ use aws_sdk_ec2::types::{
 };
 use cloud::{Cloud, Kind, Subnet, SubnetIpv6Range, Tags, Vpc, VpcIpv4CidrBlockAssociation};
 use engine::{Class, Failure, Observed, Put, Refs, Removed};
-use ipnet::Ipv4Net;
+use ipnet::{IpNet, Ipv4Net};
 use node::names::logical_name;
 
 /// Tags by which load balancers find subnets: if they are not ours to set, they are the user's.
@@ -65,13 +65,14 @@ pub(crate) fn observe(
 
 /// True if the range is the subnet's, or about to be.
 pub(crate) fn is_associated(range: &types::SubnetIpv6CidrBlockAssociation) -> bool {
-    let state = range
-        .ipv6_cidr_block_state()
-        .and_then(|state| state.state());
     matches!(
-        state,
+        state_of(range),
         Some(SubnetCidrBlockStateCode::Associated | SubnetCidrBlockStateCode::Associating)
     )
+}
+
+fn state_of(range: &types::SubnetIpv6CidrBlockAssociation) -> Option<&SubnetCidrBlockStateCode> {
+    range.ipv6_cidr_block_state()?.state()
 }
 
 fn drop_tags_of_the_user(world: &AwsWorld, name: &str, tags: &mut Tags) {
@@ -190,7 +191,8 @@ async fn ipv6_range(
     let found = found.classify_call("ec2:DescribeVpcs")?;
     let associations = found.vpcs().iter();
     let associations = associations.flat_map(types::Vpc::ipv6_cidr_block_association_set);
-    let mut associated = associations.filter(|range| vpc::is_associated(range));
+    // AWS takes no part of a range that it is still giving the VPC.
+    let mut associated = associations.filter(|range| vpc::has_range(range));
     let whole = associated.find_map(|range| range.ipv6_cidr_block()?.parse().ok());
     let Some(whole) = whole else {
         let message = "the VPC has no IPv6 range yet";
@@ -222,9 +224,26 @@ async fn associate(
     call.send().await.classify_creation(CALL).map(drop)
 }
 
+/// Fails until the subnet has its IPv6 range, which AWS gives it some time after it was asked: attributes that need one are not
+/// taken before.
+async fn check_ipv6_range(world: &AwsWorld, subnet: &str) -> Result<(), Failure> {
+    let found = fetch(world, filter("subnet-id", subnet)).await?;
+    let mut ranges = found
+        .iter()
+        .flat_map(types::Subnet::ipv6_cidr_block_association_set);
+    if ranges.any(|range| state_of(range) == Some(&SubnetCidrBlockStateCode::Associated)) {
+        return Ok(());
+    }
+    let message = "the subnet has no IPv6 range yet";
+    Err(local_failure(Class::NotYet, "ec2:DescribeSubnets", message))
+}
+
 /// True if the subnet lies in one of the VPC's further ranges: those come to it side by side with subnets.
 fn in_more_ranges(world: &AwsWorld, want: &Subnet) -> bool {
-    let range: Option<Ipv4Net> = ipv4_range(want);
+    let range: Option<Ipv4Net> = want
+        .cidr_block
+        .as_deref()
+        .and_then(|range| range.parse().ok());
     desired_of_kind::<VpcIpv4CidrBlockAssociation>(world).any(|one| {
         let more = one.cidr_block.parse().ok();
         range
@@ -233,12 +252,7 @@ fn in_more_ranges(world: &AwsWorld, want: &Subnet) -> bool {
     })
 }
 
-fn ipv4_range(of: &Subnet) -> Option<Ipv4Net> {
-    of.cidr_block.as_deref()?.parse().ok()
-}
-
-/// Whose subnet takes the range: the wanted one itself is adopted, another of ours may be about to go,
-/// somebody else's stays.
+/// Whose subnet takes one of the ranges: the wanted one itself is adopted, another of ours may be about to go, somebody else's stays.
 async fn explain_conflict(
     world: &AwsWorld,
     want: &Subnet,
@@ -246,14 +260,20 @@ async fn explain_conflict(
     failure: Failure,
 ) -> Result<Failure, Failure> {
     let all = fetch(world, filter("vpc-id", vpc)).await?;
-    let range = ipv4_range(want);
-    let overlaps = |one: &&types::Subnet| {
-        let other = one.cidr_block().and_then(|range| range.parse().ok());
-        range.zip(other).is_some_and(|(a, b): (Ipv4Net, Ipv4Net)| {
-            a.contains(&b.network()) || b.contains(&a.network())
-        })
-    };
-    let Some(other) = all.iter().find(overlaps) else {
+    let ipv6 = ipv6_range(world, want, vpc, &failure.call).await?;
+    let own = parse_ranges(want.cidr_block.as_deref(), ipv6.as_deref());
+    let taken = all.iter().find_map(|one| {
+        let associated = one.ipv6_cidr_block_association_set().iter();
+        let mut associated = associated.filter(|range| is_associated(range));
+        let ipv6 = associated.find_map(|range| range.ipv6_cidr_block());
+        let theirs = parse_ranges(one.cidr_block(), ipv6);
+        let overlaps = |a: &IpNet| {
+            let mut theirs = theirs.iter();
+            theirs.any(|b| a.contains(&b.network()) || b.contains(&a.network()))
+        };
+        Some((one, *own.iter().find(|range| overlaps(range))?))
+    });
+    let Some((other, range)) = taken else {
         return Ok(failure);
     };
     let tags = read_tags(other.tags());
@@ -268,13 +288,18 @@ async fn explain_conflict(
     };
     let what = [other.subnet_id(), name.as_deref(), other.cidr_block()];
     let what: Vec<&str> = what.into_iter().flatten().collect();
-    let range = want.cidr_block.as_deref().unwrap_or_default();
     let message = format!("{range} overlaps the subnet {}", what.join(" "));
     Ok(Failure {
         code: failure.code,
         request_id: failure.request_id,
         ..local_failure(class, &failure.call, message)
     })
+}
+
+/// The ranges of a subnet.
+fn parse_ranges(ipv4: Option<&str>, ipv6: Option<&str>) -> Vec<IpNet> {
+    let both = ipv4.into_iter().chain(ipv6);
+    both.filter_map(|range| range.parse().ok()).collect()
 }
 
 /// AWS takes one attribute a call.
@@ -310,6 +335,9 @@ async fn change(
         call.send().await.classify_creation(CALL)?;
     }
     let assigns = want.assign_ipv6_address_on_creation;
+    if (have.assign_ipv6_address_on_creation, have.enable_dns64) != (assigns, want.enable_dns64) {
+        check_ipv6_range(world, subnet).await?;
+    }
     if have.assign_ipv6_address_on_creation != assigns {
         let call = modify().assign_ipv6_address_on_creation(switch(assigns));
         call.send().await.classify_creation(CALL)?;
