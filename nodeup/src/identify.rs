@@ -27,8 +27,7 @@ pub async fn identify_instance(
     boot: &BootConfig,
     attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<InstanceIdentity> {
-    let imds = Imds::new();
-    imds.wait_until_reachable(attempt_log).await?;
+    let imds = Imds::find(attempt_log).await?;
     let instance_id = imds
         .instance_id()
         .await?

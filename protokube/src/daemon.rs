@@ -10,9 +10,9 @@ use crate::probe::Probe;
 use crate::readiness::ApiReadiness;
 use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
-use aws_client::Clients;
 use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::store::{Owner, Store};
+use aws_client::{Clients, Imds};
 use host::{Host, LocalSystem};
 use node::config::{BootConfig, NodeConfig, read_boot_config, read_node_config};
 use node::pki::certificate_id;
@@ -38,6 +38,8 @@ pub struct DaemonState {
     /// Address of the instance in the family of the cluster: its private one, or its IPv6 address.
     pub address: IpAddr,
     pub clients: Clients,
+    /// The metadata service.
+    pub imds: Imds,
     /// Client of EC2 and STS.
     pub ec2: Arc<Ec2QueryClient>,
     /// State store at the cluster's base.
@@ -93,8 +95,7 @@ pub(crate) async fn identify_instance(
     config: NodeConfig,
     attempt_log: &dyn Fn(&str),
 ) -> anyhow::Result<DaemonState> {
-    let imds = aws_client::Imds::new();
-    imds.wait_until_reachable(attempt_log).await?;
+    let imds = Imds::find(attempt_log).await?;
     let get = async |path: &str| {
         let value = imds.get(path).await?;
         value.with_context(|| format!("the metadata service returned no {path}"))
@@ -124,6 +125,7 @@ pub(crate) async fn identify_instance(
         api: ApiAccess::issuing(&store, url, system_clock()),
         store,
         clients,
+        imds,
         host: Host::new("/", Arc::new(LocalSystem::with_programs(PROGRAMS))),
         probe: Probe::new()?,
         settled: Arc::default(),

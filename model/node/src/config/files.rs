@@ -72,7 +72,13 @@ fn upkeep_files(config: &NodeConfig, distribution: Distribution) -> Vec<File> {
         hourly,
     ));
     if distribution == Distribution::Debian && config.ntp {
-        let source = "server 169.254.169.123 prefer iburst minpoll 4 maxpoll 4\n";
+        let server =
+            |address: &str| format!("server {address} prefer iburst minpoll 4 maxpoll 4\n");
+        let mut source = server("169.254.169.123");
+        if config.ipv6 {
+            // For instances without IPv4.
+            source += &server("fd00:ec2::123");
+        }
         files.push(File::new("/etc/chrony/sources.d/amazon.sources", source));
     }
     if distribution == Distribution::Debian && config.automatic_updates {

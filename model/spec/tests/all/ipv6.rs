@@ -4,11 +4,12 @@ use crate::addons::{find_addon, find_kind};
 use crate::host::{config_of, instance_facts};
 use full::FullSpec;
 use full::iam::role_policy;
+use full::nodes::{UserData, user_data};
 use node::config::{InstanceFacts, NodeConfig, Role, host_files};
 use node::host::desired_resources;
 use serde_json::{Value, json};
 use spec::expand::Expanded;
-use test_support::{expanded_spec, expanded_with};
+use test_support::{expanded_spec, expanded_with, group_of, made_up_agents};
 
 /// The sample cluster on IPv6, with cilium.
 fn ipv6_cluster(more: &Value) -> Expanded {
@@ -120,6 +121,40 @@ fn the_issuer_is_reached_at_a_name_with_ipv6() {
             && issuer.ends_with(".amazonaws.com/issuer/prod"),
         "{issuer}"
     );
+}
+
+/// Where DHCP gives an instance without IPv4 not even a link-local address, all that it needs of AWS has another one.
+#[test]
+fn instances_reach_the_services_of_ec2_without_any_ipv4_address() {
+    let script = |cluster: &Expanded| {
+        let of = UserData {
+            full: &cluster.full,
+            group: &group_of(&cluster.full, Role::Node).name,
+            node_config: &"3".repeat(64),
+            trust_bundle: "",
+            agents: &made_up_agents(),
+        };
+        user_data(&of)
+            .unwrap()
+            .unwrap()
+            .as_known()
+            .unwrap()
+            .to_owned()
+    };
+    let time = |cluster: &Expanded| {
+        let config = config_of(cluster, Role::Node);
+        let files = host_files(&config, &instance_facts(false)).unwrap();
+        let file = files
+            .into_iter()
+            .find(|file| file.path.ends_with("amazon.sources"));
+        file.unwrap().content
+    };
+    let (six, four) = (ipv6_cluster(&json!({})), expanded_spec());
+    assert!(script(&six).contains("http://[fd00:ec2::254]"));
+    assert!(!script(&four).contains("fd00:"));
+    assert_eq!(time(&six).lines().count(), 2);
+    assert!(time(&six).contains("server fd00:ec2::123 "));
+    assert!(!time(&four).contains("fd00:"));
 }
 
 /// What the ConfigMap of that name says.
