@@ -8,7 +8,9 @@ use crate::kinds::s3_object::store_failure;
 use aws_client::caller_identity;
 use aws_client::failure::{Classify, none_if_absent};
 use aws_client::store::Store;
-use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType, NetworkInfo};
+use aws_sdk_ec2::types::{
+    ArchitectureType, Filter, InstanceTypeHypervisor, InstanceTypeInfo, LocationType, NetworkInfo,
+};
 use cloud::facts::{
     Facts, FactsWanted, HostedZone, InstanceType, SharedSubnet, SharedVpc, TakenRange,
 };
@@ -120,6 +122,7 @@ async fn instance_types(
             instance_store_disks: instance_store_disks(info),
             gpu: info.gpu_info().is_some(),
             nvidia_gpu: has_nvidia_gpu(info),
+            xen: info.hypervisor() == Some(&InstanceTypeHypervisor::Xen),
             max_interfaces: interface_limit(info, NetworkInfo::maximum_network_interfaces),
             addresses_per_interface: interface_limit(
                 info,

@@ -98,6 +98,9 @@ pub struct InstanceType {
     /// It has a GPU of NVIDIA's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nvidia_gpu: bool,
+    /// Its hypervisor is Xen, so that it is none of the Nitro System.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub xen: bool,
     /// Most network interfaces of an instance; `None`: nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_interfaces: Option<u32>,

@@ -28,6 +28,7 @@ fn old_region() -> Facts {
         instance_store_disks: 0,
         gpu: false,
         nvidia_gpu: false,
+        xen: false,
         max_interfaces: None,
         addresses_per_interface: None,
         zones: Vec::new(),

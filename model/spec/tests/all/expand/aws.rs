@@ -127,6 +127,7 @@ fn what_aws_has_must_agree_with_the_spec() {
         instance_store_disks: 2,
         gpu: false,
         nvidia_gpu: false,
+        xen: false,
         max_interfaces: None,
         addresses_per_interface: None,
         zones: zone_names(&["a"]),

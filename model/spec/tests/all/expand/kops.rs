@@ -17,6 +17,7 @@ fn kops_world() -> Facts {
         instance_store_disks: disks,
         gpu: false,
         nvidia_gpu: false,
+        xen: false,
         max_interfaces: None,
         addresses_per_interface: None,
         zones: Vec::new(),
@@ -289,6 +290,10 @@ fn check_subnet(full: &FullSpec, attrs: &Value, place: &str) {
         .iter()
         .find(|subnet| subnet.name == name)
         .unwrap();
-    assert_eq!(attrs["cidr_block"], subnet.cidr.unwrap().to_string(), "{place}");
+    assert_eq!(
+        attrs["cidr_block"],
+        subnet.cidr.unwrap().to_string(),
+        "{place}"
+    );
     assert_eq!(attrs["availability_zone"], *subnet.zone, "{place}");
 }

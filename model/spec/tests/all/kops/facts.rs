@@ -17,6 +17,7 @@ pub fn kops_facts() -> Facts {
         instance_store_disks: disks,
         gpu: false,
         nvidia_gpu: false,
+        xen: false,
         max_interfaces: None,
         addresses_per_interface: None,
         zones: Vec::new(),
