@@ -26,6 +26,7 @@ pub(super) fn check_ranges(
     check_families(&full.pods, findings);
     check_pods_and_services(&full.pods, findings);
     check_dns_address(&full.pods, findings);
+    check_size_of_services(full, findings);
     check_instances(full, spec, findings);
     check_existing_subnets(full, facts, findings);
     check_ipv6_subnets(full, findings);
@@ -115,6 +116,23 @@ fn check_dns_address(pods: &PodNetwork, findings: &mut Findings) {
     } else if crate::cidr::nth_address(services, 1) == Some(address) {
         let message = format!("{address} is the address of the Service kubernetes");
         findings.add_error(DNS, message, hint);
+    }
+}
+
+/// API servers before 1.33 do not start with more than 2^20 addresses of Services (kube-apiserver's `validateMaxCIDRRange`).
+fn check_size_of_services(full: &FullSpec, findings: &mut Findings) {
+    const BITS: u8 = 20;
+    let services = full.pods.service_cidr;
+    let smallest = services.max_prefix_len() - BITS;
+    if services.prefix_len() < smallest && !full.is_at_least(33) {
+        findings.add_error(
+            SERVICES,
+            format!(
+                "{services} has more addresses than API servers of Kubernetes {} take",
+                full.kubernetes_version
+            ),
+            &format!("use a /{smallest} or smaller, or Kubernetes 1.33"),
+        );
     }
 }
 
