@@ -79,13 +79,13 @@ fn id_of<K: Kind>(name: impl Into<String>) -> Id {
     Id::new(K::TYPE, name)
 }
 
-/// A reference to the VPC: the cluster's own or a shared one.
 /// True if instances of the group are in a subnet with IPv6.
 fn has_ipv6(full: &FullSpec, group: &Group) -> bool {
     let mut subnets = full.network.subnets.iter();
     subnets.any(|subnet| subnet.ipv6_cidr.is_some() && group.subnets.contains(&subnet.name))
 }
 
+/// A reference to the VPC: the cluster's own or a shared one.
 fn vpc_ref(full: &FullSpec) -> Ref {
     match &full.network.shared_vpc {
         Some(given) => Ref::Given(given.clone()),

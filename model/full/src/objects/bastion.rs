@@ -33,19 +33,18 @@ pub(super) fn build_bastion(full: &FullSpec) -> Vec<Cloud> {
         ssl_policy: None,
         target_group_arn: super::own_ref::<LbTargetGroup>(&group.name),
     };
-    let mapping = load_balancer_subnets(full)
-        .into_iter()
-        .map(|place| SubnetMapping {
-            subnet_id: super::subnet_ref(full, place),
-            allocation_id: None,
-            private_ipv4_address: None,
-        });
+    let subnets = load_balancer_subnets(full);
+    let mapping = subnets.iter().map(|place| SubnetMapping {
+        subnet_id: super::subnet_ref(full, place),
+        allocation_id: None,
+        private_ipv4_address: None,
+    });
     let more = full.bastion.additional_security_groups.iter();
     let balancer = Lb {
         name: names::load_balancer(&logical_name),
         lb_type: "network".into(),
         scheme: scheme_name(full.bastion.internal).into(),
-        ip_address_type: ip_address_type(full, Role::Bastion).into(),
+        ip_address_type: ip_address_type(full, Role::Bastion, &subnets).into(),
         security_groups: super::sort_unique(
             more.cloned()
                 .map(Ref::Given)

@@ -315,6 +315,26 @@ fn subnets_with_ipv6_reach_both_families() {
 }
 
 #[test]
+fn a_load_balancer_has_ipv6_where_all_of_its_subnets_have() {
+    let mut full = spec::ipv6_spec();
+    let families = |full: &FullSpec| -> BTreeSet<String> {
+        let all = desired_of(full);
+        let balancers = all.iter().filter_map(|one| match one {
+            Cloud::Lb(balancer) => Some(balancer.ip_address_type.clone()),
+            _ => None,
+        });
+        balancers.collect()
+    };
+    assert_eq!(families(&full), BTreeSet::from(["dualstack".to_owned()]));
+    let balancer = full.api.load_balancer.as_ref().expect("a balancer");
+    let first = balancer.subnets[0].name.clone();
+    let mut subnets = full.network.subnets.iter_mut();
+    let first = subnets.find(|subnet| subnet.name == first);
+    first.expect("its subnet").ipv6_cidr = None;
+    assert_eq!(families(&full), BTreeSet::from(["ipv4".to_owned()]));
+}
+
+#[test]
 fn samples_are_as_reviewed() {
     for (shape, full) in every_shape()
         .into_iter()
