@@ -36,7 +36,9 @@ pub(super) async fn accept_connections(
     listener: TcpListener,
 ) -> anyhow::Result<()> {
     let endpoint = Arc::new(SharedState::new(Arc::clone(&context)));
-    let connections = Connections::default();
+    // Only in IPv6 clusters it listens at IPv6 addresses too.
+    let ipv6 = listener.local_addr().is_ok_and(|own| own.is_ipv6());
+    let connections = Connections::new(ipv6);
     let mut identity = issue_identity(&context)?;
     let mut acceptor = build_acceptor(&identity)?;
     let mut catch_up = tokio::time::interval(context.log_interval.max(PAUSE));
