@@ -102,11 +102,12 @@ impl Connections {
     }
 }
 
-/// The networks that an address belongs to, from wide to narrow: /16 and /24 of IPv4, /48 and /64 of IPv6, and the address itself.
+/// The networks that an address belongs to, from wide to narrow: /16 and /24 of IPv4, /64 and /80 of IPv6, and the address itself. In
+/// AWS a subnet has a /64, and the pods of an instance have a /80 of it.
 fn networks_of(address: IpAddr) -> [u128; 3] {
     match address.to_canonical() {
         IpAddr::V4(address) => [16, 8, 0].map(|host| u128::from(address.to_bits() >> host)),
-        IpAddr::V6(address) => [80, 64, 0].map(|host| address.to_bits() >> host),
+        IpAddr::V6(address) => [64, 48, 0].map(|host| address.to_bits() >> host),
     }
 }
 
@@ -186,7 +187,7 @@ impl Drop for ConnectionSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     /// Addresses of many networks.
     fn numbered_address(number: usize) -> IpAddr {
@@ -275,6 +276,15 @@ mod tests {
             flood.extend(all.admit_peer(peer.into()));
         }
         assert_eq!(count_open(&mut flood), MAX_PER_NETWORK);
+        // The pods of one instance.
+        let mut flood = Vec::new();
+        let neighbour = all.admit_peer("2001:db8:0:1:2::1".parse().unwrap());
+        for number in 0..2000_u128 {
+            let peer = Ipv6Addr::from_bits((0x2001_0db8_0000_0001_0001 << 48) + number);
+            flood.extend(all.admit_peer(peer.into()));
+        }
+        assert_eq!(count_open(&mut flood), MAX_PER_NETWORK);
+        assert_eq!(count_open(&mut [neighbour.unwrap()]), 1);
     }
 
     #[test]
