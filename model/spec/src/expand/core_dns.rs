@@ -38,12 +38,12 @@ pub(super) fn complete_core_dns(spec: &mut ClusterSpec) {
             &assets,
         ),
     );
-    complete_cache(spec);
-    // Pods have no way to the IPv4 address of the instance's resolver.
+    // Pods have no way to the IPv4 address of the instance's resolver, nor to addresses that it knows and DNS64 does not.
     if spec.is_ipv6() {
         let dns = spec.kube_dns.get_or_insert_default();
         fill_list(&mut dns.upstream_nameservers, &[RESOLVER_V6]);
     }
+    complete_cache(spec);
 }
 
 /// The node-local DNS cache. kOps fills in more for one that is off than one would think.

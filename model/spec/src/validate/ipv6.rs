@@ -5,8 +5,9 @@ use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::{InstanceGroupRole, LoadBalancerType, SubnetType};
 use crate::read::Problem;
+use crate::read::path::field_path;
 use cloud::SubnetIpv6Range;
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 
 pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     for (index, subnet) in spec.subnets.iter().enumerate() {
@@ -19,6 +20,8 @@ pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_ranges(spec, problems);
     check_plugin(spec, problems);
     check_dns_cache(spec, problems);
+    check_name_servers(spec, problems);
+    check_api_server(spec, problems);
     check_load_balancer(spec, problems);
 }
 
@@ -163,6 +166,58 @@ fn check_dns_cache(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         );
         problems
             .push(problem.hint("set it to an address that nothing else has, such as fd00:ec1::10"));
+    }
+}
+
+/// CoreDNS is a pod, and reaches IPv6 addresses only.
+fn check_name_servers(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let Some(dns) = &spec.kube_dns else {
+        return;
+    };
+    let upstream = dns.upstream_nameservers.iter().enumerate();
+    let upstream =
+        upstream.map(|(at, server)| (format!("spec.kubeDNS.upstreamNameservers[{at}]"), server));
+    let stubs = dns.stub_domains.iter().flat_map(|(domain, servers)| {
+        let path = field_path("spec.kubeDNS.stubDomains", domain);
+        let servers = servers.iter().enumerate();
+        servers.map(move |(at, server)| (format!("{path}[{at}]"), server))
+    });
+    for (path, server) in upstream.chain(stubs) {
+        if is_ipv4(server) {
+            let problem = Problem::error(
+                path,
+                format!("{server} is an IPv4 address, which pods of an IPv6 cluster do not reach"),
+            );
+            problems.push(
+                problem.hint("use a name server with an IPv6 address, such as fd00:ec2::253"),
+            );
+        }
+    }
+}
+
+/// True for an IPv4 address, with or without a port.
+fn is_ipv4(address: &str) -> bool {
+    address.parse::<Ipv4Addr>().is_ok() || address.parse::<SocketAddrV4>().is_ok()
+}
+
+/// The API server tells pods its address: it does not start if that is not of the family of Services.
+fn check_api_server(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let Some(api) = &spec.kube_api_server else {
+        return;
+    };
+    for (field, address) in [
+        ("advertiseAddress", &api.advertise_address),
+        ("bindAddress", &api.bind_address),
+    ] {
+        if address.as_deref().is_some_and(is_ipv4) {
+            let problem = Problem::error(
+                format!("spec.kubeAPIServer.{field}"),
+                "the API server of an IPv6 cluster needs an IPv6 address",
+            );
+            problems.push(
+                problem.hint("leave it out: it then listens at all addresses of both families"),
+            );
+        }
     }
 }
 

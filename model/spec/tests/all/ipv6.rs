@@ -242,3 +242,15 @@ fn calico_leaves_addresses_to_the_range_of_a_node_and_ways_to_the_vpc() {
     let role = role_policy(&full, Role::Node).unwrap().to_string();
     assert!(!role.contains("ModifyNetworkInterfaceAttribute"), "{role}");
 }
+
+#[test]
+fn the_dns_cache_listens_at_ipv6_and_asks_coredns_which_makes_addresses_of_nat64() {
+    let cache = json!({"enabled": true, "localIP": "fd00:ec1::10"});
+    let dns = json!({"kubeDNS": {"nodeLocalDNS": cache}});
+    let full = ipv6_cluster(&dns).full;
+    let addon = find_addon(&full, "nodelocaldns.addons.k8s.io").unwrap();
+    let text = json!(addon.objects).to_string();
+    assert!(text.contains("health [fd00:ec1::10]:3989"), "{text}");
+    assert!(text.contains("bind fd00:ec1::10"), "{text}");
+    assert!(!text.contains("__PILLAR__UPSTREAM__"), "{text}");
+}
