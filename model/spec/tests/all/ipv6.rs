@@ -9,6 +9,7 @@ use node::config::{InstanceFacts, NodeConfig, Role, host_files};
 use node::host::desired_resources;
 use serde_json::{Value, json};
 use spec::expand::Expanded;
+use spec::network_change::find_network_change;
 use test_support::{expanded_spec, expanded_with, group_of, made_up_agents};
 
 /// The sample cluster on IPv6, with cilium.
@@ -253,4 +254,18 @@ fn the_dns_cache_listens_at_ipv6_and_asks_coredns_which_makes_addresses_of_nat64
     assert!(text.contains("health [fd00:ec1::10]:3989"), "{text}");
     assert!(text.contains("bind fd00:ec1::10"), "{text}");
     assert!(!text.contains("__PILLAR__UPSTREAM__"), "{text}");
+}
+
+#[test]
+fn a_cluster_that_runs_stays_in_its_family() {
+    let (six, four) = (ipv6_cluster(&json!({})).cluster, expanded_spec().cluster);
+    for (wanted, last, said) in [
+        (&six, &four, "the cluster runs IPv4"),
+        (&four, &six, "the cluster runs IPv6"),
+    ] {
+        let problem = find_network_change(wanted, last).unwrap();
+        assert_eq!(problem.path, "spec.nonMasqueradeCIDR");
+        assert!(problem.message.starts_with(said), "{}", problem.message);
+    }
+    assert!(find_network_change(&six, &six).is_none());
 }
