@@ -57,9 +57,47 @@ pub(crate) fn find_interface(interfaces: &Path, hardware_address: &str) -> Optio
     found.next().is_none().then_some(first)
 }
 
+/// Network interfaces with a device for which the kernel takes routes from router advertisements, sorted.
+pub(crate) fn advertised_interfaces(root: &Path) -> Vec<String> {
+    let interfaces = std::fs::read_dir(root.join("sys/class/net"));
+    let entries = interfaces.into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let accepts = root.join(format!("proc/sys/net/ipv6/conf/{name}/accept_ra"));
+        let accepts = std::fs::read_to_string(accepts).ok()?;
+        (accepts.trim() != "0" && entry.path().join("device").exists()).then_some(name)
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interfaces_whose_routes_come_from_the_kernel_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let add = |name: &str, device: bool, accepts: &str| {
+            let own = root.path().join("sys/class/net").join(name);
+            std::fs::create_dir_all(own).unwrap();
+            if device {
+                let device = root.path().join(format!("sys/class/net/{name}/device"));
+                std::fs::create_dir(device).unwrap();
+            }
+            let settings = root.path().join("proc/sys/net/ipv6/conf").join(name);
+            std::fs::create_dir_all(&settings).unwrap();
+            std::fs::write(settings.join("accept_ra"), accepts).unwrap();
+        };
+        assert_eq!(advertised_interfaces(root.path()), [""; 0]);
+        add("ens6", true, "2\n");
+        add("ens5", true, "1\n");
+        // systemd-networkd takes them itself.
+        add("ens7", true, "0\n");
+        add("docker0", false, "1\n");
+        assert_eq!(advertised_interfaces(root.path()), ["ens5", "ens6"]);
+    }
 
     #[test]
     fn distributions_are_known_by_their_own_name_or_their_parents() {

@@ -27,8 +27,7 @@ pub async fn identify_instance(
     boot: &BootConfig,
     attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<InstanceIdentity> {
-    let imds = Imds::new();
-    imds.wait_until_reachable(attempt_log).await?;
+    let imds = Imds::find(attempt_log).await?;
     let instance_id = imds
         .instance_id()
         .await?
@@ -51,6 +50,7 @@ pub async fn identify_instance(
         cgroup_v1: !Path::new("/sys/fs/cgroup/cgroup.controllers").exists(),
         systemd_resolved: Path::new("/run/systemd/resolve/resolv.conf").exists(),
         restrict_oom_score_adj: !facts::may_lower_oom_score(&status),
+        advertised_interfaces: facts::advertised_interfaces(Path::new("/")),
         conntrack_max_fixed: conntrack_max_is_fixed(),
     };
     Ok(InstanceIdentity {

@@ -10,9 +10,9 @@ use crate::probe::Probe;
 use crate::readiness::ApiReadiness;
 use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
-use aws_client::Clients;
 use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::store::{Owner, Store};
+use aws_client::{Clients, Imds};
 use host::{Host, LocalSystem};
 use node::config::{BootConfig, NodeConfig, read_boot_config, read_node_config};
 use node::pki::certificate_id;
@@ -35,9 +35,11 @@ pub struct DaemonState {
     /// Instance id, `i-...`.
     pub instance: String,
     pub zone: String,
-    /// Private address of the instance.
+    /// Address of the instance in the family of the cluster: its private one, or its IPv6 address.
     pub address: IpAddr,
     pub clients: Clients,
+    /// The metadata service.
+    pub imds: Imds,
     /// Client of EC2 and STS.
     pub ec2: Arc<Ec2QueryClient>,
     /// State store at the cluster's base.
@@ -93,15 +95,15 @@ pub(crate) async fn identify_instance(
     config: NodeConfig,
     attempt_log: &dyn Fn(&str),
 ) -> anyhow::Result<DaemonState> {
-    let imds = aws_client::Imds::new();
-    imds.wait_until_reachable(attempt_log).await?;
+    let imds = Imds::find(attempt_log).await?;
     let get = async |path: &str| {
         let value = imds.get(path).await?;
         value.with_context(|| format!("the metadata service returned no {path}"))
     };
     let instance = get("meta-data/instance-id").await?;
     let zone = get("meta-data/placement/availability-zone").await?;
-    let address = get("meta-data/local-ipv4").await?;
+    let family = if config.ipv6 { "ipv6" } else { "local-ipv4" };
+    let address = get(&format!("meta-data/{family}")).await?;
     let region = imds.region().await?;
     let clients = Clients::on_instance(region.as_deref(), &imds).await;
     let base = boot.config_base.as_ref();
@@ -123,6 +125,7 @@ pub(crate) async fn identify_instance(
         api: ApiAccess::issuing(&store, url, system_clock()),
         store,
         clients,
+        imds,
         host: Host::new("/", Arc::new(LocalSystem::with_programs(PROGRAMS))),
         probe: Probe::new()?,
         settled: Arc::default(),

@@ -27,6 +27,7 @@ pub mod manifests;
 pub mod names;
 pub mod object_names;
 pub mod pace;
+pub mod pod_ranges;
 pub mod probe;
 mod readiness;
 pub mod removal;

@@ -19,7 +19,8 @@ use crate::pace::{PollPace, sleep_for};
 use crate::supervise::{Backoff, run_for, supervise_role};
 use crate::thread::run_on_own_thread;
 use crate::{
-    addons, api, approval, health, labels, names, object_names, readiness, removal, termination,
+    addons, api, approval, health, labels, names, object_names, pod_ranges, readiness, removal,
+    termination,
 };
 use aws_client::ec2_query::Ec2QueryClient;
 use ipnet::IpNet;
@@ -31,7 +32,7 @@ use node::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
 use node::ports;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -135,6 +136,7 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
     add_role(&mut set, "bootstrap", daemon, serve_workers);
     add_role(&mut set, "approval", daemon, approve_requests);
     add_role(&mut set, "labels", daemon, label_nodes);
+    add_role(&mut set, "pod-ranges", daemon, assign_pod_ranges);
     add_role(&mut set, "removal", daemon, remove_nodes);
     add_role(&mut set, "termination", daemon, handle_terminations);
     add_role(&mut set, "addons", daemon, apply_addons);
@@ -439,8 +441,7 @@ async fn publish_names(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
 
 /// Publishes the names of this instance's etcd members in the cluster's hosted zone, if it has one. Needs no API server.
 async fn publish_members(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
-    let zone = names::read_zone_id(&daemon.store).await?;
-    let (Some(zone), IpAddr::V4(address)) = (zone, daemon.address) else {
+    let Some(zone) = names::read_zone_id(&daemon.store).await? else {
         return std::future::pending().await;
     };
     let records = names::Route53 {
@@ -456,7 +457,7 @@ async fn publish_members(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         host: &daemon.host,
         records: &records,
         members: members.collect(),
-        address,
+        address: daemon.address,
         pace: (OWN_MEMBERS_PACE, sleep_for),
     };
     run_for(api::CLIENT_LIFE, publisher.keep_published()).await
@@ -469,7 +470,7 @@ async fn publish_object_names(
 ) -> anyhow::Result<()> {
     let publish = async {
         let settings = object_names::read_settings(&daemon.store, &daemon.config).await?;
-        let (Some(settings), IpAddr::V4(address)) = (settings, daemon.address) else {
+        let Some(settings) = settings else {
             return std::future::pending().await;
         };
         // Before that there are no objects to list.
@@ -493,7 +494,7 @@ async fn publish_object_names(
             servers: &servers,
             records: &records,
             settings,
-            address,
+            address: daemon.address,
             role_log: &RoleLog::for_role("object-names"),
             problems: &problems,
             pace: OBJECT_NAMES_PACE,
@@ -544,11 +545,20 @@ fn find_pod_range(daemon: &DaemonState) -> Option<IpNet> {
     (!range.contains(&daemon.address)).then_some(range)
 }
 
+/// The address of a listener at every address of the instance. That of IPv6 takes IPv4 connections too.
+fn every_address(daemon: &DaemonState) -> IpAddr {
+    if daemon.config.ipv6 {
+        Ipv6Addr::UNSPECIFIED.into()
+    } else {
+        Ipv4Addr::UNSPECIFIED.into()
+    }
+}
+
 /// Serves joining on a separate thread, because everybody in the network can keep it busy.
 async fn serve_workers(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let authority = read_authority(&daemon).await?;
     let context = bootstrap::EndpointContext {
-        listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, ports::BOOTSTRAP)),
+        listen: SocketAddr::new(every_address(&daemon), ports::BOOTSTRAP),
         pods: find_pod_range(&daemon),
         cluster: daemon.config.cluster.clone(),
         account: bootstrap::read_account(&daemon.ec2).await?,
@@ -584,6 +594,31 @@ async fn label_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let life = api.life();
     let role = labels::label_nodes(api.client, ec2, &daemon.config.cluster, &log);
     run_for(life, role).await
+}
+
+/// Gives Nodes their ranges for pods, if these come from AWS.
+async fn assign_pod_ranges(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
+    if !daemon.config.ipv6 {
+        return std::future::pending().await;
+    }
+    daemon.ready.subscribe().wait_for(|ready| *ready).await?;
+    let (ec2, log) = (Ec2QueryClient::clone(&daemon.ec2), Log::stderr());
+    let api = daemon.api.client().await?;
+    let life = api.life();
+    let servers = names::ApiEndpoints {
+        access: daemon.api.clone(),
+        ready: daemon.ready.subscribe(),
+    };
+    let role = pod_ranges::PodRanges {
+        client: api.client,
+        ec2,
+        cluster: &daemon.config.cluster,
+        servers: &servers,
+        address: daemon.address,
+        pace: pod_ranges::PodRangePace::default(),
+        log: &log,
+    };
+    run_for(life, role.assign_ranges()).await
 }
 
 async fn remove_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {

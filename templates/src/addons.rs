@@ -94,6 +94,8 @@ pub struct Corefile {
     pub hosts: Vec<String>,
     /// Name servers for all other domains: addresses, or the path of a resolv.conf.
     pub upstreams: Vec<String>,
+    /// Pods have IPv6 only: names that have IPv4 addresses only get such of NAT64.
+    pub dns64: bool,
     /// Domains with their own name servers.
     pub stubs: Vec<StubDomain>,
 }
@@ -232,6 +234,7 @@ pub(crate) mod samples {
             domain: owned_text("cluster.local."),
             hosts: vec![owned_text("a.example.com")],
             upstreams: vec![owned_text("/etc/resolv.conf")],
+            dns64: true,
             stubs: vec![StubDomain {
                 domain: owned_text("example.com:53"),
                 servers: vec![owned_text("10.0.0.2"), owned_text("10.0.0.3")],
@@ -308,6 +311,7 @@ mod tests {
             text.contains("}\nexample.com:53 {\n    errors\n    forward . 10.0.0.2 10.0.0.3 {\n"),
             "{text}"
         );
+        assert_eq!(text.matches("    loadbalance\n    dns64\n}\n").count(), 2);
         assert_eq!(text.matches('{').count(), text.matches('}').count());
     }
 

@@ -14,6 +14,8 @@ pub struct UserData {
     pub environment: Vec<Variable>,
     /// True if there are any.
     pub has_proxy: bool,
+    /// True in an IPv6 cluster: the instance may have no IPv4 address.
+    pub ipv6: bool,
     /// Architecture as `uname -m` prints it.
     pub machine: String,
     /// sha256 (hex) of nodeup.
@@ -55,6 +57,7 @@ impl UserData {
                 value: "http://proxy.example.com:3128".into(),
             }],
             has_proxy: true,
+            ipv6: true,
             machine: "x86_64".into(),
             sha256: "0".repeat(64),
             key: "state/a.example.com/assets/0/amd64/nodeup".into(),

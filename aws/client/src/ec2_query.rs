@@ -9,7 +9,7 @@ mod sqs;
 mod sts;
 
 pub use autoscaling::ScalingMember;
-pub use ec2::{Attachment, Instance, Volume};
+pub use ec2::{Attachment, Instance, NetworkInterface, Volume};
 pub use sign::SignedCall;
 pub use sqs::{Queue, QueueMessage};
 pub use sts::CallerIdentity;

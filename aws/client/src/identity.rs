@@ -4,6 +4,7 @@ use crate::Clients;
 use crate::failure::{Classify, local_failure};
 use crate::fence::wire::fenced_http_client;
 use aws_config::imds;
+use aws_config::imds::client::EndpointMode;
 use aws_config::imds::client::error::ImdsError;
 use aws_config::provider_config::ProviderConfig;
 use engine::{Class, Failure, error_chain};
@@ -57,10 +58,33 @@ pub async fn caller_identity(clients: &Clients) -> Result<Identity, Failure> {
 pub struct Imds(pub(crate) imds::Client);
 
 impl Imds {
-    /// A client of it; `AWS_EC2_METADATA_SERVICE_ENDPOINT` may name another address. It never uses a proxy.
-    pub fn new() -> Self {
+    /// Waits until the service answers, and returns a client of the address where it did: every second attempt is made at that for
+    /// instances without IPv4 (`fd00:ec2::254`). `AWS_EC2_METADATA_SERVICE_ENDPOINT` may name another address. No client uses a proxy.
+    /// `log` receives the cause of each failed attempt but the last, which is the result.
+    pub async fn find(log: &dyn Fn(&str)) -> Result<Self, Failure> {
+        let mut attempt = 1;
+        loop {
+            let mode = (attempt % 2 == 0).then_some(EndpointMode::IpV6);
+            let imds = Self::at_address(mode);
+            match imds.instance_id().await {
+                Err(failure) if failure.class == Class::Unknown && attempt < METADATA_ATTEMPTS => {
+                    log(&failure.to_string());
+                    tokio::time::sleep(Duration::from_secs(1 << (attempt - 1))).await;
+                    attempt += 1;
+                }
+                ended => return ended.map(|_| imds),
+            }
+        }
+    }
+
+    /// A client of the address for instances with IPv6, or of the usual one.
+    fn at_address(mode: Option<EndpointMode>) -> Self {
         let settings = ProviderConfig::without_region().with_http_client(fenced_http_client(None));
-        let client = imds::Client::builder()
+        let mut client = imds::Client::builder();
+        if let Some(mode) = mode {
+            client = client.endpoint_mode(mode);
+        }
+        let client = client
             .configure(&settings)
             .connect_timeout(METADATA_TIMEOUT)
             .read_timeout(METADATA_TIMEOUT)
@@ -68,21 +92,6 @@ impl Imds {
             .operation_attempt_timeout(METADATA_TIMEOUT * 3)
             .operation_timeout(METADATA_TIMEOUT * 6);
         Self(client.build())
-    }
-
-    /// Waits until the service answers. `log` receives the cause of each failed attempt but the last, which is the result.
-    pub async fn wait_until_reachable(&self, log: &dyn Fn(&str)) -> Result<(), Failure> {
-        let mut attempt = 1;
-        loop {
-            match self.instance_id().await {
-                Err(failure) if failure.class == Class::Unknown && attempt < METADATA_ATTEMPTS => {
-                    log(&failure.to_string());
-                    tokio::time::sleep(Duration::from_secs(1 << (attempt - 1))).await;
-                    attempt += 1;
-                }
-                ended => return ended.map(drop),
-            }
-        }
     }
 
     /// `/latest/PATH` as text (`meta-data/instance-id`, `user-data`); `None` if there is no such thing.
@@ -104,12 +113,6 @@ impl Imds {
     /// Its id, `i-...`.
     pub async fn instance_id(&self) -> Result<Option<String>, Failure> {
         self.get("meta-data/instance-id").await
-    }
-}
-
-impl Default for Imds {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -8,7 +8,9 @@ use crate::kinds::s3_object::store_failure;
 use aws_client::caller_identity;
 use aws_client::failure::{Classify, none_if_absent};
 use aws_client::store::Store;
-use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType, NetworkInfo};
+use aws_sdk_ec2::types::{
+    ArchitectureType, Filter, InstanceTypeHypervisor, InstanceTypeInfo, LocationType, NetworkInfo,
+};
 use cloud::facts::{
     Facts, FactsWanted, HostedZone, InstanceType, SharedSubnet, SharedVpc, TakenRange,
 };
@@ -120,6 +122,7 @@ async fn instance_types(
             instance_store_disks: instance_store_disks(info),
             gpu: info.gpu_info().is_some(),
             nvidia_gpu: has_nvidia_gpu(info),
+            xen: info.hypervisor() == Some(&InstanceTypeHypervisor::Xen),
             max_interfaces: interface_limit(info, NetworkInfo::maximum_network_interfaces),
             addresses_per_interface: interface_limit(
                 info,
@@ -248,7 +251,37 @@ async fn shared_network(clients: &CloudClients, wanted: &FactsWanted) -> Result<
     let subnets = shared_subnets(clients, &wanted.subnets).await?;
     let mut ids: BTreeSet<String> = wanted.vpc.iter().cloned().collect();
     ids.extend(subnets.values().map(|subnet| subnet.vpc.clone()));
-    Ok((shared_vpcs(clients, &ids).await?, subnets))
+    let mut vpcs = shared_vpcs(clients, &ids).await?;
+    if wanted.egress_only_internet_gateway && !vpcs.is_empty() {
+        add_egress_only_gateways(clients, &mut vpcs).await?;
+    }
+    Ok((vpcs, subnets))
+}
+
+/// Notes the egress-only internet gateway of each VPC. AWS has no filter for the VPC.
+async fn add_egress_only_gateways(
+    clients: &CloudClients,
+    vpcs: &mut BTreeMap<String, SharedVpc>,
+) -> Result<(), Failure> {
+    let call = clients.ec2.describe_egress_only_internet_gateways();
+    let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
+    for gateway in found.classify_call("ec2:DescribeEgressOnlyInternetGateways")? {
+        let attached = gateway.attachments().iter().filter_map(|one| one.vpc_id());
+        for vpc in attached {
+            if let Some(vpc) = vpcs.get_mut(vpc) {
+                vpc.egress_only_internet_gateway
+                    .clone_from(&gateway.egress_only_internet_gateway_id);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The IPv6 range that a subnet has.
+fn subnet_ipv6_range(subnet: &aws_sdk_ec2::types::Subnet) -> Option<String> {
+    let mut ranges = subnet.ipv6_cidr_block_association_set().iter();
+    let range = ranges.find(|range| crate::kinds::subnet::is_associated(range))?;
+    range.ipv6_cidr_block().map(ToOwned::to_owned)
 }
 
 async fn shared_subnets(
@@ -264,9 +297,10 @@ async fn shared_subnets(
     let found = found.classify_call("ec2:DescribeSubnets")?;
     let read = |subnet: aws_sdk_ec2::types::Subnet| {
         let shared = SharedSubnet {
+            ipv6_cidr: subnet_ipv6_range(&subnet),
             vpc: subnet.vpc_id?,
             zone: subnet.availability_zone?,
-            cidr: subnet.cidr_block?,
+            cidr: subnet.cidr_block,
         };
         Some((subnet.subnet_id?, shared))
     };
@@ -297,6 +331,14 @@ async fn subnets_by_vpc(
     Ok(by_vpc)
 }
 
+/// The IPv6 ranges of a VPC.
+fn vpc_ipv6_ranges(vpc: &aws_sdk_ec2::types::Vpc) -> Vec<String> {
+    let ranges = vpc.ipv6_cidr_block_association_set().iter();
+    let ranges = ranges.filter(|range| crate::kinds::vpc::has_range(range));
+    let ranges = ranges.filter_map(|range| range.ipv6_cidr_block());
+    ranges.map(ToOwned::to_owned).collect()
+}
+
 async fn shared_vpcs(
     clients: &CloudClients,
     ids: &BTreeSet<String>,
@@ -325,10 +367,13 @@ async fn shared_vpcs(
         found.internet_gateway_id().map(ToOwned::to_owned)
     };
     let read = |vpc: aws_sdk_ec2::types::Vpc| {
+        let ipv6_cidrs = vpc_ipv6_ranges(&vpc);
         let id = vpc.vpc_id?;
         let shared = SharedVpc {
+            ipv6_cidrs,
             cidr: vpc.cidr_block?,
             internet_gateway: gateway_of(&id),
+            egress_only_internet_gateway: None,
             subnets: subnets.remove(&id).unwrap_or_default(),
         };
         Some((id, shared))

@@ -2,12 +2,12 @@
 //! answers. The number of calls grows with kinds and pages, not with objects.
 
 use crate::kinds::{
-    autoscaling_group, dhcp_options, discovery_document, ebs_volume, ec2, eip, event_rule,
-    event_target, iam_instance_profile, iam_openid_connect_provider, iam_policies, iam_role,
-    internet_gateway, key_pair, launch_template, lb, lb_listener, lb_tags, lb_target_group,
-    lifecycle_hook, nat_gateway, route, route_table, route53_record, route53_zone_association,
-    s3_object, security_group, security_group_rule, sqs_queue, subnet, vpc, vpc_cidr, vpc_endpoint,
-    warm_pool,
+    autoscaling_group, dhcp_options, discovery_document, ebs_volume, ec2,
+    egress_only_internet_gateway, eip, event_rule, event_target, iam_instance_profile,
+    iam_openid_connect_provider, iam_policies, iam_role, internet_gateway, key_pair,
+    launch_template, lb, lb_listener, lb_tags, lb_target_group, lifecycle_hook, nat_gateway, route,
+    route_table, route53_record, route53_zone_association, s3_object, security_group,
+    security_group_rule, sqs_queue, subnet, vpc, vpc_cidr, vpc_endpoint, warm_pool,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -111,6 +111,10 @@ fn questions(world: &AwsWorld) -> Vec<Question<'_>> {
         ask_each(
             internet_gateway::fetch(world, None),
             internet_gateway::observe,
+        ),
+        ask_each(
+            egress_only_internet_gateway::fetch(world, None),
+            egress_only_internet_gateway::observe,
         ),
         ask_each(subnet::fetch(world, owned), |raw, names| {
             subnet::observe(world, raw, names)

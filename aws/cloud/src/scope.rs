@@ -44,6 +44,8 @@ pub struct Scope {
     /// Destinations of routes that are the cluster's beside the default routes (`additionalRoutes`), wanted
     /// now or before: the rest of a route table is the cloud controller's or the user's.
     pub route_destinations: Vec<String>,
+    /// It is an IPv6 cluster: only those have an egress-only internet gateway.
+    pub ipv6: bool,
     /// Changes with every apply that ended in an orderly way, and is the same when an interrupted one is
     /// repeated: it makes client tokens that find the object of the interrupted run and none older.
     pub generation: String,

@@ -263,9 +263,12 @@ pub struct CreateCluster {
         help_heading = "Placement"
     )]
     pub utility_subnets: Vec<String>,
-    /// Instances in public subnets, or in private ones behind NAT gateways [default: public]
+    /// Instances in public subnets, or in private ones behind NAT gateways [default: public, private with --ipv6]
     #[arg(long, value_name = "TOPOLOGY", help_heading = "Placement")]
     pub topology: Option<Topology>,
+    /// Nodes, pods and Services with IPv6 addresses
+    #[arg(long, help_heading = "Placement")]
+    pub ipv6: bool,
     /// How private subnets reach the internet: nat-..., eipalloc-..., i-..., tgw-... or External [default: NAT gateways]
     #[arg(long, value_name = "EGRESS", help_heading = "Placement")]
     pub egress: Option<String>,
@@ -458,9 +461,6 @@ pub struct KopsOnly {
     /// Output of other targets.
     #[arg(long, hide = true)]
     pub out: Option<String>,
-    /// IPv6 pods.
-    #[arg(long, hide = true)]
-    pub ipv6: bool,
     /// Only `cloudgroups`.
     #[arg(long, hide = true)]
     pub instance_manager: Option<String>,

@@ -57,6 +57,7 @@ pub fn cluster_scope(
         queue: names::queue_name(name),
         event_rule_prefix: names::event_rule(name, ""),
         route_destinations: cluster.route_destinations.clone(),
+        ipv6: cluster.ipv6,
         generation: target.generation,
         expect,
         own_tags: target.own_tags,

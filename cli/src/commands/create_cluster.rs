@@ -195,8 +195,10 @@ fn create_options(args: &CreateCluster, name: String, store_url: &str) -> Create
         node_security_groups: instances.node_security_groups.clone(),
         associate_public_ip: instances.associate_public_ip,
         bastion: access.bastion,
+        ipv6: args.ipv6,
         topology: match args.topology {
             Some(Topology::Private) => spec::create::Topology::Private,
+            None if args.ipv6 => spec::create::Topology::Private,
             Some(Topology::Public) | None => spec::create::Topology::Public,
         },
         dns: access.dns.map(|dns| match dns {
@@ -249,7 +251,6 @@ fn check_kops_only(kops: &KopsOnly) -> Result<(), CommandError> {
             "kctl makes AWS objects itself and writes nothing for other tools",
             "`kctl render` writes everything for review",
         ),
-        _ if kops.ipv6 => ("--ipv6", "kctl does not do IPv6 pods yet", "leave it out"),
         _ if other(&kops.instance_manager, "cloudgroups") => (
             "--instance-manager",
             "kctl does Auto Scaling groups, not Karpenter",

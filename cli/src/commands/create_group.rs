@@ -58,7 +58,8 @@ pub async fn run(args: &CreateGroup, session: &Session<'_>) -> Result<Outcome, C
 fn group_from_flags(args: &CreateGroup, cluster: &str, spec: &ClusterSpec) -> InstanceGroup {
     let subnets = if args.subnets.is_empty() {
         let subnets = spec.subnets.iter();
-        let own = subnets.filter(|subnet| subnet.type_ != Some(SubnetType::Utility));
+        let other = [Some(SubnetType::Utility), Some(SubnetType::DualStack)];
+        let own = subnets.filter(|subnet| !other.contains(&subnet.type_));
         own.map(|subnet| subnet.name.clone()).collect()
     } else {
         args.subnets.clone()

@@ -27,7 +27,7 @@ pub fn render(instances: &[InstanceStatus], wide: bool, now: OffsetDateTime) -> 
     }
     let row = |status: &InstanceStatus| {
         let instance = &status.instance;
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let text = |value: Option<&String>| value.cloned().unwrap_or_default();
         let mut row = vec![
             instance.id.clone(),
             status.group().to_owned(),
@@ -41,10 +41,15 @@ pub fn render(instances: &[InstanceStatus], wide: bool, now: OffsetDateTime) -> 
             row.extend([
                 instance_age(instance, now),
                 instance.machine_type.clone(),
-                text(&instance.template.as_ref().map(|of| of.version.clone())),
-                text(&instance.lifecycle),
-                text(&instance.private_ip),
-                text(&instance.public_ip),
+                text(instance.template.as_ref().map(|of| &of.version)),
+                text(instance.lifecycle.as_ref()),
+                text(
+                    instance
+                        .private_ip
+                        .as_ref()
+                        .or(instance.ipv6_address.as_ref()),
+                ),
+                text(instance.public_ip.as_ref()),
                 status
                     .node
                     .as_ref()

@@ -356,9 +356,13 @@ mod tests {
             name: format!("{zone}.{NAME}"),
             vpc_id: Ref::own(&test_vpc().id()),
             availability_zone: zone.into(),
-            cidr_block: "172.20.0.0/18".into(),
+            cidr_block: Some("172.20.0.0/18".into()),
+            ipv6_cidr_block: None,
+            assign_ipv6_address_on_creation: false,
+            enable_dns64: false,
             private_dns_hostname_type_on_launch: "resource-name".into(),
             enable_resource_name_dns_a_record_on_launch: true,
+            enable_resource_name_dns_aaaa_record_on_launch: false,
             tags: Tags::from([("SubnetType".into(), "Public".into())]),
         })
     }

@@ -22,6 +22,8 @@ pub struct FactsWanted {
     pub discovery_store: Option<String>,
     /// The user's VPC, by id.
     pub vpc: Option<String>,
+    /// Whether the VPC's egress-only internet gateway is wanted.
+    pub egress_only_internet_gateway: bool,
     /// The user's subnets, by id; their VPC is asked for too.
     pub subnets: BTreeSet<String>,
     /// The user's Elastic IPs, by public address.
@@ -96,6 +98,9 @@ pub struct InstanceType {
     /// It has a GPU of NVIDIA's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nvidia_gpu: bool,
+    /// Its hypervisor is Xen, so that it is none of the Nitro System.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub xen: bool,
     /// Most network interfaces of an instance; `None`: nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_interfaces: Option<u32>,
@@ -194,6 +199,12 @@ pub struct SharedVpc {
     pub cidr: String,
     #[serde(default)]
     pub internet_gateway: Option<String>,
+    /// Its IPv6 ranges.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ipv6_cidrs: Vec<String>,
+    /// Looked for only for IPv6 clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress_only_internet_gateway: Option<String>,
     /// All subnets in it, whoever made them; empty: nobody asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnets: Vec<TakenRange>,
@@ -218,8 +229,12 @@ pub struct TakenRange {
 pub struct SharedSubnet {
     pub vpc: String,
     pub zone: String,
-    /// Its IPv4 range.
-    pub cidr: String,
+    /// Its IPv4 range; `None`: IPv6 only.
+    #[serde(default)]
+    pub cidr: Option<String>,
+    /// Its IPv6 range.
+    #[serde(default, rename = "ipv6CIDR", skip_serializing_if = "Option::is_none")]
+    pub ipv6_cidr: Option<String>,
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod autoscaling;
 mod dns;
 mod ebs_volume;
+mod egress_only_internet_gateway;
 mod events;
 pub mod facts;
 pub mod given_addresses;
@@ -26,6 +27,7 @@ mod s3_object;
 mod security_group;
 pub mod settle;
 mod subnet;
+mod subnet_ipv6_range;
 pub mod supported_image;
 mod vpc;
 mod vpc_endpoint;
@@ -35,6 +37,7 @@ pub use autoscaling::{
 };
 pub use dns::{AliasTarget, Route53Record, Route53ZoneAssociation};
 pub use ebs_volume::{ETCD_TAG, EbsVolume};
+pub use egress_only_internet_gateway::EgressOnlyInternetGateway;
 pub use events::{CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
 pub use iam::{
     IamInstanceProfile, IamOpenidConnectProvider, IamRole, IamRolePolicy, IamRolePolicyAttachment,
@@ -57,6 +60,7 @@ pub use route::{Route, RouteTable, RouteTableAssociation, RouteTarget};
 pub use s3_object::{DiscoveryDocument, HiddenText, ObjectContent, S3Object};
 pub use security_group::{RuleSource, SecurityGroup, SecurityGroupRule};
 pub use subnet::Subnet;
+pub use subnet_ipv6_range::{AMAZON_PREFIX, SubnetIpv6Range};
 pub use vpc::{
     InternetGateway, Vpc, VpcDhcpOptions, VpcDhcpOptionsAssociation, VpcIpv4CidrBlockAssociation,
 };
@@ -77,6 +81,7 @@ macro_rules! for_each_kind {
             CloudwatchEventTarget
             DiscoveryDocument
             EbsVolume
+            EgressOnlyInternetGateway
             Eip
             IamInstanceProfile
             IamOpenidConnectProvider

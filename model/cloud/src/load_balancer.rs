@@ -20,6 +20,9 @@ pub struct Lb {
     pub lb_type: String,
     /// `internet-facing` or `internal`.
     pub scheme: String,
+    /// `ipv4`, or `dualstack` with an IPv6 address in each subnet too.
+    #[serde(default = "ipv4", skip_serializing_if = "is_ipv4")]
+    pub ip_address_type: String,
     /// Security groups, sorted.
     pub security_groups: Vec<Ref>,
     /// One per zone, sorted.
@@ -30,6 +33,15 @@ pub struct Lb {
     pub access_logs: Option<AccessLogs>,
     /// Tags; `Name` is the logical name of the first of the series, `kops.k8s.io/revision` the place in it.
     pub tags: Tags,
+}
+
+/// The addresses of load balancers where nothing else is said.
+fn ipv4() -> String {
+    "ipv4".to_owned()
+}
+
+fn is_ipv4(ip_address_type: &str) -> bool {
+    ip_address_type == "ipv4"
 }
 
 /// A subnet of a load balancer.
@@ -51,6 +63,11 @@ pub struct AccessLogs {
 }
 
 impl Lb {
+    /// Private addresses that it gets in each subnet.
+    pub fn addresses_per_subnet(&self) -> usize {
+        if is_ipv4(&self.ip_address_type) { 1 } else { 2 }
+    }
+
     /// True if AWS can turn it into that one in place: scheme and type stay, and so do its addresses in the subnets
     /// that it keeps. It can gain and lose subnets. One that was made without security groups never gets any ("If you
     /// don't associate a security group with a Network Load Balancer when you create it, you can't do so later on", ELB
@@ -112,9 +129,11 @@ impl Kind for Lb {
         Some(&mut self.tags)
     }
 
-    /// Its private addresses, one for each subnet, change with its subnets.
+    /// Its private addresses, one of each family for each subnet, change with its subnets and families.
     fn attr_changes(&self, have: &Self, attribute: &str) -> bool {
-        attribute == ADDRESSES && self.subnet_mappings != have.subnet_mappings
+        let same = self.subnet_mappings == have.subnet_mappings
+            && self.ip_address_type == have.ip_address_type;
+        attribute == ADDRESSES && !same
     }
 
     fn refuses(&self, have: &Self) -> Option<String> {

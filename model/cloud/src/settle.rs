@@ -2,7 +2,9 @@
 //! not keep, successors of what cannot change in place, and values that others write. Pure, before every plan.
 
 use super::used_load_balancers::is_known_to_instances;
-use super::{Cloud, Kind, Lb, LbListener, Route53Record, SecurityGroupRule, Variant};
+use super::{
+    Cloud, Kind, Lb, LbListener, Route53Record, SecurityGroupRule, Subnet, SubnetIpv6Range, Variant,
+};
 use engine::{Id, Observed, Ref, Resource, Snapshot};
 use node::names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 ///   the next name of its series, or that of a successor that is there already; all references follow. A load balancer whose
 ///   addresses are in user data cannot be changed into one without one of its zones: instances would lose an address.
 /// - A record whose values protokube writes is equal once it is there.
+/// - A subnet that is to have a part of the VPC's IPv6 range has it under that name, once it has such a range.
 ///
 /// Settling what is settled changes nothing; a desired state equal to the observed one stays so; desired ids stay
 /// distinct.
@@ -25,6 +28,7 @@ pub fn settle(desired: Vec<Cloud>, observed: Snapshot<Cloud>) -> (Vec<Cloud>, Sn
     let desired = assign_successors(desired, &observed, then);
     let observed = with_rule_names(&desired, observed);
     let observed = with_foreign_values(&desired, observed);
+    let observed = with_ipv6_parts(&desired, observed);
     (desired, observed)
 }
 
@@ -225,6 +229,27 @@ fn with_foreign_values(desired: &[Cloud], observed: Snapshot<Cloud>) -> Snapshot
     };
     Snapshot {
         items: observed.items.into_iter().map(accepted).collect(),
+    }
+}
+
+/// Observed subnets with the desired part of the VPC's IPv6 range, where they have it: AWS says which range that is.
+fn with_ipv6_parts(desired: &[Cloud], observed: Snapshot<Cloud>) -> Snapshot<Cloud> {
+    let subnets = desired.iter().filter_map(Subnet::of);
+    let wanted: BTreeMap<&str, SubnetIpv6Range> = subnets
+        .filter_map(|subnet| Some((subnet.name.as_str(), subnet.ipv6_cidr_block?)))
+        .collect();
+    let named = |mut item: Observed<Cloud>| {
+        if let Cloud::Subnet(have) = &mut item.resource
+            && let Some(want) = wanted.get(have.name.as_str())
+            && let Some(SubnetIpv6Range::Net(range)) = have.ipv6_cidr_block
+            && want.fits(range)
+        {
+            have.ipv6_cidr_block = Some(*want);
+        }
+        item
+    };
+    Snapshot {
+        items: observed.items.into_iter().map(named).collect(),
     }
 }
 

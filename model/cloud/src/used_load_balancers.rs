@@ -21,8 +21,10 @@ pub struct UnwantedLoadBalancer {
 impl UnwantedLoadBalancer {
     /// True if this user data names one of the addresses.
     pub fn is_named_in(&self, user_data: &str) -> bool {
-        let mut words = user_data.split(|c: char| !c.is_ascii_digit() && c != '.');
-        words.any(|word| self.addresses.iter().any(|address| address == word))
+        let is_ours = |word: &str| self.addresses.iter().any(|address| address == word);
+        let mut v4 = user_data.split(|c: char| !c.is_ascii_digit() && c != '.');
+        let mut v6 = user_data.split(|c: char| !c.is_ascii_hexdigit() && c != ':');
+        v4.any(is_ours) || v6.any(is_ours)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The VPC and what hangs on it: extra address ranges, DHCP options, the internet gateway.
+//! The VPC and what hangs on it: extra address ranges, DHCP options, internet gateways.
 
 use super::listing::{ListingPosition, PartOf, Section};
 use super::{Kind, Tags};

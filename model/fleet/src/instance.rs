@@ -39,6 +39,8 @@ pub struct Instance {
     pub private_ip: Option<String>,
     /// Public address, if it has one.
     pub public_ip: Option<String>,
+    /// Primary IPv6 address, if it has one.
+    pub ipv6_address: Option<String>,
     /// `ip-10-0-0-1.ec2.internal`.
     pub private_dns_name: Option<String>,
     /// The launch template version that it was launched from.

@@ -22,6 +22,7 @@ pub(crate) struct InstanceJson {
     launched: Option<i64>,
     private_ip: Option<String>,
     public_ip: Option<String>,
+    ipv6_address: Option<String>,
     /// The launch template version that it was launched from.
     template_version: Option<String>,
     /// Null if unknown.
@@ -49,6 +50,7 @@ impl From<InstanceStatus> for InstanceJson {
             launched: instance.launched,
             private_ip: instance.private_ip,
             public_ip: instance.public_ip,
+            ipv6_address: instance.ipv6_address,
             template_version: instance.template.map(|template| template.version),
             up_to_date: status.up_to_date.is_current(),
             update_reason: status.up_to_date.reason(),
@@ -92,7 +94,7 @@ mod tests {
         };
         let expected = json!({
             "id": "i-1", "group": "nodes", "role": "ControlPlane", "zone": "", "machineType": "", "state": "",
-            "lifecycle": null, "launched": null, "privateIp": null, "publicIp": null, "templateVersion": "1",
+            "lifecycle": null, "launched": null, "privateIp": null, "publicIp": null, "ipv6Address": null, "templateVersion": "1",
             "upToDate": false,
             "updateReason": "launched from version 1 of launch template lt-1, its group launches version 2",
             "membership": "not-joined", "node": null, "start": null, "waits": [],

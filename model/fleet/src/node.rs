@@ -76,10 +76,10 @@ impl Node {
         let has_name = |name: &Option<String>| name.as_deref() == Some(&self.name);
         self.name == instance.id
             || has_name(&instance.private_dns_name)
-            || instance
-                .private_ip
-                .as_ref()
-                .is_some_and(|address| self.addresses.contains(address))
+            || [&instance.private_ip, &instance.ipv6_address]
+                .into_iter()
+                .flatten()
+                .any(|address| self.addresses.contains(address))
     }
 
     /// True if it is a control plane.

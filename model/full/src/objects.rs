@@ -27,7 +27,7 @@ pub use addons::addon_objects;
 pub use autoscaling::hooks_digest;
 pub use discovery::discovery_documents;
 
-use crate::{FullSpec, Subnet};
+use crate::{FullSpec, Group, Subnet};
 use cloud::{Cloud, Kind, S3Object};
 use engine::{Id, Ref, Resource, Text};
 use std::collections::BTreeMap;
@@ -77,6 +77,12 @@ fn own_ref<K: Kind>(name: impl Into<String>) -> Ref {
 /// The id of an object of this cluster.
 fn id_of<K: Kind>(name: impl Into<String>) -> Id {
     Id::new(K::TYPE, name)
+}
+
+/// True if instances of the group are in a subnet with IPv6.
+fn has_ipv6(full: &FullSpec, group: &Group) -> bool {
+    let mut subnets = full.network.subnets.iter();
+    subnets.any(|subnet| subnet.ipv6_cidr.is_some() && group.subnets.contains(&subnet.name))
 }
 
 /// A reference to the VPC: the cluster's own or a shared one.

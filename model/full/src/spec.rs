@@ -33,6 +33,7 @@ pub use group::{ExternalLoadBalancer, Group, NodeSettings, Volume, WarmPool};
 pub use images::ImageSource;
 pub use pod_identity::{PodIdentity, ServiceAccountRole};
 
+use cloud::SubnetIpv6Range;
 use ipnet::{IpNet, Ipv4Net};
 use node::backup::EtcdBackupSettings;
 use node::components::Component;
@@ -98,6 +99,11 @@ impl FullSpec {
         own.and_then(|own| own.parse::<u32>().ok()) >= Some(minor)
     }
 
+    /// True if pods, Services and instances have IPv6 addresses.
+    pub fn is_ipv6(&self) -> bool {
+        matches!(self.pods.non_masquerade_cidr, IpNet::V6(_))
+    }
+
     /// True if the permissions of addons go to roles of their service accounts.
     pub fn addons_have_roles(&self) -> bool {
         let identity = self.pod_identity.as_ref();
@@ -137,6 +143,9 @@ pub struct Network {
     pub shared_vpc: Option<String>,
     /// The internet gateway of a shared VPC, if it has one.
     pub shared_internet_gateway: Option<String>,
+    /// The egress-only internet gateway of a shared VPC, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_egress_only_internet_gateway: Option<String>,
     /// The VPC's first range.
     pub cidr: Ipv4Net,
     /// Further ranges of the VPC.
@@ -154,8 +163,17 @@ pub enum SubnetType {
     Public,
     /// Behind a NAT gateway.
     Private,
+    /// Private, in an IPv6 cluster with IPv4 too: for control planes and internal load balancers.
+    DualStack,
     /// Public, for load balancers, NAT gateways and bastions of a private topology.
     Utility,
+}
+
+impl SubnetType {
+    /// True if its instances reach the internet, and nobody there reaches them.
+    pub fn is_private(self) -> bool {
+        matches!(self, Self::Private | Self::DualStack)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,7 +181,11 @@ pub struct Subnet {
     /// The spec's name, often the zone's.
     pub name: String,
     pub zone: String,
-    pub cidr: Ipv4Net,
+    /// IPv4 range; `None`: IPv6 only.
+    pub cidr: Option<Ipv4Net>,
+    /// IPv6 range; `None`: IPv4 only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6_cidr: Option<SubnetIpv6Range>,
     pub kind: SubnetType,
     /// Id of an existing subnet to use; `None`: kctl creates one.
     pub shared: Option<String>,
@@ -178,9 +200,10 @@ pub struct Subnet {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodNetwork {
     pub networking: Networking,
-    /// Traffic to this range, which contains pods and services, is not masqueraded.
+    /// Traffic to this range, which contains pods and services, is not masqueraded. `::/0`: an IPv6 cluster.
     pub non_masquerade_cidr: IpNet,
-    pub pod_cidr: IpNet,
+    /// Pods' addresses; `None`: each instance has a range of its subnet for them, in IPv6 clusters.
+    pub pod_cidr: Option<IpNet>,
     pub service_cidr: IpNet,
     /// Service address of the cluster's DNS server.
     pub dns_service_ip: std::net::IpAddr,

@@ -54,7 +54,7 @@ pub const DETACHED_TAG: &str = "kops.k8s.io/detached-from-asg";
 /// Address of a DNS name that no control plane has published yet (TEST-NET-3), as in kOps. Without a record, resolvers would cache
 /// that the name does not exist.
 pub const PLACEHOLDER: &str = "203.0.113.123";
-/// The IPv6 placeholder, which clusters created by kOps may have.
+/// The same as an IPv6 address, in IPv6 clusters.
 pub const PLACEHOLDER_V6: &str = "fd00:dead:add::";
 
 /// Key of the tag `kubernetes.io/cluster/NAME`, by which objects are found and deleted.
@@ -151,6 +151,11 @@ pub fn nat_gateway(cluster: &str, zone: &str) -> String {
 /// Name of the route table of a zone's private subnets.
 pub fn private_route_table(cluster: &str, zone: &str) -> String {
     format!("private-{zone}.{cluster}")
+}
+
+/// Name of the route table of a zone's public subnets with IPv6, in an IPv6 cluster: `public-ZONE.NAME`.
+pub fn public_route_table(cluster: &str, zone: &str) -> String {
+    format!("public-{zone}.{cluster}")
 }
 
 /// Name of an etcd member's volume. It never begins with a digit, because kOps' Terraform output does not allow that.

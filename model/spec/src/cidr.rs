@@ -2,10 +2,13 @@
 //! The algorithms are kOps', so that its specs keep their addresses.
 
 use ipnet::{IpNet, Ipv4Net};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The longest prefix AWS accepts for a subnet.
 const SMALLEST_SUBNET: u8 = 28;
+
+/// The Services of an IPv6 cluster, as in kOps: Kubernetes takes no more than 2 to the power of 20 addresses.
+const SERVICES_V6: &str = "fd00:5e4f:ce::/108";
 
 /// A network is split into at most 2 to this power parts.
 const MOST_BITS: u8 = 3;
@@ -44,8 +47,14 @@ pub struct NoRoom {
 /// 8 equal parts of `network`, the fewest that suffice. Parts that overlap a preset are
 /// left out; utility subnets share the first free part.
 ///
+/// `ipv6_only` subnets need no range; as in kOps they count when parts are made, as long as there are enough for all.
+///
 /// kOps' algorithm, with one addition: where kOps finds too few parts free, finer parts are tried.
-pub fn assign_ranges(network: Ipv4Net, wanted: &[SubnetRequest]) -> Result<Vec<Ipv4Net>, NoRoom> {
+pub fn assign_ranges(
+    network: Ipv4Net,
+    wanted: &[SubnetRequest],
+    ipv6_only: usize,
+) -> Result<Vec<Ipv4Net>, NoRoom> {
     let lacking = |share| {
         wanted
             .iter()
@@ -62,7 +71,9 @@ pub fn assign_ranges(network: Ipv4Net, wanted: &[SubnetRequest]) -> Result<Vec<I
         return Ok(wanted.iter().filter_map(|subnet| subnet.preset).collect());
     }
     let reserve = wanted.iter().any(|subnet| subnet.share == Share::Little);
-    let first = bits_for(count_parts(network, wanted, reserve)).ok_or_else(|| no_room.clone())?;
+    let parts = count_parts(network, wanted, reserve);
+    let first = bits_for(parts + ipv6_only).or_else(|| bits_for(parts));
+    let first = first.ok_or_else(|| no_room.clone())?;
     (first..=MOST_BITS)
         .find_map(|bits| hand_out(&free_parts(network, bits, wanted)?, wanted, reserve))
         .ok_or(no_room)
@@ -148,20 +159,24 @@ pub fn pod_range(non_masquerade: IpNet) -> Option<IpNet> {
 }
 
 /// The services' eighth of the range that is not masqueraded: its lowest one, at most a million
-/// addresses. `None` for IPv6.
+/// addresses. For IPv6, kOps' own range.
 pub fn service_range(non_masquerade: IpNet) -> Option<IpNet> {
     let IpNet::V4(range) = non_masquerade.trunc() else {
-        return None;
+        return SERVICES_V6.parse().ok();
     };
     let prefix = (range.prefix_len() + 3).max(12);
     Some(IpNet::V4(Ipv4Net::new(range.network(), prefix).ok()?))
 }
 
-/// The nth address of a range, if it has that many. `None` for IPv6.
+/// The nth address of a range, if it has that many.
 pub fn nth_address(range: IpNet, n: u32) -> Option<IpAddr> {
-    let IpNet::V4(range) = range else { return None };
-    let address = Ipv4Addr::from(u32::from(range.network()).checked_add(n)?);
-    range.contains(&address).then_some(IpAddr::V4(address))
+    let address = match range.network() {
+        IpAddr::V4(first) => IpAddr::V4(Ipv4Addr::from_bits(first.to_bits().checked_add(n)?)),
+        IpAddr::V6(first) => {
+            IpAddr::V6(Ipv6Addr::from_bits(first.to_bits().checked_add(n.into())?))
+        }
+    };
+    range.contains(&address).then_some(address)
 }
 
 #[cfg(test)]
@@ -185,7 +200,7 @@ mod tests {
     }
 
     fn assigned_ranges(network: &str, subnets: &[SubnetRequest]) -> Vec<String> {
-        let ranges = assign_ranges(parse_net(network), subnets).unwrap();
+        let ranges = assign_ranges(parse_net(network), subnets, 0).unwrap();
         ranges.iter().map(ToString::to_string).collect()
     }
 
@@ -262,18 +277,18 @@ mod tests {
     #[test]
     fn a_network_without_room_is_said_so() {
         let nine = vec![subnet_request("a", Share::Big, None); 9];
-        assert!(assign_ranges(parse_net("172.20.0.0/16"), &nine).is_err());
+        assert!(assign_ranges(parse_net("172.20.0.0/16"), &nine, 0).is_err());
         let tiny = [
             subnet_request("a", Share::Big, None),
             subnet_request("b", Share::Big, None),
         ];
-        assert!(assign_ranges(parse_net("10.0.0.0/28"), &tiny).is_err());
+        assert!(assign_ranges(parse_net("10.0.0.0/28"), &tiny, 0).is_err());
         let full = [
             subnet_request("a", Share::Big, Some("10.0.0.0/16")),
             subnet_request("b", Share::Big, None),
         ];
         assert_eq!(
-            assign_ranges(parse_net("10.0.0.0/16"), &full)
+            assign_ranges(parse_net("10.0.0.0/16"), &full, 0)
                 .unwrap_err()
                 .to_string(),
             "10.0.0.0/16 has no room for 1 subnets and 0 utility subnets"
@@ -292,6 +307,26 @@ mod tests {
         );
         assert_eq!(nth_address("10.0.0.0/30".parse().unwrap(), 10), None);
         assert_eq!(pod_range("::/0".parse().unwrap()), None);
+        let services = service_range("::/0".parse().unwrap()).unwrap();
+        assert_eq!(services.to_string(), "fd00:5e4f:ce::/108");
+        let dns = nth_address(services, 10).unwrap();
+        assert_eq!(dns.to_string(), "fd00:5e4f:ce::a");
+    }
+
+    #[test]
+    fn subnets_with_ipv6_only_count_and_get_no_range() {
+        let zone = |share| subnet_request("a", share, None);
+        let (big, little) = (zone(Share::Big), zone(Share::Little));
+        let network = parse_net("172.20.0.0/16");
+        let ranges = |subnets: &[SubnetRequest], ipv6_only| -> Vec<String> {
+            let ranges = assign_ranges(network, subnets, ipv6_only).unwrap();
+            ranges.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            ranges(&[big.clone(), little], 1),
+            ["172.20.64.0/18", "172.20.0.0/21"]
+        );
+        assert_eq!(ranges(&vec![big; 8], 8).len(), 8);
     }
 
     /// A VPC range, and subnets: zone, share, and for some a /24 of an eighth of it as preset.
@@ -322,7 +357,7 @@ mod tests {
                         .and_then(|at| presets.get(usize::from(at)).copied()),
                 })
                 .collect();
-            let Ok(ranges) = assign_ranges(network, &wanted) else { return Ok(()) };
+            let Ok(ranges) = assign_ranges(network, &wanted, 0) else { return Ok(()) };
             prop_assert_eq!(ranges.len(), wanted.len());
             for (index, range) in ranges.iter().enumerate() {
                 prop_assert!(network.contains(range));
@@ -337,7 +372,7 @@ mod tests {
                 .zip(&ranges)
                 .map(|(subnet, range)| SubnetRequest { preset: Some(*range), ..subnet.clone() })
                 .collect();
-            prop_assert_eq!(&assign_ranges(network, &fixed).unwrap(), &ranges);
+            prop_assert_eq!(&assign_ranges(network, &fixed, 0).unwrap(), &ranges);
         }
     }
 }

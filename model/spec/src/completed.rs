@@ -27,6 +27,8 @@ pub struct CompletedCluster {
     pub member_names: BTreeSet<String>,
     /// The destinations in `additionalRoutes` of all subnets.
     pub route_destinations: Vec<String>,
+    /// True if pods, Services and instances have IPv6 addresses.
+    pub ipv6: bool,
     /// The keys of `spec.cloudLabels`.
     pub cloud_labels: Vec<String>,
     /// The version of each etcd cluster, without `v`.
@@ -76,6 +78,7 @@ impl CompletedCluster {
             client_names: client_names(cluster),
             member_names: member_names(cluster),
             route_destinations: routes.map(|route| route.cidr.clone()).collect(),
+            ipv6: spec.is_ipv6(),
             cloud_labels: spec.cloud_labels.keys().cloned().collect(),
             etcd_versions: versions.collect(),
         }

@@ -63,6 +63,7 @@ pub fn create_cluster_with(
     let placed = network::plan_vpc(options, facts, &mut spec, &mut problems);
     networking::choose_plugin(options, &mut spec, &mut problems);
     network::set_topology(options, facts, &mut spec, &mut problems);
+    network::set_ipv6(options, &mut spec);
     api::choose_api_access(options, &mut spec);
     let mut groups = groups::build_groups(options, facts, &spec, &placed, &mut problems);
     let control_planes: Vec<&str> = groups::control_planes(&groups);
@@ -120,6 +121,13 @@ fn check_options(options: &CreateOptions, problems: &mut Vec<Problem>) {
             "--bastion",
             "only a private topology has a bastion",
             "add --topology private",
+        );
+    }
+    if options.ipv6 && !(options.subnets.is_empty() && options.utility_subnets.is_empty()) {
+        error(
+            "--ipv6",
+            "subnets of yours with IPv6 cannot be named by options",
+            "leave --subnets and --utility-subnets out, and name them in the spec before the first update",
         );
     }
 }

@@ -41,6 +41,7 @@ mod machine_type;
 mod metrics_server;
 mod mixed_instances;
 mod network;
+mod nitro;
 mod node_problem_detector;
 mod node_settings;
 mod node_termination;

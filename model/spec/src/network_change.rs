@@ -1,8 +1,7 @@
-//! A network plugin, or a way between nodes, other than the one that a cluster runs: instances with the old one and with the new one
-//! would not reach each other.
+//! A network plugin, a way between nodes, or a family of addresses, other than the one that a cluster runs: instances with the old one and
+//! with the new one would not reach each other.
 
 use crate::api::Cluster;
-use crate::api::networking::NetworkingSpec;
 use crate::read::Problem;
 use serde_json::Value;
 
@@ -15,15 +14,14 @@ const WAYS: [(&str, &str, &str); 3] = [
 
 /// A problem if the completed spec `wanted` has another network than that of the last update.
 pub fn find_network_change(wanted: &Cluster, last: &Cluster) -> Option<Problem> {
-    let (wanted, last) = (
-        describe(wanted.spec.networking.as_ref()),
-        describe(last.spec.networking.as_ref()),
-    );
-    if wanted == last {
-        return None;
-    }
+    let networks = [
+        ("spec.nonMasqueradeCIDR", family(wanted), family(last)),
+        ("spec.networking", describe(wanted), describe(last)),
+    ];
+    let mut networks = networks.into_iter();
+    let (path, wanted, last) = networks.find(|(_, wanted, last)| wanted != last)?;
     let problem = Problem::error(
-        "spec.networking",
+        path,
         format!(
             "the cluster runs {last}: its instances and new ones with {wanted} would not reach each other"
         ),
@@ -33,10 +31,20 @@ pub fn find_network_change(wanted: &Cluster, last: &Cluster) -> Option<Problem> 
     ))
 }
 
+/// Of the addresses of Nodes, pods and Services.
+fn family(cluster: &Cluster) -> String {
+    if cluster.spec.is_ipv6() {
+        "IPv6"
+    } else {
+        "IPv4"
+    }
+    .to_owned()
+}
+
 /// The plugins that are set, each with its way between nodes: `flannel (vxlan)`.
-fn describe(networking: Option<&NetworkingSpec>) -> String {
+fn describe(cluster: &Cluster) -> String {
     // A type of the API has a JSON form.
-    let networking = serde_json::to_value(networking).unwrap_or_default();
+    let networking = serde_json::to_value(&cluster.spec.networking).unwrap_or_default();
     let mut chosen = Vec::new();
     for (name, settings) in networking.as_object().into_iter().flatten() {
         if settings.is_null() {

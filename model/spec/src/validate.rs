@@ -24,6 +24,7 @@ mod host;
 mod iam;
 mod instance_groups;
 mod instances;
+mod ipv6;
 mod kindnet;
 mod kube_router;
 mod kubelet;
@@ -92,6 +93,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     network::check(spec, problems);
     subnets::check(spec, problems);
     subnet_plan::check(spec, problems);
+    ipv6::check_cluster(spec, problems);
     load_balancer::check(spec, problems);
     bastion::check(input, problems);
     access::check(spec, problems);
@@ -136,6 +138,7 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
     mixed_instances::check(spec, problems);
     warm_pool::check_group(spec, &input.cluster.spec, problems);
     volumes::check(spec, problems);
+    ipv6::check_group(spec, &input.cluster.spec, problems);
     labels::check_group(spec, problems);
     let containerd = spec.containerd.as_ref();
     containerd::check("spec.containerd", containerd, &input.cluster.spec, problems);

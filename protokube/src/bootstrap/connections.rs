@@ -13,7 +13,7 @@ const MAX_CONNECTIONS: usize = 512;
 /// Limit of connections per network of addresses.
 const MAX_PER_NETWORK: usize = 128;
 /// Limit of connections per address. A worker needs one. Network load balancers keep the workers' addresses for targets that are
-/// instances, so workers do not share a limit.
+/// instances, so workers do not share a limit; for an IPv6 client of a target with IPv4, a balancer takes its own IPv4 address.
 const MAX_PER_ADDRESS: usize = 16;
 
 /// The open connections. Cloning is cheap.
@@ -23,6 +23,8 @@ pub(super) struct Connections(Arc<Mutex<ConnectionTable>>);
 #[derive(Default)]
 struct ConnectionTable {
     next: u64,
+    /// True in IPv6 clusters: an IPv4 address is that of a load balancer, with all of its workers and its health checks.
+    shared_ipv4: bool,
     /// Open connections by number, oldest first.
     open: BTreeMap<u64, OpenConnection>,
 }
@@ -55,11 +57,25 @@ pub(super) struct ConnectionSlot {
 pub(super) type EndSignal = oneshot::Receiver<()>;
 
 impl Connections {
+    /// `shared_ipv4`: workers have IPv6 addresses, and those that come through a load balancer share its IPv4 address.
+    pub(super) fn new(shared_ipv4: bool) -> Self {
+        let table = ConnectionTable {
+            shared_ipv4,
+            ..ConnectionTable::default()
+        };
+        Self(Arc::new(Mutex::new(table)))
+    }
+
     /// Admits a connection of an address; `None` if none of the connections in the way may be closed.
     pub(super) fn admit_peer(&self, peer: IpAddr) -> Option<(ConnectionSlot, EndSignal)> {
         let mut table = self.lock_table();
         let network = network_of(peer);
-        if !table.make_room(MAX_PER_ADDRESS, |open| open.peer == peer)
+        let most = if table.shared_ipv4 && peer.is_ipv4() {
+            MAX_PER_NETWORK
+        } else {
+            MAX_PER_ADDRESS
+        };
+        if !table.make_room(most, |open| open.peer == peer)
             || !table.make_room(MAX_PER_NETWORK, |open| network_of(open.peer) == network)
             || !table.make_room_for_all()
         {
@@ -86,11 +102,12 @@ impl Connections {
     }
 }
 
-/// The networks that an address belongs to, from wide to narrow: /16 and /24 of IPv4, /48 and /64 of IPv6, and the address itself.
+/// The networks that an address belongs to, from wide to narrow: /16 and /24 of IPv4, /64 and /80 of IPv6, and the address itself. In
+/// AWS a subnet has a /64, and the pods of an instance have a /80 of it.
 fn networks_of(address: IpAddr) -> [u128; 3] {
     match address.to_canonical() {
         IpAddr::V4(address) => [16, 8, 0].map(|host| u128::from(address.to_bits() >> host)),
-        IpAddr::V6(address) => [80, 64, 0].map(|host| address.to_bits() >> host),
+        IpAddr::V6(address) => [64, 48, 0].map(|host| address.to_bits() >> host),
     }
 }
 
@@ -170,7 +187,7 @@ impl Drop for ConnectionSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     /// Addresses of many networks.
     fn numbered_address(number: usize) -> IpAddr {
@@ -193,6 +210,18 @@ mod tests {
             .filter_map(|(_, end)| (!is_ended(end)).then_some(()));
         assert_eq!(open.count(), MAX_PER_ADDRESS);
         assert!(!is_ended(&mut others));
+    }
+
+    #[test]
+    fn workers_behind_a_balancer_s_address_have_the_limit_of_a_network() {
+        let all = Connections::new(true);
+        let open_of = |peer: &str| {
+            let peer = peer.parse().unwrap();
+            let mut flood: Vec<_> = (0..600).map(|_| all.admit_peer(peer).unwrap()).collect();
+            count_open(&mut flood)
+        };
+        assert_eq!(open_of("10.0.0.1"), MAX_PER_NETWORK);
+        assert_eq!(open_of("2001:db8::1"), MAX_PER_ADDRESS);
     }
 
     #[test]
@@ -247,6 +276,15 @@ mod tests {
             flood.extend(all.admit_peer(peer.into()));
         }
         assert_eq!(count_open(&mut flood), MAX_PER_NETWORK);
+        // The pods of one instance.
+        let mut flood = Vec::new();
+        let neighbour = all.admit_peer("2001:db8:0:1:2::1".parse().unwrap());
+        for number in 0..2000_u128 {
+            let peer = Ipv6Addr::from_bits((0x2001_0db8_0000_0001_0001 << 48) + number);
+            flood.extend(all.admit_peer(peer.into()));
+        }
+        assert_eq!(count_open(&mut flood), MAX_PER_NETWORK);
+        assert_eq!(count_open(&mut [neighbour.unwrap()]), 1);
     }
 
     #[test]

@@ -36,7 +36,9 @@ pub(super) async fn accept_connections(
     listener: TcpListener,
 ) -> anyhow::Result<()> {
     let endpoint = Arc::new(SharedState::new(Arc::clone(&context)));
-    let connections = Connections::default();
+    // Only in IPv6 clusters it listens at IPv6 addresses too.
+    let ipv6 = listener.local_addr().is_ok_and(|own| own.is_ipv6());
+    let connections = Connections::new(ipv6);
     let mut identity = issue_identity(&context)?;
     let mut acceptor = build_acceptor(&identity)?;
     let mut catch_up = tokio::time::interval(context.log_interval.max(PAUSE));
@@ -49,7 +51,11 @@ pub(super) async fn accept_connections(
             }
         };
         let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
+            // A listener of both families shows an IPv4 address as an IPv6 one.
+            Ok((stream, peer)) => (
+                stream,
+                SocketAddr::new(peer.ip().to_canonical(), peer.port()),
+            ),
             Err(error) => {
                 let detail = format!("could not accept a connection: {error}");
                 let lines = &endpoint.lines;
@@ -60,7 +66,7 @@ pub(super) async fn accept_connections(
         };
         // The endpoint listens on all addresses, also on the one in the network of pods.
         let pods = context.pods.as_ref();
-        if pods.is_some_and(|pods| pods.contains(&peer.ip().to_canonical())) {
+        if pods.is_some_and(|pods| pods.contains(&peer.ip())) {
             continue;
         }
         let Some((place, ended)) = connections.admit_peer(peer.ip()) else {

@@ -6,7 +6,7 @@ use crate::daemon::DaemonState;
 use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::store::{Owner, Store};
-use aws_client::{AccessOptions, Clients, Imds};
+use aws_client::{AccessOptions, Clients};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
@@ -43,7 +43,7 @@ pub(super) async fn open_s3(
             .or_else(|| Some(daemon.clients.region().to_owned())),
         endpoint: s3.endpoint.clone(),
         authorities: authorities.transpose()?,
-        imds: Some(Imds::new()),
+        imds: Some(daemon.imds.clone()),
         ..AccessOptions::default()
     };
     let clients = Clients::from_access(&access).await;

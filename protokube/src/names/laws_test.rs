@@ -4,17 +4,21 @@
 use super::records::{
     AddressKind, FollowedName, PublishedRecords, needed_changes, needed_member_changes,
 };
-use aws_client::dns::{AddressRecord, DnsRecord};
+use aws_client::dns::{AddressFamily, AddressRecord, DnsRecord, RecordName};
 use aws_client::ec2_query::Instance;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 const INSTANCES: u8 = 4;
 const MEMBERS: u8 = 3;
 
-fn private_address(number: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 0, 0, number)
+fn private_address(number: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, number])
+}
+
+fn record(name: &str) -> RecordName {
+    RecordName::new(name, AddressFamily::V4)
 }
 
 /// What happens in a history: something changes, or an instance takes its next step.
@@ -50,8 +54,8 @@ impl Zone {
         }
     }
 
-    fn addresses(&self, name: &str) -> BTreeSet<Ipv4Addr> {
-        match self.records.get(name) {
+    fn addresses(&self, name: &str) -> BTreeSet<IpAddr> {
+        match self.records.get(&record(name)) {
             Some(DnsRecord::Addresses(record)) => record.addresses.clone(),
             _ => BTreeSet::new(),
         }
@@ -122,8 +126,12 @@ impl MemberWorld {
                 continue;
             };
             for address in &record.addresses {
-                let [.., number] = address.octets();
-                assert!(self.ran.contains(&(name.clone(), number)), "{record:?}");
+                let IpAddr::V4(v4) = address else {
+                    panic!("{record:?}")
+                };
+                let [.., number] = v4.octets();
+                let ran = (name.name.clone(), number);
+                assert!(self.ran.contains(&ran), "{record:?}");
             }
         }
         ended
@@ -146,7 +154,7 @@ enum ApiChange {
 struct ApiWorld {
     ready: BTreeSet<u8>,
     views: BTreeMap<u8, BTreeSet<u8>>,
-    turns: BTreeMap<u8, Turn<BTreeSet<Ipv4Addr>>>,
+    turns: BTreeMap<u8, Turn<BTreeSet<IpAddr>>>,
     zone: Zone,
 }
 
@@ -154,15 +162,10 @@ fn instance_number(number: u8) -> Instance {
     Instance {
         id: format!("i-{number}"),
         state: "running".into(),
-        private_dns_name: String::new(),
-        public_dns_name: String::new(),
-        addresses: BTreeSet::new(),
         private_ip: Some(private_address(number).to_string()),
         public_ip: Some(format!("198.51.100.{number}")),
         zone: "z".into(),
-        spot: false,
-        profile: None,
-        tags: BTreeMap::new(),
+        ..Instance::default()
     }
 }
 
@@ -172,7 +175,7 @@ fn names_of_clients() -> [FollowedName; 2] {
         ("api.internal", AddressKind::Private),
     ];
     kinds.map(|(name, kind)| FollowedName {
-        name: name.to_owned(),
+        record: record(name),
         kind,
     })
 }
@@ -274,7 +277,7 @@ proptest! {
         // All see the same.
         (0..INSTANCES).for_each(|instance| drop(world.views.insert(instance, (0..INSTANCES).collect())));
         world.expect_rest(1);
-        let private: BTreeSet<Ipv4Addr> = ready.iter().copied().map(private_address).collect();
+        let private: BTreeSet<IpAddr> = ready.iter().copied().map(private_address).collect();
         if !ready.is_empty() {
             prop_assert_eq!(world.zone.addresses("api.internal"), private);
             prop_assert_eq!(world.zone.addresses("api").len(), ready.len());

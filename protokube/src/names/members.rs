@@ -3,11 +3,13 @@
 //! programs may rewrite `/etc/hosts`.
 
 use super::hosts::{FILE, hosts_block, parse_entries};
+use super::records::address_family;
 use crate::ec2::{Ec2, Filter, etcd_volumes, seen_volumes};
 use crate::etcd::FormationStore;
 use crate::log::RoleLog;
 use crate::pace::{PollPace, PollResult, PollTimer};
 use anyhow::Context;
+use aws_client::dns::AddressFamily;
 use aws_client::ec2_query::{Instance, Volume};
 use host::Host;
 use node::components::EtcdMemberNames;
@@ -154,7 +156,11 @@ fn member_addresses(
             let holder = volume.and_then(|volume| volume.holder.as_ref());
             let holder = holder.map(|holder| holder.instance.as_str());
             let instance = instances.iter().find(|one| Some(one.id.as_str()) == holder);
-            let address = instance.and_then(|one| one.private_ip.as_deref()?.parse().ok());
+            let own = |one: &Instance| match address_family(config) {
+                AddressFamily::V4 => one.private_ip.as_deref()?.parse().ok(),
+                AddressFamily::V6 => one.ipv6_address.as_deref()?.parse().ok(),
+            };
+            let address = instance.and_then(own);
             if let Some(address) = address {
                 found.insert(names.member_host(member), address);
             }

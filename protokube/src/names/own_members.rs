@@ -7,9 +7,10 @@ use super::zone::{ZoneRecords, write_changes};
 use crate::etcd::{FormationStore, MemberSettings, running_member};
 use crate::log::RoleLog;
 use crate::pace::Sleep;
+use aws_client::dns::{AddressFamily, RecordName};
 use host::Host;
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Looks at unchanged members between two reads of the zone.
@@ -24,8 +25,8 @@ pub struct MemberPublisher<'a, R> {
     pub records: &'a R,
     /// The etcd clusters of which this instance may run a member, each with access to its formation record.
     pub members: Vec<(MemberSettings, FormationStore)>,
-    /// Private address of this instance.
-    pub address: Ipv4Addr,
+    /// Address of this instance in the family of the cluster.
+    pub address: IpAddr,
     /// Time between looks at the members, and the sleep function.
     pub pace: (Duration, Sleep),
 }
@@ -69,7 +70,11 @@ impl<R: ZoneRecords> MemberPublisher<'_, R> {
         if names.is_empty() {
             return Ok(());
         }
-        let asked: Vec<String> = names.iter().cloned().collect();
+        let family = AddressFamily::of(self.address);
+        let asked: Vec<RecordName> = names
+            .iter()
+            .map(|name| RecordName::new(name, family))
+            .collect();
         let published = self.records.read_names(&asked).await?;
         let changes = needed_member_changes(names, self.address, &published);
         write_changes(self.records, &changes, role_log).await

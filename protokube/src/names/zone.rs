@@ -9,7 +9,7 @@ use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::{Context, bail};
 use aws_client::Clients;
-use aws_client::dns::{self, AddressRecord};
+use aws_client::dns::{self, AddressRecord, RecordName};
 use aws_client::ec2_query::Instance;
 use aws_client::store::Store;
 use engine::Failure;
@@ -25,7 +25,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -46,7 +46,7 @@ pub trait ZoneRecords: Send + Sync + 'static {
     /// Reads the records of these names.
     fn read_names(
         &self,
-        names: &[String],
+        names: &[RecordName],
     ) -> impl Future<Output = Result<PublishedRecords, Failure>> + Send;
 
     /// Writes addresses, all or none.
@@ -65,7 +65,7 @@ pub struct Route53 {
 }
 
 impl ZoneRecords for Route53 {
-    async fn read_names(&self, names: &[String]) -> Result<PublishedRecords, Failure> {
+    async fn read_names(&self, names: &[RecordName]) -> Result<PublishedRecords, Failure> {
         dns::read_addresses(&self.clients, &self.zone, names).await
     }
 
@@ -135,10 +135,10 @@ pub(crate) fn parse_zone_id(text: &str) -> anyhow::Result<Option<String>> {
 
 /// The list of ready API servers, as a trait that tests replace.
 pub trait ApiServers: Send + Sync + 'static {
-    /// Private addresses of ready API servers; `None` while the local one is not ready, because its list may be old.
+    /// Addresses of ready API servers, in the family of the cluster; `None` while the local one is not ready, because its list may be old.
     fn ready_addresses(
         &self,
-    ) -> impl Future<Output = anyhow::Result<Option<BTreeSet<Ipv4Addr>>>> + Send;
+    ) -> impl Future<Output = anyhow::Result<Option<BTreeSet<IpAddr>>>> + Send;
 }
 
 /// The API's list of its own servers: the endpoints of the Service `kubernetes`. Each API server adds itself once its `/readyz`
@@ -154,7 +154,7 @@ pub struct ApiEndpoints {
 }
 
 impl ApiServers for ApiEndpoints {
-    async fn ready_addresses(&self) -> anyhow::Result<Option<BTreeSet<Ipv4Addr>>> {
+    async fn ready_addresses(&self) -> anyhow::Result<Option<BTreeSet<IpAddr>>> {
         if !*self.ready.borrow() {
             return Ok(None);
         }
@@ -181,24 +181,24 @@ impl ApiServers for ApiEndpoints {
 
 /// The addresses but those of control planes that a rolling update replaces, so that clients leave them before they end. All, if
 /// no other one is ready.
-fn without_replaced(ready: BTreeSet<Ipv4Addr>, control_planes: &[Node]) -> BTreeSet<Ipv4Addr> {
+fn without_replaced(ready: BTreeSet<IpAddr>, control_planes: &[Node]) -> BTreeSet<IpAddr> {
     let is_replaced = |node: &&Node| {
         let annotations = node.metadata.annotations.as_ref();
         annotations.is_some_and(|all| all.contains_key(ROLLING_UPDATE_ANNOTATION))
     };
-    let replaced: BTreeSet<Ipv4Addr> = control_planes
+    let replaced: BTreeSet<IpAddr> = control_planes
         .iter()
         .filter(is_replaced)
         .flat_map(|node| node.status.iter().flat_map(|status| &status.addresses))
         .flatten()
         .filter_map(|address| address.address.parse().ok())
         .collect();
-    let staying: BTreeSet<Ipv4Addr> = ready.difference(&replaced).copied().collect();
+    let staying: BTreeSet<IpAddr> = ready.difference(&replaced).copied().collect();
     if staying.is_empty() { ready } else { staying }
 }
 
 /// The addresses of ready endpoints.
-fn ready_endpoints(slice: &EndpointSlice) -> BTreeSet<Ipv4Addr> {
+fn ready_endpoints(slice: &EndpointSlice) -> BTreeSet<IpAddr> {
     let ready = |one: &&k8s_openapi::api::discovery::v1::Endpoint| {
         let conditions = one.conditions.as_ref();
         conditions.and_then(|conditions| conditions.ready) != Some(false)
@@ -239,7 +239,7 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
                 if ready != before {
                     (record_rounds, address_rounds, patience) = (RECORD_ROUNDS, ADDRESS_ROUNDS, 1);
                 }
-                let known = |address: &Ipv4Addr| instance_at(*address, &instances).is_some();
+                let known = |address: &IpAddr| instance_at(*address, &instances).is_some();
                 let due = address_rounds >= ADDRESS_ROUNDS;
                 if due || (!ready.iter().all(known) && address_rounds >= patience) {
                     instances = control_planes(self.ec2, &self.config.cluster).await?;
@@ -267,7 +267,7 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
     }
 
     async fn read_zone(&self, wanted: &[FollowedName]) -> Result<PublishedRecords, Failure> {
-        let names: Vec<String> = wanted.iter().map(|one| one.name.clone()).collect();
+        let names: Vec<RecordName> = wanted.iter().map(|one| one.record.clone()).collect();
         self.records.read_names(&names).await
     }
 }
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn names_leave_a_control_plane_that_is_replaced_unless_it_is_the_only_one() {
-        let ready = |all: &[&str]| -> BTreeSet<Ipv4Addr> {
+        let ready = |all: &[&str]| -> BTreeSet<IpAddr> {
             all.iter().map(|one| one.parse().unwrap()).collect()
         };
         let marked = json!({ROLLING_UPDATE_ANNOTATION: "{}"});

@@ -17,7 +17,7 @@ use engine::Failure;
 use node::bootstrap::untrusted_excerpt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Limits of one batch of changes: 1000 records and 32,000 characters, of which an UPSERT takes each twice (quotas of Route 53).
@@ -68,8 +68,8 @@ pub struct ObjectNames<'a, A, R> {
     pub servers: &'a A,
     pub records: &'a R,
     pub settings: ObjectNamesSettings,
-    /// Private address of this instance.
-    pub address: Ipv4Addr,
+    /// Address of this instance in the family of the cluster.
+    pub address: IpAddr,
     pub role_log: &'a RoleLog,
     pub problems: &'a ProblemLog,
     pub pace: PublishPace,

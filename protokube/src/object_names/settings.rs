@@ -87,7 +87,11 @@ pub async fn read_settings(
     let of_bastions = of_bastions.chain([node::names::dns::bastion_name(&config.cluster)]);
     let reserved = of_api
         .chain(of_bastions)
-        .chain(followed_names(config).into_iter().map(|one| one.name))
+        .chain(
+            followed_names(config)
+                .into_iter()
+                .map(|one| one.record.name),
+        )
         .chain(member_hosts(config));
     Ok(Some(ObjectNamesSettings {
         zone,

@@ -12,6 +12,7 @@ mod health_checks;
 mod joining;
 mod labels;
 mod object_names;
+mod pod_ranges;
 mod real_api_server;
 mod refusals;
 mod removal;

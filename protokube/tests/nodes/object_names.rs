@@ -17,13 +17,13 @@ use protokube::object_names::{
 use protokube::pace::sleep_for;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use test_support::{expanded_with_fields, node_config_of};
 
 const OWN: &str = "kctl/a.example.com";
-const OWN_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 4);
+const OWN_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 4));
 const EXTERNAL: &str = "dns.alpha.kubernetes.io/external";
 const INTERNAL: &str = "dns.alpha.kubernetes.io/internal";
 const SERVICE: &str = "/api/v1/services/web";
@@ -173,17 +173,17 @@ impl FakeZone {
 
 /// The ready API servers; `None`: this one is not.
 #[derive(Clone, Default)]
-struct Servers(Arc<Mutex<Option<BTreeSet<Ipv4Addr>>>>);
+struct Servers(Arc<Mutex<Option<BTreeSet<IpAddr>>>>);
 
 impl Servers {
     fn set(&self, ready: &[u8]) {
-        let ready = ready.iter().map(|last| Ipv4Addr::new(10, 0, 0, *last));
+        let ready = ready.iter().map(|last| IpAddr::from([10, 0, 0, *last]));
         *self.0.lock().unwrap() = Some(ready.collect());
     }
 }
 
 impl ApiServers for Servers {
-    async fn ready_addresses(&self) -> anyhow::Result<Option<BTreeSet<Ipv4Addr>>> {
+    async fn ready_addresses(&self) -> anyhow::Result<Option<BTreeSet<IpAddr>>> {
         Ok(self.0.lock().unwrap().clone())
     }
 }

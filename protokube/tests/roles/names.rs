@@ -2,7 +2,7 @@
 
 use crate::etcd::{member_settings, serving_member};
 use crate::test_host::{FakeEc2, INSTANCE, TestHost, ZONE, node_config};
-use aws_client::dns::{AddressRecord, DnsRecord};
+use aws_client::dns::{AddressFamily, AddressRecord, DnsRecord, RecordName};
 use aws_client::ec2_query::{Attachment, Instance};
 use engine::Failure;
 use node::config::NodeConfig;
@@ -15,7 +15,7 @@ use protokube::names::{
 };
 use protokube::pace::{PollPace, sleep_for};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -33,15 +33,10 @@ pub fn fake_instance(id: &str, private: &str) -> Instance {
     Instance {
         id: id.into(),
         state: "running".into(),
-        private_dns_name: String::new(),
-        public_dns_name: String::new(),
-        addresses: BTreeSet::new(),
         private_ip: Some(private.into()),
         public_ip: Some("198.51.100.7".into()),
         zone: ZONE.into(),
-        spot: false,
-        profile: None,
-        tags: BTreeMap::new(),
+        ..Instance::default()
     }
 }
 
@@ -196,7 +191,7 @@ pub struct FakeZone {
 }
 
 impl ZoneRecords for FakeZone {
-    async fn read_names(&self, names: &[String]) -> Result<PublishedRecords, Failure> {
+    async fn read_names(&self, names: &[RecordName]) -> Result<PublishedRecords, Failure> {
         let all = self.published.lock().unwrap();
         let matching = names
             .iter()
@@ -216,29 +211,30 @@ impl ZoneRecords for FakeZone {
 
 /// The API's list of ready servers; `None` if the local one is not ready.
 #[derive(Default)]
-pub struct FakeApiServers(Mutex<Option<BTreeSet<Ipv4Addr>>>);
+pub struct FakeApiServers(Mutex<Option<BTreeSet<IpAddr>>>);
 
 impl FakeApiServers {
     pub fn set_ready(&self, ready: &[u8]) {
-        let ready = ready.iter().map(|last| Ipv4Addr::new(10, 0, 0, *last));
+        let ready = ready.iter().map(|last| IpAddr::from([10, 0, 0, *last]));
         *self.0.lock().unwrap() = Some(ready.collect());
     }
 }
 
 impl ApiServers for FakeApiServers {
-    async fn ready_addresses(&self) -> anyhow::Result<Option<BTreeSet<Ipv4Addr>>> {
+    async fn ready_addresses(&self) -> anyhow::Result<Option<BTreeSet<IpAddr>>> {
         Ok(self.0.lock().unwrap().clone())
     }
 }
 
 /// What kctl puts into the zone before an API server is ready.
-fn placeholder_record(name: &str) -> (String, DnsRecord) {
+fn placeholder_record(name: &str) -> (RecordName, DnsRecord) {
+    let record = RecordName::new(name, AddressFamily::V4);
     let addresses = AddressRecord {
-        name: name.into(),
+        name: record.clone(),
         addresses: ["203.0.113.123".parse().unwrap()].into(),
         ttl: 10,
     };
-    (name.to_owned(), DnsRecord::Addresses(addresses))
+    (record, DnsRecord::Addresses(addresses))
 }
 
 #[tokio::test]
@@ -355,8 +351,8 @@ async fn protokubes_that_see_different_instances_do_not_write_in_turns() {
         () = tokio::time::sleep(PACE * 300) => {}
     }
     let writes = zone.writes.lock().unwrap();
-    let names: Vec<&String> = writes.iter().flatten().map(|one| &one.name).collect();
-    let each: BTreeSet<&String> = names.iter().copied().collect();
+    let names: Vec<&RecordName> = writes.iter().flatten().map(|one| &one.name).collect();
+    let each: BTreeSet<&RecordName> = names.iter().copied().collect();
     assert!(
         names.len() <= 3 * each.len(),
         "at first, and never again: {names:?}"
@@ -366,7 +362,7 @@ async fn protokubes_that_see_different_instances_do_not_write_in_turns() {
         let DnsRecord::Addresses(found) = found else {
             panic!("{name}");
         };
-        let wanted = if name.starts_with("api.a") { 1 } else { 3 };
+        let wanted = if name.name.starts_with("api.a") { 1 } else { 3 };
         assert_eq!(found.addresses.len(), wanted, "{name}");
     }
 }
@@ -397,7 +393,7 @@ async fn the_instance_that_runs_a_member_publishes_its_name_and_no_other_does() 
                 host: &host,
                 records: zone,
                 members: vec![(settings, formation)],
-                address: Ipv4Addr::new(10, 0, 0, last),
+                address: IpAddr::from([10, 0, 0, last]),
                 pace: (PACE, sleep_for),
             };
             publisher.keep_published().await
@@ -419,9 +415,9 @@ async fn the_instance_that_runs_a_member_publishes_its_name_and_no_other_does() 
     both_publish().await;
     assert_eq!(written(), [format!("{name} {{10.0.0.4}} 60")]);
     // The record was changed from outside.
-    let (_, foreign) = placeholder_record(&name);
+    let (record, foreign) = placeholder_record(&name);
     let published = || zone.published.lock().unwrap();
-    published().insert(name.clone(), foreign.clone());
+    published().insert(record.clone(), foreign.clone());
     both_publish().await;
     assert_eq!(written().len(), 2, "{:?}", written());
     // The volume moves, and its next instance has published the name.
@@ -431,9 +427,9 @@ async fn the_instance_that_runs_a_member_publishes_its_name_and_no_other_does() 
     ] {
         std::fs::remove_file(host.path(gone)).unwrap();
     }
-    published().insert(name.clone(), foreign.clone());
+    published().insert(record.clone(), foreign.clone());
     both_publish().await;
     assert_eq!(written().len(), 2, "{:?}", written());
-    assert_eq!(published().get(&name), Some(&foreign), "the last address");
+    assert_eq!(published().get(&record), Some(&foreign), "the last address");
     assert_eq!(host.cloud.count_calls(), calls, "calls of EC2");
 }

@@ -33,6 +33,7 @@ pub fn naming_rule(of: &Body) -> Naming {
             Naming::Anonymous
         }
         Cloud::EbsVolume(_)
+        | Cloud::EgressOnlyInternetGateway(_)
         | Cloud::NatGateway(_)
         | Cloud::RouteTable(_)
         | Cloud::VpcEndpoint(_) => Naming::Token,
@@ -45,7 +46,11 @@ pub fn naming_rule(of: &Body) -> Naming {
         | Cloud::IamRolePolicyAttachment(_)
         | Cloud::S3Object(_)
         | Cloud::VpcDhcpOptionsAssociation(_) => Naming::Overwrites,
-        Cloud::Subnet(subnet) => taken(format!("{} {}", within("vpc"), subnet.cidr_block)),
+        Cloud::Subnet(subnet) => {
+            let ipv6 = subnet.ipv6_cidr_block.map(|range| range.to_string());
+            let range = subnet.cidr_block.clone().or(ipv6).unwrap_or_default();
+            taken(format!("{} {range}", within("vpc")))
+        }
         Cloud::SecurityGroup(group) => taken(format!("{} {}", within("vpc"), group.group_name)),
         Cloud::VpcIpv4CidrBlockAssociation(range) => {
             taken(format!("{} {}", within("vpc"), range.cidr_block))

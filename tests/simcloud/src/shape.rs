@@ -3,12 +3,12 @@
 
 use cloud::{
     AliasTarget, AutoscalingGroup, AutoscalingLifecycleHook, AutoscalingWarmPool, BlockDevice,
-    Cloud, CloudwatchEventRule, CloudwatchEventTarget, Ebs, EbsVolume, Eip, GroupTag, HealthCheck,
-    IamInstanceProfile, IamRole, IamRolePolicy, InternetGateway, KeyPair, LaunchTemplate,
-    LaunchTemplateRef, Lb, LbListener, LbTargetGroup, MetadataOptions, NatGateway,
-    NetworkInterface, ObjectContent, Route, Route53Record, RouteTable, RouteTableAssociation,
-    RouteTarget, RuleSource, S3Object, SecurityGroup, SecurityGroupRule, SqsQueue, Subnet,
-    SubnetMapping, Tags, Vpc, VpcDhcpOptions, VpcDhcpOptionsAssociation,
+    Cloud, CloudwatchEventRule, CloudwatchEventTarget, Ebs, EbsVolume, EgressOnlyInternetGateway,
+    Eip, GroupTag, HealthCheck, IamInstanceProfile, IamRole, IamRolePolicy, InternetGateway,
+    KeyPair, LaunchTemplate, LaunchTemplateRef, Lb, LbListener, LbTargetGroup, MetadataOptions,
+    NatGateway, NetworkInterface, ObjectContent, Route, Route53Record, RouteTable,
+    RouteTableAssociation, RouteTarget, RuleSource, S3Object, SecurityGroup, SecurityGroupRule,
+    SqsQueue, Subnet, SubnetMapping, Tags, Vpc, VpcDhcpOptions, VpcDhcpOptionsAssociation,
 };
 use engine::{Id, Part, Ref, Text};
 use node::names::{REVISION_TAG, WARM_POOL_HOOK};
@@ -107,6 +107,14 @@ impl ClusterShape {
     /// Everything the cluster consists of.
     pub fn all_objects(&self) -> Vec<Cloud> {
         let mut all = self.network_objects();
+        if self.private {
+            let gateway = EgressOnlyInternetGateway {
+                name: NAME.to_owned(),
+                vpc_id: Self::vpc_ref(),
+                tags: self.object_tags(NAME),
+            };
+            all.push(gateway.into());
+        }
         for zone in 0..self.zones {
             all.extend(self.zone_objects(zone));
         }
@@ -240,9 +248,13 @@ impl ClusterShape {
                 name: name.to_owned(),
                 vpc_id: Self::vpc_ref(),
                 availability_zone: format!("eu-test-1{letter}"),
-                cidr_block: range.to_owned(),
+                cidr_block: Some(range.to_owned()),
+                ipv6_cidr_block: None,
+                assign_ipv6_address_on_creation: false,
+                enable_dns64: false,
                 private_dns_hostname_type_on_launch: "ip-name".to_owned(),
                 enable_resource_name_dns_a_record_on_launch: false,
+                enable_resource_name_dns_aaaa_record_on_launch: false,
                 tags: self.object_tags(name),
             }
             .into(),
@@ -502,6 +514,7 @@ impl ClusterShape {
                 logical_name: api.to_owned(),
                 name: "api-prod-1a2b3c".to_owned(),
                 lb_type: "network".to_owned(),
+                ip_address_type: "ipv4".to_owned(),
                 scheme: "internet-facing".to_owned(),
                 security_groups: vec![own_ref("security_group", &full_name("masters"))],
                 subnet_mappings: (0..self.zones).map(mapping).collect(),

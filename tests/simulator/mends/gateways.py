@@ -6,11 +6,13 @@ import ipaddress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
+from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
 from moto.ec2.models.elastic_ip_addresses import ElasticAddressBackend
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.models.internet_gateways import InternetGatewayBackend
 from moto.ec2.models.nat_gateways import NatGateway, NatGatewayBackend
+from moto.ec2.responses.egress_only_internet_gateways import EgressOnlyInternetGateway
 from moto.ec2.utils import generic_filter
 
 from .patch import replace
@@ -52,6 +54,19 @@ def a_vpc_has_one_internet_gateway() -> None:
 # EC2's words for an address that one of AWS' own services holds (kubernetes/kops#938, eformat/sno-for-100#5,
 # hashicorp/terraform-provider-aws#4675).
 _HELD = "You do not have permission to access the specified resource."
+
+
+def egress_only_gateways_are_filtered_by_tag() -> None:
+    """AWS: DescribeEgressOnlyInternetGateways takes filters of tags.
+    moto: ignores them.
+    """
+
+    @replace(EgressOnlyInternetGateway, "describe_egress_only_internet_gateways")
+    def describe(_original: Any, response: Any) -> Any:
+        ids = response._get_param("EgressOnlyInternetGatewayIds", [])
+        found = response.ec2_backend.describe_egress_only_internet_gateways(ids)
+        found = generic_filter(response._filters_from_querystring(), found)
+        return ActionResult({"EgressOnlyInternetGateways": found})
 
 
 def an_address_in_use_is_not_released(options: "Options") -> None:

@@ -100,6 +100,13 @@ def balancers_need_what_they_name() -> None:
         kwargs["scheme"] = kwargs.get("scheme") or "internet-facing"
         return original(backend, **kwargs)
 
+    @replace(ELBv2Backend, "set_ip_address_type")
+    def family(original: Any, backend: Any, arn: str, ip_type: str) -> None:
+        original(backend, arn, ip_type)
+        balancer = backend.load_balancers[arn]
+        for eni in balancer.__dict__.get("interfaces", {}).values():
+            _follow_family(backend.ec2_backend, balancer, eni)
+
     @replace(ELBv2Backend, "describe_load_balancers")
     def describe(original: Any, backend: Any, arns: Any, names: Any) -> Any:
         known_names = [balancer.name for balancer in backend.load_balancers.values()]
@@ -162,6 +169,14 @@ def _place(backend: Any, balancer: Any, mappings: "list[dict[str, Any]]") -> Non
             present[subnet.id] = _interface(ec2, balancer, subnet, wanted.get(subnet.id, {}))
 
 
+def _follow_family(ec2: Any, balancer: Any, eni: Any) -> None:
+    """Gives an interface of a dual-stack balancer an IPv6 address, and takes that of another's."""
+    if balancer.ip_address_type != "dualstack":
+        eni.ipv6_addresses.clear()
+    elif not eni.ipv6_addresses:
+        ec2.assign_ipv6_addresses(eni.id, ipv6_count=1)
+
+
 def _interface(ec2: Any, balancer: Any, subnet: Any, mapping: "dict[str, Any]") -> Any:
     private = mapping.get("PrivateIPv4Address")
     eni = ec2.create_network_interface(
@@ -172,6 +187,7 @@ def _interface(ec2: Any, balancer: Any, subnet: Any, mapping: "dict[str, Any]") 
     )
     if private:
         subnet.request_ip(private, instance=eni)
+    _follow_family(ec2, balancer, eni)
     if not balancer.security_groups:
         eni._group_set = []
     eni.requester_managed = True

@@ -7,6 +7,7 @@ from typing import Any
 
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses.dhcp_options import DHCPOptions
+from moto.ec2.responses.egress_only_internet_gateways import EgressOnlyInternetGateway
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 from moto.ec2.responses.elastic_network_interfaces import ElasticNetworkInterfaces
 from moto.ec2.responses.instances import InstanceResponse
@@ -21,6 +22,7 @@ from moto.ec2.responses.vpcs import VPCs
 from .patch import replace
 
 _WITH_TOKEN = [
+    (EgressOnlyInternetGateway, "create_egress_only_internet_gateway"),
     (NatGateways, "create_nat_gateway"),
     (ElasticBlockStore, "create_volume"),
     (LaunchTemplates, "create_launch_template"),
@@ -36,6 +38,7 @@ _PAGED = [
     (DHCPOptions, "describe_dhcp_options"),
     (Subnets, "describe_subnets"),
     (InternetGateways, "describe_internet_gateways"),
+    (EgressOnlyInternetGateway, "describe_egress_only_internet_gateways"),
     (NatGateways, "describe_nat_gateways"),
     (RouteTables, "describe_route_tables"),
     (SecurityGroups, "describe_security_groups"),

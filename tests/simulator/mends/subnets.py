@@ -17,7 +17,7 @@ _ON_LAUNCH = {
     "EnableResourceNameDnsARecordOnLaunch": "EnableResourceNameDnsARecord",
     "EnableResourceNameDnsAAAARecordOnLaunch": "EnableResourceNameDnsAAAARecord",
 }
-_ATTRIBUTES = [*_ON_LAUNCH, "MapPublicIpOnLaunch", "AssignIpv6AddressOnCreation"]
+_ATTRIBUTES = [*_ON_LAUNCH, "EnableDns64", "MapPublicIpOnLaunch", "AssignIpv6AddressOnCreation"]
 
 
 def a_new_subnet_is_nobodys_default() -> None:
@@ -35,8 +35,8 @@ def a_new_subnet_is_nobodys_default() -> None:
 
 
 def private_dns_name_options_are_kept() -> None:
-    """AWS: the hostname type and both record switches are set by ModifySubnetAttribute, one attribute
-    a call, and described.
+    """AWS: the hostname type, both record switches and DNS64 are set by ModifySubnetAttribute, one
+    attribute a call, and described.
     moto: knows the A record only.
     """
 
@@ -47,12 +47,15 @@ def private_dns_name_options_are_kept() -> None:
             raise EC2ClientError(
                 "InvalidParameterCombination", "Fields for multiple attribute types specified: " + ", ".join(asked)
             )
-        if not asked or asked[0] not in _ON_LAUNCH:
+        if not asked or asked[0] not in (*_ON_LAUNCH, "EnableDns64"):
             return original(response)
         subnet = response.ec2_backend.get_subnet(response._get_param("SubnetId"))
         value = response._get_param(asked[0])
         if isinstance(value, dict):
             value = value.get("Value")
+        if asked[0] == "EnableDns64":
+            subnet.enable_dns64 = str(value).lower() == "true"
+            return EmptyResult()
         subnet.private_dns_name_options_on_launch[_ON_LAUNCH[asked[0]]] = value
         return EmptyResult()
 
@@ -66,6 +69,18 @@ def an_ipv6_block_of_a_subnet_is_described() -> None:
     def associations(subnet: Any) -> Any:
         found = subnet.ipv6_cidr_block_associations.values()
         return [association for association in found if association["ipv6CidrBlockState"]["State"] == "associated"]
+
+
+def a_subnet_with_ipv6_alone_has_no_ipv4_addresses_left() -> None:
+    """AWS: AvailableIpAddressCount counts IPv4 addresses.
+    moto: counts those of IPv6, more than the SDKs' integers hold.
+    """
+
+    original = Subnet.available_ip_address_count.fget
+
+    @replace_property(Subnet, "available_ip_address_count")
+    def available(subnet: Any) -> Any:
+        return 0 if subnet.ipv6_native else original(subnet)
 
 
 def a_subnet_with_something_in_it_stays() -> None:

@@ -122,6 +122,19 @@ def test_a_subnet_has_its_ipv6_block(both):
     assert (found["Ipv6CidrBlock"], found["Ipv6CidrBlockState"]["State"]) == (prefix, "associated")
 
 
+def test_a_subnet_may_have_ipv6_only_and_dns64(both):
+    vpc = make.vpc(both, AmazonProvidedIpv6CidrBlock=True)
+    (block,) = both.ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"][0]["Ipv6CidrBlockAssociationSet"]
+    prefix = block["Ipv6CidrBlock"].replace("/56", "/64")
+    made = both.ec2.create_subnet(VpcId=vpc, Ipv6CidrBlock=prefix, Ipv6Native=True, AvailabilityZone="us-east-1a")
+    subnet = made["Subnet"]["SubnetId"]
+    both.ec2.modify_subnet_attribute(SubnetId=subnet, EnableDns64={"Value": True})
+    (found,) = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"]
+    assert "CidrBlock" not in found
+    assert found["AvailableIpAddressCount"] == 0
+    assert found["EnableDns64"] and found["AssignIpv6AddressOnCreation"] and found["Ipv6Native"]
+
+
 # Gateways and addresses
 
 
@@ -130,6 +143,23 @@ def test_a_vpc_has_one_internet_gateway(both):
     make.internet_gateway(both, vpc)
     second = both.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
     assert code_of(both.ec2.attach_internet_gateway, InternetGatewayId=second, VpcId=vpc) == "InvalidParameterValue"
+
+
+def test_egress_only_gateways_are_found_by_tags_and_made_once(both):
+    vpc = make.vpc(both)
+    name = both.unique("gateway")
+    tags = [{"ResourceType": "egress-only-internet-gateway", "Tags": [{"Key": "Name", "Value": name}]}]
+    ask = {"VpcId": vpc, "ClientToken": name, "TagSpecifications": tags}
+    made = [
+        both.ec2.create_egress_only_internet_gateway(**ask)["EgressOnlyInternetGateway"]["EgressOnlyInternetGatewayId"]
+        for _ in range(2)
+    ]
+    assert made[0] == made[1]
+    both.ec2.create_egress_only_internet_gateway(VpcId=vpc)
+    found = both.ec2.describe_egress_only_internet_gateways(Filters=[{"Name": "tag:Name", "Values": [name]}])
+    (gateway,) = found["EgressOnlyInternetGateways"]
+    assert gateway["EgressOnlyInternetGatewayId"] == made[0]
+    assert gateway["Attachments"] == [{"State": "attached", "VpcId": vpc}]
 
 
 def test_a_nat_gateway_lives_through_its_states(both):

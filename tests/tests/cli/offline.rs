@@ -84,7 +84,6 @@ fn a_typo_in_a_field_is_an_error_with_the_nearest_name() {
 fn what_only_kops_does_is_refused_with_the_reason() {
     for flag in [
         "--target=terraform",
-        "--ipv6",
         "--cloud=gce",
         "--instance-manager=karpenter",
     ] {

@@ -25,6 +25,8 @@ pub struct InCluster {
     pub refresh: bool,
     /// Pods of the cluster have roles.
     pub has_issuer: bool,
+    /// The spec is that of an IPv6 cluster.
+    pub ipv6: bool,
     /// Signs objects of the store; it is in the store too.
     signer: Keyset,
     /// How many seconds the engine believes have passed when one has.
@@ -63,6 +65,7 @@ impl InCluster {
             facts,
             refresh: false,
             has_issuer: true,
+            ipv6: false,
             signer,
             speed: 1,
             generation: Cell::new(1),
@@ -91,7 +94,11 @@ impl InCluster {
             base: NAME.to_owned(),
             roles: roles.map(|role| format!("{role}.{NAME}")).to_vec(),
             issuers: [(
-                "https://issuer.s3.eu-west-1.amazonaws.com/prod".to_owned(),
+                if self.ipv6 {
+                    "https://s3.dualstack.eu-west-1.amazonaws.com/issuer/prod".to_owned()
+                } else {
+                    "https://issuer.s3.eu-west-1.amazonaws.com/prod".to_owned()
+                },
                 "s3://issuer/prod".to_owned(),
             )]
             .into_iter()
@@ -104,6 +111,7 @@ impl InCluster {
             queue: names::queue_name(NAME),
             event_rule_prefix: names::event_rule(NAME, ""),
             route_destinations: vec!["192.168.0.0/16".to_owned()],
+            ipv6: self.ipv6,
             generation: self.generation.get().to_string(),
             expect: expect.to_vec(),
             refresh: self.refresh,

@@ -50,10 +50,13 @@ async fn what_exists_is_found_and_what_does_not_is_left_out() {
             text("ami-00000000000000000"),
         ]
         .into(),
-        machine_types: [text("m6g.large"), text("m5d.large"), text("none.large")].into(),
+        machine_types: ["m6g.large", "m5d.large", "m4.large", "none.large"]
+            .map(text)
+            .into(),
         offered_in: [text("eu-west-1a")].into(),
         discovery_store: Some(text("s3://elsewhere/issuer")),
         vpc: None,
+        egress_only_internet_gateway: false,
         subnets: [text(subnet), text("subnet-00000000000000000")].into(),
         addresses: [text("203.0.113.7")].into(),
         profiles: [text("team"), text("empty"), text("none")].into(),
@@ -81,9 +84,10 @@ async fn what_exists_is_found_and_what_does_not_is_left_out() {
     let roles: Vec<_> = facts.profile_roles.iter().collect();
     assert_eq!(roles, [(&text("team"), &text("machines-of-team"))]);
     assert_eq!(facts.zones, ["eu-west-1a", "eu-west-1b", "eu-west-1c"]);
-    assert_eq!(facts.instance_types.len(), 2);
+    assert_eq!(facts.instance_types.len(), 3);
     assert_eq!(facts.instance_types["m6g.large"].arch, Arch::Arm64);
     assert_eq!(facts.instance_types["m5d.large"].instance_store_disks, 1);
+    assert!(facts.instance_types["m4.large"].xen && !facts.instance_types["m5d.large"].xen);
     assert_eq!(facts.instance_types["m5d.large"].zones, ["eu-west-1a"]);
     assert_eq!(facts.subnets.len(), 1);
     assert_eq!(facts.subnets[subnet].vpc, vpc);

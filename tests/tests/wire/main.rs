@@ -16,6 +16,7 @@ mod failures;
 mod fence;
 mod files;
 mod fleet;
+mod ipv6;
 mod kinds;
 mod object_records;
 mod private_zone;

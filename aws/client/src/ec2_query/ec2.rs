@@ -1,7 +1,8 @@
-//! EC2 as agents ask it: instances, volumes, attaching one.
+//! EC2 as agents ask it: instances, volumes, attaching one, and ranges of IPv6 addresses.
 
 use super::{Ec2QueryClient, answer};
 use engine::Failure;
+use ipnet::Ipv6Net;
 use roxmltree::Node;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ const VERSION: &str = "2016-11-15";
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Query-Requests.html>).
 const PAGE: &str = "1000";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
     /// `i-...`.
     pub id: String,
@@ -23,6 +24,10 @@ pub struct Instance {
     pub private_ip: Option<String>,
     /// Public address, if it has one.
     pub public_ip: Option<String>,
+    /// Primary IPv6 address, if it has one.
+    pub ipv6_address: Option<String>,
+    /// The first network interface; none once terminated.
+    pub interface: Option<NetworkInterface>,
     /// `ec2-203-0-113-1.eu-west-1.compute.amazonaws.com`; empty without a public address or names in its VPC.
     pub public_dns_name: String,
     /// Every address of every interface, private and public, IPv4 and IPv6.
@@ -33,6 +38,15 @@ pub struct Instance {
     /// The name of its instance profile, if it has one.
     pub profile: Option<String>,
     pub tags: BTreeMap<String, String>,
+}
+
+/// The first network interface of an instance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkInterface {
+    /// `eni-...`.
+    pub id: String,
+    /// The ranges of IPv6 addresses that AWS delegated to it, each a /80, sorted.
+    pub ipv6_prefixes: Vec<Ipv6Net>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +135,18 @@ impl Ec2QueryClient {
         answer.await.map(drop)
     }
 
+    /// Delegates a range of IPv6 addresses, a /80 of its subnet, to a network interface.
+    pub async fn assign_ipv6_prefix(&self, interface: &str) -> Result<Ipv6Net, Failure> {
+        const ACTION: &str = "AssignIpv6Addresses";
+        let parameters = [("NetworkInterfaceId", interface), ("Ipv6PrefixCount", "1")];
+        let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let text = self.query("ec2", ACTION, VERSION, &parameters).await?;
+        answer::parse_answer(&format!("ec2:{ACTION}"), &text, |root| {
+            let mut assigned = answer::list_items(root, "assignedIpv6PrefixSet");
+            assigned.find_map(|item| item.text()?.trim().parse().ok())
+        })
+    }
+
     /// All pages of a look-up.
     async fn describe_pages<T>(
         &self,
@@ -170,6 +196,8 @@ fn parse_instance(instance: Node<'_, '_>) -> Option<Instance> {
         private_dns_name: answer::child_value(instance, "privateDnsName").unwrap_or_default(),
         private_ip: answer::child_value(instance, "privateIpAddress"),
         public_ip: answer::child_value(instance, "ipAddress"),
+        ipv6_address: answer::child_value(instance, "ipv6Address"),
+        interface: parse_interface(instance),
         public_dns_name: answer::child_value(instance, "dnsName").unwrap_or_default(),
         addresses: parse_addresses(instance),
         zone: answer::child_value(placement, "availabilityZone")?,
@@ -186,6 +214,24 @@ fn parse_instance(instance: Node<'_, '_>) -> Option<Instance> {
 fn instance_profile_name(of: Node<'_, '_>) -> Option<String> {
     let arn = answer::child_value(answer::child_element(of, "iamInstanceProfile")?, "arn")?;
     arn.rsplit('/').next().map(str::to_owned)
+}
+
+fn parse_interface(instance: Node<'_, '_>) -> Option<NetworkInterface> {
+    let is_first = |interface: &Node<'_, '_>| {
+        let attachment = answer::child_element(*interface, "attachment");
+        let index = attachment.and_then(|of| answer::child_value(of, "deviceIndex"));
+        index.as_deref() == Some("0")
+    };
+    let first = answer::list_items(instance, "networkInterfaceSet").find(is_first)?;
+    let prefixes = answer::list_items(first, "ipv6PrefixSet");
+    let mut ipv6_prefixes: Vec<Ipv6Net> = prefixes
+        .filter_map(|item| answer::child_value(item, "ipv6Prefix")?.parse().ok())
+        .collect();
+    ipv6_prefixes.sort_unstable();
+    Some(NetworkInterface {
+        id: answer::child_value(first, "networkInterfaceId")?,
+        ipv6_prefixes,
+    })
 }
 
 fn parse_addresses(of: Node<'_, '_>) -> BTreeSet<String> {
@@ -250,6 +296,31 @@ mod tests {
         assert_eq!(volumes.len(), 1);
         assert_eq!(volumes[0].attachment.as_ref().unwrap().instance, "i-1");
         assert_eq!(volumes[0].tags["k"], "");
+    }
+
+    #[test]
+    fn the_ranges_of_the_first_interface_are_read() {
+        let interface = |index: u8, prefix: &str| {
+            format!(
+                "<item><networkInterfaceId>eni-{index}</networkInterfaceId><attachment><deviceIndex>{index}</deviceIndex></attachment>
+                <ipv6PrefixSet><item><ipv6Prefix>{prefix}</ipv6Prefix></item></ipv6PrefixesSet></item>"
+            )
+        };
+        let text = format!(
+            "<R><instanceId>i-1</instanceId><ipv6Address>2001:db8::1</ipv6Address><instanceState><name>running</name></instanceState>
+            <placement><availabilityZone>a</availabilityZone></placement>
+            <networkInterfaceSet>{}{}</networkInterfaceSet></R>",
+            interface(1, "2001:db8:0:0:1::/80"),
+            interface(0, "2001:db8:0:0:2::/80"),
+        );
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let instance = parse_instance(document.root_element()).unwrap();
+        assert_eq!(instance.ipv6_address.as_deref(), Some("2001:db8::1"));
+        let expected = NetworkInterface {
+            id: "eni-0".to_owned(),
+            ipv6_prefixes: vec!["2001:db8:0:0:2::/80".parse().unwrap()],
+        };
+        assert_eq!(instance.interface, Some(expected));
     }
 
     #[test]

@@ -61,6 +61,7 @@ fn parse_instance(raw: &ec2::Instance) -> Option<Instance> {
         lifecycle: None,
         launched: raw.launch_time().map(aws_smithy_types::DateTime::secs),
         private_ip: text(raw.private_ip_address()),
+        ipv6_address: text(raw.ipv6_address()),
         public_ip: text(raw.public_ip_address()),
         private_dns_name: text(raw.private_dns_name()),
         template: template.map(|(id, version)| TemplateVersion { id, version }),

@@ -109,6 +109,10 @@ pub(crate) fn observe(world: &AwsWorld, raw: &Raw, names: &Names) -> Option<Obse
         name: balancer.load_balancer_name()?.to_owned(),
         lb_type: balancer.r#type()?.as_str().to_owned(),
         scheme: balancer.scheme()?.as_str().to_owned(),
+        ip_address_type: balancer
+            .ip_address_type()
+            .map_or("ipv4", elb::IpAddressType::as_str)
+            .to_owned(),
         security_groups: names.references::<SecurityGroup>(groups),
         subnet_mappings: subnet_mappings(balancer, names),
         cross_zone_enabled: on(CROSS_ZONE),
@@ -210,14 +214,16 @@ impl Verbs for Lb {
         change(world, &have, want, refs).await?;
         change_attributes(world, have.physical, have.resource, want).await?;
         retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-        let moved = have.resource.subnet_mappings != want.subnet_mappings;
+        let moved = have.resource.subnet_mappings != want.subnet_mappings
+            || have.resource.ip_address_type != want.ip_address_type;
         Ok(Put {
             waiting_for: moved.then(|| WAITS_FOR_ADDRESSES.to_owned()),
             ..created_ready(have.physical)
         })
     }
 
-    /// Instances are given its private addresses, which it gets some time after it was made, or given a subnet: one for each subnet.
+    /// Instances are given its private addresses, which it gets some time after it was made, or given a subnet: one of each family
+    /// for each subnet.
     async fn ready(world: &AwsWorld, want: &Self, physical: &str) -> Result<Put, Failure> {
         let call = world.clients.elb.describe_load_balancers();
         let answer = call.load_balancer_arns(physical).send().await;
@@ -227,7 +233,7 @@ impl Verbs for Lb {
             .unwrap_or_default();
         let mut addresses = lb_addresses::fetch(world, &found).await?;
         let addresses = addresses.remove(physical).unwrap_or_default();
-        let all = addresses.len() == want.subnet_mappings.len();
+        let all = addresses.len() == want.subnet_mappings.len() * want.addresses_per_subnet();
         let attrs = found
             .first()
             .map(|balancer| observed_attrs(balancer, &addresses));
@@ -260,6 +266,7 @@ async fn create(world: &AwsWorld, want: &Lb, refs: &Refs) -> Result<elb::LoadBal
         .name(&want.name)
         .r#type(LoadBalancerTypeEnum::from(want.lb_type.as_str()))
         .scheme(scheme)
+        .ip_address_type(elb::IpAddressType::from(want.ip_address_type.as_str()))
         .set_security_groups(Some(groups))
         .set_subnet_mappings(Some(write_mappings(want, refs)?))
         .set_tags(Some(write_tags(&want.tags)));
@@ -298,6 +305,15 @@ async fn change(
         let call = world.clients.elb.set_subnets();
         let call = call.load_balancer_arn(have.physical);
         let done = call.set_subnet_mappings(Some(mappings)).send().await;
+        done.classify_creation(CALL)?;
+    }
+    // After its subnets: all of them must have IPv6 for `dualstack`.
+    if have.resource.ip_address_type != want.ip_address_type {
+        const CALL: &str = "elasticloadbalancing:SetIpAddressType";
+        let families = elb::IpAddressType::from(want.ip_address_type.as_str());
+        let call = world.clients.elb.set_ip_address_type();
+        let call = call.load_balancer_arn(have.physical);
+        let done = call.ip_address_type(families).send().await;
         done.classify_creation(CALL)?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The private addresses of load balancers: those of their network interfaces, one for each zone. Instances of the VPC
+//! The private addresses of load balancers: those of their network interfaces, one for each zone, with IPv6 two. Instances of the VPC
 //! reach a balancer there whatever its name means outside, and security groups know them by their groups.
 
 use crate::world::AwsWorld;
@@ -30,10 +30,12 @@ pub(crate) async fn fetch(
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for interface in found.classify_call(DESCRIBE)? {
         let arn = interface.description().and_then(|text| described.get(text));
-        let address = interface.private_ip_address();
-        if let (Some(arn), Some(address)) = (arn, address) {
+        let ipv6 = interface.ipv6_addresses().iter();
+        let ipv6 = ipv6.filter_map(|one| one.ipv6_address());
+        let own = interface.private_ip_address().into_iter().chain(ipv6);
+        if let Some(arn) = arn {
             let addresses = all.entry((*arn).to_owned()).or_default();
-            addresses.insert(address.to_owned());
+            addresses.extend(own.map(ToOwned::to_owned));
         }
     }
     Ok(all)

@@ -11,6 +11,7 @@ pub(crate) mod dhcp_options;
 pub(crate) mod discovery_document;
 pub(crate) mod ebs_volume;
 pub(crate) mod ec2;
+pub(crate) mod egress_only_internet_gateway;
 pub(crate) mod eip;
 pub(crate) mod event_rule;
 pub(crate) mod event_target;

@@ -8,10 +8,14 @@ use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, local_failure};
 use aws_sdk_ec2::types;
-use cloud::{Cloud, InternetGateway, Kind, NatGateway, Route, RouteTable, RouteTarget};
+use cloud::{
+    Cloud, EgressOnlyInternetGateway, InternetGateway, Kind, NatGateway, Route, RouteTable,
+    RouteTarget,
+};
 use engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
 
-const DEFAULT: [&str; 2] = ["0.0.0.0/0", "::/0"];
+/// The last is that of NAT64.
+const DEFAULT: [&str; 3] = ["0.0.0.0/0", "::/0", "64:ff9b::/96"];
 
 /// Between a route's table and destination in its physical id.
 const BETWEEN: char = '_';
@@ -74,7 +78,7 @@ fn route_target(route: &types::Route, names: &Names) -> Option<RouteTarget> {
     } else if let Some(id) = route.vpc_peering_connection_id() {
         RouteTarget::VpcPeeringConnectionId(given(id))
     } else if let Some(id) = route.egress_only_internet_gateway_id() {
-        RouteTarget::EgressOnlyInternetGatewayId(given(id))
+        RouteTarget::EgressOnlyInternetGatewayId(names.reference::<EgressOnlyInternetGateway>(id))
     } else {
         let id = route.gateway_id().filter(|id| *id != "local")?;
         RouteTarget::GatewayId(names.reference::<InternetGateway>(id))

@@ -86,14 +86,18 @@ pub(crate) fn observe(raw: &Raw) -> Option<Observed<Cloud>> {
     Some(observed_item(vpc, raw.vpc.vpc_id()?))
 }
 
+/// True if the range is the VPC's, or about to be.
 fn is_associated(range: &types::VpcIpv6CidrBlockAssociation) -> bool {
-    let state = range
-        .ipv6_cidr_block_state()
-        .and_then(|state| state.state());
-    matches!(
-        state,
-        Some(types::VpcCidrBlockStateCode::Associated | types::VpcCidrBlockStateCode::Associating)
-    )
+    has_range(range) || state_of(range) == Some(&types::VpcCidrBlockStateCode::Associating)
+}
+
+/// True if the range is the VPC's.
+pub(crate) fn has_range(range: &types::VpcIpv6CidrBlockAssociation) -> bool {
+    state_of(range) == Some(&types::VpcCidrBlockStateCode::Associated)
+}
+
+fn state_of(range: &types::VpcIpv6CidrBlockAssociation) -> Option<&types::VpcCidrBlockStateCode> {
+    range.ipv6_cidr_block_state()?.state()
 }
 
 impl Verbs for Vpc {

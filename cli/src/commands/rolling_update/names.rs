@@ -2,12 +2,12 @@
 //! marked; clients may use them for the record's TTL more.
 
 use aws_client::Clients;
-use aws_client::dns::{DnsRecord, read_addresses};
+use aws_client::dns::{AddressFamily, DnsRecord, RecordName, read_addresses};
 use engine::Failure;
 use fleet::{Instance, InstanceStatus};
 use rolling_update::Traffic;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// Seconds in which a protokube withdraws an address. One of a release before that never does.
 const PATIENCE: i64 = 120;
@@ -20,7 +20,7 @@ const TTL: i64 = 60;
 pub struct ClusterNames {
     /// Id of the hosted zone.
     zone: String,
-    names: Vec<String>,
+    names: Vec<RecordName>,
     seen: BTreeMap<String, SeenAddress>,
 }
 
@@ -35,15 +35,20 @@ struct SeenAddress {
 }
 
 impl ClusterNames {
-    pub fn new(zone: &str, names: &BTreeSet<String>) -> Self {
+    /// `ipv6`: instances call each other at IPv6 addresses.
+    pub fn new(zone: &str, names: &BTreeSet<String>, ipv6: bool) -> Self {
+        let families = [AddressFamily::V4, AddressFamily::V6].into_iter();
+        let families = families.filter(|family| ipv6 || *family == AddressFamily::V4);
+        let records =
+            families.flat_map(|family| names.iter().map(move |name| RecordName::new(name, family)));
         Self {
             zone: zone.to_owned(),
-            names: names.iter().cloned().collect(),
+            names: records.collect(),
             seen: BTreeMap::new(),
         }
     }
 
-    /// Whether names lead to these control planes, which are being replaced. One call for each name.
+    /// Whether names lead to these control planes, which are being replaced. One call for each record set.
     pub async fn observe(
         &mut self,
         clients: &Clients,
@@ -90,9 +95,13 @@ impl SeenAddress {
 }
 
 /// The longest TTL of the records that have an address of the instance.
-fn published_ttl(records: &BTreeMap<String, DnsRecord>, instance: &Instance) -> Option<i64> {
-    let own = [&instance.private_ip, &instance.public_ip];
-    let own: Vec<Ipv4Addr> = own
+fn published_ttl(records: &BTreeMap<RecordName, DnsRecord>, instance: &Instance) -> Option<i64> {
+    let own = [
+        &instance.private_ip,
+        &instance.public_ip,
+        &instance.ipv6_address,
+    ];
+    let own: Vec<IpAddr> = own
         .into_iter()
         .flatten()
         .filter_map(|address| address.parse().ok())

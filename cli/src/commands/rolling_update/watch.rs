@@ -60,7 +60,8 @@ impl<'a> Watch<'a> {
         // The completed spec has the id of the zone; a name is that of a cluster that was never updated.
         let zone = completed.dns_zone.as_ref();
         let zone = zone.filter(|zone| completed.dns != DnsKind::None && !zone.contains('.'));
-        let names = zone.map(|zone| ClusterNames::new(zone, &completed.client_names));
+        let names =
+            zone.map(|zone| ClusterNames::new(zone, &completed.client_names, completed.ipv6));
         Ok(Self {
             name,
             session,

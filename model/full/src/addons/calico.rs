@@ -27,7 +27,7 @@ pub struct Calico {
     /// Size of packets between pods; 0: the agent finds it out.
     pub mtu: i32,
     pub allow_ip_forwarding: bool,
-    /// The range of the first pool of addresses.
+    /// The range of the first pool of addresses; in IPv6 clusters there is none.
     pub pool: String,
     pub ipv4_detection: String,
     pub ipv6_detection: String,
@@ -50,6 +50,8 @@ pub enum Encapsulation {
     /// IP in IP, with routes from BGP.
     Ipip(Encapsulated),
     Vxlan(Encapsulated),
+    /// As they are: pods have addresses of their instances, in IPv6 clusters.
+    None,
 }
 
 /// Which packets are encapsulated, in the words of calico.

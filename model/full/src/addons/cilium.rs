@@ -87,6 +87,8 @@ struct Manifest {
     agent_annotations: BTreeMap<String, String>,
     operator_annotations: Option<BTreeMap<String, String>>,
     api_host: String,
+    /// The address at which the agent and the operator answer health checks.
+    loopback: String,
     replicas: i32,
     hubble: bool,
     ipsec: bool,
@@ -133,6 +135,7 @@ pub(super) fn addon(full: &FullSpec) -> Result<Option<Addon>, Error> {
         operator_annotations: Some(cilium.operator_annotations.clone())
             .filter(|annotations| !annotations.is_empty()),
         api_host: full.dns.api_internal_name.clone(),
+        loopback: if full.is_ipv6() { "::1" } else { "127.0.0.1" }.to_owned(),
         replicas: controller_replicas(full),
         hubble: cilium.hubble.is_some(),
         ipsec: cilium.ipsec,

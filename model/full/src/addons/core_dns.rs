@@ -22,6 +22,7 @@ pub(super) fn core_dns_addon(full: &FullSpec, dns: &crate::CoreDns) -> Result<Ad
             stub_domains,
         } => {
             let mut made = make_corefile(domain, upstreams, stub_domains);
+            made.dns64 = full.is_ipv6();
             made.hosts.extend(reads_hosts.then(|| full.name.clone()));
             named.render_template(&made)?
         }
@@ -78,6 +79,7 @@ fn make_corefile(
         domain: format!("{}.", domain.trim_end_matches('.')),
         hosts: Vec::new(),
         upstreams,
+        dns64: false,
         stubs: stubs.map(stub).collect(),
     }
 }

@@ -50,6 +50,8 @@ struct Manifest {
     tolerations: Vec<Value>,
     snapshots: bool,
     allocatable_period_seconds: Option<i32>,
+    /// Pods reach the metadata service by IPv6 only.
+    ipv6: bool,
 }
 
 impl Template for Manifest {
@@ -92,6 +94,7 @@ fn make_manifest(full: &FullSpec, driver: &EbsCsiDriver) -> Manifest {
         snapshots: driver.snapshots,
         // The API server knows the field from 1.33 on, as in the driver's chart.
         allocatable_period_seconds: full.is_at_least(33).then_some(10),
+        ipv6: full.is_ipv6(),
     }
 }
 

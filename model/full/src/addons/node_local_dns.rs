@@ -37,6 +37,8 @@ struct Corefile {
     additional: String,
     domain: String,
     address: String,
+    /// The address as it stands before a port.
+    health_host: String,
     server: String,
     forward_all: bool,
 }
@@ -95,6 +97,11 @@ fn make_corefile(cache: &NodeLocalDns) -> Corefile {
         additional: additional.trim_end().to_owned(),
         domain: cache.domain.clone(),
         address: cache.address.clone(),
+        health_host: if cache.address.contains(':') {
+            format!("[{}]", cache.address)
+        } else {
+            cache.address.clone()
+        },
         server: server.to_owned(),
         forward_all: cache.forward_all,
     }

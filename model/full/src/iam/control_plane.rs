@@ -32,6 +32,14 @@ pub(super) fn control_plane_statements(full: &FullSpec) -> Vec<Statement> {
         ])
         .on_all(),
     );
+    if full.is_ipv6() {
+        // Each instance gets a range for its pods.
+        all.push(Statement::allow(["ec2:AssignIpv6Addresses"]).on_all().when(
+            "StringEquals",
+            RESOURCE_CLUSTER,
+            cluster,
+        ));
+    }
     if full.iam.allow_container_registry {
         all.push(Statement::allow(super::REGISTRY).on_all());
     }
@@ -57,7 +65,8 @@ fn make_arn(full: &FullSpec, rest: &str) -> String {
     format!("arn:{}:{rest}", full.placement.partition)
 }
 
-/// Publishing A records of exactly the names of control planes and etcd's members in the cluster's zone; it deletes none. And the names
+/// Publishing A records, in IPv6 clusters AAAA records too, of exactly the names of control planes and etcd's members in the cluster's
+/// zone; it deletes none. And the names
 /// of objects, if protokube publishes them. The condition keys:
 /// <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/specifying-rrset-conditions.html>.
 fn dns_statements(full: &FullSpec) -> Vec<Statement> {
@@ -66,6 +75,11 @@ fn dns_statements(full: &FullSpec) -> Vec<Statement> {
         (None, _) | (_, DnsKind::None) => return Vec::new(),
     };
     let published = published_names(full);
+    let types: &[&str] = if full.is_ipv6() {
+        &["A", "AAAA"]
+    } else {
+        &["A"]
+    };
     let hosted_zone = make_arn(full, &format!("route53:::hostedzone/{}", zone.id));
     let of_objects = full
         .dns
@@ -75,7 +89,7 @@ fn dns_statements(full: &FullSpec) -> Vec<Statement> {
         Statement::allow(["route53:ChangeResourceRecordSets"])
             .on_each([&hosted_zone])
             .when("ForAllValues:StringEquals", RECORD_NAMES, json!(published))
-            .when("ForAllValues:StringEquals", RECORD_TYPES, json!(["A"]))
+            .when("ForAllValues:StringEquals", RECORD_TYPES, json!(types))
             .when(
                 "ForAllValues:StringEquals",
                 RECORD_ACTIONS,

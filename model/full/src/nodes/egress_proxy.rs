@@ -18,6 +18,9 @@ pub(crate) fn proxy_environment(full: &FullSpec) -> Vec<templates::Variable> {
         &full.name,
     ];
     direct.extend(own_names.map(str::to_owned));
+    if full.is_ipv6() {
+        direct.extend(["::1", "fd00:ec2::254"].map(str::to_owned));
+    }
     direct.push(full.pods.non_masquerade_cidr.to_string());
     direct.push(full.network.cidr.to_string());
     direct.extend(

@@ -119,6 +119,7 @@ fn boot_script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
         directory: DIRECTORY.to_owned(),
         has_proxy: !environment.is_empty(),
         environment,
+        ipv6: full.is_ipv6(),
         machine: uname_machine(nodeup.arch).to_owned(),
         sha256: nodeup.sha256.clone(),
         key: format!("{}/{}", full.state.prefix, agent_key("nodeup", nodeup)),

@@ -1,6 +1,6 @@
 //! Bastions: their security groups, and the network load balancer in front of them.
 
-use crate::objects::load_balancer::{scheme_name, target_group};
+use crate::objects::load_balancer::{ip_address_type, scheme_name, target_group};
 use crate::objects::rules::{self, PATH_MTU, Peer, tcp_ports};
 use crate::objects::security_groups;
 use crate::{FullSpec, Subnet, SubnetType, cluster_tags};
@@ -33,18 +33,18 @@ pub(super) fn build_bastion(full: &FullSpec) -> Vec<Cloud> {
         ssl_policy: None,
         target_group_arn: super::own_ref::<LbTargetGroup>(&group.name),
     };
-    let mapping = load_balancer_subnets(full)
-        .into_iter()
-        .map(|place| SubnetMapping {
-            subnet_id: super::subnet_ref(full, place),
-            allocation_id: None,
-            private_ipv4_address: None,
-        });
+    let subnets = load_balancer_subnets(full);
+    let mapping = subnets.iter().map(|place| SubnetMapping {
+        subnet_id: super::subnet_ref(full, place),
+        allocation_id: None,
+        private_ipv4_address: None,
+    });
     let more = full.bastion.additional_security_groups.iter();
     let balancer = Lb {
         name: names::load_balancer(&logical_name),
         lb_type: "network".into(),
         scheme: scheme_name(full.bastion.internal).into(),
+        ip_address_type: ip_address_type(full, Role::Bastion, &subnets).into(),
         security_groups: super::sort_unique(
             more.cloned()
                 .map(Ref::Given)
@@ -77,7 +77,7 @@ pub(super) fn target_groups(full: &FullSpec) -> Vec<String> {
     vec![names::target_group(&full.name, "bastion")]
 }
 
-/// The subnets of the load balancer: one in each zone, private ones for an internal load balancer. Utility subnets are
+/// The subnets of the load balancer: one with IPv4 in each zone, private ones for an internal load balancer. Utility subnets are
 /// preferred, then those that bastions use.
 fn load_balancer_subnets(full: &FullSpec) -> Vec<&Subnet> {
     let used = |subnet: &Subnet| {
@@ -89,7 +89,7 @@ fn load_balancer_subnets(full: &FullSpec) -> Vec<&Subnet> {
     let worth = |subnet: &Subnet| (subnet.kind == SubnetType::Utility, used(subnet));
     let mut best: BTreeMap<&str, &Subnet> = BTreeMap::new();
     for subnet in &full.network.subnets {
-        if (subnet.kind == SubnetType::Private) != full.bastion.internal {
+        if subnet.kind.is_private() != full.bastion.internal || subnet.cidr.is_none() {
             continue;
         }
         let best_of_zone = best.entry(&subnet.zone).or_insert(subnet);
@@ -120,7 +120,8 @@ pub(super) fn bastion_rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
     // The load balancer's health checks come from its own subnets.
     let checks = load_balancer_subnets(full)
         .into_iter()
-        .map(|place| place.cidr.to_string());
+        .filter_map(|place| place.cidr)
+        .map(|range| range.to_string());
     for from in full.ssh_access.iter().cloned().chain(checks) {
         all.push(rules::range_rule(&from, ssh, &front));
         all.extend(rules::path_mtu_rules("ssh-nlb", &from, &front));

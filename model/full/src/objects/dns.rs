@@ -31,9 +31,10 @@ pub(super) fn build_dns(full: &FullSpec) -> Vec<Cloud> {
     let of_bastions = of_bastions
         .into_iter()
         .flat_map(|name| alias_records(zone, name, &bastion));
-    let placeholders = placeholders
-        .into_iter()
-        .map(|name| placeholder_record(zone, name));
+    let placeholders = placeholders.into_iter().flat_map(|name| {
+        let types = placeholder_types(full, name);
+        types.map(move |record_type| placeholder_record(zone, name, record_type))
+    });
     let records = aliases.chain(of_bastions).chain(placeholders);
     vpc_association(full, zone)
         .into_iter()
@@ -74,14 +75,26 @@ fn alias_records(zone: &Zone, name: &str, balancer: &str) -> [Cloud; 2] {
     })
 }
 
-fn placeholder_record(zone: &Zone, name: &str) -> Cloud {
+/// The types of records that protokube publishes of a name. In an IPv6 cluster, clients outside may still have IPv4 only.
+fn placeholder_types(full: &FullSpec, name: &str) -> impl Iterator<Item = &'static str> {
+    let v4 = !full.is_ipv6() || *name == full.dns.api_public_name;
+    let v6 = full.is_ipv6();
+    v4.then_some("A").into_iter().chain(v6.then_some("AAAA"))
+}
+
+fn placeholder_record(zone: &Zone, name: &str, record_type: &str) -> Cloud {
+    let placeholder = if record_type == "A" {
+        names::PLACEHOLDER
+    } else {
+        names::PLACEHOLDER_V6
+    };
     Route53Record {
         name: name.to_owned(),
-        record_type: "A".into(),
+        record_type: record_type.to_owned(),
         hosted_zone_id: zone.id.clone(),
         alias_target: None,
         resource_records: None,
-        initial: vec![names::PLACEHOLDER.into()],
+        initial: vec![placeholder.into()],
         ttl: Some(PLACEHOLDER_TTL),
     }
     .into()

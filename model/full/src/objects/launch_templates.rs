@@ -21,6 +21,7 @@ pub(super) fn build_launch_templates(
 }
 
 fn launch_template(full: &FullSpec, group: &Group, user_data: Option<&Text>) -> LaunchTemplate {
+    let ipv6 = super::has_ipv6(full, group);
     LaunchTemplate {
         launch_template_name: names::autoscaling_group(&full.name, &group.name, group.role),
         block_device_mappings: block_devices(group),
@@ -32,7 +33,7 @@ fn launch_template(full: &FullSpec, group: &Group, user_data: Option<&Text>) -> 
         key_name: full.ssh_key.as_ref().map(key_pair_ref),
         metadata_options: MetadataOptions {
             http_endpoint: "enabled".into(),
-            http_protocol_ipv6: "disabled".into(),
+            http_protocol_ipv6: if ipv6 { "enabled" } else { "disabled" }.into(),
             http_put_response_hop_limit: group.http_put_response_hop_limit,
             http_tokens: group.http_tokens.clone(),
         },
@@ -41,7 +42,7 @@ fn launch_template(full: &FullSpec, group: &Group, user_data: Option<&Text>) -> 
         network_interface: NetworkInterface {
             associate_public_ip_address: group.associate_public_ip,
             delete_on_termination: true,
-            ipv6_address_count: 0,
+            ipv6_address_count: i32::from(ipv6),
             groups: security_group_refs(full, group),
         },
         tenancy: group.tenancy.clone(),

@@ -2,7 +2,7 @@
 
 use crate::objects::rules::{self, ALL, PATH_MTU, Peer, tcp_ports};
 use crate::objects::security_groups;
-use crate::{ApiLoadBalancer, DnsKind, FullSpec, cluster_tags};
+use crate::{ApiLoadBalancer, DnsKind, FullSpec, Subnet, cluster_tags};
 use cloud::{
     AccessLogs, Cloud, HealthCheck, Lb, LbListener, LbTargetGroup, SecurityGroup,
     SecurityGroupRule, SubnetMapping,
@@ -96,17 +96,19 @@ fn load_balancer(full: &FullSpec, balancer: &ApiLoadBalancer) -> Lb {
     let logical_name = names::api_load_balancer(&full.name);
     let more = balancer.additional_security_groups.iter();
     let named = |name: &String| full.network.subnets.iter().find(|one| one.name == *name);
-    let mapping = balancer.subnets.iter().filter_map(|place| {
-        Some(SubnetMapping {
-            subnet_id: super::subnet_ref(full, named(&place.name)?),
-            allocation_id: place.allocation_id.clone(),
-            private_ipv4_address: place.private_ipv4_address.clone(),
-        })
+    let places = balancer.subnets.iter();
+    let places = places.filter_map(|place| Some((place, named(&place.name)?)));
+    let subnets: Vec<&Subnet> = places.clone().map(|(_, subnet)| subnet).collect();
+    let mapping = places.map(|(place, subnet)| SubnetMapping {
+        subnet_id: super::subnet_ref(full, subnet),
+        allocation_id: place.allocation_id.clone(),
+        private_ipv4_address: place.private_ipv4_address.clone(),
     });
     Lb {
         name: names::load_balancer(&logical_name),
         lb_type: "network".into(),
         scheme: scheme_name(balancer.internal).into(),
+        ip_address_type: ip_address_type(full, Role::ControlPlane, &subnets).into(),
         security_groups: super::sort_unique(
             more.cloned()
                 .map(Ref::Given)
@@ -129,6 +131,18 @@ pub(super) fn scheme_name(internal: bool) -> &'static str {
         "internal"
     } else {
         "internet-facing"
+    }
+}
+
+/// The families of addresses of the load balancer for groups of a role: IPv6 too if any of them is in a subnet with IPv6, as in kOps, and
+/// if the balancer's own subnets have IPv6, without which AWS refuses it.
+pub(super) fn ip_address_type(full: &FullSpec, role: Role, subnets: &[&Subnet]) -> &'static str {
+    let mut groups = full.groups.iter().filter(|group| group.role == role);
+    let can_have = subnets.iter().all(|subnet| subnet.ipv6_cidr.is_some());
+    if can_have && groups.any(|group| super::has_ipv6(full, group)) {
+        "dualstack"
+    } else {
+        "ipv4"
     }
 }
 

@@ -45,6 +45,9 @@ pub(super) fn node_to_control_plane_traffic(full: &FullSpec) -> Vec<Traffic> {
 }
 
 fn plugin_traffic(full: &FullSpec) -> PluginTraffic {
+    if full.is_ipv6() {
+        return PluginTraffic::Any(Vec::new());
+    }
     let of_plugin = match &full.pods.networking {
         Networking::Flannel(backend) if backend == "udp" => vec![udp(ports::FLANNEL_UDP)],
         Networking::Flannel(_) => vec![udp(ports::FLANNEL_VXLAN)],
@@ -86,6 +89,7 @@ fn calico_traffic(calico: &Calico) -> PluginTraffic {
     let (ip_in_ip, which) = match calico.encapsulation {
         Encapsulation::Ipip(which) => (true, which),
         Encapsulation::Vxlan(which) => (false, which),
+        Encapsulation::None => return PluginTraffic::Any(Vec::new()),
     };
     let some = ip_in_ip && which != Encapsulated::Never;
     let mut all: Vec<Traffic> = some.then_some(IP_IN_IP).into_iter().collect();

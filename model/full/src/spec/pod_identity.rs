@@ -6,7 +6,8 @@ use serde_json::Value;
 /// The issuer of the tokens of service accounts, published where everybody can read it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PodIdentity {
-    /// `https://BUCKET.s3.REGION.amazonaws.com/PREFIX`, without a slash at its end.
+    /// `https://BUCKET.s3.REGION.amazonaws.com/PREFIX`, on IPv6 `https://s3.dualstack.REGION.amazonaws.com/BUCKET/PREFIX`; without a
+    /// slash at its end.
     pub issuer: String,
     /// Where its documents are: `s3://BUCKET/PREFIX`, without a slash at its end.
     pub discovery_store: String,

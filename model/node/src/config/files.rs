@@ -36,7 +36,7 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
     ));
     files.push(File::new(
         "/etc/sysctl.d/99-k8s-general.conf",
-        sysctl_file(&kernel_parameters_of(config)?),
+        sysctl_file(&kernel_parameters_of(config, host)?),
     ));
     // On Debian images cloud-init rewrites /etc/hosts at every boot, which would remove the names of etcd members and of the API. The
     // last file by name wins (<https://docs.cloud-init.io/en/latest/reference/base_config_reference.html>).
@@ -72,7 +72,13 @@ fn upkeep_files(config: &NodeConfig, distribution: Distribution) -> Vec<File> {
         hourly,
     ));
     if distribution == Distribution::Debian && config.ntp {
-        let source = "server 169.254.169.123 prefer iburst minpoll 4 maxpoll 4\n";
+        let server =
+            |address: &str| format!("server {address} prefer iburst minpoll 4 maxpoll 4\n");
+        let mut source = server("169.254.169.123");
+        if config.ipv6 {
+            // For instances without IPv4.
+            source += &server("fd00:ec2::123");
+        }
         files.push(File::new("/etc/chrony/sources.d/amazon.sources", source));
     }
     if distribution == Distribution::Debian && config.automatic_updates {

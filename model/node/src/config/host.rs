@@ -20,6 +20,8 @@ pub struct InstanceFacts {
     pub systemd_resolved: bool,
     /// True if processes may not lower their OOM score, because CAP_SYS_RESOURCE is missing.
     pub restrict_oom_score_adj: bool,
+    /// Network interfaces with a device for which the kernel takes routes from router advertisements, sorted.
+    pub advertised_interfaces: Vec<String>,
     /// True if the size of the conntrack table cannot be set here, because only the initial network namespace may.
     pub conntrack_max_fixed: bool,
 }
@@ -46,6 +48,7 @@ impl InstanceFacts {
             cgroup_v1: false,
             systemd_resolved: true,
             restrict_oom_score_adj: false,
+            advertised_interfaces: Vec::new(),
             conntrack_max_fixed: false,
         }
     }

@@ -48,6 +48,9 @@ pub struct NodeConfig {
     pub kube_proxy: Option<Component>,
     pub containerd: Containerd,
     pub networking: Networking,
+    /// True if Nodes, pods and Services have IPv6 addresses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ipv6: bool,
     /// Settings of control planes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ControlPlane>,

@@ -1,8 +1,8 @@
-//! Kernel parameters for instances with many connections and pods; values from kOps. `net.ipv6.conf.all.forwarding` is not among them:
-//! kOps sets it in IPv6 clusters only, and with it the kernel ignores router advertisements, from which instances in a subnet with IPv6
-//! have their default route.
+//! Kernel parameters for instances with many connections and pods; values from kOps. With `net.ipv6.conf.all.forwarding` the kernel
+//! ignores router advertisements, from which instances in a subnet with IPv6 have their default route, unless another parameter of
+//! the network interface says otherwise.
 
-use super::{Error, Networking, NodeConfig};
+use super::{Error, InstanceFacts, Networking, NodeConfig};
 use crate::values::{Parameter, Refusal, parse_parameters};
 
 /// A kernel module, and a path that exists when it is loaded or built in.
@@ -36,7 +36,7 @@ const SYSCTLS: [&str; 24] = [
     "fs.file-max=2097152",
     "fs.inotify.max_user_instances=8192",
     "net.ipv4.neigh.default.gc_thresh1=0",
-    "net.ipv4.ip_forward=1",
+    IPV4_FORWARDING,
     "net.bridge.bridge-nf-call-iptables=1",
     "net.bridge.bridge-nf-call-ip6tables=1",
     // Values that kubelet demands with protectKernelDefaults.
@@ -48,6 +48,10 @@ const SYSCTLS: [&str; 24] = [
     "kernel.keys.root_maxbytes=25000000",
 ];
 
+/// Packets of pods are passed on: IPv4 ones, or on IPv6 those in place of them.
+const IPV4_FORWARDING: &str = "net.ipv4.ip_forward=1";
+const IPV6_FORWARDING: &str = "net.ipv6.conf.all.forwarding=1";
+
 /// cilium's packets come in where their answers do not leave (systemd sets other values).
 const NO_REVERSE_PATH_FILTER: &str = "net.ipv4.conf.all.rp_filter=0";
 
@@ -55,7 +59,7 @@ const NO_REVERSE_PATH_FILTER: &str = "net.ipv4.conf.all.rp_filter=0";
 pub fn parse_user_parameters(entry: &str) -> Result<Vec<Parameter>, Refusal> {
     let all = parse_parameters(entry)?;
     let own = |one: &Parameter| {
-        let mut own = SYSCTLS.iter();
+        let mut own = SYSCTLS.iter().chain([&IPV6_FORWARDING]);
         own.any(|own| own.split_once('=').is_some_and(|(key, _)| key == one.key))
     };
     let number = |word: &str| word.parse::<i64>().is_ok();
@@ -70,22 +74,27 @@ pub fn parse_user_parameters(entry: &str) -> Result<Vec<Parameter>, Refusal> {
     }
 }
 
-/// Entries in the syntax of `sysctlParameters`: kctl's own, the reservation of the node ports `first` to `last`, that of the network
-/// plugin, and then those in the spec, with their comments.
+/// Entries in the syntax of `sysctlParameters`: kctl's own, of the family of pods' addresses too, the reservation of the node ports
+/// `first` to `last`, that of the network plugin, and then those in the spec, with their comments.
 pub fn kernel_parameters(
     (first, last): (u16, u16),
     networking: &Networking,
+    ipv6: bool,
     users: &[String],
 ) -> Vec<String> {
     // Outgoing connections of the instance must not use a node port.
     let reserved = format!("{RESERVED}{first}-{last}");
-    let ours = SYSCTLS.iter().map(|parameter| (*parameter).to_owned());
+    let ours = SYSCTLS.map(|parameter| match parameter {
+        IPV4_FORWARDING if ipv6 => IPV6_FORWARDING.to_owned(),
+        other => other.to_owned(),
+    });
     let of_plugin = match networking {
         Networking::Cilium { .. } => Some(NO_REVERSE_PATH_FILTER.to_owned()),
         _ => None,
     };
     let users = users.iter().cloned();
-    ours.chain([reserved])
+    ours.into_iter()
+        .chain([reserved])
         .chain(of_plugin)
         .chain(users)
         .collect()
@@ -94,7 +103,7 @@ pub fn kernel_parameters(
 /// The kernel modules that an instance needs, sorted.
 pub(crate) fn kernel_modules(config: &NodeConfig) -> Result<Vec<Module>, Error> {
     let mut modules = MODULES.to_vec();
-    if kernel_parameters_of(config)?
+    if parameters_of_group(config)?
         .iter()
         .any(|one| one.key == "net.nf_conntrack_max" || one.key.starts_with("net.netfilter.nf_"))
     {
@@ -105,7 +114,24 @@ pub(crate) fn kernel_modules(config: &NodeConfig) -> Result<Vec<Module>, Error> 
 }
 
 /// The parameters of an instance.
-pub(crate) fn kernel_parameters_of(config: &NodeConfig) -> Result<Vec<Parameter>, Error> {
+pub(crate) fn kernel_parameters_of(
+    config: &NodeConfig,
+    host: &InstanceFacts,
+) -> Result<Vec<Parameter>, Error> {
+    let mut all = parameters_of_group(config)?;
+    if config.ipv6 {
+        // Before IPv6 forwarding, with which the kernel would drop the default route.
+        let kept = host.advertised_interfaces.iter().map(|name| Parameter {
+            key: format!("net.ipv6.conf.{name}.accept_ra"),
+            value: "2".to_owned(),
+            required: false,
+        });
+        all.splice(0..0, kept);
+    }
+    Ok(all)
+}
+
+fn parameters_of_group(config: &NodeConfig) -> Result<Vec<Parameter>, Error> {
     read_parameters(&config.sysctls).map_err(|source| Error::Parameters {
         group: config.group.clone(),
         source,
@@ -116,7 +142,9 @@ pub(crate) fn kernel_parameters_of(config: &NodeConfig) -> Result<Vec<Parameter>
 fn read_parameters(entries: &[String]) -> Result<Vec<Parameter>, Refusal> {
     let mut all = Vec::new();
     for entry in entries {
-        let own = SYSCTLS.contains(&entry.as_str()) || entry.starts_with(RESERVED);
+        let own = SYSCTLS.contains(&entry.as_str())
+            || entry == IPV6_FORWARDING
+            || entry.starts_with(RESERVED);
         all.extend(parse_parameters(entry)?.into_iter().map(|one| Parameter {
             required: one.required && !own,
             ..one

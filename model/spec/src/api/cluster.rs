@@ -208,3 +208,11 @@ spec! {
         pub manifest: String,
     }
 }
+
+impl ClusterSpec {
+    /// True if pods, Services and instances have IPv6 addresses: kOps decides by this field too.
+    pub fn is_ipv6(&self) -> bool {
+        let range = self.non_masquerade_cidr.as_deref();
+        range.is_some_and(|range| range.contains(':'))
+    }
+}

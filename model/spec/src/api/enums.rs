@@ -30,6 +30,13 @@ pub enum SubnetType {
     Utility,
 }
 
+impl SubnetType {
+    /// True if its instances reach the internet, and nobody there reaches them.
+    pub fn is_private(self) -> bool {
+        matches!(self, Self::Private | Self::DualStack)
+    }
+}
+
 /// Kind of a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoadBalancerClass {

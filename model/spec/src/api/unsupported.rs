@@ -201,14 +201,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "identities in an etcd cluster for Cilium",
         &["spec.networking.cilium.identityAllocationMode"],
     ),
-    unsupported_in_cluster(When::Set, "IPv6", &["spec.subnets[].ipv6CIDR"]),
-    unsupported_in_cluster(When::Is("DualStack"), "IPv6", &["spec.subnets[].type"]),
-    unsupported_in_cluster(When::Is("::/0"), "IPv6", &["spec.nonMasqueradeCIDR"]),
-    unsupported_in_cluster(
-        When::Is("ipv6"),
-        "IPv6",
-        &["spec.cloudConfig.nodeIPFamilies[]"],
-    ),
     unsupported_in_cluster(
         When::Is("cilium"),
         "an etcd cluster for Cilium",

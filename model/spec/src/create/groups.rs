@@ -1,11 +1,12 @@
 //! The instance groups of a new cluster.
 
-use super::network::SubnetsByZone;
-use super::options::CreateOptions;
+use super::network::{SubnetsByZone, dual_stack_name};
+use super::options::{CreateOptions, Topology};
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance::MixedInstancesPolicySpec;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::metadata::{CLUSTER_LABEL, Metadata};
+use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole as Role, SubnetType};
 use crate::catalog::new_group_image;
 use crate::expand::{arch_of_image, arch_of_type, default_machine_type};
@@ -80,6 +81,15 @@ fn control_plane_groups(options: &CreateOptions, placed: &SubnetsByZone) -> Vec<
                 format!("control-plane-{zone}")
             };
             let main = placed.get(zone).and_then(|subnets| subnets.first());
+            // Load balancers reach control planes by IPv4.
+            let dual_stack = options.ipv6 && options.topology == Topology::Private;
+            let main = main.map(|main| {
+                if dual_stack {
+                    dual_stack_name(main)
+                } else {
+                    main.clone()
+                }
+            });
             new_group(
                 &name,
                 options,
@@ -87,7 +97,7 @@ fn control_plane_groups(options: &CreateOptions, placed: &SubnetsByZone) -> Vec<
                     role: Some(Role::ControlPlane),
                     min_size: Some(1),
                     max_size: Some(1),
-                    subnets: main.into_iter().cloned().collect(),
+                    subnets: main.into_iter().collect(),
                     image: options.control_plane_image.clone(),
                     root_volume_size: options.control_plane_volume_size,
                     root_volume_type: options.control_plane_volume_type.clone(),
@@ -144,7 +154,11 @@ fn node_subnets(zone: &str, placed: &SubnetsByZone) -> Vec<String> {
 
 fn bastion_group(options: &CreateOptions, spec: &ClusterSpec) -> InstanceGroup {
     let subnets = spec.subnets.iter();
-    let own = subnets.filter(|subnet| subnet.type_ != Some(SubnetType::Utility));
+    let dual_stack = |subnet: &ClusterSubnetSpec| subnet.type_ == Some(SubnetType::DualStack);
+    let some = spec.subnets.iter().any(dual_stack);
+    let own = subnets.filter(|subnet| {
+        subnet.type_ != Some(SubnetType::Utility) && (!some || dual_stack(subnet))
+    });
     let said = InstanceGroupSpec {
         role: Some(Role::Bastion),
         min_size: Some(1),

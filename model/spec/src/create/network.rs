@@ -153,6 +153,13 @@ pub(super) fn set_topology(
     }
     let ids = &options.utility_subnets;
     let shared = shared_subnets(ids, "--utility-subnets", options, facts, spec, problems);
+    let dual_stack = |subnet: &ClusterSubnetSpec| ClusterSubnetSpec {
+        name: dual_stack_name(&subnet.name),
+        zone: subnet.zone.clone(),
+        type_: Some(SubnetType::DualStack),
+        egress: subnet.egress.clone(),
+        ..ClusterSubnetSpec::default()
+    };
     let utility = |subnet: &ClusterSubnetSpec| ClusterSubnetSpec {
         name: format!("utility-{}", subnet.name),
         zone: subnet.zone.clone(),
@@ -160,8 +167,28 @@ pub(super) fn set_topology(
         id: shared.get(&subnet.zone).cloned(),
         ..ClusterSubnetSpec::default()
     };
+    let private = spec.subnets.iter().filter(|_| options.ipv6);
+    let dual_stacks: Vec<_> = private.map(dual_stack).collect();
     let utilities: Vec<_> = spec.subnets.iter().map(utility).collect();
+    spec.subnets.extend(dual_stacks);
     spec.subnets.extend(utilities);
+}
+
+/// The name of the subnet with IPv4 and IPv6 beside a private one with IPv6 alone.
+pub(super) fn dual_stack_name(private: &str) -> String {
+    format!("dualstack-{private}")
+}
+
+/// Makes it an IPv6 cluster: each subnet gets the next /64 of the VPC's range, in the order of the spec.
+pub(super) fn set_ipv6(options: &CreateOptions, spec: &mut ClusterSpec) {
+    if !options.ipv6 {
+        return;
+    }
+    spec.non_masquerade_cidr = Some("::/0".to_owned());
+    spec.cloud_controller_manager.get_or_insert_default();
+    for (index, subnet) in spec.subnets.iter_mut().enumerate() {
+        subnet.ipv6_cidr = Some(format!("/64#{index:x}"));
+    }
 }
 
 /// Ranges: of the user's subnets as AWS says, of the others by kOps' arithmetic.
@@ -169,7 +196,7 @@ pub(super) fn assign_ranges(spec: &mut ClusterSpec, facts: &Facts, problems: &mu
     for subnet in &mut spec.subnets {
         let known = subnet.id.as_ref().and_then(|id| facts.subnets.get(id));
         if let Some(known) = known {
-            subnet.cidr = Some(known.cidr.clone());
+            subnet.cidr.clone_from(&known.cidr);
         }
     }
     let mut refuse = |message: String| {
@@ -185,7 +212,7 @@ pub(super) fn assign_ranges(spec: &mut ClusterSpec, facts: &Facts, problems: &mu
     match plan_subnet_ranges(network, &spec.subnets) {
         Ok(ranges) => {
             for (subnet, range) in spec.subnets.iter_mut().zip(ranges) {
-                subnet.cidr.get_or_insert_with(|| range.to_string());
+                subnet.cidr = subnet.cidr.take().or(range.map(|range| range.to_string()));
             }
         }
         Err(error) => refuse(error.to_string()),

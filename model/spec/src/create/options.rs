@@ -50,6 +50,8 @@ pub struct CreateOptions {
     /// A group of bastions; private topology only.
     pub bastion: bool,
     pub topology: Topology,
+    /// Pods, Services and instances with IPv6 addresses.
+    pub ipv6: bool,
     /// Where names are published; default nowhere, or a public zone with `dns_zone`.
     pub dns: Option<DnsType>,
     /// Hosted zone, by name or id.

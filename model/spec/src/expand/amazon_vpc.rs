@@ -104,7 +104,9 @@ pub(super) fn check_services(full: &FullSpec, findings: &mut Findings) {
     }
     let services = full.pods.service_cidr;
     for (at, subnet) in full.network.subnets.iter().enumerate() {
-        let range = IpNet::V4(subnet.cidr);
+        let Some(range) = subnet.cidr.map(IpNet::V4) else {
+            continue;
+        };
         if range.contains(&services) || services.contains(&range) {
             findings.add_error(
                 format!("spec.subnets[{at}].cidr"),

@@ -1,6 +1,7 @@
 //! How the API is reached: by DNS names of the control planes, or through a load balancer.
 
 use super::fill::fill;
+use super::network::is_ipv6_only;
 use super::{Findings, dns};
 use crate::api::api_access::{
     APISpec, DNSAccessSpec, LoadBalancerAccessSpec, LoadBalancerSubnetSpec,
@@ -58,9 +59,9 @@ pub(super) fn complete_api(
 
 fn control_planes_are_private(spec: &ClusterSpec, groups: &[InstanceGroup]) -> bool {
     let names = control_plane_subnets(groups);
-    spec.subnets.iter().any(|subnet| {
-        names.contains(subnet.name.as_str()) && subnet.type_ == Some(SubnetType::Private)
-    })
+    spec.subnets
+        .iter()
+        .any(|subnet| names.contains(subnet.name.as_str()) && is_private(subnet))
 }
 
 fn control_plane_subnets(groups: &[InstanceGroup]) -> BTreeSet<&str> {
@@ -96,7 +97,7 @@ fn complete_load_balancer(
     }
 }
 
-/// The best subnet of each zone. Public load balancers are in utility or public subnets, internal
+/// The best subnet of each zone, of those with IPv4. Public load balancers are in utility or public subnets, internal
 /// ones in private subnets, or in public ones where there are no others. In a zone, utility
 /// subnets and those of control planes are preferred, then the first by name.
 fn load_balancer_subnets(
@@ -108,7 +109,7 @@ fn load_balancer_subnets(
     let control_planes = control_plane_subnets(groups);
     let mut best: BTreeMap<&str, (i32, &str)> = BTreeMap::new();
     for subnet in subnets {
-        if is_private(subnet) != (internal && has_private) {
+        if is_private(subnet) != (internal && has_private) || is_ipv6_only(subnet) {
             continue;
         }
         let utility = subnet.type_ == Some(SubnetType::Utility);
@@ -130,7 +131,7 @@ fn load_balancer_subnets(
 }
 
 fn is_private(subnet: &ClusterSubnetSpec) -> bool {
-    subnet.type_ == Some(SubnetType::Private)
+    subnet.type_.is_some_and(SubnetType::is_private)
 }
 
 /// API access of a completed spec.

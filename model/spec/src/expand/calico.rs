@@ -24,11 +24,18 @@ const TYPHA_TOLERATES: [&str; 3] = [
     "node-role.kubernetes.io/master",
 ];
 
+const VXLAN: &str = "vxlan";
+
+/// The VPC routes packets of pods: in IPv6 clusters.
+const NO_ENCAPSULATION: &str = "none";
+
 /// Fills in the default of kOps.
 pub(super) fn complete_calico(spec: &mut ClusterSpec) {
+    let ipv6 = spec.is_ipv6();
     let networking = spec.networking.as_mut();
     if let Some(calico) = networking.and_then(|networking| networking.calico.as_mut()) {
-        fill(&mut calico.encapsulation_mode, "ipip");
+        let mode = if ipv6 { NO_ENCAPSULATION } else { "ipip" };
+        fill(&mut calico.encapsulation_mode, mode);
     }
 }
 
@@ -52,7 +59,8 @@ pub(super) fn full_calico(spec: &ClusterSpec) -> Option<Calico> {
     let manager = spec.kube_controller_manager.as_ref();
     let pods = manager.and_then(|manager| manager.cluster_cidr.clone());
     let metrics = calico.prometheus_metrics_enabled == Some(true);
-    let check = source_destination_check(calico);
+    let (ipv4, ipv6) = detection_of_families(spec);
+    let check = source_destination_check(calico, spec);
     Some(Calico {
         image: image("node"),
         plugin_image: image("cni"),
@@ -63,8 +71,8 @@ pub(super) fn full_calico(spec: &ClusterSpec) -> Option<Calico> {
         mtu: calico.mtu.unwrap_or_default(),
         allow_ip_forwarding: calico.allow_ip_forwarding == Some(true),
         pool: pods.or_else(|| spec.pod_cidr.clone()).unwrap_or_default(),
-        ipv4_detection: text(calico.ipv4_auto_detection_method.as_ref(), "first-found"),
-        ipv6_detection: text(calico.ipv6_auto_detection_method.as_ref(), "none"),
+        ipv4_detection: text(calico.ipv4_auto_detection_method.as_ref(), ipv4),
+        ipv6_detection: text(calico.ipv6_auto_detection_method.as_ref(), ipv6),
         settings: settings(calico, check),
         source_destination_check: check,
         bpf: calico.bpf_enabled == Some(true),
@@ -77,6 +85,16 @@ pub(super) fn full_calico(spec: &ClusterSpec) -> Option<Calico> {
 
 fn text(value: Option<&String>, default: &str) -> String {
     value.map_or(default, String::as_str).to_owned()
+}
+
+/// How agents find the address of their node in each family; nodes have one of the cluster's.
+fn detection_of_families(spec: &ClusterSpec) -> (&'static str, &'static str) {
+    let (found, none) = ("first-found", "none");
+    if spec.is_ipv6() {
+        (none, found)
+    } else {
+        (found, none)
+    }
 }
 
 fn switch(value: Option<bool>) -> String {
@@ -93,10 +111,10 @@ fn encapsulation(calico: &CalicoNetworkingSpec) -> Encapsulation {
         let mode = mode.as_deref().and_then(encapsulated);
         mode.unwrap_or(Encapsulated::CrossSubnet)
     };
-    if is_vxlan(calico) {
-        Encapsulation::Vxlan(which(&calico.vxlan_mode))
-    } else {
-        Encapsulation::Ipip(which(&calico.ipip_mode))
+    match calico.encapsulation_mode.as_deref() {
+        Some(NO_ENCAPSULATION) => Encapsulation::None,
+        Some(VXLAN) => Encapsulation::Vxlan(which(&calico.vxlan_mode)),
+        _ => Encapsulation::Ipip(which(&calico.ipip_mode)),
     }
 }
 
@@ -108,7 +126,7 @@ fn ipv6_vxlan(calico: &CalicoNetworkingSpec) -> Encapsulated {
 }
 
 fn is_vxlan(calico: &CalicoNetworkingSpec) -> bool {
-    calico.encapsulation_mode.as_deref() == Some("vxlan")
+    calico.encapsulation_mode.as_deref() == Some(VXLAN)
 }
 
 fn encapsulated(mode: &str) -> Option<Encapsulated> {
@@ -120,8 +138,14 @@ fn encapsulated(mode: &str) -> Option<Encapsulated> {
     all.into_iter().find(|one| one.as_str() == mode)
 }
 
-/// Without encapsulation EC2 would drop packets of pods: their addresses are none of the instance.
-fn source_destination_check(calico: &CalicoNetworkingSpec) -> SourceDestinationCheck {
+/// Without encapsulation EC2 would drop packets of pods: their addresses are none of the instance. On IPv6 they are.
+fn source_destination_check(
+    calico: &CalicoNetworkingSpec,
+    spec: &ClusterSpec,
+) -> SourceDestinationCheck {
+    if spec.is_ipv6() {
+        return SourceDestinationCheck::DoNothing;
+    }
     let all = [
         SourceDestinationCheck::Disable,
         SourceDestinationCheck::Enable,

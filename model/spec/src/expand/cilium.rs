@@ -30,11 +30,12 @@ const SHARED_SERVICE: &str = "cilium-ingress";
 /// The one namespace of which agents read Secrets.
 const SECRETS: &str = "cilium-secrets";
 
-/// Packets of pods have their own addresses.
+/// Packets of pods leave as they are: AWS knows where pods are.
 const NO_TUNNEL: &str = "disabled";
 
 /// Fills in the defaults of kOps.
 pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
+    let ipv6 = spec.is_ipv6();
     let networking = spec.networking.as_mut();
     let Some(cilium) = networking.and_then(|networking| networking.cilium.as_mut()) else {
         return;
@@ -54,7 +55,7 @@ pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
     fill(&mut cilium.cluster_name, "default");
     fill(&mut cilium.cni_exclusive, true);
     fill(&mut cilium.disable_cnp_status_updates, true);
-    fill(&mut cilium.disable_masquerade, false);
+    fill(&mut cilium.disable_masquerade, ipv6);
     let in_vpc = cilium.uses_interfaces();
     fill(&mut cilium.enable_bpf_masquerade, in_vpc);
     fill(&mut cilium.enable_endpoint_health_checking, true);
@@ -69,7 +70,8 @@ pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
     fill(&mut cilium.monitor_aggregation, "medium");
     fill(&mut cilium.sidecar_istio_proxy_image, ISTIO_PROXY);
     fill(&mut cilium.to_fqdns_dns_reject_response_code, "refused");
-    fill(&mut cilium.tunnel, if in_vpc { NO_TUNNEL } else { "vxlan" });
+    let direct = in_vpc || ipv6;
+    fill(&mut cilium.tunnel, if direct { NO_TUNNEL } else { "vxlan" });
     if cilium.uses_ipsec() {
         fill(&mut cilium.encryption_type, "ipsec");
     }
@@ -121,7 +123,7 @@ pub(super) fn full_cilium(spec: &ClusterSpec) -> Option<Cilium> {
         udp_ports: udp_ports(cilium),
         eni: cilium.uses_interfaces(),
         ipsec: cilium.uses_ipsec(),
-        settings: settings(cilium),
+        settings: settings(cilium, spec.is_ipv6()),
         cpu_request: cilium.cpu_request.clone().unwrap_or_default(),
         memory_request: cilium.memory_request.clone().unwrap_or_default(),
         hubble: cilium.has_hubble().then(|| Hubble {
@@ -171,12 +173,12 @@ fn hubble_metrics(cilium: &CiliumNetworkingSpec) -> String {
 }
 
 /// What fields of the spec say, as entries of cilium's ConfigMap.
-fn settings(cilium: &CiliumNetworkingSpec) -> BTreeMap<String, String> {
+fn settings(cilium: &CiliumNetworkingSpec, ipv6: bool) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     all.extend(agent_settings(cilium));
     all.extend(service_settings(cilium));
     all.extend(policy_settings(cilium));
-    all.extend(packet_settings(cilium));
+    all.extend(packet_settings(cilium, ipv6));
     all.extend(table_settings(cilium));
     all.extend(metric_settings(cilium));
     all.extend(hubble_settings(cilium));
@@ -260,8 +262,8 @@ fn policy_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
 }
 
 /// How packets reach pods of other nodes.
-fn packet_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
-    let masquerades = cilium.disable_masquerade != Some(true);
+fn packet_settings(cilium: &CiliumNetworkingSpec, ipv6: bool) -> Vec<(String, String)> {
+    let masquerades = cilium.disable_masquerade != Some(true) && !ipv6;
     let tunnel = cilium.tunnel.clone().filter(|way| way != NO_TUNNEL);
     let routing = tunnel.as_ref().map_or("native", |_| "tunnel");
     let mut all = vec![
@@ -281,6 +283,13 @@ fn packet_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
     if let Some(tunnel) = tunnel {
         all.push(("tunnel-protocol", tunnel));
         all.push(("tunnel-source-port-range", "0-0".to_owned()));
+    }
+    if ipv6 {
+        all.extend([
+            ("enable-ipv4", "false".to_owned()),
+            ("enable-ipv6", "true".to_owned()),
+            ("operator-api-serve-addr", "[::1]:9234".to_owned()),
+        ]);
     }
     if cilium.uses_interfaces() {
         all.push(("auto-create-cilium-node-resource", switch(Some(true))));

@@ -1,6 +1,6 @@
 //! `spec.cloudConfig`: the EBS CSI driver and the StorageClasses.
 
-use super::fill::fill;
+use super::fill::{fill, fill_list};
 use super::snapshot_controller::full_snapshot_controller;
 use crate::api::cloud::EBSCSIDriverSpec;
 use crate::api::cluster::ClusterSpec;
@@ -11,10 +11,14 @@ const VERSION: &str = "v1.58.0";
 const QUERIES_PER_SECOND: &str = "20";
 const BURST: i32 = 100;
 
-/// Fills in the driver's version and that kctl makes StorageClasses.
+/// Fills in the driver's version, that kctl makes StorageClasses, and which addresses Nodes of IPv6 clusters have.
 pub(super) fn complete_cloud_config(spec: &mut ClusterSpec) {
+    let ipv6 = spec.is_ipv6();
     let config = spec.cloud_config.get_or_insert_default();
     fill(&mut config.manage_storage_classes, true);
+    if ipv6 {
+        fill_list(&mut config.node_ip_families, &["ipv6", "ipv4"]);
+    }
     let driver = config.aws_ebscsi_driver.get_or_insert_default();
     fill(&mut driver.version, VERSION);
 }

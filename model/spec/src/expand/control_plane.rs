@@ -48,6 +48,7 @@ fn complete_api_server(spec: &mut ClusterSpec, context: &Context, findings: &mut
     let main = spec.etcd_clusters.iter().find(|etcd| etcd.name == "main");
     let servers = main.map_or(1, |etcd| etcd.etcd_members.len());
     let services = spec.service_cluster_ip_range.clone().unwrap_or_default();
+    let ipv6 = spec.is_ipv6();
     let always_allow = spec
         .authorization
         .as_ref()
@@ -66,7 +67,7 @@ fn complete_api_server(spec: &mut ClusterSpec, context: &Context, findings: &mut
         "Node,RBAC"
     };
     fill(&mut api.authorization_mode, mode);
-    fill(&mut api.bind_address, "0.0.0.0");
+    fill(&mut api.bind_address, if ipv6 { "::" } else { "0.0.0.0" });
     if context.version.minor < 33 {
         fill(&mut api.cloud_provider, "external");
     }
@@ -140,17 +141,26 @@ fn fill_service_accounts(spec: &mut ClusterSpec, context: &Context) {
     fill_list(&mut api.api_audiences, &["kubernetes.svc.default"]);
 }
 
+/// The range of which controllers give each Node a part. In an IPv6 cluster, protokube gives it a part of its subnet.
+fn pod_range_of_controllers(spec: &ClusterSpec) -> Option<String> {
+    spec.pod_cidr.clone().filter(|_| !spec.is_ipv6())
+}
+
 fn complete_controller_manager(spec: &mut ClusterSpec, context: &Context) {
     let image = component_image("kube-controller-manager", spec, context);
-    let pods = spec.pod_cidr.clone().unwrap_or_default();
+    let ipv6 = spec.is_ipv6();
+    let pods = pod_range_of_controllers(spec);
     let manager = spec.kube_controller_manager.get_or_insert_default();
     fill(&mut manager.image, image);
-    fill(&mut manager.allocate_node_cidrs, true);
+    fill(&mut manager.allocate_node_cidrs, !ipv6);
+    if ipv6 {
+        fill_list(&mut manager.controllers, &["*", "-nodeipam"]);
+    }
     if manager.disable_attach_detach_reconcile_sync != Some(true) {
         fill(&mut manager.attach_detach_reconcile_sync_period, "1m0s");
     }
     fill(&mut manager.cloud_provider, "external");
-    fill(&mut manager.cluster_cidr, pods);
+    manager.cluster_cidr = manager.cluster_cidr.take().or(pods);
     fill(&mut manager.cluster_name, context.name.as_str());
     // The cloud controller manager configures routes.
     fill(&mut manager.configure_cloud_routes, false);
@@ -161,7 +171,8 @@ fn complete_controller_manager(spec: &mut ClusterSpec, context: &Context) {
 
 fn complete_cloud_controller_manager(spec: &mut ClusterSpec, context: &Context) {
     let assets = spec.assets.clone().unwrap_or_default();
-    let pods = spec.pod_cidr.clone().unwrap_or_default();
+    let ipv6 = spec.is_ipv6();
+    let pods = pod_range_of_controllers(spec);
     let networking = spec.networking.as_ref();
     let kubenet = networking.is_some_and(|networking| networking.kubenet.is_some());
     let manager = spec.cloud_controller_manager.get_or_insert_default();
@@ -170,9 +181,9 @@ fn complete_cloud_controller_manager(spec: &mut ClusterSpec, context: &Context) 
         CLOUD_CONTROLLER_MANAGER,
     );
     fill(&mut manager.image, remapped_image(&default, &assets));
-    fill(&mut manager.allocate_node_cidrs, true);
+    fill(&mut manager.allocate_node_cidrs, !ipv6);
     fill(&mut manager.cloud_provider, "aws");
-    fill(&mut manager.cluster_cidr, pods);
+    manager.cluster_cidr = manager.cluster_cidr.take().or(pods);
     fill(&mut manager.cluster_name, context.name.as_str());
     fill(&mut manager.configure_cloud_routes, kubenet);
     fill(&mut manager.cpu_request, "200m");

@@ -1,12 +1,15 @@
 //! Defaults of CoreDNS and the node-local DNS cache.
 
 use super::assets::{registry_image, remapped_image};
-use super::fill::fill;
+use super::fill::{fill, fill_list};
 use super::{dns_kind, pods};
 use crate::api::cluster::ClusterSpec;
 use crate::api::dns::NodeLocalDNSConfig;
 use crate::validate::addons::CACHE_ADDRESS;
 use full::{DnsKind, NodeLocalDns};
+
+/// The IPv6 address of AWS' resolver in every VPC (<https://docs.aws.amazon.com/vpc/latest/userguide/AmazonDNS-concepts.html>).
+const RESOLVER_V6: &str = "fd00:ec2::253";
 
 /// Fills in cache sizes, requests, address and images, as in kOps.
 pub(super) fn complete_core_dns(spec: &mut ClusterSpec) {
@@ -35,6 +38,11 @@ pub(super) fn complete_core_dns(spec: &mut ClusterSpec) {
             &assets,
         ),
     );
+    // Pods have no way to the IPv4 address of the instance's resolver, nor to addresses that it knows and DNS64 does not.
+    if spec.is_ipv6() {
+        let dns = spec.kube_dns.get_or_insert_default();
+        fill_list(&mut dns.upstream_nameservers, &[RESOLVER_V6]);
+    }
     complete_cache(spec);
 }
 

@@ -3,7 +3,7 @@
 use super::groups::{group_zones, in_public_subnets};
 use super::instances::{first_machine_type, resolve_instance};
 use super::mixed_instances::mixed_instances;
-use super::{Context, Findings, labels, node_settings, volumes};
+use super::{Context, Findings, labels, nitro, node_settings, volumes};
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance::VolumeSpec;
 use crate::api::instance_group::InstanceGroupSpec;
@@ -24,6 +24,7 @@ pub(super) fn full_group(
     let zones = group_zones(group, spec);
     let instance = resolve_instance(group, &zones, context, findings)?;
     let mixed_instances = mixed_instances(group, instance.arch, &zones, context, findings);
+    nitro::check_types(group, spec, context, findings);
     let lifetime = max_lifetime(group, findings);
     let volumes = full_additional_volumes(group, findings);
     let taints = labels::node_taints(group);

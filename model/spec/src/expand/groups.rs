@@ -15,7 +15,7 @@ use crate::validate::removed_flags::drop_idle_flags;
 use crate::validate::values::signal_without_grace;
 
 /// Fills in the subnets of groups that name none: those in the group's zones; for workers and bastions
-/// without zones, all but utility subnets.
+/// without zones, all but utility subnets. Dual-stack subnets are for control planes, which have no use for others in the same zones.
 pub(super) fn assign_subnets(
     groups: &mut [InstanceGroup],
     spec: &ClusterSpec,
@@ -25,8 +25,16 @@ pub(super) fn assign_subnets(
         let zones = &group.spec.zones;
         let worker = group.spec.role != Some(InstanceGroupRole::ControlPlane);
         if group.spec.subnets.is_empty() && (worker || !zones.is_empty()) {
+            let other = if worker {
+                SubnetType::DualStack
+            } else {
+                SubnetType::Private
+            };
+            let dual = |subnet: &ClusterSubnetSpec| subnet.type_ == Some(SubnetType::DualStack);
+            let some_dual = spec.subnets.iter().any(dual);
             let subnets = spec.subnets.iter().filter(|subnet| {
                 subnet.type_ != Some(SubnetType::Utility)
+                    && !(some_dual && subnet.type_ == Some(other))
                     && (zones.is_empty() || zones.contains(&subnet.zone))
             });
             group.spec.subnets = subnets.map(|subnet| subnet.name.clone()).collect();

@@ -10,7 +10,8 @@ use crate::api::cluster::ClusterSpec;
 pub(super) fn complete_kube_proxy(spec: &mut ClusterSpec, context: &Context) {
     let image = component_image("kube-proxy", spec, context);
     // Pods have addresses of the VPC, as others have that are not in the cluster.
-    let pods = spec.pod_cidr.clone().filter(|_| !are_pods_in_vpc(spec));
+    let in_vpc = spec.is_ipv6() || are_pods_in_vpc(spec);
+    let pods = spec.pod_cidr.clone().filter(|_| !in_vpc);
     let proxy = spec.kube_proxy.get_or_insert_default();
     fill(&mut proxy.enabled, true);
     fill(&mut proxy.image, image);

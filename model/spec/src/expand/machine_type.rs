@@ -76,6 +76,7 @@ mod tests {
                 instance_store_disks: 0,
                 gpu: false,
                 nvidia_gpu: false,
+                xen: false,
                 max_interfaces: None,
                 addresses_per_interface: None,
                 zones: zones.iter().map(|zone| (*zone).to_owned()).collect(),

@@ -6,9 +6,10 @@ use crate::api::SubnetType as Type;
 use crate::api::cluster::ClusterSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::cidr::{self, Share, SubnetRequest};
-use cloud::facts::SharedSubnet;
+use cloud::SubnetIpv6Range;
+use cloud::facts::{SharedSubnet, SharedVpc};
 use full::{Network, Subnet, SubnetType};
-use ipnet::Ipv4Net;
+use ipnet::{Ipv4Net, Ipv6Net};
 
 /// The default range of VPCs, as in kOps.
 pub(crate) const DEFAULT_NETWORK: &str = "172.20.0.0/16";
@@ -74,7 +75,9 @@ fn fill_from_shared(
         return;
     };
     check_shared(subnet, &id, real, path, findings);
-    fill(&mut subnet.cidr, real.cidr.as_str());
+    if let Some(cidr) = &real.cidr {
+        fill(&mut subnet.cidr, cidr.as_str());
+    }
     if subnet.zone.is_empty() {
         subnet.zone.clone_from(&real.zone);
     }
@@ -88,9 +91,16 @@ fn check_shared(
     findings: &mut Findings,
 ) {
     let hint = "correct it, or leave it out";
-    if let Some(cidr) = subnet.cidr.as_ref().filter(|cidr| **cidr != real.cidr) {
-        let message = format!("{id} has the range {}, not {cidr}", real.cidr);
-        findings.add_error(format!("{path}.cidr"), message, hint);
+    let ranges = [
+        ("cidr", &subnet.cidr, &real.cidr),
+        ("ipv6CIDR", &subnet.ipv6_cidr, &real.ipv6_cidr),
+    ];
+    for (field, said, real) in ranges {
+        if let Some(said) = said.as_ref().filter(|said| Some(*said) != real.as_ref()) {
+            let real = real.as_deref().unwrap_or("none");
+            let message = format!("{id} has the range {real}, not {said}");
+            findings.add_error(format!("{path}.{field}"), message, hint);
+        }
     }
     if !subnet.zone.is_empty() && subnet.zone != real.zone {
         let message = format!("{id} is in {}, not in {}", real.zone, subnet.zone);
@@ -100,7 +110,8 @@ fn check_shared(
 
 /// Assigns ranges to the subnets that have none.
 fn assign_ranges(spec: &mut ClusterSpec, findings: &mut Findings) {
-    if spec.subnets.iter().all(|subnet| subnet.cidr.is_some()) {
+    let done = |subnet: &ClusterSubnetSpec| subnet.cidr.is_some() || is_ipv6_only(subnet);
+    if spec.subnets.iter().all(done) {
         return;
     }
     let Some(network) = parse_range(spec.network_cidr.as_deref(), "spec.networkCIDR", findings)
@@ -110,7 +121,7 @@ fn assign_ranges(spec: &mut ClusterSpec, findings: &mut Findings) {
     match plan_subnet_ranges(network, &spec.subnets) {
         Ok(ranges) => {
             for (subnet, range) in spec.subnets.iter_mut().zip(ranges) {
-                fill(&mut subnet.cidr, range.to_string());
+                subnet.cidr = subnet.cidr.take().or(range.map(|range| range.to_string()));
             }
         }
         Err(error) => findings.add_error(
@@ -121,13 +132,19 @@ fn assign_ranges(spec: &mut ClusterSpec, findings: &mut Findings) {
     }
 }
 
-/// The range of each subnet, in order.
+/// True for private subnets with an IPv6 range and no IPv4 range: kOps gives them none.
+pub(super) fn is_ipv6_only(subnet: &ClusterSubnetSpec) -> bool {
+    subnet.cidr.is_none() && subnet.ipv6_cidr.is_some() && subnet.type_ == Some(Type::Private)
+}
+
+/// The IPv4 range of each subnet, in order; `None`: IPv6 only.
 pub(crate) fn plan_subnet_ranges(
     network: Ipv4Net,
     subnets: &[ClusterSubnetSpec],
-) -> Result<Vec<Ipv4Net>, cidr::NoRoom> {
+) -> Result<Vec<Option<Ipv4Net>>, cidr::NoRoom> {
     let wanted: Vec<SubnetRequest> = subnets
         .iter()
+        .filter(|subnet| !is_ipv6_only(subnet))
         .map(|subnet| SubnetRequest {
             zone: &subnet.zone,
             share: match subnet.type_ {
@@ -137,7 +154,16 @@ pub(crate) fn plan_subnet_ranges(
             preset: subnet.cidr.as_deref().and_then(|cidr| cidr.parse().ok()),
         })
         .collect();
-    cidr::assign_ranges(network, &wanted)
+    let ipv6_only = subnets.len() - wanted.len();
+    let mut ranges = cidr::assign_ranges(network, &wanted, ipv6_only)?.into_iter();
+    let range = |subnet: &ClusterSubnetSpec| {
+        if is_ipv6_only(subnet) {
+            None
+        } else {
+            ranges.next()
+        }
+    };
+    Ok(subnets.iter().map(range).collect())
 }
 
 /// Parses a range of the spec; an error is added to the findings if it is not one.
@@ -167,7 +193,7 @@ pub(super) fn full_network(
         .collect();
     let mut subnets = Vec::with_capacity(spec.subnets.len());
     for (index, subnet) in spec.subnets.iter().enumerate() {
-        subnets.extend(full_subnet(subnet, index, context, findings));
+        subnets.extend(full_subnet(spec, subnet, index, context, findings));
     }
     let vpc = spec.network_id.as_ref();
     Some(Network {
@@ -175,6 +201,7 @@ pub(super) fn full_network(
         shared_internet_gateway: vpc
             .and_then(|id| context.facts.vpcs.get(id))
             .and_then(|vpc| vpc.internet_gateway.clone()),
+        shared_egress_only_internet_gateway: shared_egress_only_gateway(spec, context, findings),
         cidr: cidr?,
         additional_cidrs,
         subnets,
@@ -182,25 +209,96 @@ pub(super) fn full_network(
     })
 }
 
+/// The egress-only internet gateway of the user's VPC, if private subnets of ours need it.
+fn shared_egress_only_gateway(
+    spec: &ClusterSpec,
+    context: &Context,
+    findings: &mut Findings,
+) -> Option<String> {
+    let vpc = context.facts.vpcs.get(spec.network_id.as_ref()?)?;
+    let needs = |subnet: &ClusterSubnetSpec| {
+        let private = subnet.subnet_type().is_private();
+        private && subnet.id.is_none() && subnet.egress.as_deref() != Some("External")
+    };
+    let gateway = vpc.egress_only_internet_gateway.clone();
+    if gateway.is_none() && spec.is_ipv6() && spec.subnets.iter().any(needs) {
+        findings.add_error(
+            "spec.networkID",
+            "the VPC has no egress-only internet gateway, through which private subnets reach the IPv6 internet",
+            "create one in the VPC, or set egress: External and route the subnets yourself",
+        );
+    }
+    gateway
+}
+
+/// The IPv6 range of a subnet. In a VPC of the user's, whose range is known, what it is a part of is computed here.
+fn ipv6_range(
+    subnet: &ClusterSubnetSpec,
+    path: &str,
+    vpc: Option<&SharedVpc>,
+    findings: &mut Findings,
+) -> Option<SubnetIpv6Range> {
+    let path = format!("{path}.ipv6CIDR");
+    let hint = "write a range of the VPC, or /64#0, /64#1, ... for parts of it";
+    let range: SubnetIpv6Range = match subnet.ipv6_cidr.as_deref()?.parse() {
+        Ok(range) => range,
+        Err(message) => {
+            findings.add_error(path, message, hint);
+            return None;
+        }
+    };
+    let Some(vpc) = vpc else { return Some(range) };
+    let wholes = vpc.ipv6_cidrs.iter();
+    let mut wholes = wholes.filter_map(|whole| whole.parse().ok());
+    let found = wholes.find_map(|whole: Ipv6Net| match range {
+        SubnetIpv6Range::Net(net) => whole.contains(&net).then_some(net),
+        SubnetIpv6Range::Part { .. } => range.within(whole),
+    });
+    if found.is_none() {
+        let wholes = match &vpc.ipv6_cidrs[..] {
+            [] => "no IPv6 range".to_owned(),
+            all => all.join(" and "),
+        };
+        let message = format!("{range} is not in the VPC, which has {wholes}");
+        findings.add_error(path, message, hint);
+    }
+    found.map(SubnetIpv6Range::Net)
+}
+
 fn full_subnet(
+    spec: &ClusterSpec,
     subnet: &ClusterSubnetSpec,
     index: usize,
     context: &Context,
     findings: &mut Findings,
 ) -> Option<Subnet> {
-    let cidr = parse_range(
-        subnet.cidr.as_deref(),
-        &format!("spec.subnets[{index}].cidr"),
-        findings,
-    )?;
+    let path = format!("spec.subnets[{index}]");
+    let cidr = match &subnet.cidr {
+        None if !is_ipv6_only(subnet) => return None,
+        None if spec.is_ipv6() => None,
+        None => {
+            let hint = "set it: only private subnets of IPv6 clusters have IPv6 alone";
+            findings.add_error(format!("{path}.cidr"), "an IPv4 range is needed here", hint);
+            return None;
+        }
+        Some(text) => Some(parse_range(
+            Some(text.as_str()),
+            &format!("{path}.cidr"),
+            findings,
+        )?),
+    };
+    let vpc = spec.network_id.as_ref();
+    let vpc = vpc.and_then(|id| context.facts.vpcs.get(id));
     let routes = subnet.additional_routes.iter();
     Some(Subnet {
         name: subnet.name.clone(),
         zone: subnet.zone.clone(),
         cidr,
+        ipv6_cidr: ipv6_range(subnet, &path, vpc, findings),
         kind: match subnet.type_? {
             Type::Public => SubnetType::Public,
-            Type::Private | Type::DualStack => SubnetType::Private,
+            Type::Private => SubnetType::Private,
+            Type::DualStack => SubnetType::DualStack,
             Type::Utility => SubnetType::Utility,
         },
         shared: subnet.id.clone(),

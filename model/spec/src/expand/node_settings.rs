@@ -44,9 +44,15 @@ pub(super) fn full_node_settings(
     check_masks(&units, ntp, updates, group, findings);
     let driver = nvidia_driver(&merged, group, context.facts);
     let runtime_packages = runtime_packages(&merged, driver.as_deref());
+    let mut kubelet_flags =
+        value_or_error("spec.kubelet", flags::kubelet_flags(&kubelet), findings);
+    if spec.is_ipv6() {
+        // kubelet chooses an IPv6 address; the cloud controller manager names the others.
+        kubelet_flags.set("node-ip", "::");
+    }
     Some(NodeSettings {
         kubelet: Kubelet {
-            flags: value_or_error("spec.kubelet", flags::kubelet_flags(&kubelet), findings),
+            flags: kubelet_flags,
             config: value_or_error(
                 "spec.kubelet",
                 flags::kubelet_config(&kubelet, taints),

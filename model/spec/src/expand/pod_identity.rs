@@ -22,7 +22,12 @@ pub(super) fn published_issuer(spec: &ClusterSpec, context: &Context) -> Option<
     let own = super::wanted_facts::cluster_region(spec);
     let region = facts.discovery_region.as_deref().or(own)?;
     let suffix = endpoint_suffix(&facts.partition);
-    let url = format!("https://{bucket}.s3.{region}.{suffix}/{folder}");
+    let url = if spec.is_ipv6() {
+        // Its address under the other name has IPv4 only.
+        format!("https://s3.dualstack.{region}.{suffix}/{bucket}/{folder}")
+    } else {
+        format!("https://{bucket}.s3.{region}.{suffix}/{folder}")
+    };
     Some(url.trim_end_matches('/').to_owned())
 }
 

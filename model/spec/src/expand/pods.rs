@@ -80,12 +80,15 @@ pub(super) fn full_pod_network(spec: &ClusterSpec, findings: &mut Findings) -> O
         let range = parse_range(text.as_deref());
         if range.is_none() {
             let hint = "write a range such as 100.64.0.0/13";
-            findings.add_error(path, "an IPv4 range is needed here", hint);
+            findings.add_error(path, "a range is needed here", hint);
         }
         range
     };
     let non_masquerade_cidr = parse_range(spec.non_masquerade_cidr.as_deref());
-    let pod_cidr = range(&spec.pod_cidr, "spec.podCIDR");
+    let pod_cidr = match &spec.pod_cidr {
+        None if spec.is_ipv6() => None,
+        text => Some(range(text, "spec.podCIDR")?),
+    };
     let service_cidr = range(&spec.service_cluster_ip_range, "spec.serviceClusterIPRange");
     let server = spec
         .kube_dns
@@ -99,7 +102,7 @@ pub(super) fn full_pod_network(spec: &ClusterSpec, findings: &mut Findings) -> O
     Some(PodNetwork {
         networking: full_networking(spec, findings),
         non_masquerade_cidr: non_masquerade_cidr?,
-        pod_cidr: pod_cidr?,
+        pod_cidr,
         service_cidr: service_cidr?,
         dns_service_ip: dns_service_ip?,
         dns_domain: spec.cluster_dns_domain.clone().unwrap_or_default(),

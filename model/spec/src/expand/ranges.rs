@@ -5,13 +5,16 @@ use super::Findings;
 use crate::api::cluster::ClusterSpec;
 use cloud::facts::Facts;
 use full::{FullSpec, PodNetwork};
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use node::config::Networking;
 
 const PODS: &str = "spec.podCIDR";
 const SERVICES: &str = "spec.serviceClusterIPRange";
 const NON_MASQUERADE: &str = "spec.nonMasqueradeCIDR";
 const DNS: &str = "spec.kubeDNS.serverIP";
+
+/// Stands for the range that AWS gives a VPC, which is not known before.
+const AMAZON: Ipv6Net = Ipv6Net::new_assert(std::net::Ipv6Addr::UNSPECIFIED, cloud::AMAZON_PREFIX);
 
 /// Adds an error for every two ranges that must not overlap, and for what is outside of the range that it belongs to.
 pub(super) fn check_ranges(
@@ -23,24 +26,58 @@ pub(super) fn check_ranges(
     check_families(&full.pods, findings);
     check_pods_and_services(&full.pods, findings);
     check_dns_address(&full.pods, findings);
+    check_size_of_services(full, findings);
     check_instances(full, spec, findings);
     check_existing_subnets(full, facts, findings);
+    check_ipv6_subnets(full, findings);
 }
 
-/// Instances of these clusters have IPv4 addresses.
-fn check_families(pods: &PodNetwork, findings: &mut Findings) {
-    let all = [
-        (NON_MASQUERADE, pods.non_masquerade_cidr),
-        (PODS, pods.pod_cidr),
-        (SERVICES, pods.service_cidr),
-    ];
-    if all.iter().all(|(_, range)| is_v6(range)) {
-        return; // An IPv6 cluster, which is told elsewhere.
+/// IPv6 ranges of subnets. Parts of the VPC's range are compared as such: Services have none of them.
+fn check_ipv6_subnets(full: &FullSpec, findings: &mut Findings) {
+    let hint = "use another part of the VPC's range, such as /64#0, /64#1, ... (in hexadecimal)";
+    let mut before: Vec<(&str, Ipv6Net)> = Vec::new();
+    for (at, subnet) in full.network.subnets.iter().enumerate() {
+        let Some(range) = subnet.ipv6_cidr else {
+            continue;
+        };
+        let path = format!("spec.subnets[{at}].ipv6CIDR");
+        let Some(net) = range.within(AMAZON) else {
+            let message = format!("{range} is no part of a /{}", AMAZON.prefix_len());
+            findings.add_error(path, message, hint);
+            continue;
+        };
+        if !(44..=64).contains(&net.prefix_len()) || net.prefix_len() % 4 != 0 {
+            let message = format!("{range} is of a size that AWS does not take");
+            findings.add_error(
+                path,
+                message,
+                "use a prefix length of 44 to 64 that 4 divides",
+            );
+        } else if overlap(net.into(), full.pods.service_cidr) {
+            let message = format!("{range} overlaps {SERVICES} {}", full.pods.service_cidr);
+            findings.add_error(path, message, hint);
+        } else if let Some((other, _)) = before
+            .iter()
+            .find(|(_, taken)| taken.contains(&net) || net.contains(taken))
+        {
+            let message = format!("{range} overlaps the range of subnet {other}");
+            findings.add_error(path, message, hint);
+        }
+        before.push((&subnet.name, net));
     }
-    for (path, range) in all {
-        if is_v6(&range) {
-            let message = format!("{range} is IPv6, and the cluster is an IPv4 cluster");
-            findings.add_error(path, message, "leave it out, or use an IPv4 range");
+}
+
+/// Pods and Services are of one family, which is that of the range that is not masqueraded.
+fn check_families(pods: &PodNetwork, findings: &mut Findings) {
+    let home = pods.non_masquerade_cidr;
+    let family = |v6| if v6 { "IPv6" } else { "IPv4" };
+    let services = Some(pods.service_cidr);
+    for (path, range) in [(PODS, pods.pod_cidr), (SERVICES, services)] {
+        if let Some(range) = range.filter(|range| is_v6(range) != is_v6(&home)) {
+            let (own, cluster) = (family(is_v6(&range)), family(is_v6(&home)));
+            let message = format!("{range} is {own}, and the cluster is an {cluster} cluster");
+            let hint = format!("leave it out, or use an {cluster} range");
+            findings.add_error(path, message, &hint);
         }
     }
 }
@@ -53,20 +90,19 @@ fn check_pods_and_services(pods: &PodNetwork, findings: &mut Findings) {
     let home = pods.non_masquerade_cidr;
     // The Amazon VPC CNI has its Services elsewhere.
     let services_inside = pods.networking != Networking::AmazonVpc;
-    for (path, range, inside) in [
-        (PODS, pods.pod_cidr, true),
-        (SERVICES, pods.service_cidr, services_inside),
-    ] {
-        if inside && is_v6(&range) == is_v6(&home) && !home.contains(&range) {
+    let services = Some(pods.service_cidr).filter(|_| services_inside);
+    for (path, range) in [(PODS, pods.pod_cidr), (SERVICES, services)] {
+        let Some(range) = range else { continue };
+        if is_v6(&range) == is_v6(&home) && !home.contains(&range) {
             let message = format!("{range} is not inside {NON_MASQUERADE} {home}");
             findings.add_error(path, message, "leave it out, or use a part of that range");
         }
     }
-    if overlap(pods.pod_cidr, pods.service_cidr) {
-        let message = format!(
-            "{} overlaps {SERVICES} {}",
-            pods.pod_cidr, pods.service_cidr
-        );
+    let clash = pods
+        .pod_cidr
+        .filter(|range| overlap(*range, pods.service_cidr));
+    if let Some(range) = clash {
+        let message = format!("{range} overlaps {SERVICES} {}", pods.service_cidr);
         findings.add_error(PODS, message, "pods and services need different addresses");
     }
 }
@@ -80,6 +116,23 @@ fn check_dns_address(pods: &PodNetwork, findings: &mut Findings) {
     } else if crate::cidr::nth_address(services, 1) == Some(address) {
         let message = format!("{address} is the address of the Service kubernetes");
         findings.add_error(DNS, message, hint);
+    }
+}
+
+/// API servers before 1.33 do not start with more than 2^20 addresses of Services (kube-apiserver's `validateMaxCIDRRange`).
+fn check_size_of_services(full: &FullSpec, findings: &mut Findings) {
+    const BITS: u8 = 20;
+    let services = full.pods.service_cidr;
+    let smallest = services.max_prefix_len() - BITS;
+    if services.prefix_len() < smallest && !full.is_at_least(33) {
+        findings.add_error(
+            SERVICES,
+            format!(
+                "{services} has more addresses than API servers of Kubernetes {} take",
+                full.kubernetes_version
+            ),
+            &format!("use a /{smallest} or smaller, or Kubernetes 1.33"),
+        );
     }
 }
 
@@ -98,14 +151,17 @@ fn check_instances(full: &FullSpec, spec: &ClusterSpec, findings: &mut Findings)
     for (path, range) in instance_ranges(full) {
         let range = IpNet::V4(range);
         let inside = [
-            (SERVICES, pods.service_cidr, !in_vpc),
-            (PODS, pods.pod_cidr, !in_vpc),
-            (NON_MASQUERADE, pods.non_masquerade_cidr, !in_vpc),
+            (SERVICES, Some(pods.service_cidr)),
+            (PODS, pods.pod_cidr),
+            (NON_MASQUERADE, Some(pods.non_masquerade_cidr)),
         ];
-        let clash = inside
+        let inside = inside
             .into_iter()
-            .find(|(_, other, counts)| *counts && overlap(range, *other));
-        if let Some((what, other, _)) = clash {
+            .filter_map(|(what, other)| Some((what, other?)));
+        let clash = inside
+            .filter(|_| !in_vpc)
+            .find(|(_, other)| overlap(range, *other));
+        if let Some((what, other)) = clash {
             let message = format!("{range}, where instances are, overlaps {what} {other}");
             let hint = "pods, services and instances need different addresses: change one of them (the default of \
                         nonMasqueradeCIDR, with pods and services in it, is 100.64.0.0/10)";
@@ -122,8 +178,9 @@ fn instance_ranges(full: &FullSpec) -> Vec<(String, Ipv4Net)> {
     let first = ("spec.networkCIDR".to_owned(), network.cidr);
     let mut all: Vec<(String, Ipv4Net)> = std::iter::once(first).chain(more).collect();
     for (at, subnet) in network.subnets.iter().enumerate() {
-        if !all.iter().any(|(_, range)| range.contains(&subnet.cidr)) {
-            all.push((format!("spec.subnets[{at}].cidr"), subnet.cidr));
+        let own = subnet.cidr;
+        if let Some(own) = own.filter(|own| !all.iter().any(|(_, range)| range.contains(own))) {
+            all.push((format!("spec.subnets[{at}].cidr"), own));
         }
     }
     all
@@ -143,14 +200,12 @@ fn check_existing_subnets(full: &FullSpec, facts: &Facts, findings: &mut Finding
         .filter_map(|one| Some((one.id.as_str(), one.cidr.parse().ok()?)))
         .collect();
     for (at, subnet) in full.network.subnets.iter().enumerate() {
-        let taken = others
-            .iter()
-            .find(|(_, range)| subnet.shared.is_none() && overlap_v4(*range, subnet.cidr));
+        let Some(own) = subnet.cidr.filter(|_| subnet.shared.is_none()) else {
+            continue;
+        };
+        let taken = others.iter().find(|(_, range)| overlap_v4(*range, own));
         if let Some((id, range)) = taken {
-            let message = format!(
-                "{} overlaps {range} of {id}, which is in the VPC already",
-                subnet.cidr
-            );
+            let message = format!("{own} overlaps {range} of {id}, which is in the VPC already");
             let hint = format!("use a range that is free there, or the subnet itself: id: {id}");
             findings.add_error(format!("spec.subnets[{at}].cidr"), message, &hint);
         }

@@ -25,6 +25,7 @@ pub fn wanted_facts(cluster: &Cluster, groups: &[InstanceGroup]) -> FactsWanted 
         region: cluster_region(spec).map(str::to_owned),
         discovery_store: pod_identity::discovery_store(spec).map(str::to_owned),
         vpc: spec.network_id.clone(),
+        egress_only_internet_gateway: spec.is_ipv6(),
         subnets: spec
             .subnets
             .iter()

@@ -1,6 +1,6 @@
 //! The SSH bastion.
 
-use crate::api::{InstanceGroupRole, SubnetType};
+use crate::api::InstanceGroupRole;
 use crate::read::Problem;
 
 use super::ClusterInput;
@@ -16,11 +16,10 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         return;
     };
     let path = "spec.topology.bastion";
-    let private = |kind: SubnetType| matches!(kind, SubnetType::Private | SubnetType::DualStack);
     if !spec
         .subnets
         .iter()
-        .any(|subnet| private(subnet.subnet_type()))
+        .any(|subnet| subnet.subnet_type().is_private())
     {
         let problem = Problem::error(path, "a bastion has no use without private subnets");
         problems.push(problem.hint("remove it, or make the subnets of the instances private"));

@@ -25,7 +25,11 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         return;
     };
     check_version(calico, problems);
-    check_encapsulation(calico, problems);
+    if spec.is_ipv6() {
+        check_ipv6(calico, problems);
+    } else {
+        check_encapsulation(calico, problems);
+    }
     check_proxy(calico, spec, problems);
     check_rules(calico, spec, problems);
     let v4 = |address: &str| address.parse::<Ipv4Addr>().is_ok();
@@ -126,6 +130,38 @@ fn warn_of_dropped_packets(
             format!("EC2 drops answers, which have the address of another node{unless}"),
         );
         problems.push(problem.hint("use Tunnel, or awsSrcDstCheck: Disable"));
+    }
+}
+
+/// As in kOps: the VPC knows where pods of an IPv6 cluster are, and agents have nothing to add.
+fn check_ipv6(calico: &CalicoNetworkingSpec, problems: &mut Vec<Problem>) {
+    let is_other =
+        |value: &Option<String>, own: &str| value.as_ref().is_some_and(|value| value != own);
+    let plain = "packets of pods of an IPv6 cluster leave as they are";
+    let checked = "EC2 knows the addresses of pods of an IPv6 cluster";
+    let encrypted = "calico does not encrypt packets of an IPv6 cluster";
+    let refused = [
+        (
+            "encapsulationMode",
+            is_other(&calico.encapsulation_mode, "none"),
+            plain,
+        ),
+        ("ipipMode", is_other(&calico.ipip_mode, "Never"), plain),
+        ("vxlanMode", is_other(&calico.vxlan_mode, "Never"), plain),
+        (
+            "awsSrcDstCheck",
+            is_other(&calico.aws_src_dst_check, "DoNothing"),
+            checked,
+        ),
+        (
+            "wireguardEnabled",
+            calico.wireguard_enabled == Some(true),
+            encrypted,
+        ),
+    ];
+    for (field, _, message) in refused.into_iter().filter(|(_, refused, _)| *refused) {
+        let problem = Problem::error(format!("{PATH}.{field}"), message);
+        problems.push(problem.hint("remove it"));
     }
 }
 

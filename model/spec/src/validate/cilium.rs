@@ -8,6 +8,9 @@ use crate::read::Problem;
 /// The minor version whose settings kctl writes.
 const MINOR: &str = "v1.20.";
 
+/// Packets between nodes leave as they are.
+const NO_TUNNEL: &str = "disabled";
+
 /// Most clusters of a mesh.
 const MAX_ID: i64 = 255;
 
@@ -86,9 +89,13 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_version(cilium, problems);
     check_proxy(cilium, spec, problems);
     warn_of_gone_settings(cilium, problems);
-    check_encryption(cilium, problems);
+    check_encryption(cilium, spec, problems);
     check_mesh(cilium, problems);
-    check_packets(cilium, problems);
+    if spec.is_ipv6() {
+        check_native_packets(cilium, problems);
+    } else {
+        check_packets(cilium, problems);
+    }
     check_tables(cilium, spec, problems);
     for (entry, next) in DERIVED {
         if cilium.extra_config.contains_key(*entry) {
@@ -136,6 +143,42 @@ fn check_mesh(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
         let message = format!("{name} is no name of a cluster for cilium");
         let hint = "use at most 32 lower-case letters, digits and hyphens";
         refuse(problems, "clusterName", &message, hint);
+    }
+}
+
+/// The VPC knows where pods of an IPv6 cluster are: their packets leave as they are, with their own addresses.
+fn check_native_packets(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
+    let disabled = |tunnel: &String| tunnel == "disabled";
+    let masked = "addresses of pods of an IPv6 cluster are not masqueraded";
+    let refused = [
+        (
+            "ipam",
+            cilium.uses_interfaces(),
+            "cilium gives pods addresses of interfaces in IPv4 clusters only, as in kOps",
+        ),
+        (
+            "tunnel",
+            !cilium.tunnel.as_ref().is_none_or(disabled),
+            "pods of an IPv6 cluster need no tunnel: the VPC knows where they are",
+        ),
+        (
+            "disableMasquerade",
+            cilium.disable_masquerade == Some(false),
+            masked,
+        ),
+        (
+            "enableBPFMasquerade",
+            cilium.enable_bpf_masquerade == Some(true),
+            masked,
+        ),
+        (
+            "autoDirectNodeRoutes",
+            cilium.auto_direct_node_routes == Some(true),
+            "the VPC routes between pods of an IPv6 cluster",
+        ),
+    ];
+    for (field, _, message) in refused.into_iter().filter(|(_, refused, _)| *refused) {
+        refuse(problems, field, message, "leave it out");
     }
 }
 
@@ -207,7 +250,15 @@ fn check_ingress(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn check_encryption(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
+fn check_encryption(
+    cilium: &CiliumNetworkingSpec,
+    spec: &ClusterSpec,
+    problems: &mut Vec<Problem>,
+) {
+    if cilium.enable_encryption == Some(true) && spec.is_ipv6() {
+        let message = "cilium encrypts packets of IPv4 clusters only, as in kOps";
+        refuse(problems, "enableEncryption", message, "remove it");
+    }
     if cilium.encryption_type.is_some() && cilium.enable_encryption != Some(true) {
         let message = "nothing is encrypted";
         let hint = "set spec.networking.cilium.enableEncryption: true";

@@ -5,7 +5,7 @@ use ipnet::Ipv4Net;
 use crate::api::api_access::{LoadBalancerAccessSpec, LoadBalancerSubnetSpec};
 use crate::api::cluster::ClusterSpec;
 use crate::api::subnet::ClusterSubnetSpec;
-use crate::api::{DnsType, LoadBalancerClass, LoadBalancerType, SubnetType};
+use crate::api::{DnsType, LoadBalancerClass, LoadBalancerType};
 use crate::read::Problem;
 
 use super::text::{check_unique, is_arn, is_id};
@@ -172,7 +172,7 @@ fn check_addresses(
     problems: &mut Vec<Problem>,
 ) {
     let public = balancer.type_ != Some(LoadBalancerType::Internal);
-    if public && subnet.subnet_type() == SubnetType::Private {
+    if public && subnet.subnet_type().is_private() {
         let problem = Problem::error(
             format!("{path}.name"),
             format!("{} is private, the load balancer is public", subnet.name),

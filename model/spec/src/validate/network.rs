@@ -2,7 +2,6 @@
 
 use ipnet::Ipv4Net;
 
-use crate::api::SubnetType;
 use crate::api::cluster::ClusterSpec;
 use crate::api::networking::NetworkingSpec;
 use crate::read::Problem;
@@ -266,7 +265,7 @@ fn check_plugin(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let private = spec
         .subnets
         .iter()
-        .any(|subnet| subnet.subnet_type() == SubnetType::Private);
+        .any(|subnet| subnet.subnet_type().is_private());
     if networking.kubenet.is_some() && private {
         let problem = Problem::error(
             "spec.networking.kubenet",

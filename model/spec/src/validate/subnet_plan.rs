@@ -8,6 +8,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::read::{MOST, Problem};
 
 use super::cidr::{free_hint, parse_range, ranges_overlap, vpc_range};
+use super::subnets::uses_nat;
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_ranges(spec, problems);
@@ -84,10 +85,7 @@ fn check_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 /// subnet of the same zone.
 fn check_utility_subnets(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     for (index, subnet) in spec.subnets.iter().enumerate() {
-        let private = matches!(
-            subnet.subnet_type(),
-            SubnetType::Private | SubnetType::DualStack
-        );
+        let private = subnet.subnet_type().is_private();
         let leaves_by_nat =
             subnet.egress.as_deref().unwrap_or_default().is_empty() && subnet.id.is_none();
         if !private || !leaves_by_nat || subnet.zone.is_empty() {
@@ -121,10 +119,7 @@ fn one_way_out_per_zone(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             (None, Some(address)) => ("publicIP", address),
             (None, None) => continue,
         };
-        let private = matches!(
-            subnet.subnet_type(),
-            SubnetType::Private | SubnetType::DualStack
-        );
+        let private = uses_nat(subnet, spec);
         if !private || subnet.id.is_some() || said == "External" {
             continue;
         }

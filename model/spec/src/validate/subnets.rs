@@ -17,7 +17,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         let path = format!("spec.subnets[{index}]");
         check_name_and_ids(&path, subnet, problems);
         check_existing(&path, subnet, spec, problems);
-        check_egress(&path, subnet, problems);
+        check_egress(&path, subnet, spec, problems);
         check_routes(&path, subnet, problems);
     }
     let checks_name = spec
@@ -126,11 +126,20 @@ fn check_existing(
     }
 }
 
-fn check_egress(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
-    let private = matches!(
-        subnet.subnet_type(),
-        SubnetType::Private | SubnetType::DualStack
-    );
+/// True if the subnet has a NAT gateway, or another way to the IPv4 internet: private ones, and public ones with IPv6 in an IPv6
+/// cluster.
+pub(super) fn uses_nat(subnet: &ClusterSubnetSpec, spec: &ClusterSpec) -> bool {
+    let public = subnet.subnet_type() == SubnetType::Public && subnet.ipv6_cidr.is_some();
+    subnet.subnet_type().is_private() || (spec.is_ipv6() && public)
+}
+
+fn check_egress(
+    path: &str,
+    subnet: &ClusterSubnetSpec,
+    spec: &ClusterSpec,
+    problems: &mut Vec<Problem>,
+) {
+    let private = uses_nat(subnet, spec);
     if let Some(egress) = subnet.egress.as_deref().filter(|egress| !egress.is_empty()) {
         let known = ["nat", "eipalloc", "i", "tgw"]
             .iter()

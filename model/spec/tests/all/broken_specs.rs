@@ -166,8 +166,12 @@ const UNREACHED: &[(&str, &str)] = &[
         "validation refuses it: network.rs",
     ),
     (
-        "\"an IPv4 range is needed here\"",
+        "\"a range is needed here\"",
         "validation refuses it: network.rs",
+    ),
+    (
+        "findings.add_error(path, message, hint); return None; }",
+        "validation refuses it: ipv6.rs",
     ),
     (
         "\"an address is needed here\"",

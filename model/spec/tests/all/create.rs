@@ -28,6 +28,7 @@ fn old_region() -> Facts {
         instance_store_disks: 0,
         gpu: false,
         nvidia_gpu: false,
+        xen: false,
         max_interfaces: None,
         addresses_per_interface: None,
         zones: Vec::new(),
@@ -35,7 +36,8 @@ fn old_region() -> Facts {
     let subnet = |zone: &str, cidr: &str| SharedSubnet {
         vpc: "vpc-12345678".into(),
         zone: zone.into(),
-        cidr: cidr.into(),
+        cidr: Some(cidr.into()),
+        ipv6_cidr: None,
     };
     Facts {
         instance_types: types.map(|(name, arch)| (name.into(), kind(arch))).into(),
@@ -44,6 +46,8 @@ fn old_region() -> Facts {
             SharedVpc {
                 cidr: "10.0.0.0/12".into(),
                 internet_gateway: None,
+                ipv6_cidrs: Vec::new(),
+                egress_only_internet_gateway: None,
                 subnets: Vec::new(),
             },
         )]
@@ -482,11 +486,11 @@ fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
     let mut sets = Vec::new();
     for (key, value) in said.as_object().unwrap() {
         let refused = match key.as_str() {
-            "IPv6" => true,
             "InstanceManager" => value == "karpenter",
             "CloudProvider" => value != "aws",
             "Networking" => ![
                 "amazonvpc",
+                "calico",
                 "cilium",
                 "cilium-eni",
                 "cni",
@@ -503,7 +507,12 @@ fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
         if refused {
             return None;
         }
-        if key == "Sets" {
+        if key == "IPv6" {
+            options.ipv6 = value.as_bool().unwrap();
+            if said.get("Topology").is_none() {
+                options.topology = Topology::Private;
+            }
+        } else if key == "Sets" {
             sets = string_list(value)
                 .into_iter()
                 .map(|set| owned_pair(set.split_once('=').unwrap()))

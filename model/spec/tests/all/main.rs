@@ -27,6 +27,7 @@ mod external_dns;
 mod fields;
 mod fuzz;
 mod host;
+mod ipv6;
 mod kops;
 mod limits;
 mod load_balancer_controller;

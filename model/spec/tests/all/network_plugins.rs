@@ -293,6 +293,7 @@ fn facts_of(types: &[(&str, u32, u32)]) -> Facts {
         instance_store_disks: 0,
         gpu: false,
         nvidia_gpu: false,
+        xen: false,
         max_interfaces: Some(interfaces),
         addresses_per_interface: Some(addresses),
         zones: Vec::new(),

@@ -28,6 +28,8 @@ pub struct AwsState {
     pub extended_hooks: Vec<String>,
     /// Auto Scaling group and lifecycle state by instance.
     pub scaling: BTreeMap<String, (String, &'static str)>,
+    /// Delegated ranges of IPv6 addresses by instance.
+    pub prefixes: BTreeMap<String, String>,
     /// Duration of an STS call, current and highest number of parallel calls.
     pub sts: (Duration, usize, usize),
 }
@@ -159,7 +161,20 @@ impl FakeAws {
         }
         match action.as_str() {
             "GetCallerIdentity" => text_reply(200, caller_identity(arn)),
-            "DescribeInstances" => text_reply(200, describe_instances(&aws.instances, &form)),
+            "DescribeInstances" => text_reply(200, describe_instances(&aws, &form)),
+            "AssignIpv6Addresses" => {
+                assert_eq!(form["Ipv6PrefixCount"], "1");
+                let instance = form["NetworkInterfaceId"].trim_start_matches("eni-of-");
+                let prefix = format!("2001:db8:0:0:{:x}::/80", aws.prefixes.len() + 1);
+                let known = aws.prefixes.insert(instance.to_owned(), prefix.clone());
+                assert_eq!(known, None, "{instance} has a range");
+                text_reply(
+                    200,
+                    format!(
+                        "<R><assignedIpv6PrefixSet><item>{prefix}</item></assignedIpv6PrefixSet></R>"
+                    ),
+                )
+            }
             "DescribeAutoScalingInstances" => {
                 let instance = &form["InstanceIds.member.1"];
                 text_reply(200, scaling_member(aws.scaling.get(instance)))
@@ -207,7 +222,7 @@ fn scaling_member(member: Option<&(String, &str)>) -> String {
     )
 }
 
-fn describe_instances(instances: &[FakeInstance], form: &BTreeMap<String, String>) -> String {
+fn describe_instances(aws: &AwsState, form: &BTreeMap<String, String>) -> String {
     let name = &form["Filter.1.Name"];
     let values: Vec<&String> = form
         .iter()
@@ -221,17 +236,18 @@ fn describe_instances(instances: &[FakeInstance], form: &BTreeMap<String, String
             .is_some_and(|value| values.contains(&value)),
         None => values.contains(&&instance.id),
     };
-    let items: String = instances
+    let items: String = aws
+        .instances
         .iter()
         .filter(matches)
-        .map(instance_item)
+        .map(|instance| instance_item(instance, aws.prefixes.get(&instance.id)))
         .collect();
     format!(
         "<R><reservationSet><item><instancesSet>{items}</instancesSet></item></reservationSet></R>"
     )
 }
 
-fn instance_item(instance: &FakeInstance) -> String {
+fn instance_item(instance: &FakeInstance, prefix: Option<&String>) -> String {
     let FakeInstance {
         id,
         state,
@@ -250,6 +266,9 @@ fn instance_item(instance: &FakeInstance) -> String {
         .iter()
         .map(|(key, value)| format!("<item><key>{key}</key><value>{value}</value></item>"))
         .collect();
+    let prefix: String = prefix
+        .map(|prefix| format!("<item><ipv6Prefix>{prefix}</ipv6Prefix></item>"))
+        .unwrap_or_default();
     let public_dns = format!(
         "ec2-{}.eu-west-1.compute.amazonaws.com",
         public_ip.replace('.', "-")
@@ -260,7 +279,8 @@ fn instance_item(instance: &FakeInstance) -> String {
         <privateDnsName>{id}.eu-west-1.compute.internal</privateDnsName><dnsName>{public_dns}</dnsName>
         <iamInstanceProfile><arn>arn:aws:iam::{ACCOUNT}:instance-profile/{profile}</arn><id>AIPA</id></iamInstanceProfile>
         <privateIpAddress>{private_ip}</privateIpAddress><ipAddress>{public_ip}</ipAddress>
-        <networkInterfaceSet><item><ipv6AddressesSet><item><ipv6Address>2001:db8:0:0::7</ipv6Address></item></ipv6AddressesSet>
+        <networkInterfaceSet><item><networkInterfaceId>eni-of-{id}</networkInterfaceId><attachment><deviceIndex>0</deviceIndex></attachment>
+        <ipv6PrefixSet>{prefix}</ipv6PrefixSet><ipv6AddressesSet><item><ipv6Address>2001:db8:0:0::7</ipv6Address></item></ipv6AddressesSet>
         </item></networkInterfaceSet><tagSet>{tags}</tagSet></item>"
     )
 }

@@ -43,6 +43,7 @@ pub fn made_up_facts(wanted: &FactsWanted) -> Facts {
             instance_store_disks: 0,
             gpu: false,
             nvidia_gpu: false,
+            xen: false,
             max_interfaces: None,
             addresses_per_interface: None,
             zones: Vec::new(),

@@ -43,6 +43,11 @@ pub(super) struct Manifest {
     bpf: bool,
     api_host: String,
     backend: &'static str,
+    /// True: calico gives pods IPv4 addresses of its pools. Otherwise they have IPv6 addresses of the range of their Node.
+    pools: bool,
+    ipv4_address: &'static str,
+    ipv6_address: &'static str,
+    ipv6_support: String,
     mtu: String,
     forwarding: bool,
     /// So that a change of what agents read when they start restarts them.
@@ -81,6 +86,7 @@ impl Manifest {
         let (backend, ipip, vxlan) = match calico.encapsulation {
             Encapsulation::Ipip(which) => ("bird", which.as_str(), never),
             Encapsulation::Vxlan(which) => ("vxlan", never, which.as_str()),
+            Encapsulation::None => ("none", never, never),
         };
         let bird = backend == "bird";
         let typha_service = calico.typha.as_ref().map_or("none", |_| "calico-typha");
@@ -102,6 +108,10 @@ impl Manifest {
             config_sha256: sha256_hex(read_at_start.to_string()),
             api_host,
             backend,
+            pools: !full.is_ipv6(),
+            ipv4_address: address_of(!full.is_ipv6()),
+            ipv6_address: address_of(full.is_ipv6()),
+            ipv6_support: full.is_ipv6().to_string(),
             mtu: calico.mtu.to_string(),
             forwarding: calico.allow_ip_forwarding,
             ipv4_detection: calico.ipv4_detection.clone(),
@@ -121,6 +131,11 @@ impl Manifest {
             typha: calico.typha.as_ref().map(typha_pods),
         }
     }
+}
+
+/// How the agent knows the address of its node in a family that nodes have, or not.
+fn address_of(has_family: bool) -> &'static str {
+    if has_family { "autodetect" } else { "none" }
 }
 
 /// The settings of the agent, and the proxy through which it reaches EC2.

@@ -19,12 +19,16 @@ fn desired_of(full: &FullSpec) -> Vec<Cloud> {
     desired_objects(full, &BTreeMap::new(), Vec::new())
 }
 
+/// Its objects are compared with kOps' own: `model/spec/tests/all/kops`.
+const IPV6: &str = "ipv6";
+
 fn every_shape() -> Vec<(&'static str, FullSpec)> {
     vec![
         ("minimal", spec::minimal_spec()),
         ("ha", spec::ha_spec()),
         ("private", spec::private_spec()),
         ("shared", spec::shared_vpc_spec()),
+        (IPV6, spec::ipv6_spec()),
     ]
 }
 
@@ -264,8 +268,83 @@ fn nodes_reach_of_control_planes_what_they_need() {
 }
 
 #[test]
+fn subnets_with_ipv6_reach_both_families() {
+    let all = desired_of(&spec::ipv6_spec());
+    let routes: BTreeMap<String, String> = all
+        .iter()
+        .filter_map(|one| match one {
+            Cloud::Route(route) => Some((route.name.clone(), format!("{:?}", route.target))),
+            _ => None,
+        })
+        .collect();
+    for (name, target) in [
+        (
+            "route-private-us-test-1a-::/0",
+            "egress_only_internet_gateway",
+        ),
+        ("route-private-us-test-1a-64:ff9b::/96", "nat_gateway"),
+        ("route-private-us-test-1a-0.0.0.0/0", "nat_gateway"),
+        ("route-public-us-test-1b-64:ff9b::/96", "nat_gateway"),
+        ("route-public-us-test-1b-::/0", "internet_gateway"),
+        ("route-::/0", "internet_gateway"),
+    ] {
+        let found = routes
+            .get(name)
+            .unwrap_or_else(|| panic!("no {name}: {routes:#?}"));
+        let only = target != "internet_gateway" || !found.contains("egress_only");
+        assert!(found.contains(target) && only, "{name}: {found}");
+    }
+    let alone: Vec<_> = all
+        .iter()
+        .filter_map(|one| match one {
+            Cloud::Subnet(subnet) if subnet.cidr_block.is_none() => Some(subnet),
+            _ => None,
+        })
+        .collect();
+    let [subnet] = alone[..] else {
+        panic!("{alone:?}")
+    };
+    assert!(subnet.enable_dns64 && subnet.assign_ipv6_address_on_creation);
+    let mut full = spec::ipv6_spec();
+    full.network.shared_vpc = Some("vpc-1".into());
+    full.network.shared_internet_gateway = Some("igw-1".into());
+    full.network.shared_egress_only_internet_gateway = Some("eigw-1".into());
+    let kinds: BTreeSet<String> = desired_of(&full)
+        .iter()
+        .map(|one| one.id().kind().to_owned())
+        .collect();
+    assert!(
+        !kinds.contains("egress_only_internet_gateway"),
+        "the user's"
+    );
+}
+
+#[test]
+fn a_load_balancer_has_ipv6_where_all_of_its_subnets_have() {
+    let mut full = spec::ipv6_spec();
+    let families = |full: &FullSpec| -> BTreeSet<String> {
+        let all = desired_of(full);
+        let balancers = all.iter().filter_map(|one| match one {
+            Cloud::Lb(balancer) => Some(balancer.ip_address_type.clone()),
+            _ => None,
+        });
+        balancers.collect()
+    };
+    assert_eq!(families(&full), BTreeSet::from(["dualstack".to_owned()]));
+    let balancer = full.api.load_balancer.as_ref().expect("a balancer");
+    let first = balancer.subnets[0].name.clone();
+    let mut subnets = full.network.subnets.iter_mut();
+    let first = subnets.find(|subnet| subnet.name == first);
+    first.expect("its subnet").ipv6_cidr = None;
+    assert_eq!(families(&full), BTreeSet::from(["ipv4".to_owned()]));
+}
+
+#[test]
 fn samples_are_as_reviewed() {
-    for (shape, full) in every_shape() {
+    for (shape, full) in every_shape()
+        .into_iter()
+        .filter(|(shape, _)| *shape != IPV6)
+    {
         insta::assert_json_snapshot!(shape, cloud::render::cloud_json(&desired_of(&full)));
     }
 }

@@ -4,7 +4,7 @@ use crate::objects::desired_objects;
 use crate::objects::tests::spec;
 use crate::{DnsKind, FullSpec};
 use cloud::settle::settle;
-use cloud::{Cloud, Route53Record};
+use cloud::{Cloud, Route53Record, SubnetIpv6Range};
 use engine::{Action, Observed, PlanError, Reason, Resource, Snapshot, Step, plan};
 use node::names;
 use proptest::prelude::*;
@@ -371,4 +371,28 @@ fn a_balancer_without_security_groups_gets_a_successor_with_them() {
     );
     let (same, _) = settle(bare.clone(), snapshot_of(&bare));
     assert_eq!(same, bare);
+}
+
+/// AWS says which range a part of the VPC's is. A range that cannot be that part stays a difference that is told.
+#[test]
+fn a_subnets_part_of_the_vpcs_range_is_the_range_that_it_has() {
+    let desired = desired_of(&spec::ipv6_spec());
+    let with_range = |text: &str| {
+        let range: SubnetIpv6Range = text.parse().unwrap();
+        let mut seen = desired.clone();
+        for one in &mut seen {
+            if let Cloud::Subnet(subnet) = one
+                && subnet.cidr_block.is_none()
+            {
+                subnet.ipv6_cidr_block = Some(range);
+            }
+        }
+        let (want, seen) = settle(desired.clone(), snapshot_of(&seen));
+        assert_eq!(want, desired);
+        snapshot_resources(&seen) == desired
+    };
+    // The subnet wants /64#0.
+    assert!(with_range("2001:db8:0:100::/64"));
+    assert!(!with_range("2001:db8:0:101::/64"));
+    assert!(!with_range("2001:db8:0:100::/60"));
 }

@@ -1,6 +1,7 @@
 //! Full specs written by hand, for tests of builders.
 
 use crate::*;
+use cloud::SubnetIpv6Range;
 use node::backup::EtcdBackupSettings;
 use node::config::{Arch, Networking, Rebalance, Role};
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ fn pod_network() -> PodNetwork {
     PodNetwork {
         networking: Networking::Cni,
         non_masquerade_cidr: "100.64.0.0/10".parse().expect("a range"),
-        pod_cidr: "100.96.0.0/11".parse().expect("a range"),
+        pod_cidr: Some("100.96.0.0/11".parse().expect("a range")),
         service_cidr: "100.64.0.0/13".parse().expect("a range"),
         dns_service_ip: "100.64.0.10".parse().expect("an address"),
         dns_domain: "cluster.local".into(),
@@ -35,6 +36,7 @@ pub fn minimal_spec() -> FullSpec {
         network: Network {
             shared_vpc: None,
             shared_internet_gateway: None,
+            shared_egress_only_internet_gateway: None,
             cidr: "172.20.0.0/16".parse().expect("a range"),
             additional_cidrs: Vec::new(),
             subnets: vec![subnet("us-test-1a", SubnetType::Public, "172.20.32.0/19")],
@@ -142,6 +144,33 @@ pub fn private_spec() -> FullSpec {
     full
 }
 
+/// An IPv6 cluster: nodes in a subnet with IPv6 alone, the control plane in one with both, one public subnet in another zone.
+pub fn ipv6_spec() -> FullSpec {
+    let mut full = private_spec();
+    full.network.subnets = vec![
+        subnet("us-test-1a", SubnetType::Private, "172.20.32.0/19"),
+        subnet("dual-us-test-1a", SubnetType::DualStack, "172.20.64.0/19"),
+        subnet("utility-us-test-1a", SubnetType::Utility, "172.20.4.0/22"),
+        subnet("us-test-1b", SubnetType::Public, "172.20.96.0/19"),
+    ];
+    for (number, subnet) in (0..).zip(&mut full.network.subnets) {
+        let prefix_len = 64;
+        subnet.ipv6_cidr = Some(SubnetIpv6Range::Part { prefix_len, number });
+        subnet.zone = subnet.name[subnet.name.len() - 10..].into();
+    }
+    full.network.subnets[0].cidr = None;
+    full.pods.non_masquerade_cidr = "::/0".parse().expect("a range");
+    full.pods.pod_cidr = None;
+    full.pods.service_cidr = "fd00:5e4f:ce::/108".parse().expect("a range");
+    full.pods.dns_service_ip = "fd00:5e4f:ce::a".parse().expect("an address");
+    for group in &mut full.groups {
+        if group.role == Role::ControlPlane {
+            group.subnets = vec!["dual-us-test-1a".into()];
+        }
+    }
+    full
+}
+
 /// A cluster in an existing VPC, with one existing subnet.
 pub fn shared_vpc_spec() -> FullSpec {
     let mut full = minimal_spec();
@@ -158,7 +187,8 @@ pub fn subnet(name: &str, kind: SubnetType, cidr: &str) -> Subnet {
     Subnet {
         name: name.into(),
         zone: name.trim_start_matches("utility-").into(),
-        cidr: cidr.parse().expect("a range"),
+        cidr: Some(cidr.parse().expect("a range")),
+        ipv6_cidr: None,
         kind,
         shared: None,
         egress: None,

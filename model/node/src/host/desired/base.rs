@@ -21,7 +21,7 @@ pub(super) fn base_objects(
             sign: sign.to_owned(),
         })
     }));
-    things.extend(sysctl_objects(config)?);
+    things.extend(sysctl_objects(config, host)?);
     things.extend(list_directories(config).map(|(path, mode)| {
         HostObject::Directory(Directory {
             path,
@@ -63,8 +63,8 @@ fn package_objects(config: &NodeConfig, host: &InstanceFacts) -> Vec<HostObject>
 }
 
 /// Each parameter once, with its last value.
-fn sysctl_objects(config: &NodeConfig) -> Result<Vec<HostObject>, Error> {
-    let parameters = config::kernel_parameters_of(config)?;
+fn sysctl_objects(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<HostObject>, Error> {
+    let parameters = config::kernel_parameters_of(config, host)?;
     let mut last: BTreeMap<String, Sysctl> = BTreeMap::new();
     for Parameter {
         key,

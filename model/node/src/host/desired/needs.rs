@@ -88,7 +88,14 @@ fn needs_by_kind(thing: &HostObject, things: &[HostObject], config: &NodeConfig)
     };
     match thing {
         // Some parameters exist only with a kernel module.
-        HostObject::Sysctl(_) => all(&|other| matches!(other, HostObject::KernelModule(_))),
+        HostObject::Sysctl(sysctl) => all(&|other| match other {
+            HostObject::KernelModule(_) => true,
+            // With IPv6 forwarding the kernel drops the default route of an interface that does not keep it.
+            HostObject::Sysctl(other) => {
+                sysctl.key == "net.ipv6.conf.all.forwarding" && other.key.ends_with(".accept_ra")
+            }
+            _ => false,
+        }),
         // apt and dnf read their sources, and the keys of these, when they run.
         HostObject::Packages(packages) if packages.name == "user" => {
             let is_mounted = |path: &str| {

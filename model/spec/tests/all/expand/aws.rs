@@ -112,11 +112,14 @@ fn what_aws_has_must_agree_with_the_spec() {
     let subnet = SharedSubnet {
         vpc: "vpc-1".into(),
         zone: "eu-west-1b".into(),
-        cidr: "172.20.64.0/20".into(),
+        cidr: Some("172.20.64.0/20".into()),
+        ipv6_cidr: None,
     };
     let vpc = SharedVpc {
         cidr: "172.20.0.0/16".into(),
         internet_gateway: Some("igw-1".into()),
+        ipv6_cidrs: Vec::new(),
+        egress_only_internet_gateway: None,
         subnets: Vec::new(),
     };
     let kind = InstanceType {
@@ -124,6 +127,7 @@ fn what_aws_has_must_agree_with_the_spec() {
         instance_store_disks: 2,
         gpu: false,
         nvidia_gpu: false,
+        xen: false,
         max_interfaces: None,
         addresses_per_interface: None,
         zones: zone_names(&["a"]),

@@ -17,6 +17,7 @@ fn kops_world() -> Facts {
         instance_store_disks: disks,
         gpu: false,
         nvidia_gpu: false,
+        xen: false,
         max_interfaces: None,
         addresses_per_interface: None,
         zones: Vec::new(),
@@ -33,7 +34,8 @@ fn kops_world() -> Facts {
     let subnet = |zone: &str, cidr: &str| SharedSubnet {
         vpc: "vpc-12345678".into(),
         zone: zone.into(),
-        cidr: cidr.into(),
+        cidr: Some(cidr.into()),
+        ipv6_cidr: None,
     };
     Facts {
         account: "123456789012".into(),
@@ -60,6 +62,8 @@ fn kops_world() -> Facts {
             SharedVpc {
                 cidr: "172.20.0.0/16".into(),
                 internet_gateway: Some("igw-1".into()),
+                ipv6_cidrs: Vec::new(),
+                egress_only_internet_gateway: None,
                 subnets: Vec::new(),
             },
         )]
@@ -286,6 +290,10 @@ fn check_subnet(full: &FullSpec, attrs: &Value, place: &str) {
         .iter()
         .find(|subnet| subnet.name == name)
         .unwrap();
-    assert_eq!(attrs["cidr_block"], subnet.cidr.to_string(), "{place}");
+    assert_eq!(
+        attrs["cidr_block"],
+        subnet.cidr.unwrap().to_string(),
+        "{place}"
+    );
     assert_eq!(attrs["availability_zone"], *subnet.zone, "{place}");
 }

@@ -54,14 +54,14 @@ fn ranges_that_overlap_are_refused() {
         (vec![(PODS, "10.0.0.0/16")], Some(PODS)),
         (vec![(SERVICES, "10.0.0.0/16")], Some(SERVICES)),
         (vec![(PODS, "fd00::/64")], Some(PODS)),
-        (vec![(SERVICES, "fd00::/108")], Some(DNS)),
+        (vec![(SERVICES, "fd00::/108")], Some(SERVICES)),
         (
             vec![
                 (HOME, "::/0"),
                 (PODS, "100.96.0.0/11"),
                 (SERVICES, "100.64.0.0/13"),
             ],
-            Some(HOME),
+            Some(PODS),
         ),
         (vec![(DNS, "100.72.0.10")], Some(DNS)),
         (vec![(DNS, "10.0.0.10")], Some(DNS)),
@@ -111,6 +111,8 @@ fn a_subnet_where_another_is_in_the_users_vpc_is_refused() {
             SharedVpc {
                 cidr: "172.20.0.0/16".into(),
                 internet_gateway: Some("igw-1".into()),
+                ipv6_cidrs: Vec::new(),
+                egress_only_internet_gateway: None,
                 subnets: vec![TakenRange {
                     id: "subnet-9".into(),
                     cidr: cidr.into(),

@@ -14,7 +14,7 @@ fn wishes_reach_the_full_spec() {
     assert_eq!(full.node_port_range, (31000, 31999));
     assert_eq!(full.ssh_key, Some(SshKey::Existing("ops".into())));
     assert_eq!(full.node_termination, None);
-    assert_eq!(full.pods.pod_cidr.to_string(), "100.88.0.0/13");
+    assert_eq!(full.pods.pod_cidr.unwrap().to_string(), "100.88.0.0/13");
     assert_eq!(full.pods.service_cidr.to_string(), "100.80.0.0/15");
     assert_eq!(full.pods.dns_service_ip.to_string(), "100.80.0.10");
     assert_eq!(full.dns.kind, DnsKind::Private);

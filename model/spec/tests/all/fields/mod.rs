@@ -107,6 +107,7 @@ const SPECIAL: &[(&str, &str)] = &[
     ("spec.serviceClusterIPRange", "100.66.0.0/16"),
     ("spec.podCIDR", "100.100.0.0/16"),
     ("spec.nonMasqueradeCIDR", "100.72.0.0/13"),
+    ("spec.subnets[].ipv6CIDR", "/64#7"),
     ("spec.configBase", "s3://other/a.example.com"),
     ("spec.kubeAPIServer.serviceNodePortRange", "31000-31999"),
     ("spec.kubeDNS.provider", "KubeDNS"),

@@ -176,7 +176,9 @@ fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
         }
         ("iam_role_policy", "statement") if has_any(ours, &OF_PROTOKUBE) => "protokube-roles",
         ("vpc_endpoint", "") => "s3-endpoint",
-        ("route53_record", "") if ours.contains("203.0.113.123") => "placeholders",
+        ("route53_record", "") if has_any(ours, &["203.0.113.123", "fd00:dead:add::"]) => {
+            "placeholders"
+        }
         ("security_group_rule", "") if is_from_nodes_to_control_planes(one) => {
             "control-plane-ports"
         }
@@ -199,6 +201,11 @@ fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
             "protokube-roles"
         }
         ("iam_role_policy", "statement") if has_any(theirs, &AUTOSCALER) => "addon-permissions",
+        ("iam_role_policy", "statement")
+            if theirs.contains("ec2:AssignIpv6Addresses") && one.name.starts_with("nodes-") =>
+        {
+            "ipv6-prefixes"
+        }
         ("iam_role_policy", "statement") if has_any(theirs, &NARROWER) => "narrow-permissions",
         ("iam_role_policy", "statement") if has_any(theirs, &NOT_CALLED) => "narrow-permissions",
         ("iam_role_policy", "statement") if theirs.contains("s3:DeleteObjectVersion") => {
@@ -225,7 +232,8 @@ const FOR_BALANCERS: [&str; 5] = [
 const FOR_TERMINATION: [&str; 1] = ["autoscaling:RecordLifecycleActionHeartbeat"];
 
 /// Of these kctl's statements have fewer resources or a condition more than kOps'.
-const NARROWER: [&str; 5] = [
+const NARROWER: [&str; 6] = [
+    "ec2:AssignIpv6Addresses",
     "ec2:ModifyNetworkInterfaceAttribute",
     "iam:CreateServiceLinkedRole",
     "route53:ChangeResourceRecordSets",
@@ -272,8 +280,9 @@ const OF_VPC_CNI: [&str; 14] = [
 ];
 
 /// kctl's agents make no such call.
-const NOT_CALLED: [&str; 3] = [
+const NOT_CALLED: [&str; 4] = [
     "autoscaling:DescribeLifecycleHooks",
+    "ec2:DescribeNetworkInterfaces",
     "route53:ListHostedZones",
     "route53:ListTagsForResource",
 ];

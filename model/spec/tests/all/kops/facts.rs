@@ -17,6 +17,7 @@ pub fn kops_facts() -> Facts {
         instance_store_disks: disks,
         gpu: false,
         nvidia_gpu: false,
+        xen: false,
         max_interfaces: None,
         addresses_per_interface: None,
         zones: Vec::new(),
@@ -29,7 +30,8 @@ pub fn kops_facts() -> Facts {
     let subnet = |cidr: &str| SharedSubnet {
         vpc: "vpc-12345678".into(),
         zone: "us-test-1a".into(),
-        cidr: cidr.into(),
+        cidr: Some(cidr.into()),
+        ipv6_cidr: None,
     };
     Facts {
         account: "123456789012".into(),
@@ -56,6 +58,8 @@ pub fn kops_facts() -> Facts {
             SharedVpc {
                 cidr: "172.20.0.0/16".into(),
                 internet_gateway: Some("igw-1".into()),
+                ipv6_cidrs: Vec::new(),
+                egress_only_internet_gateway: None,
                 subnets: Vec::new(),
             },
         )]),

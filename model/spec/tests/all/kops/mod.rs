@@ -20,11 +20,7 @@ use std::path::{Path, PathBuf};
 use terraform::{Attributes, from_cloud, from_fixture};
 
 /// Scenarios that are refused, and the topic that says why; everything else must compare.
-pub const REFUSED: [(&str, &str); 3] = [
-    ("karpenter", "karpenter"),
-    ("minimal-ipv6", "ipv6"),
-    ("minimal-ipv6-cilium", "ipv6"),
-];
+pub const REFUSED: [(&str, &str); 1] = [("karpenter", "karpenter")];
 
 #[test]
 fn aws_objects_are_those_of_kops_but_for_stated_differences() {
@@ -61,7 +57,12 @@ fn aws_objects_are_those_of_kops_but_for_stated_differences() {
             }
         };
         leniently += 1;
-        let theirs = from_fixture(&read_text(&scenario.join("resources.json")));
+        let theirs = read_text(&scenario.join("resources.json"));
+        let single = with_single_dashes(&theirs);
+        if single != theirs {
+            topics.insert("balancer-dashes");
+        }
+        let theirs = from_fixture(&single);
         let ours = from_cloud(&desired_objects(&full, &BTreeMap::new(), Vec::new()));
         let found = find_differences(&ours, &theirs);
         count_equal(&mut table, &name, &theirs, &found);
@@ -92,6 +93,20 @@ fn aws_objects_are_those_of_kops_but_for_stated_differences() {
         unstated.len(),
         unstated.join("\n")
     );
+}
+
+/// Names of load balancers and target groups with one dash where kOps has several.
+fn with_single_dashes(text: &str) -> String {
+    let mut single = text.to_owned();
+    let words = text.split(|one: char| !(one.is_ascii_alphanumeric() || one == '-'));
+    let balanced = |word: &&str| {
+        let kinds = ["api-", "bastion-", "kops-controller-", "tcp-", "tls-"];
+        kinds.iter().any(|kind| word.starts_with(kind)) && word.contains("--")
+    };
+    for word in words.filter(balanced) {
+        single = single.replace(word, &word.replace("--", "-"));
+    }
+    single
 }
 
 fn scenario_folders(folder: &Path) -> Vec<PathBuf> {

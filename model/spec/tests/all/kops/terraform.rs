@@ -265,6 +265,9 @@ fn terraform_attributes(cloud: &Cloud) -> Option<Value> {
         Cloud::IamRolePolicyAttachment(one) => {
             json!({"policy_arn": one.policy_arn, "role": plain_ref(&one.role_name)})
         }
+        Cloud::EgressOnlyInternetGateway(one) => {
+            json!({"vpc_id": plain_ref(&one.vpc_id), "tags": one.tags})
+        }
         Cloud::InternetGateway(one) => {
             json!({"vpc_id": one.vpc_id.as_ref().map(plain_ref), "tags": one.tags})
         }
@@ -298,8 +301,12 @@ fn terraform_attributes(cloud: &Cloud) -> Option<Value> {
             "policy": {"json": one.policy}, "tags": one.tags,
         }),
         Cloud::Subnet(one) => json!({
+            "assign_ipv6_address_on_creation": one.assign_ipv6_address_on_creation.then_some(true),
             "availability_zone": one.availability_zone, "cidr_block": one.cidr_block,
-            "enable_resource_name_dns_a_record_on_launch": one.enable_resource_name_dns_a_record_on_launch,
+            "enable_dns64": one.enable_dns64.then_some(true),
+            "enable_resource_name_dns_aaaa_record_on_launch": one.enable_resource_name_dns_aaaa_record_on_launch.then_some(true),
+            "ipv6_cidr_block": one.ipv6_cidr_block, "ipv6_native": one.cidr_block.is_none().then_some(true),
+            "enable_resource_name_dns_a_record_on_launch": one.enable_resource_name_dns_a_record_on_launch.then_some(true),
             "private_dns_hostname_type_on_launch": one.private_dns_hostname_type_on_launch,
             "tags": one.tags, "vpc_id": plain_ref(&one.vpc_id),
         }),
@@ -330,6 +337,7 @@ fn load_balancer(one: &Lb) -> Value {
         })).collect::<Vec<Value>>(),
         "enable_cross_zone_load_balancing": one.cross_zone_enabled,
         "internal": one.scheme == "internal",
+        "ip_address_type": Some(&one.ip_address_type).filter(|families| *families != "ipv4"),
         "load_balancer_type": one.lb_type, "name": one.name,
         "security_groups": plain_ref_list(&one.security_groups),
         "subnet_mapping": one.subnet_mappings.iter().map(|mapping| json!({
