@@ -7,7 +7,7 @@ use super::{Distribution, Error, File, InstanceFacts, Networking, NodeConfig};
 use crate::components::{
     self, CONTAINERD_SOCKET, ContainerdHost, KUBERNETES, authenticator, component_kubeconfig,
 };
-use crate::config::{Networking, Role};
+use crate::config::Role;
 use crate::manifests;
 use crate::pki::{ClientCredentials, Kubeconfig, render_kubeconfig};
 use crate::yaml::to_yaml;
