@@ -664,10 +664,98 @@ fn with_field(object: &DynamicObject, pointer: &str, value: &Value) -> DynamicOb
     object
 }
 
-/// Where pods have addresses of the VPC: what the operator acts on in EC2, and which addresses are whose.
-#[tokio::test]
-#[ignore = "needs a real etcd and kube-apiserver"]
-async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_only() {
+/// The ranges that an agent uses.
+fn allocated(ranges: &[&str]) -> Value {
+    json!([{"pool": "default", "cidrs": ranges}])
+}
+
+/// The addresses of a CiliumNode.
+fn node_addresses(internal: &str) -> Value {
+    json!([{"type": "InternalIP", "ip": "172.20.1.7"}, {"type": "CiliumInternalIP", "ip": internal}])
+}
+
+/// What an agent asks the operator for or says of addresses, in its own CiliumNode.
+async fn expect_fields_refused(nodes: &Api<DynamicObject>, mine: &DynamicObject) {
+    let [own, other] = NODES;
+    let create = PostParams::default();
+    for (field, value) in [
+        ("spec/instance-id", json!(other)),
+        ("spec/eni/security-groups", json!(["sg-1"])),
+        ("spec/eni/security-group-tags", json!({"Name": "masters"})),
+        ("spec/eni/subnet-ids", json!(["subnet-2"])),
+        ("spec/eni/subnet-tags", json!({"Name": "databases"})),
+        ("spec/eni/node-subnet-id", json!("subnet-2")),
+        ("spec/eni/vpc-id", json!("vpc-2")),
+        ("spec/eni/availability-zone", json!("eu-west-1b")),
+        ("spec/ipam/static-ip-tags", json!({"Name": "front"})),
+        ("spec/ipam/podCIDRs", json!(["172.20.1.20/32"])),
+        ("spec/ipam/pools/allocated", allocated(&["172.20.1.20/32"])),
+        ("spec/ipam/pools/allocated", allocated(&["172.20.0.0/16"])),
+        ("spec/addresses", node_addresses("172.20.1.20")),
+        ("spec/health/ipv4", json!("172.20.1.20")),
+        ("spec/ingress", json!({"ipv4": "172.20.1.20"})),
+    ] {
+        let wrong = with_field(mine, field, &value);
+        let refused = nodes.replace(own, &create, &wrong).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("cilium.networking.kctl.dev"),
+            "{field}: {refused}"
+        );
+    }
+}
+
+/// Of CiliumEndpoints, the agent writes those with addresses that the operator gave its instance.
+async fn expect_own_endpoints_only(admin: Client, agent: Client, endpoint_kind: &ApiResource) {
+    let create = PostParams::default();
+    let all_endpoints: Api<DynamicObject> = Api::namespaced_with(admin, "default", endpoint_kind);
+    let endpoints: Api<DynamicObject> = Api::namespaced_with(agent, "default", endpoint_kind);
+    let endpoint = |name: &str, pair: Value| {
+        let networking = json!({"addressing": [pair], "node": "172.20.1.7"});
+        let status = json!({"status": {"networking": networking}});
+        object(endpoint_kind, name, status)
+    };
+    let mine = endpoint("mine", json!({"ipv4": "172.20.1.11"}));
+    wait_until("a pod of its own is told", || async {
+        endpoints.create(&create, &mine).await.is_ok()
+    })
+    .await;
+    for pair in [
+        json!({"ipv4": "172.20.1.20"}),
+        json!({"ipv4": "172.20.1.7"}),
+        json!({"ipv4": "10.9.9.9"}),
+        json!({"ipv6": "fd00::1"}),
+    ] {
+        let refused = endpoints.create(&create, &endpoint("wrong", pair)).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("endpoints.cilium.networking.kctl.dev"),
+            "{refused}"
+        );
+    }
+    let theirs = endpoint("theirs", json!({"ipv4": "172.20.1.20"}));
+    all_endpoints.create(&create, &theirs).await.unwrap();
+    let taken = json!({"status": {"networking": {"addressing": [{"ipv4": "172.20.1.11"}]}}});
+    let merge = Patch::Merge(&taken);
+    let parameters = PatchParams::default();
+    let patched = endpoints.patch("theirs", &parameters, &merge).await;
+    let deleted = endpoints.delete("theirs", &DeleteParams::default()).await;
+    for refused in [
+        patched.map(drop).unwrap_err(),
+        deleted.map(drop).unwrap_err(),
+    ] {
+        let refused = refused.to_string();
+        assert!(refused.contains("network interfaces"), "{refused}");
+    }
+    endpoints
+        .delete("mine", &DeleteParams::default())
+        .await
+        .unwrap();
+}
+
+/// The addon cilium in a new control plane, for addresses of the VPC; the administrator, the agent of a worker, and the kinds CiliumNode
+/// and CiliumEndpoint.
+async fn start_cilium() -> (ControlPlane, [Client; 2], [ApiResource; 2]) {
     let plane = ControlPlane::start();
     let admin = plane.client_for_user("protokube", "system:masters");
     let with_status = json!({"status": {}});
@@ -683,6 +771,14 @@ async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_o
     wait_for_applied(&admin, &cilium).await;
     running.abort();
     let agent = client_of_pod(&plane, &admin, ("kube-system", "cilium")).await;
+    (plane, [admin, agent], [node_kind, endpoint_kind])
+}
+
+/// Where pods have addresses of the VPC: what the operator acts on in EC2, and which addresses are whose.
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_only() {
+    let (_plane, [admin, agent], [node_kind, endpoint_kind]) = start_cilium().await;
     let [own, other] = NODES;
     let create = PostParams::default();
 
@@ -719,11 +815,10 @@ async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_o
         answer.is_err_and(|error| error.to_string().contains("of the instance"))
     })
     .await;
-    let ranges = |ranges: &[&str]| json!([{"pool": "default", "cidrs": ranges}]);
     let early = with_field(
         &mine,
         "spec/ipam/pools/allocated",
-        &ranges(&["172.20.1.10/32"]),
+        &allocated(&["172.20.1.10/32"]),
     );
     nodes.create(&dry, &early).await.unwrap_err();
     let mine = nodes.create(&create, &mine).await.unwrap();
@@ -735,93 +830,18 @@ async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_o
     let refused = nodes.replace_status(own, &create, &mine).await;
     assert!(matches!(refused.unwrap_err(), kube::Error::Api(status) if status.code == 403));
     let mine = all_nodes.replace_status(own, &create, &mine).await.unwrap();
-    let used = ranges(&["172.20.1.10/32", "172.20.2.0/28"]);
+    let used = allocated(&["172.20.1.10/32", "172.20.2.0/28"]);
     let mine = with_field(&mine, "spec/ipam/pools/allocated", &used);
     let mine = with_field(&mine, "spec/health", &json!({"ipv4": "172.20.1.11"}));
-    let internal = |ip: &str| json!([{"type": "InternalIP", "ip": "172.20.1.7"}, {"type": "CiliumInternalIP", "ip": ip}]);
-    let mine = with_field(&mine, "spec/addresses", &internal("172.20.1.10"));
+    let mine = with_field(&mine, "spec/addresses", &node_addresses("172.20.1.10"));
     let mine = nodes.replace(own, &create, &mine).await.unwrap();
 
-    for (field, value) in [
-        ("spec/instance-id", json!(other)),
-        ("spec/eni/security-groups", json!(["sg-1"])),
-        ("spec/eni/security-group-tags", json!({"Name": "masters"})),
-        ("spec/eni/subnet-ids", json!(["subnet-2"])),
-        ("spec/eni/subnet-tags", json!({"Name": "databases"})),
-        ("spec/eni/node-subnet-id", json!("subnet-2")),
-        ("spec/eni/vpc-id", json!("vpc-2")),
-        ("spec/eni/availability-zone", json!("eu-west-1b")),
-        ("spec/ipam/static-ip-tags", json!({"Name": "front"})),
-        ("spec/ipam/podCIDRs", json!(["172.20.1.20/32"])),
-        ("spec/ipam/pools/allocated", ranges(&["172.20.1.20/32"])),
-        ("spec/ipam/pools/allocated", ranges(&["172.20.0.0/16"])),
-        ("spec/addresses", internal("172.20.1.20")),
-        ("spec/health/ipv4", json!("172.20.1.20")),
-        ("spec/ingress", json!({"ipv4": "172.20.1.20"})),
-    ] {
-        let wrong = with_field(&mine, field, &value);
-        let refused = nodes.replace(own, &create, &wrong).await;
-        let refused = refused.unwrap_err().to_string();
-        assert!(
-            refused.contains("cilium.networking.kctl.dev"),
-            "{field}: {refused}"
-        );
-    }
+    expect_fields_refused(&nodes, &mine).await;
     let theirs = all_nodes.get(other).await.unwrap();
     let refused = nodes.replace(other, &create, &theirs).await;
     assert!(refused.unwrap_err().to_string().contains("its pod runs on"));
     // Nothing of it has changed since.
     nodes.replace(own, &create, &mine).await.unwrap();
 
-    // Where pods are.
-    let all_endpoints: Api<DynamicObject> =
-        Api::namespaced_with(admin.clone(), "default", &endpoint_kind);
-    let endpoints: Api<DynamicObject> = Api::namespaced_with(agent, "default", &endpoint_kind);
-    let endpoint = |name: &str, pair: Value| {
-        let networking = json!({"addressing": [pair], "node": "172.20.1.7"});
-        let status = json!({"status": {"networking": networking}});
-        object(&endpoint_kind, name, status)
-    };
-    let mine = endpoint("mine", json!({"ipv4": "172.20.1.11"}));
-    wait_until("a pod of its own is told", || async {
-        endpoints.create(&create, &mine).await.is_ok()
-    })
-    .await;
-    for pair in [
-        json!({"ipv4": "172.20.1.20"}),
-        json!({"ipv4": "172.20.1.7"}),
-        json!({"ipv4": "10.9.9.9"}),
-        json!({"ipv6": "fd00::1"}),
-    ] {
-        let refused = endpoints.create(&create, &endpoint("wrong", pair)).await;
-        let refused = refused.unwrap_err().to_string();
-        assert!(
-            refused.contains("endpoints.cilium.networking.kctl.dev"),
-            "{refused}"
-        );
-    }
-    let theirs = endpoint("theirs", json!({"ipv4": "172.20.1.20"}));
-    all_endpoints.create(&create, &theirs).await.unwrap();
-    let taken = json!({"status": {"networking": {"addressing": [{"ipv4": "172.20.1.11"}]}}});
-    let merge = Patch::Merge(&taken);
-    let patched = endpoints.patch("theirs", &PatchParams::default(), &merge);
-    assert!(
-        patched
-            .await
-            .unwrap_err()
-            .to_string()
-            .contains("network interfaces")
-    );
-    let deleted = endpoints.delete("theirs", &DeleteParams::default());
-    assert!(
-        deleted
-            .await
-            .unwrap_err()
-            .to_string()
-            .contains("network interfaces")
-    );
-    endpoints
-        .delete("mine", &DeleteParams::default())
-        .await
-        .unwrap();
+    expect_own_endpoints_only(admin, agent, &endpoint_kind).await;
 }

@@ -148,7 +148,7 @@ fn check_mesh(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
 
 /// The VPC knows where pods of an IPv6 cluster are: their packets leave as they are, with their own addresses.
 fn check_native_packets(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
-    let disabled = |tunnel: &String| tunnel == "disabled";
+    let disabled = |tunnel: &String| tunnel == NO_TUNNEL;
     let masked = "addresses of pods of an IPv6 cluster are not masqueraded";
     let refused = [
         (
@@ -185,7 +185,7 @@ fn check_native_packets(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Proble
 /// How packets reach pods of other nodes. Routes between nodes contradict a tunnel, and in the VPC they are there.
 fn check_packets(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
     let in_vpc = cilium.uses_interfaces();
-    let disabled = cilium.tunnel.as_deref() == Some("disabled");
+    let disabled = cilium.tunnel.as_deref() == Some(NO_TUNNEL);
     if in_vpc && cilium.tunnel.is_some() && !disabled {
         let message = "pods with addresses of the VPC need no tunnel, and cilium makes none";
         refuse(problems, "tunnel", message, "remove it");
