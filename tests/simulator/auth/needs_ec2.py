@@ -39,6 +39,7 @@ _OF_NOBODY = ("image", "snapshot")
 # Operation -> parameters that name what it acts on.
 _ON: "dict[str, tuple[str, ...]]" = {
     "AllocateAddress": (),
+    "AssignIpv6Addresses": ("NetworkInterfaceId",),
     "AssociateDhcpOptions": ("DhcpOptionsId", "VpcId"),
     "AssociateRouteTable": ("RouteTableId", "SubnetId"),
     "AssociateSubnetCidrBlock": ("SubnetId",),

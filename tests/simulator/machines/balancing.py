@@ -42,6 +42,7 @@ def _address(subnet: Any, interface: Any) -> "dict[str, Any]":
         "subnet": subnet.id,
         "address": interface.private_ip_address,
         "public_address": interface.public_ip,
+        "ipv6_address": next(iter(interface.ipv6_addresses), None),
     }
 
 

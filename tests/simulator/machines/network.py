@@ -6,13 +6,13 @@ from typing import Any, Optional
 
 
 def vpcs(ec2: Any) -> "list[dict[str, Any]]":
-    """Each VPC with its IPv4 ranges and DHCP options."""
+    """Each VPC with its ranges, IPv4 first, and DHCP options."""
     return [_vpc(found) for found in ec2.vpcs.values()]
 
 
 def _vpc(found: Any) -> "dict[str, Any]":
     options = found.dhcp_options._options if found.dhcp_options else {}
-    blocks = [block["cidr_block"] for block in found.get_cidr_block_association_set(ipv6=False)]
+    blocks = [block["cidr_block"] for six in (False, True) for block in found.get_cidr_block_association_set(ipv6=six)]
     return {
         "id": found.id,
         "cidrs": blocks,
@@ -31,6 +31,7 @@ def subnets(ec2: Any) -> "list[dict[str, Any]]":
             "vpc": found.vpc_id,
             "zone": found.availability_zone,
             "cidr": found.cidr_block,
+            "dns64": bool(getattr(found, "enable_dns64", False)),
             "route_table": own.get(found.id) or main[found.vpc_id],
         }
         for found in ec2.describe_subnets()
@@ -76,6 +77,11 @@ def _target(found: Any) -> str:
 def internet_gateways(ec2: Any) -> "list[dict[str, Any]]":
     """Each internet gateway and what it is attached to."""
     return [{"id": found.id, "vpc": found.vpc.id if found.vpc else None} for found in ec2.internet_gateways.values()]
+
+
+def egress_only_gateways(ec2: Any) -> "list[dict[str, Any]]":
+    """Each egress-only internet gateway and what it is attached to."""
+    return [{"id": found.id, "vpc": found.vpc_id} for found in ec2.egress_only_internet_gateways.values()]
 
 
 def nat_gateways(ec2: Any) -> "list[dict[str, Any]]":

@@ -9,7 +9,7 @@ from moto.ec2.models import ec2_backends
 
 from .balancing import load_balancers, target_groups
 from .names import hosted_zones
-from .network import internet_gateways, nat_gateways, route_tables, security_groups, subnets, vpcs
+from .network import egress_only_gateways, internet_gateways, nat_gateways, route_tables, security_groups, subnets, vpcs
 
 
 def world(region: str) -> "dict[str, Any]":
@@ -24,6 +24,7 @@ def world(region: str) -> "dict[str, Any]":
         "subnets": subnets(ec2),
         "route_tables": route_tables(ec2),
         "internet_gateways": internet_gateways(ec2),
+        "egress_only_gateways": egress_only_gateways(ec2),
         "nat_gateways": nat_gateways(ec2),
         "security_groups": security_groups(ec2),
         "load_balancers": load_balancers(region),
@@ -43,7 +44,9 @@ def instance(found: Any) -> "dict[str, Any]":
         "vpc": found.vpc_id,
         "subnet": found.subnet_id,
         "zone": found.availability_zone,
-        "address": primary.private_ip_address,
+        "address": primary.private_ip_address or primary.link_local_address,
+        "ipv6_addresses": list(primary.ipv6_addresses),
+        "ipv6_prefixes": list(primary.delegated),
         "mac": primary.mac_address.lower(),
         "public_address": primary.public_ip,
         "hostname": found.private_dns_name,

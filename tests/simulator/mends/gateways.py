@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -102,14 +103,28 @@ def _is_managed(interface: Any) -> bool:
     return bool(getattr(interface, "requester_managed", False))
 
 
+# What an instance with IPv6 alone gets by DHCP for IPv4, to reach EC2's own services (canonical/cloud-init#5307).
+_LINK_LOCAL = itertools.count()
+
+
 def interfaces_have_an_address_of_their_subnet() -> None:
-    """AWS: every interface has a free address of its subnet.
-    moto: gives NAT gateways any private address, and others a random one that may be taken.
+    """AWS: every interface has a free address of its subnet; an IPv6 one where the subnet says so, and no IPv4
+    address where the subnet has IPv6 alone.
+    moto: gives NAT gateways any private address, and others a random one that may be taken; IPv6 addresses only
+    to who asks, and calls one of these the private IPv4 address where there is none.
     """
 
     @replace(NetworkInterface, "__init__")
     def init(original: Any, eni: Any, backend: Any, subnet: Any, private_ip: Any, *args: Any, **kwargs: Any) -> None:
         subnet = backend.get_subnet(subnet) if isinstance(subnet, str) else subnet
+        if subnet.assign_ipv6_address_on_creation and not kwargs.get("ipv6_addresses"):
+            kwargs["ipv6_address_count"] = kwargs.get("ipv6_address_count") or 1
+        if subnet.ipv6_native:
+            original(eni, backend, subnet, "0.0.0.0", **kwargs)
+            eni.private_ip_address, eni.private_ip_addresses, eni.private_dns_name = None, [], None
+            number = next(_LINK_LOCAL)
+            eni.link_local_address = f"169.254.{number // 250 % 160}.{number % 250 + 1}"
+            return
         first = private_ip[0] if isinstance(private_ip, list) and private_ip else private_ip
         outside = first and ipaddress.ip_address(first) not in ipaddress.ip_network(subnet.cidr_block or "0.0.0.0/0")
         if (outside or not first) and not any(args[:1]) and not kwargs.get("private_ip_addresses"):

@@ -80,7 +80,7 @@ def _merged_mappings(root: str, asked: "list[dict[str, Any]]") -> "list[dict[str
 
 
 def templates_set_network_profile_and_metadata() -> None:
-    """AWS: a launch takes from its template the interfaces' security groups and public address, the
+    """AWS: a launch takes from its template the interfaces' security groups, public address and tags, the
     instance profile, the metadata options, monitoring and the market (spot).
     moto: takes image, type, key, user data and the top-level security groups only.
     """
@@ -102,6 +102,9 @@ def templates_set_network_profile_and_metadata() -> None:
         market = (data.get("InstanceMarketOptions") or {}).get("MarketType")
         kwargs["instance_market_options"] = kwargs.get("instance_market_options") or market
         reservation = original(backend, image_id, count, user_data, groups, **kwargs)
+        tags = convert_tag_spec(data.get("TagSpecifications", [])).get("network-interface", {})
+        for nic in (nic for instance in reservation.instances for nic in instance.nics.values()):
+            nic.add_tags(tags)
         profile = data.get("IamInstanceProfile") or {}
         if profile and not kwargs.get("iam_instance_profile_name") and not kwargs.get("iam_instance_profile_arn"):
             for instance in reservation.instances:
@@ -124,7 +127,8 @@ def network_interfaces_die_with_their_instance() -> None:
 
 
 def private_dns_names_follow_the_subnet() -> None:
-    """AWS: in a subnet whose hostname type is resource-name an instance is called by its id, and says so.
+    """AWS: in a subnet whose hostname type is resource-name, or that has IPv6 alone, an instance is called by its
+    id, and says so.
     moto: names it by its address.
     """
     by_address = Instance.private_dns_name.fget
@@ -141,10 +145,10 @@ def private_dns_names_follow_the_subnet() -> None:
 
     @replace_property(Instance, "private_dns_name")
     def private_dns_name(instance: Any) -> str:
-        name = by_address(instance)
-        if instance.private_dns_name_options.get("HostnameType") == "resource-name":
-            return instance.id + name[name.index(".") :]
-        return name
+        if instance.private_ip and instance.private_dns_name_options.get("HostnameType") != "resource-name":
+            return by_address(instance)
+        region = instance.region_name
+        return instance.id + (".ec2.internal" if region == "us-east-1" else f".{region}.compute.internal")
 
 
 def termination_takes_a_while(options: "Options") -> None:

@@ -69,6 +69,7 @@ def test_the_world_is_complete(cluster):
     address = aws.ec2.allocate_address(Domain="vpc")["AllocationId"]
     nat = aws.ec2.create_nat_gateway(SubnetId=subnets[0], AllocationId=address)["NatGateway"]["NatGatewayId"]
     aws.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", NatGatewayId=nat)
+    aws.ec2.create_egress_only_internet_gateway(VpcId=vpc)
     instance = by(world(aws)["instances"], subnet=subnets[0])
     aws.ec2.create_route(RouteTableId=table, DestinationCidrBlock="100.64.0.0/24", InstanceId=instance["id"])
     volume = aws.ec2.create_volume(Size=7, VolumeType="gp3", AvailabilityZone=instance["zone"])["VolumeId"]
@@ -102,6 +103,7 @@ def test_the_world_is_complete(cluster):
     assert (routes["100.64.0.0/24"]["target"], routes["100.64.0.0/24"]["instance"]) == (instance["id"],) * 2
     assert [route["target"] for route in routes.values()].count("local") == 1
     assert by(now["internet_gateways"], id=cluster["gateway"])["vpc"] == vpc
+    assert [gateway["vpc"] for gateway in now["egress_only_gateways"]] == [vpc]
     assert by(now["nat_gateways"], id=nat)["public_address"]
     attachment = {"instance": instance["id"], "device": "/dev/xvdu", "state": "attached"}
     assert by(now["volumes"], id=volume) == {
