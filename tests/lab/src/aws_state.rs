@@ -1,9 +1,10 @@
 //! What the AWS simulator says exists (`GET /_simulator/world`), and what the lab tells it back
 //! (`POST /_simulator/report`). Field by field as docs/lab.md describes them; ids are AWS ids.
 
+use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The whole of one region, as a value. `serial` grows with every change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -17,6 +18,8 @@ pub struct AwsState {
     pub subnets: Vec<Subnet>,
     pub route_tables: Vec<RouteTable>,
     pub internet_gateways: Vec<InternetGateway>,
+    /// Of IPv6: they let nobody in.
+    pub egress_only_gateways: Vec<InternetGateway>,
     pub nat_gateways: Vec<NatGateway>,
     pub security_groups: Vec<SecurityGroup>,
     pub load_balancers: Vec<LoadBalancer>,
@@ -46,7 +49,12 @@ pub struct Instance {
     pub vpc: String,
     pub subnet: String,
     pub zone: String,
+    /// The private IPv4 address. An instance in a subnet with IPv6 alone has a link-local one, which EC2 gives it to reach
+    /// its own services, and nothing else.
     pub address: Ipv4Addr,
+    pub ipv6_addresses: Vec<Ipv6Addr>,
+    /// Ranges that EC2 delegated to the interface, each a /80 of the subnet's range.
+    pub ipv6_prefixes: Vec<Ipv6Net>,
     /// MAC address in lower case, for example `02:0a:...`.
     pub mac: String,
     pub public_address: Option<Ipv4Addr>,
@@ -80,6 +88,8 @@ impl Instance {
             subnet: String::new(),
             zone: "us-east-1a".to_owned(),
             address,
+            ipv6_addresses: Vec::new(),
+            ipv6_prefixes: Vec::new(),
             mac: format!("02:0e:{a:02x}:{b:02x}:{c:02x}:{d:02x}"),
             public_address: None,
             hostname: format!("ip-{}.ec2.internal", address.to_string().replace('.', "-")),
@@ -93,6 +103,17 @@ impl Instance {
             tokens_required: true,
             tags: BTreeMap::new(),
         }
+    }
+
+    /// The private IPv4 address; `None` in a subnet with IPv6 alone.
+    pub fn private_address(&self) -> Option<Ipv4Addr> {
+        Some(self.address).filter(|address| !address.is_link_local())
+    }
+
+    /// Whether packets from this address are the instance's own, its pods' included.
+    pub fn has_ipv6(&self, address: Ipv6Addr) -> bool {
+        let mut prefixes = self.ipv6_prefixes.iter();
+        self.ipv6_addresses.contains(&address) || prefixes.any(|range| range.contains(&address))
     }
 }
 
@@ -133,6 +154,7 @@ pub struct Attachment {
 #[serde(deny_unknown_fields)]
 pub struct Vpc {
     pub id: String,
+    /// Of both families.
     pub cidrs: Vec<String>,
     /// `domain-name` of its DHCP options.
     pub domain_name: Option<String>,
@@ -146,7 +168,10 @@ pub struct Subnet {
     pub id: String,
     pub vpc: String,
     pub zone: String,
-    pub cidr: String,
+    /// The IPv4 range; `None`: it has IPv6 alone.
+    pub cidr: Option<String>,
+    /// Whether the resolver makes IPv6 addresses of IPv4 ones for its instances.
+    pub dns64: bool,
     /// Its own, or the VPC's main one.
     pub route_table: String,
 }
@@ -163,7 +188,7 @@ pub struct RouteTable {
 #[serde(deny_unknown_fields)]
 pub struct Route {
     pub destination: String,
-    /// `local`, or the id of a gateway (`igw-`), NAT gateway (`nat-`), instance (`i-`) or interface (`eni-`; then
+    /// `local`, or the id of a gateway (`igw-`, `eigw-`), NAT gateway (`nat-`), instance (`i-`) or interface (`eni-`; then
     /// `instance` says whose).
     pub target: String,
     pub instance: Option<String>,
@@ -236,6 +261,8 @@ pub struct BalancerAddress {
     pub address: Ipv4Addr,
     /// Public address, of internet-facing load balancers only.
     pub public_address: Option<Ipv4Addr>,
+    /// Of dual-stack load balancers.
+    pub ipv6_address: Option<Ipv6Addr>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

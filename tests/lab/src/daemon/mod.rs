@@ -10,7 +10,7 @@ pub mod start;
 use crate::host::{LowerLayers, cache_folder, requirements_ready};
 use crate::lab_paths::LabPaths;
 use crate::ledger::{Ledger, LedgerEntry};
-use crate::network::{self, Router, TargetHealth, dhcp, health};
+use crate::network::{self, Router, TargetHealth, advertise, dhcp, health};
 use crate::process::Process;
 use crate::services::ca::Ca;
 use crate::services::{self, Services};
@@ -134,7 +134,7 @@ pub fn run_daemon(place: &LabPaths, options: &DaemonOptions) -> Result<()> {
     runtime.block_on(work)
 }
 
-/// Starts what runs beside the rounds: health checks, DHCP. The verdicts come out of the receiver; whoever ends
+/// Starts what runs beside the rounds: health checks, DHCP, router advertisements. The verdicts come out of the receiver; whoever ends
 /// says so to `ends`.
 fn start_network_services(
     place: &LabPaths,
@@ -152,6 +152,11 @@ fn start_network_services(
     tokio::spawn(async move {
         let result: network::Result<()> = dhcp::serve_dhcp(&served, worlds).await;
         report_end(&end, "DHCP", result.map_err(Into::into));
+    });
+    let (advertised, worlds, end) = (place.clone(), world.clone(), ends.clone());
+    std::thread::spawn(move || {
+        let result = advertise::advertise_router(&advertised, worlds);
+        report_end(&end, "router advertisements", result.map_err(Into::into));
     });
     verdicts
 }

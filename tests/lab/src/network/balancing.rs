@@ -1,9 +1,10 @@
 //! Which targets a network load balancer's address sends connections to, as AWS chooses them.
 
+use super::family::Family;
 use super::topology::Topology;
 use crate::aws_state::{BalancerAddress, Listener, LoadBalancer, Target, TargetGroup};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// What health checks found: `healthy` or `unhealthy` by ARN of the target group, then by `INSTANCE:PORT`, as in
 /// [`crate::aws_state::HostReport::targets`].
@@ -12,7 +13,7 @@ pub type TargetHealth = BTreeMap<String, BTreeMap<String, String>>;
 /// A target as an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Backend {
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     pub port: u16,
 }
 
@@ -63,6 +64,7 @@ pub fn choose_targets(
     balancer: &LoadBalancer,
     address: &BalancerAddress,
     listener: &Listener,
+    family: Family,
 ) -> Choice {
     let groups = &topology.world.target_groups;
     let Some(group) = groups
@@ -82,8 +84,11 @@ pub fn choose_targets(
         if !reached || host.instance.vpc != balancer.vpc {
             continue;
         }
+        let Some(address) = family.reached_address(host.instance) else {
+            continue;
+        };
         let backend = Backend {
-            address: host.instance.address,
+            address,
             port: target.port,
         };
         match target_state(health, group, target) {

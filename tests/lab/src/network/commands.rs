@@ -68,6 +68,10 @@ fn find_host(snapshot: &Snapshot, name: &str) -> Result<String> {
         let short = instance.hostname.split('.').next();
         instance.id == name
             || instance.address.to_string() == name
+            || instance
+                .ipv6_addresses
+                .iter()
+                .any(|address| address.to_string() == name)
             || instance.hostname == name
             || short == Some(name)
     });
@@ -134,17 +138,21 @@ pub fn describe_network(place: &LabPaths) -> Result<String> {
 fn host_line(topology: &Topology<'_>, host: &Host<'_>, faults: &Faults) -> String {
     let instance = host.instance;
     let internet = match (
-        topology.route_of(host.table, names::FRONT),
+        topology.route_of(host.table, names::FRONT.into()),
         instance.public_address,
     ) {
         (RouteVia::InternetGateway, Some(public)) => format!("internet as {public}"),
         (RouteVia::NatGateway(public), _) => format!("internet by NAT as {public}"),
         _ => "no internet".to_owned(),
     };
+    let addresses: Vec<_> = std::iter::once(instance.address.to_string())
+        .chain(instance.ipv6_addresses.iter().map(ToString::to_string))
+        .chain(instance.ipv6_prefixes.iter().map(ToString::to_string))
+        .collect();
     let mut line = format!(
         "{} {} {} {} {internet}",
         instance.id,
-        instance.address,
+        addresses.join(","),
         instance.zone,
         instance.security_groups.join(",")
     );

@@ -1,12 +1,13 @@
 //! DHCP as a VPC answers it: each network interface always gets its own address, known by its hardware address.
 
 use super::error::{Result, add_context};
-use super::netns;
 use super::topology::{Host, Topology};
+use super::{names, netns};
 use crate::aws_state::{AwsState, Instance};
 use crate::lab_paths::LabPaths;
 use dhcproto::v4::{DhcpOption, Flags, Message, MessageType, Opcode, OptionCode};
 use dhcproto::{Decodable, Decoder, Encodable};
+use ipnet::Ipv4Net;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
@@ -144,14 +145,24 @@ pub fn answer_packet(world: &AwsState, packet: &[u8]) -> Option<DhcpAnswer> {
     })
 }
 
-fn dhcp_options(topology: &Topology<'_>, host: &Host<'_>) -> Option<[DhcpOption; 7]> {
+fn dhcp_options(topology: &Topology<'_>, host: &Host<'_>) -> Option<Vec<DhcpOption>> {
     let net = topology.subnets.get(host.instance.subnet.as_str())?;
     let name = host.instance.hostname.split('.').next()?;
-    let (servers, domain) = names_of(topology, host.instance);
-    Some([
-        DhcpOption::SubnetMask(net.range.netmask()),
-        DhcpOption::BroadcastAddr(net.range.broadcast()),
-        DhcpOption::Router(vec![host.gateway]),
+    let (mut servers, domain) = names_of(topology, host.instance);
+    // A link-local address is alone on its link, without a way further (canonical/cloud-init#5307).
+    let (range, way) = match host.instance.private_address() {
+        Some(_) => (net.range, DhcpOption::Router(vec![host.gateway])),
+        None => {
+            servers = vec![names::RESOLVER];
+            let own = Ipv4Net::from(host.instance.address);
+            let near = (names::LINK_LOCAL, Ipv4Addr::UNSPECIFIED);
+            (own, DhcpOption::ClasslessStaticRoute(vec![near]))
+        }
+    };
+    Some(vec![
+        DhcpOption::SubnetMask(range.netmask()),
+        DhcpOption::BroadcastAddr(range.broadcast()),
+        way,
         DhcpOption::InterfaceMtu(MTU),
         DhcpOption::Hostname(name.to_owned()),
         DhcpOption::DomainNameServer(servers),

@@ -21,7 +21,7 @@ pub enum Error {
         netns: String,
         problem: String,
     },
-    #[error("{owner}: {value:?} is not an IPv4 range; the simulator's world is at fault")]
+    #[error("{owner}: {value:?} is not a range of addresses; the simulator's world is at fault")]
     Range { owner: String, value: String },
     #[error(
         "{owner} names {missing}, which the world does not hold; the simulator's world is at fault"

@@ -99,6 +99,19 @@ impl Family {
         }
     }
 
+    /// The ranges that are delegated to an instance's interface.
+    pub fn pod_ranges(self, instance: &Instance) -> Vec<IpNet> {
+        match self {
+            Self::V4 => Vec::new(),
+            Self::V6 => instance
+                .ipv6_prefixes
+                .iter()
+                .copied()
+                .map(IpNet::V6)
+                .collect(),
+        }
+    }
+
     /// The address by which others in the VPC reach an instance.
     pub fn reached_address(self, instance: &Instance) -> Option<IpAddr> {
         match self {

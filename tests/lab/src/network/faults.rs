@@ -1,5 +1,5 @@
 //! Faults on demand: hosts cut off, from everything, from each other or from balancers; packets lost. They are a
-//! file and a pair of nft tables of their own, so that they outlive each change of the world and the daemon itself.
+//! file and nft tables of their own, so that they outlive each change of the world and the daemon itself.
 
 mod tables;
 
@@ -121,7 +121,7 @@ fn load_tables(place: &LabPaths, faults: &Faults) -> Result<()> {
     let netns = place.router_netns();
     let world = snapshot::read_snapshot(place)?.world;
     netns::retry_until_settled(|| {
-        let (links, _) = routing::observe_routing(&netns)?;
+        let links = routing::observe_links(&netns)?;
         netns::load_ruleset(&netns, &tables::fault_ruleset(faults, &world, &links))
     })
 }

@@ -80,7 +80,11 @@ pub fn list_subjects(world: &AwsState) -> Result<Vec<HealthSubject>> {
                 let Some(at) = near.or(any).filter(|_| target.state != "draining") else {
                     continue;
                 };
-                let to = SocketAddrV4::new(host.instance.address, group.health_check.port);
+                // A target is registered by its IPv4 address, which is also that of its checks.
+                let Some(address) = host.instance.private_address() else {
+                    continue;
+                };
+                let to = SocketAddrV4::new(address, group.health_check.port);
                 let subject = HealthSubject {
                     group: group.arn.clone(),
                     target: target_key(target),

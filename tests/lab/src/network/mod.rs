@@ -1,11 +1,14 @@
 //! The lab's network: one namespace that is every VPC's router, one per host, security groups and balancers as packet
 //! filters between them. `Router::apply` makes it match a world; the rest runs beside it (health checks, DHCP).
 
+pub mod advertise;
 pub mod attach;
 pub mod balancing;
 pub mod commands;
 pub mod dhcp;
+pub mod dhcp6;
 pub mod error;
+pub mod family;
 pub mod faults;
 pub mod health;
 pub mod names;
@@ -22,6 +25,7 @@ pub use error::{Error, Result};
 use crate::aws_state::AwsState;
 use crate::lab_paths::LabPaths;
 use crate::ledger::Ledger;
+use family::Family;
 use names::INTERNET_LINK;
 use topology::Topology;
 
@@ -56,11 +60,12 @@ impl Router {
             set("ipv4/conf/default/proxy_arp", "1"),
             set("ipv4/conf/all/send_redirects", "0"),
             set("ipv4/conf/default/send_redirects", "0"),
-            set("ipv6/conf/all/disable_ipv6", "1"),
-            set("ipv6/conf/default/disable_ipv6", "1"),
+            set("ipv6/conf/all/forwarding", "1"),
+            // Link-local addresses of the router's links are there at once.
+            set("ipv6/conf/default/accept_dad", "0"),
         ];
         netns::write_settings(&netns, &settings)?;
-        let (links, _) = routing::observe_routing(&netns)?;
+        let links = routing::observe_links(&netns)?;
         if !links.contains(INTERNET_LINK) {
             // Not every kernel has dummy devices; a pair whose other end nobody reads swallows as well.
             let peer = format!("{INTERNET_LINK}0");
@@ -122,10 +127,16 @@ impl Router {
 }
 
 fn apply_routes(netns: &str, topology: &Topology<'_>) -> Result<Vec<String>> {
-    netns::retry_until_settled(|| {
-        let (links, found) = routing::observe_routing(netns)?;
-        let lines = routing::plan_changes(&found, &routing::desired_routing(topology, &links));
-        netns::ip_batch(netns, &lines)?;
-        Ok(lines)
-    })
+    let mut all = Vec::new();
+    for family in Family::BOTH {
+        all.extend(netns::retry_until_settled(|| {
+            let links = routing::observe_links(netns)?;
+            let found = routing::observe_routing(netns, family)?;
+            let desired = routing::desired_routing(topology, &links, family);
+            let lines = routing::plan_changes(&found, &desired);
+            netns::ip_batch(netns, family, &lines)?;
+            Ok(lines)
+        })?);
+    }
+    Ok(all)
 }

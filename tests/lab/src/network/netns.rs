@@ -2,6 +2,7 @@
 //! human output. What a command makes is inside a namespace and goes with it, so only the namespace itself is in the ledger.
 
 use super::error::{Error, Result, add_context};
+use super::family::Family;
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::netns::netns_path;
 use crate::{teardown, tool};
@@ -55,8 +56,8 @@ pub fn run_ip(netns: &str, arguments: &[&str]) -> Result<()> {
     run(netns, command.args(["-netns", netns]).args(arguments), "").map(drop)
 }
 
-/// All lines through one `ip -batch`; stops at the first that fails.
-pub fn ip_batch(netns: &str, lines: &[String]) -> Result<()> {
+/// All lines through one `ip -batch` of a family; stops at the first that fails.
+pub fn ip_batch(netns: &str, family: Family, lines: &[String]) -> Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
@@ -65,16 +66,22 @@ pub fn ip_batch(netns: &str, lines: &[String]) -> Result<()> {
     let mut command = Command::new("ip");
     run(
         netns,
-        command.args(["-netns", netns, "-batch", "-"]),
+        command.args(["-netns", netns, family.option(), "-batch", "-"]),
         &input,
     )
     .map(drop)
 }
 
-/// Runs `ip -j -netns NETNS ARGUMENTS` and parses its JSON.
-pub fn ip_json<T: serde::de::DeserializeOwned>(netns: &str, arguments: &[&str]) -> Result<Vec<T>> {
+/// Runs `ip -j -netns NETNS ARGUMENTS` of a family and parses its JSON.
+pub fn ip_json<T: serde::de::DeserializeOwned>(
+    netns: &str,
+    family: Family,
+    arguments: &[&str],
+) -> Result<Vec<T>> {
     let mut command = Command::new("ip");
-    command.args(["-netns", netns, "-j", "-4"]).args(arguments);
+    command
+        .args(["-netns", netns, "-j", family.option()])
+        .args(arguments);
     let output = run(netns, &mut command, "")?;
     // With nothing to show, `ip -j` prints nothing at all.
     if output.stdout.iter().all(u8::is_ascii_whitespace) {

@@ -5,19 +5,19 @@ mod desired;
 mod observed;
 
 pub use desired::desired_routing;
-pub use observed::observe_routing;
+pub use observed::{observe_links, observe_routing};
 
 use super::names;
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-/// The router's state; both the wished and the found one.
+/// The router's state in one family; both the wished and the found one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Routing {
     /// Of the loopback device: whatever the router itself answers for.
-    pub addresses: BTreeSet<Ipv4Net>,
+    pub addresses: BTreeSet<IpNet>,
     pub routes: BTreeSet<Route>,
     pub rules: BTreeSet<Rule>,
     pub neighbours: BTreeSet<Neighbour>,
@@ -26,7 +26,7 @@ pub struct Routing {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     pub table: u32,
-    pub destination: Ipv4Net,
+    pub destination: IpNet,
     pub hop: Hop,
 }
 
@@ -34,11 +34,11 @@ pub struct Route {
 pub enum Hop {
     Link {
         link: String,
-        source: Option<Ipv4Addr>,
+        source: Option<IpAddr>,
     },
     Via {
         link: String,
-        address: Ipv4Addr,
+        address: IpAddr,
     },
     Blackhole,
 }
@@ -55,7 +55,7 @@ pub enum Rule {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Neighbour {
     pub link: String,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     pub mac: String,
 }
 

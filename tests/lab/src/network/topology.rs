@@ -1,11 +1,12 @@
 //! The world's network, read once: ranges parsed, routes resolved to what they lead to, machines that have an address.
 
 use super::error::{Error, Result};
+use super::family::Family;
 use super::names;
 use crate::aws_state::{AwsState, Instance, InstanceState, LoadBalancer, NatGateway, Subnet};
-use ipnet::Ipv4Net;
+use ipnet::{IpNet, Ipv4Net};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Everything the router needs to know, borrowed from one world.
 #[derive(Debug)]
@@ -23,14 +24,15 @@ pub struct Topology<'a> {
 
 #[derive(Debug)]
 pub struct Vpc {
-    pub ranges: Vec<Ipv4Net>,
-    /// The first range's base + 2.
+    pub ranges: Vec<IpNet>,
+    /// The first IPv4 range's base + 2.
     pub resolver: Ipv4Addr,
 }
 
 #[derive(Debug)]
 pub struct SubnetNet<'a> {
     pub subnet: &'a Subnet,
+    /// The IPv4 range; without one that of link-local addresses.
     pub range: Ipv4Net,
     /// The range's base + 1.
     pub gateway: Ipv4Addr,
@@ -41,7 +43,15 @@ pub struct SubnetNet<'a> {
 pub struct Table<'a> {
     pub vpc: &'a str,
     pub number: u32,
-    pub routes: Vec<(Ipv4Net, RouteVia<'a>)>,
+    pub routes: Vec<(IpNet, RouteVia<'a>)>,
+}
+
+impl<'a> Table<'a> {
+    /// The routes of one family.
+    pub fn routes_of(&self, family: Family) -> impl Iterator<Item = (IpNet, RouteVia<'a>)> {
+        let routes = self.routes.iter().copied();
+        routes.filter(move |(range, _)| Family::of_range(*range) == family)
+    }
 }
 
 /// What a route leads to.
@@ -50,6 +60,7 @@ pub enum RouteVia<'a> {
     Local,
     Instance(&'a str),
     InternetGateway,
+    EgressOnlyGateway,
     /// With the public address that the world sees.
     NatGateway(Ipv4Addr),
     Blackhole,
@@ -100,7 +111,7 @@ impl<'a> Topology<'a> {
     }
 
     /// Where packets to `address` go from a subnet with that route table.
-    pub fn route_of(&self, table: &str, address: Ipv4Addr) -> RouteVia<'a> {
+    pub fn route_of(&self, table: &str, address: IpAddr) -> RouteVia<'a> {
         let routes = self
             .tables
             .get(table)
@@ -108,14 +119,15 @@ impl<'a> Topology<'a> {
         longest_match(routes, address)
     }
 
-    /// Whether what lives in the subnet can be reached at a public address.
-    pub fn is_public(&self, subnet: &str) -> bool {
+    /// Whether what lives in the subnet can be reached from the internet.
+    pub fn is_public(&self, subnet: &str, family: Family) -> bool {
         let table = self
             .subnets
             .get(subnet)
             .map(|net| net.subnet.route_table.as_str());
-        table
-            .is_some_and(|table| self.route_of(table, names::OPERATOR) == RouteVia::InternetGateway)
+        table.is_some_and(|table| {
+            self.route_of(table, family.operator()) == RouteVia::InternetGateway
+        })
     }
 
     pub fn find_host(&self, instance: &str) -> Option<&Host<'a>> {
@@ -123,19 +135,19 @@ impl<'a> Topology<'a> {
     }
 }
 
-fn longest_match<'a>(longest_first: &[(Ipv4Net, RouteVia<'a>)], address: Ipv4Addr) -> RouteVia<'a> {
+fn longest_match<'a>(longest_first: &[(IpNet, RouteVia<'a>)], address: IpAddr) -> RouteVia<'a> {
     let mut matching = longest_first
         .iter()
         .filter(|(range, _)| range.contains(&address));
     matching.next().map_or(RouteVia::Blackhole, |(_, via)| *via)
 }
 
-/// `None` for IPv6 and prefix lists, which the lab does not have.
-pub fn parse_range(owner: &str, value: &str) -> Result<Option<Ipv4Net>> {
-    if value.contains(':') || value.starts_with("pl-") {
+/// `None` for prefix lists, which the lab does not have.
+pub fn parse_range(owner: &str, value: &str) -> Result<Option<IpNet>> {
+    if value.starts_with("pl-") {
         return Ok(None);
     }
-    let parsed: Ipv4Net = value.parse().map_err(|_| Error::Range {
+    let parsed: IpNet = value.parse().map_err(|_| Error::Range {
         owner: owner.to_owned(),
         value: value.to_owned(),
     })?;
@@ -154,11 +166,15 @@ fn collect_vpcs(world: &AwsState) -> Result<BTreeMap<&str, Vpc>> {
         for value in &vpc.cidrs {
             ranges.extend(parse_range(&vpc.id, value)?);
         }
-        let first = ranges.first().ok_or_else(|| Error::Missing {
+        let first = ranges.iter().find_map(|range| match range {
+            IpNet::V4(range) => Some(*range),
+            IpNet::V6(_) => None,
+        });
+        let first = first.ok_or_else(|| Error::Missing {
             owner: vpc.id.clone(),
             missing: "an IPv4 range".to_owned(),
         })?;
-        let resolver = nth_address(*first, 2);
+        let resolver = nth_address(first, 2);
         vpcs.insert(vpc.id.as_str(), Vpc { ranges, resolver });
     }
     Ok(vpcs)
@@ -167,17 +183,20 @@ fn collect_vpcs(world: &AwsState) -> Result<BTreeMap<&str, Vpc>> {
 fn collect_subnets(world: &AwsState) -> Result<BTreeMap<&str, SubnetNet<'_>>> {
     let mut subnets = BTreeMap::new();
     for subnet in &world.subnets {
-        if let Some(range) = parse_range(&subnet.id, &subnet.cidr)? {
-            let gateway = nth_address(range, 1);
-            subnets.insert(
-                subnet.id.as_str(),
-                SubnetNet {
-                    subnet,
-                    range,
-                    gateway,
-                },
-            );
-        }
+        let cidr = subnet.cidr.as_deref();
+        let range = match cidr.map(|cidr| parse_range(&subnet.id, cidr)).transpose()? {
+            Some(Some(IpNet::V4(range))) => range,
+            _ => names::LINK_LOCAL,
+        };
+        let gateway = nth_address(range, 1);
+        subnets.insert(
+            subnet.id.as_str(),
+            SubnetNet {
+                subnet,
+                range,
+                gateway,
+            },
+        );
     }
     Ok(subnets)
 }
@@ -254,7 +273,7 @@ fn collect_tables<'a>(
                 .get(gateway.subnet.as_str())
                 .and_then(|net| tables.get(net.subnet.route_table.as_str()));
             let out = |table: &Table<'_>| {
-                longest_match(&table.routes, names::OPERATOR) == RouteVia::InternetGateway
+                longest_match(&table.routes, names::OPERATOR.into()) == RouteVia::InternetGateway
             };
             let live = with_nat && gateway.state == "available" && table.is_some_and(out);
             gateway.public_address.filter(|_| live)
@@ -318,6 +337,16 @@ fn resolve_route<'a>(
             let live = world.internet_gateways.iter().any(attached);
             Some(if live {
                 RouteVia::InternetGateway
+            } else {
+                RouteVia::Blackhole
+            })
+        }
+        "eigw" => {
+            let mut gateways = world.egress_only_gateways.iter();
+            let live =
+                gateways.any(|gateway| gateway.id == target && gateway.vpc.as_deref() == Some(vpc));
+            Some(if live {
+                RouteVia::EgressOnlyGateway
             } else {
                 RouteVia::Blackhole
             })

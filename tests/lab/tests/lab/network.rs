@@ -3,4 +3,5 @@
 mod agreement;
 mod bench;
 mod reach;
+mod six;
 mod worlds;

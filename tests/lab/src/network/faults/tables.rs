@@ -1,13 +1,14 @@
-//! Faults as two nft tables: one at the hosts' links (sees every packet, also the router's own), one where packets between
-//! hosts are forwarded.
+//! Faults as nft tables: one at the hosts' links (sees every packet, also the router's own), and one of each address family where
+//! packets between hosts are forwarded.
 
-use super::super::names::{METADATA, RESOLVER, link_name};
+use super::super::family::Family;
+use super::super::names::link_name;
 use super::super::ruleset::block_text;
 use super::super::topology::Topology;
 use super::{Faults, HostFaults};
 use crate::aws_state::{AwsState, Instance};
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 const TABLE: &str = "faults";
 
@@ -30,7 +31,9 @@ pub fn fault_ruleset(faults: &Faults, world: &AwsState, links: &BTreeSet<String>
         ));
         chains.push(chain_text("egress", &link, to_host(world, instance, host)));
     }
-    table_text("netdev", &chains.concat()) + &table_text("ip", &forward_chain(faults, world))
+    let forward =
+        Family::BOTH.map(|family| table_text(family.word(), &forward_chain(faults, world, family)));
+    table_text("netdev", &chains.concat()) + &forward.concat()
 }
 
 fn table_text(family: &str, chains: &str) -> String {
@@ -46,8 +49,8 @@ fn chain_text(hook: &str, link: &str, rules: Vec<String>) -> String {
     )
 }
 
-/// What the hypervisor answers, which no partition of the network takes away.
-fn host_services_rule(world: &AwsState, instance: &Instance) -> String {
+/// What the hypervisor answers, which no partition of the network takes away; on IPv6 also what keeps a link alive.
+fn host_services_rule(world: &AwsState, instance: &Instance, family: Family) -> String {
     let topology = Topology::from_world(world).ok();
     let resolver = topology.and_then(|topology| {
         topology
@@ -55,14 +58,17 @@ fn host_services_rule(world: &AwsState, instance: &Instance) -> String {
             .get(instance.vpc.as_str())
             .map(|vpc| vpc.resolver)
     });
-    let all: Vec<_> = [Some(METADATA), Some(RESOLVER), resolver]
-        .into_iter()
-        .flatten()
-        .collect();
-    format!("{{ {} }}", address_list(&all))
+    let both = address_list(&[family.metadata(), family.resolver()]);
+    match family {
+        Family::V4 => {
+            let own = resolver.map(|address| format!(", {address}"));
+            format!("{{ {both}{} }}", own.unwrap_or_default())
+        }
+        Family::V6 => format!("{{ {both}, ::, fe80::/10, ff02::/16 }}"),
+    }
 }
 
-fn address_list(addresses: &[Ipv4Addr]) -> String {
+fn address_list(addresses: &[IpAddr]) -> String {
     addresses
         .iter()
         .map(ToString::to_string)
@@ -74,10 +80,10 @@ fn from_host(world: &AwsState, instance: &Instance, host: &HostFaults) -> Vec<St
     let mut rules = Vec::new();
     if host.outbound {
         rules.push("udp dport 67 accept".to_owned());
-        rules.push(format!(
-            "ip daddr != {} drop",
-            host_services_rule(world, instance)
-        ));
+        rules.extend(Family::BOTH.map(|family| {
+            let services = host_services_rule(world, instance, family);
+            format!("{} daddr != {services} drop", family.word())
+        }));
     }
     rules.extend(loss_rule(host));
     rules
@@ -86,18 +92,24 @@ fn from_host(world: &AwsState, instance: &Instance, host: &HostFaults) -> Vec<St
 fn to_host(world: &AwsState, instance: &Instance, host: &HostFaults) -> Vec<String> {
     let mut rules = Vec::new();
     if host.inbound {
-        rules.push(format!(
-            "ip saddr != {} udp sport != 67 drop",
-            host_services_rule(world, instance)
-        ));
-        rules.push(format!(
-            "ip saddr != {} meta l4proto != udp drop",
-            host_services_rule(world, instance)
-        ));
+        for family in Family::BOTH {
+            let word = family.word();
+            let services = host_services_rule(world, instance, family);
+            rules.push(format!("{word} saddr != {services} udp sport != 67 drop"));
+            rules.push(format!(
+                "{word} saddr != {services} meta l4proto != udp drop"
+            ));
+        }
     }
-    let balancers = balancer_addresses(world);
-    if host.from_balancers && !balancers.is_empty() {
-        rules.push(format!("ip saddr {{ {} }} drop", address_list(&balancers)));
+    for family in Family::BOTH {
+        let balancers = balancer_addresses(world, family);
+        if host.from_balancers && !balancers.is_empty() {
+            let word = family.word();
+            rules.push(format!(
+                "{word} saddr {{ {} }} drop",
+                address_list(&balancers)
+            ));
+        }
     }
     rules.extend(loss_rule(host));
     rules
@@ -111,12 +123,12 @@ fn loss_rule(host: &HostFaults) -> Option<String> {
     }
 }
 
-fn balancer_addresses(world: &AwsState) -> Vec<Ipv4Addr> {
+fn balancer_addresses(world: &AwsState, family: Family) -> Vec<IpAddr> {
     let mut all: Vec<_> = world
         .load_balancers
         .iter()
         .flat_map(|balancer| &balancer.addresses)
-        .flat_map(|at| std::iter::once(at.address).chain(at.public_address))
+        .flat_map(|at| family.all_balancer_addresses(at))
         .collect();
     all.sort_unstable();
     all.dedup();
@@ -124,7 +136,7 @@ fn balancer_addresses(world: &AwsState) -> Vec<Ipv4Addr> {
 }
 
 /// Between hosts, by whatever address; the answers of a connection too.
-fn forward_chain(faults: &Faults, world: &AwsState) -> String {
+fn forward_chain(faults: &Faults, world: &AwsState, family: Family) -> String {
     let mut rules = Vec::new();
     for (one, other) in &faults.pairs {
         for (from, to) in [(one, other), (other, one)] {
@@ -135,7 +147,7 @@ fn forward_chain(faults: &Faults, world: &AwsState) -> String {
             ));
         }
     }
-    let balancers = balancer_addresses(world);
+    let balancers = balancer_addresses(world, family);
     for (id, _) in faults
         .hosts
         .iter()
@@ -143,8 +155,9 @@ fn forward_chain(faults: &Faults, world: &AwsState) -> String {
     {
         for way in ["iifname", "oifname"] {
             rules.push(format!(
-                "{way} \"{}\" ct original ip daddr {{ {} }} drop",
+                "{way} \"{}\" ct original {} daddr {{ {} }} drop",
                 link_name(id),
+                family.word(),
                 address_list(&balancers)
             ));
         }

@@ -1,12 +1,13 @@
 //! The router's state as `ip -j` shows it.
 
 use super::super::error::{Error, Result};
+use super::super::family::Family;
 use super::super::{names, netns};
 use super::{Hop, Neighbour, Route, Routing, Rule};
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// What `ip -j` says of them; other fields do not matter.
 #[derive(Deserialize)]
@@ -20,7 +21,7 @@ struct AddressLine {
 }
 #[derive(Deserialize)]
 struct AddressInfo {
-    local: Ipv4Addr,
+    local: IpAddr,
     prefixlen: u8,
 }
 #[derive(Deserialize)]
@@ -28,10 +29,12 @@ struct RouteLine {
     #[serde(rename = "type")]
     kind: Option<String>,
     dst: String,
+    /// `kernel`: of an address, not ours.
+    protocol: Option<String>,
     table: Option<String>,
     dev: Option<String>,
-    gateway: Option<Ipv4Addr>,
-    prefsrc: Option<Ipv4Addr>,
+    gateway: Option<IpAddr>,
+    prefsrc: Option<IpAddr>,
 }
 #[derive(Deserialize)]
 struct RuleLine {
@@ -41,32 +44,39 @@ struct RuleLine {
 }
 #[derive(Deserialize)]
 struct NeighbourLine {
-    dst: Ipv4Addr,
+    dst: IpAddr,
     dev: String,
     lladdr: Option<String>,
 }
 
-/// The links and the state of a router's namespace.
-pub fn observe_routing(netns: &str) -> Result<(BTreeSet<String>, Routing)> {
-    let links: Vec<LinkLine> = netns::ip_json(netns, &["link", "show"])?;
-    let addresses: Vec<AddressLine> = netns::ip_json(netns, &["address", "show", "dev", "lo"])?;
-    let routes: Vec<RouteLine> = netns::ip_json(netns, &["route", "show", "table", "all"])?;
-    let rules: Vec<RuleLine> = netns::ip_json(netns, &["rule", "show"])?;
+/// The links of a router's namespace.
+pub fn observe_links(netns: &str) -> Result<BTreeSet<String>> {
+    let links: Vec<LinkLine> = netns::ip_json(netns, Family::V4, &["link", "show"])?;
+    Ok(links.into_iter().map(|line| line.ifname).collect())
+}
+
+/// The state of a router's namespace in one family.
+pub fn observe_routing(netns: &str, family: Family) -> Result<Routing> {
+    let addresses: Vec<AddressLine> =
+        netns::ip_json(netns, family, &["address", "show", "dev", "lo"])?;
+    let routes: Vec<RouteLine> = netns::ip_json(netns, family, &["route", "show", "table", "all"])?;
+    let rules: Vec<RuleLine> = netns::ip_json(netns, family, &["rule", "show"])?;
     let neighbours: Vec<NeighbourLine> =
-        netns::ip_json(netns, &["neighbour", "show", "nud", "permanent"])?;
+        netns::ip_json(netns, family, &["neighbour", "show", "nud", "permanent"])?;
     let own = addresses
         .into_iter()
         .flat_map(|line| line.addr_info)
         .filter(|info| !info.local.is_loopback());
     let addresses = own
-        .filter_map(|info| Ipv4Net::new(info.local, info.prefixlen).ok())
+        .filter_map(|info| IpNet::new(info.local, info.prefixlen).ok())
         .collect();
     let mut routing = Routing {
         addresses,
         ..Routing::default()
     };
-    for line in routes {
-        routing.routes.extend(parse_route(netns, line)?);
+    let ours = |line: &RouteLine| line.protocol.as_deref() != Some("kernel");
+    for line in routes.into_iter().filter(ours) {
+        routing.routes.extend(parse_route(netns, family, line)?);
     }
     routing.rules = rules.into_iter().filter_map(parse_rule).collect();
     let known = |line: NeighbourLine| {
@@ -77,10 +87,10 @@ pub fn observe_routing(netns: &str) -> Result<(BTreeSet<String>, Routing)> {
         })
     };
     routing.neighbours = neighbours.into_iter().filter_map(known).collect();
-    Ok((links.into_iter().map(|line| line.ifname).collect(), routing))
+    Ok(routing)
 }
 
-fn parse_route(netns: &str, line: RouteLine) -> Result<Option<Route>> {
+fn parse_route(netns: &str, family: Family, line: RouteLine) -> Result<Option<Route>> {
     let table = match line.table.as_deref() {
         None | Some("main") => Some(names::MAIN_TABLE),
         Some(number) => number
@@ -90,12 +100,9 @@ fn parse_route(netns: &str, line: RouteLine) -> Result<Option<Route>> {
     };
     let Some(table) = table else { return Ok(None) };
     let destination = match line.dst.as_str() {
-        "default" => Ok(Ipv4Net::default()),
+        "default" => Ok(family.everything()),
         text if text.contains('/') => text.parse().map_err(|_| text),
-        text => text
-            .parse::<Ipv4Addr>()
-            .map(Ipv4Net::from)
-            .map_err(|_| text),
+        text => text.parse::<IpAddr>().map(IpNet::from).map_err(|_| text),
     };
     let destination = destination.map_err(|text| Error::Answer {
         command: "ip -j route show table all".to_owned(),

@@ -1,15 +1,19 @@
 //! Security groups. A host's or balancer's rules are the union of its groups'; a peer is a range, or a group's members:
 //! as on AWS those are network interfaces, known by the link that a packet uses, whatever source its pods give it.
 
+use super::super::family::Family;
 use super::super::names::nft_identifier;
 use super::super::topology::{Topology, parse_range};
 use super::{Table, goto_element, quote_link};
 use crate::aws_state::{LoadBalancer, Rule, SecurityGroup};
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use std::collections::BTreeSet;
 
 /// Direct means: private, and not by way of a balancer, whose groups count then instead of the sender's.
-const DIRECT: &str = "ct mark 0 ct original ip daddr != @balancers";
+fn direct(family: Family) -> String {
+    let word = family.word();
+    format!("ct mark 0 ct original {word} daddr != @balancers")
+}
 
 /// The sets of each group's members: links of hosts, addresses of balancers.
 pub(super) fn write_membership(topology: &Topology<'_>, table: &mut Table) {
@@ -28,18 +32,18 @@ pub(super) fn write_membership(topology: &Topology<'_>, table: &mut Table) {
             .balancers
             .iter()
             .filter(|balancer| balancer.security_groups.contains(&group.id));
-        let addresses: Vec<_> = members.flat_map(|balancer| &balancer.addresses).collect();
-        let public = addresses.iter().filter_map(|at| at.public_address);
-        let all: Vec<_> = addresses
-            .iter()
-            .map(|at| at.address)
-            .chain(public)
-            .collect();
-        table.add_set(&format!("balancers_{name}"), "ipv4_addr", all);
+        let family = table.family;
+        let addresses = members.flat_map(|balancer| &balancer.addresses);
+        table.add_set(
+            &format!("balancers_{name}"),
+            family.address_type(),
+            addresses.flat_map(|at| family.all_balancer_addresses(at)),
+        );
     }
 }
 
 pub(super) fn write_groups(topology: &Topology<'_>, table: &mut Table) {
+    let family = table.family;
     for group in &topology.world.security_groups {
         let name = nft_identifier(&group.id);
         table.add_chain(
@@ -47,14 +51,14 @@ pub(super) fn write_groups(topology: &Topology<'_>, table: &mut Table) {
             group
                 .ingress
                 .iter()
-                .flat_map(|rule| to_host(topology, rule)),
+                .flat_map(|rule| to_host(topology, rule, family)),
         );
         table.add_chain(
             &format!("egress_{name}"),
             group
                 .egress
                 .iter()
-                .flat_map(|rule| from_host(topology, rule)),
+                .flat_map(|rule| from_host(topology, rule, family)),
         );
         if topology
             .balancers
@@ -66,14 +70,14 @@ pub(super) fn write_groups(topology: &Topology<'_>, table: &mut Table) {
                 group
                     .ingress
                     .iter()
-                    .flat_map(|rule| to_balancer(topology, rule)),
+                    .flat_map(|rule| to_balancer(topology, rule, family)),
             );
             table.add_chain(
                 &format!("from_balancer_{name}"),
                 group
                     .egress
                     .iter()
-                    .flat_map(|rule| from_balancer(topology, rule)),
+                    .flat_map(|rule| from_balancer(topology, rule, family)),
             );
         }
     }
@@ -101,8 +105,12 @@ fn write_host_chains(topology: &Topology<'_>, table: &mut Table) {
     table.add_map("ingress", "ifname : verdict", verdicts("ingress"));
     let rules = [
         "ct state established,related accept",
-        // Answers of the router's own services to a host that knows no connection yet.
-        "ip saddr @gateways udp sport 67 udp dport 68 accept",
+        match table.family {
+            // Answers of the router's own services to a host that knows no connection yet.
+            Family::V4 => "ip saddr @gateways udp sport 67 udp dport 68 accept",
+            // Only the router has a link-local address on its end of the link: advertisements, neighbours, DHCP.
+            Family::V6 => "ip6 saddr fe80::/10 accept",
+        },
         "oifname vmap @ingress",
         "oifname \"h*\" drop",
     ];
@@ -130,6 +138,7 @@ fn write_balancer_chains(topology: &Topology<'_>, table: &mut Table) {
             );
         }
     }
+    let family = table.family;
     for (way, key, priority) in [
         ("to_balancer", "daddr", 110),
         ("from_balancer", "daddr", 120),
@@ -141,17 +150,21 @@ fn write_balancer_chains(topology: &Topology<'_>, table: &mut Table) {
             "from_balancer"
         };
         let elements = guarded.iter().flat_map(|balancer| {
-            let public = balancer.addresses.iter().filter_map(|at| at.public_address);
-            let addresses = balancer.addresses.iter().map(|at| at.address).chain(public);
+            let addresses = balancer.addresses.iter();
             addresses
+                .flat_map(|at| family.all_balancer_addresses(at))
                 .map(|address| goto_element(address, chain(target, balancer)))
                 .collect::<Vec<_>>()
         });
         let map = format!("{way}_addresses");
-        table.add_map(&map, "ipv4_addr : verdict", elements);
+        table.add_map(
+            &map,
+            &format!("{} : verdict", family.address_type()),
+            elements,
+        );
         let rules = [
             "ct state established,related accept".to_owned(),
-            format!("ct original ip {key} vmap @{map}"),
+            format!("ct original {} {key} vmap @{map}", family.word()),
         ];
         table.add_hook(
             &format!("{way}_groups"),
@@ -182,12 +195,12 @@ fn union_chain(way: &str, groups: &[String], topology: &Topology<'_>) -> Vec<Str
 /// Who is at the other end, in nft's words; empty when nobody can be.
 enum Peer {
     Anyone,
-    Range(Ipv4Net),
+    Range(IpNet),
     Group(String),
     Nobody,
 }
 
-fn rule_peer(topology: &Topology<'_>, rule: &Rule) -> Peer {
+fn rule_peer(topology: &Topology<'_>, rule: &Rule, family: Family) -> Peer {
     if let Some(id) = &rule.group {
         let known = topology
             .world
@@ -205,6 +218,7 @@ fn rule_peer(topology: &Topology<'_>, rule: &Rule) -> Peer {
         .as_deref()
         .map(|cidr| parse_range("a security group's rule", cidr))
     {
+        Some(Ok(Some(range))) if Family::of_range(range) != family => Peer::Nobody,
         Some(Ok(Some(range))) if range.prefix_len() == 0 => Peer::Anyone,
         Some(Ok(Some(range))) => Peer::Range(range),
         _ => Peer::Nobody,
@@ -212,39 +226,42 @@ fn rule_peer(topology: &Topology<'_>, rule: &Rule) -> Peer {
 }
 
 /// At the receiving host, after all translation.
-fn to_host(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
-    let peers = match rule_peer(topology, rule) {
+fn to_host(topology: &Topology<'_>, rule: &Rule, family: Family) -> Vec<String> {
+    let word = family.word();
+    let peers = match rule_peer(topology, rule, family) {
         Peer::Anyone => vec![String::new()],
-        Peer::Range(range) => vec![format!("ip saddr {range}")],
+        Peer::Range(range) => vec![format!("{word} saddr {range}")],
         Peer::Group(group) => vec![
-            format!("iifname @links_{group} {DIRECT}"),
-            format!("ct original ip daddr @balancers_{group}"),
-            format!("ip saddr @balancers_{group}"),
+            format!("iifname @links_{group} {}", direct(family)),
+            format!("ct original {word} daddr @balancers_{group}"),
+            format!("{word} saddr @balancers_{group}"),
         ],
         Peer::Nobody => vec![],
     };
-    accept_rules(rule, "th dport", &peers)
+    accept_rules(rule, family, "th dport", &peers)
 }
 
 /// At the sending host: what it meant to reach, before any translation.
-fn from_host(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
-    let peers = match rule_peer(topology, rule) {
+fn from_host(topology: &Topology<'_>, rule: &Rule, family: Family) -> Vec<String> {
+    let word = family.word();
+    let peers = match rule_peer(topology, rule, family) {
         Peer::Anyone => vec![String::new()],
-        Peer::Range(range) => vec![format!("ct original ip daddr {range}")],
+        Peer::Range(range) => vec![format!("ct original {word} daddr {range}")],
         Peer::Group(group) => vec![
-            format!("oifname @links_{group} {DIRECT}"),
-            format!("ct mark 0 ct original ip daddr @balancers_{group}"),
+            format!("oifname @links_{group} {}", direct(family)),
+            format!("ct mark 0 ct original {word} daddr @balancers_{group}"),
         ],
         Peer::Nobody => vec![],
     };
-    accept_rules(rule, "ct original proto-dst", &peers)
+    accept_rules(rule, family, "ct original proto-dst", &peers)
 }
 
 /// At a balancer: the client is who the connection comes from, under its public address (the mark) if it has used that.
-fn to_balancer(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
-    let peers = match rule_peer(topology, rule) {
+fn to_balancer(topology: &Topology<'_>, rule: &Rule, family: Family) -> Vec<String> {
+    let word = family.word();
+    let peers = match rule_peer(topology, rule, family) {
         Peer::Anyone => vec![String::new()],
-        Peer::Range(range) => vec![
+        Peer::Range(IpNet::V4(range)) => vec![
             format!("ct mark 0 ct original ip saddr {range}"),
             format!(
                 "ct mark != 0 ct mark & {:#010x} == {:#010x}",
@@ -252,25 +269,28 @@ fn to_balancer(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
                 u32::from(range.network())
             ),
         ],
+        // Which is the same everywhere.
+        Peer::Range(range) => vec![format!("ct original {word} saddr {range}")],
         Peer::Group(group) => vec![format!("ct mark 0 iifname @links_{group}")],
         Peer::Nobody => vec![],
     };
-    accept_rules(rule, "ct original proto-dst", &peers)
+    accept_rules(rule, family, "ct original proto-dst", &peers)
 }
 
 /// From a balancer to its target.
-fn from_balancer(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
-    let peers = match rule_peer(topology, rule) {
+fn from_balancer(topology: &Topology<'_>, rule: &Rule, family: Family) -> Vec<String> {
+    let word = family.word();
+    let peers = match rule_peer(topology, rule, family) {
         Peer::Anyone => vec![String::new()],
-        Peer::Range(range) => vec![format!("ip daddr {range}")],
+        Peer::Range(range) => vec![format!("{word} daddr {range}")],
         Peer::Group(group) => vec![format!("oifname @links_{group}")],
         Peer::Nobody => vec![],
     };
-    accept_rules(rule, "th dport", &peers)
+    accept_rules(rule, family, "th dport", &peers)
 }
 
-fn accept_rules(rule: &Rule, port: &str, peers: &[String]) -> Vec<String> {
-    let Some(protocol) = protocol_match(rule, port) else {
+fn accept_rules(rule: &Rule, family: Family, port: &str, peers: &[String]) -> Vec<String> {
+    let Some(protocol) = protocol_match(rule, family, port) else {
         return Vec::new();
     };
     let words = |peer: &String| {
@@ -284,25 +304,26 @@ fn accept_rules(rule: &Rule, port: &str, peers: &[String]) -> Vec<String> {
     peers.iter().map(words).collect()
 }
 
-/// `None` for what IPv4 never carries, and for what is no protocol.
-fn protocol_match(rule: &Rule, port: &str) -> Option<String> {
+/// `None` for what the family never carries, and for what is no protocol.
+fn protocol_match(rule: &Rule, family: Family, port: &str) -> Option<String> {
     let number = match rule.protocol.as_str() {
         "-1" => return Some(String::new()),
         "tcp" => 6,
         "udp" => 17,
         "icmp" => 1,
-        "icmpv6" => return None,
+        "icmpv6" => 58,
         other => other.parse::<u8>().ok()?,
     };
     let given = |value: Option<i32>| value.filter(|value| *value >= 0);
-    match (number, given(rule.from), given(rule.to)) {
-        (58, _, _) => None,
-        (6 | 17, Some(from), Some(to)) => Some(format!(
+    match (number, family, given(rule.from), given(rule.to)) {
+        (58, Family::V4, _, _) | (1, Family::V6, _, _) => None,
+        (6 | 17, _, Some(from), Some(to)) => Some(format!(
             "meta l4proto {number} {port} {}",
             port_match(from, to)?
         )),
-        (1, Some(kind), code) => icmp_match(kind, code),
-        (number, _, _) => Some(format!("meta l4proto {number}")),
+        (1, _, Some(kind), code) => icmp_match("icmp", kind, code),
+        (58, _, Some(kind), code) => icmp_match("icmpv6", kind, code),
+        (number, ..) => Some(format!("meta l4proto {number}")),
     }
 }
 
@@ -318,10 +339,13 @@ fn port_match(from: i32, to: i32) -> Option<String> {
 }
 
 /// Both are bytes; greater numbers are of no packet.
-fn icmp_match(kind: i32, code: Option<i32>) -> Option<String> {
-    let kind = format!("icmp type {}", u8::try_from(kind).ok()?);
+fn icmp_match(protocol: &str, kind: i32, code: Option<i32>) -> Option<String> {
+    let kind = format!("{protocol} type {}", u8::try_from(kind).ok()?);
     match code {
         None => Some(kind),
-        Some(code) => Some(format!("{kind} icmp code {}", u8::try_from(code).ok()?)),
+        Some(code) => Some(format!(
+            "{kind} {protocol} code {}",
+            u8::try_from(code).ok()?
+        )),
     }
 }

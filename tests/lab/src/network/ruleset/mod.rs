@@ -1,4 +1,5 @@
-//! The packet filter and address translation of the whole lab as one nft ruleset: a pure function of the world.
+//! The packet filter and address translation of the whole lab as one nft ruleset, with a table of each address family: a pure
+//! function of the world.
 //!
 //! A packet between two hosts meets, in this order: `arrive` (may this source speak here, does a route lead there),
 //! `translate_*` (a balancer's or public address becomes a host's), `forward` (the sender's egress rules), `leave` (its
@@ -10,32 +11,45 @@ mod services;
 mod translation;
 
 use super::balancing::TargetHealth;
+use super::family::Family;
 use super::topology::Topology;
 use std::fmt::Display;
 
-/// Name of the router's nft table.
+/// Name of the router's nft tables.
 pub const TABLE: &str = "lab";
 
 /// The ruleset as `nft -f` reads it; loading replaces the whole of the one before, atomically, and keeps connections.
 pub fn router_ruleset(topology: &Topology<'_>, health: &TargetHealth) -> String {
-    let mut table = Table::default();
-    groups::write_membership(topology, &mut table);
-    balancers::write_balancers(topology, health, &mut table);
-    groups::write_groups(topology, &mut table);
-    translation::write_translation(topology, &mut table);
-    services::write_services(topology, &mut table);
-    table.to_text()
+    let tables = Family::BOTH.map(|family| {
+        let mut table = Table::new(family);
+        groups::write_membership(topology, &mut table);
+        balancers::write_balancers(topology, health, &mut table);
+        groups::write_groups(topology, &mut table);
+        translation::write_translation(topology, &mut table);
+        services::write_services(topology, &mut table);
+        table.to_text()
+    });
+    tables.concat()
 }
 
-/// What a ruleset is put together from; nft wants sets before the chains that use them, chains before those that jump.
-#[derive(Default)]
+/// What a table is put together from; nft wants sets before the chains that use them, chains before those that jump.
 struct Table {
+    family: Family,
     sets: Vec<String>,
     chains: Vec<String>,
     hooks: Vec<String>,
 }
 
 impl Table {
+    fn new(family: Family) -> Self {
+        Self {
+            family,
+            sets: Vec::new(),
+            chains: Vec::new(),
+            hooks: Vec::new(),
+        }
+    }
+
     fn add_set(&mut self, name: &str, of: &str, elements: impl IntoIterator<Item = impl Display>) {
         self.sets.push(collection_text("set", name, of, elements));
     }
@@ -61,8 +75,9 @@ impl Table {
 
     fn to_text(&self) -> String {
         let parts = [&self.sets, &self.chains, &self.hooks].map(|part| part.concat());
+        let name = format!("table {} {TABLE}", self.family.word());
         format!(
-            "table ip {TABLE} {{}}\ndelete table ip {TABLE}\ntable ip {TABLE} {{\n{}}}\n",
+            "{name} {{}}\ndelete {name}\n{name} {{\n{}}}\n",
             parts.concat()
         )
     }

@@ -1,37 +1,69 @@
 //! What hosts may ask the router itself (metadata, names, the lab's internet), what it may send them, and forwarding.
 
-use super::super::names::{INTERNET_LINK, INTERNET_RANGE, METADATA};
+use super::super::family::Family;
+use super::super::names::INTERNET_LINK;
 use super::super::topology::Topology;
 use super::{Table, quote_link};
 use std::collections::BTreeSet;
 
 pub(super) fn write_services(topology: &Topology<'_>, table: &mut Table) {
-    table.add_set(
-        "gateways",
-        "ipv4_addr",
-        topology.subnets.values().map(|net| net.gateway),
-    );
-    let resolvers = topology.hosts.iter().filter_map(|host| {
-        let vpc = topology.vpcs.get(host.instance.vpc.as_str())?;
-        Some(format!("\"{}\" . {}", host.link, vpc.resolver))
-    });
-    table.add_set("resolvers", "ifname . ipv4_addr", resolvers);
+    let family = table.family;
+    if family == Family::V4 {
+        table.add_set(
+            "gateways",
+            "ipv4_addr",
+            topology.subnets.values().map(|net| net.gateway),
+        );
+        let resolvers = topology.hosts.iter().filter_map(|host| {
+            let vpc = topology.vpcs.get(host.instance.vpc.as_str())?;
+            Some(format!("\"{}\" . {}", host.link, vpc.resolver))
+        });
+        table.add_set("resolvers", "ifname . ipv4_addr", resolvers);
+    }
+    let word = family.word();
     let own = format!("{{ \"lo\", \"{INTERNET_LINK}\" }} accept");
-    let front = format!("ip daddr {INTERNET_RANGE} ct mark != 0 iifname vmap @egress");
+    // No security group stands between a host and these; neighbours belong to no connection.
+    let (neighbours, served, answers) = match family {
+        Family::V4 => (
+            None,
+            &[
+                "udp dport 67 accept",
+                "iifname . ip daddr @resolvers accept",
+            ][..],
+            "ip saddr @gateways udp sport 67 udp dport 68 accept",
+        ),
+        Family::V6 => (
+            Some(
+                "icmpv6 type { nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert } accept",
+            ),
+            &["udp dport 547 accept"][..],
+            "ip6 saddr fe80::/10 accept",
+        ),
+    };
     let input = [
         // A balancer's address is the router's own, but the operator is on the internet.
-        "iifname \"lo\" ip daddr @balancer_links drop".to_owned(),
+        format!("iifname \"lo\" {word} daddr @balancer_links drop"),
         format!("iifname {own}"),
         "jump drain".to_owned(),
         "ct state established,related accept".to_owned(),
         "ct state invalid drop".to_owned(),
-        // No security group stands between a host and these.
-        "udp dport 67 accept".to_owned(),
-        "ip daddr { 169.254.169.253, 169.254.169.254 } accept".to_owned(),
-        "iifname . ip daddr @resolvers accept".to_owned(),
-        front,
+        format!(
+            "{word} daddr {{ {}, {} }} accept",
+            family.resolver(),
+            family.metadata()
+        ),
+        format!(
+            "{word} daddr {} ct mark != 0 iifname vmap @egress",
+            family.internet()
+        ),
     ];
-    table.add_hook("input", "filter hook input priority 0; policy drop", input);
+    let first = neighbours.into_iter().map(str::to_owned);
+    let served = served.iter().map(|rule| (*rule).to_owned());
+    table.add_hook(
+        "input",
+        "filter hook input priority 0; policy drop",
+        first.chain(input).chain(served),
+    );
     let output = [
         "jump drain".to_owned(),
         format!("oifname {own}"),
@@ -39,8 +71,8 @@ pub(super) fn write_services(topology: &Topology<'_>, table: &mut Table) {
         // The operator, by a public address.
         "ct status dnat accept".to_owned(),
         // Health checks.
-        "ip saddr @balancer_links accept".to_owned(),
-        "ip saddr @gateways udp sport 67 udp dport 68 accept".to_owned(),
+        format!("{word} saddr @balancer_links accept"),
+        answers.to_owned(),
     ];
     table.add_hook(
         "output",
@@ -49,11 +81,11 @@ pub(super) fn write_services(topology: &Topology<'_>, table: &mut Table) {
     );
     write_hop_limits(topology, table);
     let forward = [
-        "jump drain",
-        "oifname @checked oifname . ip daddr != @own drop",
-        "ct state established,related accept",
-        "ct state invalid drop",
-        "iifname vmap @egress",
+        "jump drain".to_owned(),
+        format!("oifname @checked oifname . {word} daddr != @own drop"),
+        "ct state established,related accept".to_owned(),
+        "ct state invalid drop".to_owned(),
+        "iifname vmap @egress".to_owned(),
     ];
     table.add_hook(
         "forward",
@@ -80,8 +112,14 @@ fn write_hop_limits(topology: &Topology<'_>, table: &mut Table) {
             "ifname",
             near.map(|host| quote_link(&host.link)),
         );
+        let field = match table.family {
+            Family::V4 => "ip ttl",
+            Family::V6 => "ip6 hoplimit",
+        };
         rules.push(format!(
-            "oifname @hops_{limit} ip saddr {METADATA} ip ttl set {limit}"
+            "oifname @hops_{limit} {} saddr {} {field} set {limit}",
+            table.family.word(),
+            table.family.metadata()
         ));
     }
     table.add_hook(

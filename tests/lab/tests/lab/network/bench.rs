@@ -1,14 +1,14 @@
 //! A network without hosts in it: namespaces for the router and for each instance of a world. Dropping the value removes them.
 
-use super::worlds::parse_address;
 use ipnet::Ipv4Net;
-use lab::aws_state::AwsState;
+use lab::aws_state::{AwsState, Instance};
 use lab::host::requirements_ready;
 use lab::lab_paths::LabPaths;
 use lab::ledger::{self, Ledger, LedgerEntry};
-use lab::network::{Router, TargetHealth, attach_host, detach_host, netns};
+use lab::network::family::Family;
+use lab::network::{Router, TargetHealth, attach_host, detach_host, names, netns};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
@@ -58,20 +58,54 @@ impl Bench {
             .find(|subnet| subnet.id == instance.subnet)
             .unwrap();
         attach_host(&self.place, &self.ledger, instance).unwrap();
-        // What a machine learns by DHCP.
-        let range: Ipv4Net = subnet.cidr.parse().unwrap();
-        let gateway = range.hosts().next().unwrap();
+        // What a machine learns by DHCP and from the router.
+        let (length, way) = match (&subnet.cidr, instance.private_address()) {
+            (Some(cidr), Some(_)) => {
+                let range: Ipv4Net = cidr.parse().unwrap();
+                let gateway = range.hosts().next().unwrap();
+                let way = format!("default via {gateway}");
+                (range.prefix_len(), way)
+            }
+            _ => (32, names::LINK_LOCAL.to_string()),
+        };
         let lines = [
             "link set lo up".to_owned(),
             "link set eth0 up".to_owned(),
-            format!(
-                "address replace {}/{} dev eth0",
-                instance.address,
-                range.prefix_len()
-            ),
-            format!("route replace default via {gateway} dev eth0"),
+            format!("address replace {}/{length} dev eth0", instance.address),
+            format!("route replace {way} dev eth0"),
         ];
-        netns::ip_batch(&self.netns_of(id), &lines).unwrap();
+        netns::ip_batch(&self.netns_of(id), Family::V4, &lines).unwrap();
+        self.give_ipv6(instance);
+    }
+
+    fn give_ipv6(&self, instance: &Instance) {
+        let Some(address) = instance.ipv6_addresses.first() else {
+            return;
+        };
+        let settings = [("ipv6/conf/eth0/accept_dad".to_owned(), "0")];
+        netns::write_settings(&self.netns_of(&instance.id), &settings).unwrap();
+        let router = self.link_local_address(&names::link_name(&instance.id));
+        let lines = [
+            format!("address replace {address}/128 dev eth0 nodad"),
+            format!("route replace default via {router} dev eth0"),
+        ];
+        netns::ip_batch(&self.netns_of(&instance.id), Family::V6, &lines).unwrap();
+    }
+
+    /// Of the router's end of a host's link.
+    fn link_local_address(&self, link: &str) -> String {
+        #[derive(serde::Deserialize)]
+        struct Line {
+            addr_info: Vec<Info>,
+        }
+        #[derive(serde::Deserialize)]
+        struct Info {
+            local: String,
+        }
+        let words = ["address", "show", "dev", link, "scope", "link"];
+        let lines: Vec<Line> =
+            netns::ip_json(&self.place.router_netns(), Family::V6, &words).unwrap();
+        lines[0].addr_info[0].local.clone()
     }
 
     pub fn apply_world(&mut self, health: &TargetHealth) -> lab::network::AppliedState {
@@ -106,9 +140,9 @@ impl Bench {
     }
 
     pub fn connect_to(&self, who: &str, to: &str, limit: Duration) -> std::io::Result<TcpStream> {
-        let to: SocketAddrV4 = to.parse().unwrap();
+        let to: SocketAddr = to.parse().unwrap();
         let stream = netns::run_inside(&self.netns_of(who), || {
-            TcpStream::connect_timeout(&SocketAddr::V4(to), limit)
+            TcpStream::connect_timeout(&to, limit)
         })
         .unwrap()?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -189,5 +223,5 @@ impl Drop for Bench {
 }
 
 pub fn expected_answer(word: &str, client: &str) -> String {
-    format!("{word} sees {}", parse_address(client))
+    format!("{word} sees {client}")
 }

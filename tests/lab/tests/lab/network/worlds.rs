@@ -15,7 +15,8 @@ pub fn new_subnet(id: &str, vpc: &str, zone: &str, cidr: &str, table: &str) -> S
         id: id.into(),
         vpc: vpc.into(),
         zone: zone.into(),
-        cidr: cidr.into(),
+        cidr: Some(cidr.into()),
+        dns64: false,
         route_table: table.into(),
     }
 }
