@@ -166,10 +166,14 @@ async fn respond_by_host(
     Ok(log_response(response, &front.log, entry))
 }
 
-/// The instance that has a public address; none for a NAT gateway's, behind which are many.
+/// The instance that has a public address; none for a NAT gateway's, behind which are many. On IPv6 the lab's NAT64 keeps the
+/// source.
 fn instance_at(world: &AwsState, source: IpAddr) -> Option<String> {
     let mut instances = world.instances.iter().filter(|one| is_there(one));
-    let found = instances.find(|one| one.public_address.map(IpAddr::V4) == Some(source))?;
+    let found = instances.find(|one| match source {
+        IpAddr::V4(source) => one.public_address == Some(source),
+        IpAddr::V6(source) => one.has_ipv6(source),
+    })?;
     Some(found.id.clone())
 }
 

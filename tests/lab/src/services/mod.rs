@@ -14,6 +14,8 @@ pub mod sites;
 pub mod sockets;
 
 use crate::aws_state::{AwsState, Instance, InstanceState};
+use crate::network::family::Family;
+use crate::network::names::{FRONT, FRONT_NAT64};
 use access_log::AccessLog;
 use ca::Ca;
 use dns::{Dns, DnsEndpoint};
@@ -22,21 +24,12 @@ use metadata::Metadata;
 use simulator::SimulatorProxy;
 use sites::Sites;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-/// The address of all public names; also the resolver of whoever is on the internet.
-pub const FRONT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-
-/// The metadata service, from every host.
-pub const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
-
-/// The VPC's resolver under its other address.
-pub const LINK_LOCAL_RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 253);
 
 /// Everything that the services are given.
 pub struct Services {
@@ -77,17 +70,11 @@ pub fn start_services(services: Services) -> Result<JoinSet<Error>, Error> {
     let simulator = SimulatorProxy {
         address: services.simulator,
     };
-    let tcp = |address, port| -> io::Result<TcpListener> {
-        TcpListener::from_std(sockets::listen_tcp(
-            netns,
-            SocketAddrV4::new(address, port),
-        )?)
+    let tcp = |address: IpAddr, port| -> io::Result<TcpListener> {
+        TcpListener::from_std(sockets::listen_tcp(netns, SocketAddr::new(address, port))?)
     };
-    let udp = |address, port| -> io::Result<UdpSocket> {
-        UdpSocket::from_std(sockets::listen_udp(
-            netns,
-            SocketAddrV4::new(address, port),
-        )?)
+    let udp = |address: IpAddr, port| -> io::Result<UdpSocket> {
+        UdpSocket::from_std(sockets::listen_udp(netns, SocketAddr::new(address, port))?)
     };
     let world = services.world;
     let first = Arc::clone(&world.borrow());
@@ -103,8 +90,9 @@ pub fn start_services(services: Services) -> Result<JoinSet<Error>, Error> {
 
     let mut tasks = JoinSet::new();
     for (address, door) in [
-        (FRONT, DnsEndpoint::Internet),
-        (LINK_LOCAL_RESOLVER, DnsEndpoint::LinkLocal),
+        (IpAddr::V4(FRONT), DnsEndpoint::Internet),
+        (Family::V4.resolver(), DnsEndpoint::LinkLocal),
+        (Family::V6.resolver(), DnsEndpoint::LinkLocal),
     ] {
         let (udp, tcp) = (udp(address, 53)?, tcp(address, 53)?);
         tasks.spawn(report_end(
@@ -117,21 +105,28 @@ pub fn start_services(services: Services) -> Result<JoinSet<Error>, Error> {
         resolvers,
         "the VPCs' resolvers (nobody tells the world any more)",
     ));
-    let listener = tcp(METADATA, 80)?;
-    let metadata = metadata::serve_metadata(Arc::new(metadata), listener);
-    tasks.spawn(report_end(metadata, "the metadata service"));
-    let listener = tcp(FRONT, 80)?;
-    tasks.spawn(report_end(
-        front::serve_plain(Arc::clone(&front), listener),
-        "the front",
-    ));
-    let listener = tcp(FRONT, 443)?;
-    tasks.spawn(async move {
-        match front::serve_tls(front, services.ca, listener).await {
-            Ok(()) => Error::Socket(io::Error::other("the front's TLS ended")),
-            Err(error) => error.into(),
-        }
-    });
+    let metadata = Arc::new(metadata);
+    for family in Family::BOTH {
+        let listener = tcp(family.metadata(), 80)?;
+        let served = metadata::serve_metadata(Arc::clone(&metadata), listener);
+        tasks.spawn(report_end(served, "the metadata service"));
+    }
+    // What NAT64 leads to is the front itself: the lab's internet has no other address.
+    for address in [IpAddr::V4(FRONT), IpAddr::V6(FRONT_NAT64)] {
+        let listener = tcp(address, 80)?;
+        tasks.spawn(report_end(
+            front::serve_plain(Arc::clone(&front), listener),
+            "the front",
+        ));
+        let listener = tcp(address, 443)?;
+        let (front, ca) = (Arc::clone(&front), Arc::clone(&services.ca));
+        tasks.spawn(async move {
+            match front::serve_tls(front, ca, listener).await {
+                Ok(()) => Error::Socket(io::Error::other("the front's TLS ended")),
+                Err(error) => error.into(),
+            }
+        });
+    }
     Ok(tasks)
 }
 

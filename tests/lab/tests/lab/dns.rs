@@ -3,12 +3,12 @@
 
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
-use lab::aws_state::{AwsState, HostedZone, Instance, Record, Vpc};
+use lab::aws_state::{AwsState, HostedZone, Instance, Record, Subnet, Vpc};
 use lab::services::access_log::AccessLog;
 use lab::services::dns::wire::Transport;
 use lab::services::dns::{Dns, DnsEndpoint};
 use lab::services::sites::Sites;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 const ZONE: &str = "k.example.com";
@@ -73,10 +73,20 @@ fn new_resolvers(world: &AwsState) -> Dns {
 type DnsReply = (ResponseCode, Vec<String>, Option<u32>);
 
 fn ask_resolver(dns: &Dns, door: &DnsEndpoint, source: Ipv4Addr, now: Instant) -> DnsReply {
+    ask_for(dns, door, source.into(), RecordType::A, now)
+}
+
+fn ask_for(
+    dns: &Dns,
+    door: &DnsEndpoint,
+    source: IpAddr,
+    kind: RecordType,
+    now: Instant,
+) -> DnsReply {
     let mut query = Message::query();
     query.add_query(Query::query(
         Name::from_ascii(format!("{NAME}.")).unwrap(),
-        RecordType::A,
+        kind,
     ));
     let answer = dns.answer_query(door, source, &query.to_vec().unwrap(), Transport::Tcp, now);
     let answer = Message::from_vec(&answer.unwrap()).unwrap();
@@ -148,4 +158,50 @@ fn a_name_asked_for_before_it_exists_stays_unknown_until_the_denial_is_over() {
         "nobody asked this resolver before"
     );
     assert_eq!(ask_resolver(&dns, &vpc_door("vpc-1"), HOST, at(900)), found);
+}
+
+#[test]
+fn ipv4_addresses_are_translated_for_instances_and_pods_of_subnets_with_dns64() {
+    let mut world = world_with_zones(vec![hosted_zone(&[], Some("198.18.3.3"))]);
+    let subnet = |id: &str, dns64| Subnet {
+        id: id.to_owned(),
+        vpc: "vpc-1".to_owned(),
+        zone: "us-east-1a".to_owned(),
+        cidr: None,
+        dns64,
+        route_table: "rtb-1".to_owned(),
+    };
+    world.subnets = vec![subnet("with", true), subnet("without", false)];
+    let host: IpAddr = "2001:db8::10".parse().unwrap();
+    let pod: IpAddr = "2001:db8:0:0:1::10".parse().unwrap();
+    let link_local: Ipv4Addr = "169.254.0.1".parse().unwrap();
+    world.instances[0].address = link_local;
+    world.instances[0].ipv6_addresses = vec!["2001:db8::10".parse().unwrap()];
+    world.instances[0].ipv6_prefixes = vec!["2001:db8:0:0:1::/80".parse().unwrap()];
+    let now = Instant::now();
+    let seen = |dns: &Dns, source, kind| {
+        ask_for(dns, &DnsEndpoint::LinkLocal, source, kind, now)
+            .1
+            .concat()
+    };
+    for (subnet, translated) in [("with", "64:ff9b::c612:303"), ("without", "")] {
+        world.instances[0].subnet = subnet.to_owned();
+        let dns = new_resolvers(&world);
+        for source in [host, pod, link_local.into()] {
+            assert_eq!(seen(&dns, source, RecordType::AAAA), translated, "{source}");
+            assert_eq!(seen(&dns, source, RecordType::A), "198.18.3.3", "{source}");
+        }
+    }
+    // A name that has IPv6 addresses keeps them.
+    let record = Record {
+        name: NAME.to_owned(),
+        record_type: "AAAA".to_owned(),
+        ttl: 300,
+        values: vec!["2001:db8::3".to_owned()],
+        alias: None,
+    };
+    world.hosted_zones[0].records.push(record);
+    world.instances[0].subnet = "with".to_owned();
+    let dns = new_resolvers(&world);
+    assert_eq!(seen(&dns, host, RecordType::AAAA), "2001:db8::3");
 }

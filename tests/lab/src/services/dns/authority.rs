@@ -6,9 +6,9 @@ use super::zone::{
     Denial, NEGATIVE_TTL, RecordSet, Zone, ZoneAnswer, dns_name, is_within, parent_name, plain_name,
 };
 use crate::aws_state::HostedZone;
-use hickory_proto::rr::rdata::{A, PTR};
+use hickory_proto::rr::rdata::{A, AAAA, PTR};
 use hickory_proto::rr::{RData, RecordType};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Seconds that AWS gives to addresses of its own names.
 const AWS_TTL: u32 = 60;
@@ -152,8 +152,8 @@ impl Authority<'_> {
     fn answer_vpc_name(&self, vpc: &str, name: &str, kind: RecordType) -> Option<AuthorityAnswer> {
         let private_zone = self.names.private_zone();
         if is_within(name, &private_zone) {
-            let address = self.names.private_address(vpc, name);
-            return Some(address_answer(&private_zone, address.as_slice(), kind));
+            let addresses = self.names.private_addresses(vpc, name);
+            return Some(address_answer(&private_zone, &addresses, kind));
         }
         let address = reverse_address(name)?;
         let hostname = self.names.private_name(vpc, address)?;
@@ -177,10 +177,10 @@ impl Authority<'_> {
         };
         let zone = parent_name(name).unwrap_or_default();
         if let Some(address) = self.names.public_address(vpc, name) {
-            return address_answer(zone, &[address], kind);
+            return address_answer(zone, &[address.into()], kind);
         }
         if (self.is_site)(name) {
-            return address_answer(zone, &[self.front], kind);
+            return address_answer(zone, &[self.front.into()], kind);
         }
         // As of the top-level domains.
         let top = name.rsplit('.').next().unwrap_or_default();
@@ -188,15 +188,18 @@ impl Authority<'_> {
     }
 }
 
-fn address_answer(zone: &str, found: &[Ipv4Addr], kind: RecordType) -> AuthorityAnswer {
+fn address_answer(zone: &str, found: &[IpAddr], kind: RecordType) -> AuthorityAnswer {
+    let data = found.iter().filter_map(|address| match (address, kind) {
+        (IpAddr::V4(address), RecordType::A) => Some(RData::A(A(*address))),
+        (IpAddr::V6(address), RecordType::AAAA) => Some(RData::AAAA(AAAA(*address))),
+        _ => None,
+    });
+    let data: Vec<_> = data.collect();
     let denial = || Denial::for_unknown_zone(zone, AWS_TTL);
-    match kind {
-        _ if found.is_empty() => AuthorityAnswer::NxDomain(denial()),
-        RecordType::A => {
-            let data = found.iter().map(|address| RData::A(A(*address)));
-            AuthorityAnswer::Records(AWS_TTL, data.collect())
-        }
-        _ => AuthorityAnswer::NoData(denial()),
+    match (found, data.as_slice()) {
+        ([], _) => AuthorityAnswer::NxDomain(denial()),
+        (_, []) => AuthorityAnswer::NoData(denial()),
+        _ => AuthorityAnswer::Records(AWS_TTL, data),
     }
 }
 

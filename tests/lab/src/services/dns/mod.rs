@@ -10,15 +10,18 @@ pub mod zone;
 
 use super::access_log::{AccessLog, Entry};
 use super::sites::Sites;
-use crate::aws_state::AwsState;
+use crate::aws_state::{AwsState, Instance};
+use crate::network::names::{FRONT, translate_address};
 use authority::{Authority, View, Zones};
 use hickory_proto::op::ResponseCode;
-use ipnet::Ipv4Net;
+use hickory_proto::rr::rdata::AAAA;
+use hickory_proto::rr::{RData, Record, RecordType};
+use ipnet::IpNet;
 use names::AwsNames;
 use resolver::{Reply, Resolver};
 pub use server::{serve_dns, serve_resolvers};
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use wire::Transport;
@@ -28,7 +31,7 @@ use wire::Transport;
 pub enum DnsEndpoint {
     /// A VPC's, at its base + 2: for its own hosts only.
     Vpc(String),
-    /// 169.254.169.253: the VPC is that of whoever asks.
+    /// 169.254.169.253 and fd00:ec2::253: the VPC is that of whoever asks.
     LinkLocal,
     /// On the internet: whoever asks sees what is public.
     Internet,
@@ -44,10 +47,18 @@ pub struct Dns {
 struct State {
     zones: Zones,
     names: AwsNames,
-    /// By address, for who asks; and the blocks of each VPC, for what is no instance's own address (pods).
-    instances: HashMap<Ipv4Addr, String>,
-    blocks: Vec<(Ipv4Net, String)>,
+    /// By address, for who asks; and ranges, for what is no instance's own address (pods): the narrower ones first.
+    instances: HashMap<IpAddr, Client>,
+    ranges: Vec<(IpNet, Client)>,
     resolvers: HashMap<View, Resolver>,
+}
+
+/// What is known of who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Client {
+    vpc: String,
+    /// Whether its subnet has DNS64.
+    dns64: bool,
 }
 
 impl Dns {
@@ -57,7 +68,7 @@ impl Dns {
             zones: Zones::new(&world.hosted_zones),
             names: AwsNames::from_world(world),
             instances: by_address(world),
-            blocks: vpc_blocks(world),
+            ranges: client_ranges(world),
             resolvers: HashMap::new(),
         };
         Self {
@@ -73,14 +84,14 @@ impl Dns {
         state.zones = Zones::new(&world.hosted_zones);
         state.names = AwsNames::from_world(world);
         state.instances = by_address(world);
-        state.blocks = vpc_blocks(world);
+        state.ranges = client_ranges(world);
     }
 
     /// The answer's bytes to a query's; `None` for what is no query at all.
     pub fn answer_query(
         &self,
         door: &DnsEndpoint,
-        source: Ipv4Addr,
+        source: IpAddr,
         query: &[u8],
         transport: Transport,
         now: Instant,
@@ -90,9 +101,10 @@ impl Dns {
             Err(answer) => return answer,
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let view = state.find_view(door, source);
-        let reply = match &view {
-            Some(view) => self.resolve_question(&mut state, view, &question, now),
+        let client = state.find_client(source);
+        let dns64 = client.as_ref().is_some_and(|client| client.dns64);
+        let reply = match find_view(door, client) {
+            Some(view) => self.resolve_question(&mut state, &view, &question, dns64, now),
             None => refused_reply(),
         };
         drop(state);
@@ -123,37 +135,69 @@ impl Dns {
         state: &mut State,
         view: &View,
         question: &wire::Question,
+        dns64: bool,
         now: Instant,
     ) -> Reply {
         let authority = Authority {
             zones: &state.zones,
             names: &state.names,
             is_site: &|name| self.sites.find_site(name).is_some(),
-            front: super::FRONT,
+            front: FRONT,
         };
         let new = || Resolver::new(view.clone());
         let resolver = state.resolvers.entry(view.clone()).or_insert_with(new);
-        resolver.resolve_name(&authority, &question.name, question.kind, now)
+        let mut resolve = |kind| resolver.resolve_name(&authority, &question.name, kind, now);
+        let reply = resolve(question.kind);
+        let has = |reply: &Reply, kind| reply.answers.iter().any(|one| one.record_type() == kind);
+        if !dns64
+            || question.kind != RecordType::AAAA
+            || reply.code != ResponseCode::NoError
+            || has(&reply, RecordType::AAAA)
+        {
+            return reply;
+        }
+        let found = resolve(RecordType::A);
+        if has(&found, RecordType::A) {
+            translated_reply(found)
+        } else {
+            reply
+        }
     }
 }
 
+/// DNS64 (RFC 6147): IPv4 addresses as NAT64 takes them.
+fn translated_reply(mut reply: Reply) -> Reply {
+    let translate = |record: Record| match &record.data {
+        RData::A(address) => {
+            let data = RData::AAAA(AAAA(translate_address(address.0)));
+            Record::from_rdata(record.name, record.ttl, data)
+        }
+        _ => record,
+    };
+    reply.answers = reply.answers.into_iter().map(translate).collect();
+    reply
+}
+
 impl State {
-    /// What whoever asks at this door sees; `None`: a VPC's resolver answers its own hosts only.
-    fn find_view(&self, door: &DnsEndpoint, source: Ipv4Addr) -> Option<View> {
+    fn find_client(&self, source: IpAddr) -> Option<Client> {
+        let mut ranges = self.ranges.iter();
+        let found = || ranges.find(|(range, _)| range.contains(&source));
         let instance = self.instances.get(&source);
-        let block = || {
-            self.blocks
-                .iter()
-                .find(|(block, _)| block.contains(&source))
-        };
-        let vpc = instance.or_else(|| block().map(|(_, vpc)| vpc));
-        match door {
-            DnsEndpoint::Internet => Some(View::Public),
-            DnsEndpoint::LinkLocal => vpc.map(|vpc| View::Vpc(vpc.clone())),
-            DnsEndpoint::Vpc(own) => {
-                let stranger = vpc.is_some_and(|vpc| vpc != own);
-                (!stranger).then(|| View::Vpc(own.clone()))
-            }
+        instance
+            .or_else(|| found().map(|(_, client)| client))
+            .cloned()
+    }
+}
+
+/// What whoever asks at this door sees; `None`: a VPC's resolver answers its own hosts only.
+fn find_view(door: &DnsEndpoint, client: Option<Client>) -> Option<View> {
+    let vpc = client.map(|client| client.vpc);
+    match door {
+        DnsEndpoint::Internet => Some(View::Public),
+        DnsEndpoint::LinkLocal => vpc.map(View::Vpc),
+        DnsEndpoint::Vpc(own) => {
+            let stranger = vpc.is_some_and(|vpc| vpc != *own);
+            (!stranger).then(|| View::Vpc(own.clone()))
         }
     }
 }
@@ -167,16 +211,42 @@ fn refused_reply() -> Reply {
     }
 }
 
-fn by_address(world: &AwsState) -> HashMap<Ipv4Addr, String> {
+fn by_address(world: &AwsState) -> HashMap<IpAddr, Client> {
     let there = world.instances.iter().filter(|i| super::is_there(i));
-    there.map(|i| (i.address, i.vpc.clone())).collect()
+    there
+        .flat_map(|instance| {
+            let six = instance.ipv6_addresses.iter().copied().map(IpAddr::V6);
+            let all = six.chain([instance.address.into()]);
+            all.map(|address| (address, client_of(world, instance)))
+        })
+        .collect()
 }
 
-fn vpc_blocks(world: &AwsState) -> Vec<(Ipv4Net, String)> {
-    let of = |vpc: &crate::aws_state::Vpc| {
+fn client_of(world: &AwsState, instance: &Instance) -> Client {
+    let mut subnets = world.subnets.iter();
+    let subnet = subnets.find(|subnet| subnet.id == instance.subnet);
+    Client {
+        vpc: instance.vpc.clone(),
+        dns64: subnet.is_some_and(|subnet| subnet.dns64),
+    }
+}
+
+/// What instances gave to pods, then whole VPCs.
+fn client_ranges(world: &AwsState) -> Vec<(IpNet, Client)> {
+    let there = world.instances.iter().filter(|i| super::is_there(i));
+    let pods = there.flat_map(|instance| {
+        let prefixes = instance.ipv6_prefixes.iter().copied().map(IpNet::V6);
+        prefixes.map(|range| (range, client_of(world, instance)))
+    });
+    let vpcs = world.vpcs.iter().flat_map(|vpc| {
         let blocks = vpc.cidrs.iter().filter_map(|cidr| cidr.parse().ok());
-        let own = blocks.map(|block| (block, vpc.id.clone()));
-        own.collect::<Vec<_>>()
-    };
-    world.vpcs.iter().flat_map(of).collect()
+        blocks.map(|block| {
+            let client = Client {
+                vpc: vpc.id.clone(),
+                dns64: false,
+            };
+            (block, client)
+        })
+    });
+    pods.chain(vpcs).collect()
 }

@@ -2,16 +2,17 @@
 
 use super::zone::{is_within, plain_name};
 use crate::aws_state::{AwsState, InstanceState, LoadBalancer, TargetGroup};
+use crate::network::family::Family;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Names and addresses of one moment of the world.
 #[derive(Debug, Default)]
 pub struct AwsNames {
     region: String,
-    balancers: HashMap<String, Vec<Ipv4Addr>>,
+    balancers: HashMap<String, Vec<IpAddr>>,
     /// By VPC, then by name: private names are known inside their VPC only.
-    private: HashMap<String, HashMap<String, Ipv4Addr>>,
+    private: HashMap<String, HashMap<String, Vec<IpAddr>>>,
     reverse: HashMap<String, HashMap<Ipv4Addr, String>>,
     /// Public name -> (VPC, private address, public address).
     public: HashMap<String, (String, Ipv4Addr, Ipv4Addr)>,
@@ -27,12 +28,21 @@ impl AwsNames {
         for instance in world.instances.iter().filter(|i| !gone(i.state)) {
             let suffix = internal_suffix(&world.region);
             let private = names.private.entry(instance.vpc.clone()).or_default();
-            let by_address = format!("ip-{}.{suffix}", dashed_address(instance.address));
-            private.insert(by_address, instance.address);
             let hostname = plain_name(&instance.hostname);
-            private.insert(hostname.clone(), instance.address);
-            let reverse = names.reverse.entry(instance.vpc.clone()).or_default();
-            reverse.insert(instance.address, hostname);
+            let mut addresses = Vec::new();
+            if let Some(address) = instance.private_address() {
+                let by_address = format!("ip-{}.{suffix}", dashed_address(address));
+                private.insert(by_address, vec![address.into()]);
+                let reverse = names.reverse.entry(instance.vpc.clone()).or_default();
+                reverse.insert(address, hostname.clone());
+                addresses.push(address.into());
+            }
+            // Names of an address have no other; kctl has subnets give AAAA records to names of instances.
+            if hostname.starts_with(&instance.id) {
+                addresses.extend(instance.ipv6_addresses.iter().copied().map(IpAddr::V6));
+            }
+            let private = names.private.entry(instance.vpc.clone()).or_default();
+            private.insert(hostname, addresses);
             if let Some(public) = instance.public_address {
                 let name = public_name(&world.region, public);
                 let is = (instance.vpc.clone(), instance.address, public);
@@ -43,21 +53,21 @@ impl AwsNames {
         for balancer in world.load_balancers.iter().filter(active) {
             let name = plain_name(&balancer.dns_name);
             let zones = zone_addresses(balancer);
-            for (zone, address) in &zones {
+            for (zone, addresses) in &zones {
                 names
                     .balancers
-                    .insert(format!("{zone}.{name}"), vec![*address]);
+                    .insert(format!("{zone}.{name}"), addresses.clone());
             }
             let serving = serving_zones(world, balancer);
             let addresses = zones.into_iter().filter(|(zone, _)| serving.contains(zone));
-            let addresses = addresses.map(|(_, address)| address).collect();
+            let addresses = addresses.flat_map(|(_, addresses)| addresses).collect();
             names.balancers.insert(name, addresses);
         }
         names
     }
 
     /// Addresses of a load balancer: its name, `ZONE.` or `dualstack.` before it. `None`: no such balancer.
-    pub fn balancer_addresses(&self, name: &str) -> Option<&[Ipv4Addr]> {
+    pub fn balancer_addresses(&self, name: &str) -> Option<&[IpAddr]> {
         let name = name.strip_prefix("dualstack.").unwrap_or(name);
         self.balancers.get(name).map(Vec::as_slice)
     }
@@ -73,11 +83,13 @@ impl AwsNames {
     }
 
     /// An instance by its private name, asked for inside its VPC.
-    pub fn private_address(&self, vpc: &str, name: &str) -> Option<Ipv4Addr> {
+    pub fn private_addresses(&self, vpc: &str, name: &str) -> Vec<IpAddr> {
         if name == format!("instance-data.{}", internal_suffix(&self.region)) {
-            return Some(Ipv4Addr::new(169, 254, 169, 254));
+            return vec![Family::V4.metadata()];
         }
-        self.private.get(vpc)?.get(name).copied()
+        let names = self.private.get(vpc);
+        let found = names.and_then(|names| names.get(name));
+        found.cloned().unwrap_or_default()
     }
 
     /// `ec2.internal` in us-east-1, `REGION.compute.internal` elsewhere.
@@ -119,14 +131,19 @@ fn dashed_address(address: Ipv4Addr) -> String {
 }
 
 /// An internet-facing balancer answers with public addresses inside its VPC too.
-fn zone_addresses(balancer: &LoadBalancer) -> BTreeMap<String, Ipv4Addr> {
+fn zone_addresses(balancer: &LoadBalancer) -> BTreeMap<String, Vec<IpAddr>> {
     let internal = balancer.scheme == "internal";
-    let of = |zone: &crate::aws_state::BalancerAddress| match zone.public_address {
-        Some(public) if !internal => Some((zone.zone.clone(), public)),
-        None if !internal => None,
-        _ => Some((zone.zone.clone(), zone.address)),
+    let of = |at: &crate::aws_state::BalancerAddress| {
+        let addresses = Family::BOTH.iter().filter_map(|family| {
+            if internal {
+                family.balancer_address(at)
+            } else {
+                family.public_balancer_address(at)
+            }
+        });
+        (at.zone.clone(), addresses.collect())
     };
-    balancer.addresses.iter().filter_map(of).collect()
+    balancer.addresses.iter().map(of).collect()
 }
 
 /// The zones that DNS gives: those where each target group has a healthy target; when there is none, all of them.

@@ -7,7 +7,7 @@ use crate::services::sockets;
 use ipnet::Ipv4Net;
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,7 +29,7 @@ pub async fn serve_dns(dns: Arc<Dns>, door: DnsEndpoint, udp: UdpSocket, tcp: Tc
 /// Makes both sockets of one address in the namespace, and answers there until dropped.
 async fn serve_socket(
     netns: &str,
-    address: SocketAddrV4,
+    address: SocketAddr,
     dns: Arc<Dns>,
     door: DnsEndpoint,
 ) -> io::Result<()> {
@@ -61,7 +61,7 @@ pub async fn serve_resolvers(
         for key in wanted {
             let (address, vpc) = key.clone();
             running.entry(key).or_insert_with(|| {
-                let at = SocketAddrV4::new(address, 53);
+                let at = SocketAddr::new(address.into(), 53);
                 let door = DnsEndpoint::Vpc(vpc);
                 tasks.spawn(keep_serving(netns.clone(), at, Arc::clone(&dns), door))
             });
@@ -74,7 +74,7 @@ pub async fn serve_resolvers(
 }
 
 /// Serves, and when that fails says so and tries again.
-async fn keep_serving(netns: String, at: SocketAddrV4, dns: Arc<Dns>, door: DnsEndpoint) {
+async fn keep_serving(netns: String, at: SocketAddr, dns: Arc<Dns>, door: DnsEndpoint) {
     loop {
         let dns = Arc::clone(&dns);
         if let Err(error) = serve_socket(&netns, at, dns, door.clone()).await {
@@ -84,10 +84,11 @@ async fn keep_serving(netns: String, at: SocketAddrV4, dns: Arc<Dns>, door: DnsE
     }
 }
 
-/// Base + 2 of each VPC's first block.
+/// Base + 2 of each VPC's first IPv4 block.
 fn resolver_addresses(world: &AwsState) -> Vec<(Ipv4Addr, String)> {
     let of = |vpc: &crate::aws_state::Vpc| {
-        let block: Ipv4Net = vpc.cidrs.first()?.parse().ok()?;
+        let mut blocks = vpc.cidrs.iter();
+        let block: Ipv4Net = blocks.find_map(|block| block.parse().ok())?;
         let address = u32::from(block.network()).checked_add(2)?;
         Some((Ipv4Addr::from(address), vpc.id.clone()))
     };
@@ -162,9 +163,6 @@ async fn answer_stream(
     }
 }
 
-fn client_address(client: SocketAddr) -> Ipv4Addr {
-    match client.ip() {
-        IpAddr::V4(address) => address,
-        IpAddr::V6(address) => address.to_ipv4_mapped().unwrap_or(Ipv4Addr::UNSPECIFIED),
-    }
+fn client_address(client: SocketAddr) -> IpAddr {
+    client.ip().to_canonical()
 }

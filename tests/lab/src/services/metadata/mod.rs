@@ -1,4 +1,5 @@
-//! The instance metadata service (IMDS) at 169.254.169.254: each instance is known by its address.
+//! The instance metadata service (IMDS) at 169.254.169.254 and fd00:ec2::254: each instance is known by
+//! its addresses.
 
 mod server;
 pub mod token;

@@ -10,7 +10,7 @@ use crate::services::is_there;
 use crate::services::simulator::SimulatorProxy;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use rustix::net::sockopt::{ip_ttl, set_ip_ttl};
+use rustix::net::sockopt::{ip_ttl, ipv6_unicast_hops, set_ip_ttl, set_ipv6_unicast_hops};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -93,7 +93,10 @@ async fn serve_client(
     client: SocketAddr,
 ) -> Result<(), BoxError> {
     let socket = stream.as_fd().try_clone_to_owned()?;
-    let usual = ip_ttl(&socket)?;
+    let usual = match client {
+        SocketAddr::V4(_) => ip_ttl(&socket)?,
+        SocketAddr::V6(_) => u32::from(ipv6_unicast_hops(&socket)?),
+    };
     let answers = |request| respond_to_client(metadata, request, client, &socket, usual);
     serve_connection(stream, answers).await?;
     Ok(())
@@ -131,7 +134,10 @@ async fn respond_to_client(
     } else {
         usual_ttl
     };
-    set_ip_ttl(socket, ttl)?;
+    match client {
+        SocketAddr::V4(_) => set_ip_ttl(socket, ttl)?,
+        SocketAddr::V6(_) => set_ipv6_unicast_hops(socket, u8::try_from(ttl).ok())?,
+    }
     let now = Instant::now();
     let response = match authorize_request(&parts, instance, &metadata.tokens, now) {
         Err(status) => error_answer(status),
@@ -159,5 +165,8 @@ async fn respond_to_client(
 /// An address may be a terminated instance's and a new one's.
 fn instance_at(world: &AwsState, source: IpAddr) -> Option<&Instance> {
     let mut there = world.instances.iter().filter(|instance| is_there(instance));
-    there.find(|instance| IpAddr::V4(instance.address) == source)
+    there.find(|instance| match source {
+        IpAddr::V4(source) => instance.address == source,
+        IpAddr::V6(source) => instance.has_ipv6(source),
+    })
 }
