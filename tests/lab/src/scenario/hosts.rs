@@ -6,7 +6,7 @@ use crate::host;
 use crate::ledger::Ledger;
 use crate::network::faults::{self, Partition};
 use anyhow::{Context, Result, bail, ensure};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 /// The tag that names an instance's Auto Scaling group.
@@ -122,7 +122,7 @@ impl Lab {
         Ok(said.with_context(|| script.to_owned())?.trim().to_owned())
     }
 
-    /// Resolves a name in a host; empty if it does not exist.
+    /// The IPv4 addresses of a name in a host; empty if it does not exist.
     pub fn resolve_name(&self, id: &str, name: &str) -> Result<Vec<Ipv4Addr>> {
         let output = host::exec_output(&self.place, id, &["getent", "ahostsv4", name])?;
         match output.status.code() {
@@ -143,7 +143,7 @@ impl Lab {
     }
 
     /// Connects from a host by TCP.
-    pub fn connect_from(&self, id: &str, to: Ipv4Addr, port: u16) -> Result<ConnectResult> {
+    pub fn connect_from(&self, id: &str, to: IpAddr, port: u16) -> Result<ConnectResult> {
         let (to, port) = (to.to_string(), port.to_string());
         let words = ["python3", "-c", CONNECT, &to, &port];
         let output = host::exec_output(&self.place, id, &words)?;

@@ -15,10 +15,10 @@ pub fn connect_to_etcd(lab: &mut Lab) -> Result<()> {
         cluster::control_plane(lab, 0)?,
     );
     for port in ETCD {
-        let seen = lab.connect_from(&worker.id, control.address, port)?;
+        let seen = lab.connect_from(&worker.id, control.address.into(), port)?;
         ensure!(seen == ConnectResult::Silent, "{port} is {seen:?}");
     }
-    let seen = lab.connect_from(&worker.id, control.address, 3988)?;
+    let seen = lab.connect_from(&worker.id, control.address.into(), 3988)?;
     ensure!(seen == ConnectResult::Open, "3988 is {seen:?}");
     Ok(())
 }

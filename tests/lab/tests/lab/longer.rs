@@ -10,6 +10,7 @@ mod figures;
 mod grown;
 mod identities;
 mod in_use;
+mod ipv6;
 mod keys;
 mod metrics;
 mod renewals;
@@ -83,6 +84,20 @@ fn cilium_works_beside_kube_proxy() -> Result<()> {
     let test = "cilium_works_beside_kube_proxy";
     let steps = cilium::BESIDE_KUBE_PROXY;
     run_steps_with(test, "t-cil-proxy", Versions::WithCilium, &steps)
+}
+
+#[test]
+#[ignore = "ten minutes, and cilium has to be built: make soak"]
+fn a_cluster_of_ipv6_subnets_is_born() -> Result<()> {
+    let test = "a_cluster_of_ipv6_subnets_is_born";
+    // One worker more, before the one that is replaced has ended.
+    let Some(mut lab) = start_lab_with(test, "t-ipv6", 6, Versions::WithCilium)? else {
+        return Ok(());
+    };
+    for (title, step) in ipv6::STEPS {
+        lab.run_step(title, step)?;
+    }
+    lab.take_down()
 }
 
 #[test]

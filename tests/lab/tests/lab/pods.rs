@@ -65,7 +65,7 @@ pub fn expect_connections(lab: &mut Lab) -> Result<()> {
 fn expect_all_reached(lab: &Lab, from: &Pod, service: &str) -> Result<()> {
     let pods = lab.web_pods()?;
     for to in &pods {
-        let seen = lab.from_pod(from, &format!("http://{}:8080/", to.address))?;
+        let seen = lab.from_pod(from, &format!("http://{}:8080/", in_url(&to.address)))?;
         ensure!(
             seen["host"] == to.name,
             "{} instead of {}",
@@ -75,7 +75,7 @@ fn expect_all_reached(lab: &Lab, from: &Pod, service: &str) -> Result<()> {
         let client = seen["client"].as_str().context("a client")?;
         let own = client
             .rsplit_once(':')
-            .is_some_and(|(host, _)| host == from.address);
+            .is_some_and(|(host, _)| host == in_url(&from.address));
         ensure!(
             own || to.node == from.node,
             "{} is seen as {client}",
@@ -83,22 +83,37 @@ fn expect_all_reached(lab: &Lab, from: &Pod, service: &str) -> Result<()> {
         );
     }
     for url in [
-        format!("http://{service}/"),
+        format!("http://{}/", in_url(service)),
         "http://web.default/".to_owned(),
     ] {
         let seen = lab.from_pod(from, &url)?;
         let known = pods.iter().any(|pod| seen["host"] == pod.name);
         ensure!(known, "{url} is answered by {seen}");
     }
+    // A download site of the lab; on IPv6 as NAT64 takes its address.
+    let site = if service.contains(':') {
+        "64:ff9b::c612:1"
+    } else {
+        "198.18.0.1"
+    };
     for (name, wanted) in [
         ("web.default.svc.cluster.local", service),
-        // A download site of the lab.
-        ("dl.k8s.io", "198.18.0.1"),
+        ("dl.k8s.io", site),
     ] {
         let seen = lab.in_pod(from, &["-lookup", name])?;
-        ensure!(seen.trim() == wanted, "{name} is {seen}");
+        let found = seen.lines().any(|line| line == wanted);
+        ensure!(found, "{name} is {seen}");
     }
     Ok(())
+}
+
+/// An address as it stands in a URL, and before a port.
+fn in_url(address: &str) -> String {
+    if address.contains(':') {
+        format!("[{address}]")
+    } else {
+        address.to_owned()
+    }
 }
 
 /// Uses the connections from the API server to kubelets.

@@ -131,7 +131,8 @@ fn kill_repeatedly(lab: &Lab) -> Result<u64> {
     Ok(kills)
 }
 
-fn replace_one(lab: &mut Lab) -> Result<()> {
+/// `kctl delete instance` replaces a worker of a cluster of three control planes and two workers.
+pub fn replace_one(lab: &mut Lab) -> Result<()> {
     let old = instances(lab)?;
     let worker = cluster::worker_instances(lab)?;
     let worker = worker.first().context("a worker")?.id.clone();
