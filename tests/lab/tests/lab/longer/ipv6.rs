@@ -87,7 +87,7 @@ fn expect_nodes(lab: &mut Lab) -> Result<()> {
     Ok(())
 }
 
-/// The members' names have one address each, and each member is connected to the others there and nowhere else.
+/// The members' names have one address each, and each member is connected to the others there.
 fn expect_peers(lab: &mut Lab) -> Result<()> {
     let instances = cluster::control_planes(lab, 3)?;
     for (instance, member) in instances.iter().zip(["a", "b", "c"]) {
@@ -105,7 +105,12 @@ fn expect_peers(lab: &mut Lab) -> Result<()> {
         let others = others.map(ipv6_address).collect::<Result<BTreeSet<_>>>()?;
         for port in PEER_PORTS {
             let peers = connected_to(lab, &instance.id, port)?;
-            ensure!(peers == others, "{} port {port}: {peers:?}", instance.id);
+            let four = peers.iter().any(|peer| peer.to_ipv4_mapped().is_some());
+            ensure!(
+                peers.is_superset(&others) && !four,
+                "{} port {port}: {peers:?}",
+                instance.id
+            );
         }
     }
     Ok(())
