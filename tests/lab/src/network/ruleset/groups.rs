@@ -4,6 +4,7 @@
 use super::super::family::Family;
 use super::super::names::nft_identifier;
 use super::super::topology::{Topology, parse_range};
+use super::services::router_answers;
 use super::{Table, goto_element, quote_link};
 use crate::aws_state::{LoadBalancer, Rule, SecurityGroup};
 use ipnet::IpNet;
@@ -105,12 +106,7 @@ fn write_host_chains(topology: &Topology<'_>, table: &mut Table) {
     table.add_map("ingress", "ifname : verdict", verdicts("ingress"));
     let rules = [
         "ct state established,related accept",
-        match table.family {
-            // Answers of the router's own services to a host that knows no connection yet.
-            Family::V4 => "ip saddr @gateways udp sport 67 udp dport 68 accept",
-            // Only the router has a link-local address on its end of the link: advertisements, neighbours, DHCP.
-            Family::V6 => "ip6 saddr fe80::/10 accept",
-        },
+        router_answers(table.family),
         "oifname vmap @ingress",
         "oifname \"h*\" drop",
     ];

@@ -9,33 +9,9 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 pub(super) fn write_translation(topology: &Topology<'_>, table: &mut Table) {
-    let checked = || {
-        topology
-            .hosts
-            .iter()
-            .filter(|host| host.instance.source_dest_check)
-    };
-    table.add_set(
-        "checked",
-        "ifname",
-        checked().map(|host| quote_link(&host.link)),
-    );
-    let family = table.family;
-    table.add_set(
-        "own",
-        match family {
-            Family::V4 => "ifname . ipv4_addr",
-            // Ranges for pods are among them.
-            Family::V6 => "ifname . ipv6_addr; flags interval",
-        },
-        checked().flat_map(|host| {
-            let addresses = family.instance_addresses(host.instance).into_iter();
-            let all = addresses.map(IpNet::from);
-            all.chain(family.pod_ranges(host.instance))
-                .map(move |range| format!("\"{}\" . {}", host.link, element_text(range)))
-        }),
-    );
+    write_sources(topology, table);
     public_addresses(topology, table);
+    let family = table.family;
     for (id, routes) in &topology.tables {
         table.add_chain(
             &format!("routes_{}", nft_identifier(id)),
@@ -87,6 +63,36 @@ pub(super) fn write_translation(topology: &Topology<'_>, table: &mut Table) {
         "arrive",
         "filter hook prerouting priority -160; policy accept",
         rules,
+    );
+}
+
+/// Hosts whose sources are checked, and what those are.
+fn write_sources(topology: &Topology<'_>, table: &mut Table) {
+    let family = table.family;
+    let checked = || {
+        topology
+            .hosts
+            .iter()
+            .filter(|host| host.instance.source_dest_check)
+    };
+    table.add_set(
+        "checked",
+        "ifname",
+        checked().map(|host| quote_link(&host.link)),
+    );
+    table.add_set(
+        "own",
+        match family {
+            Family::V4 => "ifname . ipv4_addr",
+            // Ranges for pods are among them.
+            Family::V6 => "ifname . ipv6_addr; flags interval",
+        },
+        checked().flat_map(|host| {
+            let addresses = family.instance_addresses(host.instance).into_iter();
+            let all = addresses.map(IpNet::from);
+            all.chain(family.pod_ranges(host.instance))
+                .map(move |range| format!("\"{}\" . {}", host.link, element_text(range)))
+        }),
     );
 }
 

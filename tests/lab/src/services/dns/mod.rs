@@ -181,7 +181,7 @@ fn translated_reply(mut reply: Reply) -> Reply {
 impl State {
     fn find_client(&self, source: IpAddr) -> Option<Client> {
         let mut ranges = self.ranges.iter();
-        let found = || ranges.find(|(range, _)| range.contains(&source));
+        let mut found = || ranges.find(|(range, _)| range.contains(&source));
         let instance = self.instances.get(&source);
         instance
             .or_else(|| found().map(|(_, client)| client))
