@@ -103,8 +103,9 @@ def _is_managed(interface: Any) -> bool:
     return bool(getattr(interface, "requester_managed", False))
 
 
-# What an instance with IPv6 alone gets by DHCP for IPv4, to reach EC2's own services (canonical/cloud-init#5307).
-_LINK_LOCAL = itertools.count()
+# What an instance with IPv6 alone gets by DHCP for IPv4, to reach EC2's own services (canonical/cloud-init#5307). The first is
+# the router's.
+_LINK_LOCAL = itertools.count(1)
 
 
 def interfaces_have_an_address_of_their_subnet() -> None:

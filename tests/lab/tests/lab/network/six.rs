@@ -21,7 +21,7 @@ fn world_with_ipv6() -> AwsState {
     for (instance, address) in world.instances.iter_mut().zip([AT_A, AT_B, AT_C]) {
         instance.ipv6_addresses = vec![address.parse().unwrap()];
     }
-    world.instances[2].address = "169.254.0.1".parse().unwrap();
+    world.instances[2].address = "169.254.0.2".parse().unwrap();
     world.instances[2].ipv6_prefixes = vec!["2001:db8:1:2:1::/80".parse().unwrap()];
     world.subnets[1].cidr = None;
     world.egress_only_gateways = vec![InternetGateway {
@@ -172,7 +172,7 @@ fn ipv6_reaches_the_internet_by_nat64_only_and_ec2s_services_always() {
     }
     assert_eq!(
         bench.ask_server(C, "169.254.169.254:80"),
-        expected_answer("metadata", "169.254.0.1")
+        expected_answer("metadata", "169.254.0.2")
     );
     bench.change_world(|world| world.nat_gateways[0].state = "deleting".into());
     bench.assert_dropped(C, FRONT);
