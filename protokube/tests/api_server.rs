@@ -758,6 +758,11 @@ async fn expect_own_endpoints_only(admin: Client, agent: Client, endpoint_kind: 
 async fn start_cilium() -> (ControlPlane, [Client; 2], [ApiResource; 2]) {
     let plane = ControlPlane::start();
     let admin = plane.client_for_user("protokube", "system:masters");
+    let nodes: Api<Node> = Api::all(admin.clone());
+    wait_until("the API server answers", || async {
+        nodes.list(&ListParams::default()).await.is_ok()
+    })
+    .await;
     let with_status = json!({"status": {}});
     let kind = ("CiliumNode", "ciliumnodes", "Cluster");
     let node_kind = define_cilium_kind(&admin, kind, with_status).await;

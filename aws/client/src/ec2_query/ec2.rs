@@ -303,7 +303,7 @@ mod tests {
         let interface = |index: u8, prefix: &str| {
             format!(
                 "<item><networkInterfaceId>eni-{index}</networkInterfaceId><attachment><deviceIndex>{index}</deviceIndex></attachment>
-                <ipv6PrefixSet><item><ipv6Prefix>{prefix}</ipv6Prefix></item></ipv6PrefixesSet></item>"
+                <ipv6PrefixSet><item><ipv6Prefix>{prefix}</ipv6Prefix></item></ipv6PrefixSet></item>"
             )
         };
         let text = format!(
