@@ -132,13 +132,12 @@ fn change_of_name(
     })
 }
 
-/// The instance with this private address or IPv6 address.
+/// The instance with this private address or IPv6 address. Not any of its addresses: with some network plugins pods have those.
 pub(crate) fn instance_at(address: IpAddr, instances: &[Instance]) -> Option<&Instance> {
     let mut instances = instances.iter();
     instances.find(|instance| {
-        let own = instance.private_ip.iter().chain(&instance.ipv6_address);
-        own.chain(&instance.addresses)
-            .any(|one| one.parse() == Ok(address))
+        let mut own = instance.private_ip.iter().chain(&instance.ipv6_address);
+        own.any(|one| one.parse() == Ok(address))
     })
 }
 
