@@ -228,8 +228,9 @@ fn device_number(path: &Path) -> Result<(u32, u32)> {
 pub(super) fn write_devices(place: &LabPaths, instance: &str) -> Result<()> {
     let paths = HostPaths::for_host(place, instance);
     let volumes: Vec<HostVolume> = json_file::read_json(&paths.volumes_file())?.unwrap_or_default();
-    let mut script =
-        String::from("# The volumes attached to this machine.\nmkdir -p /dev/disk/by-id\n");
+    let mut script = String::from(
+        "# The volumes attached to this machine.\nmkdir -p /dev/disk/by-id /dev/disk/by-uuid\n",
+    );
     for attached in &volumes {
         let (node, major, minor) = (attached.device_node(), attached.major, attached.minor);
         writeln!(
@@ -239,6 +240,11 @@ pub(super) fn write_devices(place: &LabPaths, instance: &str) -> Result<()> {
         for (link, target) in attached.device_links() {
             writeln!(script, "ln -sfn {target} /dev/{link}")?;
         }
+        // As udev does; nodeup mounts volumes by it from the second boot on.
+        writeln!(
+            script,
+            "uuid=$(/sbin/blkid -p -o value -s UUID /dev/{node}) && ln -sfn ../../{node} \"/dev/disk/by-uuid/$uuid\" || :"
+        )?;
     }
     write_file(&paths.root_folder().join(DEVICES), 0o644, &script)
 }
