@@ -91,6 +91,15 @@ async fn wait_for_applied(client: &Client, addons: &[Addon]) {
         .expect("applied addons");
 }
 
+/// Stores these addons and runs the role until all of them are applied.
+async fn apply_addons(plane: &ControlPlane, admin: &Client, addons: &[Addon]) {
+    let store = store_in(&plane.folder.path().join("store")).await;
+    store_addons(&store, addons).await;
+    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
+    wait_for_applied(admin, addons).await;
+    running.abort();
+}
+
 #[tokio::test]
 #[ignore = "needs a real etcd and kube-apiserver"]
 async fn a_real_api_server_takes_every_object_as_it_is() {
@@ -172,13 +181,9 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
 async fn a_kubelet_makes_its_node_with_the_taint_that_the_cloud_controller_manager_takes_away() {
     let plane = ControlPlane::start();
     let admin = plane.client_for_user("protokube", "system:masters");
-    let store = store_in(&plane.folder.path().join("store")).await;
     let mut policy = addons_with_networking(&json!({"cni": {}}));
     policy.retain(|addon| addon.name == "node-registration.kctl.dev");
-    store_addons(&store, &policy).await;
-    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
-    wait_for_applied(&admin, &policy).await;
-    running.abort();
+    apply_addons(&plane, &admin, &policy).await;
 
     let [own, other] = NODES;
     let kubelet = plane.client_for_user(&format!("system:node:{own}"), "system:nodes");
@@ -289,12 +294,8 @@ async fn patch_node_status(nodes: &Api<Node>, name: &str, patch: &Value) -> Resu
 async fn the_token_of_a_workers_flannel_does_what_flannel_does_and_nothing_else() {
     let plane = ControlPlane::start();
     let admin = plane.client_for_user("protokube", "system:masters");
-    let store = store_in(&plane.folder.path().join("store")).await;
     let flannel = addons_with_networking(&json!({"flannel": {}}));
-    store_addons(&store, &flannel).await;
-    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
-    wait_for_applied(&admin, &flannel).await;
-    running.abort();
+    apply_addons(&plane, &admin, &flannel).await;
     let thief = client_of_pod(&plane, &admin, ("kube-flannel", "flannel")).await;
     let nodes: Api<Node> = Api::all(thief.clone());
     let [own, other] = NODES;
@@ -387,12 +388,8 @@ async fn request_plugin_token(client: &Client, wanted: &Value) -> Result<String,
 async fn plane_with_calico() -> (ControlPlane, Client, Client) {
     let plane = ControlPlane::start();
     let admin = plane.client_for_user("protokube", "system:masters");
-    let store = store_in(&plane.folder.path().join("store")).await;
     let calico = addons_with_networking(&json!({"calico": {}}));
-    store_addons(&store, &calico).await;
-    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
-    wait_for_applied(&admin, &calico).await;
-    running.abort();
+    apply_addons(&plane, &admin, &calico).await;
     let thief = client_of_pod(&plane, &admin, ("kube-system", "calico-node")).await;
     (plane, admin, thief)
 }
@@ -551,13 +548,9 @@ async fn the_tokens_of_a_workers_calico_change_of_pods_their_addresses_and_last_
 async fn the_token_of_a_workers_vpc_cni_annotates_pods_of_its_node_only() {
     let plane = ControlPlane::start();
     let admin = plane.client_for_user("protokube", "system:masters");
-    let store = store_in(&plane.folder.path().join("store")).await;
     let settings = json!([{"name": "ANNOTATE_POD_IP", "value": "true"}]);
     let plugin = addons_with_networking(&json!({"amazonvpc": {"env": settings}}));
-    store_addons(&store, &plugin).await;
-    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
-    wait_for_applied(&admin, &plugin).await;
-    running.abort();
+    apply_addons(&plane, &admin, &plugin).await;
     let thief = client_of_pod(&plane, &admin, ("kube-system", "aws-node")).await;
     let all: Api<Pod> = Api::namespaced(admin.clone(), "kube-system");
     for (name, node) in ["own", "other"].into_iter().zip(NODES) {
@@ -768,13 +761,9 @@ async fn start_cilium() -> (ControlPlane, [Client; 2], [ApiResource; 2]) {
     let node_kind = define_cilium_kind(&admin, kind, with_status).await;
     let kind = ("CiliumEndpoint", "ciliumendpoints", "Namespaced");
     let endpoint_kind = define_cilium_kind(&admin, kind, Value::Null).await;
-    let store = store_in(&plane.folder.path().join("store")).await;
     let mut cilium = addons_with_networking(&json!({"cilium": {"ipam": "eni"}}));
     cilium.retain(|addon| addon.name == "networking.cilium.io");
-    store_addons(&store, &cilium).await;
-    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
-    wait_for_applied(&admin, &cilium).await;
-    running.abort();
+    apply_addons(&plane, &admin, &cilium).await;
     let agent = client_of_pod(&plane, &admin, ("kube-system", "cilium")).await;
     (plane, [admin, agent], [node_kind, endpoint_kind])
 }

@@ -2,11 +2,11 @@
 
 use super::Findings;
 use super::fill::fill;
+use super::pods::several_subnets;
 use crate::api::calico::CalicoNetworkingSpec;
 use crate::api::cluster::ClusterSpec;
 use full::{Calico, Encapsulated, Encapsulation, FullSpec, Group, SourceDestinationCheck, Typha};
 use node::config::Role;
-use std::collections::BTreeSet;
 
 /// The release that kOps installs.
 const RELEASE: &str = "v3.31.6";
@@ -234,14 +234,7 @@ fn check_subnets(calico: &Calico, groups: &[&Group], findings: &mut Findings) {
     if calico.encapsulation != Encapsulation::Ipip(Encapsulated::Never) {
         return;
     }
-    let subnets = groups.iter().flat_map(|one| &one.subnets);
-    let subnets: BTreeSet<&str> = subnets.map(String::as_str).collect();
-    if subnets.len() > 1 {
-        let names: Vec<&str> = subnets.into_iter().collect();
-        let message = format!(
-            "pods of different subnets could not reach each other, and instances are in {}",
-            names.join(" and ")
-        );
+    if let Some(message) = several_subnets(groups.iter().copied()) {
         let hint = "use CrossSubnet or Always, or put all groups into one subnet";
         findings.add_error("spec.networking.calico.ipipMode", message, hint);
     }

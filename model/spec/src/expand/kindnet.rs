@@ -2,11 +2,10 @@
 
 use super::Findings;
 use super::fill::fill;
-use super::pods::has_first_plugin;
+use super::pods::{has_first_plugin, several_subnets};
 use crate::api::cluster::ClusterSpec;
 use full::{FullSpec, Kindnet};
 use node::config::{Networking, Role};
-use std::collections::BTreeSet;
 
 /// The release of kOps 1.37.
 const RELEASE: &str = "v1.0.1";
@@ -61,15 +60,7 @@ pub(super) fn check_kindnet(full: &FullSpec, findings: &mut Findings) {
         return;
     }
     let nodes = full.groups.iter().filter(|one| one.role != Role::Bastion);
-    let subnets: BTreeSet<&str> = nodes
-        .flat_map(|one| one.subnets.iter().map(String::as_str))
-        .collect();
-    if subnets.len() > 1 {
-        let names: Vec<&str> = subnets.into_iter().collect();
-        let message = format!(
-            "pods of different subnets could not reach each other, and instances are in {}",
-            names.join(" and ")
-        );
+    if let Some(message) = several_subnets(nodes) {
         let hint = "put all groups into one subnet, or use flannel, cilium or kube-router";
         findings.add_error("spec.networking.kindnet", message, hint);
     }

@@ -11,9 +11,10 @@ use super::kube_router::full_kube_router;
 use crate::api::cluster::ClusterSpec;
 use crate::api::networking::{FlannelNetworkingSpec, NetworkingSpec};
 use crate::cidr;
-use full::PodNetwork;
+use full::{Group, PodNetwork};
 use ipnet::IpNet;
 use node::config::Networking;
+use std::collections::BTreeSet;
 
 /// Fills in the network plugin, and the ranges of pods and services.
 pub(super) fn complete_pod_network(spec: &mut ClusterSpec, findings: &mut Findings) {
@@ -57,6 +58,18 @@ pub(super) fn has_first_plugin(networking: &NetworkingSpec) -> bool {
         || networking.kubenet.is_some()
         || networking.external.is_some()
         || networking.cni.is_some()
+}
+
+/// What is wrong with a plugin that reaches pods of one subnet only, if these groups have instances in several.
+pub(super) fn several_subnets<'a>(groups: impl Iterator<Item = &'a Group>) -> Option<String> {
+    let subnets = groups.flat_map(|one| one.subnets.iter().map(String::as_str));
+    let names: Vec<&str> = subnets.collect::<BTreeSet<_>>().into_iter().collect();
+    (names.len() > 1).then(|| {
+        format!(
+            "pods of different subnets could not reach each other, and instances are in {}",
+            names.join(" and ")
+        )
+    })
 }
 
 /// True if pods have addresses of network interfaces that the plugin attaches to instances.
