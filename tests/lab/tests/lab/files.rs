@@ -6,9 +6,10 @@ use lab::scenario::Lab;
 use std::collections::BTreeMap;
 
 /// Prints a line for each file, folder and link: path, type, mode, owner, hash of the content. It leaves out the content of keys,
-/// certificates and kubeconfigs, and replaces the host's id and address by `<id>` and `<address>`.
+/// certificates and kubeconfigs, and replaces what belongs to the host alone: its id by `<id>`, its address by `<address>`, and the
+/// UUIDs of its volumes by `<uuid>`.
 const LIST: &str = r#"
-import hashlib, os, stat, sys
+import hashlib, os, re, stat, sys
 own = [(sys.argv[1].encode(), b"<id>"), (sys.argv[2].encode(), b"<address>")]
 folders = ["/etc/kubernetes", "/etc/systemd/system", "/opt/cni/bin", "/usr/local/bin", "/etc/containerd"]
 secret = (".key", ".crt", ".pem")
@@ -22,6 +23,7 @@ def one(path):
         content = open(path, "rb").read()
         for mine, word in own:
             content = content.replace(mine, word)
+        content = re.sub(rb"(?<=/dev/disk/by-uuid/)[0-9a-f-]+", b"<uuid>", content)
         line.append(hashlib.sha256(content).hexdigest())
     print(*line)
 
