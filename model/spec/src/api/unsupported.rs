@@ -450,7 +450,7 @@ impl Unsupported {
         let (what, advice) = self
             .reason
             .split_at(self.reason.find(';').unwrap_or(self.reason.len()));
-        format!("kctl does not support {what} yet{advice}")
+        format!("kctl does not support {what}{advice}")
     }
 }
 

@@ -77,7 +77,7 @@ fn flannel_spec(backend: &str) -> FlannelNetworkingSpec {
 fn refusal_text(name: &str) -> String {
     match name {
         "cilium-etcd" | "kopeio" | "kopeio-vxlan" => {
-            format!("kctl does not install {name} yet")
+            format!("kctl does not install {name}")
         }
         "canal" | "classic" | "lyftvpc" | "romana" | "weave" => {
             format!("kOps removed {name}: the project is no longer maintained")

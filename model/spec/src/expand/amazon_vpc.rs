@@ -2,7 +2,7 @@
 
 use super::cilium::{chosen_cilium, own_addresses};
 use super::instances::first_machine_type;
-use super::pods::{are_pods_in_vpc, has_first_plugin};
+use super::pods::are_pods_in_vpc;
 use super::{Context, Findings};
 use crate::api::InstanceGroup;
 use crate::api::amazon_vpc::AmazonVPCNetworkingSpec;
@@ -27,9 +27,7 @@ const ON_HOST_NETWORK: u32 = 2;
 
 /// The Amazon VPC CNI of a spec; `None` where another network plugin is chosen.
 pub(super) fn chosen_amazon_vpc(spec: &ClusterSpec) -> Option<&AmazonVPCNetworkingSpec> {
-    let networking = spec.networking.as_ref()?;
-    let chosen = networking.amazonvpc.as_ref();
-    chosen.filter(|_| !has_first_plugin(networking))
+    spec.networking.as_ref()?.amazonvpc.as_ref()
 }
 
 /// The settings of a completed spec.

@@ -41,13 +41,7 @@ pub(super) fn complete_calico(spec: &mut ClusterSpec) {
 
 /// calico, if it is the network plugin.
 fn chosen_calico(spec: &ClusterSpec) -> Option<&CalicoNetworkingSpec> {
-    let networking = spec.networking.as_ref()?;
-    let other = networking.flannel.is_some()
-        || networking.cilium.is_some()
-        || networking.kubenet.is_some()
-        || networking.external.is_some()
-        || networking.cni.is_some();
-    networking.calico.as_deref().filter(|_| !other)
+    spec.networking.as_ref()?.calico.as_deref()
 }
 
 /// calico of a completed spec; `None` where another network plugin is chosen.

@@ -86,12 +86,7 @@ pub(super) fn complete_cilium(spec: &mut ClusterSpec) {
 
 /// cilium, if it is the network plugin.
 pub(super) fn chosen_cilium(spec: &ClusterSpec) -> Option<&CiliumNetworkingSpec> {
-    let networking = spec.networking.as_ref()?;
-    let other = networking.flannel.is_some()
-        || networking.kubenet.is_some()
-        || networking.external.is_some()
-        || networking.cni.is_some();
-    networking.cilium.as_deref().filter(|_| !other)
+    spec.networking.as_ref()?.cilium.as_deref()
 }
 
 /// True if it is the network plugin and pods have addresses of network interfaces.

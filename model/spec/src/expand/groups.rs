@@ -79,7 +79,7 @@ pub(super) fn complete_groups(
                 findings.add_group_error(
                     group,
                     "spec.role",
-                    "kctl does not support groups of role APIServer yet",
+                    "kctl does not support groups of role APIServer",
                     "remove the group: API servers run in groups of role ControlPlane",
                 );
                 continue;
@@ -200,7 +200,7 @@ fn check_container_runtime(group: &InstanceGroup, findings: &mut Findings) {
         findings.add_group_error(
             group,
             "spec.containerd",
-            "kctl does not support a container runtime of a group's own yet",
+            "kctl does not support a container runtime of a group's own",
             "set version, packages and runc in the cluster's spec.containerd",
         );
     }

@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::fill::fill;
-use super::pods::{has_first_plugin, several_subnets};
+use super::pods::several_subnets;
 use crate::api::cluster::ClusterSpec;
 use full::{FullSpec, Kindnet};
 use node::config::{Networking, Role};
@@ -35,9 +35,7 @@ pub(super) fn complete_kindnet(spec: &mut ClusterSpec) {
 
 /// kindnet of a completed spec; `None` where another network plugin is chosen.
 pub(super) fn full_kindnet(spec: &ClusterSpec) -> Option<Kindnet> {
-    let networking = spec.networking.as_ref()?;
-    let chosen = networking.kindnet.as_ref();
-    let kindnet = chosen.filter(|_| !has_first_plugin(networking))?;
+    let kindnet = spec.networking.as_ref()?.kindnet.as_ref()?;
     let version = kindnet.version.as_deref().unwrap_or_default();
     let masquerade = kindnet.masquerade.clone().unwrap_or_default();
     let containerd = spec.containerd.as_ref();

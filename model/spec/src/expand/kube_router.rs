@@ -1,6 +1,5 @@
 //! `spec.networking.kuberouter`.
 
-use super::pods::has_first_plugin;
 use crate::api::cluster::ClusterSpec;
 use full::KubeRouter;
 
@@ -9,9 +8,7 @@ const IMAGE: &str = "docker.io/cloudnativelabs/kube-router:v2.11.1";
 
 /// kube-router of a completed spec; `None` where another network plugin is chosen.
 pub(super) fn full_kube_router(spec: &ClusterSpec) -> Option<KubeRouter> {
-    let networking = spec.networking.as_ref()?;
-    let chosen = networking.kuberouter.as_ref();
-    let router = chosen.filter(|_| !has_first_plugin(networking))?;
+    let router = spec.networking.as_ref()?.kuberouter.as_ref()?;
     let containerd = spec.containerd.as_ref();
     Some(KubeRouter {
         image: IMAGE.to_owned(),

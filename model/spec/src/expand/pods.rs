@@ -9,7 +9,7 @@ use super::fill::fill;
 use super::kindnet::{complete_kindnet, full_kindnet};
 use super::kube_router::full_kube_router;
 use crate::api::cluster::ClusterSpec;
-use crate::api::networking::{FlannelNetworkingSpec, NetworkingSpec};
+use crate::api::networking::NetworkingSpec;
 use crate::cidr;
 use full::{Group, PodNetwork};
 use ipnet::IpNet;
@@ -18,11 +18,8 @@ use std::collections::BTreeSet;
 
 /// Fills in the network plugin, and the ranges of pods and services.
 pub(super) fn complete_pod_network(spec: &mut ClusterSpec, findings: &mut Findings) {
-    let networking = spec.networking.get_or_insert_default();
-    if *networking == NetworkingSpec::default() {
-        networking.flannel = Some(FlannelNetworkingSpec::default());
-    }
-    if let Some(flannel) = &mut networking.flannel {
+    let networking = spec.networking.as_mut();
+    if let Some(flannel) = networking.and_then(|networking| networking.flannel.as_mut()) {
         fill(&mut flannel.backend, "vxlan");
     }
     complete_calico(spec);
@@ -49,15 +46,6 @@ pub(super) fn complete_pod_network(spec: &mut ClusterSpec, findings: &mut Findin
         fill(&mut spec.service_cluster_ip_range, services.to_string());
     }
     complete_kindnet(spec);
-}
-
-/// True if one of the plugins is chosen that win over the others. Validation refuses several.
-pub(super) fn has_first_plugin(networking: &NetworkingSpec) -> bool {
-    networking.flannel.is_some()
-        || networking.cilium.is_some()
-        || networking.kubenet.is_some()
-        || networking.external.is_some()
-        || networking.cni.is_some()
 }
 
 /// What is wrong with a plugin that reaches pods of one subnet only, if these groups have instances in several.

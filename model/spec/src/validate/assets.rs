@@ -33,7 +33,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 fn check_repository(url: &str, problems: &mut Vec<Problem>) {
     let path = "spec.assets.fileRepository";
     if url.starts_with("s3://") {
-        let message = "kctl does not support s3:// URLs of files yet";
+        let message = "kctl does not support s3:// URLs of files";
         let hint = "write the bucket's https URL, which the instances must be able to read without credentials";
         problems.push(Problem::error(path, message).hint(hint));
     } else if let Err(Refusal { message, hint }) = parse_web_url(url) {

@@ -55,7 +55,7 @@ fn check_role(group: &InstanceGroup, problems: &mut Vec<Problem>) {
 fn check_manager(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     let manager = group.spec.manager.as_deref();
     if let Some(other) = manager.filter(|manager| *manager != "CloudGroup") {
-        let message = format!("kctl does not support groups of {other} yet");
+        let message = format!("kctl does not support groups of {other}");
         let hint = "use CloudGroup, an Auto Scaling group with its minSize and maxSize, or leave the group out";
         problems.push(Problem::error("spec.manager", message).hint(hint));
     }
