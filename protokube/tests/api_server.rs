@@ -685,6 +685,10 @@ async fn expect_fields_refused(nodes: &Api<DynamicObject>, mine: &DynamicObject)
         ("spec/ipam/pools/allocated", allocated(&["172.20.1.20/32"])),
         ("spec/ipam/pools/allocated", allocated(&["172.20.0.0/16"])),
         ("spec/addresses", node_addresses("172.20.1.20")),
+        (
+            "spec/addresses",
+            json!([{"type": "InternalIP", "ip": "172.20.1.20"}]),
+        ),
         ("spec/health/ipv4", json!("172.20.1.20")),
         ("spec/ingress", json!({"ipv4": "172.20.1.20"})),
     ] {
@@ -746,9 +750,9 @@ async fn expect_own_endpoints_only(admin: Client, agent: Client, endpoint_kind: 
         .unwrap();
 }
 
-/// The addon cilium in a new control plane, for addresses of the VPC; the administrator, the agent of a worker, and the kinds CiliumNode
-/// and CiliumEndpoint.
-async fn start_cilium() -> (ControlPlane, [Client; 2], [ApiResource; 2]) {
+/// The addon cilium with these settings in a new control plane; the administrator, the agent of a worker, and the kinds CiliumNode and
+/// CiliumEndpoint.
+async fn start_cilium(settings: &Value) -> (ControlPlane, [Client; 2], [ApiResource; 2]) {
     let plane = ControlPlane::start();
     let admin = plane.client_for_user("protokube", "system:masters");
     let nodes: Api<Node> = Api::all(admin.clone());
@@ -761,7 +765,7 @@ async fn start_cilium() -> (ControlPlane, [Client; 2], [ApiResource; 2]) {
     let node_kind = define_cilium_kind(&admin, kind, with_status).await;
     let kind = ("CiliumEndpoint", "ciliumendpoints", "Namespaced");
     let endpoint_kind = define_cilium_kind(&admin, kind, Value::Null).await;
-    let mut cilium = addons_with_networking(&json!({"cilium": {"ipam": "eni"}}));
+    let mut cilium = addons_with_networking(&json!({"cilium": settings}));
     cilium.retain(|addon| addon.name == "networking.cilium.io");
     apply_addons(&plane, &admin, &cilium).await;
     let agent = client_of_pod(&plane, &admin, ("kube-system", "cilium")).await;
@@ -772,7 +776,8 @@ async fn start_cilium() -> (ControlPlane, [Client; 2], [ApiResource; 2]) {
 #[tokio::test]
 #[ignore = "needs a real etcd and kube-apiserver"]
 async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_only() {
-    let (_plane, [admin, agent], [node_kind, endpoint_kind]) = start_cilium().await;
+    let settings = json!({"ipam": "eni"});
+    let (_plane, [admin, agent], [node_kind, endpoint_kind]) = start_cilium(&settings).await;
     let [own, other] = NODES;
     let create = PostParams::default();
 
@@ -838,4 +843,98 @@ async fn the_token_of_a_workers_cilium_asks_for_interfaces_of_its_own_instance_o
     nodes.replace(own, &create, &mine).await.unwrap();
 
     expect_own_endpoints_only(admin, agent, &endpoint_kind).await;
+}
+
+/// Of CiliumEndpoints, the agent writes those with addresses of its Node's ranges.
+async fn expect_endpoints_of_the_range_only(agent: Client, endpoint_kind: &ApiResource) {
+    let create = PostParams::default();
+    let endpoints: Api<DynamicObject> = Api::namespaced_with(agent, "default", endpoint_kind);
+    let endpoint = |name: &str, pair: Value| {
+        let status = json!({"status": {"networking": {"addressing": [pair]}}});
+        object(endpoint_kind, name, status)
+    };
+    for (name, pair) in [
+        ("six", json!({"ipv6": "fd00:1::5"})),
+        ("four", json!({"ipv4": "100.96.1.5"})),
+        ("both", json!({"ipv6": "fd00:1::6", "ipv4": "100.96.1.6"})),
+    ] {
+        let made = endpoints.create(&create, &endpoint(name, pair)).await;
+        made.unwrap();
+    }
+    for pair in [
+        json!({"ipv6": "fd00:2::5"}),
+        json!({"ipv4": "100.96.2.5"}),
+        json!({"ipv6": "fd00:1::7", "ipv4": "100.96.2.7"}),
+    ] {
+        let refused = endpoints.create(&create, &endpoint("wrong", pair)).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("ranges.cilium"), "{refused}");
+    }
+}
+
+/// Where pods have addresses of their Node's range, of either family.
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn the_token_of_a_workers_cilium_says_addresses_of_its_nodes_range_only() {
+    let (_plane, [admin, agent], [node_kind, endpoint_kind]) = start_cilium(&json!({})).await;
+    let create = PostParams::default();
+    let all: Api<Node> = Api::all(admin.clone());
+    let of_nodes = [
+        ["fd00:1::/80", "100.96.1.0/24"],
+        ["fd00:2::/80", "100.96.2.0/24"],
+    ];
+    for (name, ranges) in NODES.into_iter().zip(of_nodes) {
+        let ranges = json!({"spec": {"podCIDR": ranges[0], "podCIDRs": ranges}});
+        let merge = Patch::Merge(&ranges);
+        let patched = all.patch(name, &PatchParams::default(), &merge).await;
+        patched.unwrap();
+    }
+
+    let nodes: Api<DynamicObject> = Api::all_with(agent.clone(), &node_kind);
+    let addresses = |instance: &str, internal: &str| {
+        json!([
+            {"type": "InternalIP", "ip": "172.20.1.7"},
+            {"type": "InternalIP", "ip": instance},
+            {"type": "CiliumInternalIP", "ip": internal},
+        ])
+    };
+    let spec = json!({
+        "addresses": addresses("2600:1::7", "fd00:1::1"),
+        "health": {"ipv4": "100.96.1.9", "ipv6": "fd00:1::9"},
+        "ipam": {"podCIDRs": of_nodes[0]},
+    });
+    let mine = object(&node_kind, NODES[0], json!({"spec": spec}));
+    let of_other = with_field(&mine, "spec/health/ipv6", &json!("fd00:2::9"));
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    wait_until("addresses of another range are refused", || async {
+        let answer = nodes.create(&dry, &of_other).await;
+        answer.is_err_and(|error| error.to_string().contains("of the range of its Node"))
+    })
+    .await;
+    let mine = nodes.create(&create, &mine).await.unwrap();
+    for (field, value) in [
+        ("spec/health/ipv4", "100.96.2.9"),
+        ("spec/health/ipv6", "fd00:2::9"),
+        ("spec/ingress/ipv6", "fd00:2::9"),
+    ] {
+        let wrong = with_field(&mine, field, &json!(value));
+        nodes
+            .replace(NODES[0], &create, &wrong)
+            .await
+            .expect_err(field);
+    }
+    for (instance, internal) in [
+        ("fd00:2::5", "fd00:1::1"),
+        ("100.96.2.5", "fd00:1::1"),
+        ("2600:1::7", "fd00:2::1"),
+    ] {
+        let wrong = with_field(&mine, "spec/addresses", &addresses(instance, internal));
+        let refused = nodes.replace(NODES[0], &create, &wrong).await;
+        refused.expect_err(&format!("{instance} and {internal}"));
+    }
+
+    expect_endpoints_of_the_range_only(agent, &endpoint_kind).await;
 }

@@ -301,6 +301,7 @@ async fn shared_subnets(
             vpc: subnet.vpc_id?,
             zone: subnet.availability_zone?,
             cidr: subnet.cidr_block,
+            dns64: subnet.enable_dns64 == Some(true),
         };
         Some((subnet.subnet_id?, shared))
     };
@@ -320,12 +321,16 @@ async fn subnets_by_vpc(
         let mut tags = subnet.tags().iter();
         let cluster = tags.find(|tag| tag.key() == Some(CLUSTER_TAG));
         let cluster = cluster.and_then(|tag| tag.value().map(ToOwned::to_owned));
-        let (Some(id), Some(cidr), Some(vpc)) =
-            (subnet.subnet_id, subnet.cidr_block, subnet.vpc_id)
-        else {
+        let ipv6_cidr = subnet_ipv6_range(&subnet);
+        let (Some(id), Some(vpc)) = (subnet.subnet_id, subnet.vpc_id) else {
             continue;
         };
-        let range = TakenRange { id, cidr, cluster };
+        let range = TakenRange {
+            id,
+            cidr: subnet.cidr_block,
+            ipv6_cidr,
+            cluster,
+        };
         by_vpc.entry(vpc).or_default().push(range);
     }
     Ok(by_vpc)

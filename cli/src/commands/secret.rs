@@ -12,7 +12,8 @@ use crate::ui::table;
 use aws_client::store::{Expect, Object, StoreError};
 use node::secret::{
     CILIUM_PASSWORD, DOCKER_CONFIG, ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG, STORED, Secret,
-    check_stored, cilium_key_id, lost_encryption_keys, read_cilium_key, read_stored, write_stored,
+    check_stored, cilium_key_id, cilium_key_length, lost_encryption_keys, read_cilium_key,
+    read_stored, write_stored,
 };
 use node::yaml;
 use serde::Serialize;
@@ -39,7 +40,7 @@ pub async fn create_secret(
     };
     let changed = former.as_ref().filter(|former| former.bytes != object);
     match (changed, args.secret) {
-        (Some(former), SecretName::CiliumPassword) => check_key_id(&cluster, former, &secret)?,
+        (Some(former), SecretName::CiliumPassword) => check_next_key(&cluster, former, &secret)?,
         (Some(former), _) => {
             if !args.drop_keys {
                 check_keys_stay(&cluster, former, &secret)?;
@@ -71,24 +72,43 @@ pub async fn create_secret(
     Ok(Outcome::Fine)
 }
 
-/// Fails if another key of cilium has the number of the one that is there: agents tell them apart by it, and drop what they cannot decrypt.
-fn check_key_id(cluster: &str, former: &Object, new: &Secret) -> Result<(), CommandError> {
+/// Fails if another key of cilium cannot take the place of the one that is there under traffic: nodes use the smaller one of the numbers that
+/// two of them know, and after 15 the 1 (bpf/lib/ipsec.h of cilium), and running agents take no key of another length.
+fn check_next_key(cluster: &str, former: &Object, new: &Secret) -> Result<(), CommandError> {
     let text = String::from_utf8_lossy(&former.bytes);
-    let id = |secret: &Secret| cilium_key_id(&read_cilium_key(secret)?);
-    let former = read_stored(&text).and_then(|former| id(&former));
-    match (former, id(new)) {
-        (Some(former), Some(new)) if former == new => Err(CommandError::from_message(
+    let facts = |secret: &Secret| {
+        let line = read_cilium_key(secret)?;
+        Some((cilium_key_id(&line)?, cilium_key_length(&line)?))
+    };
+    let former = read_stored(&text).and_then(|former| facts(&former));
+    let (Some((former, length)), Some((id, new_length))) = (former, facts(new)) else {
+        return Ok(());
+    };
+    let next = former % 15 + 1;
+    let refuse = |message: String, hint: String| {
+        Err(CommandError::from_message(
             ErrorKind::Precondition,
+            message,
+            hint,
+        ))
+    };
+    if id != next {
+        return refuse(
             format!(
-                "the new key has the number of the one that {cluster} has: nodes would not know which of the two a packet has"
+                "the new key has the number {id}, and that of {cluster} has {former}: nodes with the one would not understand those with the other"
             ),
-            format!(
-                "begin it with {}+, in hexadecimal digits from a random source as before",
-                former % 15 + 1
-            ),
-        )),
-        _ => Ok(()),
+            format!("begin it with {next}+, in hexadecimal digits from a random source as before"),
+        );
     }
+    if length != new_length {
+        return refuse(
+            format!(
+                "the new key authenticates packets with another length than that of {cluster}: running agents would refuse it, and those of new nodes would not"
+            ),
+            "keep the algorithm and the last number; another length needs nodes without IPsec in between (enableEncryption: false, a rolling update)".to_owned(),
+        );
+    }
+    Ok(())
 }
 
 /// Fails if a key of the encryption configuration that is there is missing in the new one: Secrets that are not encrypted anew, and those

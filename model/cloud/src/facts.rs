@@ -216,8 +216,12 @@ pub struct SharedVpc {
 pub struct TakenRange {
     /// `subnet-...`.
     pub id: String,
-    /// Its IPv4 range.
-    pub cidr: String,
+    /// Its IPv4 range; `None`: IPv6 only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cidr: Option<String>,
+    /// Its IPv6 range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6_cidr: Option<String>,
     /// The cluster that made it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
@@ -235,6 +239,9 @@ pub struct SharedSubnet {
     /// Its IPv6 range.
     #[serde(default, rename = "ipv6CIDR", skip_serializing_if = "Option::is_none")]
     pub ipv6_cidr: Option<String>,
+    /// Whether the VPC's resolver makes IPv6 addresses of IPv4 addresses for it (DNS64).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dns64: bool,
 }
 
 #[cfg(test)]

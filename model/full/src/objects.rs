@@ -79,10 +79,11 @@ fn id_of<K: Kind>(name: impl Into<String>) -> Id {
     Id::new(K::TYPE, name)
 }
 
-/// True if instances of the group are in a subnet with IPv6.
+/// True if instances of the group are in subnets with IPv6 alone or beside IPv4. If some of its subnets have none, instances cannot be
+/// asked to have an address everywhere: those of the cluster's own subnets with IPv6 get one from the subnet.
 fn has_ipv6(full: &FullSpec, group: &Group) -> bool {
     let mut subnets = full.network.subnets.iter();
-    subnets.any(|subnet| subnet.ipv6_cidr.is_some() && group.subnets.contains(&subnet.name))
+    subnets.all(|subnet| subnet.ipv6_cidr.is_some() || !group.subnets.contains(&subnet.name))
 }
 
 /// A reference to the VPC: the cluster's own or a shared one.

@@ -63,7 +63,7 @@ pub fn create_cluster_with(
     let placed = network::plan_vpc(options, facts, &mut spec, &mut problems);
     networking::choose_plugin(options, &mut spec, &mut problems);
     network::set_topology(options, facts, &mut spec, &mut problems);
-    network::set_ipv6(options, &mut spec);
+    network::set_ipv6(options, facts, &mut spec);
     api::choose_api_access(options, &mut spec);
     let mut groups = groups::build_groups(options, facts, &spec, &placed, &mut problems);
     let control_planes: Vec<&str> = groups::control_planes(&groups);

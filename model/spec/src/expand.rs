@@ -170,7 +170,7 @@ fn complete_spec(
     cloud_config::complete_cloud_config(spec);
     network::complete_network(spec, context, findings);
     pods::complete_pod_network(spec, findings);
-    groups::assign_subnets(groups, spec, findings);
+    groups::assign_subnets(groups, spec, context, findings);
     dns::complete_dns(spec, context, findings);
     api::complete_api(spec, groups, findings);
     etcd::complete_etcd(spec, groups, context);

@@ -24,7 +24,7 @@ mod host;
 mod iam;
 mod instance_groups;
 mod instances;
-mod ipv6;
+pub(crate) mod ipv6;
 mod kindnet;
 mod kube_router;
 mod kubelet;

@@ -238,10 +238,14 @@ fn a_key_of_ipsec_is_needed_where_packets_are_encrypted_and_another_one_has_anot
     assert!(!kctl.run(&["update"]).err.contains("ciliumpassword"));
     kctl.run_with(&replace, CILIUM).expect_success();
     let other = CILIUM.replace("5707", "5708");
-    let refused = kctl.run_with(&replace, &other);
-    assert_eq!(refused.code, 4, "{}", refused.err);
-    assert!(refused.err.contains("4+"), "{}", refused.err);
-    assert!(!refused.err.contains("5708"), "{}", refused.err);
+    let later = other.replace("3+", "5+");
+    let shorter = other.replace("3+", "4+").replace("128", "96");
+    for (wrong, said) in [(&other, "4+"), (&later, "4+"), (&shorter, "length")] {
+        let refused = kctl.run_with(&replace, wrong);
+        assert_eq!(refused.code, 4, "{}", refused.err);
+        assert!(refused.err.contains(said), "{}", refused.err);
+        assert!(!refused.err.contains("5708"), "{}", refused.err);
+    }
     kctl.run_with(&replace, &other.replace("3+", "4+"))
         .expect_success();
     let refused = kctl.run(&["delete", "secret", "ciliumpassword", "--yes"]);

@@ -134,8 +134,8 @@ fn a_kctl_that_is_larger_than_promised_gets_no_archive() {
     prepare_checkout(parent.path());
     let script = parent.path().join("checkout/tests/release/run");
     let text = std::fs::read_to_string(&script).expect("the script");
-    assert!(text.contains("limit=30000000\n"));
-    std::fs::write(&script, text.replace("limit=30000000\n", "limit=10\n")).expect("a change");
+    assert!(text.contains("limit=34000000\n"));
+    std::fs::write(&script, text.replace("limit=34000000\n", "limit=10\n")).expect("a change");
     let ran = run_release(parent.path(), "022");
     assert!(!ran.status.success());
     let said = String::from_utf8_lossy(&ran.stderr);

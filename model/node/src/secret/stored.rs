@@ -154,7 +154,12 @@ fn check_docker_config(secret: &Secret) -> Result<(), (String, &'static str)> {
 /// The largest number of a key of cilium, which packets carry.
 const MAX_KEY_ID: u8 = 15;
 
-/// Checks cilium's key as its agents read it: `keys: ID ALGORITHM KEY ICV`, or two algorithms with a key each.
+/// The one algorithm that encrypts and authenticates which cilium's pages name, and the lengths of its keys in hexadecimal digits: those of
+/// AES and four bytes of salt (RFC 4106, 8.1). With any other length agents start, and Linux refuses their keys.
+const AEAD: &str = "rfc4106(gcm(aes))";
+const AEAD_DIGITS: [usize; 3] = [40, 56, 72];
+
+/// Checks cilium's key as its agents read it, and Linux takes it: `keys: ID ALGORITHM KEY ICV`, or two algorithms with a key each.
 fn check_cilium_password(secret: &Secret) -> Result<(), (String, &'static str)> {
     const HINT: &str = "write `keys: 1+ rfc4106(gcm(aes)) HEX 128`, with 40 hexadecimal digits from a random source";
     let wrong = |what: String| Err((format!("this is no key of cilium: {what}"), HINT));
@@ -175,12 +180,17 @@ fn check_cilium_password(secret: &Secret) -> Result<(), (String, &'static str)> 
     let fields: Vec<&str> = line.reveal().split_whitespace().collect();
     match fields.as_slice() {
         [_, algorithm, key, length] => {
-            if !algorithm.starts_with("rfc") {
-                wrong("its algorithm begins not with rfc".to_owned())
+            let digits = key.strip_prefix("0x").unwrap_or(key).len();
+            if *algorithm != AEAD {
+                wrong(format!("its algorithm is not {AEAD}"))
             } else if !hex(key) {
                 wrong("its key is not in hexadecimal digits".to_owned())
-            } else if !["96", "128", "256"].contains(length) {
-                wrong("its last number is not 96, 128 or 256".to_owned())
+            } else if !AEAD_DIGITS.contains(&digits) {
+                wrong(format!(
+                    "its key has {digits} hexadecimal digits, not 40, 56 or 72"
+                ))
+            } else if !["96", "128"].contains(length) {
+                wrong("its last number is not 96 or 128".to_owned())
             } else {
                 Ok(())
             }
@@ -207,6 +217,17 @@ pub fn cilium_key_id(line: &Secret) -> Option<u8> {
     (1..=MAX_KEY_ID).contains(&number).then_some(number)
 }
 
+/// What agents call the length of cilium's key, and do not let change (`loadIPSecKeys` in pkg/datapath/linux/ipsec of cilium): that of what
+/// authenticates packets, in bytes of it or in digits of its key.
+pub fn cilium_key_length(line: &Secret) -> Option<usize> {
+    let fields: Vec<&str> = line.reveal().split_whitespace().collect();
+    match fields.as_slice() {
+        [_, _, _, bits] => bits.parse::<usize>().ok().map(|bits| bits / 8),
+        [_, _, key, _, _] => Some(key.strip_prefix("0x").unwrap_or(key).len()),
+        _ => None,
+    }
+}
+
 /// The text in a field; empty if the field is missing or not text.
 fn text_field<'a>(value: &'a Value, field: &str) -> &'a str {
     let field = value.get(field).and_then(Value::as_str);
@@ -222,7 +243,8 @@ mod tests {
     use super::*;
 
     const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - aescbc: {keys: [{name: key1, secret: c3dvcmRmaXNo}]}\n  - identity: {}\n";
-    const CILIUM: &str = "keys: 3+ rfc4106(gcm(aes)) c0ffee 128\n";
+    const CILIUM: &str =
+        "keys: 3+ rfc4106(gcm(aes)) c0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ff 128\n";
     const DOCKER: &str = r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNo"}}}"#;
 
     #[test]
@@ -280,8 +302,13 @@ mod tests {
             assert_eq!(check(CILIUM_PASSWORD, text), Ok(()), "{text}");
         }
         let line = read_cilium_key(&Secret::new(CILIUM)).unwrap();
-        assert_eq!(line.reveal(), "3+ rfc4106(gcm(aes)) c0ffee 128");
-        assert_eq!(cilium_key_id(&line), Some(3));
+        assert_eq!(format!("keys: {}\n", line.reveal()), CILIUM);
+        assert_eq!(
+            (cilium_key_id(&line), cilium_key_length(&line)),
+            (Some(3), Some(16))
+        );
+        let line = read_cilium_key(&Secret::new(two)).unwrap();
+        assert_eq!(cilium_key_length(&line), Some(4));
         let broken = [
             (ENCRYPTION_CONFIG, ENCRYPTION.replace("v1", "v2")),
             (ENCRYPTION_CONFIG, ENCRYPTION.replace("kind: E", "kind: X")),
@@ -308,8 +335,11 @@ mod tests {
             (CILIUM_PASSWORD, "keys: c3dvcmRmaXNo".to_owned()),
             (CILIUM_PASSWORD, CILIUM.replace("3+", "16")),
             (CILIUM_PASSWORD, CILIUM.replace("3+", "0")),
-            (CILIUM_PASSWORD, CILIUM.replace("c0ffee", "c3dvcmRmaXNo")),
+            (CILIUM_PASSWORD, CILIUM.replace("c0ff ", "c3dvcmRmaXNo ")),
+            (CILIUM_PASSWORD, CILIUM.replace("c0ff ", " ")),
             (CILIUM_PASSWORD, CILIUM.replace("rfc", "c3dvcmRmaXNo")),
+            (CILIUM_PASSWORD, CILIUM.replace("4106", "4109")),
+            (CILIUM_PASSWORD, CILIUM.replace("128", "256")),
             (CILIUM_PASSWORD, CILIUM.replace("128", "c3dvcmRmaXNo")),
             (CILIUM_PASSWORD, format!("{CILIUM}more: c3dvcmRmaXNo\n")),
             ("kubepassword", "c3dvcmRmaXNo".to_owned()),

@@ -4,6 +4,12 @@ use super::fields::spec;
 use super::scalars::{Duration, Quantity};
 use std::collections::BTreeMap;
 
+/// Sizes of tables that kOps writes into the completed spec. cilium gets them only where the spec says otherwise: by itself it sizes
+/// these tables by the memory of the instance.
+pub const TCP_CONNECTIONS: i64 = 524_288;
+pub const OTHER_CONNECTIONS: i64 = 262_144;
+pub const TRANSLATIONS: i64 = 524_288;
+
 /// What kOps fills in for a proxy that cilium no longer has.
 pub const ISTIO_PROXY: &str = "cilium/istio_proxy";
 

@@ -7,7 +7,9 @@ use crate::api::topology::{BastionSpec, DNSSpec, TopologySpec};
 use crate::api::{DnsType, SubnetType};
 use crate::expand::{DEFAULT_NETWORK, plan_subnet_ranges};
 use crate::read::Problem;
+use cloud::SubnetIpv6Range;
 use cloud::facts::Facts;
+use ipnet::Ipv6Net;
 use node::names::dns;
 use std::collections::BTreeMap;
 
@@ -179,15 +181,33 @@ pub(super) fn dual_stack_name(private: &str) -> String {
     format!("dualstack-{private}")
 }
 
-/// Makes it an IPv6 cluster: each subnet gets the next /64 of the VPC's range, in the order of the spec.
-pub(super) fn set_ipv6(options: &CreateOptions, spec: &mut ClusterSpec) {
+/// Makes it an IPv6 cluster: each subnet gets the next /64 of the VPC's range that no subnet has, in the order of the spec.
+pub(super) fn set_ipv6(options: &CreateOptions, facts: &Facts, spec: &mut ClusterSpec) {
     if !options.ipv6 {
         return;
     }
     spec.non_masquerade_cidr = Some("::/0".to_owned());
     spec.cloud_controller_manager.get_or_insert_default();
-    for (index, subnet) in spec.subnets.iter_mut().enumerate() {
-        subnet.ipv6_cidr = Some(format!("/64#{index:x}"));
+    let vpc = spec.network_id.as_ref().and_then(|id| facts.vpcs.get(id));
+    let whole: Option<Ipv6Net> = vpc.and_then(|vpc| vpc.ipv6_cidrs.first()?.parse().ok());
+    let taken = vpc.iter().flat_map(|vpc| &vpc.subnets);
+    let taken: Vec<Ipv6Net> = taken
+        .filter_map(|one| one.ipv6_cidr.as_ref()?.parse().ok())
+        .collect();
+    let is_free = |part: &SubnetIpv6Range| {
+        let range = whole.and_then(|whole| part.within(whole));
+        range.is_none_or(|own| {
+            !taken
+                .iter()
+                .any(|one| one.contains(&own) || own.contains(one))
+        })
+    };
+    let parts = (0..).map(|number| SubnetIpv6Range::Part {
+        prefix_len: 64,
+        number,
+    });
+    for (subnet, part) in spec.subnets.iter_mut().zip(parts.filter(is_free)) {
+        subnet.ipv6_cidr = Some(part.to_string());
     }
 }
 

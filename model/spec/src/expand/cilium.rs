@@ -1,7 +1,10 @@
 //! `spec.networking.cilium`.
 
 use super::fill::fill;
-use crate::api::cilium::{CiliumIngressSpec, CiliumNetworkingSpec, ISTIO_PROXY};
+use crate::api::cilium::{
+    CiliumIngressSpec, CiliumNetworkingSpec, ISTIO_PROXY, OTHER_CONNECTIONS, TCP_CONNECTIONS,
+    TRANSLATIONS,
+};
 use crate::api::cluster::ClusterSpec;
 use full::{Cilium, CiliumIngress, Hubble};
 use node::ports;
@@ -12,11 +15,7 @@ const RELEASE: &str = "v1.20.2";
 
 const REGISTRY: &str = "quay.io";
 
-/// Sizes of tables that kOps writes into the completed spec. cilium gets them only where the spec says otherwise: by itself it sizes
-/// these tables by the memory of the instance.
-const TCP_CONNECTIONS: i64 = 524_288;
-const OTHER_CONNECTIONS: i64 = 262_144;
-const TRANSLATIONS: i64 = 524_288;
+/// Size of a further table that kOps writes into the completed spec.
 const NEIGHBOURS: i64 = 524_288;
 
 /// Backends in maglev's table of a Service; random is the default.
@@ -317,8 +316,11 @@ fn table_settings(cilium: &CiliumNetworkingSpec) -> Vec<(String, String)> {
             NEIGHBOURS,
         ),
     ];
+    // One of translations is checked against those of connections, which must not then follow the memory.
+    let fixed = cilium.bpf_nat_global_max != Some(TRANSLATIONS);
     let sizes = sizes.into_iter().filter_map(|(name, value, usual)| {
-        let value = value.filter(|value| *value != usual)?;
+        let by_memory = |value: &i64| *value == usual && !(fixed && name.starts_with("bpf-ct-"));
+        let value = value.filter(|value| !by_memory(value))?;
         Some((name, value.to_string()))
     });
     let mut all: Vec<_> = sizes.collect();

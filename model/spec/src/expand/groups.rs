@@ -11,6 +11,7 @@ use crate::api::kubelet::KubeletConfigSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole, SubnetType};
 use crate::catalog::default_image;
+use crate::validate::ipv6::subnet_faults;
 use crate::validate::removed_flags::drop_idle_flags;
 use crate::validate::values::signal_without_grace;
 
@@ -19,6 +20,7 @@ use crate::validate::values::signal_without_grace;
 pub(super) fn assign_subnets(
     groups: &mut [InstanceGroup],
     spec: &ClusterSpec,
+    context: &Context,
     findings: &mut Findings,
 ) {
     for group in groups {
@@ -38,6 +40,10 @@ pub(super) fn assign_subnets(
                     && (zones.is_empty() || zones.contains(&subnet.zone))
             });
             group.spec.subnets = subnets.map(|subnet| subnet.name.clone()).collect();
+        }
+        let chosen = subnet_faults(&group.spec, spec, Some(context.facts));
+        for (index, message, hint) in chosen {
+            findings.add_group_error(group, format!("spec.subnets[{index}]"), message, hint);
         }
         if group.spec.subnets.is_empty() {
             let hint = "name a subnet of the cluster";

@@ -20,10 +20,11 @@ pub const STAND_IN_ADDRESS: &str = "eipalloc-00000000000000000";
 /// Fills in the VPC's range, and zone, type and range of each subnet.
 pub(super) fn complete_network(spec: &mut ClusterSpec, context: &Context, findings: &mut Findings) {
     fill_network_cidr(spec, context, findings);
+    let ipv6 = spec.is_ipv6();
     for index in 0..spec.subnets.len() {
         if let Some(subnet) = spec.subnets.get_mut(index) {
             let path = format!("spec.subnets[{index}]");
-            fill_from_shared(subnet, &path, context, findings);
+            fill_from_shared(subnet, &path, ipv6, context, findings);
             fill(&mut subnet.type_, Type::Public);
             if subnet.zone.is_empty() && subnet.id.is_none() {
                 findings.add_error(format!("{path}.zone"), "a subnet needs a zone", "set it");
@@ -60,6 +61,7 @@ fn fill_network_cidr(spec: &mut ClusterSpec, context: &Context, findings: &mut F
 fn fill_from_shared(
     subnet: &mut ClusterSubnetSpec,
     path: &str,
+    ipv6: bool,
     context: &Context,
     findings: &mut Findings,
 ) {
@@ -75,6 +77,15 @@ fn fill_from_shared(
         return;
     };
     check_shared(subnet, &id, real, path, findings);
+    if ipv6 && real.cidr.is_none() && !real.dns64 {
+        let message = format!(
+            "{id} has IPv6 alone and no DNS64: instances would not reach what has IPv4 addresses only, such as S3"
+        );
+        let hint = format!(
+            "aws ec2 modify-subnet-attribute --subnet-id {id} --enable-dns64, and route 64:ff9b::/96 to a NAT gateway"
+        );
+        findings.add_error(format!("{path}.id"), message, &hint);
+    }
     if let Some(cidr) = &real.cidr {
         fill(&mut subnet.cidr, cidr.as_str());
     }

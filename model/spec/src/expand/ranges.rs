@@ -3,6 +3,7 @@
 
 use super::Findings;
 use crate::api::cluster::ClusterSpec;
+use cloud::SubnetIpv6Range;
 use cloud::facts::Facts;
 use full::{FullSpec, PodNetwork};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -196,26 +197,33 @@ fn check_existing_subnets(full: &FullSpec, facts: &Facts, findings: &mut Finding
         .subnets
         .iter()
         .filter(|one| one.cluster.as_ref() != Some(&full.name));
-    let others: Vec<(&str, Ipv4Net)> = others
-        .filter_map(|one| Some((one.id.as_str(), one.cidr.parse().ok()?)))
+    let others: Vec<(&str, IpNet)> = others
+        .flat_map(|one| {
+            let ranges = one.cidr.iter().chain(&one.ipv6_cidr);
+            ranges.filter_map(|range| Some((one.id.as_str(), range.parse().ok()?)))
+        })
         .collect();
-    for (at, subnet) in full.network.subnets.iter().enumerate() {
-        let Some(own) = subnet.cidr.filter(|_| subnet.shared.is_none()) else {
-            continue;
+    let own = full.network.subnets.iter().enumerate();
+    for (at, subnet) in own.filter(|(_, subnet)| subnet.shared.is_none()) {
+        let ipv6 = match subnet.ipv6_cidr {
+            Some(SubnetIpv6Range::Net(range)) => Some(IpNet::V6(range)),
+            _ => None,
         };
-        let taken = others.iter().find(|(_, range)| overlap_v4(*range, own));
-        if let Some((id, range)) = taken {
-            let message = format!("{own} overlaps {range} of {id}, which is in the VPC already");
-            let hint = format!("use a range that is free there, or the subnet itself: id: {id}");
-            findings.add_error(format!("spec.subnets[{at}].cidr"), message, &hint);
+        let ranges = [("cidr", subnet.cidr.map(IpNet::V4)), ("ipv6CIDR", ipv6)];
+        for (field, own) in ranges {
+            let Some(own) = own else { continue };
+            let taken = others.iter().find(|(_, range)| overlap(*range, own));
+            if let Some((id, range)) = taken {
+                let message =
+                    format!("{own} overlaps {range} of {id}, which is in the VPC already");
+                let hint =
+                    format!("use a range that is free there, or the subnet itself: id: {id}");
+                findings.add_error(format!("spec.subnets[{at}].{field}"), message, &hint);
+            }
         }
     }
 }
 
 fn overlap(one: IpNet, other: IpNet) -> bool {
-    one.contains(&other) || other.contains(&one)
-}
-
-fn overlap_v4(one: Ipv4Net, other: Ipv4Net) -> bool {
     one.contains(&other) || other.contains(&one)
 }

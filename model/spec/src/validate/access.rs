@@ -1,6 +1,7 @@
 //! Who may reach the cluster: the API, SSH and NodePorts.
 
 use ipnet::IpNet;
+use std::net::IpAddr;
 
 use crate::api::Cluster;
 use crate::api::cluster::ClusterSpec;
@@ -16,23 +17,37 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         ("spec.nodePortAccess", &spec.node_port_access),
     ] {
         for (index, source) in sources.iter().enumerate() {
-            if source.parse::<IpNet>().is_err() && !is_id("pl", source) {
-                let problem = Problem::error(
-                    format!("{path}[{index}]"),
-                    format!("\"{source}\" is neither a CIDR nor a prefix list"),
+            let range = source.parse::<IpNet>();
+            let path = format!("{path}[{index}]");
+            if let Ok(IpNet::V6(range)) = range
+                && range != range.trunc()
+            {
+                let message = format!(
+                    "{source} is an address in a range of 2^{} addresses",
+                    128 - range.prefix_len()
                 );
-                let hint = if source.parse::<std::net::IpAddr>().is_ok() {
-                    "add /32 for one address"
-                } else {
-                    "write a CIDR such as 203.0.113.0/24 or a prefix list such as pl-0123456789abcdef0"
+                let hint = format!(
+                    "write {}/128 for the address, or {} for the range",
+                    range.addr(),
+                    range.trunc()
+                );
+                problems.push(Problem::error(path, message).hint(hint));
+            } else if range.is_err() && !is_id("pl", source) {
+                let message = format!("\"{source}\" is neither a CIDR nor a prefix list");
+                let hint = match source.parse::<IpAddr>() {
+                    Ok(IpAddr::V4(_)) => "add /32 for one address",
+                    Ok(IpAddr::V6(_)) => "add /128 for one address",
+                    Err(_) => {
+                        "write a CIDR such as 203.0.113.0/24 or a prefix list such as pl-0123456789abcdef0"
+                    }
                 };
-                problems.push(problem.hint(hint));
+                problems.push(Problem::error(path, message).hint(hint));
             }
         }
     }
     for (index, name) in spec.additional_sans.iter().enumerate() {
         let host = name.strip_prefix("*.").unwrap_or(name);
-        if name.parse::<std::net::IpAddr>().is_err() && !is_dns_name(host) {
+        if name.parse::<IpAddr>().is_err() && !is_dns_name(host) {
             let problem = Problem::error(
                 format!("spec.additionalSans[{index}]"),
                 format!("\"{name}\" is neither a DNS name nor an address"),
@@ -41,6 +56,15 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
                 problem.hint("write the name as it stands in the URL, without https:// and port"),
             );
         }
+    }
+}
+
+/// True for a range that only somebody means who means everybody: larger than any that belongs to one.
+fn is_open_to_all(source: &str) -> bool {
+    match source.parse() {
+        Ok(IpNet::V4(range)) => range.prefix_len() < 8,
+        Ok(IpNet::V6(range)) => range.prefix_len() < 16,
+        Err(_) => false,
     }
 }
 
@@ -64,9 +88,11 @@ pub fn open_access_warnings(cluster: &Cluster) -> Vec<Problem> {
     ];
     let mut problems = Vec::new();
     for (field, what, sources, flag) in access {
-        let anyone = |source: &String| ["0.0.0.0/0", "::/0"].contains(&source.as_str());
-        if let Some(index) = sources.iter().position(anyone) {
-            let message = format!("{what} is open to the internet, as with kOps");
+        if let Some(index) = sources.iter().position(|source| is_open_to_all(source)) {
+            let mut message = format!("{what} is open to the internet, as with kOps");
+            if spec.is_ipv6() && field == "sshAccess" {
+                message += "; pods of an IPv6 cluster are reached at this port too";
+            }
             let hint =
                 format!("list your own networks instead; option {flag} of `kctl create cluster`");
             problems.push(Problem::warning(format!("spec.{field}[{index}]"), message).hint(hint));

@@ -1,7 +1,9 @@
 //! Rules of cilium. Where a rule is of cilium itself, its agent would not start with what breaks it.
 
 use super::addons::needs_cert_manager;
-use crate::api::cilium::{CiliumNetworkingSpec, ISTIO_PROXY};
+use crate::api::cilium::{
+    CiliumNetworkingSpec, ISTIO_PROXY, OTHER_CONNECTIONS, TCP_CONNECTIONS, TRANSLATIONS,
+};
 use crate::api::cluster::ClusterSpec;
 use crate::read::Problem;
 
@@ -20,8 +22,12 @@ const MAX_ID_IN_VPC: i64 = 127;
 /// Longest name in a mesh, and its form (cilium's `pkg/clustermesh/types`).
 const MAX_NAME: usize = 32;
 
+/// Least and most entries of the tables of connections and translations (`LimitTableMin` and `LimitTableMax` in cilium's `pkg/option`).
+const ENTRIES: std::ops::RangeInclusive<i64> = 1024..=16_777_216;
+
 /// Entries of cilium's ConfigMap from which other things follow, and the field to use.
 const DERIVED: &[(&str, &str)] = &[
+    ("annotate-k8s-node", NO_RIGHTS),
     ("cluster-health-port", "there is none: the port is 4240"),
     ("cluster-id", "use spec.networking.cilium.clusterID"),
     ("cluster-name", "use spec.networking.cilium.clusterName"),
@@ -29,6 +35,7 @@ const DERIVED: &[(&str, &str)] = &[
         "cni-chaining-mode",
         "use spec.networking.cilium.chainingMode",
     ),
+    ("enable-bgp-control-plane", NO_RIGHTS),
     (
         "enable-gateway-api",
         "use spec.networking.cilium.gatewayAPI",
@@ -47,12 +54,18 @@ const DERIVED: &[(&str, &str)] = &[
     ("enable-ipsec", "use spec.networking.cilium.encryptionType"),
     ("enable-ipv4", "there is none"),
     ("enable-ipv6", "there is none"),
+    ("enable-l2-announcements", NO_RIGHTS),
     (
         "enable-wireguard",
         "use spec.networking.cilium.encryptionType",
     ),
+    (
+        "external-envoy-proxy",
+        "there is none: the proxy is in the agents",
+    ),
     ("gateway-api-secrets-namespace", "there is none"),
     ("hubble-listen-address", "there is none: the port is 4244"),
+    ("identity-management-mode", NO_RIGHTS),
     ("ingress-secrets-namespace", "there is none"),
     (
         "ingress-shared-lb-service-name",
@@ -69,7 +82,10 @@ const DERIVED: &[(&str, &str)] = &[
         "node-port-range",
         "use spec.kubeAPIServer.serviceNodePortRange",
     ),
+    ("policy-secrets-only-from-secrets-namespace", NO_RIGHTS),
     ("routing-mode", "use spec.networking.cilium.tunnel"),
+    ("subnet-ids-filter", INTERFACES),
+    ("subnet-tags-filter", INTERFACES),
     (
         "tunnel-port",
         "there is none: it is that of the tunnel's protocol",
@@ -77,9 +93,12 @@ const DERIVED: &[(&str, &str)] = &[
     ("tunnel-protocol", "use spec.networking.cilium.tunnel"),
 ];
 
-/// With them an agent asks for interfaces, which no agent may.
-const INTERFACES: &str = "there is none: interfaces have the security groups of their instance; subnet-ids-filter and \
-                          subnet-tags-filter choose their subnets";
+/// With them an agent asks for interfaces, which no agent may, or the operator does not find those of instances.
+const INTERFACES: &str =
+    "there is none: interfaces have the security groups and the subnet of their instance";
+
+/// What agents or the operator would need rights for which their accounts do not have.
+const NO_RIGHTS: &str = "there is none: the service accounts have no rights for it";
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let networking = spec.networking.as_ref();
@@ -97,6 +116,8 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         check_packets(cilium, problems);
     }
     check_tables(cilium, spec, problems);
+    check_sizes(cilium, problems);
+    warn_of_further_ranges(cilium, spec, problems);
     for (entry, next) in DERIVED {
         if cilium.extra_config.contains_key(*entry) {
             let path = format!("spec.networking.cilium.extraConfig.{entry}");
@@ -226,6 +247,44 @@ fn check_tables(cilium: &CiliumNetworkingSpec, spec: &ClusterSpec, problems: &mu
         let message = "policies need CiliumEndpoints";
         let hint = "remove it, or set enablePolicy: never";
         refuse(problems, "disableEndpointCRD", message, hint);
+    }
+}
+
+/// An agent does not start with other sizes (`checkMapSizeLimits` in cilium's `pkg/option`).
+fn check_sizes(cilium: &CiliumNetworkingSpec, problems: &mut Vec<Problem>) {
+    let tcp = cilium.bpf_ct_global_tcp_max.unwrap_or(TCP_CONNECTIONS);
+    let other = cilium.bpf_ct_global_any_max.unwrap_or(OTHER_CONNECTIONS);
+    let translations = cilium.bpf_nat_global_max.unwrap_or(TRANSLATIONS);
+    for (field, size) in [
+        ("bpfCTGlobalTCPMax", tcp),
+        ("bpfCTGlobalAnyMax", other),
+        ("bpfNATGlobalMax", translations),
+    ] {
+        if !ENTRIES.contains(&size) {
+            let message = format!("cilium has no table of {size} entries");
+            refuse(problems, field, &message, "use 1024 to 16777216");
+        }
+    }
+    let all = tcp.saturating_add(other);
+    if translations != TRANSLATIONS && translations > all {
+        let message =
+            format!("there are more translations than the {all} connections of the other tables");
+        let hint = "use at most bpfCTGlobalTCPMax and bpfCTGlobalAnyMax together";
+        refuse(problems, "bpfNATGlobalMax", &message, hint);
+    }
+}
+
+/// Agents take the first range of the VPC for all of it (`pkg/ipam/eni.go` of cilium).
+fn warn_of_further_ranges(
+    cilium: &CiliumNetworkingSpec,
+    spec: &ClusterSpec,
+    problems: &mut Vec<Problem>,
+) {
+    let said = cilium.extra_config.contains_key("ipv4-native-routing-cidr");
+    if cilium.uses_interfaces() && !said && !spec.additional_network_cidrs.is_empty() {
+        let message = "pods reach these ranges with the addresses of their nodes, which policies take for strangers";
+        let hint = "set spec.networking.cilium.extraConfig.ipv4-native-routing-cidr to a range that holds all ranges of the VPC";
+        problems.push(Problem::warning("spec.additionalNetworkCIDRs", message).hint(hint));
     }
 }
 

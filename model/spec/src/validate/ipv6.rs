@@ -7,6 +7,7 @@ use crate::api::{InstanceGroupRole, LoadBalancerType, SubnetType};
 use crate::read::Problem;
 use crate::read::path::field_path;
 use cloud::SubnetIpv6Range;
+use cloud::facts::Facts;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 
 pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
@@ -21,19 +22,37 @@ pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     check_plugin(spec, problems);
     check_dns_cache(spec, problems);
     check_name_servers(spec, problems);
+    check_proxy(spec, problems);
     check_api_server(spec, problems);
     check_load_balancer(spec, problems);
 }
 
 /// Instances that are Nodes need an address for themselves and a range for their pods.
 pub fn check_group(group: &InstanceGroupSpec, cluster: &ClusterSpec, problems: &mut Vec<Problem>) {
-    if !cluster.is_ipv6() {
-        return;
+    for (index, message, hint) in subnet_faults(group, cluster, None) {
+        let problem = Problem::error(format!("spec.subnets[{index}]"), message);
+        problems.push(problem.hint(hint));
     }
-    let has_balancer = cluster.api.iter().any(|api| api.load_balancer.is_some());
+}
+
+/// The subnets of a group of an IPv6 cluster in which its instances could not be what they are for: position, message and hint.
+/// Of users' subnets AWS says the ranges, which a completed spec has.
+pub(crate) fn subnet_faults(
+    group: &InstanceGroupSpec,
+    cluster: &ClusterSpec,
+    facts: Option<&Facts>,
+) -> Vec<(usize, String, &'static str)> {
+    let mut faults = Vec::new();
+    if !cluster.is_ipv6() {
+        return faults;
+    }
     let balanced = match group.role {
         Some(InstanceGroupRole::Bastion) => true,
-        Some(InstanceGroupRole::ControlPlane) => has_balancer,
+        // In private subnets they get a load balancer, unless the spec says DNS.
+        Some(InstanceGroupRole::ControlPlane) => cluster
+            .api
+            .as_ref()
+            .is_none_or(|api| api.load_balancer.is_some() || api.dns.is_none()),
         _ => false,
     };
     for (index, name) in group.subnets.iter().enumerate() {
@@ -41,29 +60,29 @@ pub fn check_group(group: &InstanceGroupSpec, cluster: &ClusterSpec, problems: &
         let Some(subnet) = subnets.find(|subnet| subnet.name == *name) else {
             continue;
         };
-        let mut refuse = |message: String, hint: &str| {
-            let problem = Problem::error(format!("spec.subnets[{index}]"), message);
-            problems.push(problem.hint(hint));
-        };
         if subnet.ipv6_cidr.is_none() && group.role != Some(InstanceGroupRole::Bastion) {
-            refuse(
+            faults.push((
+                index,
                 format!("{name} has no IPv6, and the cluster is an IPv6 cluster"),
                 "set ipv6CIDR of the subnet, or use another one",
-            );
+            ));
         }
-        if balanced && has_ipv6_alone(subnet) {
-            refuse(
+        let said = |id: &String| facts.is_some_and(|facts| facts.subnets.contains_key(id));
+        let known = subnet.id.as_ref().is_none_or(said);
+        if balanced && known && has_ipv6_alone(subnet) {
+            faults.push((
+                index,
                 format!("{name} has no IPv4, and load balancers reach instances at IPv4 addresses"),
                 "use a subnet of type DualStack, or set cidr of this one",
-            );
+            ));
         }
     }
+    faults
 }
 
-/// True for a subnet that kctl makes and that gets no IPv4 range.
+/// True for a subnet that has no IPv4 range, and gets none.
 fn has_ipv6_alone(subnet: &ClusterSubnetSpec) -> bool {
-    subnet.id.is_none()
-        && subnet.cidr.is_none()
+    subnet.cidr.is_none()
         && subnet.ipv6_cidr.is_some()
         && subnet.subnet_type() == SubnetType::Private
 }
@@ -75,11 +94,24 @@ fn check_subnet(
     problems: &mut Vec<Problem>,
 ) {
     let range = subnet.ipv6_cidr.as_deref();
-    if let Some(Err(message)) = range.map(str::parse::<SubnetIpv6Range>) {
-        let problem = Problem::error(format!("{path}.ipv6CIDR"), message);
-        problems.push(problem.hint(
+    let range = range.map(str::parse::<SubnetIpv6Range>);
+    let range_path = format!("{path}.ipv6CIDR");
+    let made = subnet.id.is_none();
+    if let Some(Err(message)) = &range {
+        problems.push(Problem::error(&range_path, message).hint(
             "write a range such as 2001:db8:0:1::/64, or /64#0, /64#1, ... for parts of the VPC's (in hexadecimal)",
         ));
+    }
+    if made && spec.network_id.is_none() && matches!(range, Some(Ok(SubnetIpv6Range::Net(_)))) {
+        let message = "Amazon chooses the range of the cluster's VPC when it is made: this is no part of it, unless the VPC is there already";
+        let problem = Problem::warning(&range_path, message);
+        problems.push(problem.hint("write /64#0, /64#1, ... for parts of the VPC's range"));
+    }
+    let private = subnet.subnet_type() == SubnetType::Private;
+    if made && private && range.is_some() && !spec.is_ipv6() {
+        let message = "instances in private subnets of an IPv4 cluster get IPv6 addresses, and no way to the IPv6 internet";
+        let problem = Problem::warning(range_path, message);
+        problems.push(problem.hint("leave it out, or make an IPv6 cluster"));
     }
     if subnet.subnet_type() == SubnetType::DualStack && !spec.is_ipv6() {
         let problem = Problem::error(
@@ -192,6 +224,19 @@ fn check_name_servers(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
                 problem.hint("use a name server with an IPv6 address, such as fd00:ec2::253"),
             );
         }
+    }
+}
+
+/// Instances with IPv6 alone reach IPv4 addresses by names only, which DNS64 translates.
+fn check_proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let egress = spec.egress_proxy.as_ref();
+    let Some(proxy) = egress.and_then(|egress| egress.http_proxy.as_ref()) else {
+        return;
+    };
+    if is_ipv4(&proxy.host) {
+        let message = "instances with IPv6 alone do not reach an IPv4 address";
+        let problem = Problem::error("spec.egressProxy.httpProxy.host", message);
+        problems.push(problem.hint("write the proxy's name, or an IPv6 address"));
     }
 }
 

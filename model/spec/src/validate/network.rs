@@ -234,15 +234,16 @@ fn check_plugin(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let path = "spec.networking";
     let Some(networking) = &spec.networking else {
         let problem = Problem::error(path, "no network plugin is chosen");
-        return problems.push(problem.hint(
-            "add \"networking: {cilium: {}}\", another plugin, or cni to install your own",
-        ));
+        return problems.push(
+            problem.hint(
+                "add \"networking: {cilium: {}}\", another plugin, or cni to install your own",
+            ),
+        );
     };
     match plugin_names(networking).as_slice() {
-        [] => problems.push(
-            Problem::error(path, "no network plugin is chosen")
-                .hint("add \"cilium: {}\" below it, another plugin, or \"cni: {}\" to install your own"),
-        ),
+        [] => problems.push(Problem::error(path, "no network plugin is chosen").hint(
+            "add \"cilium: {}\" below it, another plugin, or \"cni: {}\" to install your own",
+        )),
         [_] => {}
         several => {
             let message = format!("several network plugins are chosen: {}", several.join(", "));

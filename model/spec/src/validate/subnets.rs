@@ -4,6 +4,7 @@ use crate::api::SubnetType;
 use crate::api::cluster::ClusterSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::read::Problem;
+use ipnet::IpNet;
 
 use super::cidr::parse_range;
 use super::text::{check_unique, is_dns_label, is_id};
@@ -183,7 +184,24 @@ fn check_egress(
 fn check_routes(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
     for (index, route) in subnet.additional_routes.iter().enumerate() {
         let path = format!("{path}.additionalRoutes[{index}]");
-        parse_range(&format!("{path}.cidr"), &route.cidr, problems);
+        let range_path = format!("{path}.cidr");
+        match route.cidr.parse() {
+            Ok(IpNet::V6(range)) if range.trunc().to_string() != route.cidr => {
+                let message = format!("{} is not how AWS writes the range", route.cidr);
+                let problem = Problem::error(range_path, message);
+                problems.push(problem.hint(format!("did you mean {}?", range.trunc())));
+            }
+            Ok(IpNet::V6(_)) => {}
+            _ => {
+                if parse_range(&range_path, &route.cidr, problems).is_some()
+                    && is_id("eigw", &route.target)
+                {
+                    let message = "an egress-only internet gateway is for IPv6 only";
+                    let problem = Problem::error(format!("{path}.target"), message);
+                    problems.push(problem.hint("use an IPv6 range such as ::/0 for cidr"));
+                }
+            }
+        }
         let targets = ["pcx", "i", "nat", "tgw", "igw", "eigw"];
         if !targets.iter().any(|prefix| is_id(prefix, &route.target)) {
             let problem = Problem::error(

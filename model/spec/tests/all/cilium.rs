@@ -145,7 +145,11 @@ fn agents_are_limited_to_addresses_of_their_node() {
     let policies = |settings: Value| names_of(&cilium(&settings), "ValidatingAdmissionPolicy");
     assert_eq!(
         policies(json!({})),
-        [of_all, "ranges.cilium.networking.kctl.dev"]
+        [
+            of_all,
+            "ranges.cilium.networking.kctl.dev",
+            "instances.cilium.networking.kctl.dev"
+        ]
     );
     let in_vpc = json!({"ipam": "eni"});
     assert_eq!(
@@ -153,7 +157,8 @@ fn agents_are_limited_to_addresses_of_their_node() {
         [
             of_all,
             "interfaces.cilium.networking.kctl.dev",
-            "endpoints.cilium.networking.kctl.dev"
+            "endpoints.cilium.networking.kctl.dev",
+            "instances.cilium.networking.kctl.dev"
         ]
     );
     // The status of a CiliumNode is the operator's.

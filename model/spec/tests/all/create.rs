@@ -1,7 +1,7 @@
 //! What `create` writes: kOps' rules, with kOps' own expectations where they are at hand.
 
 use cloud::Cloud;
-use cloud::facts::{Facts, InstanceType, SharedSubnet, SharedVpc};
+use cloud::facts::{Facts, InstanceType, SharedSubnet, SharedVpc, TakenRange};
 use full::objects;
 use node::config::Arch;
 use node::yaml::to_yaml_documents;
@@ -38,6 +38,7 @@ fn old_region() -> Facts {
         zone: zone.into(),
         cidr: Some(cidr.into()),
         ipv6_cidr: None,
+        dns64: false,
     };
     Facts {
         instance_types: types.map(|(name, arch)| (name.into(), kind(arch))).into(),
@@ -191,6 +192,37 @@ fn subnets_of_the_users_are_taken_by_their_zones() {
         "{}",
         spec::read::render_problems(&problems)
     );
+}
+
+#[test]
+fn an_ipv6_cluster_takes_the_parts_of_a_vpc_that_no_subnet_has() {
+    let taken = TakenRange {
+        id: "subnet-9".into(),
+        cidr: None,
+        ipv6_cidr: Some("2001:db8:0:101::/64".into()),
+        cluster: None,
+    };
+    let vpc = SharedVpc {
+        cidr: "10.0.0.0/16".into(),
+        internet_gateway: None,
+        ipv6_cidrs: vec!["2001:db8:0:100::/56".into()],
+        egress_only_internet_gateway: None,
+        subnets: vec![taken],
+    };
+    let facts = Facts {
+        stand_in: true,
+        vpcs: [("vpc-1".into(), vpc)].into(),
+        ..Facts::default()
+    };
+    let options = CreateOptions {
+        ipv6: true,
+        network_id: Some("vpc-1".into()),
+        ..zone_options(&["eu-west-1a"])
+    };
+    let created = create_cluster(&options, &facts).unwrap();
+    let parts = created.cluster.spec.subnets.iter();
+    let parts = parts.map(|subnet| subnet.ipv6_cidr.clone().unwrap());
+    assert_eq!(parts.collect::<Vec<_>>(), ["/64#0", "/64#2", "/64#3"]);
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl SimulatorProxy {
             .map_err(broken)?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to the AWS simulator ended");
+                tracing::warn!(%error, "a connection to the AWS simulator ended");
             }
         });
         sender.send_request(request).await.map_err(broken)

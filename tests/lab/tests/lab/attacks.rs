@@ -155,6 +155,32 @@ pub fn use_plugin_token(lab: &mut Lab) -> Result<()> {
     }
 }
 
+/// A patch of a CiliumEndpoint by which a pod has this address.
+fn endpoint_patch(address: &str) -> String {
+    let family = if address.contains(':') {
+        "ipv6"
+    } else {
+        "ipv4"
+    };
+    let pairs = json!([{family: address}]);
+    json!({"status": {"networking": {"addressing": pairs}}}).to_string()
+}
+
+/// The worker's CiliumNode with half of all addresses, with one of nobody, and with that of another node's pod.
+fn greedy_nodes(lab: &Lab, worker: &str, of_other: &str) -> Result<[String; 3]> {
+    let own = lab.get_objects(&["ciliumnode", worker])?;
+    let [half, elsewhere] = if of_other.contains(':') {
+        ["::/1", "2001:db8::1"]
+    } else {
+        ["0.0.0.0/1", "192.0.2.1"]
+    };
+    let mut nodes = [own.clone(), own.clone(), own];
+    nodes[0]["spec"]["ipam"]["podCIDRs"] = json!([half]);
+    nodes[1]["spec"]["addresses"] = json!([{"type": "CiliumInternalIP", "ip": elsewhere}]);
+    nodes[2]["spec"]["addresses"] = json!([{"type": "InternalIP", "ip": of_other}]);
+    Ok(nodes.map(|node| node.to_string()))
+}
+
 /// The token may write the worker's own CiliumNode, CiliumEndpoints with addresses of the worker's range, and new identities of pods.
 fn use_cilium_token(lab: &mut Lab) -> Result<()> {
     let mut workers = cluster::worker_instances(lab)?;
@@ -172,16 +198,10 @@ fn use_cilium_token(lab: &mut Lab) -> Result<()> {
     let allowed = call_with_token(lab, &worker, CILIUM, (patch.0, patch.1, patch.2))?;
     ensure!(allowed.0 == 200, "its own CiliumEndpoint: {allowed:?}");
 
-    let address = json!([{"ipv4": other_pod.address}]);
-    let taken = json!({"status": {"networking": {"addressing": address}}}).to_string();
+    let taken = endpoint_patch(&other_pod.address);
     let moved = json!({"status": {"networking": {"node": "192.0.2.1"}}}).to_string();
-    let own_node = lab.get_objects(&["ciliumnode", &worker])?;
     let other_node = lab.get_objects(&["ciliumnode", &other])?.to_string();
-    let mut wider = own_node.clone();
-    wider["spec"]["ipam"]["podCIDRs"] = json!(["0.0.0.0/1"]);
-    let mut outside = own_node;
-    outside["spec"]["addresses"] = json!([{"type": "CiliumInternalIP", "ip": "192.0.2.1"}]);
-    let (wider, outside) = (wider.to_string(), outside.to_string());
+    let [wider, outside, over_pod] = greedy_nodes(lab, &worker, &other_pod.address)?;
     let known = lab.get_objects(&["ciliumidentities"])?["items"][0].clone();
     let name = known["metadata"]["name"].as_str().context("an identity")?;
     let name = format!("{identities}/{name}");
@@ -217,6 +237,12 @@ fn use_cilium_token(lab: &mut Lab) -> Result<()> {
         ("write another CiliumNode", "PUT", node(&other), &other_node),
         ("take half of all addresses", "PUT", node(&worker), &wider),
         ("take an address outside", "PUT", node(&worker), &outside),
+        (
+            "be the instance of a pod's address",
+            "PUT",
+            node(&worker),
+            &over_pod,
+        ),
         ("change an identity", "PUT", name, &other_labels),
         (
             "make a reserved identity",

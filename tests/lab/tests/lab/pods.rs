@@ -108,7 +108,7 @@ fn expect_all_reached(lab: &Lab, from: &Pod, service: &str) -> Result<()> {
 }
 
 /// An address as it stands in a URL, and before a port.
-fn in_url(address: &str) -> String {
+pub fn in_url(address: &str) -> String {
     if address.contains(':') {
         format!("[{address}]")
     } else {

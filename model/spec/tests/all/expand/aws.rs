@@ -114,6 +114,7 @@ fn what_aws_has_must_agree_with_the_spec() {
         zone: "eu-west-1b".into(),
         cidr: Some("172.20.64.0/20".into()),
         ipv6_cidr: None,
+        dns64: false,
     };
     let vpc = SharedVpc {
         cidr: "172.20.0.0/16".into(),

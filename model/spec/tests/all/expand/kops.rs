@@ -36,6 +36,7 @@ fn kops_world() -> Facts {
         zone: zone.into(),
         cidr: Some(cidr.into()),
         ipv6_cidr: None,
+        dns64: false,
     };
     Facts {
         account: "123456789012".into(),

@@ -115,7 +115,8 @@ fn a_subnet_where_another_is_in_the_users_vpc_is_refused() {
                 egress_only_internet_gateway: None,
                 subnets: vec![TakenRange {
                     id: "subnet-9".into(),
-                    cidr: cidr.into(),
+                    cidr: Some(cidr.into()),
+                    ipv6_cidr: None,
                     cluster: owner.map(str::to_owned),
                 }],
             },
@@ -139,6 +140,16 @@ fn a_subnet_where_another_is_in_the_users_vpc_is_refused() {
             assert_eq!(found, [], "{cidr}");
         }
     }
+    // Of its IPv6 range too.
+    cluster.spec.subnets[0].ipv6_cidr = Some("/64#1".into());
+    let mut facts = facts("172.20.64.0/19", None);
+    let vpc = facts.vpcs.get_mut("vpc-1").unwrap();
+    vpc.ipv6_cidrs = vec!["2001:db8:0:100::/56".into()];
+    assert_eq!(errors(&cluster, &groups, &facts), []);
+    let vpc = facts.vpcs.get_mut("vpc-1").unwrap();
+    vpc.subnets[0].ipv6_cidr = Some("2001:db8:0:101::/64".into());
+    let found = errors(&cluster, &groups, &facts);
+    assert_eq!(found[0].0, "spec.subnets[0].ipv6CIDR");
 }
 
 #[test]

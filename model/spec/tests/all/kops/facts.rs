@@ -32,6 +32,7 @@ pub fn kops_facts() -> Facts {
         zone: "us-test-1a".into(),
         cidr: Some(cidr.into()),
         ipv6_cidr: None,
+        dns64: false,
     };
     Facts {
         account: "123456789012".into(),

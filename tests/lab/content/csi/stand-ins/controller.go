@@ -7,8 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -125,8 +127,9 @@ func (c *controllerServer) CreateVolume(ctx context.Context, request *csi.Create
 		}
 	}
 	ofVolume := types.TagSpecification{ResourceType: types.ResourceTypeVolume}
-	for key, value := range tags {
-		ofVolume.Tags = append(ofVolume.Tags, types.Tag{Key: aws.String(key), Value: aws.String(value)})
+	// In one order: a repeated call with the same token has to be the same call.
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		ofVolume.Tags = append(ofVolume.Tags, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
 	}
 	asked.TagSpecifications = []types.TagSpecification{ofVolume}
 	made, err := c.ec2.CreateVolume(ctx, asked)

@@ -2,7 +2,7 @@
 //! and no call fails while an agent and the operator are killed.
 
 mod kills;
-mod policies;
+pub mod policies;
 mod services;
 
 use super::super::attacks;

@@ -2,8 +2,8 @@
 //! members and the API are reached at IPv6 addresses.
 
 use super::super::cluster::{self, CLUSTER, Network};
-use super::super::{PATIENCE, Step, etcd, pods};
-use super::{rolled, zone};
+use super::super::{PATIENCE, Step, attacks, etcd, pods};
+use super::{cilium::policies, rolled, zone};
 use anyhow::{Context, Result, ensure};
 use ipnet::Ipv6Net;
 use lab::aws_state::Instance;
@@ -15,7 +15,7 @@ use std::net::Ipv6Addr;
 /// Ports at which members of the two etcd clusters reach each other.
 const PEER_PORTS: [u16; 2] = [2380, 2381];
 
-pub const STEPS: [Step; 11] = [
+pub const STEPS: [Step; 13] = [
     ("a hosted zone", zone::make_public_zone),
     ("kctl makes a cluster", make_cluster),
     ("five instances become Ready nodes", |lab| {
@@ -36,6 +36,11 @@ pub const STEPS: [Step; 11] = [
     (
         "pods reach each other across nodes, and services by name",
         pods::expect_connections,
+    ),
+    ("a policy by label", policies::enforce_labels),
+    (
+        "a stolen worker uses the agent's token",
+        attacks::use_plugin_token,
     ),
     ("kctl replaces one instance", |lab| {
         rolled::replace_one(lab)?;

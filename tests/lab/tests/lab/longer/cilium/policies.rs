@@ -1,6 +1,9 @@
 //! NetworkPolicies by label, port, namespace and range, and a CiliumNetworkPolicy by name.
 
-use super::super::super::{PATIENCE, pods};
+use super::super::super::{
+    PATIENCE,
+    pods::{self, in_url},
+};
 use super::apply_object;
 use super::services::{OPERATOR, is_reached_from_outside};
 use anyhow::{Context, Result, ensure};
@@ -48,11 +51,26 @@ pub fn enforce_all(lab: &mut Lab) -> Result<()> {
             Ok(())
         })?;
     }
-    let spec = json!({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": friends()});
+    admit_friends(lab, &asking, &to)
+}
+
+/// Pods of every node admit those with a label only: nodes know which label pods of other nodes have.
+pub fn enforce_labels(lab: &mut Lab) -> Result<()> {
+    let mut web = lab.web_pods()?;
+    let asking = web.remove(0);
+    admit_friends(lab, &asking, &web)
+}
+
+fn admit_friends(lab: &mut Lab, asking: &Pod, to: &[Pod]) -> Result<()> {
+    let friends = json!([{"from": [{"podSelector": {"matchLabels": {"friend": "yes"}}}]}]);
+    let spec = json!({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": friends});
     apply_object(lab, &policy(&spec))?;
+    lab.wait_until("nobody is a friend", LIMIT, |lab| {
+        expect_reached(lab, asking, to, false)
+    })?;
     lab.run_kubectl(&["label", "pod", &asking.name, "friend=yes"])?;
     lab.wait_until("the friend reaches all", LIMIT, |lab| {
-        expect_reached(lab, &asking, &to, true)
+        expect_reached(lab, asking, to, true)
     })?;
     lab.run_kubectl(&["delete", "networkpolicy", POLICY])?;
     lab.rolled_out("default", "deployment/web", PATIENCE)?;
@@ -70,7 +88,7 @@ fn policy(spec: &Value) -> Value {
 
 fn expect_reached(lab: &Lab, from: &Pod, to: &[Pod], wanted: bool) -> Result<()> {
     for pod in to {
-        let seen = lab.from_pod(from, &format!("http://{}:8080/", pod.address));
+        let seen = lab.from_pod(from, &format!("http://{}:8080/", in_url(&pod.address)));
         let (name, asking) = (&pod.name, &from.name);
         ensure!(seen.is_ok() == wanted, "{name} from {asking}: {seen:?}");
     }
