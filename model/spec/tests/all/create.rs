@@ -217,7 +217,7 @@ fn an_ipv6_cluster_takes_the_parts_of_a_vpc_that_no_subnet_has() {
     let options = CreateOptions {
         ipv6: true,
         network_id: Some("vpc-1".into()),
-        ..zone_options(&["eu-west-1a"])
+        ..zone_options(&["eu-west-1a", "eu-west-1b", "eu-west-1c"])
     };
     let created = create_cluster(&options, &facts).unwrap();
     let parts = created.cluster.spec.subnets.iter();

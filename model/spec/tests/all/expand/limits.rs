@@ -75,7 +75,12 @@ fn ranges_that_overlap_are_refused() {
             match *field {
                 PODS => spec.pod_cidr = value,
                 SERVICES => spec.service_cluster_ip_range = value,
-                HOME => spec.non_masquerade_cidr = value,
+                HOME => {
+                    for (number, subnet) in spec.subnets.iter_mut().enumerate() {
+                        subnet.ipv6_cidr = Some(format!("/64#{number:x}"));
+                    }
+                    spec.non_masquerade_cidr = value;
+                }
                 VPC => {
                     spec.network_cidr = value;
                     spec.subnets
