@@ -1,5 +1,5 @@
 //! Backups of etcd: a snapshot of the local member is written to the root disk, verified by etcd's own programs, and stored in the backup
-//! store. `node::backup` decides when, and which are deleted.
+//! store. `etcd_rules::backup` decides when, and which are deleted.
 
 mod backup_store;
 mod cluster_state;

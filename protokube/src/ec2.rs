@@ -2,7 +2,7 @@
 
 use aws_client::ec2_query::{Ec2QueryClient, Instance, Volume};
 use engine::Failure;
-use node::etcd::{Holder, SeenVolume, volume_tag};
+use etcd_rules::{Holder, SeenVolume, volume_tag};
 use std::future::Future;
 
 /// A filter: name and accepted values.

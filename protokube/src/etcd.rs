@@ -1,4 +1,4 @@
-//! etcd on this instance: one member of each etcd cluster, with its data on a volume. `node::etcd` decides the next step; this
+//! etcd on this instance: one member of each etcd cluster, with its data on a volume. `etcd_rules` decides the next step; this
 //! module carries it out and observes again.
 //!
 //! The manifest is on the volume, and kubelet's folder of manifests has a link to it, so kubelet cannot run etcd without its volume.

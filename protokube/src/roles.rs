@@ -23,8 +23,8 @@ use crate::{
     termination,
 };
 use aws_client::ec2_query::Ec2QueryClient;
+use etcd_rules::backup::render_backup_metrics;
 use ipnet::IpNet;
-use node::backup::render_backup_metrics;
 use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports, etcd_quota};
 use node::config::{EtcdCluster, Networking, etcd_members};
 use node::host::signing_duration;

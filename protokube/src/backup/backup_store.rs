@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use aws_client::store::{Expect, Store, StoreError};
-use node::backup::{
+use etcd_rules::backup::{
     MANIFEST_LIMIT, OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot,
     group_snapshots, manifest_key,
 };

@@ -3,9 +3,9 @@
 
 use anyhow::{Context, bail};
 use aws_client::store::Store;
-use node::backup::{CLUSTER_STATE_KEYS, SealedClusterState};
+use etcd_rules::backup::{CLUSTER_STATE_KEYS, SealedClusterState};
 use node::digest::sha256_hex;
-use node::etcd::UnknownFields;
+use node::formatted::UnknownFields;
 use std::io::{Cursor, Read, Write};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;

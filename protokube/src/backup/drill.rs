@@ -11,7 +11,7 @@ use crate::etcd::{UnusableSnapshot, is_damaged, run_blocking};
 use anyhow::{Context, anyhow};
 use aws_client::packed::{PackError, packed_limit, unpack_file};
 use aws_client::store::{Expect, Store, StoreError, Version};
-use node::backup::{
+use etcd_rules::backup::{
     BackupDrill, BackupState, ManifestError, SnapshotManifest, check_snapshot_name, data_key,
     manifest_key,
 };

@@ -2,9 +2,10 @@
 
 use super::backup_store::{delete_snapshot, list_snapshots, read_manifest};
 use aws_client::store::Store;
-use node::backup::{
-    Retention, StoredSnapshot, check_extent, choose_deletions, find_successors, is_scheduled,
+use etcd_rules::backup::{
+    StoredSnapshot, check_extent, choose_deletions, find_successors, is_scheduled,
 };
+use node::backup::Retention;
 use std::collections::BTreeSet;
 
 /// How much is deleted at once.

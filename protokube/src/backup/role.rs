@@ -12,12 +12,12 @@ use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::Context;
 use aws_client::store::Store;
-use node::backup::{
-    BackupState, CLAIM_LIFE, EtcdBackupSettings, LastSnapshot, ObservedBackups, ScheduleView,
-    SnapshotManifest, begin_snapshot, end_snapshot, fail_snapshot, is_due, manifest_key,
-    renew_claim,
+use etcd_rules::RunningMember;
+use etcd_rules::backup::{
+    BackupState, CLAIM_LIFE, LastSnapshot, ObservedBackups, ScheduleView, SnapshotManifest,
+    begin_snapshot, end_snapshot, fail_snapshot, is_due, manifest_key, renew_claim,
 };
-use node::etcd::RunningMember;
+use node::backup::EtcdBackupSettings;
 use node::waits::bounded_text;
 use std::collections::BTreeMap;
 use std::convert::Infallible;

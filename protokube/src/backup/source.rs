@@ -5,7 +5,7 @@ use crate::etcd::{EtcdGateway, EtcdMaintenance};
 use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use node::etcd::RunningMember;
+use etcd_rules::RunningMember;
 use serde::Deserialize;
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -180,7 +180,7 @@ pub(super) async fn describe_source(source: &impl SnapshotSource) -> anyhow::Res
     if own.learner || own.leader.is_none() {
         bail!("its member {} does not vote at the moment", own.name);
     }
-    if let Some(alarm) = own.alarms.iter().find(|one| *one == node::etcd::CORRUPT) {
+    if let Some(alarm) = own.alarms.iter().find(|one| *one == etcd_rules::CORRUPT) {
         bail!("etcd has the alarm {alarm}: nobody knows which member has the right data");
     }
     Ok(own)

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use aws_client::store::{Expect, Store, StoreError, Version};
-use node::backup::{BACKUP_STATE_LIMIT, BackupState, backup_state_key};
+use etcd_rules::backup::{BACKUP_STATE_LIMIT, BackupState, backup_state_key};
 use std::time::Duration;
 
 /// The object of one etcd cluster.

@@ -9,12 +9,13 @@ use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::packed::{FileDigest, pack_file};
 use aws_client::store::{Encryption, Expect, Store, StoreError};
-use host::Host;
-use node::backup::{
+use etcd_rules::RunningMember;
+use etcd_rules::backup::{
     MANIFEST_FORMAT, MANIFEST_LIMIT, SealedClusterState, SnapshotManifest, StoreOwner,
     check_asked_name, cluster_state_key, data_key, manifest_key, meta_key,
 };
-use node::etcd::{RunningMember, UnknownFields};
+use host::Host;
+use node::formatted::UnknownFields;
 use std::future::Future;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;

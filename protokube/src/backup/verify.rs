@@ -6,8 +6,8 @@ use super::source::{KeyHash, KeysAt};
 use super::work_folder::{FILE, WorkFolder};
 use crate::etcd::{Content, EtcdContainers, PAGE, ScratchHash, WORK};
 use anyhow::{Context, bail};
-use node::backup::VerifiedSnapshot;
-use node::etcd::UnknownFields;
+use etcd_rules::backup::VerifiedSnapshot;
+use node::formatted::UnknownFields;
 use std::collections::BTreeMap;
 
 /// Memory of a scratch etcd besides its database, bytes.

@@ -1,5 +1,5 @@
 //! Role commands: executes what `kctl etcd` asks of the etcd members on this instance. A command is an object in the state store:
-//! it is claimed, executed and answered there, also while the Kubernetes API is away (`node::etcd::EtcdCommand`).
+//! it is claimed, executed and answered there, also while the Kubernetes API is away (`etcd_rules::EtcdCommand`).
 
 use super::{DataHash, EtcdMaintenance, ListedRecords, UpkeepClaims};
 use crate::backup::{SnapshotSource, SnapshotTaker};
@@ -7,7 +7,7 @@ use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::{Context, bail};
 use aws_client::store::{Entry, Expect, Store, StoreError, Version};
-use node::etcd::{
+use etcd_rules::{
     COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CORRUPT, CommandStep, DatabaseChange,
     EtcdCommand, NO_SPACE, OtherMember, RunningMember, Verb, record_key, why_still_full,
 };

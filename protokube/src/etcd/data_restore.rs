@@ -1,4 +1,4 @@
-//! Restores the data of a stopped member as the log of a new etcd cluster, and puts it in the place of the old data. `node::etcd`
+//! Restores the data of a stopped member as the log of a new etcd cluster, and puts it in the place of the old data. `etcd_rules`
 //! decides when. etcd's own programs do it: a scratch etcd replays the member's log on a copy of its data, which also proves that the data is
 //! usable, and `etcdutl snapshot restore` makes the new log from its database.
 
@@ -9,8 +9,8 @@ use super::restored_log::{
 };
 use super::scratch::{EtcdContainers, WORK};
 use anyhow::{Context, bail};
+use etcd_rules::{EtcdLog, LogIdentity, Marker, REVISION_BUMP};
 use host::Host;
-use node::etcd::{EtcdLog, LogIdentity, Marker, REVISION_BUMP};
 use std::fs;
 use std::io::ErrorKind;
 use std::time::UNIX_EPOCH;

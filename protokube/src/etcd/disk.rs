@@ -2,10 +2,10 @@
 
 use super::log_files::{read_log_in, read_position_in, sync_log};
 use anyhow::{Context, bail};
-use host::{DeviceContent, Error, Formattable, Host, NewFileSystem, is_staged_name};
-use node::etcd::{
+use etcd_rules::{
     EtcdLog, FileSystemContent, FirstLook, LastSeen, MARKER, Marker, VolumeContent, data_folder,
 };
+use host::{DeviceContent, Error, Formattable, Host, NewFileSystem, is_staged_name};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -347,8 +347,8 @@ pub(super) fn read_marker(host: &Host, mount_point: &str) -> anyhow::Result<Opti
 }
 
 fn is_newer_format(error: &anyhow::Error) -> bool {
-    let of_marker = error.downcast_ref::<node::etcd::Error>();
-    matches!(of_marker, Some(node::etcd::Error::Format { .. }))
+    let of_marker = error.downcast_ref::<node::formatted::Error>();
+    matches!(of_marker, Some(node::formatted::Error::Format { .. }))
 }
 
 /// Reads etcd's log in a data folder, and whether it reaches as far as the marker says.

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use aws_client::store::{Expect, Store, StoreError, Version};
-use node::etcd::{
+use etcd_rules::{
     FormationRecord, FormationState, FormedClusters, backups_prefix, formed_key, formed_prefix,
     kept_backups_key, read_replaced, record_key,
 };

@@ -2,8 +2,8 @@
 //! about itself is its own answer, so it answers without a quorum too.
 
 use anyhow::{Context, bail};
+use etcd_rules::{ListedMember, RaisedAlarm, RunningMember};
 use host::Host;
-use node::etcd::{ListedMember, RaisedAlarm, RunningMember};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::net::{IpAddr, SocketAddr};

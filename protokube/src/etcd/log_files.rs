@@ -2,11 +2,11 @@
 //! writing its beginning, and does not remove it while it is the newest.
 
 use anyhow::Context;
-use host::Host;
-use node::etcd::{
+use etcd_rules::{
     EtcdLog, LOG_FOLDER, LOG_HEAD, LastEntry, LogEnd, LogPosition, last_entry_of, log_identity,
     read_log_end, read_log_position,
 };
+use host::Host;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use super::EtcdGateway;
 use super::gateway::Number;
 use anyhow::{Context, bail};
-use node::etcd::{OtherMember, RunningMember};
+use etcd_rules::{OtherMember, RunningMember};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;

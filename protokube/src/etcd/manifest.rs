@@ -4,9 +4,9 @@
 use super::disk::read_marker;
 use super::disk_worker::run_blocking;
 use super::{EtcdDisk, MemberSettings};
+use etcd_rules::{FormationRecord, manifest_on_volume, manifest_version};
 use host::Host;
 use node::components::EtcdStart;
-use node::etcd::{FormationRecord, manifest_on_volume, manifest_version};
 use node::yaml::to_yaml;
 use std::path::Path;
 

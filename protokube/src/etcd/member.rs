@@ -20,14 +20,14 @@ use crate::lock::lock_ignoring_poison;
 use crate::log::RoleLog;
 use crate::pace::{self, PollTimer};
 use anyhow::{Context, anyhow, bail};
-use host::Host;
-use node::components::EtcdStart;
-use node::etcd::{
+use etcd_rules::{
     EtcdLog, FileSystemContent, FirstLook, FormationRecord, FormationState, FormationStep,
     FormedClusters, LiveCluster, Marker, OwnMember, RunningMember, SeenVolume, VolumeContent,
     VolumeRequest, decide_step, foreign_cluster, has_lost_log, mark_formed, may_open,
     must_stay_stopped, unseen_volumes,
 };
+use host::Host;
+use node::components::EtcdStart;
 use node::report::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -222,7 +222,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let deleted = &known.deleted;
         let deleted_twice = self.deleted.confirm(deleted, self.settings.confirm_after);
         let free_twice = self.confirm_free(&known.seen);
-        let members = node::etcd::all_members(&names.members, &known.seen, record);
+        let members = etcd_rules::all_members(&names.members, &known.seen, record);
         let mut own = OwnMember {
             cluster: &self.settings.config.cluster,
             etcd: &self.settings.etcd.name,

@@ -3,11 +3,11 @@
 use super::gateway::{EtcdGateway, Number};
 use super::maintenance::EtcdMaintenance;
 use anyhow::{Context, bail};
-use host::Host;
-use node::components::EtcdMemberNames;
-use node::etcd::{
+use etcd_rules::{
     LiveCluster, LiveMember, MemberAnswer, MemberAnswers, MemberChange, RunningMember,
 };
+use host::Host;
+use node::components::EtcdMemberNames;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::future::Future;

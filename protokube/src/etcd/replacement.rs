@@ -1,9 +1,9 @@
-//! Carries out the steps that give a member whose data was lost a new life under a new id. `node::etcd` decides them.
+//! Carries out the steps that give a member whose data was lost a new life under a new id. `etcd_rules` decides them.
 
 use super::EtcdQuorum;
 use super::formation::{FormationStore, StoredRecord};
 use crate::lock::lock_ignoring_poison;
-use node::etcd::{FormationRecord, MemberChange, OwnMember};
+use etcd_rules::{FormationRecord, MemberChange, OwnMember};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -5,8 +5,8 @@ use super::EtcdDisk;
 use super::log_files::read_log_in;
 use super::scratch::{EtcdContainers, WORK};
 use anyhow::bail;
+use etcd_rules::{EtcdLog, LogIdentity};
 use host::Host;
-use node::etcd::{EtcdLog, LogIdentity};
 use std::time::Duration;
 
 /// etcd preallocates files of its log with this size (`wal.SegmentSizeBytes`), and may do so twice here.

@@ -7,11 +7,11 @@ use super::manifest::{
 };
 use super::{EtcdDisk, MemberSettings};
 use anyhow::{Error, bail};
-use host::{Host, is_outgrown};
-use node::etcd::{
+use etcd_rules::{
     FileSystemContent, VolumeContent, as_existing, can_resume, has_founded, may_reopen,
     must_stay_stopped,
 };
+use host::{Host, is_outgrown};
 use std::path::Path;
 
 /// Result of inspecting a disk.

@@ -14,9 +14,9 @@ use crate::backup::read_secrets;
 use anyhow::{Context, anyhow, bail};
 use aws_client::packed::{packed_limit, unpack_file};
 use aws_client::store::{Store, StoreError};
+use etcd_rules::backup::{MOST_BYTES, data_key};
+use etcd_rules::{LogIdentity, RestoredSnapshot};
 use host::Host;
-use node::backup::{MOST_BYTES, data_key};
-use node::etcd::{LogIdentity, RestoredSnapshot};
 
 /// Names of the files in the scratch folder.
 const PACKED: &str = "snapshot.gz";

@@ -10,11 +10,11 @@ use crate::pace::Sleep;
 use crate::probe::Probe;
 use anyhow::Context;
 use aws_client::store::{Expect, Store};
-use host::Host;
-use node::etcd::{
+use etcd_rules::{
     MEMBER_STATUS_FORMAT, MEMBER_STATUS_LIMIT, MemberStatus, RunningMember, member_status_key,
     member_status_prefix, read_member_status,
 };
+use host::Host;
 use std::sync::Arc;
 use std::time::Duration;
 use time::OffsetDateTime;

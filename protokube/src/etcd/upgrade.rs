@@ -1,5 +1,5 @@
 //! Proves that the next minor of etcd can run with the data of a stopped member, before it does, and keeps a copy of the data as it
-//! was. `node::etcd` decides when. A scratch etcd of the new version reads a copy of the data in a container without a network. It is
+//! was. `etcd_rules` decides when. A scratch etcd of the new version reads a copy of the data in a container without a network. It is
 //! asked on a Unix socket of its peer port, because etcd 3.6 answers clients only once it knows a leader (etcd: `embed/serve.go`,
 //! `ReadyNotify`), and the members alone have none.
 
@@ -8,8 +8,8 @@ use super::log_files::log_files;
 use super::restored_log::LOG_FILE;
 use super::scratch::{EtcdContainers, REPLAY_TIME};
 use anyhow::{Context, bail};
+use etcd_rules::{LOG_FOLDER, MemberList, MembershipLog, describe_difference, parse_member_list};
 use host::Host;
-use node::etcd::{LOG_FOLDER, MemberList, MembershipLog, describe_difference, parse_member_list};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,5 @@
 //! Role upkeep: keeps the database of the local member of an etcd cluster small, and ends the alarm `NOSPACE`, without the Kubernetes
-//! API. It reports alarms. `node::etcd::decide_upkeep` decides; this module observes and carries out.
+//! API. It reports alarms. `etcd_rules::decide_upkeep` decides; this module observes and carries out.
 
 use super::status::free_bytes;
 use super::{EtcdMaintenance, FormationStore, MemberSettings, UpkeepClaims, manifest};
@@ -7,11 +7,11 @@ use crate::lock::lock_ignoring_poison;
 use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::anyhow;
-use host::Host;
-use node::etcd::{
+use etcd_rules::{
     CORRUPT, FormationRecord, NO_SPACE, RunningMember, UpkeepStep, UpkeepView, decide_upkeep,
     needs_upkeep,
 };
+use host::Host;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;

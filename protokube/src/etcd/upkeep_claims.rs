@@ -1,9 +1,9 @@
-//! The claim on the upkeep of an etcd cluster in the state store (`node::etcd::UpkeepClaim`): who has it may defragment the member on
+//! The claim on the upkeep of an etcd cluster in the state store (`etcd_rules::UpkeepClaim`): who has it may defragment the member on
 //! its instance.
 
 use anyhow::Context;
 use aws_client::store::{Expect, Store, StoreError, Version};
-use node::etcd::{UPKEEP_CLAIM_LIMIT, UpkeepClaim, upkeep_claim_key};
+use etcd_rules::{UPKEEP_CLAIM_LIMIT, UpkeepClaim, upkeep_claim_key};
 use time::OffsetDateTime;
 
 /// Access to the claim on one etcd cluster.

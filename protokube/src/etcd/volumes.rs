@@ -4,8 +4,8 @@
 use super::EtcdDisk;
 use crate::ec2::Ec2;
 use anyhow::{Context, bail};
+use etcd_rules::{Choice, FormationRecord, SeenVolume, VolumeRequest, choose_volume, device_name};
 use host::Host;
-use node::etcd::{Choice, FormationRecord, SeenVolume, VolumeRequest, choose_volume, device_name};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use crate::backup::{check_owner, delete_snapshot, list_snapshots, read_manifest};
 use anyhow::bail;
 use aws_client::store::Store;
-use node::backup::{ManifestError, StoreOwner, StoredSnapshot, check_snapshot_name};
+use etcd_rules::backup::{ManifestError, StoreOwner, StoredSnapshot, check_snapshot_name};
 
 /// Deletes the snapshot of this name from a store, which must not be that of another cluster or etcd cluster than `own`. Returns what was
 /// done.

@@ -6,11 +6,11 @@ use super::peer::SnapshotPeer;
 use crate::backup::read_manifest;
 use anyhow::{Context, bail};
 use aws_client::store::{Encryption, Expect, Store, StoreError, sha256_of_file};
-use host::PartialFile;
-use node::backup::{
+use etcd_rules::backup::{
     MANIFEST_LIMIT, SnapshotManifest, check_snapshot_name, cluster_state_key, data_key,
     manifest_key, meta_key,
 };
+use host::PartialFile;
 use node::digest::{sha256_hex, to_hex};
 use reqwest::StatusCode;
 use reqwest::header::RANGE;

@@ -3,7 +3,7 @@
 use super::local::LocalSnapshots;
 use crate::backup::{require_manifest, unseal_cluster_state};
 use anyhow::{Context, bail};
-use node::backup::{check_snapshot_name, cluster_state_key};
+use etcd_rules::backup::{check_snapshot_name, cluster_state_key};
 use node::digest::sha256_hex;
 use std::path::Path;
 

@@ -8,11 +8,12 @@ use crate::backup::{
 use crate::pace::Sleep;
 use anyhow::{Context, bail};
 use aws_client::store::{Encryption, Expect, Store, StoreError, sha256_of_file};
-use host::FileLock;
-use node::backup::{
-    Retention, SnapshotManifest, StoredSnapshot, check_asked_name, cluster_state_key, data_key,
-    is_scheduled, manifest_key, meta_key, scheduled_name,
+use etcd_rules::backup::{
+    SnapshotManifest, StoredSnapshot, check_asked_name, cluster_state_key, data_key, is_scheduled,
+    manifest_key, meta_key, scheduled_name,
 };
+use host::FileLock;
+use node::backup::Retention;
 use node::duration::duration_text;
 use std::time::Duration;
 use time::OffsetDateTime;

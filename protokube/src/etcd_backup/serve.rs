@@ -5,6 +5,9 @@ use super::peer::PeerAccess;
 use crate::backup::require_manifest;
 use crate::etcd::run_blocking;
 use anyhow::{Context, bail};
+use etcd_rules::backup::{
+    check_snapshot_name, cluster_state_key, data_key, manifest_key, meta_key,
+};
 use futures::stream;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -14,7 +17,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use node::backup::{check_snapshot_name, cluster_state_key, data_key, manifest_key, meta_key};
 use std::convert::Infallible;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@ use crate::test_host::{
     write_log_to,
 };
 use aws_client::ec2_query::Attachment;
+use etcd_rules::{FormationRecord, FormationState, LogPosition, record_key};
 use node::config::NodeConfig;
-use node::etcd::{FormationRecord, FormationState, LogPosition, record_key};
 use node::waits::Wait;
 use protokube::current_waits::CurrentWaits;
 use protokube::etcd::{

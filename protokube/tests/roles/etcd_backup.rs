@@ -3,9 +3,9 @@
 use crate::backups::{CONTENT, FakeMember, Instance, age_files};
 use age::secrecy::ExposeSecret;
 use aws_client::store::{Expect, Store};
+use etcd_rules::backup::{OWNER_KEY, StoreOwner};
 use futures::FutureExt;
 use host::FileLock;
-use node::backup::{OWNER_KEY, StoreOwner};
 use node::components::EtcdMemberNames;
 use node::pki::{
     KeyAlgorithm, Keyset, Leaf, STATE_SIGNER, SystemKeys, Usage, issue_certificate, keyset_path,

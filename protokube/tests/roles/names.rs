@@ -5,8 +5,8 @@ use crate::test_host::{FakeEc2, INSTANCE, TestHost, ZONE, node_config};
 use aws_client::dns::{AddressFamily, AddressRecord, DnsRecord, RecordName};
 use aws_client::ec2_query::{Attachment, Instance};
 use engine::Failure;
+use etcd_rules::{FormationRecord, FormationState, RecordedMember, record_key};
 use node::config::NodeConfig;
-use node::etcd::{FormationRecord, FormationState, RecordedMember, record_key};
 use protokube::ec2::Ec2;
 use protokube::etcd::FormationStore;
 use protokube::names::{

@@ -6,12 +6,13 @@ use crate::kernel::{PROGRAMS, run};
 use crate::test_host::{
     INSTANCE, TestHost, config_of_three, encode_log, founder_identity, node_config,
 };
+use etcd_rules::{
+    FileSystemContent, FormationRecord, FormationState, LogIdentity, LogPosition, MARKER, Marker,
+    RecordedMember, VolumeContent,
+};
 use host::{Host, LocalSystem};
 use node::config::NodeConfig;
-use node::etcd::{
-    FORMAT, FileSystemContent, FormationRecord, FormationState, LogIdentity, LogPosition, MARKER,
-    Marker, RecordedMember, UnknownFields, VolumeContent,
-};
+use node::formatted::{FORMAT, UnknownFields};
 use protokube::current_waits::CurrentWaits;
 use protokube::etcd::EtcdDisk;
 use std::fs;

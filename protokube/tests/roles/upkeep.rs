@@ -4,11 +4,11 @@
 use crate::test_host::{INSTANCE, TestHost, ZONE, node_config};
 use anyhow::bail;
 use aws_client::store::{Expect, Store};
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use node::etcd::{
+use etcd_rules::{
     ListedMember, NO_SPACE, OtherMember, RunningMember, UpkeepClaim, record_key, upkeep_claim_key,
 };
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use protokube::etcd::{
     DataHash, EtcdMaintenance, FormationStore, MemberSettings, MemberVolume, UpkeepClaims,
     UpkeepMemory, UpkeepRole,

@@ -9,8 +9,8 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Expect, StoreError, Version};
-use fleet::ReportedMember;
-use node::etcd::{
+use etcd_rules::ReportedMember;
+use etcd_rules::{
     FormationRecord, FormationState, forget_member, found_anew, member_name_matches, record_key,
 };
 

@@ -6,9 +6,9 @@ use crate::args::{EtcdMoveLeader, ReportFormat};
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::member_name;
-use fleet::ReportedMember;
+use etcd_rules::ReportedMember;
+use etcd_rules::Verb;
 use node::duration::duration_text;
-use node::etcd::Verb;
 use serde::Serialize;
 
 /// The move as JSON or YAML.

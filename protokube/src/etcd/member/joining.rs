@@ -6,9 +6,9 @@ use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd};
 use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
 use crate::ec2::Ec2;
 use anyhow::bail;
+use etcd_rules::{EtcdLog, FileSystemContent, Marker, MemberChange, VolumeContent};
 use host::Host;
 use node::components::EtcdStart;
-use node::etcd::{EtcdLog, FileSystemContent, Marker, MemberChange, VolumeContent};
 use node::report::Status;
 
 impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {

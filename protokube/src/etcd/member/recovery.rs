@@ -1,4 +1,4 @@
-//! The steps of a recovery: the source restores its data, all other members stop for good. `node::etcd` decides them.
+//! The steps of a recovery: the source restores its data, all other members stop for good. `etcd_rules` decides them.
 
 use super::super::data_restore;
 use super::super::disk_worker::run_blocking;
@@ -13,12 +13,12 @@ use crate::ec2::Ec2;
 use crate::lock::lock_ignoring_poison;
 use crate::manifests::{find_encryption_config, remove_manifests};
 use anyhow::{Context, bail};
-use host::Host;
-use node::components::etcd_ports;
-use node::etcd::{
+use etcd_rules::{
     EtcdLog, FormationRecord, FormationState, FormationStep, LastEntry, LogIdentity, Marker,
     Recovering, RestoredSnapshot, call_off_restore, end_recovery, find_newer, mark_stopped,
 };
+use host::Host;
+use node::components::etcd_ports;
 use node::report::Status;
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Versions of etcd: which one ran with the data of a member, and the proof that the next minor can. `node::etcd` decides.
+//! Versions of etcd: which one ran with the data of a member, and the proof that the next minor can. `etcd_rules` decides.
 
 use super::super::disk_worker::DiskWorker;
 use super::super::upgrade::{self, UpgradeRequest};
@@ -6,8 +6,8 @@ use super::super::volumes::AttachedVolume;
 use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd, manifest};
 use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
 use crate::ec2::Ec2;
+use etcd_rules::{FileSystemContent, Marker, VolumeContent, mark_version};
 use host::Host;
-use node::etcd::{FileSystemContent, Marker, VolumeContent, mark_version};
 use node::report::Status;
 
 impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
