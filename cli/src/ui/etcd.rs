@@ -1,8 +1,7 @@
 //! The members of etcd clusters as a table, with what is wrong with them.
 
 use super::{Paint, Tone, table};
-use etcd_rules::ReportedMember;
-use etcd_rules::RunningMember;
+use etcd_rules::{ReportedMember, RunningMember};
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
 use node::etcd_problem::EtcdProblem;
@@ -66,8 +65,10 @@ fn member_row(member: &ReportedMember) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etcd_rules::{FormationRecord, FormationState, MemberStatus, RecordedMember};
-    use etcd_rules::{describe_members, find_etcd_problems};
+    use etcd_rules::{
+        FormationRecord, FormationState, MemberStatus, RecordedMember, describe_members,
+        find_etcd_problems,
+    };
     use std::collections::BTreeMap;
     use time::OffsetDateTime;
     use time::format_description::well_known::Rfc3339;

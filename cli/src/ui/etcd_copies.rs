@@ -1,8 +1,7 @@
 //! The copies of an etcd cluster's data, from which it can be recovered.
 
 use super::etcd_members::render_rows;
-use etcd_rules::FormationRecord;
-use etcd_rules::ReportedMember;
+use etcd_rules::{FormationRecord, ReportedMember};
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
 use serde::Serialize;

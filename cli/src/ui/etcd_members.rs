@@ -1,8 +1,7 @@
 //! The members of etcd clusters as etcd lists them, with the instances and volumes that report them.
 
 use super::table;
-use etcd_rules::ReportedMember;
-use etcd_rules::RunningMember;
+use etcd_rules::{ReportedMember, RunningMember};
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
 use serde::Serialize;

@@ -1,8 +1,7 @@
 //! What holds up a minor upgrade of an etcd cluster, by what its members report in the state store: it begins only while all members
 //! are well, because each control plane that is replaced takes one away.
 
-use crate::FormationRecord;
-use crate::{ReportedMember, find_etcd_problems};
+use crate::{FormationRecord, ReportedMember, find_etcd_problems};
 use std::collections::BTreeMap;
 
 /// What has to be over before an etcd cluster gets another minor, with the next step. `None` if nothing is, or nothing is known.
@@ -35,9 +34,9 @@ pub fn find_upgrade_obstacle(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::describe_members;
     use crate::{
         FormationState, ListedMember, MemberStatus, RecordedMember, Replacing, RunningMember,
+        describe_members,
     };
     use node::formatted::UnknownFields;
     use time::OffsetDateTime;

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Format of these objects, such as the records and markers of etcd. Readers accept this one and the one before and do not change the number. New fields need no new
-/// format. A release that does not know a state of a record cannot read the record, and leaves the member as it is.
+/// Format of these objects, such as the records and markers of etcd. Readers accept this one and the one before and do not change the
+/// number. New fields need no new format. A release that does not know a state of a record cannot read the record, and leaves the member
+/// as it is.
 pub const FORMAT: u32 = 1;
 
 /// Fields of a newer release, written back unchanged.

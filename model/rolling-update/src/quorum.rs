@@ -1,8 +1,7 @@
 //! Whether the etcd clusters survive the loss of an instance. The rolling update asks before each control plane, and
 //! so does every command that ends one.
 
-use etcd_rules::ReportedMember;
-use etcd_rules::{CORRUPT, FormationRecord, FormationState, member_name_matches};
+use etcd_rules::{CORRUPT, FormationRecord, FormationState, ReportedMember, member_name_matches};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -208,8 +207,7 @@ pub(crate) fn reporting_instance<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etcd_rules::describe_members;
-    use etcd_rules::{Leaving, RecordedMember, Replacing};
+    use etcd_rules::{Leaving, RecordedMember, Replacing, describe_members};
     use node::formatted::UnknownFields;
     use serde_json::json;
     use time::OffsetDateTime;

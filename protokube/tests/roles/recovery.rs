@@ -10,9 +10,9 @@ use crate::test_host::{
     FakeEc2, FakeEtcd, FakeQuorum, TestHost, encode_records, encode_varint, founder_identity,
     log_files, pass_fuse, write_log,
 };
+use etcd_member::{EtcdMember, RunningEtcd, StepOutcome};
 use etcd_rules::{FormationState, LastEntry, MARKER, RecoveryTerms, begin_recovery};
 use node::config::NodeConfig;
-use protokube::etcd::{EtcdMember, RunningEtcd, StepOutcome};
 use std::fs;
 use std::sync::Arc;
 use test_support::write_script;

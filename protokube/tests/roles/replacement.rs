@@ -6,9 +6,9 @@ use crate::etcd::{
 use crate::test_host::{
     FakeEc2, FakeEtcd, FakeQuorum, TestHost, log_files, write_log, write_log_to,
 };
+use etcd_member::{EtcdMember, StepOutcome};
 use etcd_rules::{LogIdentity, LogPosition, record_key};
 use node::config::NodeConfig;
-use protokube::etcd::{EtcdMember, StepOutcome};
 use std::fs;
 
 type Member = EtcdMember<FakeEc2, FakeEtcd, FakeQuorum>;

@@ -6,9 +6,9 @@ use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::interrupt::Interrupts;
 use crate::state::{StoreKeys, store_error, user_at_host};
 use aws_client::store::{Expect, Object, StoreError};
-use etcd_rules::ReportedMember;
 use etcd_rules::{
-    CommandState, DatabaseChange, EtcdCommand, Verb, command_id, command_key, member_name_matches,
+    CommandState, DatabaseChange, EtcdCommand, ReportedMember, Verb, command_id, command_key,
+    member_name_matches,
 };
 use node::duration::duration_text;
 use std::time::Duration;

@@ -8,8 +8,7 @@ use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::{
     DefragmentedRow, best_informed, defragmented_table, etcd_names, member_name,
 };
-use etcd_rules::ReportedMember;
-use etcd_rules::Verb;
+use etcd_rules::{ReportedMember, Verb};
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use std::collections::BTreeSet;

@@ -9,9 +9,9 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Expect, StoreError, Version};
-use etcd_rules::ReportedMember;
 use etcd_rules::{
-    FormationRecord, FormationState, forget_member, found_anew, member_name_matches, record_key,
+    FormationRecord, FormationState, ReportedMember, forget_member, found_anew,
+    member_name_matches, record_key,
 };
 
 /// A record, and what becomes of it.

@@ -6,8 +6,7 @@ use crate::args::{EtcdMoveLeader, ReportFormat};
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::member_name;
-use etcd_rules::ReportedMember;
-use etcd_rules::Verb;
+use etcd_rules::{ReportedMember, Verb};
 use node::duration::duration_text;
 use serde::Serialize;
 

@@ -13,11 +13,10 @@ use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::user_at_host;
 use crate::ui::etcd_copies::{CopyRow, copies_table, list_copies};
 use aws_client::store::Version;
-use etcd_rules::ReportedMember;
 use etcd_rules::backup::SnapshotManifest;
 use etcd_rules::{
-    FormationRecord, FormationState, RestoredSnapshot, RevisionBump, SaidRevision, begin_restore,
-    call_off_restore, choose_bump, member_name_matches,
+    FormationRecord, FormationState, ReportedMember, RestoredSnapshot, RevisionBump, SaidRevision,
+    begin_restore, call_off_restore, choose_bump, member_name_matches,
 };
 use node::duration::duration_text;
 use node::formatted::UnknownFields;
