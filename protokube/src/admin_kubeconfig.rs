@@ -4,7 +4,6 @@
 use crate::api::{ADMINISTRATORS, api_server_url};
 use crate::arguments::Arguments;
 use crate::daemon::{identify_instance, read_configuration};
-use crate::keysets::read_keyset_object;
 use anyhow::Context;
 use node::config::DIRECTORY;
 use node::duration::{duration_text, parse_whole_seconds};
@@ -13,6 +12,7 @@ use node::pki::{
     issue_certificate, render_kubeconfig, trust_bundle,
 };
 use node::secret::Secret;
+use protokube_role::keysets::read_keyset_object;
 use std::io::Write;
 use std::path::Path;
 use time::{Duration, OffsetDateTime};

@@ -3,7 +3,6 @@
 //! and while that addon is not applied yet.
 
 use crate::identity::Clock;
-use crate::keysets::read_keyset_object;
 use anyhow::Context;
 use aws_client::store::Store;
 use base64::Engine;
@@ -16,6 +15,7 @@ use kube::{Api, Client, Config};
 use node::config::NodeConfig;
 use node::pki::{KUBERNETES_CA, Keyset, Leaf, SystemKeys, Usage, issue_certificate, trust_bundle};
 use node::protokube::{ADDON_RECORD, GROUP, USER};
+use protokube_role::keysets::read_keyset_object;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;

@@ -2,7 +2,6 @@
 //! certificates of running instances. Other requests are left pending for other approvers, with a log line per Node.
 
 use crate::limited_log::LimitedLog;
-use crate::log::Log;
 use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
 use aws_client::ec2_query::{Ec2QueryClient, Instance};
@@ -14,6 +13,7 @@ use node::bootstrap::{
     KubeletRequest, SeenInstance, check_client, check_instance, check_serving, untrusted_excerpt,
 };
 use node::report::Status;
+use protokube_role::log::Log;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

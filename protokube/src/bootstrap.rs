@@ -16,13 +16,13 @@ mod store_report;
 pub use nodes::{ApiNodes, NodeLookup};
 
 use crate::identity::Clock;
-use crate::log::Log;
 use anyhow::Context as _;
 use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::store::Store;
 use ipnet::IpNet;
 use node::config::KeysetIds;
 use node::pki::Keyset;
+use protokube_role::log::Log;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -2,20 +2,20 @@
 
 use crate::api::{ApiAccess, api_server_url};
 use crate::arguments::Arguments;
-use crate::backup::ObservedByEtcd;
-use crate::current_waits::CurrentWaits;
-use crate::etcd::{ListedRecords, SettledClusters};
 use crate::identity::system_clock;
-use crate::probe::Probe;
 use crate::readiness::ApiReadiness;
-use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::ec2_query::Ec2QueryClient;
 use aws_client::store::{Owner, Store};
 use aws_client::{Clients, Imds};
+use etcd_member::backup::ObservedByEtcd;
+use etcd_member::{ListedRecords, SettledClusters};
 use host::{Host, LocalSystem};
 use node::config::{BootConfig, NodeConfig, read_boot_config, read_node_config};
 use node::pki::certificate_id;
+use protokube_role::current_waits::CurrentWaits;
+use protokube_role::probe::Probe;
+use protokube_role::signed_objects::SignedObjects;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;

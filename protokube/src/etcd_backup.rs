@@ -1,34 +1,23 @@
-//! The commands `protokube etcd-backup`: snapshots of the local member of etcd in a folder of this instance, in S3, and from other control
-//! planes. They need the instance and its files, and neither the Kubernetes API nor, but for S3, AWS.
+//! The commands `protokube etcd-backup`: from their arguments to what `etcd_member::etcd_backup` does. They need the instance and its
+//! files, and neither the Kubernetes API nor, but for S3, AWS.
 
 pub mod arguments;
-mod delete;
-mod download;
-mod extract;
-mod local;
-mod peer;
 mod s3;
-mod save;
-mod serve;
-
-pub use delete::delete_snapshot_named;
-pub use download::{SnapshotOrigin, download_snapshot};
-pub use extract::extract_cluster_state;
-pub use local::LocalSnapshots;
-pub use peer::{PeerAccess, SNAPSHOT_PORT};
-pub use save::{RegularSaves, SnapshotSaver};
-pub use serve::{ServeLimits, serve_snapshot_on};
 
 use crate::daemon::{DaemonState, identify_instance, read_configuration};
-use crate::pace::sleep_for;
 use crate::roles::build_snapshot_taker;
 use anyhow::{Context, bail};
 use arguments::{EtcdBackup, Place, Save, Verb};
 use aws_client::store::Store;
+use etcd_member::etcd_backup::{
+    LocalSnapshots, PeerAccess, SNAPSHOT_PORT, ServeLimits, SnapshotOrigin, SnapshotSaver,
+    delete_snapshot_named, download_snapshot, extract_cluster_state, serve_snapshot_on,
+};
+use etcd_rules::backup::StoreOwner;
 use host::{Host, LocalSystem};
-use node::backup::StoreOwner;
 use node::components::{EtcdMemberNames, KUBERNETES};
 use node::config::EtcdCluster;
+use protokube_role::pace::sleep_for;
 use s3::open_s3;
 use std::fs;
 use std::io::Write;

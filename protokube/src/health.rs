@@ -2,7 +2,6 @@
 //! own client certificate, so anonymous access can stay off.
 
 use crate::identity::{Clock, Identity};
-use crate::lock::lock_ignoring_poison;
 use anyhow::Context as _;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -11,6 +10,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use node::pki::{Keyset, Leaf, Usage};
+use protokube_role::lock::lock_ignoring_poison;
 use reqwest::redirect;
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -2,7 +2,6 @@
 //! labels that do not match the tags are removed, because pods of the control plane select nodes by them. Also takes the marks of a
 //! termination away from Nodes that were uncordoned.
 
-use crate::log::Log;
 use crate::uncordon::release_uncordoned;
 use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
@@ -14,6 +13,7 @@ use node::bootstrap::{LabelSource, foreign_labels, is_instance, node_labels, unt
 use node::config::Role;
 use node::names::{self, CLUSTER_TAG};
 use node::report::Status;
+use protokube_role::log::Log;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

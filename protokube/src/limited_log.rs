@@ -1,8 +1,8 @@
 //! Rate-limits log lines that callers can cause: one line per cause every few seconds, with the number of suppressed ones.
 
-use crate::lock::lock_ignoring_poison;
-use crate::log::Log;
 use node::report::Status;
+use protokube_role::lock::lock_ignoring_poison;
+use protokube_role::log::Log;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Mutex;

@@ -3,8 +3,8 @@
 #![warn(unreachable_pub)]
 
 use protokube::arguments::{Invocation, USAGE, parse_arguments};
-use protokube::log::Log;
 use protokube::{admin_kubeconfig, etcd_backup, service};
+use protokube_role::log::Log;
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -2,14 +2,14 @@
 //! its dependencies. A manifest that exists with the right content is left alone, so after a reboot kubelet starts what it finds,
 //! and a restart of protokube restarts nothing.
 
-use crate::log::RoleLog;
-use crate::probe::Probe;
+use etcd_member::api_manifests::{API_SERVER, CONTROLLERS};
 use host::Host;
-use node::config::NodeConfig;
 use node::manifests::{ETCD_SERVES, Pod, manifest_path};
 use node::ports;
 use node::report::Status;
 use node::yaml::to_yaml;
+use protokube_role::log::RoleLog;
+use protokube_role::probe::Probe;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -19,30 +19,11 @@ const KUBELET: &str = "http://127.0.0.1:10248/healthz";
 
 const MODE: u32 = 0o440;
 
-/// Name of the API server's pod.
-const API_SERVER: &str = "kube-apiserver";
-
 /// The etcd cluster without which the API serves everything but Event objects.
 const EVENTS: &str = "events";
 
 /// How long the API server waits for a quorum of events.
 const EVENTS_PATIENCE: Duration = Duration::from_mins(2);
-
-/// Pods that start after the API server, before all others.
-const CONTROLLERS: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
-
-/// Removes the manifests of the pods that need etcd, so that kubelet stops them: the controllers, which would end again and again
-/// without an API, and the API server, which would serve what it remembers. [`write_manifests`] brings them back, in order, once etcd is
-/// formed and healthy. True if one was there.
-pub(crate) fn remove_manifests(host: &Host) -> anyhow::Result<bool> {
-    let mut removed = false;
-    for name in CONTROLLERS.into_iter().chain([API_SERVER]) {
-        let path = manifest_path(name);
-        removed |= host.read_text(&path)?.is_some();
-        host.remove_file(&path)?;
-    }
-    Ok(removed)
-}
 
 /// The health checks that pods wait for.
 #[derive(Clone, Debug)]
@@ -229,19 +210,4 @@ impl ManifestWriter<'_> {
             tokio::time::sleep(self.gates.pace).await;
         }
     }
-}
-
-/// Path of the API server's EncryptionConfiguration on this instance, from its flags.
-pub(crate) fn find_encryption_config(config: &NodeConfig) -> Option<String> {
-    let own = config.control_plane.iter();
-    let pods = own.flat_map(|own| own.static_pods.values());
-    let containers = pods.flat_map(|pod| &pod.spec.containers);
-    let mut flags = containers.flat_map(|container| &container.args);
-    let path = |flag: &String| {
-        Some(
-            flag.strip_prefix("--encryption-provider-config=")?
-                .to_owned(),
-        )
-    };
-    flags.find_map(path)
 }

@@ -1,6 +1,5 @@
 //! Names that follow instances: etcd members in `/etc/hosts` and Route 53, the API and the bootstrap endpoint in Route 53.
 
-mod hosts;
 mod members;
 mod own_members;
 mod records;
@@ -9,7 +8,6 @@ mod zone;
 #[cfg(test)]
 mod laws_test;
 
-pub use hosts::{FILE as HOSTS, parse_entries};
 pub use members::{MemberNames, restore_names};
 pub use own_members::{MEMBER_ROUNDS, MemberPublisher};
 pub use records::{FollowedName, PublishedRecords, followed_names, needed_changes};

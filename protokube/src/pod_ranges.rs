@@ -2,9 +2,7 @@
 //! control planes with a ready API server, the one with the first address does it. Two that both think so for a while do no harm:
 //! the API server never changes the range of a Node, and a second one of an instance is not used.
 
-use crate::log::Log;
 use crate::names::ApiServers;
-use crate::pace::{Sleep, sleep_for};
 use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
 use aws_client::ec2_query::{Ec2QueryClient, Instance};
@@ -15,6 +13,8 @@ use kube::{Api, Client, ResourceExt};
 use node::bootstrap::{is_instance, untrusted_excerpt};
 use node::names::CLUSTER_TAG;
 use node::report::Status;
+use protokube_role::log::Log;
+use protokube_role::pace::{Sleep, sleep_for};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

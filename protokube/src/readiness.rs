@@ -1,9 +1,9 @@
 //! Role ready: polls the local API server's readiness, so that load balancers, which check often and without a certificate, do not
 //! burden it, and names lead only to ready API servers.
 
-use crate::log::RoleLog;
-use crate::probe::Probe;
 use node::report::Status;
+use protokube_role::log::RoleLog;
+use protokube_role::probe::Probe;
 use std::time::Duration;
 use tokio::sync::watch;
 

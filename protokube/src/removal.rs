@@ -2,7 +2,6 @@
 //! not ready. A Node that claims to be ready, with a stolen certificate of a terminated instance, would stay and get pods with their
 //! Secrets.
 
-use crate::log::Log;
 use anyhow::Context;
 use aws_client::ec2_query::Ec2QueryClient;
 use k8s_openapi::api::core::v1::Node;
@@ -10,6 +9,7 @@ use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams,
 use kube::{Api, Client, ResourceExt};
 use node::bootstrap::{is_instance, untrusted_excerpt};
 use node::report::Status;
+use protokube_role::log::Log;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

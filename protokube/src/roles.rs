@@ -1,21 +1,10 @@
 //! Starts the roles of a control plane, each as a supervised task.
 
 use crate::api::ApiAccess;
-use crate::backup::{BackupRole, SnapshotTaker};
 use crate::bootstrap::{self, ApiNodes};
-use crate::current_waits::WaitsReporter;
 use crate::daemon::DaemonState;
-use crate::etcd::{
-    self, CommandMemory, CommandRole, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, EtcdPeers,
-    FormationStore, MemberSettings, MemberVolume, StatusReporter, UpkeepClaims, UpkeepMemory,
-    UpkeepRole,
-};
 use crate::identity::system_clock;
-use crate::keysets::read_keyset_object;
-use crate::lock::lock_ignoring_poison;
-use crate::log::{Log, RoleLog};
 use crate::manifests::{self, HealthGates};
-use crate::pace::{PollPace, sleep_for};
 use crate::supervise::{Backoff, run_for, supervise_role};
 use crate::thread::run_on_own_thread;
 use crate::{
@@ -23,13 +12,25 @@ use crate::{
     termination,
 };
 use aws_client::ec2_query::Ec2QueryClient;
+use etcd_member::api_manifests::find_encryption_config;
+use etcd_member::backup::{BackupRole, SnapshotTaker};
+use etcd_member::{
+    CommandMemory, CommandRole, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, EtcdPeers,
+    MemberSettings, MemberVolume, StatusReporter, UpkeepMemory, UpkeepRole,
+};
+use etcd_rules::backup::render_backup_metrics;
+use etcd_store::{FormationStore, UpkeepClaims};
 use ipnet::IpNet;
-use node::backup::render_backup_metrics;
 use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports, etcd_quota};
 use node::config::{EtcdCluster, Networking, etcd_members};
 use node::host::signing_duration;
 use node::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
 use node::ports;
+use protokube_role::current_waits::WaitsReporter;
+use protokube_role::keysets::read_keyset_object;
+use protokube_role::lock::lock_ignoring_poison;
+use protokube_role::log::{Log, RoleLog};
+use protokube_role::pace::{PollPace, sleep_for};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -242,7 +243,7 @@ fn member_settings(daemon: &DaemonState, etcd: &EtcdCluster, index: usize) -> Me
         zone: daemon.zone.clone(),
         pace: MEMBER_PACE,
         confirm_after: VOLUME_CONFIRMATION,
-        token: etcd::new_token,
+        token: etcd_member::new_token,
     }
 }
 
@@ -335,7 +336,7 @@ pub(crate) fn build_snapshot_taker(
         work: work.to_owned(),
         instance: daemon.instance.clone(),
         image: etcd.image.clone(),
-        encryption_config: manifests::find_encryption_config(&daemon.config),
+        encryption_config: find_encryption_config(&daemon.config),
         members: etcd.members.len(),
         source: build_gateway(daemon, etcd)?,
         host: daemon.host.clone(),

@@ -2,11 +2,11 @@
 
 use crate::arguments::Arguments;
 use crate::daemon::{identify_instance, read_configuration};
-use crate::log::Log;
 use crate::roles;
 use anyhow::{Context, bail};
 use aws_client::authorities::Authorities;
 use node::report::Status;
+use protokube_role::log::Log;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

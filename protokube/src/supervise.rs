@@ -1,10 +1,10 @@
 //! Supervises roles: a role that ends is restarted, with growing pauses after errors. Errors of one role do not affect others, and
 //! neither do its panics.
 
-use crate::log::RoleLog;
 use anyhow::anyhow;
 use futures::FutureExt;
 use node::report::Status;
+use protokube_role::log::RoleLog;
 use std::any::Any;
 use std::convert::Infallible;
 use std::future::Future;
@@ -88,9 +88,9 @@ pub async fn run_for(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::current_waits::CurrentWaits;
-    use crate::log::Log;
     use anyhow::bail;
+    use protokube_role::current_waits::CurrentWaits;
+    use protokube_role::log::Log;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

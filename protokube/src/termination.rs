@@ -6,7 +6,6 @@ mod maintenance;
 mod voters;
 
 use crate::limited_log::LimitedLog;
-use crate::log::Log;
 use anyhow::Context;
 use aws_client::ec2_query::{Ec2QueryClient, Instance, Queue, QueueMessage};
 use aws_client::store::Store;
@@ -23,6 +22,7 @@ use node::report::Status;
 use node::termination::{
     Announcement, Cause, Confirmation, Reaction, SeenByAws, others_have_quorum, read_announcements,
 };
+use protokube_role::log::Log;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;

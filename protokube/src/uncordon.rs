@@ -1,7 +1,6 @@
 //! Takes the marks of a termination away from Nodes that somebody has uncordoned: the label that keeps them out of load balancers
 //! of Services, the annotation and the taints.
 
-use crate::log::Log;
 use crate::termination::{EXCLUDED_BY, TAINT_PREFIX};
 use anyhow::Context;
 use drain::{EXCLUDE_LABEL, label_of, merge_patches};
@@ -11,6 +10,7 @@ use kube::{Api, Client, ResourceExt};
 use node::bootstrap::untrusted_excerpt;
 use node::names::TERMINATION_ANNOTATION;
 use node::report::Status;
+use protokube_role::log::Log;
 use serde_json::{Value, json};
 
 /// Releases those of the Nodes that were marked and are not cordoned any more. A rejection by the API affects no other Node, and is

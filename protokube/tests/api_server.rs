@@ -23,8 +23,8 @@ use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch,
     PatchParams, PostParams,
 };
-use protokube::log::RoleLog;
-use protokube::signed_objects::SignedObjects;
+use protokube_role::log::RoleLog;
+use protokube_role::signed_objects::SignedObjects;
 use serde_json::{Value, json};
 use signer::put_signed;
 use std::time::Duration;

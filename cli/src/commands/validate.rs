@@ -9,10 +9,9 @@ use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::ui::health as shown;
 use crate::ui::health_progress::HealthProgress;
-use fleet::{
-    FindingKind, Fleet, Group, Health, IgnoredProblem, check_health, find_backup_problems,
-    find_etcd_problems, find_slow_disks,
-};
+use etcd_rules::backup::find_backup_problems;
+use etcd_rules::{find_etcd_problems, find_slow_disks};
+use fleet::{FindingKind, Fleet, Group, Health, IgnoredProblem, check_health};
 use serde::Serialize;
 use spec::not_yet::NotYet;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! The members of etcd clusters as a table, with what is wrong with them.
 
 use super::{Paint, Tone, table};
-use fleet::{EtcdProblem, ReportedMember};
+use etcd_rules::{ReportedMember, RunningMember};
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
-use node::etcd::RunningMember;
+use node::etcd_problem::EtcdProblem;
 
 /// The members as a table, and the problems below.
 pub fn members_table(members: &[ReportedMember], problems: &[EtcdProblem], paint: Paint) -> String {
@@ -65,8 +65,10 @@ fn member_row(member: &ReportedMember) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fleet::{describe_members, find_etcd_problems};
-    use node::etcd::{FormationRecord, FormationState, MemberStatus, RecordedMember};
+    use etcd_rules::{
+        FormationRecord, FormationState, MemberStatus, RecordedMember, describe_members,
+        find_etcd_problems,
+    };
     use std::collections::BTreeMap;
     use time::OffsetDateTime;
     use time::format_description::well_known::Rfc3339;

@@ -1,10 +1,9 @@
 //! The copies of an etcd cluster's data, from which it can be recovered.
 
 use super::etcd_members::render_rows;
-use fleet::ReportedMember;
+use etcd_rules::{FormationRecord, ReportedMember};
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
-use node::etcd::FormationRecord;
 use serde::Serialize;
 
 /// A member of the record, and what is reported about its data.

@@ -1,10 +1,9 @@
 //! The members of etcd clusters as etcd lists them, with the instances and volumes that report them.
 
 use super::table;
-use fleet::ReportedMember;
+use etcd_rules::{ReportedMember, RunningMember};
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
-use node::etcd::RunningMember;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

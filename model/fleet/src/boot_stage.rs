@@ -3,17 +3,14 @@
 
 mod console;
 
-use crate::next_step::next_step;
 use crate::wait::append_holder;
 use crate::{Instance, RoleWait};
 use node::duration::duration_text;
-use node::report::{BootReport, Stage, Status};
+use node::next_step::next_step;
+use node::report::{BootReport, PROTOKUBE, Stage, Status};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
-
-/// The `source` of protokube's stage lines, and the first part of its stages' names.
-pub(crate) const PROTOKUBE: &str = "protokube";
 
 /// Where a boot stage is known from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,14 +1,11 @@
 //! The rules about the instances of a running cluster: which of them are nodes, which are out of date and why, how far a
-//! boot came, what a control plane waits for, what is wrong with etcd, and whether the cluster is healthy. Plain data and pure functions; the
+//! boot came, what a control plane waits for, and whether the cluster is healthy. Plain data and pure functions; the
 //! current time is an argument.
 
 mod addon;
 mod api_error;
 mod boot_stage;
 mod deprecated_apis;
-mod etcd;
-mod etcd_backups;
-mod etcd_upgrade;
 mod group;
 mod health;
 mod helm_chart;
@@ -18,7 +15,6 @@ mod instance_status;
 mod join;
 mod keys;
 mod membership;
-mod next_step;
 mod node;
 mod observed;
 mod scaling_group;
@@ -29,11 +25,6 @@ pub use addon::{AddonObject, AddonState, AddonStatus, judge_addon};
 pub use api_error::{ApiError, ApiErrorReason};
 pub use boot_stage::{BootSource, BootStage, latest_boot_stage};
 pub use deprecated_apis::{DeprecatedApi, read_deprecated_apis};
-pub use etcd::{
-    EtcdProblem, ReportedMember, describe_members, find_etcd_problems, find_slow_disks,
-};
-pub use etcd_backups::{StoredBackups, find_backup_problems};
-pub use etcd_upgrade::find_upgrade_obstacle;
 pub use group::{Group, role_name};
 pub use health::{
     Finding, FindingKind, GroupHealth, Health, IgnoredProblem, NotIgnorable, check_health,

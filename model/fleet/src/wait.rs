@@ -1,10 +1,9 @@
 //! What protokube of a control plane waits for or refuses, from the state store: ordered by cause, with a next step.
 
 use crate::Instance;
-use crate::boot_stage::PROTOKUBE;
-use crate::next_step::next_step;
 use node::duration::duration_text;
-use node::report::Status;
+use node::next_step::next_step;
+use node::report::{PROTOKUBE, Status};
 use node::waits::{Wait, Waits};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Everything that kctl and the agents must agree on: NodeConfig, the desired state of instances, joining, formation of etcd
-//! clusters, certificates and names. No I/O, no clock, no randomness.
+//! Everything that kctl and the agents must agree on: NodeConfig, the desired state of instances, joining, certificates,
+//! names, ports and settings. No I/O, no clock, no randomness.
 
 pub mod addons;
 pub mod backup;
@@ -8,10 +8,12 @@ pub mod components;
 pub mod config;
 pub mod digest;
 pub mod duration;
-pub mod etcd;
+pub mod etcd_problem;
+pub mod formatted;
 pub mod host;
 pub mod manifests;
 pub mod names;
+pub mod next_step;
 pub mod pki;
 pub mod ports;
 pub mod protokube;

@@ -9,6 +9,9 @@ use time::format_description::well_known::Rfc3339;
 /// Format of boot reports.
 pub const REPORT_FORMAT: u32 = 1;
 
+/// The `source` of protokube's stage lines, and the first part of its stages' names.
+pub const PROTOKUBE: &str = "protokube";
+
 /// Limit of a line's detail, characters. journald cuts longer lines, and truncated JSON cannot be parsed.
 const DETAIL: usize = 4000;
 

@@ -6,7 +6,8 @@ use crate::{
     Traffic, WarmInstance, resolve_surge, resolve_unavailable,
 };
 use drain::{Drain, drain_of, drained_since, pod_name};
-use fleet::{FindingKind, Fleet, Health, InstanceStatus, Membership, ReportedMember};
+use etcd_rules::ReportedMember;
+use fleet::{FindingKind, Fleet, Health, InstanceStatus, Membership};
 use k8s_openapi::api::core::v1 as k8s;
 use node::config::Role;
 use node::names::ROLLING_UPDATE_ANNOTATION;

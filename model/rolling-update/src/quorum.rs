@@ -1,8 +1,7 @@
 //! Whether the etcd clusters survive the loss of an instance. The rolling update asks before each control plane, and
 //! so does every command that ends one.
 
-use fleet::ReportedMember;
-use node::etcd::{CORRUPT, FormationRecord, FormationState, member_name_matches};
+use etcd_rules::{CORRUPT, FormationRecord, FormationState, ReportedMember, member_name_matches};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -208,8 +207,8 @@ pub(crate) fn reporting_instance<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fleet::describe_members;
-    use node::etcd::{Leaving, RecordedMember, Replacing, UnknownFields};
+    use etcd_rules::{Leaving, RecordedMember, Replacing, describe_members};
+    use node::formatted::UnknownFields;
     use serde_json::json;
     use time::OffsetDateTime;
 

@@ -8,7 +8,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::catalog::recommended_patch;
 use crate::expand::default_etcd_version;
 use crate::validate::versions::{NEWEST_MINOR, Version};
-use node::etcd::find_refusal;
+use etcd_rules::find_refusal;
 use std::collections::BTreeMap;
 
 /// A kubelet may be that many minors older than its API server (Kubernetes' version skew policy).

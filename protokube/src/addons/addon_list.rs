@@ -1,10 +1,10 @@
 //! Reads the signed list of addons and their manifests, whose sha256 is in the list, from the state store.
 
-use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::store::Store;
 use node::addons::{CHANNEL_KEY, ChannelAddon, read_channel, read_manifest};
 use node::digest::sha256_hex;
+use protokube_role::signed_objects::SignedObjects;
 use serde_json::Value;
 
 /// Limit of the list, bytes.

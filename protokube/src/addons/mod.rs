@@ -10,8 +10,8 @@ mod round;
 mod tests;
 
 use crate::api::ApiAccess;
-use crate::log::RoleLog;
-use crate::signed_objects::SignedObjects;
+use protokube_role::log::RoleLog;
+use protokube_role::signed_objects::SignedObjects;
 use round::AddonReconciler;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};

@@ -3,12 +3,12 @@
 
 use super::cluster::simplify_error;
 use super::object::ObjectId;
-use crate::signed_objects::{SERIALS_ANNOTATION, Serials};
 use anyhow::{Context, anyhow};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use node::addons::{MANAGED_BY_LABEL, MANAGER};
+use protokube_role::signed_objects::{SERIALS_ANNOTATION, Serials};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

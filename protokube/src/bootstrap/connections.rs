@@ -2,7 +2,7 @@
 //! confirmed identity is closed, in the network that has most of them: idle connections cannot lock workers out, and a flood closes
 //! its own connections.
 
-use crate::lock::lock_ignoring_poison;
+use protokube_role::lock::lock_ignoring_poison;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,8 +1,8 @@
 //! Limits the request rate per instance, so that one instance cannot keep EC2 and the state store busy. An instance is a session of a
 //! role: another role's session with its name has a limit of its own.
 
-use crate::lock::lock_ignoring_poison;
 use node::bootstrap::Refusal;
+use protokube_role::lock::lock_ignoring_poison;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

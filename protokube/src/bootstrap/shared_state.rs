@@ -3,11 +3,11 @@
 use super::instances::InstanceLookup;
 use super::request_limiter::RequestLimiter;
 use super::{EndpointContext, STAGE};
-use crate::keysets::read_keyset_object;
 use crate::limited_log::LimitedLog;
 use node::bootstrap::Refusal;
 use node::pki::{KUBERNETES_CA, Keyset};
 use node::report::Status;
+use protokube_role::keysets::read_keyset_object;
 use std::mem::Discriminant;
 use std::sync::Arc;
 use time::{Duration, OffsetDateTime};

@@ -1,8 +1,7 @@
 //! Parses `protokube etcd-backup VERB`. Names of verbs and options are those of rke-tools, where they mean the same.
 
-use super::save::RegularSaves;
-use super::serve::ServeLimits;
 use crate::arguments::Arguments;
+use etcd_member::etcd_backup::{RegularSaves, ServeLimits};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

@@ -1,15 +1,16 @@
 //! The backup store in S3 that a command of `protokube etcd-backup` names.
 
 use super::arguments::S3Place;
-use crate::backup::read_settings;
 use crate::daemon::DaemonState;
-use crate::signed_objects::SignedObjects;
 use anyhow::{Context, bail};
 use aws_client::store::{Owner, Store};
 use aws_client::{AccessOptions, Clients};
+use etcd_member::backup::read_settings;
+use etcd_member::etcd_backup::describe_pem_error;
+use protokube_role::signed_objects::SignedObjects;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::pem::PemObject;
 use std::fs;
 use std::path::Path;
 
@@ -74,23 +75,6 @@ fn read_authorities(file: &Path) -> anyhow::Result<Vec<u8>> {
         );
     }
     Ok(pem)
-}
-
-/// What is wrong with a PEM file. The parser's own text shows bytes.
-pub(super) fn describe_pem_error(error: &pem::Error) -> String {
-    match error {
-        pem::Error::MissingSectionEnd { .. } => {
-            "it is cut off: a certificate begins in it and does not end".to_owned()
-        }
-        pem::Error::IllegalSectionStart { .. } => {
-            "it has a line that begins with -----BEGIN, and is damaged".to_owned()
-        }
-        pem::Error::Base64Decode(_) => {
-            "it is damaged: a certificate in it is not base64".to_owned()
-        }
-        pem::Error::NoItemsFound => "it has none".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 async fn read_backup_store(signed: &SignedObjects, etcd: &str) -> anyhow::Result<String> {

@@ -2,20 +2,20 @@
 //! etcd itself know members only by name, so this does not depend on the cluster's DNS. A copy is kept in another file, because other
 //! programs may rewrite `/etc/hosts`.
 
-use super::hosts::{FILE, hosts_block, parse_entries};
 use super::records::address_family;
-use crate::ec2::{Ec2, Filter, etcd_volumes, seen_volumes};
-use crate::etcd::FormationStore;
-use crate::log::RoleLog;
-use crate::pace::{PollPace, PollResult, PollTimer};
 use anyhow::Context;
 use aws_client::dns::AddressFamily;
 use aws_client::ec2_query::{Instance, Volume};
+use etcd_member::ec2::{Ec2, Filter, etcd_volumes, seen_volumes};
+use etcd_member::hosts::{FILE, hosts_block, parse_entries};
+use etcd_rules::{FormationRecord, named_volume};
+use etcd_store::FormationStore;
 use host::Host;
 use node::components::EtcdMemberNames;
 use node::config::NodeConfig;
-use node::etcd::{FormationRecord, named_volume};
 use node::report::Status;
+use protokube_role::log::RoleLog;
+use protokube_role::pace::{PollPace, PollResult, PollTimer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 

@@ -4,11 +4,12 @@
 
 use super::records::needed_member_changes;
 use super::zone::{ZoneRecords, write_changes};
-use crate::etcd::{FormationStore, MemberSettings, running_member};
-use crate::log::RoleLog;
-use crate::pace::Sleep;
 use aws_client::dns::{AddressFamily, RecordName};
+use etcd_member::{MemberSettings, running_member};
+use etcd_store::FormationStore;
 use host::Host;
+use protokube_role::log::RoleLog;
+use protokube_role::pace::Sleep;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;

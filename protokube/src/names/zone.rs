@@ -4,15 +4,13 @@
 
 use super::records::{FollowedName, PublishedRecords, followed_names, instance_at, needed_changes};
 use crate::api::ApiAccess;
-use crate::ec2::{Ec2, control_planes};
-use crate::log::RoleLog;
-use crate::pace::Sleep;
 use anyhow::{Context, bail};
 use aws_client::Clients;
 use aws_client::dns::{self, AddressRecord, RecordName};
 use aws_client::ec2_query::Instance;
 use aws_client::store::Store;
 use engine::Failure;
+use etcd_member::ec2::{Ec2, control_planes};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
@@ -21,6 +19,8 @@ use node::config::NodeConfig;
 use node::names::ROLLING_UPDATE_ANNOTATION;
 use node::report::Status;
 use node::yaml::read_as;
+use protokube_role::log::RoleLog;
+use protokube_role::pace::Sleep;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;

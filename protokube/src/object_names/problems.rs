@@ -1,9 +1,9 @@
 //! Logs what keeps names from being published: each problem once, for as long as it lasts. It is the objects' fault and not the control
 //! plane's, which stays healthy.
 
-use crate::lock::lock_ignoring_poison;
-use crate::log::Log;
 use node::report::Status;
+use protokube_role::lock::lock_ignoring_poison;
+use protokube_role::log::Log;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 

@@ -6,15 +6,15 @@ use super::observe::{NamedObjects, SeenObjects};
 use super::problems::ProblemLog;
 use super::settings::ObjectNamesSettings;
 use super::wanted::{HeldNames, NameRules, WantedNames, wanted_names};
-use crate::log::RoleLog;
 use crate::names::{ApiServers, Route53};
-use crate::pace::Sleep;
 use anyhow::Context;
 use aws_client::record_sets::{
     self, ListedRecord, RecordChange, RecordContent, RecordKey, RecordPage,
 };
 use engine::Failure;
 use node::bootstrap::untrusted_excerpt;
+use protokube_role::log::RoleLog;
+use protokube_role::pace::Sleep;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::net::IpAddr;

@@ -2,11 +2,11 @@
 
 use anyhow::Context;
 use aws_client::store::Store;
-use node::config::NodeConfig;
-use node::etcd::{
+use etcd_rules::{
     FormationRecord, MEMBER_STATUS_LIMIT, MemberStatus, find_ending_risk, member_status_prefix,
     read_member_status, record_key,
 };
+use node::config::NodeConfig;
 use std::time::Duration;
 
 /// protokube writes a status once a minute.

@@ -8,13 +8,13 @@ use aws_client::store::Expect;
 use engine::{Class, Failure};
 use full::iam::role_policy;
 use node::config::Role;
-use protokube::log::RoleLog;
 use protokube::names::ApiServers;
 use protokube::object_names::{
     NamedObjects, ObjectNames, ObjectNamesSettings, ProblemLog, PublishPace, RecordSets,
     read_settings,
 };
-use protokube::pace::sleep_for;
+use protokube_role::log::RoleLog;
+use protokube_role::pace::sleep_for;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};

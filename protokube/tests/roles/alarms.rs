@@ -1,10 +1,10 @@
 //! An alarm of etcd ends neither etcd nor the start of the control plane.
 
 use crate::test_host::{TestHost, node_config};
+use etcd_member::{EtcdHttp, EtcdPeer, RunningEtcd};
 use node::components::{EtcdMemberNames, EtcdStart, etcd_ports};
 use node::manifests::{ETCD_SERVES, EtcdPod, build_etcd_pod};
-use protokube::etcd::{EtcdHttp, EtcdPeer, RunningEtcd};
-use protokube::probe::Probe;
+use protokube_role::probe::Probe;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

@@ -7,20 +7,21 @@ use anyhow::bail;
 use aws_client::store::{Entry, Expect, Store};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use etcd_member::backup::{BackupRole, KeyHash, KeysAt, SnapshotSource, SnapshotTaker};
+use etcd_member::{DataHash, EtcdMaintenance};
+use etcd_rules::backup::{
+    BackupState, OWNER_KEY, SnapshotManifest, StoredSnapshot, backup_state_key, begin_snapshot,
+    group_snapshots, manifest_key,
+};
+use etcd_rules::{OtherMember, RunningMember};
 use flate2::read::GzDecoder;
 use futures::FutureExt;
-use node::backup::{
-    BACKUP_SETTINGS_KEY, BackupSettings, BackupState, EtcdBackupSettings, OWNER_KEY,
-    SnapshotManifest, StoredSnapshot, backup_state_key, begin_snapshot, group_snapshots,
-    manifest_key,
-};
-use node::etcd::{OtherMember, RunningMember, UnknownFields};
+use node::backup::{BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings};
+use node::formatted::UnknownFields;
 use node::signed::{SignedPlace, sign_text, signature_key};
-use protokube::backup::{BackupRole, KeyHash, KeysAt, SnapshotSource, SnapshotTaker};
-use protokube::current_waits::CurrentWaits;
-use protokube::etcd::{DataHash, EtcdMaintenance};
-use protokube::log::{Log, RoleLog};
-use protokube::signed_objects::SignedObjects;
+use protokube_role::current_waits::CurrentWaits;
+use protokube_role::log::{Log, RoleLog};
+use protokube_role::signed_objects::SignedObjects;
 use serde_json::json;
 use std::fs;
 use std::io::Read;

@@ -3,13 +3,13 @@
 use crate::etcd::member_with;
 use crate::names::{FakeApiServers, FakeZone, fake_instance};
 use crate::test_host::{INSTANCE, TestHost, node_config};
+use etcd_store::FormationStore;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use protokube::etcd::FormationStore;
 use protokube::names::{MemberNames, ZonePublisher as ZoneKeeper};
-use protokube::pace::PollPace;
 use protokube::roles::{MEMBER_PACE, NAMES_PACE, READY_PACE};
 use protokube::{labels, removal};
+use protokube_role::pace::PollPace;
 use std::cell::Cell;
 use std::time::Duration;
 

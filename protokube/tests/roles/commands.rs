@@ -5,15 +5,15 @@ use crate::store::store_in;
 use crate::test_host::INSTANCE;
 use anyhow::bail;
 use aws_client::store::{Expect, Store};
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use node::etcd::{
+use etcd_member::backup::{KeysAt, SnapshotSource};
+use etcd_member::{CommandMemory, CommandRole, DataHash, EtcdMaintenance};
+use etcd_rules::{
     COMMAND_KEPT, COMMANDS_PREFIX, CORRUPT, CommandState, EtcdCommand, LOST_CLAIM, ListedMember,
     NO_SPACE, OtherMember, RunningMember, UpkeepClaim, Verb, command_key, upkeep_claim_key,
 };
-use protokube::backup::{KeysAt, SnapshotSource};
-use protokube::etcd::{CommandMemory, CommandRole, DataHash, EtcdMaintenance};
-use protokube::log::{Log, RoleLog};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use protokube_role::log::{Log, RoleLog};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

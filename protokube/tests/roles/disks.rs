@@ -1,9 +1,9 @@
 //! Inspects disk images with the tools of this host. No disk of the host is touched.
 
 use crate::test_host::{HostWithLinks, SharedFuse};
+use etcd_member::EtcdDisk;
+use etcd_rules::{FileSystemContent, VolumeContent};
 use host::{Host, LocalSystem, is_outgrown};
-use node::etcd::{FileSystemContent, VolumeContent};
-use protokube::etcd::EtcdDisk;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

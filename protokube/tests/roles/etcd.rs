@@ -6,16 +6,15 @@ use crate::test_host::{
     write_log_to,
 };
 use aws_client::ec2_query::Attachment;
+use etcd_member::{EtcdMember, MemberSettings, RunningEtcd, SettledClusters, StepOutcome};
+use etcd_rules::{FormationRecord, FormationState, LogPosition, record_key};
+use etcd_store::FormationStore;
 use node::config::NodeConfig;
-use node::etcd::{FormationRecord, FormationState, LogPosition, record_key};
 use node::waits::Wait;
-use protokube::current_waits::CurrentWaits;
-use protokube::etcd::{
-    EtcdMember, FormationStore, MemberSettings, RunningEtcd, SettledClusters, StepOutcome,
-};
-use protokube::log::RoleLog;
-use protokube::pace::{PollPace, sleep_for};
 use protokube::supervise::{Backoff, supervise_role};
+use protokube_role::current_waits::CurrentWaits;
+use protokube_role::log::RoleLog;
+use protokube_role::pace::{PollPace, sleep_for};
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;

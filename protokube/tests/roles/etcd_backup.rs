@@ -3,17 +3,17 @@
 use crate::backups::{CONTENT, FakeMember, Instance, age_files};
 use age::secrecy::ExposeSecret;
 use aws_client::store::{Expect, Store};
+use etcd_member::etcd_backup::{
+    LocalSnapshots, PeerAccess, RegularSaves, ServeLimits, SnapshotOrigin, SnapshotSaver,
+    delete_snapshot_named, download_snapshot, extract_cluster_state, serve_snapshot_on,
+};
+use etcd_rules::backup::{OWNER_KEY, StoreOwner};
 use futures::FutureExt;
 use host::FileLock;
-use node::backup::{OWNER_KEY, StoreOwner};
 use node::components::EtcdMemberNames;
 use node::pki::{
     KeyAlgorithm, Keyset, Leaf, STATE_SIGNER, SystemKeys, Usage, issue_certificate, keyset_path,
     mint_keyset, trust_bundle,
-};
-use protokube::etcd_backup::{
-    LocalSnapshots, PeerAccess, RegularSaves, ServeLimits, SnapshotOrigin, SnapshotSaver,
-    delete_snapshot_named, download_snapshot, extract_cluster_state, serve_snapshot_on,
 };
 use std::cell::{Cell, RefCell};
 use std::fs;

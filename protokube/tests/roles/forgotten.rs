@@ -5,8 +5,8 @@ use crate::etcd::{
     AT_ONCE, let_settle, member_of, read_record, serving_member, settle_through_death, write_record,
 };
 use crate::test_host::{TestHost, config_of_three, founder_identity, pass_fuse};
-use node::etcd::{FormationState, forget_member, found_anew};
-use protokube::etcd::StepOutcome;
+use etcd_member::StepOutcome;
+use etcd_rules::{FormationState, forget_member, found_anew};
 use std::fs;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Tests with a real file system on a loop device. Skipped without root or loop devices.
 
+use etcd_member::EtcdDisk;
+use etcd_rules::{FileSystemContent, VolumeContent};
 use host::{Host, LocalSystem, is_outgrown};
-use node::etcd::{FileSystemContent, VolumeContent};
-use protokube::etcd::EtcdDisk;
 use rustix::fs::OFlags;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;

@@ -2,9 +2,9 @@
 
 use crate::test_host::{TestHost, node_config};
 use node::manifests::{Pod, manifest_path};
-use protokube::log::RoleLog;
 use protokube::manifests::{HealthGates, write_manifests};
-use protokube::probe::Probe;
+use protokube_role::log::RoleLog;
+use protokube_role::probe::Probe;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};

@@ -5,15 +5,16 @@ use crate::test_host::{FakeEc2, INSTANCE, TestHost, ZONE, node_config};
 use aws_client::dns::{AddressFamily, AddressRecord, DnsRecord, RecordName};
 use aws_client::ec2_query::{Attachment, Instance};
 use engine::Failure;
+use etcd_member::ec2::Ec2;
+use etcd_member::hosts::parse_entries;
+use etcd_rules::{FormationRecord, FormationState, RecordedMember, record_key};
+use etcd_store::FormationStore;
 use node::config::NodeConfig;
-use node::etcd::{FormationRecord, FormationState, RecordedMember, record_key};
-use protokube::ec2::Ec2;
-use protokube::etcd::FormationStore;
 use protokube::names::{
     ApiServers, MemberNames, MemberPublisher, PublishedRecords, ZonePublisher as ZoneKeeper,
-    ZoneRecords, parse_entries, restore_names,
+    ZoneRecords, restore_names,
 };
-use protokube::pace::{PollPace, sleep_for};
+use protokube_role::pace::{PollPace, sleep_for};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;

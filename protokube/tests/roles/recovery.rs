@@ -10,9 +10,9 @@ use crate::test_host::{
     FakeEc2, FakeEtcd, FakeQuorum, TestHost, encode_records, encode_varint, founder_identity,
     log_files, pass_fuse, write_log,
 };
+use etcd_member::{EtcdMember, RunningEtcd, StepOutcome};
+use etcd_rules::{FormationState, LastEntry, MARKER, RecoveryTerms, begin_recovery};
 use node::config::NodeConfig;
-use node::etcd::{FormationState, LastEntry, MARKER, RecoveryTerms, begin_recovery};
-use protokube::etcd::{EtcdMember, RunningEtcd, StepOutcome};
 use std::fs;
 use std::sync::Arc;
 use test_support::write_script;
@@ -190,7 +190,7 @@ async fn the_end_of_a_log_is_that_of_the_newest_file_with_an_entry() {
     }
     write_record(&host, &begun);
     let file = log_files(&host.wal_path()).remove(0);
-    let identity = node::etcd::log_identity(&fs::read(&file).unwrap()).unwrap();
+    let identity = etcd_rules::log_identity(&fs::read(&file).unwrap()).unwrap();
     // `raftpb.Entry` of term 2 with index 1000, and `walpb.Snapshot` of term 2 with index 900.
     let entry = (2, [&[0x10, 2, 0x18][..], &encode_varint(1000)].concat());
     let snapshot = (5, [&[0x08][..], &encode_varint(900), &[0x10, 2]].concat());

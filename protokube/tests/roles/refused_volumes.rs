@@ -6,14 +6,15 @@ use crate::kernel::{PROGRAMS, run};
 use crate::test_host::{
     INSTANCE, TestHost, config_of_three, encode_log, founder_identity, node_config,
 };
+use etcd_member::EtcdDisk;
+use etcd_rules::{
+    FileSystemContent, FormationRecord, FormationState, LogIdentity, LogPosition, MARKER, Marker,
+    RecordedMember, VolumeContent,
+};
 use host::{Host, LocalSystem};
 use node::config::NodeConfig;
-use node::etcd::{
-    FORMAT, FileSystemContent, FormationRecord, FormationState, LogIdentity, LogPosition, MARKER,
-    Marker, RecordedMember, UnknownFields, VolumeContent,
-};
-use protokube::current_waits::CurrentWaits;
-use protokube::etcd::EtcdDisk;
+use node::formatted::{FORMAT, UnknownFields};
+use protokube_role::current_waits::CurrentWaits;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -511,7 +512,7 @@ async fn a_volume_that_another_cluster_has_made_with_this_clusters_tags_is_not_s
         let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned()));
         volume.tags.extend(tags);
     }
-    let seen = protokube::ec2::etcd_volumes(&**ec2, "x.example.com").await;
+    let seen = etcd_member::ec2::etcd_volumes(&**ec2, "x.example.com").await;
     let seen: Vec<String> = seen.unwrap().into_iter().map(|one| one.id).collect();
     assert_eq!(seen, ["vol-0a"]);
 }

@@ -6,9 +6,9 @@ use crate::etcd::{
     write_record,
 };
 use crate::test_host::{FakeEc2, FakeEtcd, FakeQuorum, TestHost};
+use etcd_member::{EtcdMember, StepOutcome};
+use etcd_rules::{FormationRecord, set_leaving};
 use node::config::NodeConfig;
-use node::etcd::{FormationRecord, set_leaving};
-use protokube::etcd::{EtcdMember, StepOutcome};
 use std::collections::BTreeSet;
 
 fn new_member(host: &TestHost, config: &NodeConfig) -> EtcdMember<FakeEc2, FakeEtcd, FakeQuorum> {

@@ -6,9 +6,9 @@ use crate::etcd::{
 use crate::test_host::{
     FakeEc2, FakeEtcd, FakeQuorum, TestHost, log_files, write_log, write_log_to,
 };
+use etcd_member::{EtcdMember, StepOutcome};
+use etcd_rules::{LogIdentity, LogPosition, record_key};
 use node::config::NodeConfig;
-use node::etcd::{LogIdentity, LogPosition, record_key};
-use protokube::etcd::{EtcdMember, StepOutcome};
 use std::fs;
 
 type Member = EtcdMember<FakeEc2, FakeEtcd, FakeQuorum>;
@@ -69,7 +69,7 @@ pub fn cut_off_log(host: &TestHost) {
 
 fn read_identity(host: &TestHost) -> LogIdentity {
     let file = log_files(&host.wal_path()).remove(0);
-    node::etcd::log_identity(&fs::read(file).unwrap()).unwrap()
+    etcd_rules::log_identity(&fs::read(file).unwrap()).unwrap()
 }
 
 fn new_member(host: &TestHost, config: &NodeConfig) -> Member {

@@ -9,13 +9,14 @@ use crate::test_host::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use etcd_member::EtcdMember;
+use etcd_rules::{FormationRecord, FormationState, RestoredSnapshot, begin_restore};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use node::config::NodeConfig;
 use node::digest::sha256_hex;
-use node::etcd::{FormationRecord, FormationState, RestoredSnapshot, UnknownFields, begin_restore};
-use protokube::etcd::EtcdMember;
-use protokube::pace::PollPace;
+use node::formatted::UnknownFields;
+use protokube_role::pace::PollPace;
 use std::fs;
 use std::io::Write;
 use std::sync::Arc;

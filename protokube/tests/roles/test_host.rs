@@ -5,15 +5,15 @@ use anyhow::{Context, bail};
 use aws_client::ec2_query::{Attachment, Instance, Volume};
 use aws_client::store::Store;
 use engine::{Class, Failure};
-use host::{DiskSpace, Host, LocalSystem, MountEntry, Output, System};
-use node::config::{EtcdMember, NodeConfig, Role};
-use node::etcd::{
+use etcd_member::ec2::{Ec2, Filter};
+use etcd_member::{EtcdMembers, EtcdQuorum, RunningEtcd};
+use etcd_rules::{
     LiveCluster, LiveMember, LogIdentity, LogPosition, MemberAnswer, MemberAnswers, MemberChange,
     RunningMember, log_identity,
 };
+use host::{DiskSpace, Host, LocalSystem, MountEntry, Output, System};
+use node::config::{EtcdMember, NodeConfig, Role};
 use node::manifests::{Pod, manifest_path};
-use protokube::ec2::{Ec2, Filter};
-use protokube::etcd::{EtcdMembers, EtcdQuorum, RunningEtcd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};

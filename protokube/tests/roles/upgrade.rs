@@ -3,9 +3,9 @@
 
 use crate::etcd::{AT_ONCE, LINK, let_settle, member_of, serving_member, settle_through_death};
 use crate::test_host::{TestHost, pass_fuse};
+use etcd_member::StepOutcome;
+use etcd_rules::Marker;
 use node::config::NodeConfig;
-use node::etcd::Marker;
-use protokube::etcd::StepOutcome;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;

@@ -4,17 +4,17 @@
 use crate::test_host::{INSTANCE, TestHost, ZONE, node_config};
 use anyhow::bail;
 use aws_client::store::{Expect, Store};
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use node::etcd::{
+use etcd_member::{
+    DataHash, EtcdMaintenance, MemberSettings, MemberVolume, UpkeepMemory, UpkeepRole,
+};
+use etcd_rules::{
     ListedMember, NO_SPACE, OtherMember, RunningMember, UpkeepClaim, record_key, upkeep_claim_key,
 };
-use protokube::etcd::{
-    DataHash, EtcdMaintenance, FormationStore, MemberSettings, MemberVolume, UpkeepClaims,
-    UpkeepMemory, UpkeepRole,
-};
-use protokube::log::{Log, RoleLog};
+use etcd_store::{FormationStore, UpkeepClaims};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use protokube::roles::MEMBER_PACE;
+use protokube_role::log::{Log, RoleLog};
 use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};

@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud::facts::Facts;
+use etcd_rules::{FormationRecord, Marker, as_existing, log_identity, read_log_position};
 use node::bootstrap::{JoinRequest, check_report, check_requests, identify_caller, parse_identity};
 use node::config::read_boot_config;
-use node::etcd::{FormationRecord, Marker, as_existing, log_identity, read_log_position};
 use node::pki::{read_keyset, trust_bundle, write_keyset};
 use node::waits::{WAITS_LIMIT, read_waits};
 use node::yaml::to_yaml;

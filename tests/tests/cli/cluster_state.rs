@@ -3,7 +3,7 @@
 
 use crate::kctl::{Kctl, KctlOutput};
 use age::secrecy::ExposeSecret;
-use node::backup::CLUSTER_STATE_KEYS;
+use etcd_rules::backup::CLUSTER_STATE_KEYS;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Cursor, Write};

@@ -15,10 +15,14 @@ const TEXTS: &[&str] = &[
     "model/full/src",
     "model/node/src",
     "model/spec/src",
+    "etcd/rules/src",
+    "etcd/store/src",
+    "etcd/member/src",
     "aws/client/src",
     "aws/cloud/src",
     "nodeup/src",
     "protokube/src",
+    "protokube/role/src",
 ];
 
 fn collect_texts(path: &Path, found: &mut Vec<PathBuf>) {

@@ -3,7 +3,7 @@
 
 use crate::kctl::{Kctl, KctlOutput};
 use crate::scenario::NAME;
-use node::etcd::{CommandState, DatabaseChange, EtcdCommand, Verb};
+use etcd_rules::{CommandState, DatabaseChange, EtcdCommand, Verb};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use crate::etcd_removal::{volume_ids, write_record};
 use crate::kctl::Kctl;
 use crate::scenario::{NAME, REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
-use node::etcd::{FormationRecord, FormationState, RecordedMember};
+use etcd_rules::{FormationRecord, FormationState, RecordedMember};
 
 /// A cluster with control planes in these zones, whose machines the simulator does not run.
 fn new_cluster(simulator: &Simulator, zones: &str) -> Kctl {

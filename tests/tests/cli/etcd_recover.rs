@@ -4,7 +4,7 @@
 use crate::instances::Cluster;
 use crate::kctl::{Kctl, KctlOutput};
 use crate::scenario::NAME;
-use node::etcd::{
+use etcd_rules::{
     FormationRecord, FormationState, LogIdentity, RecordedMember, RecoveryTerms, begin_recovery,
     end_recovery,
 };

@@ -4,7 +4,7 @@
 use crate::kctl::Kctl;
 use crate::scenario::{NAME, REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
-use node::etcd::{FormationRecord, FormationState, RecordedMember};
+use etcd_rules::{FormationRecord, FormationState, RecordedMember};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

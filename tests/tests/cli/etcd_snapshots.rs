@@ -4,17 +4,18 @@
 use crate::instances::Cluster;
 use crate::kctl::{Kctl, KctlOutput};
 use crate::scenario::{NAME, REGION};
+use etcd_rules::backup::{
+    MANIFEST_FORMAT, OWNER_KEY, SnapshotManifest, StoreOwner, VerifiedSnapshot,
+};
+use etcd_rules::{
+    CommandState, EtcdCommand, FormationRecord, FormationState, LogIdentity, RecordedMember, Verb,
+    call_off_restore, end_recovery,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use node::backup::{
-    BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings, MANIFEST_FORMAT, OWNER_KEY,
-    SnapshotManifest, StoreOwner, VerifiedSnapshot,
-};
+use node::backup::{BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings};
 use node::digest::sha256_hex;
-use node::etcd::{
-    CommandState, EtcdCommand, FormationRecord, FormationState, LogIdentity, RecordedMember,
-    UnknownFields, Verb, call_off_restore, end_recovery,
-};
+use node::formatted::UnknownFields;
 use node::pki::{KeyAlgorithm, STATE_SIGNER, SystemKeys, keyset_path, mint_keyset, write_keyset};
 use node::signed::{SignedPlace, sign_text, signature_key};
 use serde_json::{Value, json};

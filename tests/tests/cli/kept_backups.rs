@@ -3,8 +3,10 @@
 use crate::plans::stored_cluster;
 use crate::scenario::{NAME, REGION};
 use crate::simulator::Simulator;
-use node::backup::{BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings, StoreOwner};
-use node::etcd::{UnknownFields, kept_backups_key};
+use etcd_rules::backup::StoreOwner;
+use etcd_rules::kept_backups_key;
+use node::backup::{BACKUP_SETTINGS_KEY, BackupSettings, EtcdBackupSettings};
+use node::formatted::UnknownFields;
 
 const BACKUP: &str = "backups/etcd/main/2026-11-25T05:40:00Z-000123/etcd.backup.gz";
 

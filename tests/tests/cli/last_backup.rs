@@ -4,7 +4,7 @@
 use crate::kctl::Kctl;
 use crate::scenario::{NAME, REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
-use node::etcd::{CommandState, EtcdCommand};
+use etcd_rules::{CommandState, EtcdCommand};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};

@@ -6,11 +6,11 @@ use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::interrupt::Interrupts;
 use crate::state::{StoreKeys, store_error, user_at_host};
 use aws_client::store::{Expect, Object, StoreError};
-use fleet::ReportedMember;
-use node::duration::duration_text;
-use node::etcd::{
-    CommandState, DatabaseChange, EtcdCommand, Verb, command_id, command_key, member_name_matches,
+use etcd_rules::{
+    CommandState, DatabaseChange, EtcdCommand, ReportedMember, Verb, command_id, command_key,
+    member_name_matches,
 };
+use node::duration::duration_text;
 use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::time::Instant;

@@ -8,9 +8,8 @@ use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::{
     DefragmentedRow, best_informed, defragmented_table, etcd_names, member_name,
 };
-use fleet::ReportedMember;
+use etcd_rules::{ReportedMember, Verb};
 use indicatif::BinaryBytes;
-use node::etcd::Verb;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -6,8 +6,7 @@ use crate::args::{EtcdDisarm, ReportFormat};
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::{DatabaseRow, database_rows, database_table, member_name};
-use fleet::ReportedMember;
-use node::etcd::{CORRUPT, NO_SPACE, RunningMember, Verb, why_still_full};
+use etcd_rules::{CORRUPT, NO_SPACE, ReportedMember, RunningMember, Verb, why_still_full};
 use serde::Serialize;
 use std::collections::BTreeSet;
 

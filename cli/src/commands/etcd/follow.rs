@@ -5,8 +5,7 @@ use super::reports::EtcdReports;
 use super::stored_record::StoredRecord;
 use crate::error::{CommandError, ErrorKind};
 use crate::interrupt::Interrupts;
-use fleet::ReportedMember;
-use node::etcd::{FormationRecord, FormationState};
+use etcd_rules::{FormationRecord, FormationState, ReportedMember};
 use std::time::Duration;
 use tokio::time::Instant;
 

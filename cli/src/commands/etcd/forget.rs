@@ -9,9 +9,9 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Expect, StoreError, Version};
-use fleet::ReportedMember;
-use node::etcd::{
-    FormationRecord, FormationState, forget_member, found_anew, member_name_matches, record_key,
+use etcd_rules::{
+    FormationRecord, FormationState, ReportedMember, forget_member, found_anew,
+    member_name_matches, record_key,
 };
 
 /// A record, and what becomes of it.

@@ -6,9 +6,8 @@ use crate::args::{EtcdMoveLeader, ReportFormat};
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::member_name;
-use fleet::ReportedMember;
+use etcd_rules::{ReportedMember, Verb};
 use node::duration::duration_text;
-use node::etcd::Verb;
 use serde::Serialize;
 
 /// The move as JSON or YAML.

@@ -12,7 +12,7 @@ use crate::ui::etcd_copies::{
     CopyRow, copies_table, describe_recovery, list_copies, newest_copy, newest_usable_copy,
 };
 use aws_cloud::is_volume_deleted;
-use node::etcd::{
+use etcd_rules::{
     FormationRecord, FormationState, Recovering, RecoveryTerms, begin_recovery, can_bump_revisions,
 };
 use serde::Serialize;

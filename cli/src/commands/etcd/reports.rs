@@ -5,12 +5,12 @@ use crate::error::CommandError;
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::Entry;
 use engine::error_chain;
-use fleet::{ReportedMember, StoredBackups, describe_members};
-use futures::{StreamExt, TryStreamExt, stream};
-use node::backup::{
-    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BACKUP_STATE_LIMIT, BackupSettings, BackupState,
+use etcd_rules::backup::{BACKUP_STATE_LIMIT, BackupState, StoredBackups};
+use etcd_rules::{
+    FormationRecord, MEMBER_STATUS_LIMIT, ReportedMember, describe_members, read_member_status,
 };
-use node::etcd::{FormationRecord, MEMBER_STATUS_LIMIT, read_member_status};
+use futures::{StreamExt, TryStreamExt, stream};
+use node::backup::{BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use time::OffsetDateTime;

@@ -13,13 +13,13 @@ use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::user_at_host;
 use crate::ui::etcd_copies::{CopyRow, copies_table, list_copies};
 use aws_client::store::Version;
-use fleet::ReportedMember;
-use node::backup::SnapshotManifest;
-use node::duration::duration_text;
-use node::etcd::{
-    FormationRecord, FormationState, RestoredSnapshot, RevisionBump, SaidRevision, UnknownFields,
+use etcd_rules::backup::SnapshotManifest;
+use etcd_rules::{
+    FormationRecord, FormationState, ReportedMember, RestoredSnapshot, RevisionBump, SaidRevision,
     begin_restore, call_off_restore, choose_bump, member_name_matches,
 };
+use node::duration::duration_text;
+use node::formatted::UnknownFields;
 use std::time::Duration;
 
 /// How long an etcd cluster may take to start after its restore is over.

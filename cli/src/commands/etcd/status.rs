@@ -5,9 +5,9 @@ use crate::args::{EtcdStatus, ReportFormat};
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::ui::etcd as shown;
-use fleet::{
-    EtcdProblem, ReportedMember, find_backup_problems, find_etcd_problems, find_slow_disks,
-};
+use etcd_rules::backup::find_backup_problems;
+use etcd_rules::{ReportedMember, find_etcd_problems, find_slow_disks};
+use node::etcd_problem::EtcdProblem;
 use serde::Serialize;
 use time::OffsetDateTime;
 

@@ -5,7 +5,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::state::{StoreKeys, store_error};
 use aws_client::store::{Expect, StoreError, Version};
-use node::etcd::{FormationRecord, FormationState, member_name_matches, record_key};
+use etcd_rules::{FormationRecord, FormationState, member_name_matches, record_key};
 
 /// The record of one etcd cluster.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,7 @@ pub fn new_token() -> Result<String, CommandError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use node::etcd::{RecordedMember, RecoveryTerms, begin_recovery, mark_stopped};
+    use etcd_rules::{RecordedMember, RecoveryTerms, begin_recovery, mark_stopped};
 
     /// Only then is a conflict no error.
     #[test]

@@ -15,7 +15,7 @@ use aws_client::store::Version;
 use aws_cloud::is_volume_deleted;
 use cloud::Cloud;
 use engine::Snapshot;
-use node::etcd::{FormationRecord, record_key};
+use etcd_rules::{FormationRecord, record_key};
 use spec::etcd::{FormedMembers, check_members};
 use spec::network_change::find_network_change;
 use spec::read::Problem;
@@ -92,7 +92,7 @@ pub async fn read_formation_record(
             Ok((record, object.version))
         })
         .transpose();
-    read.map_err(|error: node::etcd::Error| {
+    read.map_err(|error: node::formatted::Error| {
         let hint = "use the release that wrote it, or restore it from the bucket's versions: without it kctl cannot know \
                     which volumes hold the cluster's data";
         CommandError::new(ErrorKind::Precondition, error, hint)

@@ -6,7 +6,7 @@ use crate::commands::observe::ObservedCluster;
 use crate::commands::session::Session;
 use crate::commands::version_skew::control_plane_instances;
 use crate::error::CommandError;
-use fleet::{ReportedMember, find_upgrade_obstacle};
+use etcd_rules::{ReportedMember, find_upgrade_obstacle};
 use full::EtcdCluster;
 use node::config::etcd_versions_of;
 use spec::api::Cluster;

@@ -5,7 +5,8 @@ use crate::commands::etcd::EtcdReports;
 use crate::commands::rolling_update::Forecast;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext};
-use fleet::{Health, check_health, find_upgrade_obstacle, read_deprecated_apis};
+use etcd_rules::find_upgrade_obstacle;
+use fleet::{Health, check_health, read_deprecated_apis};
 use serde::Serialize;
 use spec::upgrade::{
     check_addons, etcd_minor_changes, etcd_problems, kubelet_problems, unfinished_problems,

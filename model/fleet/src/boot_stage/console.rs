@@ -1,12 +1,12 @@
 //! Reads a boot stage from a serial console: from the stage lines of user data, nodeup and protokube, or before the
 //! first of them from the console's last line.
 
-use super::{BootSource, BootStage, PROTOKUBE, launched_text};
+use super::{BootSource, BootStage, launched_text};
 use crate::Instance;
-use crate::next_step::next_step;
 use crate::wait::API_SERVER_ROLES;
 use node::duration::duration_text;
-use node::report::{StageLine, Status, stage_lines};
+use node::next_step::next_step;
+use node::report::{PROTOKUBE, StageLine, Status, stage_lines};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 

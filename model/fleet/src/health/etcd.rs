@@ -1,7 +1,8 @@
 //! The problems of etcd clusters, as findings.
 
 use super::{Finding, FindingKind, Health};
-use crate::{EtcdProblem, Fleet, unhealthy_waits};
+use crate::{Fleet, unhealthy_waits};
+use node::etcd_problem::EtcdProblem;
 
 impl Health {
     /// Adds what is wrong with etcd by the reports of its members, before what follows from it: an API that does not answer, Nodes

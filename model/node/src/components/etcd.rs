@@ -44,7 +44,7 @@ pub enum EtcdStart {
         members: Vec<String>,
     },
     /// The member joins an existing cluster under the id that the others gave it, and has to ask them for it. They answer only until
-    /// it has a log, see [`crate::etcd::MemberChange::EndJoin`].
+    /// it has a log, see `etcd_rules::MemberChange::EndJoin`.
     Join {
         /// `ETCD_INITIAL_CLUSTER`: the members in the live list.
         initial_cluster: String,

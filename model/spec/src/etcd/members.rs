@@ -4,8 +4,8 @@
 use crate::read::Problem;
 use cloud::Cloud;
 use engine::Snapshot;
+use etcd_rules::{FormationRecord, FormationState, describe_restore};
 use full::EtcdCluster;
-use node::etcd::{FormationRecord, FormationState, describe_restore};
 use node::names::etcd_volume;
 use std::collections::BTreeMap;
 

@@ -4,8 +4,8 @@
 
 use crate::read::Problem;
 use crate::validate::versions::Version;
+use etcd_rules::keeps_membership;
 use full::EtcdCluster;
-use node::etcd::keeps_membership;
 
 /// A version that a member runs, or that the last update set.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -138,7 +138,7 @@ async fn a_list_from_the_future_is_not_used_and_not_recorded() {
 #[tokio::test]
 async fn a_recorded_serial_from_the_future_names_the_annotation_to_remove() {
     let fixture = AddonFixture::new().await;
-    let objects = crate::signed_objects::SignedObjects::new(&fixture.store, CLUSTER);
+    let objects = protokube_role::signed_objects::SignedObjects::new(&fixture.store, CLUSTER);
     objects.merge_serials(&[(CHANNEL_KEY.to_owned(), u64::MAX)].into());
     let error = objects.use_serial(CHANNEL_KEY, 1).unwrap_err().to_string();
     assert!(

@@ -1,6 +1,6 @@
 //! Collects log lines.
 
-use protokube::log::Log;
+use protokube_role::log::Log;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 

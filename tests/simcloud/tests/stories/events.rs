@@ -3,7 +3,7 @@
 use super::instances::living_body;
 use super::story::{Story, StoryOutput};
 use engine::{Clock, Id, Resource, World};
-use node::etcd::FORMAT;
+use node::formatted::FORMAT;
 use node::names::etcd_volume;
 use serde_json::json;
 use simcloud::{Body, Faults, ReadScope, State, block_on};

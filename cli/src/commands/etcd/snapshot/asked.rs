@@ -8,8 +8,8 @@ use crate::commands::etcd::command::{CommandChannel, reporting_members};
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::member_name;
-use node::backup::check_asked_name;
-use node::etcd::Verb;
+use etcd_rules::Verb;
+use etcd_rules::backup::check_asked_name;
 use time::OffsetDateTime;
 use time::macros::format_description;
 

@@ -6,11 +6,13 @@ use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::state::{StoreKeys, load_keyset, store_error};
 use aws_client::store::Store;
 use engine::error_chain;
+use etcd_rules::backup::{
+    MANIFEST_LIMIT, OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot,
+    group_snapshots, is_scheduled, manifest_key,
+};
 use futures::{StreamExt, stream};
 use node::backup::{
-    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings, MANIFEST_LIMIT,
-    OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot, group_snapshots,
-    is_scheduled, manifest_key,
+    BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings,
 };
 use node::pki::STATE_SIGNER;
 use node::signed::{SIGNATURE_LIMIT, SignedPlace, signature_key, verify_text};
@@ -315,7 +317,7 @@ impl BackupStore {
 
     /// The manifest of a snapshot that can be restored or downloaded.
     pub async fn require_manifest(&self, name: &str) -> Result<SnapshotManifest, CommandError> {
-        node::backup::check_snapshot_name(name).map_err(refuse)?;
+        etcd_rules::backup::check_snapshot_name(name).map_err(refuse)?;
         let found = self.read_manifest(name).await.map_err(|problem| {
             let hint = match problem {
                 Unread::Unusable(_) if self.settings.is_some() => format!(

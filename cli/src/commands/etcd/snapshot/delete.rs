@@ -6,9 +6,8 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::state::store_error;
 use aws_client::store::Expect;
-use node::backup::{
-    EtcdBackupSettings, StoredSnapshot, check_extent, choose_deletions, find_successors,
-};
+use etcd_rules::backup::{StoredSnapshot, check_extent, choose_deletions, find_successors};
+use node::backup::EtcdBackupSettings;
 
 /// Deletes named snapshots.
 pub async fn delete(args: &SnapshotDelete, session: &Session<'_>) -> Result<Outcome, CommandError> {

@@ -7,7 +7,7 @@ use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::state::store_error;
 use aws_client::packed::unpack_file;
 use aws_client::store::StoreError;
-use node::backup::{SnapshotManifest, cluster_state_key, data_key};
+use etcd_rules::backup::{SnapshotManifest, cluster_state_key, data_key};
 use node::digest::to_hex;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,11 +7,11 @@ use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::state::{store_error, user_at_host};
 use aws_client::packed::{FileDigest, pack_file, unpack_any};
 use aws_client::store::{Encryption, Expect, StoreError, sha256_of_file};
-use node::backup::{
+use etcd_rules::backup::{
     IMPORTED, MANIFEST_FORMAT, MOST_BYTES, SnapshotManifest, StoredSnapshot, check_asked_name,
     data_key, manifest_key,
 };
-use node::etcd::UnknownFields;
+use node::formatted::UnknownFields;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};

@@ -7,7 +7,7 @@ use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{StoreKeys, store_error};
 use anyhow::{Context, bail, ensure};
 use aws_client::store::{Expect, StoreError};
-use node::backup::CLUSTER_STATE_KEYS;
+use etcd_rules::backup::CLUSTER_STATE_KEYS;
 use spec::api::Object;
 use spec::read::{ReadOptions, read_documents_with};
 use std::collections::BTreeMap;

@@ -6,8 +6,8 @@ use crate::commands::etcd::print_document;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::ui::table;
+use etcd_rules::backup::{SnapshotManifest, StoredSnapshot, check_extent, choose_deletions};
 use indicatif::BinaryBytes;
-use node::backup::{SnapshotManifest, StoredSnapshot, check_extent, choose_deletions};
 use node::duration::duration_text;
 use serde::Serialize;
 

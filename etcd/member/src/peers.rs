@@ -1,0 +1,234 @@
+//! Asks the other members of an etcd cluster for the list of members, and changes it. Every answer needs a quorum.
+
+use super::gateway::{EtcdGateway, Number};
+use super::maintenance::EtcdMaintenance;
+use anyhow::{Context, bail};
+use etcd_rules::{
+    LiveCluster, LiveMember, MemberAnswer, MemberAnswers, MemberChange, RunningMember,
+};
+use host::Host;
+use node::components::EtcdMemberNames;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::future::Future;
+
+/// The members of an etcd cluster together, as a trait that tests replace.
+pub trait EtcdQuorum: Send + Sync + 'static {
+    /// The members, as the leader confirms them. Any of `members`, by their short names, may be asked.
+    fn list_live_members(
+        &self,
+        members: &[String],
+    ) -> impl Future<Output = anyhow::Result<LiveCluster>> + Send;
+
+    /// What each of these members, by short name, says about itself, or why it does not. This needs no quorum.
+    fn describe_members(
+        &self,
+        members: &[String],
+    ) -> impl Future<Output = BTreeMap<String, Result<RunningMember, String>>> + Send;
+
+    /// What those of the members say about themselves that answer, and are of this cluster. Needs no quorum.
+    fn ask_members(&self, live: &LiveCluster) -> impl Future<Output = MemberAnswers> + Send;
+
+    /// Changes the list of members, or the leader. Returns the id of an added member.
+    fn change_members(
+        &self,
+        members: &[String],
+        change: &MemberChange,
+    ) -> impl Future<Output = anyhow::Result<Option<String>>> + Send;
+}
+
+/// The members' client ports.
+#[derive(Clone, Debug)]
+pub struct EtcdPeers {
+    /// Access to certificate files.
+    pub host: Host,
+    /// Folder with the certificates.
+    pub certificates: String,
+    pub names: EtcdMemberNames,
+    pub port: u16,
+}
+
+#[derive(Debug, Deserialize)]
+struct MembersReply {
+    header: ReplyHeader,
+    members: Vec<MemberReply>,
+}
+
+#[derive(Debug, Deserialize)]
+struct AddReply {
+    member: MemberReply,
+}
+
+#[derive(Debug, Deserialize)]
+struct ReplyHeader {
+    cluster_id: Number,
+}
+
+#[derive(Debug, Deserialize)]
+struct MemberReply {
+    #[serde(rename = "ID")]
+    id: Number,
+    #[serde(default)]
+    name: String,
+    #[serde(default, rename = "peerURLs")]
+    peer_urls: Vec<String>,
+    #[serde(default, rename = "isLearner")]
+    learner: bool,
+}
+
+/// Any answer; etcd's is the new list of members, which is read anew anyway.
+#[derive(Debug, Deserialize)]
+struct Changed {}
+
+impl EtcdQuorum for EtcdPeers {
+    async fn list_live_members(&self, members: &[String]) -> anyhow::Result<LiveCluster> {
+        self.find_member(members).await.map(|(_, live)| live)
+    }
+
+    async fn describe_members(
+        &self,
+        members: &[String],
+    ) -> BTreeMap<String, Result<RunningMember, String>> {
+        let mut all = BTreeMap::new();
+        for member in members {
+            let said = self.gateway_of(member).describe_member().await;
+            all.insert(member.clone(), said.map_err(|error| format!("{error:#}")));
+        }
+        all
+    }
+
+    async fn ask_members(&self, live: &LiveCluster) -> MemberAnswers {
+        let asked = live.members.iter().map(|member| async move {
+            // One that has not started has no name.
+            let host = format!("{}.{}", member.name, self.names.domain);
+            let running = self.gateway_at(host).describe_member().await.ok()?;
+            let is_it = running.id == member.id && running.cluster_id == live.cluster_id;
+            let answer = MemberAnswer {
+                leader: running.leader,
+                term: running.term,
+                revision: running.revision,
+            };
+            is_it.then(|| (member.id.clone(), answer))
+        });
+        futures::future::join_all(asked)
+            .await
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    async fn change_members(
+        &self,
+        members: &[String],
+        change: &MemberChange,
+    ) -> anyhow::Result<Option<String>> {
+        if let MemberChange::MoveLeader { from, to } = change {
+            self.gateway_of(from).move_leader(to).await?;
+            return Ok(None);
+        }
+        let (gateway, _) = self.find_member(members).await?;
+        let (method, body) = to_request(change)?;
+        if matches!(change, MemberChange::AddLearner { .. }) {
+            let added: AddReply = gateway.request(method, body).await?;
+            return Ok(Some(added.member.id.to_hex()));
+        }
+        let Changed {} = gateway.request(method, body).await?;
+        Ok(None)
+    }
+}
+
+impl EtcdPeers {
+    fn gateway_of(&self, member: &str) -> EtcdGateway {
+        self.gateway_at(self.names.member_host(member))
+    }
+
+    fn gateway_at(&self, name: String) -> EtcdGateway {
+        EtcdGateway {
+            host: self.host.clone(),
+            certificates: self.certificates.clone(),
+            name,
+            address: None,
+            port: self.port,
+            domain: self.names.domain.clone(),
+            quota: None,
+        }
+    }
+
+    /// A member that answers for a quorum, and its list. The error has every member's reason.
+    async fn find_member(&self, members: &[String]) -> anyhow::Result<(EtcdGateway, LiveCluster)> {
+        let mut reasons = Vec::new();
+        for member in members {
+            let gateway = self.gateway_of(member);
+            let listed = gateway.request("cluster/member/list", r#"{"linearizable":true}"#.into());
+            match listed.await {
+                Ok(listed) => return Ok((gateway, to_live_cluster(listed))),
+                Err(error) => reasons.push(format!("{error:#}")),
+            }
+        }
+        bail!("no member answers for a quorum: {}", reasons.join("; "))
+    }
+}
+
+fn to_live_cluster(reply: MembersReply) -> LiveCluster {
+    let member = |one: MemberReply| LiveMember {
+        id: one.id.to_hex(),
+        name: one.name,
+        peer_urls: one.peer_urls,
+        learner: one.learner,
+    };
+    LiveCluster {
+        cluster_id: reply.header.cluster_id.to_hex(),
+        members: reply.members.into_iter().map(member).collect(),
+    }
+}
+
+/// Method and body of a request (etcd: `rpc.proto`, service `Cluster`).
+fn to_request(change: &MemberChange) -> anyhow::Result<(&'static str, String)> {
+    let decimal = |id: &str| -> anyhow::Result<String> {
+        let number = u64::from_str_radix(id, 16);
+        let number = number.with_context(|| format!("{id} is not the id of a member"))?;
+        Ok(number.to_string())
+    };
+    let with_id = |id: &str| anyhow::Ok(serde_json::json!({"ID": decimal(id)?}).to_string());
+    Ok(match change {
+        MemberChange::Remove { id, .. } => ("cluster/member/remove", with_id(id)?),
+        MemberChange::MoveLeader { .. } => bail!("the leader is moved by its own request"),
+        MemberChange::Promote { id } => ("cluster/member/promote", with_id(id)?),
+        MemberChange::EndJoin { id, peer_url } => {
+            let body = serde_json::json!({"ID": decimal(id)?, "peerURLs": [peer_url]});
+            ("cluster/member/update", body.to_string())
+        }
+        MemberChange::AddLearner { peer_urls } => {
+            let body = serde_json::json!({"peerURLs": peer_urls, "isLearner": true});
+            ("cluster/member/add", body.to_string())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_hex_here_and_decimal_text_in_requests() {
+        // Response of etcd 3.6 with a learner that has not started.
+        let text = r#"{"header":{"cluster_id":"14841639068965178418","member_id":"1","raft_term":"2"},"members":[
+            {"ID":"10276657743932975437","name":"etcd-a","peerURLs":["https://etcd-a.internal.x:2380"],"clientURLs":["https://a:4001"]},
+            {"ID":"11","peerURLs":["https://etcd-b.internal.x:2380"],"isLearner":true}]}"#;
+        let live = to_live_cluster(serde_json::from_str(text).unwrap());
+        assert_eq!(live.cluster_id, "cdf818194e3a8c32");
+        assert_eq!(live.members[0].id, "8e9e05c52164694d");
+        assert!(live.members[1].learner && live.members[1].name.is_empty());
+        let id = live.members[0].id.clone();
+        let (method, body) = to_request(&MemberChange::Remove {
+            member: "a".into(),
+            id,
+        })
+        .unwrap();
+        assert_eq!(
+            (method, body.as_str()),
+            ("cluster/member/remove", r#"{"ID":"10276657743932975437"}"#)
+        );
+        assert!(to_request(&MemberChange::Promote { id: "x".into() }).is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! Restores a snapshot from a backup store as the log of a new etcd cluster, beside the data of a member that may still run. Nothing is
+//! believed: size and SHA-256 are those in the record, etcdutl checks the hash at the end of the file, and a scratch etcd reads what it
+//! holds.
+
+use super::EtcdDisk;
+use super::disk_worker::DiskWorker;
+use super::restored_log::{
+    LOG_FILE, RestoreRequest, Restored, find_restored, keep_restored, restore_log,
+};
+use super::scratch::{EtcdContainers, WORK};
+use super::unusable::{UnusableSnapshot, is_damaged};
+use super::volumes::AttachedVolume;
+use crate::backup::read_secrets;
+use anyhow::{Context, anyhow, bail};
+use aws_client::packed::{packed_limit, unpack_file};
+use aws_client::store::{Store, StoreError};
+use etcd_rules::backup::{MOST_BYTES, data_key};
+use etcd_rules::{LogIdentity, RestoredSnapshot};
+use host::Host;
+
+/// Names of the files in the scratch folder.
+const PACKED: &str = "snapshot.gz";
+const FILE: &str = "snapshot.db";
+
+/// Restores the snapshot beside the data on this disk. What was restored before with this token is used again.
+pub(super) async fn restore_snapshot(
+    disk: &DiskWorker,
+    store: &Store,
+    request: &RestoreRequest,
+    snapshot: &RestoredSnapshot,
+) -> anyhow::Result<Restored> {
+    if snapshot.bytes > MOST_BYTES {
+        let why = anyhow!(
+            "it is said to have {} bytes, and no database of etcd has so many",
+            snapshot.bytes
+        );
+        return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
+    }
+    let (own, wanted) = (request.clone(), snapshot.clone());
+    let begin = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+        let found = find_restored(host, disk, &own.token, &describe_source(&wanted))?;
+        match &found {
+            // What a run left that died before it had removed it.
+            Some(_) => host.remove_folder(&disk.scratch_path())?,
+            None => prepare_scratch(host, disk, &own, &wanted)?,
+        }
+        let folder = host.path_below_root(&disk.scratch_path());
+        Ok((found, folder))
+    };
+    let (found, folder) = disk.run_on_disk(begin).await?;
+    if let Some(log) = found {
+        return Ok(Restored { log, content: None });
+    }
+    let key = data_key(&snapshot.name);
+    let address = format!("{}/{key}", snapshot.store);
+    let most = packed_limit(snapshot.bytes);
+    let got = store
+        .get_file_within(&key, &folder.join(PACKED), most)
+        .await;
+    let got = match got {
+        Err(error @ StoreError::TooLarge { .. }) => {
+            let error = anyhow::Error::from(error).context(address);
+            return Err(error.context(UnusableSnapshot(snapshot.name.clone())));
+        }
+        got => got.with_context(|| format!("could not read {address}"))?,
+    };
+    if got.is_none() {
+        return Err(
+            anyhow!("{address} does not exist").context(UnusableSnapshot(snapshot.name.clone()))
+        );
+    }
+    let (own, wanted) = (request.clone(), snapshot.clone());
+    let restore = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+        let scratch = disk.scratch_path();
+        let containers = new_containers(host, &own, &scratch);
+        unpack(host, &scratch, &wanted).context(address)?;
+        let content = prove_and_restore(host, &containers, &own, &wanted);
+        let content = content.inspect_err(|_| containers.remove_all())?;
+        let log: LogIdentity = keep_restored(host, disk, &own.token, &describe_source(&wanted))?;
+        let content = Some(content);
+        Ok(Restored { log, content })
+    };
+    disk.run_on_disk(restore).await
+}
+
+fn new_containers<'a>(
+    host: &'a Host,
+    request: &'a RestoreRequest,
+    scratch: &str,
+) -> EtcdContainers<'a> {
+    let names = (&*request.image, &*request.etcd);
+    EtcdContainers::new(host, names, request.interval, scratch)
+}
+
+/// What the restored folder was made from.
+fn describe_source(snapshot: &RestoredSnapshot) -> String {
+    let RestoredSnapshot {
+        name, sha256, bump, ..
+    } = snapshot;
+    format!("snapshot {name} {sha256} raised by {bump}\n")
+}
+
+/// Removes what an interrupted or another restore left, and makes an empty scratch folder.
+fn prepare_scratch(
+    host: &Host,
+    disk: &EtcdDisk<'_>,
+    request: &RestoreRequest,
+    snapshot: &RestoredSnapshot,
+) -> anyhow::Result<()> {
+    let scratch = disk.scratch_path();
+    let containers = new_containers(host, request, &scratch);
+    containers.remove_all();
+    host.remove_folder(&scratch)?;
+    disk.remove_restored(host)?;
+    // The compressed file, the file itself, and what etcdutl makes of it; the member's own data stays.
+    let needed = snapshot.bytes.saturating_mul(3);
+    let needed = needed.saturating_add(2 * LOG_FILE);
+    let free = host.free_bytes(&disk.mount_point())?;
+    if free < needed {
+        bail!(
+            "{} has {} MiB of free space, and the restore of {} needs {} MiB beside its data: set a larger \
+             spec.etcdClusters[].etcdMembers[].volumeSize and run `kctl update cluster --yes`",
+            disk.volume,
+            free >> 20,
+            snapshot.name,
+            (needed >> 20) + 1
+        );
+    }
+    containers.provide_image()?;
+    host.make_folder(&scratch, 0o700)?;
+    Ok(())
+}
+
+/// Unpacks the file of the snapshot, and checks that it is the one in the record.
+fn unpack(host: &Host, scratch: &str, snapshot: &RestoredSnapshot) -> anyhow::Result<()> {
+    let path = |name: &str| host.path_below_root(&format!("{scratch}/{name}"));
+    let (bytes, sha256) = (snapshot.bytes, &snapshot.sha256);
+    let unpacked = unpack_file(&path(PACKED), &path(FILE), bytes, sha256);
+    unpacked.map_err(|error| match error.is_of_content() {
+        true => anyhow::Error::from(error).context(UnusableSnapshot(snapshot.name.clone())),
+        false => error.into(),
+    })?;
+    // Room for what etcdutl makes of it.
+    Ok(host.remove_file(&format!("{scratch}/{PACKED}"))?)
+}
+
+/// How Secrets can be read with the keys that the API server on this instance has, or why some cannot.
+fn find_secret(
+    host: &Host,
+    containers: &EtcdContainers<'_>,
+    request: &RestoreRequest,
+) -> anyhow::Result<Result<String, String>> {
+    let path = request.encryption_config.as_ref();
+    let configuration = path.map(|path| host.read_text(path)).transpose()?.flatten();
+    read_secrets(containers, configuration.as_deref())
+}
+
+/// Lets a scratch etcd read the snapshot, then makes the log of the new cluster from it.
+fn prove_and_restore(
+    host: &Host,
+    containers: &EtcdContainers<'_>,
+    request: &RestoreRequest,
+    snapshot: &RestoredSnapshot,
+) -> anyhow::Result<String> {
+    let file = format!("{WORK}/{FILE}");
+    let unpacked = containers.unpack_snapshot(&file);
+    unpacked.map_err(|error| match is_damaged(&error) {
+        true => error.context(UnusableSnapshot(snapshot.name.clone())),
+        false => error,
+    })?;
+    // Leases end in a scratch etcd too, and what they end is at a higher revision.
+    let known = snapshot.revision;
+    let (content, keys, secret) = containers.inspect(|content| {
+        let later = known.filter(|known| *known < content.revision);
+        let keys = later.map_or(Ok(content.keys), |known| containers.count_keys_at(known))?;
+        Ok((content, keys, find_secret(host, containers, request)?))
+    })?;
+    if let Err(why) = secret
+        && !snapshot.unreadable_secrets
+    {
+        let why = anyhow!(
+            "{why}: no API server could read its Secrets. Put the key back into the secret encryptionconfig (`kctl create secret`), update and \
+             replace this control plane; or restore it nevertheless with --unreadable-secrets"
+        );
+        return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
+    }
+    let revision = known.map_or(content.revision, |known| known.min(content.revision));
+    let expected = (snapshot.keys, snapshot.revision);
+    for (what, found, expected) in [
+        ("keys", keys, expected.0),
+        ("as its revision", revision, expected.1),
+    ] {
+        if expected.is_some_and(|expected| expected != found) {
+            let why = anyhow!(
+                "a scratch etcd finds {found} {what}, not {}: the snapshot is not what its manifest says",
+                expected.unwrap_or_default()
+            );
+            return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
+        }
+    }
+    if content.had_alarms {
+        // The file has them, and etcdutl keeps them: NOSPACE would refuse the first writes, and CORRUPT everything. The database of the scratch
+        // etcd, which has just read it, has none; nobody wrote a hash at its end.
+        let database = format!("{WORK}/data/member/snap/db");
+        restore_log(
+            containers,
+            &database,
+            request,
+            snapshot.bump,
+            &["--skip-hash-check"],
+        )?;
+        return Ok(content.text());
+    }
+    host.remove_folder(containers.data_folder())?;
+    restore_log(containers, &file, request, snapshot.bump, &[])?;
+    Ok(content.text())
+}

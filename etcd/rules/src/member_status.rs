@@ -1,0 +1,254 @@
+//! What protokube reports in the state store about the etcd member on its instance, so that it can be read while the API is away.
+
+use node::components::EtcdMemberNames;
+use node::waits::bounded_text;
+use serde::{Deserialize, Serialize};
+
+/// Format of [`MemberStatus`].
+pub const MEMBER_STATUS_FORMAT: u32 = 1;
+
+/// Limit of the file, bytes.
+pub const MEMBER_STATUS_LIMIT: usize = 64 * 1024;
+
+/// Limit of a name or an id, characters.
+const NAME: usize = 120;
+
+/// Limit of a message, characters.
+const MESSAGE: usize = 1500;
+
+/// Limit of lists: etcd clusters have at most seven members.
+const MOST: usize = 16;
+
+/// The member of an etcd cluster on one instance. Unknown fields are ignored, because the instance may have a newer release.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MemberStatus {
+    /// [`MEMBER_STATUS_FORMAT`].
+    pub format: u32,
+    /// The etcd cluster: `main`, `events`.
+    pub etcd: String,
+    /// Instance id, `i-...`.
+    pub instance: String,
+    /// Short name of the member, if the instance's group runs only this one: `a`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// Release of protokube.
+    pub release: String,
+    /// Time of writing by the instance's clock, RFC 3339.
+    pub written: String,
+    /// Volume with the member's data, also while the member is stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<String>,
+    /// Free space on the volume, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_bytes: Option<u64>,
+    /// What protokube waits for or refuses, or why etcd does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// What etcd says; `None` while it does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<RunningMember>,
+}
+
+/// What a running etcd says about itself and its cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunningMember {
+    /// Name in etcd's list of members: `etcd-a`.
+    pub name: String,
+    /// etcd's id of the member, hex.
+    pub id: String,
+    /// etcd's id of the cluster, hex.
+    pub cluster_id: String,
+    /// Id of the leader, hex; `None` if the member knows none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader: Option<String>,
+    /// True if it does not vote.
+    pub learner: bool,
+    /// Raft term.
+    pub term: u64,
+    /// Newest revision of the keys that the member has.
+    pub revision: u64,
+    /// Version of etcd.
+    pub version: String,
+    /// Size of the database file, bytes.
+    pub database_bytes: u64,
+    /// The part of it that holds keys: the rest is free after a defragmentation.
+    pub database_used_bytes: u64,
+    /// Size at which etcd stops to accept writes, bytes; `None` if etcd does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_bytes: Option<u64>,
+    /// Time within which 99 % of all writes to the log were on the disk since etcd started: the upper bound of etcd's histogram, in
+    /// seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fsync_p99_seconds: Option<f64>,
+    /// Active alarms: `NOSPACE`, `CORRUPT`.
+    pub alarms: Vec<String>,
+    /// The same with the member for which each was raised.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub raised_alarms: Vec<RaisedAlarm>,
+    /// All members of the cluster.
+    pub members: Vec<ListedMember>,
+}
+
+/// An alarm and the member for which it was raised. It stops writes on all members.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RaisedAlarm {
+    /// `NOSPACE`, `CORRUPT`.
+    pub alarm: String,
+    /// etcd's id of the member, hex; `None` if etcd cannot tell which one has other data (etcd: `checkPeerHashes`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+}
+
+/// A member in etcd's list of members.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ListedMember {
+    /// etcd's id of the member, hex.
+    pub id: String,
+    /// Its name; empty until it has started.
+    pub name: String,
+    /// True if it does not vote.
+    pub learner: bool,
+}
+
+/// Prefix of the keys of the status of every member of an etcd cluster.
+pub fn member_status_prefix(etcd: &str) -> String {
+    format!("etcd/{etcd}/")
+}
+
+/// Key of a member's status, relative to the cluster's base in the state store.
+pub fn member_status_key(etcd: &str, instance: &str) -> String {
+    format!("{}{instance}.status.json", member_status_prefix(etcd))
+}
+
+/// True if a member of an etcd cluster with this name in etcd is the one that somebody named: `etcd-events-b` or `b`.
+pub fn member_name_matches(etcd: &str, name: &str, given: &str) -> bool {
+    let names = EtcdMemberNames::new(etcd, [], "");
+    name == given || name == names.member_name(given)
+}
+
+impl RunningMember {
+    /// The names of the members for which an alarm was raised, or their ids if the list of members lacks them.
+    pub fn members_with_alarm(&self, alarm: &str) -> Vec<&str> {
+        let raised = self.raised_alarms.iter().filter(|one| one.alarm == alarm);
+        let ids = raised.filter_map(|one| one.member.as_deref());
+        ids.map(|id| {
+            let listed = self.members.iter().find(|one| one.id == id);
+            let name = listed.map(|one| one.name.as_str());
+            name.filter(|name| !name.is_empty()).unwrap_or(id)
+        })
+        .collect()
+    }
+}
+
+impl MemberStatus {
+    /// True if nothing changed that an operator has to learn of at once: sizes, revisions and times may differ.
+    pub fn is_same_condition(&self, other: &Self) -> bool {
+        let steady = |one: &Self| Self {
+            written: String::new(),
+            free_bytes: None,
+            running: one.running.clone().map(|running| RunningMember {
+                revision: 0,
+                database_bytes: 0,
+                database_used_bytes: 0,
+                fsync_p99_seconds: None,
+                ..running
+            }),
+            ..one.clone()
+        };
+        steady(self) == steady(other)
+    }
+}
+
+/// Parses the status of a member that was read from this key, replaces terminal control characters and cuts long texts.
+pub fn read_member_status(key: &str, bytes: &[u8]) -> Result<MemberStatus, String> {
+    if bytes.len() > MEMBER_STATUS_LIMIT {
+        return Err(format!(
+            "the status has more than {MEMBER_STATUS_LIMIT} bytes"
+        ));
+    }
+    let stored: MemberStatus = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if member_status_key(&stored.etcd, &stored.instance) != key {
+        return Err("the status belongs to another member".to_owned());
+    }
+    let name = |text: &String| bounded_text(text, NAME);
+    let members = |all: &[ListedMember]| -> Vec<ListedMember> {
+        let some = all.iter().take(MOST);
+        some.map(|one| ListedMember {
+            id: name(&one.id),
+            name: name(&one.name),
+            learner: one.learner,
+        })
+        .collect()
+    };
+    let alarms = |all: &[RaisedAlarm]| -> Vec<RaisedAlarm> {
+        let some = all.iter().take(MOST);
+        some.map(|one| RaisedAlarm {
+            alarm: name(&one.alarm),
+            member: one.member.as_ref().map(name),
+        })
+        .collect()
+    };
+    Ok(MemberStatus {
+        etcd: name(&stored.etcd),
+        instance: name(&stored.instance),
+        release: name(&stored.release),
+        written: name(&stored.written),
+        volume: stored.volume.as_ref().map(name),
+        problem: stored
+            .problem
+            .as_ref()
+            .map(|text| bounded_text(text, MESSAGE)),
+        running: stored.running.as_ref().map(|one| RunningMember {
+            name: name(&one.name),
+            id: name(&one.id),
+            cluster_id: name(&one.cluster_id),
+            leader: one.leader.as_ref().map(name),
+            version: name(&one.version),
+            alarms: one.alarms.iter().take(MOST).map(name).collect(),
+            raised_alarms: alarms(&one.raised_alarms),
+            members: members(&one.members),
+            ..one.clone()
+        }),
+        ..stored
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(revision: u64, leader: &str) -> MemberStatus {
+        MemberStatus {
+            etcd: "main".to_owned(),
+            running: Some(RunningMember {
+                revision,
+                leader: Some(leader.to_owned()),
+                ..RunningMember::default()
+            }),
+            ..MemberStatus::default()
+        }
+    }
+
+    #[test]
+    fn a_new_leader_is_a_change_and_a_new_revision_is_not() {
+        assert!(running(1, "a").is_same_condition(&running(2, "a")));
+        assert!(!running(1, "a").is_same_condition(&running(1, "b")));
+    }
+
+    #[test]
+    fn what_an_instance_wrote_cannot_move_the_cursor_and_fields_may_be_missing() {
+        let key = "etcd/main/i-1.status.json";
+        let text =
+            br#"{"etcd":"main","instance":"i-1","problem":"\u001b[2Jgone","running":{"name":"a\u0007"},"more":1}"#;
+        let status = read_member_status(key, text).unwrap();
+        assert_eq!(status.problem.as_deref(), Some(" [2Jgone"));
+        assert_eq!(status.running.unwrap().name, "a ");
+        assert!(read_member_status("etcd/main/i-2.status.json", text).is_err());
+        assert!(read_member_status(key, b"[]").is_err());
+        assert!(read_member_status(key, &vec![b' '; MEMBER_STATUS_LIMIT + 1]).is_err());
+    }
+}

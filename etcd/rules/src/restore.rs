@@ -1,0 +1,288 @@
+//! Decides when a snapshot takes the place of an etcd cluster's data: the restore is a recovery whose source is a snapshot. One member
+//! begins a new cluster with it, on its volume or on a blank one in the place of a volume that is gone; all others stop before, and
+//! join as new members after. Nothing is deleted: each volume keeps its old data beside the new.
+
+use super::content::{FileSystemContent, Marker, VolumeContent};
+use super::decide::{FormationStep, OwnMember};
+use super::formed::{wait_for_second_answer, with_own_member};
+use super::record::{
+    FormationRecord, FormationState, RecordedMember, Recovering, RefusedRestore, Replacing,
+    RestoredSnapshot,
+};
+use super::recover::REVISION_BUMP;
+use super::volume_owner::{check_owner, describe_content};
+use node::formatted::UnknownFields;
+use node::waits::bounded_text;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Limit of what the record says of a snapshot that cannot be used, characters.
+const WHY_LIMIT: usize = 500;
+
+/// How much the revision of a snapshot is raised, so that it is above all that clients can know. `newest`: the highest revision that
+/// anybody has reported or stored.
+pub fn revision_bump(snapshot: u64, newest: u64) -> u64 {
+    newest
+        .saturating_sub(snapshot)
+        .saturating_add(REVISION_BUMP)
+}
+
+/// How an etcd cluster goes on whose data is gone, as the beginning of a sentence: with a snapshot, or empty if it holds only events.
+pub fn describe_restore(cluster: &str, etcd: &str) -> String {
+    let restore = format!(
+        "`kctl etcd restore {cluster} --etcd {etcd} --snapshot SNAPSHOT --yes` begins it anew with a snapshot (`kctl etcd snapshot list \
+         --name {cluster} --etcd {etcd}`)"
+    );
+    match etcd {
+        "events" => format!(
+            "{restore}; `kctl etcd forget {cluster} --etcd {etcd} --all --yes` begins it empty"
+        ),
+        _ => restore,
+    }
+}
+
+/// The record with which the restore of a snapshot on the volume of the member `from` begins. It takes the place of a recovery or
+/// restore that is under way. The member need not have any data: it may be one that is being replaced or added, or one that is to be added,
+/// if `volume` says which volume its instance holds. The error says why this cluster cannot be restored there.
+pub fn begin_restore(
+    record: &FormationRecord,
+    from: &str,
+    volume: Option<&str>,
+    token: &str,
+    snapshot: RestoredSnapshot,
+) -> Result<FormationRecord, String> {
+    let joined = add_place(record, from, volume)?;
+    let record = joined.as_ref().unwrap_or(record);
+    let (cluster_id, (token_before, restored_before), mut stopped, logs) = match &record.state {
+        FormationState::Formed {
+            cluster_id,
+            token,
+            restored,
+            ..
+        } => {
+            let before = (Some(token), restored.as_ref());
+            (cluster_id, before, BTreeSet::new(), BTreeMap::new())
+        }
+        FormationState::Recovering(before) => {
+            // What was stopped for the one before never runs again with its data.
+            let token = before.token_before.as_ref();
+            (
+                &before.cluster_id,
+                (
+                    token.filter(|_| has_stopped_nobody(before)),
+                    before.restored_before.as_ref(),
+                ),
+                before.stopped.clone(),
+                before.logs.clone(),
+            )
+        }
+        FormationState::Forming { .. } => {
+            return Err(
+                "it was never formed: a snapshot is restored in a cluster that serves".to_owned(),
+            );
+        }
+    };
+    stopped.remove(from);
+    let mut leaving = record.leaving.clone();
+    leaving.remove(from);
+    Ok(FormationRecord {
+        leaving,
+        state: FormationState::Recovering(Recovering {
+            from: from.to_owned(),
+            token: token.to_owned(),
+            cluster_id: cluster_id.clone(),
+            ready: false,
+            // Whoever asks for a snapshot gives up what was written since.
+            force: true,
+            revision: None,
+            stopped,
+            logs,
+            snapshot: Some(snapshot),
+            token_before: token_before.cloned(),
+            restored_before: restored_before.cloned(),
+            unknown: UnknownFields::new(),
+        }),
+        ..record.clone()
+    })
+}
+
+/// The record with a member that it lacks as one that is being added, on this volume: that is what it is, should the restore be called off.
+/// `None`: the record has it.
+fn add_place(
+    record: &FormationRecord,
+    from: &str,
+    volume: Option<&str>,
+) -> Result<Option<FormationRecord>, String> {
+    if record.members.contains_key(from) {
+        return Ok(None);
+    }
+    let members: Vec<&str> = record.members.keys().map(String::as_str).collect();
+    let members = members.join(", ");
+    if record.has_left(from) {
+        return Err(format!(
+            "member {from} was removed from it; its members: {members}"
+        ));
+    }
+    if let Some(other) = &record.replacing {
+        return Err(format!(
+            "it has no member {from} yet, because member {} is being replaced or added; its members: {members}",
+            other.member
+        ));
+    }
+    let Some(volume) = volume else {
+        return Err(format!(
+            "it has no member {from}, and no instance reports a volume of it; its members: {members}"
+        ));
+    };
+    let mut next = record.clone();
+    let place = RecordedMember::on_volume(volume, false);
+    next.members.insert(from.to_owned(), place);
+    next.replacing = Some(Replacing {
+        member: from.to_owned(),
+        lost: None,
+        unknown: UnknownFields::new(),
+    });
+    Ok(Some(next))
+}
+
+/// True until the first member may stop for it.
+pub(super) fn has_stopped_nobody(recovering: &Recovering) -> bool {
+    !recovering.ready && recovering.stopped.is_empty()
+}
+
+/// The record of a cluster whose restore is called off, and why that is: an operator asks for it, or the snapshot cannot be used. The reason
+/// stays in the record, which is thus another one than before the restore: a write that was lost on its way does not begin it anew. The error
+/// says why it is too late.
+pub fn call_off_restore(record: &FormationRecord, why: &str) -> Result<FormationRecord, String> {
+    let FormationState::Recovering(recovering) = &record.state else {
+        return Err("it is not being restored".to_owned());
+    };
+    let token = recovering.token_before.as_ref();
+    let token = token.filter(|_| has_stopped_nobody(recovering));
+    let Some((token, snapshot)) = token.zip(recovering.snapshot.as_ref()) else {
+        return Err(
+            "its members are being stopped, and what was stopped never runs again with its data"
+                .to_owned(),
+        );
+    };
+    Ok(FormationRecord {
+        state: FormationState::Formed {
+            cluster_id: recovering.cluster_id.clone(),
+            token: token.clone(),
+            restored: recovering.restored_before.clone(),
+            refused: Some(RefusedRestore {
+                token: recovering.token.clone(),
+                snapshot: snapshot.name.clone(),
+                why: bounded_text(why, WHY_LIMIT),
+                unknown: UnknownFields::new(),
+            }),
+            unknown: UnknownFields::new(),
+        },
+        ..record.clone()
+    })
+}
+
+/// Checks that the volume is where the snapshot is to be restored, whatever became of the data on it, and returns its marker. The error
+/// is the step that has to be taken before.
+pub(super) fn check_place<'a>(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    recovering: &Recovering,
+    recorded: &RecordedMember,
+    content: &'a VolumeContent,
+) -> Result<&'a Marker, Box<FormationStep>> {
+    let is_new = recorded.member_id.is_none() && recorded.blank;
+    let step = match content {
+        _ if recorded.volume != own.volume => take_new_volume(own, record, recorded, content),
+        VolumeContent::Blank if !is_new => record_blank(own, record),
+        VolumeContent::Blank => FormationStep::Format,
+        // The volume was recorded as blank, so this can only be an interrupted mkfs.
+        VolumeContent::Unrecognized if is_new => FormationStep::Format,
+        VolumeContent::FileSystem(FileSystemContent::Nothing) if is_new => FormationStep::Mark {
+            // The data that it does not have is of the cluster that is given up, so what is restored takes its place.
+            marker: Marker {
+                cluster_id: Some(recovering.cluster_id.clone()),
+                ..own.new_marker(&recovering.token)
+            },
+            new: true,
+        },
+        VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) => {
+            match check_owner(own, marker) {
+                Ok(()) if marker.volume == own.volume => return Ok(marker),
+                Ok(()) => refuse_content(own, content),
+                Err(why) => FormationStep::Refuse(why),
+            }
+        }
+        _ => refuse_content(own, content),
+    };
+    Err(Box::new(step))
+}
+
+fn record_blank(own: &OwnMember<'_>, record: &FormationRecord) -> FormationStep {
+    FormationStep::Record(with_own_member(own, record, |member| {
+        *member = RecordedMember::on_volume(own.volume, true);
+    }))
+}
+
+/// The recorded volume must never run again: EC2 has to say for a minute that it does not exist.
+fn take_new_volume(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    recorded: &RecordedMember,
+    content: &VolumeContent,
+) -> FormationStep {
+    let lost = &recorded.volume;
+    if *content != VolumeContent::Blank {
+        return refuse_content(own, content);
+    }
+    if own.gone_twice.contains(lost) {
+        return record_blank(own, record);
+    }
+    if own.gone.contains(lost) {
+        return wait_for_second_answer(own, lost);
+    }
+    FormationStep::Ask(format!(
+        "a snapshot of etcd {} is to be restored on {lost} of member {}, but this instance holds {}: attach {lost}, or delete it if nothing \
+         on it is needed",
+        own.etcd, own.member, own.volume
+    ))
+}
+
+fn refuse_content(own: &OwnMember<'_>, content: &VolumeContent) -> FormationStep {
+    FormationStep::Refuse(format!(
+        "a snapshot of etcd {} is to be restored on {} of member {}, but it {}. Restore on another member, or wipe it with wipefs and \
+         blkdiscard if nothing on it is needed",
+        own.etcd,
+        own.volume,
+        own.member,
+        describe_content(content)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An operator can write by hand what kctl writes.
+    #[test]
+    fn the_documented_record_is_the_one_that_a_restore_begins_with() {
+        let page = include_str!("../../../docs/operations/restore-by-hand.md");
+        let (_, from) = page.split_once("```json\n").unwrap();
+        let (json, _) = from.split_once("```").unwrap();
+        let documented = FormationRecord::parse("documented", json.as_bytes()).unwrap();
+        let FormationState::Recovering(recovering) = &documented.state else {
+            panic!("{documented:?}");
+        };
+        let before = FormationRecord {
+            state: FormationState::formed(
+                &recovering.cluster_id,
+                recovering.token_before.as_ref().unwrap(),
+            ),
+            ..documented.clone()
+        };
+        let snapshot = recovering.snapshot.clone().unwrap();
+        let begun = begin_restore(&before, "a", None, &recovering.token, snapshot).unwrap();
+        assert_eq!(begun, documented);
+        // Nothing but the state differs from what was there before.
+        assert_eq!(begun.members, before.members);
+    }
+}

@@ -1,0 +1,18 @@
+//! What kctl and the members of etcd share in the state store and in backup stores: the formation record, the claim on upkeep, the state of
+//! the backups, and the snapshots of a backup store. Every object is changed only as it was read.
+
+#![warn(unreachable_pub)]
+
+mod backup_store;
+mod formation;
+mod prune;
+mod state_object;
+mod upkeep_claims;
+
+pub use backup_store::{
+    check_owner, claim_store, delete_snapshot, list_snapshots, read_manifest, require_manifest,
+};
+pub use formation::{FormationStore, StoredRecord};
+pub use prune::{Extent, prune_snapshots};
+pub use state_object::{BackupStateObject, StoredState};
+pub use upkeep_claims::UpkeepClaims;
