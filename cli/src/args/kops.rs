@@ -10,6 +10,11 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "kctl has no command that creates or replaces objects as needed",
         "`kctl create -f FILE` or `kctl replace -f FILE --force`",
     ),
+    (
+        "sshpublickey",
+        "a public SSH key is stored as an object of kind SSHCredential",
+        "`kctl create -f FILE`, or `kctl replace -f FILE` in the place of the former: docs/getting-started.md",
+    ),
     ("nodes", NOT_KUBECTL, NODES),
     ("node", NOT_KUBECTL, NODES),
     ("pods", NOT_KUBECTL, PODS),
