@@ -57,7 +57,7 @@ pub struct CreateGroup {
     #[arg(value_name = "GROUP")]
     pub group: String,
     /// What its instances are
-    #[arg(long, value_enum, default_value = "node")]
+    #[arg(long, value_enum, ignore_case = true, default_value = "node")]
     pub role: GroupRole,
     /// Names of subnets, separated by commas; default all but utility subnets
     #[arg(

@@ -27,6 +27,9 @@ pub enum DeleteWhat {
     Object(DeleteObject),
     /// Delete a secret from the state store
     Secret(DeleteSecret),
+    /// Take public SSH keys out of a cluster
+    #[command(name = "sshpublickey", visible_alias = "sshpublickeys")]
+    SshPublicKey(DeleteSshKeys),
 }
 
 /// `kctl delete instance`.
@@ -84,6 +87,22 @@ pub struct DeleteSecret {
     #[arg(value_name = "SECRET")]
     pub secret: SecretName,
     /// Delete it
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// `kctl delete sshpublickey`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl delete sshpublickey --name demo.example.com            show what would be deleted
+  kctl delete sshpublickey 3b:4b:7d:2a:2e:7e:3e:f5:0b:3d:8e:1c:4f:6a:59:10 --yes
+  kctl update --yes                            then launch new instances without it")]
+pub struct DeleteSshKeys {
+    /// The keys, as `kctl get sshpublickeys` shows them [default: all of the cluster]
+    #[arg(value_name = "FINGERPRINT")]
+    pub fingerprints: Vec<String>,
+    /// Delete them
     #[arg(short, long)]
     pub yes: bool,
 }

@@ -10,6 +10,21 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "kctl has no command that creates or replaces objects as needed",
         "`kctl create -f FILE` or `kctl replace -f FILE --force`",
     ),
+    (
+        "set",
+        SETTERS,
+        "`kctl edit cluster --set spec.PATH=VALUE`, `kctl edit ig GROUP --set spec.PATH=VALUE`",
+    ),
+    (
+        "unset",
+        SETTERS,
+        "`kctl edit cluster --unset spec.PATH`, `kctl edit ig GROUP --unset spec.PATH`",
+    ),
+    (
+        "sshpublickey",
+        "a public SSH key is stored as an object of kind SSHCredential",
+        "`kctl create -f FILE`, or `kctl replace -f FILE` in the place of the former: docs/getting-started.md",
+    ),
     ("nodes", NOT_KUBECTL, NODES),
     ("node", NOT_KUBECTL, NODES),
     ("pods", NOT_KUBECTL, PODS),
@@ -33,6 +48,11 @@ const OPTIONS: &[(&str, &str, &str)] = &[
         "--prune",
         "kctl deletes replaced resources itself once nothing uses them",
         "leave it out: docs/operations/kept.md",
+    ),
+    (
+        "--edit",
+        "kctl stores a new instance group without an editor",
+        "leave it out; --dry-run prints the group, and `kctl edit ig GROUP` opens an editor",
     ),
     (
         "--lifecycle-overrides",
@@ -81,6 +101,7 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+const SETTERS: &str = "single fields are set with `kctl edit`";
 const NOT_KUBECTL: &str = "kctl does not show objects of the Kubernetes API";
 const NODES: &str = "`kctl get instances`; `kubectl get nodes` for Node objects";
 const PODS: &str = "`kubectl get pods --all-namespaces`";

@@ -27,7 +27,8 @@ pub use create::{
     Dns, GroupRole, KopsOnly, LoadBalancerType, SecretName, Topology,
 };
 pub use delete::{
-    Delete, DeleteCluster, DeleteGroup, DeleteInstance, DeleteObject, DeleteSecret, DeleteWhat,
+    Delete, DeleteCluster, DeleteGroup, DeleteInstance, DeleteObject, DeleteSecret, DeleteSshKeys,
+    DeleteWhat,
 };
 pub use edit::{Edit, EditCluster, EditGroup, EditObjects, EditWhat, Replace, Setters};
 pub use etcd::{

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   kctl render -f cluster.yaml --out rendered
+  kctl render -f cluster.yaml --out rendered --facts facts.yaml
   kctl create cluster demo.example.com --zones eu-west-1a --dry-run \\
       | kctl render -f - --out rendered")]
 pub struct Render {
@@ -17,7 +18,7 @@ pub struct Render {
     /// The folder; must be empty, not there, or from an earlier render
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Facts about the account instead of made-up ones: a YAML file
+    /// Facts about the account instead of made-up ones: a YAML file, as in docs/operations/render.md
     #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// Accept known kOps fields that kctl does not act on, with a warning

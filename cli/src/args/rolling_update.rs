@@ -31,7 +31,12 @@ pub struct RollingUpdate {
     #[arg(long, value_name = "GROUP,...", value_delimiter = ',')]
     pub instance_group: Vec<String>,
     /// Only instance groups with these roles
-    #[arg(long, value_name = "ROLE,...", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "ROLE,...",
+        value_delimiter = ',',
+        ignore_case = true
+    )]
     pub instance_group_roles: Vec<RoleName>,
     /// Replace every instance, also those that are up to date
     #[arg(long)]

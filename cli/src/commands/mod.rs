@@ -31,6 +31,7 @@ mod secret;
 mod session;
 mod spec_log;
 mod spec_objects;
+mod ssh_keys;
 mod store_objects;
 mod store_place;
 mod toolbox_dump;
@@ -76,6 +77,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             DeleteWhat::Instance(what) => delete_instance::run(what, &open().await?).await,
             DeleteWhat::Object(what) => own_objects::delete_object(what, &open().await?).await,
             DeleteWhat::Secret(what) => secret::delete_secret(what, &open().await?).await,
+            DeleteWhat::SshPublicKey(what) => ssh_keys::run_delete(what, &open().await?).await,
         },
         Command::Update(what) => update::run(what, &open().await?).await,
         Command::RollingUpdate(what) => rolling_update::run(what, &open().await?).await,

@@ -97,6 +97,7 @@ pub async fn observe_cluster(
     session: &Session<'_>,
 ) -> Result<ObservedCluster, CommandError> {
     let state = ClusterState::read(&session.store, name, options.read).await?;
+    ownership::check_not_of_kops(&state)?;
     let mut objects = SpecObjects::from_state(&state);
     place_in_store(&mut objects, &session.url)?;
     objects.check(session.shell)?;

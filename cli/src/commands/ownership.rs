@@ -1,19 +1,24 @@
 //! Refuses to change resources of another cluster with the same name, made from another state store or before a deletion. A
 //! deletion would destroy its data, and an update would give its instances other certificates. Refuses a copy of a cluster's state
-//! too: it has the same authority, but what it says may be outdated, and its backups are not the cluster's.
+//! too: it has the same authority, but what it says may be outdated, and its backups are not the cluster's. And refuses a cluster that
+//! kOps runs: instances of the one cannot join those of the other.
 
 use super::session::Session;
 use crate::error::{CommandError, ErrorKind};
 use crate::state::{ClusterState, LastOperation};
-use aws_client::store::{StoreError, is_same_place};
+use aws_client::store::{Entry, StoreError, is_same_place};
 use cloud::Cloud;
 use cloud::ownership::{ForeignVolume, OwnershipClaim, volumes_by_place};
 use engine::{Snapshot, error_chain};
+use etcd_rules::record::record_key;
 use node::pki::Keyset;
 use std::collections::BTreeSet;
 
 /// Name of the spec's object in a cluster's folder. The folder is a cluster's as long as it is there.
 const CONFIG: &str = "config";
+
+/// What kOps writes into a cluster's folder when it updates the cluster, and kctl never does: its version, and etcd-manager's pods.
+const OF_KOPS: [&str; 2] = ["kops-version.txt", "manifests/etcd/"];
 
 /// The store's evidence that it owns the cluster: ids of its `kubernetes-ca`, and whether it was ever applied.
 pub fn ownership_claim(
@@ -52,6 +57,37 @@ pub fn check_same_account(
     );
     Err(error.with_hint(format!(
         "if nothing of it is left there, `kctl delete cluster {cluster} --unregister` forgets it, and it can be created anew"
+    )))
+}
+
+/// Fails if kOps has made the cluster and kctl's control planes have never formed its etcd. An update would change launch templates and
+/// addons of a cluster that runs: new workers could not join, and a new control plane could not use a volume of etcd-manager.
+pub fn check_not_of_kops(state: &ClusterState) -> Result<(), CommandError> {
+    let keys = &state.keys;
+    let etcd = &state.cluster.object.spec.etcd_clusters;
+    let mut records = etcd
+        .iter()
+        .map(|one| keys.key_below(&record_key(&one.name)));
+    if records.any(|record| state.find_entry(&record).is_some()) {
+        return Ok(());
+    }
+    let of_kops = OF_KOPS.map(|path| keys.key_below(path));
+    let is_of_kops = |entry: &&Entry| of_kops.iter().any(|path| entry.key.starts_with(path));
+    let Some(found) = state.entries.iter().find(is_of_kops) else {
+        return Ok(());
+    };
+    let cluster = state.name();
+    let error = CommandError::from_message(
+        ErrorKind::Precondition,
+        format!(
+            "{cluster} is a cluster of kOps: the state store has {}, which kOps writes, and no record of an etcd that kctl has formed; \
+             nothing was done",
+            found.key
+        ),
+        "kctl does not take a cluster of kOps over: make a new one beside it, and move there what runs in this one (docs/from-kops.md)",
+    );
+    Err(error.with_hint(format!(
+        "if it is not needed any more: `kctl delete cluster {cluster}` shows what would be deleted"
     )))
 }
 

@@ -126,7 +126,7 @@ fn read_facts(file: Option<&Path>) -> Result<Facts, CommandError> {
     let facts: Result<Facts, _> = serde_saphyr::from_str(&text);
     facts.or_usage_error(
         format!("{} does not hold facts", file.display()),
-        "see docs/specification.md for their form",
+        "see docs/operations/render.md for their form",
     )
 }
 

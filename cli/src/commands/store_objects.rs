@@ -4,6 +4,7 @@ use super::own_objects;
 use super::session::{Session, named_cluster};
 use super::spec_log;
 use super::spec_objects::{InputFiles, SpecObjects};
+use super::ssh_keys;
 use super::store_place::check_names_are_free;
 use crate::args::{CreateObjects, GlobalOptions, Replace};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
@@ -115,6 +116,9 @@ async fn store_files(
         let command = if policy.replace { "replace" } else { "create" };
         let stored = async {
             write_and_log(command, name, state.as_ref(), documents, session).await?;
+            if let (true, Some(state)) = (policy.replace, state) {
+                ssh_keys::delete_replaced(state, documents, session).await?;
+            }
             own_objects::store_objects(command, keys, own, files, session).await
         };
         let written = stored.await;
@@ -261,7 +265,8 @@ pub(super) fn check_policy(
             ),
             "leave it out: `kctl update --yes` makes the keysets that are missing",
         )),
-        Object::SSHCredential(_) => Ok(()),
+        Object::SSHCredential(_) if policy.replace => Ok(()),
+        Object::SSHCredential(key) => ssh_keys::check_is_first(key, state),
         _ if stored && !policy.replace => Err(CommandError::from_message(
             ErrorKind::Precondition,
             format!("{kind} {name} exists already"),

@@ -36,7 +36,7 @@ pub mod networking;
 pub mod object;
 pub mod scalars;
 pub mod set;
-mod set_names;
+pub(crate) mod set_names;
 pub mod ssh_credential;
 pub mod subnet;
 pub mod topology;

@@ -270,3 +270,59 @@ fn a_keyset_that_is_lost_is_not_made_anew() {
     // Who wants it no more can still delete it.
     kctl.run(&DELETE).expect_success();
 }
+
+/// Writes an object into the cluster's folder.
+fn put_in_store(simulator: &Simulator, path: &str) {
+    simulator.run_python(
+        REGION,
+        &format!(
+            "boto('s3').put_object(Bucket='state', Key='clusters/{NAME}/{path}', Body=b'1.34.0')"
+        ),
+    );
+}
+
+#[test]
+fn a_cluster_that_kops_runs_is_not_changed() {
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator);
+    kctl.run(&["update", "--plan-out", "saved.plan"])
+        .expect_success();
+    for path in [
+        "manifests/etcd/main-control-plane-eu-west-1a.yaml",
+        "kops-version.txt",
+    ] {
+        put_in_store(&simulator, path);
+        let before = simulator.list_resources(REGION);
+        let key = format!("the state store has {NAME}/manifests/etcd/main");
+        let named = [
+            "demo.example.com is a cluster of kOps",
+            if path.starts_with("kops") {
+                "kops-version.txt"
+            } else {
+                &key
+            },
+            "nothing was done",
+            "docs/from-kops.md",
+        ];
+        for words in [
+            &["update"][..],
+            &["update", "--yes"],
+            &["update", "--plan", "saved.plan", "--yes"],
+            &["rolling-update"],
+            &["rolling-update", "--cloudonly", "--yes"],
+            &["delete", "instance", "i-0a1b2c3d4e5f60718", "--yes"],
+            &["reconcile", "--yes"],
+        ] {
+            assert_refused(&kctl.run(words), &named);
+        }
+        assert_eq!(simulator.list_resources(REGION), before);
+        simulator.run_python(
+            REGION,
+            &format!("boto('s3').delete_object(Bucket='state', Key='clusters/{NAME}/{path}')"),
+        );
+    }
+    // Without them the same cluster is kctl's, and who wants one of kOps no more can delete it.
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+    put_in_store(&simulator, "kops-version.txt");
+    kctl.run(&DELETE).expect_success();
+}

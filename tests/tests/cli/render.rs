@@ -1,6 +1,6 @@
 //! `kctl render` in full.
 
-use crate::kctl::Kctl;
+use crate::kctl::{Kctl, repository_folder};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -119,6 +119,40 @@ fn facts_take_the_place_of_what_is_made_up() {
     assert!(cloud.contains("\"image_id\": \"ami-1\"") && cloud.contains("111122223333"));
     let readme = std::fs::read_to_string(kctl.home_path("out/README.md")).expect("text");
     assert!(readme.contains("stand_in: false"));
+}
+
+#[test]
+fn the_facts_of_the_page_are_read_and_wrong_ones_lead_there() {
+    const PAGE: &str = "docs/operations/render.md";
+    let page = std::fs::read_to_string(repository_folder().join(PAGE)).expect("a page");
+    let example = page.split("```yaml\n").nth(1).expect("an example");
+    let example = example.split("```").next().expect("its end");
+    let kctl = Kctl::new();
+    let create = ["create", "cluster", "demo.example.com", "--dry-run"];
+    let spec = kctl
+        .run(&[&create[..], &["--zones", "eu-west-1a"]].concat())
+        .expect_success();
+    let render = |facts: &str| {
+        let facts = kctl.write_file("facts.yaml", facts);
+        let words = ["render", "-f", "-", "--out", "out", "--facts", &facts];
+        kctl.run_with(&words, &spec)
+    };
+    render(example).expect_success();
+    let cloud = std::fs::read_to_string(kctl.home_path("out/cloud.json")).expect("text");
+    assert!(cloud.contains("111122223333"));
+    let wrong = render(&format!("{example}machineTypes: {{}}\n"));
+    assert_eq!(wrong.code, 2, "{}", wrong.err);
+    assert!(wrong.err.contains(PAGE), "{}", wrong.err);
+    // Without the first line, what is not among them does not exist.
+    let told = example.split_once('\n').expect("more lines").1;
+    let told = told.replace("t3.medium", "t3.large");
+    let missing = render(&told);
+    assert_eq!(missing.code, 2, "{}", missing.err);
+    assert!(
+        missing.err.contains("does not offer t3.medium"),
+        "{}",
+        missing.err
+    );
 }
 
 #[test]

@@ -264,3 +264,58 @@ fn the_cluster_is_clear_or_asked_for() {
     kctl.run(&["get", "ig", "--name", "other.example.com"])
         .expect_success();
 }
+
+/// Two public keys, with their fingerprints.
+const SSH_KEYS: [(&str, &str); 2] = [
+    (
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH",
+        "be:86:90:2b:33:7b:1a:cd:8a:9e:55:64:d7:04:f3:29",
+    ),
+    (
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJ",
+        "8c:fd:2f:9e:43:05:87:40:92:8b:e2:5c:20:bf:67:e1",
+    ),
+];
+
+#[test]
+fn an_ssh_key_is_replaced_and_deleted() {
+    let kctl = stored_cluster();
+    let [first, second] = SSH_KEYS.map(|(key, _)| {
+        format!(
+            "apiVersion: kops.k8s.io/v1alpha2\nkind: SSHCredential\nmetadata:\n  name: admin\n  labels:\n    kops.k8s.io/cluster: demo.example.com\nspec:\n  publicKey: {key}\n"
+        )
+    });
+    let stored = || {
+        let names = ["get", "sshpublickeys", "-o", "name"];
+        kctl.run(&names).expect_success().trim().to_owned()
+    };
+    kctl.run_with(&["create", "-f", "-"], &first)
+        .expect_success();
+    kctl.run_with(&["create", "-f", "-"], &first)
+        .expect_success();
+    let another = kctl.run_with(&["create", "-f", "-"], &second);
+    assert_eq!(another.code, 4, "{}", another.err);
+    assert!(another.err.contains("kctl replace -f"), "{}", another.err);
+    assert_eq!(stored(), SSH_KEYS[0].1);
+    kctl.run_with(&["replace", "-f", "-"], &second)
+        .expect_success();
+    assert_eq!(stored(), SSH_KEYS[1].1);
+    // Files without a key leave the stored one alone.
+    let spec = kctl.run(&["get", "all", "-o", "yaml"]).expect_success();
+    kctl.run_with(&["replace", "-f", "-"], &spec)
+        .expect_success();
+    assert_eq!(stored(), SSH_KEYS[1].1);
+
+    let wrong = kctl.run(&["delete", "sshpublickey", SSH_KEYS[0].1, "--yes"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.err);
+    let shown = kctl.run(&["delete", "sshpublickey"]).expect_success();
+    assert!(shown.contains(SSH_KEYS[1].1), "{shown}");
+    assert_eq!(stored(), SSH_KEYS[1].1);
+    kctl.run(&["delete", "sshpublickey", SSH_KEYS[1].1, "--yes"])
+        .expect_success();
+    assert_eq!(stored(), "");
+    let log = kctl.run(&["get", "operations"]).expect_success();
+    assert!(log.contains("delete sshpublickey"), "{log}");
+    let none = kctl.run(&["delete", "sshpublickey", "--yes"]);
+    assert_eq!(none.code, 2, "{}", none.err);
+}

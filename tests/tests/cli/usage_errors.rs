@@ -54,6 +54,22 @@ fn what_was_meant_is_said() {
             &["--prune: kctl deletes replaced resources itself"],
         ),
         (
+            &["set", "cluster", NAME, "spec.sshAccess=192.0.2.0/24"],
+            &["set: single fields", "`kctl edit cluster --set"],
+        ),
+        (
+            &["unset", "cluster", NAME, "spec.sshAccess"],
+            &["unset: single fields", "`kctl edit cluster --unset"],
+        ),
+        (
+            &["create", "ig", "more", "--edit=false"],
+            &["--edit: kctl stores", "leave it out"],
+        ),
+        (
+            &["create", "sshpublickey", NAME, "-i", "key.pub"],
+            &["sshpublickey: ", "`kctl create -f FILE`"],
+        ),
+        (
             &["update", NAME, "twice"],
             &["one word too many: \"twice\""],
         ),
@@ -89,6 +105,17 @@ fn what_was_meant_is_said() {
             .expect_success()
             .contains(NAME)
     );
+}
+
+#[test]
+fn roles_are_read_in_any_case_as_in_specs() {
+    let kctl = stored_cluster();
+    let create = ["create", "ig", "more", "--dry-run", "--role"];
+    let group = |role: &str| kctl.run(&[&create[..], &[role]].concat()).expect_success();
+    assert_eq!(group("Node"), group("node"));
+    let roles = ["rolling-update", "--instance-group-roles", "Master,Node"];
+    let rolling = [&roles[..], &["--instance-group", "none"]].concat();
+    assert_told(&kctl, &rolling, &["there is no instance group \"none\""]);
 }
 
 #[test]

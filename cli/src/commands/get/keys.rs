@@ -3,6 +3,7 @@
 use super::super::existing_cluster::ExistingCluster;
 use super::super::keypair::read_key_holders;
 use super::super::session::Session;
+use super::super::ssh_keys::fingerprint;
 use crate::args::{GetKeypairs, GetOfCluster, ListFormat};
 use crate::error::{CommandError, ErrorContext};
 use crate::state::{ClusterState, PublicKeys};
@@ -57,18 +58,10 @@ pub async fn show_ssh_keys(args: &GetOfCluster, session: &Session<'_>) -> Result
         .entries
         .iter()
         .filter_map(|entry| entry.key.strip_prefix(&prefix));
-    let pair = |hex: &str| {
-        let digits: Vec<char> = hex.chars().collect();
-        digits
-            .chunks(2)
-            .map(|pair| pair.iter().collect::<String>())
-            .collect::<Vec<_>>()
-            .join(":")
-    };
     let keys: Vec<SshKey> = fingerprints
         .zip(&public.ssh_keys)
         .map(|(hex, key)| SshKey {
-            fingerprint: pair(hex),
+            fingerprint: fingerprint(hex),
             public_key: key.clone(),
         })
         .collect();

@@ -8,6 +8,7 @@ use crate::args::RollingUpdate;
 use crate::commands::etcd::EtcdReports;
 use crate::commands::inspect::Inspector;
 use crate::commands::observe::aws_error;
+use crate::commands::ownership;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind};
 use fleet::{Fleet, check_health};
@@ -54,6 +55,7 @@ impl<'a> Watch<'a> {
             ApiQuery::Everything
         };
         let inspector = Inspector::open(name, query, &args.replacement.reach, session).await?;
+        ownership::check_not_of_kops(&inspector.cluster().state)?;
         let selected = select_groups(args, inspector.cluster())?;
         let etcd = etcd_members(inspector.cluster());
         let completed = &inspector.cluster().completed;

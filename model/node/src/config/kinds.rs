@@ -59,7 +59,7 @@ pub enum Networking {
     Kubenet,
     /// The user installs a CNI; kctl installs the standard plugins.
     Cni,
-    /// The user installs a CNI; kctl installs nothing.
+    /// The same, by kOps' other name.
     External,
 }
 

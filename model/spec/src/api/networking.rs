@@ -16,7 +16,7 @@ spec! {
         pub classic: Option<Value>,
         /// Pod routes in the VPC's route tables.
         pub kubenet: Option<KubenetNetworkingSpec>,
-        /// The user installs the CNI; nothing is prepared.
+        /// The user installs the CNI; the same as `cni`.
         pub external: Option<ExternalNetworkingSpec>,
         /// The user installs the CNI.
         pub cni: Option<CNINetworkingSpec>,

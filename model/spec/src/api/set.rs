@@ -343,6 +343,9 @@ mod tests {
             ("spec.masterKubelet.maxPods", "9"),
         ]);
         assert_eq!(newer, older);
+        let mut group = InstanceGroup::default();
+        set_field(&mut group, "spec.rootVolume.size", "30").unwrap();
+        assert_eq!(group.spec.root_volume_size, Some(30));
     }
 
     #[test]

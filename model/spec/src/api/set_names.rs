@@ -1,5 +1,5 @@
 //! Names that kOps' `--set` knows and its v1alpha2 files do not: those of its newer API version,
-//! which its commands work on.
+//! which its commands work on. In a file, a hint names v1alpha2's.
 
 use crate::read::path::PathSegment;
 
@@ -64,7 +64,30 @@ const NAMES: &[(&str, &str)] = &[
     ),
     ("spec.networking.subnets", "spec.subnets"),
     ("spec.networking.topology", "spec.topology"),
+    ("spec.rootVolume.size", "spec.rootVolumeSize"),
+    ("spec.rootVolume.type", "spec.rootVolumeType"),
+    ("spec.rootVolume.iops", "spec.rootVolumeIops"),
+    ("spec.rootVolume.throughput", "spec.rootVolumeThroughput"),
+    (
+        "spec.rootVolume.optimization",
+        "spec.rootVolumeOptimization",
+    ),
+    ("spec.rootVolume.encryption", "spec.rootVolumeEncryption"),
+    (
+        "spec.rootVolume.encryptionKey",
+        "spec.rootVolumeEncryptionKey",
+    ),
 ];
+
+/// The hint for a field of a file that only the newer version has, or of whose fields v1alpha2 has some elsewhere.
+pub(crate) fn hint(path: &str) -> Option<String> {
+    let is_below = |newer: &str| {
+        let rest = newer.strip_prefix(path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let (newer, older) = NAMES.iter().find(|(newer, _)| is_below(newer))?;
+    Some(format!("in v1alpha2 {newer} is {older}"))
+}
 
 /// The steps with v1alpha2's names.
 pub(crate) fn in_v1alpha2(steps: Vec<PathSegment>) -> Vec<PathSegment> {

@@ -58,7 +58,7 @@ pub(super) fn choose_plugin(
         "kubenet" => {
             if options.topology == Topology::Private {
                 let message = "kubenet does not do a private topology";
-                problems.push(Problem::error(FLAG, message).hint("use cilium or flannel"));
+                problems.push(Problem::error(FLAG, message).hint("use cilium or calico"));
             }
             networking.kubenet = Some(KubenetNetworkingSpec {});
         }

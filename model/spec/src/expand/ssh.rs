@@ -26,7 +26,7 @@ pub(super) fn ssh_key(
         findings.add_warning(
             "",
             "instances get only the first of the cluster's SSH keys",
-            "remove the others, or install them with a hook or fileAssets",
+            "take the others out with `kctl delete sshpublickey`, or install them with a hook or fileAssets",
         );
     }
     let Some(name) = names::key_pair(&context.name, first) else {

@@ -7,7 +7,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::keyset::KeysetSpec;
 use crate::api::ssh_credential::SSHCredentialSpec;
-use crate::api::{API_VERSION, Object, Resource, Spec, unsupported};
+use crate::api::{API_VERSION, Object, Resource, Spec, set_names, unsupported};
 
 use super::locations::{Locations, Source, place_of_span};
 use super::node::{Content, Node, Span, quote_text};
@@ -197,7 +197,8 @@ pub(crate) fn unknown_problem(kind: &str, unknown: &Unknown) -> Option<Problem> 
         &unknown.path,
         format!("unknown field {}", quote_text(&unknown.name)),
     );
-    Some(problem.hint(nearest::hint(&unknown.name, unknown.known)))
+    let newer = set_names::hint(&unknown.path);
+    Some(problem.hint(newer.unwrap_or_else(|| nearest::hint(&unknown.name, unknown.known))))
 }
 
 pub(crate) fn refusal_problem(refusal: Refusal) -> Problem {

@@ -101,7 +101,7 @@ fn check_kubernetes(text: &str, problems: &mut Vec<Problem>) {
             format!("Kubernetes {version} is older than kctl can run"),
         );
         problems.push(problem.hint(format!(
-            "use 1.{OLDEST_MINOR} or newer, one minor at a time on a running cluster"
+            "use 1.{OLDEST_MINOR} or newer; a running cluster of kOps is upgraded with kOps, one minor at a time (docs/from-kops.md)"
         )));
     } else if minor + SUPPORTED_MINORS <= NEWEST_MINOR {
         let problem =

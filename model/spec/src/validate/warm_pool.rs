@@ -91,7 +91,8 @@ fn check_pool(pool: Option<&WarmPoolSpec>, problems: &mut Vec<Problem>) {
 }
 
 /// "This operation cannot be called on an Auto Scaling group that has a mixed instances policy or a launch template [...] that requests
-/// Spot Instances" (the SDKs' reference of `PutWarmPool` until 2025; AWS has lifted the first since, kOps has not).
+/// Spot Instances" (the SDKs' reference of `PutWarmPool` until 2025; AWS has lifted the first since, and so has kOps,
+/// <https://github.com/kubernetes/kops/pull/17800>).
 fn check_launch(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     let mixed = spec.mixed_instances_policy.is_some();
     let (field, what) = match spec.max_price {

@@ -402,6 +402,24 @@ fn a_network_plugin_is_written_as_kops_writes_it() {
     }
 }
 
+/// A private topology is the default of `--ipv6`: what is advised has to work there too.
+#[test]
+fn in_the_place_of_kubenet_plugins_are_named_that_do_ipv6() {
+    let options = CreateOptions {
+        networking: Some("kubenet".into()),
+        ipv6: true,
+        topology: Topology::Private,
+        ..zone_options(&["us-test-1a"])
+    };
+    let facts = Facts {
+        stand_in: true,
+        ..Facts::default()
+    };
+    let problems = create_cluster(&options, &facts).unwrap_err();
+    let hints: Vec<_> = problems.iter().map(|one| one.hint.as_deref()).collect();
+    assert_eq!(hints, [Some("use cilium or calico")]);
+}
+
 #[test]
 fn a_zone_that_the_account_does_not_have_is_named_with_those_that_it_has() {
     let facts = Facts {
