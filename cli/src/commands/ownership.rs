@@ -10,7 +10,7 @@ use aws_client::store::{Entry, StoreError, is_same_place};
 use cloud::Cloud;
 use cloud::ownership::{ForeignVolume, OwnershipClaim, volumes_by_place};
 use engine::{Snapshot, error_chain};
-use etcd_rules::record::record_key;
+use etcd_rules::record_key;
 use node::pki::Keyset;
 use std::collections::BTreeSet;
 
