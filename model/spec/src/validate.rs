@@ -7,6 +7,7 @@ mod access;
 pub(crate) mod addon_values;
 pub(crate) mod addons;
 mod amazon_vpc;
+mod api_server;
 mod assets;
 mod authentication;
 mod backup_store;
@@ -116,6 +117,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     addon_values::check(spec, problems);
     metrics_server::check(spec, problems);
     components::check(spec, problems);
+    api_server::check(spec, problems);
     addons::check(spec, problems);
     authentication::check(spec, problems);
     external_dns::check(spec, problems);
