@@ -3,6 +3,7 @@
 use super::fill::{fill, overlay_fields};
 use super::instances::{arch_of_image, arch_of_type};
 use super::machine_type::default_machine_type;
+use super::reservations::check_reservations;
 use super::volumes::{self, DEFAULT_TYPE};
 use super::{Context, Findings, containerd, labels};
 use crate::api::cluster::ClusterSpec;
@@ -231,6 +232,7 @@ fn merge_kubelet(
         Ok(mut merged) => {
             drop_idle_flags(&mut merged, context.version.minor);
             check_soft_evictions(group, &merged, findings);
+            check_reservations(group, &merged, findings);
             group.spec.kubelet = Some(merged);
         }
         Err(error) => {

@@ -7,6 +7,16 @@ use super::labels;
 use super::text::check_one_of;
 use node::duration::parse_seconds;
 
+/// What kubelet can enforce.
+const ENFORCED: [&str; 6] = [
+    "none",
+    "pods",
+    "kube-reserved",
+    "kube-reserved-compressible",
+    "system-reserved",
+    "system-reserved-compressible",
+];
+
 pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Problem>) {
     let Some(config) = config else { return };
     labels::check_taints(&format!("{at}.taints"), &config.taints, problems);
@@ -37,6 +47,16 @@ pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Pr
         if let Some(value) = value {
             check_one_of(format!("{at}.{name}"), value, values, problems);
         }
+    }
+    let enforced = config.enforce_node_allocatable.as_deref();
+    let enforced = enforced.unwrap_or_default().split(',').map(str::trim);
+    for part in enforced.filter(|part| !part.is_empty()) {
+        check_one_of(
+            format!("{at}.enforceNodeAllocatable"),
+            part,
+            &ENFORCED,
+            problems,
+        );
     }
     if let Some(pods) = config.max_pods.filter(|pods| *pods < 1) {
         problems.push(
