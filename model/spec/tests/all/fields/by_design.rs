@@ -72,6 +72,11 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
     ),
     (
         "InstanceGroup",
+        "spec.rootVolumeDeleteOnTermination",
+        "kOps does not read it; validation warns",
+    ),
+    (
+        "InstanceGroup",
         "spec.manager",
         "validation takes only CloudGroup",
     ),
