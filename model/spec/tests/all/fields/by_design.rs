@@ -121,6 +121,21 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
     ),
     (
         "Cluster",
+        "spec.api.loadBalancer.accessLog.interval",
+        "network load balancers have one interval; validation warns",
+    ),
+    (
+        "Cluster",
+        "spec.api.loadBalancer.class",
+        "validation takes only Network",
+    ),
+    (
+        "Cluster",
+        "spec.api.loadBalancer.idleTimeoutSeconds",
+        "for classic load balancers, which validation refuses; it warns",
+    ),
+    (
+        "Cluster",
         "spec.topology.bastion.idleTimeoutSeconds",
         "network load balancers have none; validation warns",
     ),
