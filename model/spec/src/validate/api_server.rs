@@ -65,12 +65,27 @@ const PLUGINS: [(u32, &[&str]); 4] = [
     ),
 ];
 
+/// The plugins on which the limits of what nodes may do rest; whether Kubernetes has each on by default; what is open without it.
+const LIMITING: [(&str, bool, &str); 2] = [
+    (
+        "NodeRestriction",
+        false,
+        "every kubelet may change all Nodes and the status of all pods",
+    ),
+    (
+        "ValidatingAdmissionPolicy",
+        true,
+        "kctl's policies for tokens on workers have no effect",
+    ),
+];
+
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(config) = &spec.kube_api_server else {
         return;
     };
     check_plugin_names(config, minor_of(spec), problems);
     check_plugin_lists(config, problems);
+    warn_of_open_limits(config, problems);
     check_authorization(config, problems);
     for (field, file, other, other_file) in [
         (
@@ -141,6 +156,33 @@ fn check_plugin_lists(config: &KubeAPIServerConfig, problems: &mut Vec<Problem>)
             let problem = Problem::error(path, format!("{plugin} is in {list} too"));
             problems.push(problem.hint("keep it in one of the lists"));
         }
+    }
+}
+
+fn warn_of_open_limits(config: &KubeAPIServerConfig, problems: &mut Vec<Problem>) {
+    let (only, on) = (&config.admission_control, &config.enable_admission_plugins);
+    for (plugin, by_default, open) in LIMITING {
+        let has = |plugins: &[String]| {
+            let mut plugins = plugins.iter().flat_map(|entry| entry.split(','));
+            plugins.any(|one| one == plugin)
+        };
+        let field = if has(&config.disable_admission_plugins) {
+            "disableAdmissionPlugins"
+        } else if !only.is_empty() && !has(only) {
+            "admissionControl"
+        } else if only.is_empty()
+            && !by_default
+            && !on.is_empty()
+            && !has(on)
+            && !has(&config.append_admission_plugins)
+        {
+            "enableAdmissionPlugins"
+        } else {
+            continue;
+        };
+        let problem =
+            Problem::warning(format!("{AT}.{field}"), format!("without {plugin}, {open}"));
+        problems.push(problem.hint(format!("keep {plugin} on")));
     }
 }
 
