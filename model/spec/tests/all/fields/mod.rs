@@ -201,9 +201,8 @@ impl SampleSpecs {
             let mut cluster = base.cluster.clone();
             put_value(&mut cluster, &leaf.path, value);
             let after = self.outcome(&cluster, &base.groups);
-            let bare = || with_parents(&base.cluster, &leaf.path);
-            has_effect(&after, base)
-                && bare().is_none_or(|bare| self.outcome(&bare, &base.groups) != after)
+            let is_more = |bare: Value| self.outcome(&bare, &base.groups) != after;
+            has_effect(&after, base) && with_parents(&base.cluster, &leaf.path).is_none_or(is_more)
         };
         let depth = |base: &SampleSpec| present_depth(&base.cluster, &leaf.path);
         self.likely_bases(depth)
@@ -224,7 +223,7 @@ impl SampleSpecs {
             let mut groups = base.groups.clone();
             put_value(&mut groups[index], &leaf.path, value);
             let after = self.outcome(&base.cluster, &groups);
-            let is_more = |bare| {
+            let is_more = |bare: Value| {
                 groups[index] = bare;
                 self.outcome(&base.cluster, &groups) != after
             };
