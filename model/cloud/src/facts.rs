@@ -144,7 +144,6 @@ pub fn hosted_zone<'a>(
     by_id.or_else(|| fitting.clone().find(|zone| zone.name == named))
 }
 
-/// True if the name is that of the zone or below it.
 /// The zones among which the choice of [`hosted_zone`] would be arbitrary: all of the name that it would choose, if there are
 /// several. Empty: one zone, none, or one that the spec names by id.
 pub fn namesake_zones<'a>(
@@ -186,7 +185,8 @@ pub fn kept_zone<'a>(
     fits.then_some(zone)
 }
 
-fn is_in(name: &str, zone: &str) -> bool {
+/// True if the name is that of the zone or below it.
+pub fn is_in(name: &str, zone: &str) -> bool {
     name.strip_suffix(zone)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }

@@ -49,6 +49,7 @@ mod pod_identity;
 mod pod_identity_webhook;
 mod pods;
 mod ranges;
+mod reservations;
 mod snapshot_controller;
 mod ssh;
 mod user_files;

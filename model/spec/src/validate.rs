@@ -7,6 +7,7 @@ mod access;
 pub(crate) mod addon_values;
 pub(crate) mod addons;
 mod amazon_vpc;
+mod api_server;
 mod assets;
 mod authentication;
 mod backup_store;
@@ -19,6 +20,7 @@ pub(crate) mod components;
 mod containerd;
 mod etcd;
 mod external_dns;
+mod feature_gates;
 mod hooks;
 mod host;
 mod iam;
@@ -116,12 +118,14 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     addon_values::check(spec, problems);
     metrics_server::check(spec, problems);
     components::check(spec, problems);
+    api_server::check(spec, problems);
     addons::check(spec, problems);
     authentication::check(spec, problems);
     external_dns::check(spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);
     removed_flags::check_cluster(spec, problems);
+    feature_gates::check_cluster(spec, problems);
     host::check_cluster(spec, problems);
     warm_pool::check_cluster(spec, problems);
     no_effect::check(spec, problems);
@@ -144,6 +148,7 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
     containerd::check("spec.containerd", containerd, &input.cluster.spec, problems);
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     removed_flags::check_group(spec.kubelet.as_ref(), &input.cluster.spec, problems);
+    feature_gates::check_group(spec.kubelet.as_ref(), &input.cluster.spec, problems);
     host::check_group(spec, problems);
     values::check(spec, problems);
 }

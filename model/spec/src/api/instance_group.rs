@@ -44,7 +44,7 @@ spec! {
         pub root_volume_throughput: Option<i32>,
         /// EBS optimization.
         pub root_volume_optimization: Option<bool>,
-        /// Whether the volume goes with its instance; default true.
+        /// Not read, in kOps either: the volume goes with its instance.
         pub root_volume_delete_on_termination: Option<bool>,
         /// Whether the volume is encrypted; default true.
         pub root_volume_encryption: Option<bool>,

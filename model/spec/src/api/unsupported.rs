@@ -31,7 +31,7 @@ enum Standing {
     Current,
     /// It no longer acts on it.
     Removed,
-    /// Its reader drops it, so that a spec with it works as if it were not there: kOps' own test case `complex`.
+    /// It may have the field, and nothing follows from it: a spec works as if it were not there (kOps' own test case `complex`).
     Dropped,
 }
 
@@ -245,14 +245,23 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     removed_field(
         When::Present,
-        "this network plugin is no longer maintained",
-        &[
-            "spec.networking.canal",
-            "spec.networking.classic",
-            "spec.networking.lyftvpc",
-            "spec.networking.romana",
-            "spec.networking.weave",
-        ],
+        "this network plugin is no longer maintained; calico has its policies",
+        &["spec.networking.canal"],
+    ),
+    removed_field(
+        When::Present,
+        "this network plugin is no longer maintained; cilium encrypts packets too, and flannel is as simple",
+        &["spec.networking.weave"],
+    ),
+    removed_field(
+        When::Present,
+        "this network plugin is no longer maintained; amazonvpc gives pods addresses of the VPC too",
+        &["spec.networking.lyftvpc"],
+    ),
+    removed_field(
+        When::Present,
+        "this network plugin is no longer maintained; use cilium",
+        &["spec.networking.classic", "spec.networking.romana"],
     ),
     removed_field(
         When::Set,
@@ -369,7 +378,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         ],
         when: When::Set,
         standing: Standing::Dropped,
-        reason: "no cilium that it installs reads it",
+        reason: "no cilium reads it any more",
     },
     removed_field(
         When::Set,
@@ -444,8 +453,12 @@ impl Unsupported {
 
     /// What to say about it, without the path.
     pub fn message(&self) -> String {
-        if self.standing != Standing::Current {
-            return format!("kOps removed this: {}", self.reason);
+        match self.standing {
+            Standing::Current => {}
+            Standing::Removed => return format!("kOps removed this: {}", self.reason),
+            Standing::Dropped => {
+                return format!("it does nothing, in kOps either: {}", self.reason);
+            }
         }
         let (what, advice) = self
             .reason

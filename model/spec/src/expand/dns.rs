@@ -5,7 +5,7 @@ use super::fill::fill;
 use super::{Context, Findings};
 use crate::api::DnsType;
 use crate::api::cluster::ClusterSpec;
-use cloud::facts::{HostedZone, hosted_zone, namesake_zones};
+use cloud::facts::{HostedZone, hosted_zone, is_in, namesake_zones};
 use full::{Dns, DnsKind, Zone};
 use node::names::dns;
 
@@ -26,25 +26,67 @@ pub(super) fn complete_dns(spec: &mut ClusterSpec, context: &Context, findings: 
     let external = spec.external_dns.get_or_insert_default();
     fill(&mut external.provider, DNS_CONTROLLER);
     check_zone_is_one(spec, context, findings);
-    match find_zone(spec, context) {
+    let named = spec.dns_zone.clone();
+    let zone = match find_zone(spec, context) {
         // Write the id even if the spec has the zone's name: readers of the completed spec need no list of zones.
-        Some(zone) => spec.dns_zone = Some(zone.id.clone()),
+        Some(zone) => {
+            spec.dns_zone = Some(zone.id.clone());
+            Some(zone.name.as_str())
+        }
         // A placeholder must not be stored in the completed spec.
-        None if context.facts.stand_in => {}
-        None => findings.add_error(
+        None if context.facts.stand_in => named.as_deref().filter(|zone| zone.contains('.')),
+        None => {
+            report_no_zone(spec, name, findings);
+            None
+        }
+    };
+    if let Some(zone) = zone {
+        check_names_in_zone(spec, name, zone.trim_end_matches('.'), findings);
+    }
+}
+
+fn report_no_zone(spec: &ClusterSpec, name: &str, findings: &mut Findings) {
+    let kind = zone_kind_name(spec);
+    findings.add_error(
+        "spec.dnsZone",
+        match &spec.dns_zone {
+            Some(zone) => format!("this account has no {kind} hosted zone {zone}"),
+            None => format!("this account has no {kind} hosted zone that contains {name}"),
+        },
+        "create the hosted zone, name another, or use topology.dns.type None",
+    );
+}
+
+/// Route 53 refuses a record whose name is not below that of its zone, when other objects of the update are there already.
+fn check_names_in_zone(spec: &ClusterSpec, cluster: &str, zone: &str, findings: &mut Findings) {
+    if !is_in(cluster, zone) {
+        // Instances and etcd's members have names below the cluster's, whatever names the API has.
+        let example = dns::bootstrap_name(cluster);
+        findings.add_error(
             "spec.dnsZone",
-            match &spec.dns_zone {
-                Some(zone) => format!(
-                    "this account has no {} hosted zone {zone}",
-                    zone_kind_name(spec)
-                ),
-                None => format!(
-                    "this account has no {} hosted zone that contains {name}",
-                    zone_kind_name(spec)
-                ),
-            },
-            "create the hosted zone, name another, or use topology.dns.type None",
+            format!("hosted zone {zone} does not contain the cluster's names, such as {example}"),
+            "name a hosted zone with whose name the cluster's ends",
+        );
+        return;
+    }
+    let topology = spec.topology.as_ref();
+    let bastion = topology.and_then(|topology| topology.bastion.as_ref());
+    let bastion = bastion.and_then(|bastion| bastion.bastion_public_name.as_ref());
+    for (path, name) in [
+        ("spec.masterPublicName", spec.master_public_name.as_ref()),
+        (
+            "spec.masterInternalName",
+            spec.master_internal_name.as_ref(),
         ),
+        ("spec.topology.bastion.bastionPublicName", bastion),
+    ] {
+        if let Some(name) = name.filter(|name| !is_in(name, zone)) {
+            findings.add_error(
+                path,
+                format!("hosted zone {zone} does not contain {name}"),
+                &format!("use a name below {zone}, or leave it out"),
+            );
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::fill::{fill, overlay_fields};
 use super::instances::{arch_of_image, arch_of_type};
 use super::machine_type::default_machine_type;
+use super::reservations::check_reservations;
 use super::volumes::{self, DEFAULT_TYPE};
 use super::{Context, Findings, containerd, labels};
 use crate::api::cluster::ClusterSpec;
@@ -163,7 +164,8 @@ fn fill_root_volume(group: &mut InstanceGroupSpec, role: InstanceGroupRole) {
     fill(&mut group.root_volume_size, size);
     fill(&mut group.root_volume_type, DEFAULT_TYPE);
     fill(&mut group.root_volume_encryption, true);
-    fill(&mut group.root_volume_delete_on_termination, true);
+    // kOps does not read the field: each replaced instance would leave a volume behind.
+    group.root_volume_delete_on_termination = Some(true);
     let volume_type = group.root_volume_type.clone().unwrap_or_default();
     volumes::fill_performance(
         &volume_type,
@@ -231,6 +233,7 @@ fn merge_kubelet(
         Ok(mut merged) => {
             drop_idle_flags(&mut merged, context.version.minor);
             check_soft_evictions(group, &merged, findings);
+            check_reservations(group, &merged, findings);
             group.spec.kubelet = Some(merged);
         }
         Err(error) => {

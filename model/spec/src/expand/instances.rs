@@ -3,7 +3,7 @@
 use super::{Context, Findings};
 use crate::api::InstanceGroup;
 use crate::api::instance_group::InstanceGroupSpec;
-use cloud::facts::{Facts, Image};
+use cloud::facts::Facts;
 use cloud::supported_image;
 use node::config::Arch;
 
@@ -131,19 +131,16 @@ fn resolve_image(
 ) -> Option<ResolvedInstance> {
     let name = group.spec.image.as_deref()?;
     let facts = context.facts;
+    if let Some(system) = unfit_system(name, facts) {
+        findings.add_group_error(
+            group,
+            "spec.image",
+            format!("nodeup does not support {system}, the system of image {name}"),
+            &format!("choose one of {}", supported_image::KNOWN),
+        );
+        return None;
+    }
     match facts.images.get(name) {
-        Some(Image {
-            unfit: Some(system),
-            ..
-        }) => {
-            findings.add_group_error(
-                group,
-                "spec.image",
-                format!("nodeup does not support {system}, the system of image {name}"),
-                &format!("choose one of {}", supported_image::KNOWN),
-            );
-            None
-        }
         Some(image) => Some(ResolvedInstance {
             image_id: image.id.clone(),
             root_device: image.root_device.clone(),
@@ -171,6 +168,17 @@ fn resolve_image(
                 ),
             );
             None
+        }
+    }
+}
+
+/// The system in an image of which nodeup makes no node; if nobody was asked, owner and name may tell it.
+fn unfit_system(image: &str, facts: &Facts) -> Option<String> {
+    match facts.images.get(image) {
+        Some(known) => known.unfit.clone(),
+        None => {
+            let (owner, name) = image.split_once('/').unwrap_or(("", image));
+            supported_image::unsupported_system(owner, name, "")
         }
     }
 }

@@ -212,8 +212,10 @@ pub(crate) fn refusal_problem(refusal: Refusal) -> Problem {
 
 fn unsupported_problem(found: &unsupported::Found, options: ReadOptions) -> Problem {
     let message = found.entry.message();
-    if options.allow_unsupported || found.entry.is_dropped_by_kops() {
-        return Problem::warning(&found.path, format!("{message}; it is ignored"))
+    let dropped = found.entry.is_dropped_by_kops();
+    if options.allow_unsupported || dropped {
+        let end = if dropped { "" } else { "; it is ignored" };
+        return Problem::warning(&found.path, format!("{message}{end}"))
             .hint("remove it, so that the spec says what is done");
     }
     Problem::error(&found.path, message).hint("remove it, or pass --allow-unsupported to ignore it")

@@ -85,17 +85,6 @@ fn check_apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         return;
     };
     let path = "spec.kubeAPIServer";
-    if !config.admission_control.is_empty() && !config.enable_admission_plugins.is_empty() {
-        let problem = Problem::error(
-            format!("{path}.admissionControl"),
-            "it excludes enableAdmissionPlugins",
-        );
-        problems.push(
-            problem.hint(
-                "keep enableAdmissionPlugins, or appendAdmissionPlugins to add to the default",
-            ),
-        );
-    }
     if let Some(range) = config
         .service_node_port_range
         .as_deref()

@@ -2,7 +2,9 @@
 
 use crate::api::InstanceGroupRole;
 use crate::api::etcd::{EnvVar, EtcdClusterSpec, EtcdMemberSpec};
-use crate::expand::{BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, split_recipients};
+use crate::expand::{
+    BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, default_etcd_version, split_recipients,
+};
 use crate::read::{Problem, nearest};
 use node::backup::parse_period;
 use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
@@ -10,6 +12,7 @@ use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
 use super::ClusterInput;
 use super::backup_store;
 use super::text::{check_unique, is_dns_label};
+use super::versions::Version;
 use super::volumes::{self, VolumeSettings};
 use std::time::Duration;
 
@@ -52,6 +55,8 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         let base = input.cluster.spec.config_base.as_deref();
         check_backups(&at(index), cluster, base, problems);
         check_settings(&at(index), cluster, problems);
+        let kubernetes = input.cluster.spec.kubernetes_version.as_deref();
+        problems.extend(image_problem(&at(index), cluster, kubernetes));
     }
 }
 
@@ -160,6 +165,39 @@ fn check_settings(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Proble
         let path = format!("{at}.manager.env[{index}].name");
         problems.extend(setting_problem(&path, variable));
     }
+}
+
+/// The image decides what runs, and the version what is checked before members change: they must agree.
+fn image_problem(at: &str, etcd: &EtcdClusterSpec, kubernetes: Option<&str>) -> Option<Problem> {
+    let image = etcd.image.as_deref()?;
+    let named = etcd.version.as_deref();
+    let default = kubernetes.and_then(Version::parse);
+    let default = default.map(|version| default_etcd_version(&version));
+    let version = named.or(default)?;
+    let wanted = Version::parse(version)?;
+    let path = format!("{at}.image");
+    let Some(tag) = image_tag(image).and_then(Version::parse) else {
+        let message = format!("its tag does not say which etcd it is: kctl takes it for {version}");
+        let hint = format!("set {at}.version to the version of the image");
+        return named
+            .is_none()
+            .then(|| Problem::warning(path, message).hint(hint));
+    };
+    let tag = Version { pre: None, ..tag };
+    let hint = format!("set {at}.version to {tag}, or leave the image out");
+    if (tag.major, tag.minor) != (wanted.major, wanted.minor) {
+        let message =
+            format!("it is etcd {tag}, and the version of this etcd cluster is {version}");
+        return Some(Problem::error(path, message).hint(hint));
+    }
+    let message = format!("it is etcd {tag}, and kctl takes it for {version}");
+    (tag.patch != wanted.patch).then(|| Problem::warning(path, message).hint(hint))
+}
+
+/// `3.5.9-0` of `registry.k8s.io/etcd:3.5.9-0`.
+fn image_tag(image: &str) -> Option<&str> {
+    let name = image.split('@').next()?.rsplit('/').next()?;
+    Some(name.split_once(':')?.1)
 }
 
 fn setting_problem(path: &str, EnvVar { name, value, .. }: &EnvVar) -> Option<Problem> {

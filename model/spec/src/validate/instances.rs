@@ -34,6 +34,7 @@ const USER_DATA_TYPES: &[&str] = &[
 
 pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     check_instance_types(spec, problems);
+    check_one_type(spec, problems);
     check_spot(spec, problems);
     check_metadata(spec, problems);
     check_security_groups(spec, problems);
@@ -51,6 +52,26 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
             format!("\"{arn}\" is not the ARN of an instance profile"),
         );
         problems.push(problem.hint("write arn:aws:iam::ACCOUNT:instance-profile/NAME"));
+    }
+}
+
+/// Old specs of mixed groups have a list of types: kOps launches the first, and the others only if the policy names them.
+fn check_one_type(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    let types = spec.machine_type.as_deref().unwrap_or_default();
+    let Some((first, others)) = types.split_once(',') else {
+        return;
+    };
+    let policy = spec.mixed_instances_policy.iter();
+    let named: Vec<&String> = policy.flat_map(|policy| &policy.instances).collect();
+    if !others
+        .split(',')
+        .all(|kind| named.iter().any(|one| *one == kind))
+    {
+        let message = format!("only the first type is used: {first}");
+        let problem = Problem::warning("spec.machineType", message);
+        problems.push(problem.hint(format!(
+            "write {first} alone; list several types in mixedInstancesPolicy.instances"
+        )));
     }
 }
 

@@ -7,10 +7,25 @@ use super::labels;
 use super::text::check_one_of;
 use node::duration::parse_seconds;
 
+/// What kubelet can enforce.
+const ENFORCED: [&str; 6] = [
+    "none",
+    "pods",
+    "kube-reserved",
+    "kube-reserved-compressible",
+    "system-reserved",
+    "system-reserved-compressible",
+];
+
 pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Problem>) {
     let Some(config) = config else { return };
     labels::check_taints(&format!("{at}.taints"), &config.taints, problems);
-    let choices: [(&str, &Option<String>, &[&str]); 5] = [
+    let choices: [(&str, &Option<String>, &[&str]); 6] = [
+        (
+            "authorizationMode",
+            &config.authorization_mode,
+            &["AlwaysAllow", "Webhook"],
+        ),
         (
             "cpuManagerPolicy",
             &config.cpu_manager_policy,
@@ -38,6 +53,16 @@ pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Pr
             check_one_of(format!("{at}.{name}"), value, values, problems);
         }
     }
+    let enforced = config.enforce_node_allocatable.as_deref();
+    let enforced = enforced.unwrap_or_default().split(',').map(str::trim);
+    for part in enforced.filter(|part| !part.is_empty()) {
+        check_one_of(
+            format!("{at}.enforceNodeAllocatable"),
+            part,
+            &ENFORCED,
+            problems,
+        );
+    }
     if let Some(pods) = config.max_pods.filter(|pods| *pods < 1) {
         problems.push(
             Problem::error(
@@ -49,6 +74,18 @@ pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Pr
     }
     check_image_collection(at, config, problems);
     check_shutdown(at, config, problems);
+    check_access(at, config, problems);
+}
+
+/// Who may ask kubelet, whose answers are commands in pods.
+fn check_access(at: &str, config: &KubeletConfigSpec, problems: &mut Vec<Problem>) {
+    if config.authorization_mode.as_deref() == Some("AlwaysAllow") {
+        let problem = Problem::warning(
+            format!("{at}.authorizationMode"),
+            "whoever has any token of the cluster may run commands in the pods of the instance",
+        );
+        problems.push(problem.hint("remove it: kubelet asks the API server"));
+    }
     if config.anonymous_auth == Some(true) {
         let problem = Problem::error(
             format!("{at}.anonymousAuth"),

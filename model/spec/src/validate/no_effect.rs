@@ -8,6 +8,8 @@ const NO_PODS: &str =
     "protokube drains Nodes itself: there are no pods of the node termination handler";
 const NO_TIMEOUT: &str =
     "bastions are behind a network load balancer, whose connections have no such timeout";
+const CLASSIC: &str = "it is for classic load balancers, which kctl does not make";
+const NO_INTERVAL: &str = "network load balancers write a file every five minutes";
 const NO_BUG: &str =
     "it is for kernels before 5.7: every system that nodeup supports has a newer one";
 const NO_TERRAFORM: &str =
@@ -20,7 +22,20 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let networking = spec.networking.clone().unwrap_or_default();
     let flannel = networking.flannel.unwrap_or_default();
     let terraform = spec.target.as_ref().and_then(|one| one.terraform.as_ref());
+    let api = spec.api.clone().unwrap_or_default();
+    let balancer = api.load_balancer.unwrap_or_default();
+    let log = balancer.access_log.unwrap_or_default();
     for (field, is_set, why) in [
+        (
+            "api.loadBalancer.accessLog.interval",
+            log.interval.is_some(),
+            NO_INTERVAL,
+        ),
+        (
+            "api.loadBalancer.idleTimeoutSeconds",
+            balancer.idle_timeout_seconds.is_some(),
+            CLASSIC,
+        ),
         ("target.terraform", terraform.is_some(), NO_TERRAFORM),
         (
             "nodeTerminationHandler.cpuRequest",

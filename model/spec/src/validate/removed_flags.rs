@@ -173,7 +173,8 @@ pub(crate) fn check_group(
     );
 }
 
-fn minor_of(spec: &ClusterSpec) -> u32 {
+/// The minor of Kubernetes 1 that a spec asks for.
+pub(super) fn minor_of(spec: &ClusterSpec) -> u32 {
     let version = spec.kubernetes_version.as_deref().and_then(Version::parse);
     version.map_or(NEWEST_MINOR, |version| version.minor)
 }

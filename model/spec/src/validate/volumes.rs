@@ -88,6 +88,14 @@ pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
         },
         problems,
     );
+    if spec.root_volume_delete_on_termination == Some(false) {
+        let problem = Problem::warning(
+            "spec.rootVolumeDeleteOnTermination",
+            "it does nothing, in kOps either: a root volume goes with its instance",
+        );
+        problems
+            .push(problem.hint("remove it; what is to stay belongs on a volume of spec.volumes"));
+    }
     for (index, volume) in spec.volumes.iter().enumerate() {
         let path = format!("spec.volumes[{index}]");
         check_device(&format!("{path}.device"), &volume.device, problems);

@@ -73,6 +73,7 @@ fn wishes_reach_the_groups() {
     assert_eq!(nodes.iam_profile.as_deref(), Some("web"));
     assert_eq!(nodes.max_instance_lifetime, 2_592_000);
     assert_eq!(nodes.root_volume.encrypted, Some(false));
+    assert!(nodes.root_volume.delete_on_termination);
     assert_eq!(nodes.node_labels["disk"], "ssd");
     assert_eq!(nodes.node_labels["node-role.kubernetes.io/node"], "");
     assert!(!nodes.volumes[0].delete_on_termination);

@@ -72,6 +72,11 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
     ),
     (
         "InstanceGroup",
+        "spec.rootVolumeDeleteOnTermination",
+        "kOps does not read it; validation warns",
+    ),
+    (
+        "InstanceGroup",
         "spec.manager",
         "validation takes only CloudGroup",
     ),
@@ -113,6 +118,21 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "Cluster",
         "spec.target.terraform.providerExtraConfig.*",
         NO_TERRAFORM,
+    ),
+    (
+        "Cluster",
+        "spec.api.loadBalancer.accessLog.interval",
+        "network load balancers have one interval; validation warns",
+    ),
+    (
+        "Cluster",
+        "spec.api.loadBalancer.class",
+        "validation takes only Network",
+    ),
+    (
+        "Cluster",
+        "spec.api.loadBalancer.idleTimeoutSeconds",
+        "for classic load balancers, which validation refuses; it warns",
     ),
     (
         "Cluster",

@@ -200,7 +200,9 @@ impl SampleSpecs {
         let acts = |base: &SampleSpec, value: &Value| {
             let mut cluster = base.cluster.clone();
             put_value(&mut cluster, &leaf.path, value);
-            has_effect(&self.outcome(&cluster, &base.groups), base)
+            let after = self.outcome(&cluster, &base.groups);
+            let is_more = |bare: Value| self.outcome(&bare, &base.groups) != after;
+            has_effect(&after, base) && with_parents(&base.cluster, &leaf.path).is_none_or(is_more)
         };
         let depth = |base: &SampleSpec| present_depth(&base.cluster, &leaf.path);
         self.likely_bases(depth)
@@ -220,7 +222,13 @@ impl SampleSpecs {
         let acts = |base: &SampleSpec, index: usize, value: &Value| {
             let mut groups = base.groups.clone();
             put_value(&mut groups[index], &leaf.path, value);
-            has_effect(&self.outcome(&base.cluster, &groups), base)
+            let after = self.outcome(&base.cluster, &groups);
+            let is_more = |bare: Value| {
+                groups[index] = bare;
+                self.outcome(&base.cluster, &groups) != after
+            };
+            has_effect(&after, base)
+                && with_parents(&base.groups[index], &leaf.path).is_none_or(is_more)
         };
         let depth = |base: &SampleSpec| {
             let depths = base
@@ -301,6 +309,16 @@ pub fn put_value(root: &mut Value, path: &str, value: &Value) {
         }
     }
     *at = value.clone();
+}
+
+/// The spec with only what is on the way to a field, if some of that is missing: its presence alone may change what is rendered.
+fn with_parents(root: &Value, path: &str) -> Option<Value> {
+    let (parent, _) = path.rsplit_once('.')?;
+    (present_depth(root, parent) < parent.split('.').count()).then(|| {
+        let mut root = root.clone();
+        put_value(&mut root, parent, &json!({}));
+        root
+    })
 }
 
 /// True if the reader refuses the field by name, for some value of it.
