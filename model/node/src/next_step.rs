@@ -34,7 +34,7 @@ const NEXT_STEPS: &[(&str, &str, &str)] = &[
     ),
     (
         "nodeup/",
-        "run `kctl update",
+        "kctl update",
         "kctl update --yes writes what the instance's launch template names; the instance retries by itself",
     ),
     (

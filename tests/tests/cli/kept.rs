@@ -485,7 +485,7 @@ fn make_with_everything(kctl: &Kctl) {
         ["create", "cluster", NAME, "--yes", "--bastion"].as_slice(),
         &["--zones", zones, "--control-plane-zones", zones],
         &["--topology", "private", "--dns", "public"],
-        &["--admin-access", "203.0.113.7/24,2001:DB8:0::1/32"],
+        &["--admin-access", "203.0.113.7/24,2001:DB8:0::/32"],
         &["--ssh-access", "198.51.100.9/30"],
         &["--cloud-labels", "Team=x,Owner=Jane Doe"],
         &[

@@ -21,7 +21,7 @@ case $1 in
         done
         mkdir -p "$CARGO_TARGET_DIR/$target/$profile"
         for name in $names; do echo "$target $profile $name" >"$CARGO_TARGET_DIR/$target/$profile/$name"; done
-        for flag in $RUSTFLAGS; do case $flag in --remap-path-prefix=*=/*) ;; *) echo "not remapped: $flag" >&2; exit 1 ;; esac; done
+        for flag in $RUSTFLAGS; do case $profile$flag in *--remap-path-prefix=*=/* | release-Cforce-unwind-tables=no) ;; *) echo "not remapped: $flag" >&2; exit 1 ;; esac; done
         ;;
 esac"#;
 

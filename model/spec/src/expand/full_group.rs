@@ -92,7 +92,8 @@ fn full_root_volume(group_spec: &InstanceGroupSpec, device: &str) -> Option<Volu
         volume_type,
         encrypted: group_spec.root_volume_encryption,
         kms_key_id: group_spec.root_volume_encryption_key.clone(),
-        delete_on_termination: group_spec.root_volume_delete_on_termination?,
+        // kOps does not read the field: each replaced instance would leave a volume behind.
+        delete_on_termination: true,
     })
 }
 

@@ -164,8 +164,7 @@ fn fill_root_volume(group: &mut InstanceGroupSpec, role: InstanceGroupRole) {
     fill(&mut group.root_volume_size, size);
     fill(&mut group.root_volume_type, DEFAULT_TYPE);
     fill(&mut group.root_volume_encryption, true);
-    // kOps does not read the field: each replaced instance would leave a volume behind.
-    group.root_volume_delete_on_termination = Some(true);
+    fill(&mut group.root_volume_delete_on_termination, true);
     let volume_type = group.root_volume_type.clone().unwrap_or_default();
     volumes::fill_performance(
         &volume_type,
