@@ -15,7 +15,8 @@ use spec::catalog::Catalog;
 use spec::read::read_documents;
 use spec::validate::values::known_keys;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use test_support::trace::{Leaf, LeafType, type_leaves};
 
@@ -133,6 +134,7 @@ const SPECIAL: &[(&str, &str)] = &[
 ];
 
 struct SampleSpec {
+    number: usize,
     cluster: Value,
     groups: Vec<Value>,
     before: Value,
@@ -142,6 +144,7 @@ struct SampleSpecs {
     bases: Vec<SampleSpec>,
     facts: Facts,
     catalog: Catalog,
+    parents: ParentOutcomes,
 }
 
 impl SampleSpecs {
@@ -156,8 +159,9 @@ impl SampleSpecs {
             bases: Vec::new(),
             facts,
             catalog: Catalog::embedded().unwrap(),
+            parents: ParentOutcomes::default(),
         };
-        for text in BASES {
+        for (number, text) in BASES.into_iter().enumerate() {
             let (mut cluster, mut groups) = (None, Vec::new());
             for document in read_documents("base.yaml", text).unwrap() {
                 match document.object {
@@ -175,6 +179,7 @@ impl SampleSpecs {
                 .outcome(&cluster, &groups)
                 .unwrap_or_else(|said| panic!("{said}"));
             world.bases.push(SampleSpec {
+                number,
                 cluster,
                 groups,
                 before,
@@ -201,8 +206,12 @@ impl SampleSpecs {
             let mut cluster = base.cluster.clone();
             put_value(&mut cluster, &leaf.path, value);
             let after = self.outcome(&cluster, &base.groups);
-            let is_more = |bare: Value| self.outcome(&bare, &base.groups) != after;
-            has_effect(&after, base) && with_parents(&base.cluster, &leaf.path).is_none_or(is_more)
+            has_effect(&after, base)
+                && with_parents(&base.cluster, &leaf.path).is_none_or(|(parent, bare)| {
+                    let key = (base.number, None, parent);
+                    let bare = || self.outcome(&bare, &base.groups);
+                    self.parents.outcome(key, bare) != fingerprint(&after)
+                })
         };
         let depth = |base: &SampleSpec| present_depth(&base.cluster, &leaf.path);
         self.likely_bases(depth)
@@ -223,12 +232,15 @@ impl SampleSpecs {
             let mut groups = base.groups.clone();
             put_value(&mut groups[index], &leaf.path, value);
             let after = self.outcome(&base.cluster, &groups);
-            let is_more = |bare: Value| {
-                groups[index] = bare;
-                self.outcome(&base.cluster, &groups) != after
-            };
             has_effect(&after, base)
-                && with_parents(&base.groups[index], &leaf.path).is_none_or(is_more)
+                && with_parents(&base.groups[index], &leaf.path).is_none_or(|(parent, bare)| {
+                    let key = (base.number, Some(index), parent);
+                    let bare = || {
+                        groups[index] = bare;
+                        self.outcome(&base.cluster, &groups)
+                    };
+                    self.parents.outcome(key, bare) != fingerprint(&after)
+                })
         };
         let depth = |base: &SampleSpec| {
             let depths = base
@@ -312,13 +324,40 @@ pub fn put_value(root: &mut Value, path: &str, value: &Value) {
 }
 
 /// The spec with only what is on the way to a field, if some of that is missing: its presence alone may change what is rendered.
-fn with_parents(root: &Value, path: &str) -> Option<Value> {
+/// With the path of the last of it.
+fn with_parents(root: &Value, path: &str) -> Option<(String, Value)> {
     let (parent, _) = path.rsplit_once('.')?;
     (present_depth(root, parent) < parent.split('.').count()).then(|| {
         let mut root = root.clone();
         put_value(&mut root, parent, &json!({}));
-        root
+        (parent.to_owned(), root)
     })
+}
+
+/// What stands for an outcome: outcomes are large.
+fn fingerprint(outcome: &Result<Value, String>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let text = outcome.as_ref().map(Value::to_string);
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Number of a spec, position of one of its groups, and path.
+type ParentKey = (usize, Option<usize>, String);
+
+/// Outcomes of specs with what is on the way to fields: many fields have one parent.
+#[derive(Default)]
+struct ParentOutcomes(Mutex<HashMap<ParentKey, u64>>);
+
+impl ParentOutcomes {
+    fn outcome(&self, key: ParentKey, render: impl FnOnce() -> Result<Value, String>) -> u64 {
+        let known = self.0.lock().unwrap().get(&key).copied();
+        known.unwrap_or_else(|| {
+            let rendered = fingerprint(&render());
+            self.0.lock().unwrap().insert(key, rendered);
+            rendered
+        })
+    }
 }
 
 /// True if the reader refuses the field by name, for some value of it.
