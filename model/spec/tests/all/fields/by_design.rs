@@ -3,6 +3,7 @@
 
 const DNSMASQ: &str = "kube-dns had it, with dnsmasq; CoreDNS has neither in kOps";
 const ETCD_MANAGER: &str = "etcd-manager's own; there is no etcd-manager";
+const GONE_FROM_CILIUM: &str = "cilium 1.20 does not have it; validation warns";
 const NAMED: &str = "others refer to it by this name: changing it alone is an error";
 const NODE_NAME: &str =
     "a Node has the id of its instance as its name: validation takes kOps' placeholders only";
@@ -84,6 +85,26 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "InstanceGroup",
         "spec.containerd.installCriCtl",
         "crictl is always installed",
+    ),
+    (
+        "Cluster",
+        "spec.networking.cilium.disableCNPStatusUpdates",
+        GONE_FROM_CILIUM,
+    ),
+    (
+        "Cluster",
+        "spec.networking.cilium.enableRemoteNodeIdentity",
+        GONE_FROM_CILIUM,
+    ),
+    (
+        "Cluster",
+        "spec.networking.cilium.sidecarIstioProxyImage",
+        GONE_FROM_CILIUM,
+    ),
+    (
+        "Cluster",
+        "spec.networking.flannel.disableTxChecksumOffloading",
+        "every system that nodeup supports has a kernel without the bug; validation warns",
     ),
     ("Cluster", "spec.kubeDNS.cacheMaxSize", DNSMASQ),
     ("Cluster", "spec.kubeDNS.cacheMaxConcurrent", DNSMASQ),

@@ -206,12 +206,12 @@ impl SampleSpecs {
             let mut cluster = base.cluster.clone();
             put_value(&mut cluster, &leaf.path, value);
             let after = self.outcome(&cluster, &base.groups);
-            has_effect(&after, base)
-                && with_parents(&base.cluster, &leaf.path).is_none_or(|(parent, bare)| {
-                    let key = (base.number, None, parent);
-                    let bare = || self.outcome(&bare, &base.groups);
-                    self.parents.outcome(key, bare) != fingerprint(&after)
-                })
+            let without = with_parents(&base.cluster, &leaf.path).map(|(parent, bare)| {
+                let key = (base.number, None, parent);
+                let bare = || self.outcome(&bare, &base.groups);
+                self.parents.outcome(key, bare)
+            });
+            has_effect(&after, base, without)
         };
         let depth = |base: &SampleSpec| present_depth(&base.cluster, &leaf.path);
         self.likely_bases(depth)
@@ -232,15 +232,15 @@ impl SampleSpecs {
             let mut groups = base.groups.clone();
             put_value(&mut groups[index], &leaf.path, value);
             let after = self.outcome(&base.cluster, &groups);
-            has_effect(&after, base)
-                && with_parents(&base.groups[index], &leaf.path).is_none_or(|(parent, bare)| {
-                    let key = (base.number, Some(index), parent);
-                    let bare = || {
-                        groups[index] = bare;
-                        self.outcome(&base.cluster, &groups)
-                    };
-                    self.parents.outcome(key, bare) != fingerprint(&after)
-                })
+            let without = with_parents(&base.groups[index], &leaf.path).map(|(parent, bare)| {
+                let key = (base.number, Some(index), parent);
+                let bare = || {
+                    groups[index] = bare;
+                    self.outcome(&base.cluster, &groups)
+                };
+                self.parents.outcome(key, bare)
+            });
+            has_effect(&after, base, without)
         };
         let depth = |base: &SampleSpec| {
             let depths = base
@@ -258,11 +258,13 @@ impl SampleSpecs {
     }
 }
 
-/// True if the output changes, or if expansion refuses the field by name.
-fn has_effect(after: &Result<Value, String>, base: &SampleSpec) -> bool {
-    match after {
-        Ok(after) => *after != base.before,
-        Err(said) => said.contains("kctl does not support"),
+/// True if the output changes, or if expansion refuses the field by name. `without`: of the spec with what is on the way to the field,
+/// where some of that is missing.
+fn has_effect(after: &Result<Value, String>, base: &SampleSpec, without: Option<u64>) -> bool {
+    match (after, without) {
+        (Err(said), _) => said.contains("kctl does not support"),
+        (Ok(_), Some(without)) => fingerprint(after) != without,
+        (Ok(after), None) => *after != base.before,
     }
 }
 
