@@ -1,6 +1,7 @@
 //! `kctl delete ig`: removes instance groups from the spec, with their members of etcd. The next update removes the members, and then
 //! deletes the instances.
 
+use super::removal::{Removal, confirm_removal};
 use super::session::Session;
 use super::spec_log;
 use super::spec_objects::SpecObjects;
@@ -32,20 +33,15 @@ pub async fn run(args: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, C
         "kctl delete ig {} --name {name} --yes",
         args.groups.join(" ")
     );
-    if !args.yes && !session.shell.can_ask() {
-        session
-            .shell
-            .print_result(&format!("{what} of {name} would be taken out of the spec."))?;
-        session.shell.hint(&format!("{command}    takes it out"));
+    let removal = Removal {
+        what: &what,
+        cluster: &name,
+        preview: format!("{what} of {name} would be taken out of the spec."),
+        command: &command,
+        effect: "takes it out",
+    };
+    if !confirm_removal(&removal, args.yes, session.shell).await? {
         return Ok(Outcome::Fine);
-    }
-    let question = format!("Take {what} out of {name}? Type yes:");
-    if !args.yes && !session.shell.confirm(&question, "yes").await {
-        return Err(CommandError::from_message(
-            ErrorKind::Usage,
-            format!("{what} was not deleted"),
-            command,
-        ));
     }
     let mut changes = Vec::new();
     // The members first: a group that is left over is an error that says so, and the command can be repeated.

@@ -25,6 +25,7 @@ mod own_objects;
 mod ownership;
 mod reconcile;
 mod reference;
+mod removal;
 mod render;
 mod rolling_update;
 mod secret;

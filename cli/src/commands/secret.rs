@@ -3,6 +3,7 @@
 
 use super::assemble::StoredSecrets;
 use super::etcd::snapshot::timed_name;
+use super::removal::{Removal, confirm_removal};
 use super::session::Session;
 use super::spec_objects::read_text;
 use crate::args::{CreateSecret, DeleteSecret, GetSecrets, SecretFormat, SecretName};
@@ -289,22 +290,15 @@ pub async fn delete_secret(
             hint,
         ));
     }
-    let question = format!("Take the secret {name} out of {cluster}? Type yes:");
-    if !args.yes && !session.shell.can_ask() {
-        session
-            .shell
-            .print_result(&format!("The secret {name} of {cluster} would be deleted."))?;
-        session.shell.hint(&format!(
-            "kctl delete secret {name} --name {cluster} --yes    deletes it"
-        ));
+    let removal = Removal {
+        what: &format!("the secret {name}"),
+        cluster: &cluster,
+        preview: format!("The secret {name} of {cluster} would be deleted."),
+        command: &format!("kctl delete secret {name} --name {cluster} --yes"),
+        effect: "deletes it",
+    };
+    if !confirm_removal(&removal, args.yes, session.shell).await? {
         return Ok(Outcome::Fine);
-    }
-    if !args.yes && !session.shell.confirm(&question, "yes").await {
-        return Err(CommandError::from_message(
-            ErrorKind::Usage,
-            format!("the secret {name} was not deleted"),
-            format!("kctl delete secret {name} --name {cluster} --yes"),
-        ));
     }
     let key = state.keys.secret(name);
     let former = match args.secret {

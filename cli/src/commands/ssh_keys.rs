@@ -1,6 +1,7 @@
 //! Public SSH keys in the state store, where the name of each is its fingerprint: `kctl delete sshpublickey`, and what `create -f` and
 //! `replace -f` do about keys that are there.
 
+use super::removal::{Removal, confirm_removal};
 use super::session::Session;
 use super::spec_log;
 use crate::args::DeleteSshKeys;
@@ -64,20 +65,15 @@ pub async fn run_delete(
         "kctl delete sshpublickey {} --name {cluster} --yes",
         shown.join(" ")
     );
-    if !args.yes && !session.shell.can_ask() {
-        session
-            .shell
-            .print_result(&format!("{what} of {cluster} would be deleted."))?;
-        session.shell.hint(&format!("{command}    deletes it"));
+    let removal = Removal {
+        what: &what,
+        cluster: &cluster,
+        preview: format!("{what} of {cluster} would be deleted."),
+        command: &command,
+        effect: "deletes it",
+    };
+    if !confirm_removal(&removal, args.yes, session.shell).await? {
         return Ok(Outcome::Fine);
-    }
-    let question = format!("Take {what} out of {cluster}? Type yes:");
-    if !args.yes && !session.shell.confirm(&question, "yes").await {
-        return Err(CommandError::from_message(
-            ErrorKind::Usage,
-            format!("{what} was not deleted"),
-            command,
-        ));
     }
     delete_keys("delete sshpublickey", &names, &state, session).await?;
     session.shell.hint(&format!(
@@ -143,7 +139,7 @@ async fn delete_keys(
 }
 
 /// The names of the stored keys: fingerprints without colons.
-fn stored_names(state: &ClusterState) -> Vec<String> {
+pub fn stored_names(state: &ClusterState) -> Vec<String> {
     let prefix = state.keys.ssh_key_prefix();
     let keys = state.entries.iter();
     keys.filter_map(|entry| entry.key.strip_prefix(&prefix))

@@ -145,8 +145,9 @@ fn hand_out(parts: &[Ipv4Net], wanted: &[SubnetRequest], reserve: bool) -> Optio
 }
 
 /// True if two ranges share an address.
-pub fn ranges_overlap(a: Ipv4Net, b: Ipv4Net) -> bool {
-    a.contains(&b.network()) || b.contains(&a.network())
+pub fn ranges_overlap(a: impl Into<IpNet>, b: impl Into<IpNet>) -> bool {
+    let (a, b) = (a.into(), b.into());
+    a.contains(&b) || b.contains(&a)
 }
 
 /// The pods' half of the range that is not masqueraded: its upper one. `None` for IPv6.

@@ -3,7 +3,7 @@
 use super::super::existing_cluster::ExistingCluster;
 use super::super::keypair::read_key_holders;
 use super::super::session::Session;
-use super::super::ssh_keys::fingerprint;
+use super::super::ssh_keys::{fingerprint, stored_names};
 use crate::args::{GetKeypairs, GetOfCluster, ListFormat};
 use crate::error::{CommandError, ErrorContext};
 use crate::state::{ClusterState, PublicKeys};
@@ -53,15 +53,11 @@ struct KeyPairUsers {
 /// Shows the cluster's public SSH keys.
 pub async fn show_ssh_keys(args: &GetOfCluster, session: &Session<'_>) -> Result<(), CommandError> {
     let (state, public) = read_public_keys(args.cluster.as_deref(), session).await?;
-    let prefix = state.keys.ssh_key_prefix();
-    let fingerprints = state
-        .entries
+    let keys: Vec<SshKey> = stored_names(&state)
         .iter()
-        .filter_map(|entry| entry.key.strip_prefix(&prefix));
-    let keys: Vec<SshKey> = fingerprints
         .zip(&public.ssh_keys)
-        .map(|(hex, key)| SshKey {
-            fingerprint: fingerprint(hex),
+        .map(|(name, key)| SshKey {
+            fingerprint: fingerprint(name),
             public_key: key.clone(),
         })
         .collect();

@@ -5,6 +5,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::topology::{BastionSpec, DNSSpec, TopologySpec};
 use crate::api::{DnsType, SubnetType};
+use crate::cidr::ranges_overlap;
 use crate::expand::{DEFAULT_NETWORK, plan_subnet_ranges};
 use crate::read::Problem;
 use cloud::SubnetIpv6Range;
@@ -196,11 +197,7 @@ pub(super) fn set_ipv6(options: &CreateOptions, facts: &Facts, spec: &mut Cluste
         .collect();
     let is_free = |part: &SubnetIpv6Range| {
         let range = whole.and_then(|whole| part.within(whole));
-        range.is_none_or(|own| {
-            !taken
-                .iter()
-                .any(|one| one.contains(&own) || own.contains(one))
-        })
+        range.is_none_or(|own| !taken.iter().any(|one| ranges_overlap(*one, own)))
     };
     let parts = (0..).map(|number| SubnetIpv6Range::Part {
         prefix_len: 64,

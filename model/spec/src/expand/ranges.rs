@@ -3,6 +3,7 @@
 
 use super::Findings;
 use crate::api::cluster::ClusterSpec;
+use crate::cidr::ranges_overlap;
 use cloud::SubnetIpv6Range;
 use cloud::facts::Facts;
 use full::{FullSpec, PodNetwork};
@@ -54,12 +55,11 @@ fn check_ipv6_subnets(full: &FullSpec, findings: &mut Findings) {
                 message,
                 "use a prefix length of 44 to 64 that 4 divides",
             );
-        } else if overlap(net.into(), full.pods.service_cidr) {
+        } else if ranges_overlap(net, full.pods.service_cidr) {
             let message = format!("{range} overlaps {SERVICES} {}", full.pods.service_cidr);
             findings.add_error(path, message, hint);
-        } else if let Some((other, _)) = before
-            .iter()
-            .find(|(_, taken)| taken.contains(&net) || net.contains(taken))
+        } else if let Some((other, _)) =
+            before.iter().find(|(_, taken)| ranges_overlap(*taken, net))
         {
             let message = format!("{range} overlaps the range of subnet {other}");
             findings.add_error(path, message, hint);
@@ -101,7 +101,7 @@ fn check_pods_and_services(pods: &PodNetwork, findings: &mut Findings) {
     }
     let clash = pods
         .pod_cidr
-        .filter(|range| overlap(*range, pods.service_cidr));
+        .filter(|range| ranges_overlap(*range, pods.service_cidr));
     if let Some(range) = clash {
         let message = format!("{range} overlaps {SERVICES} {}", pods.service_cidr);
         findings.add_error(PODS, message, "pods and services need different addresses");
@@ -161,7 +161,7 @@ fn check_instances(full: &FullSpec, spec: &ClusterSpec, findings: &mut Findings)
             .filter_map(|(what, other)| Some((what, other?)));
         let clash = inside
             .filter(|_| !in_vpc)
-            .find(|(_, other)| overlap(range, *other));
+            .find(|(_, other)| ranges_overlap(range, *other));
         if let Some((what, other)) = clash {
             let message = format!("{range}, where instances are, overlaps {what} {other}");
             let hint = "pods, services and instances need different addresses: change one of them (the default of \
@@ -212,7 +212,7 @@ fn check_existing_subnets(full: &FullSpec, facts: &Facts, findings: &mut Finding
         let ranges = [("cidr", subnet.cidr.map(IpNet::V4)), ("ipv6CIDR", ipv6)];
         for (field, own) in ranges {
             let Some(own) = own else { continue };
-            let taken = others.iter().find(|(_, range)| overlap(*range, own));
+            let taken = others.iter().find(|(_, range)| ranges_overlap(*range, own));
             if let Some((id, range)) = taken {
                 let message =
                     format!("{own} overlaps {range} of {id}, which is in the VPC already");
@@ -222,8 +222,4 @@ fn check_existing_subnets(full: &FullSpec, facts: &Facts, findings: &mut Finding
             }
         }
     }
-}
-
-fn overlap(one: IpNet, other: IpNet) -> bool {
-    one.contains(&other) || other.contains(&one)
 }

@@ -25,7 +25,6 @@ pub fn enforce_all(lab: &mut Lab) -> Result<()> {
         from(json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}))
     };
     let range = |cidr: &str| from(json!({"ipBlock": {"cidr": cidr}}));
-    let friends = || from(json!({"podSelector": {"matchLabels": {"friend": "yes"}}}));
     let mut web = lab.web_pods()?;
     let asking = web.remove(0);
     // One pod of each node: a call that is denied takes ten seconds.
@@ -34,7 +33,7 @@ pub fn enforce_all(lab: &mut Lab) -> Result<()> {
     let to = web;
     // Who is admitted: pods of the Deployment, and the operator.
     for (title, ingress, pods, operator) in [
-        ("a label that no pod has", friends(), false, false),
+        ("a label that no pod has", from_friends(), false, false),
         ("a port", port(8080), true, true),
         ("another port", port(9), false, false),
         ("the namespace", namespace("default"), true, false),
@@ -61,9 +60,13 @@ pub fn enforce_labels(lab: &mut Lab) -> Result<()> {
     admit_friends(lab, &asking, &web)
 }
 
+/// Ingress from pods with a label.
+fn from_friends() -> Value {
+    json!([{"from": [{"podSelector": {"matchLabels": {"friend": "yes"}}}]}])
+}
+
 fn admit_friends(lab: &mut Lab, asking: &Pod, to: &[Pod]) -> Result<()> {
-    let friends = json!([{"from": [{"podSelector": {"matchLabels": {"friend": "yes"}}}]}]);
-    let spec = json!({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": friends});
+    let spec = json!({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": from_friends()});
     apply_object(lab, &policy(&spec))?;
     lab.wait_until("nobody is a friend", LIMIT, |lab| {
         expect_reached(lab, asking, to, false)
