@@ -1,6 +1,6 @@
 //! Snapshots that kctl takes before it changes what may cost data, and the backups of a cluster that is deleted.
 
-use super::etcd::snapshot::{BackupStore, FoundSnapshot, take_snapshot, timed_name};
+use super::etcd::snapshot::{BackupStore, take_snapshot, timed_name};
 use super::etcd::{CommandChannel, EtcdReports};
 use super::ownership::may_be_live;
 use super::session::Session;
@@ -9,7 +9,7 @@ use crate::state::{ClusterState, StoreKeys, first_operation, store_error};
 use aws_client::store::{Entry, Expect};
 use cloud::{Cloud, ETCD_TAG};
 use engine::{Observed, Snapshot, error_chain};
-use etcd_rules::backup::OWNER_KEY;
+use etcd_rules::backup::{FoundSnapshot, OWNER_KEY, newest_verified};
 use etcd_rules::{FormationState, ReportedMember, kept_backups_key};
 use node::backup::{BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings};
 use node::duration::duration_text;
@@ -181,14 +181,13 @@ async fn find_young(
     let backups = BackupStore::of_cluster(name, MAIN, session).await?;
     let interval = backups.settings.as_ref().map(|of| of.interval_seconds);
     let most = Duration::from_secs(interval.unwrap_or_default()).saturating_mul(2);
-    let newest = backups
-        .newest_verified(|why| session.shell.warning(why))
-        .await?;
+    let all = backups.read_all().await?;
+    let newest = newest_verified(&all, |why| session.shell.warning(why));
     let recorded = match reports.records.get(MAIN).map(|record| &record.state) {
         Some(FormationState::Formed { cluster_id, .. }) => Some(cluster_id),
         _ => None,
     };
-    let is_of_it = |one: &FoundSnapshot| {
+    let is_of_it = |one: &&FoundSnapshot| {
         one.manifest.as_ref().is_some_and(|of| {
             let is_named = (of.cluster.as_str(), of.etcd.as_str()) == (name, MAIN);
             let is_same = recorded.is_some() && of.cluster_id.as_ref() == recorded;

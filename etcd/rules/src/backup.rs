@@ -1,6 +1,7 @@
 //! Backups of etcd: names and content of what lies in a backup store, when a snapshot is taken, and which are deleted. protokube takes
 //! them, `kctl etcd snapshot` lists and asks for them.
 
+mod found;
 mod listing;
 mod manifest;
 mod metrics;
@@ -11,6 +12,7 @@ mod retention;
 mod schedule;
 mod state;
 
+pub use found::{FoundSnapshot, SnapshotKind, Unread, newest_verified, sort_newest_first};
 pub use listing::{StoredSnapshot, group_snapshots};
 pub use manifest::{
     IMPORTED, MANIFEST_FORMAT, MANIFEST_LIMIT, MOST_BYTES, ManifestError, SealedClusterState,

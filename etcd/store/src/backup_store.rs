@@ -1,11 +1,32 @@
-//! A backup store: whose it is, which snapshots are in it, and their deletion by the exact keys of their objects.
+//! A backup store: whose it is, which snapshots are in it, and their deletion by the exact keys of their objects. kctl, protokube and
+//! `protokube etcd-backup` read and change one through these functions only.
 
 use anyhow::Context;
 use aws_client::store::{Expect, Store, StoreError};
 use etcd_rules::backup::{
-    MANIFEST_LIMIT, OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot,
-    group_snapshots, manifest_key,
+    FoundSnapshot, MANIFEST_LIMIT, ManifestError, OWNER_KEY, OWNER_LIMIT, SnapshotManifest,
+    StoreOwner, StoredSnapshot, Unread, group_snapshots, manifest_key, sort_newest_first,
 };
+use futures::{StreamExt, stream};
+
+/// Manifests that are read at the same time.
+const PARALLEL: usize = 10;
+
+/// Why nothing is written to a backup store, or deleted there.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnerError {
+    #[error("could not read {address}")]
+    Unread {
+        address: String,
+        source: Box<StoreError>,
+    },
+    /// The object says nothing that this release understands.
+    #[error(transparent)]
+    Damaged(#[from] node::formatted::Error),
+    /// It is another etcd cluster's: whose, and what to do.
+    #[error("{0}")]
+    Other(String),
+}
 
 /// Makes the store that of an etcd cluster, unless it is another one's.
 pub async fn claim_store(backups: &Store, own: &StoreOwner) -> anyhow::Result<()> {
@@ -28,23 +49,30 @@ pub async fn claim_store(backups: &Store, own: &StoreOwner) -> anyhow::Result<()
     match put.await {
         Ok(_) => Ok(()),
         // Somebody else was first.
-        Err(StoreError::Conflict { .. }) => check_owner(backups, own).await.map(drop),
+        Err(StoreError::Conflict { .. }) => Ok(check_owner(backups, own).await.map(drop)?),
         Err(error) => Err(error).with_context(|| format!("could not write {}", address())),
     }
 }
 
 /// Checks that the store is not that of another etcd cluster. Returns what it says; `None`: it is nobody's yet.
-pub async fn check_owner(backups: &Store, own: &StoreOwner) -> anyhow::Result<Option<StoreOwner>> {
+pub async fn check_owner(
+    backups: &Store,
+    own: &StoreOwner,
+) -> Result<Option<StoreOwner>, OwnerError> {
+    let address = format!("{}/{OWNER_KEY}", backups.url());
     let read = backups.get_first(OWNER_KEY, OWNER_LIMIT).await;
-    let read = read.with_context(|| format!("could not read {}/{OWNER_KEY}", backups.url()))?;
+    let read = read.map_err(|source| OwnerError::Unread {
+        address: address.clone(),
+        source: Box::new(source),
+    })?;
     let Some(bytes) = read else { return Ok(None) };
-    let owner = StoreOwner::parse(OWNER_KEY, &bytes)?;
+    let owner = StoreOwner::parse(&address, &bytes)?;
     let checked = owner.check(backups.url(), own);
-    checked.map_err(anyhow::Error::msg)?;
+    checked.map_err(OwnerError::Other)?;
     Ok(Some(owner))
 }
 
-/// All snapshots, from a complete listing.
+/// All snapshots, from a complete listing, sorted by name.
 pub async fn list_snapshots(backups: &Store) -> anyhow::Result<Vec<StoredSnapshot>> {
     let listed = backups.list("", None).await;
     let listed = listed.with_context(|| format!("could not list {}", backups.url()))?;
@@ -54,8 +82,42 @@ pub async fn list_snapshots(backups: &Store) -> anyhow::Result<Vec<StoredSnapsho
     Ok(group_snapshots(objects))
 }
 
-/// The manifest of a snapshot; `None`: there is none. The error is a [`StoreError`] if it could not be read; else it is damaged, or of
-/// something else.
+/// All snapshots with their manifests, the newest first. A manifest that cannot be read, or used, is a problem of its snapshot.
+pub async fn read_snapshots(backups: &Store) -> anyhow::Result<Vec<FoundSnapshot>> {
+    let reads = list_snapshots(backups)
+        .await?
+        .into_iter()
+        .map(|stored| async move {
+            let read = match stored.has_manifest {
+                true => read_manifest(backups, &stored.name).await,
+                false => Ok(None),
+            };
+            let (manifest, problem) = match read {
+                Ok(manifest) => (manifest, None),
+                Err(error) => (None, Some(describe_unread(&error))),
+            };
+            FoundSnapshot {
+                stored,
+                manifest,
+                problem,
+            }
+        });
+    let mut all: Vec<FoundSnapshot> = stream::iter(reads).buffered(PARALLEL).collect().await;
+    sort_newest_first(&mut all);
+    Ok(all)
+}
+
+/// What the error of [`read_manifest`] says of the manifest.
+pub fn describe_unread(error: &anyhow::Error) -> Unread {
+    let why = format!("{error:#}");
+    match error.is::<ManifestError>() {
+        true => Unread::Unusable(why),
+        false => Unread::Unreachable(why),
+    }
+}
+
+/// The manifest of a snapshot; `None`: there is none. The error is a [`StoreError`] if it could not be read, and a [`ManifestError`] if it
+/// is damaged, or of something else.
 pub async fn read_manifest(
     backups: &Store,
     name: &str,

@@ -10,9 +10,10 @@ mod state_object;
 mod upkeep_claims;
 
 pub use backup_store::{
-    check_owner, claim_store, delete_snapshot, list_snapshots, read_manifest, require_manifest,
+    OwnerError, check_owner, claim_store, delete_snapshot, describe_unread, list_snapshots,
+    read_manifest, read_snapshots, require_manifest,
 };
 pub use formation::{FormationStore, StoredRecord};
-pub use prune::{Extent, prune_snapshots};
+pub use prune::{Extent, Superfluous, find_superfluous, prune_snapshots};
 pub use state_object::{BackupStateObject, StoredState};
 pub use upkeep_claims::UpkeepClaims;

@@ -17,6 +17,43 @@ pub enum Extent {
     All,
 }
 
+/// The scheduled snapshots that are not kept any more.
+#[derive(Clone, Debug)]
+pub struct Superfluous {
+    /// The whole listing, as deletions are chosen.
+    pub all: Vec<StoredSnapshot>,
+    /// Those of it, the oldest first.
+    pub chosen: Vec<StoredSnapshot>,
+}
+
+impl Superfluous {
+    /// Checks that they are so few that nobody has to look. The error says how many they are.
+    pub fn check_extent(&self) -> Result<(), String> {
+        check_extent(&self.all, &self.chosen.iter().collect::<Vec<_>>())
+    }
+}
+
+/// Finds what is not kept any more. `report` is told what stays although it is not kept, and what stands for no other.
+pub async fn find_superfluous(
+    backups: &Store,
+    retention: Retention,
+    report: impl Fn(&str),
+) -> anyhow::Result<Superfluous> {
+    let all = only_restorable(backups, list_snapshots(backups).await?, retention, &report).await;
+    let mut chosen = Vec::new();
+    for old in choose_deletions(&all, retention) {
+        match is_last_of_its_cluster(backups, &all, old).await {
+            Ok(true) => {}
+            Ok(false) => chosen.push(old.clone()),
+            Err(error) => report(&format!(
+                "the snapshot {} is not deleted, although it is not kept any more: {error:#}",
+                old.name
+            )),
+        }
+    }
+    Ok(Superfluous { all, chosen })
+}
+
 /// Deletes what is not kept any more, and says so with `report`. If the listing fails, or it is too much, nothing is deleted. One that
 /// cannot be deleted does not keep the others; the error is that of the first.
 pub async fn prune_snapshots(
@@ -24,20 +61,9 @@ pub async fn prune_snapshots(
     (retention, extent): (Retention, Extent),
     report: impl Fn(&str),
 ) -> anyhow::Result<()> {
-    let all = only_restorable(backups, list_snapshots(backups).await?, retention, &report).await;
-    let mut chosen = Vec::new();
-    for old in choose_deletions(&all, retention) {
-        match is_last_of_its_cluster(backups, &all, old).await {
-            Ok(true) => {}
-            Ok(false) => chosen.push(old),
-            Err(error) => report(&format!(
-                "the snapshot {} is not deleted, although it is not kept any more: {error:#}",
-                old.name
-            )),
-        }
-    }
+    let superfluous = find_superfluous(backups, retention, &report).await?;
     if extent == Extent::Checked
-        && let Err(many) = check_extent(&all, &chosen)
+        && let Err(many) = superfluous.check_extent()
     {
         report(&format!(
             "nothing is deleted in {}: {many}. Look, and delete them: kctl etcd snapshot prune --force",
@@ -46,7 +72,7 @@ pub async fn prune_snapshots(
         return Ok(());
     }
     let mut failed = None;
-    for old in chosen {
+    for old in &superfluous.chosen {
         match delete_snapshot(backups, old).await {
             Ok(()) => report(&format!(
                 "deleted the snapshot {}/{}",

@@ -3,7 +3,7 @@
 
 use super::follow::{Followed, follow_until_done};
 use super::reports::EtcdReports;
-use super::snapshot::{BackupStore, FoundSnapshot};
+use super::snapshot::BackupStore;
 use super::stored_record::{StoredRecord, new_token};
 use super::volume_holders::find_holder;
 use crate::args::EtcdRestore;
@@ -13,7 +13,7 @@ use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::user_at_host;
 use crate::ui::etcd_copies::{CopyRow, copies_table, list_copies};
 use aws_client::store::Version;
-use etcd_rules::backup::SnapshotManifest;
+use etcd_rules::backup::{FoundSnapshot, SnapshotManifest};
 use etcd_rules::{
     FormationRecord, FormationState, ReportedMember, RestoredSnapshot, RevisionBump, SaidRevision,
     begin_restore, call_off_restore, choose_bump, member_name_matches,

@@ -10,7 +10,7 @@ mod import_state;
 mod list;
 
 pub use asked::{drill, take_snapshot, timed_name};
-pub use backup_store::{BackupStore, FoundSnapshot, Unread};
+pub use backup_store::{BackupStore, failed_store};
 
 use crate::args::SnapshotWhat;
 use crate::commands::session::Session;

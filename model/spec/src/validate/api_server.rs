@@ -80,6 +80,10 @@ const LIMITING: [(&str, bool, &str); 2] = [
 ];
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let authorization = spec.authorization.as_ref();
+    if authorization.is_some_and(|authorization| authorization.always_allow.is_some()) {
+        warn_of_always_allow("spec.authorization.alwaysAllow", problems);
+    }
     let Some(config) = &spec.kube_api_server else {
         return;
     };
@@ -186,10 +190,19 @@ fn warn_of_open_limits(config: &KubeAPIServerConfig, problems: &mut Vec<Problem>
     }
 }
 
+fn warn_of_always_allow(path: &str, problems: &mut Vec<Problem>) {
+    let message = "whoever has any token or certificate of the cluster may do everything in it, each pod and node too";
+    let problem = Problem::warning(path, message);
+    problems.push(problem.hint("use RBAC"));
+}
+
 fn check_authorization(config: &KubeAPIServerConfig, problems: &mut Vec<Problem>) {
     let at = format!("{AT}.authorizationMode");
     let modes = config.authorization_mode.iter();
     let modes: Vec<&str> = modes.flat_map(|modes| modes.split(',')).collect();
+    if modes.contains(&"AlwaysAllow") {
+        warn_of_always_allow(&at, problems);
+    }
     if modes.contains(&"ABAC") {
         let message = "ABAC reads a file of policies, for which the spec has no field";
         problems.push(Problem::error(&at, message).hint("write Node,RBAC"));

@@ -9,7 +9,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::member_name;
 use etcd_rules::Verb;
-use etcd_rules::backup::check_asked_name;
+use etcd_rules::backup::{check_asked_name, newest_verified};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
@@ -89,8 +89,8 @@ async fn drill_newest(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let backups = BackupStore::of_cluster(name, &asked.place.etcd, session).await?;
-    let warn = |why: &str| session.shell.warning(why);
-    let newest = backups.newest_verified(warn).await?;
+    let all = backups.read_all().await?;
+    let newest = newest_verified(&all, |why| session.shell.warning(why));
     let newest = newest.ok_or_else(|| {
         refuse(format!(
             "{} has no verified snapshot that can be read",

@@ -1,70 +1,20 @@
-//! The backup store of an etcd cluster, and what is in it.
+//! The backup store of an etcd cluster, as its settings or the command line name it.
 
 use super::refuse;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::state::{StoreKeys, load_keyset, store_error};
-use aws_client::store::Store;
-use engine::error_chain;
+use aws_client::store::{Store, StoreError};
 use etcd_rules::backup::{
-    MANIFEST_LIMIT, OWNER_KEY, OWNER_LIMIT, SnapshotManifest, StoreOwner, StoredSnapshot,
-    group_snapshots, is_scheduled, manifest_key,
+    FoundSnapshot, OWNER_KEY, SnapshotManifest, StoreOwner, StoredSnapshot, Unread,
+    check_snapshot_name,
 };
-use futures::{StreamExt, stream};
+use etcd_store::{OwnerError, describe_unread, list_snapshots, read_manifest, read_snapshots};
 use node::backup::{
     BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings, EtcdBackupSettings,
 };
 use node::pki::STATE_SIGNER;
 use node::signed::{SIGNATURE_LIMIT, SignedPlace, signature_key, verify_text};
-use std::time::Duration;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
-
-/// Manifests that are read at the same time.
-const PARALLEL: usize = 10;
-
-/// What kind of snapshot it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SnapshotKind {
-    /// protokube took it on schedule. It is deleted by itself.
-    Scheduled,
-    /// Somebody asked for it. It is kept until somebody deletes it.
-    Asked,
-    /// etcd-manager took it. It has no manifest.
-    EtcdManager,
-    /// It has neither manifest nor etcd-manager's description.
-    Unfinished,
-    /// What lies in the place of its manifest is none that can be used.
-    Unusable,
-}
-
-/// A snapshot in the store.
-#[derive(Clone, Debug)]
-pub struct FoundSnapshot {
-    pub stored: StoredSnapshot,
-    pub kind: SnapshotKind,
-    pub manifest: Option<SnapshotManifest>,
-    /// Why its manifest cannot be used.
-    pub problem: Option<Unread>,
-}
-
-/// Why nobody knows what a manifest says.
-#[derive(Clone, Debug)]
-pub enum Unread {
-    /// It is damaged, or of something else.
-    Unusable(String),
-    /// It could not be read now. What it says may be good.
-    Unreachable(String),
-}
-
-impl Unread {
-    /// The reason.
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Unusable(why) | Self::Unreachable(why) => why,
-        }
-    }
-}
 
 /// A backup store.
 #[derive(Clone, Debug)]
@@ -72,78 +22,6 @@ pub struct BackupStore {
     pub store: Store,
     /// Settings of the cluster's backups; `None`: the store was named by its address.
     pub settings: Option<EtcdBackupSettings>,
-}
-
-impl SnapshotKind {
-    fn of(stored: &StoredSnapshot) -> Self {
-        match (stored.has_manifest, stored.has_meta) {
-            (true, _) if is_scheduled(&stored.name) => Self::Scheduled,
-            (true, _) => Self::Asked,
-            (false, true) => Self::EtcdManager,
-            (false, false) => Self::Unfinished,
-        }
-    }
-
-    /// For tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Scheduled => "scheduled",
-            Self::Asked => "asked for",
-            Self::EtcdManager => "of etcd-manager",
-            Self::Unfinished => "unfinished",
-            Self::Unusable => "unusable",
-        }
-    }
-}
-
-impl FoundSnapshot {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.stored.name
-    }
-
-    /// True if it is complete, and a scratch etcd has read it.
-    pub fn is_verified(&self) -> bool {
-        let manifest = self.manifest.as_ref();
-        self.stored.has_data && manifest.is_some_and(|manifest| manifest.verified.is_some())
-    }
-
-    /// True if somebody brought it from a file: it may be older than all others, whatever its times say.
-    pub fn is_imported(&self) -> bool {
-        let manifest = self.manifest.as_ref();
-        manifest.is_some_and(SnapshotManifest::is_imported)
-    }
-
-    /// True if it is verified, as far as is known.
-    pub fn may_be_verified(&self) -> bool {
-        let is_unread = matches!(self.problem, Some(Unread::Unreachable(_)));
-        self.is_verified() || self.stored.has_data && is_unread
-    }
-
-    /// When it was taken, Unix seconds, by the store's clock: before it was written, if its manifest says so.
-    pub fn taken(&self) -> Option<i64> {
-        let said = self.manifest.as_ref().and_then(|manifest| {
-            let at = OffsetDateTime::parse(&manifest.taken_at, &Rfc3339).ok()?;
-            Some(at.unix_timestamp())
-        });
-        self.stored
-            .taken_at(said)
-            .min(self.stored.taken())
-            .or(self.stored.written)
-    }
-
-    /// How long ago it was taken, by the store's clock.
-    pub fn age(&self) -> Option<Duration> {
-        let before = self.stored.written?.saturating_sub(self.taken()?);
-        let before = u64::try_from(before).unwrap_or_default();
-        Some(self.stored.age?.saturating_add(Duration::from_secs(before)))
-    }
-
-    /// Revision of its data, if known.
-    pub fn revision(&self) -> Option<u64> {
-        let verified = self.manifest.as_ref()?.verified.as_ref()?;
-        Some(verified.revision)
-    }
 }
 
 impl BackupStore {
@@ -228,97 +106,33 @@ impl BackupStore {
         etcd: &str,
         session: &Session<'_>,
     ) -> Result<Result<bool, String>, CommandError> {
-        let read = self.store.get_first(OWNER_KEY, OWNER_LIMIT).await;
-        let Some(bytes) = read.map_err(store_error)? else {
-            return Ok(Ok(false));
-        };
-        let owner = StoreOwner::parse(&format!("{}/{OWNER_KEY}", self.store.url()), &bytes);
-        let owner = owner.or_failed(
-            "it is not known whose the backup store is, and nothing is written or deleted there",
-            format!("see what it is; if the store is this cluster's, delete {}/{OWNER_KEY} with the AWS CLI: the next snapshot writes it", self.store.url()),
-        )?;
         let own = StoreOwner::new(name, etcd, &format!("{}/{name}", session.url), None);
-        Ok(owner.check(self.store.url(), &own).map(|()| true))
+        match etcd_store::check_owner(&self.store, &own).await {
+            Ok(owner) => Ok(Ok(owner.is_some())),
+            Err(OwnerError::Other(why)) => Ok(Err(why)),
+            Err(OwnerError::Unread { source, .. }) => Err(store_error(*source)),
+            Err(OwnerError::Damaged(error)) => Err(error).or_failed(
+                "it is not known whose the backup store is, and nothing is written or deleted there",
+                format!("see what it is; if the store is this cluster's, delete {}/{OWNER_KEY} with the AWS CLI: the next snapshot writes it", self.store.url()),
+            ),
+        }
     }
 
     /// All snapshots without their manifests, sorted by name.
     pub async fn list(&self) -> Result<Vec<StoredSnapshot>, CommandError> {
-        let listed = self.store.list("", None).await.map_err(store_error)?;
-        let objects = listed
-            .iter()
-            .map(|entry| (entry.key.as_str(), entry.size, entry.written, entry.age));
-        Ok(group_snapshots(objects))
+        list_snapshots(&self.store).await.map_err(failed_store)
     }
 
     /// All snapshots with their manifests, the newest first.
     pub async fn read_all(&self) -> Result<Vec<FoundSnapshot>, CommandError> {
-        let reads = self.list().await?.into_iter().map(|stored| async move {
-            let read = match stored.has_manifest {
-                true => self.read_manifest(&stored.name).await,
-                false => Ok(None),
-            };
-            match read {
-                Ok(manifest) => FoundSnapshot {
-                    kind: SnapshotKind::of(&stored),
-                    manifest,
-                    problem: None,
-                    stored,
-                },
-                // One bad object is one row.
-                Err(problem) => FoundSnapshot {
-                    kind: SnapshotKind::Unusable,
-                    manifest: None,
-                    problem: Some(problem),
-                    stored,
-                },
-            }
-        });
-        let mut all: Vec<FoundSnapshot> = stream::iter(reads).buffered(PARALLEL).collect().await;
-        all.sort_by(|a, b| {
-            let key =
-                |one: &FoundSnapshot| (one.taken(), one.stored.written, one.stored.name.clone());
-            key(b).cmp(&key(a))
-        });
-        Ok(all)
-    }
-
-    /// The newest snapshot that a scratch etcd has read; one that was imported only if there is no other. If newer ones cannot be used, `warn`
-    /// is told of them.
-    pub async fn newest_verified(
-        &self,
-        warn: impl Fn(&str),
-    ) -> Result<Option<FoundSnapshot>, CommandError> {
-        let mut imported = None;
-        for one in self.read_all().await? {
-            if one.is_verified() && one.is_imported() {
-                imported.get_or_insert(one);
-            } else if one.is_verified() {
-                return Ok(Some(one));
-            } else if let Some(problem) = &one.problem {
-                warn(&format!(
-                    "{} is passed over: {}",
-                    one.name(),
-                    problem.text()
-                ));
-            }
-        }
-        Ok(imported)
-    }
-
-    async fn read_manifest(&self, name: &str) -> Result<Option<SnapshotManifest>, Unread> {
-        let key = manifest_key(name);
-        let address = format!("{}/{key}", self.store.url());
-        let read = self.store.get_first(&key, MANIFEST_LIMIT).await;
-        let read = read.map_err(|error| Unread::Unreachable(error_chain(&error)))?;
-        read.map(|bytes| SnapshotManifest::parse_of(name, &address, &bytes))
-            .transpose()
-            .map_err(|error| Unread::Unusable(error.to_string()))
+        read_snapshots(&self.store).await.map_err(failed_store)
     }
 
     /// The manifest of a snapshot that can be restored or downloaded.
     pub async fn require_manifest(&self, name: &str) -> Result<SnapshotManifest, CommandError> {
-        etcd_rules::backup::check_snapshot_name(name).map_err(refuse)?;
-        let found = self.read_manifest(name).await.map_err(|problem| {
+        check_snapshot_name(name).map_err(refuse)?;
+        let found = read_manifest(&self.store, name).await.map_err(|error| {
+            let problem = describe_unread(&error);
             let hint = match problem {
                 Unread::Unusable(_) if self.settings.is_some() => format!(
                     "use another snapshot; `kctl etcd snapshot delete {name}` deletes this one"
@@ -335,6 +149,18 @@ impl BackupStore {
             ))
             .with_hint("one of etcd-manager: download it with the AWS CLI, then `kctl etcd snapshot import`")
         })
+    }
+}
+
+/// The error of a call to a backup store.
+pub fn failed_store(error: anyhow::Error) -> CommandError {
+    match error.downcast::<StoreError>() {
+        Ok(error) => store_error(error),
+        Err(error) => CommandError::new(
+            ErrorKind::Failed,
+            error,
+            "see who may use the backup store, and try again",
+        ),
     }
 }
 

@@ -1,12 +1,15 @@
 //! `kctl etcd snapshot list`.
 
-use super::{BackupStore, FoundSnapshot, Unread};
+use super::BackupStore;
 use crate::args::{ReportFormat, SnapshotList};
 use crate::commands::etcd::print_document;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::ui::table;
-use etcd_rules::backup::{SnapshotManifest, StoredSnapshot, check_extent, choose_deletions};
+use etcd_rules::backup::{
+    FoundSnapshot, SnapshotKind, SnapshotManifest, StoredSnapshot, Unread, check_extent,
+    choose_deletions,
+};
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
 use serde::Serialize;
@@ -72,10 +75,20 @@ fn warn_of_many(backups: &BackupStore, all: &[FoundSnapshot], session: &Session<
     }
 }
 
+fn kind_word(kind: SnapshotKind) -> &'static str {
+    match kind {
+        SnapshotKind::Scheduled => "scheduled",
+        SnapshotKind::Asked => "asked for",
+        SnapshotKind::EtcdManager => "of etcd-manager",
+        SnapshotKind::Unfinished => "unfinished",
+        SnapshotKind::Unusable => "unusable",
+    }
+}
+
 fn row(one: &FoundSnapshot) -> SnapshotRow<'_> {
     SnapshotRow {
         name: one.name(),
-        kind: one.kind.word(),
+        kind: kind_word(one.kind()),
         verified: one.is_verified(),
         age_seconds: one.stored.age.map(|age| age.as_secs()),
         compressed_bytes: one.stored.compressed_bytes,
@@ -107,7 +120,7 @@ fn render(all: &[FoundSnapshot]) -> String {
         let mut row = vec![
             one.name().to_owned(),
             text(age.map(duration_text)),
-            one.kind.word().to_owned(),
+            kind_word(one.kind()).to_owned(),
             if verified.is_some() { "yes" } else { "no" }.to_owned(),
             text(verified.map(|verified| verified.keys.to_string())),
             text(verified.map(|verified| verified.revision.to_string())),

@@ -263,7 +263,7 @@ impl SampleSpecs {
 fn has_effect(after: &Result<Value, String>, base: &SampleSpec, without: Option<u64>) -> bool {
     match (after, without) {
         (Err(said), _) => said.contains("kctl does not support"),
-        (Ok(_), Some(without)) => fingerprint(after) != without,
+        (Ok(_), Some(without)) => outcome_hash(after) != without,
         (Ok(after), None) => *after != base.before,
     }
 }
@@ -337,7 +337,7 @@ fn with_parents(root: &Value, path: &str) -> Option<(String, Value)> {
 }
 
 /// What stands for an outcome: outcomes are large.
-fn fingerprint(outcome: &Result<Value, String>) -> u64 {
+fn outcome_hash(outcome: &Result<Value, String>) -> u64 {
     let mut hasher = DefaultHasher::new();
     let text = outcome.as_ref().map(Value::to_string);
     text.hash(&mut hasher);
@@ -355,7 +355,7 @@ impl ParentOutcomes {
     fn outcome(&self, key: ParentKey, render: impl FnOnce() -> Result<Value, String>) -> u64 {
         let known = self.0.lock().unwrap().get(&key).copied();
         known.unwrap_or_else(|| {
-            let rendered = fingerprint(&render());
+            let rendered = outcome_hash(&render());
             self.0.lock().unwrap().insert(key, rendered);
             rendered
         })

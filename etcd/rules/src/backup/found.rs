@@ -1,0 +1,153 @@
+//! A snapshot with what its manifest says, and which one is the newest that can be restored.
+
+use super::listing::StoredSnapshot;
+use super::manifest::SnapshotManifest;
+use super::name::is_scheduled;
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// What kind of snapshot it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotKind {
+    /// protokube took it on schedule. It is deleted by itself.
+    Scheduled,
+    /// Somebody asked for it. It is kept until somebody deletes it.
+    Asked,
+    /// etcd-manager took it. It has no manifest.
+    EtcdManager,
+    /// It has neither manifest nor etcd-manager's description.
+    Unfinished,
+    /// What lies in the place of its manifest is none that can be used.
+    Unusable,
+}
+
+/// A snapshot in a backup store.
+#[derive(Clone, Debug)]
+pub struct FoundSnapshot {
+    pub stored: StoredSnapshot,
+    /// `None`: there is none, or see `problem`.
+    pub manifest: Option<SnapshotManifest>,
+    /// Why nobody knows what its manifest says.
+    pub problem: Option<Unread>,
+}
+
+/// Why nobody knows what a manifest says. Each has the reason.
+#[derive(Clone, Debug)]
+pub enum Unread {
+    /// It is damaged, or of something else.
+    Unusable(String),
+    /// It could not be read now. What it says may be good.
+    Unreachable(String),
+}
+
+impl Unread {
+    /// The reason.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Unusable(why) | Self::Unreachable(why) => why,
+        }
+    }
+}
+
+impl FoundSnapshot {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.stored.name
+    }
+
+    /// What kind of snapshot it is.
+    pub fn kind(&self) -> SnapshotKind {
+        match (self.stored.has_manifest, self.stored.has_meta) {
+            _ if self.problem.is_some() => SnapshotKind::Unusable,
+            (true, _) if is_scheduled(self.name()) => SnapshotKind::Scheduled,
+            (true, _) => SnapshotKind::Asked,
+            (false, true) => SnapshotKind::EtcdManager,
+            (false, false) => SnapshotKind::Unfinished,
+        }
+    }
+
+    /// True if it is complete, and a scratch etcd has read it.
+    pub fn is_verified(&self) -> bool {
+        let manifest = self.manifest.as_ref();
+        self.stored.has_data && manifest.is_some_and(|manifest| manifest.verified.is_some())
+    }
+
+    /// True if somebody brought it from a file: it may be older than all others, whatever its times say.
+    pub fn is_imported(&self) -> bool {
+        let manifest = self.manifest.as_ref();
+        manifest.is_some_and(SnapshotManifest::is_imported)
+    }
+
+    /// True if it is verified, as far as is known.
+    pub fn may_be_verified(&self) -> bool {
+        let is_unread = matches!(self.problem, Some(Unread::Unreachable(_)));
+        self.is_verified() || self.stored.has_data && is_unread
+    }
+
+    /// When it was taken, Unix seconds, by the store's clock: before it was written, if its manifest says so.
+    pub fn taken(&self) -> Option<i64> {
+        let said = self.manifest.as_ref().and_then(|manifest| {
+            let at = OffsetDateTime::parse(&manifest.taken_at, &Rfc3339).ok()?;
+            Some(at.unix_timestamp())
+        });
+        self.stored
+            .taken_at(said)
+            .min(self.stored.taken())
+            .or(self.stored.written)
+    }
+
+    /// How long ago it was taken, by the store's clock.
+    pub fn age(&self) -> Option<Duration> {
+        let before = self.stored.written?.saturating_sub(self.taken()?);
+        let before = u64::try_from(before).unwrap_or_default();
+        Some(self.stored.age?.saturating_add(Duration::from_secs(before)))
+    }
+
+    /// Revision of its data, if known.
+    pub fn revision(&self) -> Option<u64> {
+        let verified = self.manifest.as_ref()?.verified.as_ref()?;
+        Some(verified.revision)
+    }
+
+    /// True for the newest verified snapshot of a complete listing, by the time of writing or by when it was taken. One whose manifest
+    /// cannot be read now may be. One that was imported is older than all others, because nobody knows when its data was current.
+    pub fn is_newest_verified(&self, all: &[Self]) -> bool {
+        let orders: [fn(&Self) -> Option<i64>; 2] = [|one| one.stored.written, Self::taken];
+        self.may_be_verified()
+            && orders.into_iter().any(|time| {
+                let place = |of: &Self| {
+                    let times = (time(of), of.stored.written);
+                    (!of.is_imported(), times, of.stored.name.clone())
+                };
+                let others = all.iter().filter(|other| other.is_verified());
+                others.map(place).max() <= Some(place(self))
+            })
+    }
+}
+
+/// Sorts snapshots, the newest first.
+pub fn sort_newest_first(all: &mut [FoundSnapshot]) {
+    let key = |one: &FoundSnapshot| (one.taken(), one.stored.written, one.stored.name.clone());
+    all.sort_by_cached_key(|one| std::cmp::Reverse(key(one)));
+}
+
+/// The newest snapshot that a scratch etcd has read, of a listing with the newest first; one that was imported only if there is no other. If
+/// newer ones cannot be used, `warn` is told of them.
+pub fn newest_verified(all: &[FoundSnapshot], warn: impl Fn(&str)) -> Option<&FoundSnapshot> {
+    let mut imported = None;
+    for one in all {
+        if one.is_verified() && one.is_imported() {
+            imported.get_or_insert(one);
+        } else if one.is_verified() {
+            return Some(one);
+        } else if let Some(problem) = &one.problem {
+            warn(&format!(
+                "{} is passed over: {}",
+                one.name(),
+                problem.text()
+            ));
+        }
+    }
+    imported
+}
