@@ -291,7 +291,6 @@ fn build_upkeep_role(
     etcd: &EtcdCluster,
     index: usize,
 ) -> Option<UpkeepRole<EtcdGateway>> {
-    let role = format!("upkeep-{}", etcd.name);
     Some(UpkeepRole {
         volume: MemberVolume {
             settings: member_settings(daemon, etcd, index),
@@ -303,10 +302,9 @@ fn build_upkeep_role(
             store: daemon.store.clone(),
             etcd: etcd.name.clone(),
             instance: daemon.instance.clone(),
-            role: role.clone(),
             clock: OffsetDateTime::now_utc,
         },
-        role_log: new_role_log(daemon, &role),
+        role_log: new_role_log(daemon, &format!("upkeep-{}", etcd.name)),
         sleep: sleep_for,
         memory: UpkeepMemory::default(),
     })

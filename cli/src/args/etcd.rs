@@ -20,11 +20,7 @@ pub enum EtcdWhat {
     Status(EtcdStatus),
     /// List the members of the etcd clusters, as etcd does
     Members(EtcdMembers),
-    /// Make another member the leader of an etcd cluster
-    MoveLeader(EtcdMoveLeader),
-    /// Give free space in etcd's databases back, one member after the other
-    Defrag(EtcdDefrag),
-    /// Disarm an alarm of an etcd cluster, once its cause is over
+    /// Disarm the alarm CORRUPT, once all members have the same data again
     Disarm(EtcdDisarm),
     /// Begin an etcd cluster anew with the data of one member, after more than half were lost
     Recover(EtcdRecover),
@@ -71,68 +67,15 @@ pub struct EtcdMembers {
     pub output: ReportFormat,
 }
 
-/// `kctl etcd move-leader`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  kctl etcd move-leader demo.example.com                    to the member that is best prepared
-  kctl etcd move-leader demo.example.com --to b
-  kctl etcd move-leader demo.example.com --etcd events --to etcd-events-c
-
-protokube on the leader's instance does it; it looks for commands in the state store every ten seconds.")]
-pub struct EtcdMoveLeader {
-    /// The cluster; instead of --name
-    #[arg(value_name = "NAME")]
-    pub cluster: Option<String>,
-    /// The etcd cluster: main, events
-    #[arg(long, value_name = "ETCD", default_value = "main")]
-    pub etcd: String,
-    /// The new leader [default: the follower with the newest revision]
-    #[arg(long, value_name = "MEMBER")]
-    pub to: Option<String>,
-    /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
-    pub timeout: Duration,
-    /// Form of the output
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub output: ReportFormat,
-}
-
-/// `kctl etcd defrag`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  kctl etcd defrag demo.example.com                          all members, one after the other, leaders last
-  kctl etcd defrag demo.example.com --etcd main --member b   one member, also if others are not well
-
-A member answers nothing while it is defragmented; the leader of three or more members stops all writes meanwhile.
-Stops at the first failure.")]
-pub struct EtcdDefrag {
-    /// The cluster; instead of --name
-    #[arg(value_name = "NAME")]
-    pub cluster: Option<String>,
-    /// The etcd cluster: main, events [default: all]
-    #[arg(long, value_name = "ETCD")]
-    pub etcd: Option<String>,
-    /// Only this member
-    #[arg(long, value_name = "MEMBER", requires = "etcd")]
-    pub member: Option<String>,
-    /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
-    pub timeout: Duration,
-    /// Form of the output
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub output: ReportFormat,
-}
-
 /// `kctl etcd disarm`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  kctl etcd disarm demo.example.com                        NOSPACE, if the databases are well below their quota
-  kctl etcd disarm demo.example.com --etcd main --corrupt  CORRUPT, if the data of all members are the same again
+  kctl etcd disarm demo.example.com
+  kctl etcd disarm demo.example.com --etcd events
 
-protokube disarms NOSPACE by itself once data was deleted or the quota was raised.")]
+For the time after a corrupt member was replaced. protokube compares the data of all members first.
+protokube ends the alarm NOSPACE by itself, once objects were deleted or the quota was raised.")]
 pub struct EtcdDisarm {
     /// The cluster; instead of --name
     #[arg(value_name = "NAME")]
@@ -140,9 +83,6 @@ pub struct EtcdDisarm {
     /// The etcd cluster: main, events
     #[arg(long, value_name = "ETCD", default_value = "main")]
     pub etcd: String,
-    /// Disarm CORRUPT instead of NOSPACE; protokube compares the data of all members first
-    #[arg(long)]
-    pub corrupt: bool,
     /// How long protokube may take to begin: 2m, 90s; then the command is withdrawn
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
     pub timeout: Duration,

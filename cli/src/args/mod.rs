@@ -31,10 +31,7 @@ pub use delete::{
     DeleteWhat,
 };
 pub use edit::{Edit, EditCluster, EditGroup, EditObjects, EditWhat, Replace, Setters};
-pub use etcd::{
-    Etcd, EtcdDefrag, EtcdDisarm, EtcdForget, EtcdMembers, EtcdMoveLeader, EtcdRecover, EtcdStatus,
-    EtcdWhat,
-};
+pub use etcd::{Etcd, EtcdDisarm, EtcdForget, EtcdMembers, EtcdRecover, EtcdStatus, EtcdWhat};
 pub use etcd_snapshot::{
     AskedMember, EtcdDrill, EtcdRestore, EtcdSnapshot, SnapshotDelete, SnapshotDownload,
     SnapshotImport, SnapshotImportState, SnapshotList, SnapshotPlace, SnapshotPrune, SnapshotSave,

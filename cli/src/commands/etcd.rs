@@ -1,12 +1,10 @@
 //! `kctl etcd`: what the etcd members report in the state store, and commands to them through it. No Kubernetes API is needed.
 
 mod command;
-mod defrag;
 mod disarm;
 mod follow;
 mod forget;
 mod members;
-mod move_leader;
 mod recover;
 mod reports;
 mod restore;
@@ -28,8 +26,6 @@ pub async fn run(what: &EtcdWhat, session: &Session<'_>) -> Result<Outcome, Comm
     match what {
         EtcdWhat::Status(what) => status::run(what, session).await,
         EtcdWhat::Members(what) => members::run(what, session).await,
-        EtcdWhat::MoveLeader(what) => move_leader::run(what, session).await,
-        EtcdWhat::Defrag(what) => defrag::run(what, session).await,
         EtcdWhat::Disarm(what) => disarm::run(what, session).await,
         EtcdWhat::Recover(what) => recover::run(what, session).await,
         EtcdWhat::Snapshot(what) => snapshot::run(&what.what, session).await,

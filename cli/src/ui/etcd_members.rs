@@ -2,7 +2,6 @@
 
 use super::table;
 use etcd_rules::{ReportedMember, RunningMember};
-use indicatif::BinaryBytes;
 use node::duration::duration_text;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -25,61 +24,6 @@ pub struct ListedRow {
     volume: Option<String>,
 }
 
-/// A member that was defragmented.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DefragmentedRow {
-    pub etcd: String,
-    pub name: String,
-    pub instance: String,
-    /// Size of the database before.
-    pub before_bytes: u64,
-    /// Size of the database after.
-    pub after_bytes: u64,
-}
-
-/// The database of a member.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DatabaseRow {
-    pub name: String,
-    /// Size of the file, which counts for the quota.
-    pub database_bytes: u64,
-    /// The part of it that holds keys.
-    pub database_used_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quota_bytes: Option<u64>,
-}
-
-/// The databases of these members.
-pub fn database_rows(members: &[&ReportedMember]) -> Vec<DatabaseRow> {
-    let rows = members.iter().filter_map(|member| {
-        let running = member.status.running.as_ref()?;
-        Some(DatabaseRow {
-            name: member_name(member).to_owned(),
-            database_bytes: running.database_bytes,
-            database_used_bytes: running.database_used_bytes,
-            quota_bytes: running.quota_bytes,
-        })
-    });
-    rows.collect()
-}
-
-/// The databases as a table.
-pub fn database_table(rows: &[DatabaseRow]) -> String {
-    let headers = ["MEMBER", "DATABASE", "IN USE", "QUOTA"];
-    let size = |bytes: u64| BinaryBytes(bytes).to_string();
-    let cells = rows.iter().map(|row| {
-        vec![
-            row.name.clone(),
-            size(row.database_bytes),
-            size(row.database_used_bytes),
-            row.quota_bytes.map(size).unwrap_or_default(),
-        ]
-    });
-    render_rows(&headers, &cells.collect::<Vec<_>>())
-}
-
 /// The name of a member in etcd, or what is known instead: a learner does not say it, and one that is stopped neither.
 pub fn member_name(member: &ReportedMember) -> &str {
     let status = &member.status;
@@ -91,7 +35,7 @@ pub fn member_name(member: &ReportedMember) -> &str {
 
 /// What the member says that knows an etcd cluster best: of the newest term the leader, or the newest revision. A learner does not
 /// list members.
-pub fn best_informed<'a>(members: &'a [ReportedMember], etcd: &str) -> Option<&'a RunningMember> {
+fn best_informed<'a>(members: &'a [ReportedMember], etcd: &str) -> Option<&'a RunningMember> {
     let own = members.iter().filter(|one| one.status.etcd == etcd);
     let running = own.filter_map(|one| one.status.running.as_ref());
     let lists = running.filter(|one| !one.members.is_empty());
@@ -99,7 +43,7 @@ pub fn best_informed<'a>(members: &'a [ReportedMember], etcd: &str) -> Option<&'
 }
 
 /// The etcd clusters of which instances report members.
-pub fn etcd_names(members: &[ReportedMember]) -> BTreeSet<&str> {
+fn etcd_names(members: &[ReportedMember]) -> BTreeSet<&str> {
     members.iter().map(|one| one.status.etcd.as_str()).collect()
 }
 
@@ -164,21 +108,6 @@ pub fn members_list(rows: &[ListedRow]) -> String {
             word(row.started),
             row.instance.clone().unwrap_or_default(),
             row.volume.clone().unwrap_or_default(),
-        ]
-    });
-    render_rows(&headers, &cells.collect::<Vec<_>>())
-}
-
-/// The members that were defragmented as a table.
-pub fn defragmented_table(rows: &[DefragmentedRow]) -> String {
-    let headers = ["ETCD", "MEMBER", "INSTANCE", "BEFORE", "AFTER"];
-    let cells = rows.iter().map(|row| {
-        vec![
-            row.etcd.clone(),
-            row.name.clone(),
-            row.instance.clone(),
-            BinaryBytes(row.before_bytes).to_string(),
-            BinaryBytes(row.after_bytes).to_string(),
         ]
     });
     render_rows(&headers, &cells.collect::<Vec<_>>())

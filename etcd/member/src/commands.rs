@@ -6,10 +6,9 @@ use crate::backup::{SnapshotSource, SnapshotTaker};
 use anyhow::{Context, bail};
 use aws_client::store::{Entry, Expect, Store, StoreError, Version};
 use etcd_rules::{
-    COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CORRUPT, CommandStep, DatabaseChange,
-    EtcdCommand, NO_SPACE, OtherMember, RunningMember, Verb, record_key, why_still_full,
+    COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CORRUPT, CommandStep, EtcdCommand, NO_SPACE,
+    OtherMember, RunningMember, Verb, record_key,
 };
-use etcd_store::UpkeepClaims;
 use protokube_role::log::RoleLog;
 use protokube_role::pace::Sleep;
 use std::collections::BTreeMap;
@@ -49,13 +48,6 @@ pub struct CommandRole<E> {
 /// Answers that could not be written yet.
 #[derive(Debug, Default)]
 pub struct CommandMemory(Mutex<BTreeMap<String, (Version, EtcdCommand)>>);
-
-/// What an executed command says of itself.
-#[derive(Debug)]
-struct Executed {
-    message: String,
-    database: Option<DatabaseChange>,
-}
 
 impl<E: SnapshotSource> CommandRole<E> {
     /// Executes commands for ever.
@@ -147,9 +139,6 @@ impl<E: SnapshotSource> CommandRole<E> {
             CommandStep::Leave => Ok(()),
             CommandStep::Claim(claimed) => self.claim_command(key, object.version, &claimed).await,
             CommandStep::Answer(answer) => {
-                if self.members.contains_key(&command.etcd) {
-                    self.upkeep_claims(&command.etcd).release_left().await?;
-                }
                 self.keep_answer(key, object.version, *answer);
                 self.write_answer(key).await
             }
@@ -180,7 +169,7 @@ impl<E: SnapshotSource> CommandRole<E> {
         let executed = self.execute(claimed).await;
         let now = (self.clock)();
         let (answer, result) = match executed {
-            Ok(Executed { message, database }) => (claimed.done(&message, database, now), message),
+            Ok(message) => (claimed.done(&message, now), message),
             Err(error) => {
                 let reason = format!("{error:#}");
                 (claimed.failed(&reason, now), format!("failed: {reason}"))
@@ -191,59 +180,32 @@ impl<E: SnapshotSource> CommandRole<E> {
         self.write_answer(key).await
     }
 
-    async fn execute(&self, command: &EtcdCommand) -> anyhow::Result<Executed> {
+    /// Executes a command. Returns what was done.
+    async fn execute(&self, command: &EtcdCommand) -> anyhow::Result<String> {
         let etcd = &command.etcd;
         let Some(member) = self.members.get(etcd) else {
             bail!("this instance runs no member of an etcd cluster {etcd}");
         };
         match &command.verb {
-            Verb::MoveLeader { to } => move_leader(member, to).await,
-            Verb::Defragment {} => self.defragment_alone(member, etcd).await,
             Verb::Disarm { alarm } => disarm(member, alarm).await,
             Verb::Snapshot { name } => {
                 let reason = format!("command, asked by {}", command.asked_by);
-                let taken = self.snapshots_of(etcd)?.take_asked(name, &reason);
-                Ok(taken.await?.into())
+                self.snapshots_of(etcd)?.take_asked(name, &reason).await
             }
-            Verb::VerifySnapshot { name } => Ok(self.snapshots_of(etcd)?.drill(name).await?.into()),
+            Verb::VerifySnapshot { name } => self.snapshots_of(etcd)?.drill(name).await,
             Verb::Unknown(_) => bail!(
-                "protokube {} does not know {}: replace this instance with the release of kctl that asks",
+                "protokube {} does not know {}: ask with kctl of this release, or replace this instance with the release of the kctl that \
+                 asked",
                 env!("CARGO_PKG_VERSION"),
                 command.verb.describe()
             ),
         }
     }
 
-    /// Defragments the member while no protokube does that to another one.
-    async fn defragment_alone(&self, member: &E, etcd: &str) -> anyhow::Result<Executed> {
-        let claims = self.upkeep_claims(etcd);
-        let claim = match claims.take().await? {
-            Ok(claim) => claim,
-            Err(holder) => bail!(
-                "{holder} is defragmenting its member of {etcd}; ask again in a minute, or in ten if that instance is gone"
-            ),
-        };
-        let executed = defragment(member).await;
-        if let Err(error) = claims.release(claim).await {
-            self.role_log.report_change(&format!("{error:#}"));
-        }
-        executed
-    }
-
     fn snapshots_of(&self, etcd: &str) -> anyhow::Result<&SnapshotTaker<E>> {
         let taker = self.snapshots.get(etcd);
         let taker = taker.with_context(|| format!("no snapshots of etcd {etcd} are taken here"))?;
         Ok(taker)
-    }
-
-    fn upkeep_claims(&self, etcd: &str) -> UpkeepClaims {
-        UpkeepClaims {
-            store: self.store.clone(),
-            etcd: etcd.to_owned(),
-            instance: self.instance.clone(),
-            role: "commands".to_owned(),
-            clock: self.clock,
-        }
     }
 
     /// Not an error of this instance: it is logged, and the control plane is well.
@@ -294,75 +256,24 @@ impl CommandMemory {
     }
 }
 
-/// Makes another member the leader. The local one must lead.
-async fn move_leader(member: &impl EtcdMaintenance, to: &str) -> anyhow::Result<Executed> {
-    let before = member.describe_member().await?;
-    let Some(target) = before.members.iter().find(|one| one.name == to) else {
-        let names: Vec<&str> = before.members.iter().map(|one| one.name.as_str()).collect();
-        bail!("etcd has no member {to}; its members: {}", names.join(", "));
-    };
-    if target.learner {
-        bail!("{to} is a learner: it cannot lead");
-    }
-    if before.leader.as_ref() == Some(&target.id) {
-        return Ok(leads(to, &before));
-    }
-    if before.leader.as_ref() != Some(&before.id) {
-        bail!("{} does not lead any more; ask again", before.name);
-    }
-    member.move_leader(&target.id).await?;
-    let after = member.describe_member().await?;
-    if after.leader.as_ref() != Some(&target.id) {
-        bail!("etcd moved the leadership, but {to} does not lead: look at kctl etcd status");
-    }
-    Ok(leads(to, &after))
-}
-
-fn leads(name: &str, member: &RunningMember) -> Executed {
-    format!("{name} leads in term {}", member.term).into()
-}
-
-async fn defragment(member: &impl EtcdMaintenance) -> anyhow::Result<Executed> {
-    let before = member.describe_member().await?;
-    member.defragment().await?;
-    let after = member.describe_member().await?;
-    let (before_bytes, after_bytes) = (before.database_bytes, after.database_bytes);
-    Ok(Executed {
-        message: format!(
-            "the database of {} had {before_bytes} bytes and has {after_bytes}",
-            after.name
+/// Ends the alarm `CORRUPT` if all members have the same data again. protokube never does that unasked: a person decides which data
+/// is right. It ends `NOSPACE` unasked.
+async fn disarm(member: &impl EtcdMaintenance, alarm: &str) -> anyhow::Result<String> {
+    match alarm {
+        CORRUPT => {}
+        NO_SPACE => bail!(
+            "protokube ends the alarm {NO_SPACE} by itself once the data leaves room: docs/operations/full-disk.md"
         ),
-        database: Some(DatabaseChange {
-            before_bytes,
-            after_bytes,
-        }),
-    })
-}
-
-/// Disarms an alarm if what raised it is over.
-async fn disarm(member: &impl EtcdMaintenance, alarm: &str) -> anyhow::Result<Executed> {
+        other => bail!("only the alarm {CORRUPT} is ended by a command, and not {other}"),
+    }
     let own = member.describe_member().await?;
-    if !own.alarms.iter().any(|one| one == alarm) {
-        let message = format!("no alarm {alarm} is active");
-        return Ok(message.into());
+    if !own.alarms.iter().any(|one| one == CORRUPT) {
+        return Ok(format!("no alarm {CORRUPT} is active"));
     }
     let others = member.describe_others(&own).await;
-    match alarm {
-        NO_SPACE => {
-            let answers = others.iter().filter_map(|other| other.says.as_ref().ok());
-            let all: Vec<&RunningMember> = std::iter::once(&own).chain(answers).collect();
-            if let Some(why) = why_still_full(&all) {
-                bail!(
-                    "{why}: delete objects that nobody needs, or set a larger ETCD_QUOTA_BACKEND_BYTES; protokube then disarms the alarm \
-                     by itself"
-                );
-            }
-        }
-        CORRUPT => compare_data(member, &own, &others).await?,
-        other => bail!("etcd has no alarm {other}; alarms are {NO_SPACE} and {CORRUPT}"),
-    }
-    member.disarm(alarm).await?;
-    Ok(format!("disarmed the alarm {alarm}").into())
+    compare_data(member, &own, &others).await?;
+    member.disarm(CORRUPT).await?;
+    Ok(format!("disarmed the alarm {CORRUPT}"))
 }
 
 /// Checks that all members have the same data, by etcd's hash of all keys at the newest revision that all have.
@@ -396,13 +307,4 @@ async fn compare_data(
         );
     }
     Ok(())
-}
-
-impl From<String> for Executed {
-    fn from(message: String) -> Self {
-        Self {
-            message,
-            database: None,
-        }
-    }
 }

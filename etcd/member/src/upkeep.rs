@@ -122,7 +122,7 @@ impl<E: EtcdMaintenance> UpkeepRole<E> {
 
     /// Takes the claim, looks again and takes the step, if it is still one to take. What others do without the claim is visible now.
     async fn take_exclusive_step(&self, memory: Memory) -> anyhow::Result<UpkeepStep> {
-        let Ok(claim) = self.claims.take().await? else {
+        let Some(claim) = self.claims.take().await? else {
             return Ok(UpkeepStep::Rest);
         };
         let taken = self.take_claimed_step(memory).await;

@@ -62,16 +62,9 @@ pub struct EtcdCommand {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Verb {
-    /// The member, which leads, makes another one the leader.
-    MoveLeader {
-        /// Name of the new leader in etcd: `etcd-b`.
-        to: String,
-    },
-    /// Gives free space in the member's database back to the file system. The member answers nothing meanwhile.
-    Defragment {},
     /// Disarms an alarm of the etcd cluster, if what raised it is over.
     Disarm {
-        /// `NOSPACE`, `CORRUPT`.
+        /// `CORRUPT`. Older releases of kctl also ask for `NOSPACE`, which protokube ends by itself.
         alarm: String,
     },
     /// Takes a snapshot, verifies it and stores it under this name in the backup store.
@@ -84,7 +77,7 @@ pub enum Verb {
         /// Name of the snapshot.
         name: String,
     },
-    /// A verb of a newer release.
+    /// A verb of another release.
     #[serde(untagged)]
     Unknown(Value),
 }
@@ -108,9 +101,6 @@ pub enum CommandState {
         at: String,
         /// What was done.
         message: String,
-        /// The database before and after a defragmentation.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        database: Option<DatabaseChange>,
     },
     /// Not executed, or not to its end.
     Failed {
@@ -119,16 +109,6 @@ pub enum CommandState {
         /// Why.
         reason: String,
     },
-}
-
-/// Sizes of the database file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DatabaseChange {
-    /// Bytes before.
-    pub before_bytes: u64,
-    /// Bytes after.
-    pub after_bytes: u64,
 }
 
 /// What an instance has to do with a command.
@@ -228,16 +208,10 @@ impl EtcdCommand {
 
     /// The command as executed.
     #[must_use]
-    pub fn done(
-        &self,
-        message: &str,
-        database: Option<DatabaseChange>,
-        now: OffsetDateTime,
-    ) -> Self {
+    pub fn done(&self, message: &str, now: OffsetDateTime) -> Self {
         self.with_state(CommandState::Done {
             at: time_text(now),
             message: bounded_text(message, MESSAGE),
-            database,
         })
     }
 
@@ -262,8 +236,6 @@ impl Verb {
     /// For messages.
     pub fn describe(&self) -> String {
         match self {
-            Self::MoveLeader { to } => format!("move the leadership to {to}"),
-            Self::Defragment {} => "defragment".to_owned(),
             Self::Disarm { alarm } => format!("disarm the alarm {}", bounded_text(alarm, 120)),
             Self::Snapshot { name } => format!("take the snapshot {}", bounded_text(name, 120)),
             Self::VerifySnapshot { name } => {
@@ -287,15 +259,10 @@ mod tests {
     const ASKED: OffsetDateTime = datetime!(2030-01-01 12:00 UTC);
     const LIFE: Duration = Duration::from_mins(2);
 
-    fn defragment_on(instance: &str) -> EtcdCommand {
-        EtcdCommand::new(
-            "main",
-            instance,
-            Verb::Defragment {},
-            "me@host",
-            ASKED,
-            LIFE,
-        )
+    fn snapshot_on(instance: &str) -> EtcdCommand {
+        let name = "before-upgrade".to_owned();
+        let verb = Verb::Snapshot { name };
+        EtcdCommand::new("main", instance, verb, "me@host", ASKED, LIFE)
     }
 
     fn any_state() -> impl Strategy<Value = CommandState> {
@@ -305,8 +272,7 @@ mod tests {
             "i-[ab]".prop_map(move |instance| CommandState::Claimed { instance, at: at() }),
             Just(CommandState::Done {
                 at: at(),
-                message: String::new(),
-                database: None
+                message: String::new()
             }),
             Just(CommandState::Failed {
                 at: at(),
@@ -324,7 +290,7 @@ mod tests {
             age in proptest::option::of(0..300_u64),
             ahead in -600..600_i64,
         ) {
-            let command = EtcdCommand { state, ..defragment_on(&target) };
+            let command = EtcdCommand { state, ..snapshot_on(&target) };
             let (age, now) = (age.map(Duration::from_secs), ASKED + time::Duration::seconds(ahead));
             let fresh = age.map_or(ahead < 120, |age| age < LIFE);
             match command.decide_step(&instance, age, now) {
@@ -357,13 +323,13 @@ mod tests {
             ahead in -100_000..100_000_i64,
         ) {
             let now = ASKED + time::Duration::seconds(ahead);
-            let expired = defragment_on("i-a").is_expired(Some(Duration::from_secs(age)), now);
+            let expired = snapshot_on("i-a").is_expired(Some(Duration::from_secs(age)), now);
             prop_assert_eq!(expired, age >= LIFE.as_secs());
         }
 
         #[test]
         fn answers_of_any_length_can_be_read(text in ".{0,200}", times in 1..200_usize) {
-            let answered = defragment_on("i-a").failed(&text.repeat(times), ASKED);
+            let answered = snapshot_on("i-a").failed(&text.repeat(times), ASKED);
             let json = answered.to_json();
             prop_assert!(json.len() <= COMMAND_LIMIT, "{}", json.len());
             prop_assert_eq!(EtcdCommand::parse("c", json.as_bytes()).unwrap(), answered);
@@ -379,7 +345,7 @@ mod tests {
 
     #[test]
     fn nothing_waits_longer_than_an_hour_and_nothing_without_times_is_begun() {
-        let mut command = defragment_on("i-a");
+        let mut command = snapshot_on("i-a");
         command.expires_at = "2040-01-01T00:00:00Z".to_owned();
         let minutes = |count| Some(Duration::from_mins(count));
         assert!(!command.is_expired(minutes(59), ASKED));
@@ -392,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_release_asks_for_is_kept_and_not_mistaken_for_what_is_known() {
+    fn what_another_release_asks_for_is_kept_and_not_mistaken_for_what_is_known() {
         let text = |verb: &str| {
             format!(
                 r#"{{"format":1,"etcd":"main","instance":"i-a","verb":{verb},"askedBy":"me@host","askedAt":"2030-01-01T12:00:00Z",
@@ -400,26 +366,31 @@ mod tests {
             )
         };
         let parse = |verb: &str| EtcdCommand::parse("c", text(verb).as_bytes()).unwrap();
-        assert_eq!(parse(r#"{"defragment":{}}"#).verb, Verb::Defragment {});
-        let to = "etcd-b".to_owned();
-        let moved = parse(r#"{"moveLeader":{"to":"etcd-b"}}"#);
-        assert_eq!(moved.verb, Verb::MoveLeader { to });
-        for newer in [
+        let name = "x".to_owned();
+        let snapshot = parse(r#"{"snapshot":{"name":"x"}}"#);
+        assert_eq!(snapshot.verb, Verb::Snapshot { name });
+        let alarm = "CORRUPT".to_owned();
+        let disarmed = parse(r#"{"disarm":{"alarm":"CORRUPT"}}"#);
+        assert_eq!(disarmed.verb, Verb::Disarm { alarm });
+        for other in [
             r#"{"compact":{"revision":4}}"#,
-            r#"{"defragment":{"dryRun":true}}"#,
+            r#"{"snapshot":{"name":"x","dryRun":true}}"#,
             r#""pause""#,
+            // Verbs of earlier releases.
+            r#"{"defragment":{}}"#,
+            r#"{"moveLeader":{"to":"etcd-b"}}"#,
         ] {
-            let command = parse(newer);
-            assert!(matches!(command.verb, Verb::Unknown(_)), "{newer}");
+            let command = parse(other);
+            assert!(matches!(command.verb, Verb::Unknown(_)), "{other}");
             let stored: Value = serde_json::from_str(&command.to_json()).unwrap();
-            let given: Value = serde_json::from_str(&text(newer)).unwrap();
+            let given: Value = serde_json::from_str(&text(other)).unwrap();
             assert_eq!(stored, given);
         }
     }
 
     #[test]
     fn a_command_of_another_format_is_refused() {
-        let mut command = defragment_on("i-a");
+        let mut command = snapshot_on("i-a");
         command.format = COMMAND_FORMAT + 1;
         assert!(EtcdCommand::parse("c", command.to_json().as_bytes()).is_err());
     }

@@ -51,7 +51,7 @@ pub use choose::{
 };
 pub use command::{
     COMMAND_FORMAT, COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CommandState, CommandStep,
-    DatabaseChange, EtcdCommand, LOST_CLAIM, Verb, command_id, command_key,
+    EtcdCommand, LOST_CLAIM, Verb, command_id, command_key,
 };
 pub use content::{
     EtcdLog, FileSystemContent, JoiningMember, LOG_FOLDER, LastSeen, MARKER, Marker, VolumeContent,
@@ -93,7 +93,6 @@ pub use successors::{FormedClusters, read_replaced};
 pub use upgrade::find_upgrade_obstacle;
 pub use upkeep::{
     CORRUPT, NO_SPACE, OtherMember, UpkeepStep, UpkeepView, decide_upkeep, needs_upkeep,
-    why_still_full,
 };
 pub use upkeep_claim::{UPKEEP_CLAIM_LIMIT, UpkeepClaim, upkeep_claim_key};
 pub use version_gate::{find_refusal, keeps_membership, mark_version};

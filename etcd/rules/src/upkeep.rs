@@ -20,9 +20,6 @@ const SPARE_BYTES: u64 = 64 << 20;
 /// Above this part of its quota, a database is defragmented if that helps. Below it, an alarm `NOSPACE` is disarmed. Percent.
 const FULL: u64 = 80;
 
-/// At this part of its quota, the next writes would soon raise an alarm `NOSPACE` again. Percent.
-const ALMOST: u64 = 95;
-
 /// Percent of the quota below which the data of a database near its quota must be, so that a defragmentation leads away from it.
 const ROOM: u64 = 60;
 
@@ -186,17 +183,6 @@ fn decide_alarm(
          spec.etcdClusters[].manager.env, and run kctl update --yes and kctl rolling-update --yes",
         describe_sizes(all())
     ))
-}
-
-/// Why an alarm `NOSPACE` must not be disarmed now: the next writes would raise it again. `None` if it may be disarmed.
-pub fn why_still_full(members: &[&RunningMember]) -> Option<String> {
-    let full = members.iter().any(|one| !is_below(one, ALMOST));
-    full.then(|| {
-        format!(
-            "a database has more than {ALMOST} % of its quota, and the next writes would raise the alarm again: {}",
-            describe_sizes(members.iter().copied())
-        )
-    })
 }
 
 /// Sizes of the databases: `etcd-a 2 GiB of 2 GiB, 300 MiB in use`.

@@ -24,11 +24,9 @@ pub struct UpkeepClaim {
     pub format: u32,
     /// Instance id, `i-...`.
     pub instance: String,
-    /// protokube's role on it: `commands`, `upkeep-main`.
-    pub role: String,
     /// Time of the claim by the instance's clock, RFC 3339.
     pub at: String,
-    /// Fields of a newer release.
+    /// Fields of another release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
 }
@@ -39,12 +37,11 @@ pub fn upkeep_claim_key(etcd: &str) -> String {
 }
 
 impl UpkeepClaim {
-    /// The claim of a role.
-    pub fn new(instance: &str, role: &str, now: OffsetDateTime) -> Self {
+    /// The claim of an instance.
+    pub fn new(instance: &str, now: OffsetDateTime) -> Self {
         Self {
             format: FORMAT,
             instance: instance.to_owned(),
-            role: role.to_owned(),
             at: now.format(&Rfc3339).unwrap_or_default(),
             unknown: UnknownFields::new(),
         }
@@ -60,10 +57,10 @@ impl UpkeepClaim {
         to_pretty_json(self)
     }
 
-    /// True if another one may take its place: it is of the same role on the same instance, which has restarted since, or it is old.
+    /// True if another one may take its place: it is of the same instance, whose protokube has restarted since, or it is old.
     /// `age` is the time since it was written, by the clock of the store; only without it the clock of the instance counts.
     pub fn gives_way(&self, other: &Self, age: Option<Duration>, now: OffsetDateTime) -> bool {
-        let own = self.instance == other.instance && self.role == other.role;
+        let own = self.instance == other.instance;
         let written = || OffsetDateTime::parse(&self.at, &Rfc3339).ok();
         let by_clock = || Duration::try_from(now - written()?).ok();
         own || age.or_else(by_clock).is_none_or(|age| age >= LIFE)
@@ -80,23 +77,30 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_claim_gives_way_to_its_own_role_at_once_and_to_others_when_it_is_old(
+        fn a_claim_gives_way_to_its_own_instance_at_once_and_to_others_when_it_is_old(
             age in proptest::option::of(0..1200_u64),
             clock in 0..1200_i64,
             same_instance: bool,
-            same_role: bool,
         ) {
-            let held = UpkeepClaim::new("i-1", "commands", AT);
+            let held = UpkeepClaim::new("i-1", AT);
             let instance = if same_instance { "i-1" } else { "i-2" };
-            let role = if same_role { "commands" } else { "upkeep-main" };
             let now = AT + time::Duration::seconds(clock);
-            let other = UpkeepClaim::new(instance, role, now);
+            let other = UpkeepClaim::new(instance, now);
             let gives_way = held.gives_way(&other, age.map(Duration::from_secs), now);
             let old = age.unwrap_or(clock.unsigned_abs()) >= LIFE.as_secs();
-            prop_assert_eq!(gives_way, same_instance && same_role || old);
+            prop_assert_eq!(gives_way, same_instance || old);
             let stored = held.to_json();
             prop_assert!(stored.len() < UPKEEP_CLAIM_LIMIT);
             prop_assert_eq!(UpkeepClaim::parse("claim", stored.as_bytes()).unwrap(), held);
         }
+    }
+
+    #[test]
+    fn a_claim_of_a_release_that_names_the_role_counts_too() {
+        let text = r#"{"format":1,"instance":"i-1","role":"commands","at":"2030-01-01T12:00:00Z"}"#;
+        let held = UpkeepClaim::parse("claim", text.as_bytes()).unwrap();
+        let other = UpkeepClaim::new("i-2", AT);
+        assert!(!held.gives_way(&other, Some(Duration::ZERO), AT));
+        assert!(held.gives_way(&other, Some(LIFE), AT));
     }
 }

@@ -295,15 +295,3 @@ fn a_volume_without_room_for_the_copy_is_told_only_near_the_quota() {
     one.database_bytes = 1000 * MIB;
     assert_eq!(decide(&one, 363), UpkeepStep::Rest);
 }
-
-#[test]
-fn an_alarm_is_disarmed_by_hand_only_below_the_quota() {
-    let full = member(0, 2, 62 * MIB, 30 * MIB, 64 * MIB);
-    let small = member(1, 2, 40 * MIB, 30 * MIB, 64 * MIB);
-    assert_eq!(why_still_full(&[&small, &small]), None);
-    let why = why_still_full(&[&small, &full]).unwrap();
-    assert!(
-        why.contains("etcd-0 62 MiB of 64 MiB, 30 MiB in use"),
-        "{why}"
-    );
-}

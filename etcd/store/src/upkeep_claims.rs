@@ -15,17 +15,15 @@ pub struct UpkeepClaims {
     pub etcd: String,
     /// Id of this instance, `i-...`.
     pub instance: String,
-    /// The role that claims.
-    pub role: String,
     pub clock: fn() -> OffsetDateTime,
 }
 
 impl UpkeepClaims {
-    /// Takes the claim. The inner error says who has it.
-    pub async fn take(&self) -> anyhow::Result<Result<Version, String>> {
+    /// Takes the claim. `None`: another one has it.
+    pub async fn take(&self) -> anyhow::Result<Option<Version>> {
         let key = upkeep_claim_key(&self.etcd);
         let now = (self.clock)();
-        let own = UpkeepClaim::new(&self.instance, &self.role, now);
+        let own = UpkeepClaim::new(&self.instance, now);
         let object = self.store.get(&key).await;
         let object = object.with_context(|| format!("could not read {key}"))?;
         let expect = match object {
@@ -35,9 +33,9 @@ impl UpkeepClaims {
                 let held = fits.then(|| UpkeepClaim::parse(&key, &object.bytes));
                 // Whatever else is there counts as long as a claim.
                 let held = held.and_then(Result::ok);
-                let held = held.unwrap_or_else(|| UpkeepClaim::new("unknown", "", now));
+                let held = held.unwrap_or_else(|| UpkeepClaim::new("unknown", now));
                 if !held.gives_way(&own, object.age, now) {
-                    return Ok(Err(format!("{} ({})", held.instance, held.role)));
+                    return Ok(None);
                 }
                 Expect::Version(object.version)
             }
@@ -47,13 +45,13 @@ impl UpkeepClaims {
             .put(&key, own.to_json().into_bytes(), expect)
             .await
         {
-            Ok(version) => Ok(Ok(version)),
-            Err(StoreError::Conflict { .. }) => Ok(Err("another instance".to_owned())),
+            Ok(version) => Ok(Some(version)),
+            Err(StoreError::Conflict { .. }) => Ok(None),
             Err(error) => Err(error).with_context(|| format!("could not write {key}")),
         }
     }
 
-    /// Gives back a claim that this role took before the process was restarted.
+    /// Gives back a claim that this instance took before its protokube was restarted.
     pub async fn release_left(&self) -> anyhow::Result<()> {
         let key = upkeep_claim_key(&self.etcd);
         let object = self.store.get(&key).await;
@@ -62,7 +60,7 @@ impl UpkeepClaims {
             return Ok(());
         };
         let held = UpkeepClaim::parse(&key, &object.bytes).ok();
-        let own = held.is_some_and(|held| held.instance == self.instance && held.role == self.role);
+        let own = held.is_some_and(|held| held.instance == self.instance);
         if own {
             self.release(object.version).await?;
         }

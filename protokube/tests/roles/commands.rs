@@ -9,11 +9,12 @@ use etcd_member::backup::{KeysAt, SnapshotSource};
 use etcd_member::{CommandMemory, CommandRole, DataHash, EtcdMaintenance};
 use etcd_rules::{
     COMMAND_KEPT, COMMANDS_PREFIX, CORRUPT, CommandState, EtcdCommand, LOST_CLAIM, ListedMember,
-    NO_SPACE, OtherMember, RunningMember, UpkeepClaim, Verb, command_key, upkeep_claim_key,
+    NO_SPACE, OtherMember, RunningMember, Verb, command_key,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use protokube_role::log::{Log, RoleLog};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -24,23 +25,20 @@ use time::OffsetDateTime;
 
 const LIFE: Duration = Duration::from_mins(2);
 
-/// A member of three; `b` may be given the leadership.
+/// The leader of two members.
 #[derive(Clone, Debug, Default)]
 struct FakeEtcd(Arc<Mutex<FakeMember>>);
 
 #[derive(Debug, Default)]
 struct FakeMember {
-    leader: String,
-    defragmented: usize,
-    moved: usize,
+    /// How often it was asked to disarm the alarm. The alarm stays, so that a command that is executed again counts again.
+    disarmed: usize,
     refuses: bool,
     /// The process dies while etcd works.
     hangs: bool,
-    /// Size of the database of b, bytes; the quota is 4096.
-    other_bytes: u64,
     alarm: Option<&'static str>,
     hashes: [u64; 2],
-    /// The lock of the state store, which cannot be written from the next defragmentation on.
+    /// The lock of the state store, which cannot be written from the next request to disarm on.
     breaks: Option<PathBuf>,
 }
 
@@ -60,16 +58,14 @@ impl EtcdMaintenance for FakeEtcd {
         let listed = |id: &str| ListedMember {
             id: id.to_owned(),
             name: format!("etcd-{id}"),
-            learner: id == "c",
+            learner: false,
         };
         Ok(RunningMember {
             name: "etcd-a".to_owned(),
             id: "a".to_owned(),
-            leader: Some(member.leader.clone()),
-            database_bytes: 4096 >> member.defragmented,
-            quota_bytes: Some(4096),
+            leader: Some("a".to_owned()),
             alarms: member.alarm.iter().map(|one| (*one).to_owned()).collect(),
-            members: ["a", "b", "c"].map(listed).into(),
+            members: ["a", "b"].map(listed).into(),
             ..RunningMember::default()
         })
     }
@@ -77,7 +73,6 @@ impl EtcdMaintenance for FakeEtcd {
     async fn describe_others(&self, own: &RunningMember) -> Vec<OtherMember> {
         let says = RunningMember {
             name: "etcd-b".to_owned(),
-            database_bytes: self.0.lock().unwrap().other_bytes,
             ..own.clone()
         };
         vec![OtherMember {
@@ -91,8 +86,22 @@ impl EtcdMaintenance for FakeEtcd {
     }
 
     async fn disarm(&self, alarm: &str) -> anyhow::Result<()> {
-        let disarmed = self.0.lock().unwrap().alarm.take();
-        assert_eq!(disarmed, Some(alarm));
+        let hangs = {
+            let mut member = self.0.lock().unwrap();
+            assert_eq!(member.alarm, Some(alarm));
+            member.disarmed += 1;
+            if let Some(lock) = member.breaks.take() {
+                fs::remove_file(&lock).unwrap();
+                fs::create_dir(lock).unwrap();
+            }
+            if member.refuses {
+                bail!("etcdserver: no leader");
+            }
+            member.hangs
+        };
+        if hangs {
+            std::future::pending::<()>().await;
+        }
         Ok(())
     }
 
@@ -106,30 +115,12 @@ impl EtcdMaintenance for FakeEtcd {
         Ok(hashes.map(hash).collect())
     }
 
-    async fn move_leader(&self, id: &str) -> anyhow::Result<()> {
-        let mut member = self.0.lock().unwrap();
-        member.moved += 1;
-        id.clone_into(&mut member.leader);
-        Ok(())
+    async fn move_leader(&self, _: &str) -> anyhow::Result<()> {
+        bail!("no command asks for it")
     }
 
     async fn defragment(&self) -> anyhow::Result<()> {
-        let hangs = {
-            let mut member = self.0.lock().unwrap();
-            member.defragmented += 1;
-            if let Some(lock) = member.breaks.take() {
-                fs::remove_file(&lock).unwrap();
-                fs::create_dir(lock).unwrap();
-            }
-            if member.refuses {
-                bail!("etcdserver: no space");
-            }
-            member.hangs
-        };
-        if hangs {
-            std::future::pending::<()>().await;
-        }
-        Ok(())
+        bail!("no command asks for it")
     }
 }
 
@@ -148,7 +139,7 @@ impl Commands {
     async fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let etcd = FakeEtcd::default();
-        etcd.0.lock().unwrap().leader = "a".to_owned();
+        etcd.0.lock().unwrap().alarm = Some(CORRUPT);
         Self {
             store: store_in(folder.path()).await,
             folder,
@@ -190,8 +181,8 @@ impl Commands {
         self.write(id, &command.to_json()).await;
     }
 
-    async fn ask_defragment(&self, id: &str) {
-        self.ask(id, "main", INSTANCE, Verb::Defragment {}).await;
+    async fn ask_disarm(&self, id: &str) {
+        self.ask(id, "main", INSTANCE, disarm(CORRUPT)).await;
     }
 
     async fn write(&self, id: &str, text: &str) {
@@ -219,149 +210,105 @@ impl Commands {
         }
     }
 
-    fn defragmented(&self) -> usize {
-        self.etcd.0.lock().unwrap().defragmented
+    fn disarmed(&self) -> usize {
+        self.etcd.0.lock().unwrap().disarmed
     }
+}
+
+fn disarm(alarm: &str) -> Verb {
+    let alarm = alarm.to_owned();
+    Verb::Disarm { alarm }
 }
 
 #[tokio::test]
 async fn a_command_is_executed_once_and_answered() {
     let commands = Commands::new().await;
-    commands.ask_defragment("1").await;
+    commands.ask_disarm("1").await;
     commands.run_protokube().await;
     commands.run_protokube().await;
-    let CommandState::Done { database, .. } = commands.state("1").await else {
+    let CommandState::Done { message, .. } = commands.state("1").await else {
         panic!("{:?}", commands.state("1").await);
     };
-    let database = database.unwrap();
-    assert_eq!((database.before_bytes, database.after_bytes), (4096, 2048));
-    assert_eq!(commands.defragmented(), 1);
+    assert_eq!(message, "disarmed the alarm CORRUPT");
+    assert_eq!(commands.disarmed(), 1);
 }
 
 #[tokio::test]
 async fn what_etcd_refuses_is_the_answer() {
     let commands = Commands::new().await;
     commands.etcd.0.lock().unwrap().refuses = true;
-    commands.ask_defragment("1").await;
+    commands.ask_disarm("1").await;
     commands.run_protokube().await;
-    assert_eq!(commands.reason("1").await, "etcdserver: no space");
-    assert_eq!(commands.defragmented(), 1);
+    assert_eq!(commands.reason("1").await, "etcdserver: no leader");
+    assert_eq!(commands.disarmed(), 1);
 }
 
 #[tokio::test]
-async fn the_leader_moves_to_a_voting_member_and_only_from_the_leader() {
-    let commands = Commands::new().await;
-    let ask = async |id: &str, to: &str| {
-        let to = to.to_owned();
-        let verb = Verb::MoveLeader { to };
-        commands.ask(id, "main", INSTANCE, verb).await;
-        commands.run_protokube().await;
-    };
-    ask("1", "etcd-c").await;
-    assert_eq!(
-        commands.reason("1").await,
-        "etcd-c is a learner: it cannot lead"
-    );
-    ask("2", "etcd-x").await;
-    assert!(commands.reason("2").await.contains("etcd-a, etcd-b"));
-    ask("3", "etcd-b").await;
-    let done = commands.state("3").await;
-    assert!(matches!(done, CommandState::Done { .. }), "{done:?}");
-    ask("4", "etcd-a").await;
-    assert!(
-        commands
-            .reason("4")
-            .await
-            .contains("does not lead any more")
-    );
-    assert_eq!(commands.etcd.0.lock().unwrap().moved, 1);
-}
-
-#[tokio::test]
-async fn a_full_database_keeps_its_alarm_and_data_that_differ_keep_theirs() {
+async fn corrupt_is_disarmed_once_the_data_are_the_same_and_no_other_alarm_is() {
     let commands = Commands::new().await;
     let ask = async |id: &str, alarm: &str| {
-        let verb = Verb::Disarm {
-            alarm: alarm.to_owned(),
-        };
-        commands.ask(id, "main", INSTANCE, verb).await;
+        commands.ask(id, "main", INSTANCE, disarm(alarm)).await;
         commands.run_protokube().await;
     };
-    let set = |alarm: &'static str, defragmented: usize, other_bytes: u64, hashes: [u64; 2]| {
+    let set = |alarm: Option<&'static str>, hashes: [u64; 2]| {
         let mut member = commands.etcd.0.lock().unwrap();
-        member.alarm = Some(alarm);
-        member.defragmented = defragmented;
-        member.other_bytes = other_bytes;
+        member.alarm = alarm;
         member.hashes = hashes;
     };
-    set(NO_SPACE, 1, 4000, [1, 1]);
+    // kctl of an earlier release asks for it.
+    set(Some(NO_SPACE), [1, 1]);
     ask("1", NO_SPACE).await;
     let reason = commands.reason("1").await;
-    assert!(
-        reason.contains("etcd-b") && reason.contains("delete objects"),
-        "{reason}"
-    );
-    set(NO_SPACE, 1, 2048, [1, 1]);
-    ask("2", NO_SPACE).await;
-    let done = commands.state("2").await;
-    assert!(matches!(done, CommandState::Done { .. }), "{done:?}");
-    set(CORRUPT, 1, 2048, [1, 2]);
+    for told in ["protokube ends the alarm NOSPACE by itself", "full-disk.md"] {
+        assert!(reason.contains(told), "{told}: {reason}");
+    }
+    ask("2", "SOMETHING").await;
+    let reason = commands.reason("2").await;
+    assert!(reason.contains("not SOMETHING"), "{reason}");
+    set(Some(CORRUPT), [1, 2]);
     ask("3", CORRUPT).await;
     let reason = commands.reason("3").await;
-    assert!(
-        reason.contains("etcd-a 00000001, etcd-b 00000002"),
-        "{reason}"
-    );
-    set(CORRUPT, 1, 2048, [2, 2]);
+    for told in [
+        "etcd-a 00000001, etcd-b 00000002",
+        "docs/operations/etcd.md#a-corrupt-member",
+    ] {
+        assert!(reason.contains(told), "{told}: {reason}");
+    }
+    assert_eq!(commands.disarmed(), 0);
+    set(Some(CORRUPT), [2, 2]);
     ask("4", CORRUPT).await;
-    assert_eq!(commands.etcd.0.lock().unwrap().alarm, None);
-    ask("5", CORRUPT).await;
-    let done = commands.state("5").await;
-    assert!(
-        matches!(&done, CommandState::Done { message, .. } if message.contains("no alarm")),
-        "{done:?}"
-    );
-}
-
-#[tokio::test]
-async fn a_member_is_not_defragmented_while_another_one_is() {
-    let commands = Commands::new().await;
-    let other = UpkeepClaim::new("i-other", "upkeep-main", OffsetDateTime::now_utc());
-    let (key, text) = (upkeep_claim_key("main"), other.to_json().into_bytes());
-    let claim = commands.store.put(&key, text, Expect::Any).await.unwrap();
-    commands.ask_defragment("1").await;
-    commands.run_protokube().await;
-    assert!(commands.reason("1").await.contains("i-other (upkeep-main)"));
-    commands
-        .store
-        .delete(&key, Expect::Version(claim))
-        .await
-        .unwrap();
-    commands.ask_defragment("2").await;
-    commands.run_protokube().await;
-    assert_eq!(commands.defragmented(), 1);
-    assert_eq!(commands.store.get(&key).await.unwrap(), None);
+    assert_eq!(commands.disarmed(), 1);
+    for alarm in [None, Some(NO_SPACE)] {
+        set(alarm, [2, 2]);
+        ask("5", CORRUPT).await;
+        let done = commands.state("5").await;
+        assert!(
+            matches!(&done, CommandState::Done { message, .. } if message.contains("no alarm")),
+            "{done:?}"
+        );
+        assert_eq!(commands.disarmed(), 1);
+    }
 }
 
 #[tokio::test]
 async fn commands_to_others_and_expired_ones_stay_as_they_are() {
     let commands = Commands::new().await;
-    let other = Verb::Defragment {};
+    let other = disarm(CORRUPT);
     commands.ask("1", "main", "i-other", other).await;
-    commands.ask_defragment("2").await;
+    commands.ask_disarm("2").await;
     commands.set_age("2", LIFE);
     commands.run_protokube().await;
     for id in ["1", "2"] {
         assert_eq!(commands.state(id).await, CommandState::Waiting);
     }
-    assert_eq!(commands.defragmented(), 0);
+    assert_eq!(commands.disarmed(), 0);
 }
 
 #[tokio::test]
 async fn a_protokube_that_ends_during_a_command_does_not_repeat_it_and_says_so() {
     let commands = Commands::new().await;
     commands.etcd.0.lock().unwrap().hangs = true;
-    commands.ask_defragment("1").await;
+    commands.ask_disarm("1").await;
     commands.run_protokube().await;
     let claimed = commands.state("1").await;
     assert!(
@@ -371,7 +318,7 @@ async fn a_protokube_that_ends_during_a_command_does_not_repeat_it_and_says_so()
     commands.etcd.0.lock().unwrap().hangs = false;
     commands.run_protokube().await;
     assert_eq!(commands.reason("1").await, LOST_CLAIM);
-    assert_eq!(commands.defragmented(), 1);
+    assert_eq!(commands.disarmed(), 1);
 }
 
 #[tokio::test]
@@ -379,14 +326,22 @@ async fn an_unknown_verb_or_etcd_cluster_is_answered_and_other_objects_keep_none
     let commands = Commands::new().await;
     commands.write("0", "{").await;
     commands.write("1", &"x".repeat(20_000)).await;
-    let newer = serde_json::json!({"compact": {"revision": 4}});
-    let newer = Verb::Unknown(newer);
-    commands.ask("2", "main", INSTANCE, newer).await;
-    let other = Verb::Defragment {};
+    // Of a newer and of an earlier release.
+    for (id, verb) in [
+        ("2", json!({"compact": {"revision": 4}})),
+        ("5", json!({"defragment": {}})),
+    ] {
+        let verb = Verb::Unknown(verb);
+        commands.ask(id, "main", INSTANCE, verb).await;
+    }
+    let other = disarm(CORRUPT);
     commands.ask("3", "other", INSTANCE, other).await;
-    commands.ask_defragment("4").await;
+    commands.ask_disarm("4").await;
     commands.run_protokube().await;
-    assert!(commands.reason("2").await.contains("does not know"));
+    for id in ["2", "5"] {
+        let reason = commands.reason(id).await;
+        assert!(reason.contains("does not know"), "{reason}");
+    }
     assert!(
         commands
             .reason("3")
@@ -400,13 +355,11 @@ async fn an_unknown_verb_or_etcd_cluster_is_answered_and_other_objects_keep_none
 #[tokio::test]
 async fn what_is_older_than_a_day_is_deleted_whatever_it_is() {
     let commands = Commands::new().await;
-    commands.ask_defragment("1").await;
+    commands.ask_disarm("1").await;
     commands.run_protokube().await;
-    commands
-        .ask("2", "main", "i-other", Verb::Defragment {})
-        .await;
+    commands.ask("2", "main", "i-other", disarm(CORRUPT)).await;
     commands.write("3", "{").await;
-    commands.ask_defragment("4").await;
+    commands.ask_disarm("4").await;
     for id in ["1", "2", "3"] {
         commands.set_age(id, COMMAND_KEPT + Duration::from_mins(1));
     }
@@ -420,10 +373,8 @@ async fn what_is_older_than_a_day_is_deleted_whatever_it_is() {
 #[tokio::test]
 async fn commands_with_nothing_to_do_are_read_once() {
     let commands = Commands::new().await;
-    commands
-        .ask("1", "main", "i-other", Verb::Defragment {})
-        .await;
-    commands.ask_defragment("2").await;
+    commands.ask("1", "main", "i-other", disarm(CORRUPT)).await;
+    commands.ask_disarm("2").await;
     let role = commands.start_role();
     let rounds = async {
         tokio::time::sleep(Duration::from_millis(60)).await;
@@ -444,7 +395,7 @@ async fn commands_with_nothing_to_do_are_read_once() {
 #[tokio::test]
 async fn an_answer_is_written_once_the_state_store_can_be_written_again() {
     let commands = Commands::new().await;
-    commands.ask_defragment("1").await;
+    commands.ask_disarm("1").await;
     let lock = commands.folder.path().join(".kctl-lock");
     commands.etcd.0.lock().unwrap().breaks = Some(lock.clone());
     let role = commands.start_role();
@@ -459,5 +410,5 @@ async fn an_answer_is_written_once_the_state_store_can_be_written_again() {
     commands.run_role(&role).await;
     let done = commands.state("1").await;
     assert!(matches!(done, CommandState::Done { .. }), "{done:?}");
-    assert_eq!(commands.defragmented(), 1);
+    assert_eq!(commands.disarmed(), 1);
 }

@@ -239,7 +239,6 @@ impl Instances {
                 store: self.store().clone(),
                 etcd: "main".to_owned(),
                 instance: format!("i-{index}"),
-                role: "upkeep-main".to_owned(),
                 clock: OffsetDateTime::now_utc,
             },
             role_log: RoleLog::with_log(log, "upkeep-main"),
@@ -380,7 +379,7 @@ async fn nothing_is_defragmented_while_another_instance_has_the_claim_or_a_membe
         ..full(3)
     };
     let instances = Instances::new(full.clone()).await;
-    let other = UpkeepClaim::new("i-9", "commands", OffsetDateTime::now_utc());
+    let other = UpkeepClaim::new("i-9", OffsetDateTime::now_utc());
     instances
         .write(&upkeep_claim_key("main"), &other.to_json())
         .await;
@@ -405,4 +404,15 @@ async fn nothing_is_defragmented_while_another_instance_has_the_claim_or_a_membe
     instances.write(&record_key("main"), replacing).await;
     instances.run().await;
     assert!(instances.done().is_empty(), "{:?}", instances.done());
+}
+
+#[tokio::test]
+async fn a_claim_from_before_a_restart_is_given_back_by_its_instance_only() {
+    let instances = Instances::new(full(2)).await;
+    let (own, other) = (instances.role(0).claims, instances.role(1).claims);
+    own.take().await.unwrap().unwrap();
+    other.release_left().await.unwrap();
+    assert_eq!(other.take().await.unwrap(), None);
+    own.release_left().await.unwrap();
+    assert!(other.take().await.unwrap().is_some());
 }

@@ -1,9 +1,9 @@
-//! `kctl etcd members`, `move-leader`, `defrag` and `disarm`, with a store in a folder and a fake protokube that answers in it. Neither AWS
-//! nor a Kubernetes API is there. protokube's side is tested in `protokube/tests/roles/commands.rs`.
+//! `kctl etcd members` and `disarm`, with a store in a folder and a fake protokube that answers in it. Neither AWS nor a Kubernetes API is
+//! there. protokube's side is tested in `protokube/tests/roles/commands.rs`.
 
 use crate::kctl::{Kctl, KctlOutput};
 use crate::scenario::NAME;
-use etcd_rules::{CommandState, DatabaseChange, EtcdCommand, Verb};
+use etcd_rules::{CommandState, EtcdCommand, Verb};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,18 +37,20 @@ impl Members {
 
     /// Writes the report of a member as of some time ago.
     fn report(&self, id: &str, revision: u64, ago: Duration) {
-        self.report_with(id, revision, ago, &json!({}), None);
+        self.report_with(id, revision, ago, &json!({}));
     }
 
-    /// The same with other values of what etcd says, and with a problem.
-    fn report_with(
-        &self,
-        id: &str,
-        revision: u64,
-        ago: Duration,
-        other: &Value,
-        problem: Option<&str>,
-    ) {
+    /// Makes all members report an alarm that was raised for one of them.
+    fn report_alarm(&self, alarm: &str, raised: &str) {
+        let other =
+            json!({"alarms": [alarm], "raisedAlarms": [{"alarm": alarm, "member": raised}]});
+        for id in ["a", "b", "c"] {
+            self.report_with(id, 7, Duration::ZERO, &other);
+        }
+    }
+
+    /// Writes a report with other values of what etcd says.
+    fn report_with(&self, id: &str, revision: u64, ago: Duration, other: &Value) {
         let listed = |id: &str| json!({"id": id, "name": format!("etcd-{id}")});
         // Instances' clocks are behind by more than what counts as silent.
         let written = OffsetDateTime::now_utc() - ago - Duration::from_mins(4);
@@ -59,7 +61,7 @@ impl Members {
             running[key] = value.clone();
         }
         let status = json!({"format": 1, "etcd": "main", "instance": format!("i-{id}"), "volume": format!("vol-{id}"),
-            "written": written.expect("a time"), "running": running, "problem": problem});
+            "written": written.expect("a time"), "running": running});
         let folder = self.folder().join("main");
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join(format!("i-{id}.status.json"));
@@ -125,14 +127,10 @@ fn answer_commands(
     asked
 }
 
-fn done(database: Option<(u64, u64)>) -> CommandState {
+fn done() -> CommandState {
     CommandState::Done {
         at: String::new(),
-        message: "etcd-c leads in term 3".to_owned(),
-        database: database.map(|(before_bytes, after_bytes)| DatabaseChange {
-            before_bytes,
-            after_bytes,
-        }),
+        message: "disarmed the alarm CORRUPT".to_owned(),
     }
 }
 
@@ -162,92 +160,63 @@ fn members_are_listed_as_the_best_informed_one_lists_them() {
 }
 
 #[test]
-fn all_members_are_defragmented_one_after_the_other_and_the_leader_last() {
+fn corrupt_is_disarmed_by_the_leaders_instance() {
     let members = Members::new();
-    let (ended, asked) =
-        members.run_answered(&["defrag", "-o", "json"], |_| done(Some((8192, 4096))));
-    let document: Value = serde_json::from_str(&ended.expect_success()).expect("JSON");
-    assert_eq!(instances(&asked), ["i-b", "i-c", "i-a"]);
-    assert!(asked.iter().all(|one| one.verb == Verb::Defragment {}));
-    assert!(asked[0].asked_by.contains('@'));
-    let last = json!({"etcd": "main", "name": "etcd-a", "instance": "i-a", "beforeBytes": 8192, "afterBytes": 4096});
-    assert_eq!(document["members"][2], last);
-}
-
-#[test]
-fn a_defragmentation_stops_at_the_first_failure_and_shows_what_was_done() {
-    let members = Members::new();
-    let (ended, asked) =
-        members.run_answered(&["defrag"], |command| match command.instance.as_str() {
-            "i-b" => done(Some((8192, 4096))),
-            _ => failed("etcdserver: no space"),
-        });
-    assert_eq!(ended.code, 1, "{}", ended.all_output());
-    assert_eq!(instances(&asked), ["i-b", "i-c"]);
-    assert!(ended.out.contains("etcd-b"), "{}", ended.all_output());
-    let why = "protokube on i-c: etcdserver: no space";
-    assert!(ended.err.contains(why), "{}", ended.err);
-}
-
-#[test]
-fn a_member_is_not_defragmented_while_another_is_ill_unless_it_is_named() {
-    let members = Members::new();
-    members.report("c", 8, Duration::from_mins(5));
-    let (ended, asked) = members.run_answered(&["defrag"], |_| done(Some((2, 1))));
-    assert_eq!((ended.code, asked.len()), (4, 0), "{}", ended.all_output());
-    let why = "etcd-c is reported by no instance";
-    assert!(ended.err.contains(why), "{}", ended.err);
-    let named = ["defrag", "--etcd", "main", "--member", "b"];
-    let (ended, asked) = members.run_answered(&named, |_| done(Some((2, 1))));
-    ended.expect_success();
-    assert_eq!(instances(&asked), ["i-b"]);
-}
-
-#[test]
-fn the_leadership_moves_to_the_follower_with_the_newest_revision_or_to_the_named_one() {
-    let members = Members::new();
-    for (words, target) in [
-        (&["move-leader"][..], "etcd-c"),
-        (&["move-leader", "--to", "b"], "etcd-b"),
-        (&["move-leader", "--to", "etcd-b"], "etcd-b"),
-    ] {
-        let (ended, asked) = members.run_answered(words, |_| done(None));
-        ended.expect_success();
-        let to = target.to_owned();
-        assert_eq!(asked[0].verb, Verb::MoveLeader { to });
-        assert_eq!(instances(&asked), ["i-a"], "the leader does it");
+    members.report_alarm("CORRUPT", "b");
+    let words = ["disarm", "--etcd", "main", "-o", "json"];
+    let (ended, asked) = members.run_answered(&words, |_| done());
+    for told in ["raised for etcd-b", "main: disarmed the alarm CORRUPT"] {
+        assert!(ended.err.contains(told), "{told}: {}", ended.err);
     }
-    let (ended, asked) = members.run_answered(&["move-leader", "--to", "a"], |_| done(None));
-    assert_eq!((ended.code, asked.len()), (0, 0), "{}", ended.all_output());
-    let nobody = members.run(&["move-leader", "--to", "x"]);
-    assert_eq!(nobody.code, 4, "{}", nobody.all_output());
+    let document: Value = serde_json::from_str(&ended.expect_success()).expect("JSON");
+    assert_eq!(
+        (&document["disarmed"], &document["alarm"]),
+        (&json!(true), &json!("CORRUPT"))
+    );
+    let alarm = "CORRUPT".to_owned();
+    assert_eq!(asked[0].verb, Verb::Disarm { alarm });
+    assert!(asked[0].asked_by.contains('@'));
+    assert_eq!(instances(&asked), ["i-a"]);
 }
 
 #[test]
-fn the_leadership_moves_only_to_a_follower_that_reports_and_has_no_problem() {
+fn data_that_differ_keep_their_alarm() {
     let members = Members::new();
-    let (now, early) = (Duration::ZERO, Duration::from_hours(2));
-    let expect_refusal = |why: &str| {
-        let ended = members.run(&["move-leader", "--to", "b", "--timeout", "1s"]);
-        assert_eq!(ended.code, 4, "{}", ended.all_output());
-        let why = format!("etcd-b of main cannot lead: {why}");
-        assert!(ended.err.contains(&why), "{}", ended.err);
-        assert_eq!(members.open_commands(), 0);
-    };
-    members.report("b", 7, early);
-    expect_refusal("i-b has reported nothing for 2h");
-    members.report_with("b", 7, now, &json!({}), Some("vol-b is lost"));
-    expect_refusal("i-b reports: vol-b is lost");
-    members.report_with("b", 7, now, &json!({"learner": true}), None);
-    expect_refusal("it is a learner");
-    members.report_with("b", 7, now, &json!({"leader": null}), None);
-    expect_refusal("it reports the role \"no leader\" instead of \"follower\"");
+    members.report_alarm("CORRUPT", "b");
+    let (ended, asked) = members.run_answered(&["disarm"], |_| failed("they differ"));
+    assert_eq!((ended.code, asked.len()), (1, 1), "{}", ended.all_output());
+    for told in ["raised for etcd-b", "protokube on i-a: they differ"] {
+        assert!(ended.err.contains(told), "{told}: {}", ended.err);
+    }
+}
+
+#[test]
+fn without_corrupt_nothing_is_disarmed_and_nospace_is_left_to_protokube() {
+    let members = Members::new();
+    let (ended, asked) = members.run_answered(&["disarm"], |_| done());
+    assert_eq!((ended.code, asked.len()), (0, 0), "{}", ended.all_output());
+    let said = "main: no alarm CORRUPT is active";
+    assert!(ended.err.contains(said), "{}", ended.err);
+    assert!(!ended.err.contains("NOSPACE"), "{}", ended.err);
+    members.report_alarm("NOSPACE", "b");
+    let (ended, asked) = members.run_answered(&["disarm", "-o", "json"], |_| done());
+    assert_eq!((ended.code, asked.len()), (0, 0), "{}", ended.all_output());
+    for told in [
+        said,
+        "the alarm NOSPACE is active; protokube ends it by itself",
+        "docs/operations/full-disk.md",
+    ] {
+        assert!(ended.err.contains(told), "{told}: {}", ended.err);
+    }
+    let document: Value = serde_json::from_str(&ended.expect_success()).expect("JSON");
+    assert_eq!(document["disarmed"], false);
 }
 
 #[test]
 fn a_command_that_nobody_begins_is_withdrawn() {
     let members = Members::new();
-    let ended = members.run(&["move-leader", "--timeout", "1s"]);
+    members.report_alarm("CORRUPT", "b");
+    let ended = members.run(&["disarm", "--timeout", "1s"]);
     assert_eq!(ended.code, 1, "{}", ended.all_output());
     assert!(
         ended
@@ -259,78 +228,16 @@ fn a_command_that_nobody_begins_is_withdrawn() {
     assert_eq!(members.open_commands(), 0);
 }
 
-/// Reports of all members with these sizes, in MiB of 64, and alarms.
-fn report_databases(members: &Members, size: u64, alarm: &str, raised: &str) {
-    let other = json!({"databaseBytes": size << 20, "databaseUsedBytes": 20 << 20, "quotaBytes": 64 << 20,
-        "alarms": [alarm], "raisedAlarms": [{"alarm": alarm, "member": raised}]});
-    for id in ["a", "b", "c"] {
-        members.report_with(id, 7, Duration::ZERO, &other, None);
-    }
-}
-
-#[test]
-fn a_full_database_keeps_its_alarm_and_a_smaller_one_is_disarmed_by_the_leaders_instance() {
-    let members = Members::new();
-    report_databases(&members, 63, "NOSPACE", "b");
-    let (ended, asked) = members.run_answered(&["disarm"], |_| done(None));
-    assert_eq!((ended.code, asked.len()), (4, 0), "{}", ended.all_output());
-    for told in [
-        "etcd-b 63 MiB of 64 MiB, 20 MiB in use",
-        "delete objects",
-        "full-disk.md",
-    ] {
-        assert!(ended.err.contains(told), "{told}: {}", ended.err);
-    }
-    assert!(ended.out.contains("20.00 MiB"), "{}", ended.out);
-    report_databases(&members, 20, "NOSPACE", "b");
-    let (ended, asked) = members.run_answered(&["disarm", "-o", "json"], |_| done(None));
-    let document: Value = serde_json::from_str(&ended.expect_success()).expect("JSON");
-    assert_eq!(
-        (&document["disarmed"], &document["alarm"]),
-        (&json!(true), &json!("NOSPACE"))
-    );
-    let alarm = "NOSPACE".to_owned();
-    assert_eq!(asked[0].verb, Verb::Disarm { alarm });
-    assert_eq!(instances(&asked), ["i-a"]);
-}
-
-#[test]
-fn members_whose_data_differ_are_named_and_disarmed_only_on_request() {
-    let members = Members::new();
-    report_databases(&members, 20, "CORRUPT", "b");
-    let (ended, asked) = members.run_answered(&["disarm"], |_| done(None));
-    assert_eq!((ended.code, asked.len()), (4, 0), "{}", ended.all_output());
-    for told in ["raised for etcd-b", "#a-corrupt-member", "--corrupt"] {
-        assert!(ended.err.contains(told), "{told}: {}", ended.err);
-    }
-    let (ended, asked) = members.run_answered(&["disarm", "--corrupt"], |_| failed("they differ"));
-    assert_eq!((ended.code, asked.len()), (1, 1), "{}", ended.all_output());
-    assert!(
-        ended.err.contains("protokube on i-a: they differ"),
-        "{}",
-        ended.err
-    );
-}
-
-#[test]
-fn without_an_alarm_nothing_is_disarmed() {
-    let members = Members::new();
-    let (ended, asked) = members.run_answered(&["disarm"], |_| done(None));
-    assert_eq!((ended.code, asked.len()), (0, 0), "{}", ended.all_output());
-}
-
 #[test]
 fn without_a_fresh_report_nothing_is_asked() {
     let members = Members::new();
     for id in ["a", "b", "c"] {
         members.report(id, 7, Duration::from_hours(2));
     }
-    for command in ["defrag", "move-leader", "disarm"] {
-        let ended = members.run(&[command]);
-        assert_eq!(ended.code, 4, "{}", ended.all_output());
-        let why = "no instance has reported its member of main for 2h";
-        assert!(ended.err.contains(why), "{}", ended.err);
-    }
+    let ended = members.run(&["disarm"]);
+    assert_eq!(ended.code, 4, "{}", ended.all_output());
+    let why = "no instance has reported its member of main for 2h";
+    assert!(ended.err.contains(why), "{}", ended.err);
     let listed = members.run(&["members"]);
     assert!(listed.err.contains("newest report was written 2h"));
     assert_eq!((listed.code, members.open_commands()), (0, 0));
@@ -339,9 +246,10 @@ fn without_a_fresh_report_nothing_is_asked() {
 #[test]
 fn an_interrupt_withdraws_a_command_that_nobody_has_begun() {
     let members = Members::new();
+    members.report_alarm("CORRUPT", "b");
     let kctl = members
         .kctl
-        .start_command(&["etcd", "move-leader", NAME], Stdio::null());
+        .start_command(&["etcd", "disarm", NAME], Stdio::null());
     while members.open_commands() == 0 {
         thread::sleep(Duration::from_millis(20));
     }

@@ -229,10 +229,10 @@ impl Backups {
             let answer = match &command.verb {
                 Verb::Snapshot { name } if takes => {
                     self.store_snapshot(name, Duration::ZERO, |_| {});
-                    command.done(&format!("took the snapshot {name}"), None, now)
+                    command.done(&format!("took the snapshot {name}"), now)
                 }
                 Verb::VerifySnapshot { name } if takes => {
-                    command.done(&format!("{name} has 233 keys"), None, now)
+                    command.done(&format!("{name} has 233 keys"), now)
                 }
                 _ => command.failed("the root disk is full", now),
             };

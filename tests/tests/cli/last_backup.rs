@@ -168,7 +168,7 @@ fn nothing_is_deleted_after_a_pause_with_the_plan_and_the_snapshot_of_before() {
     signal("-STOP");
     sleep(Duration::from_secs(4));
     signal("-CONT");
-    let answer = command.done("took the snapshot", None, OffsetDateTime::now_utc());
+    let answer = command.done("took the snapshot", OffsetDateTime::now_utc());
     put(&simulator, &key, &answer.to_json());
     let ran = kctl.wait_for_end(deletes);
     assert_eq!(ran.code, 4, "{}", ran.all_output());

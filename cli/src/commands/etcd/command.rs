@@ -6,10 +6,7 @@ use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::interrupt::Interrupts;
 use crate::state::{StoreKeys, store_error, user_at_host};
 use aws_client::store::{Expect, Object, StoreError};
-use etcd_rules::{
-    CommandState, DatabaseChange, EtcdCommand, ReportedMember, Verb, command_id, command_key,
-    member_name_matches,
-};
+use etcd_rules::{CommandState, EtcdCommand, ReportedMember, Verb, command_id, command_key};
 use node::duration::duration_text;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -37,20 +34,13 @@ pub struct CommandChannel<'a> {
     pub timeout: Duration,
 }
 
-/// What protokube says of an executed command.
-#[derive(Debug)]
-pub struct Answer {
-    pub message: String,
-    pub database: Option<DatabaseChange>,
-}
-
 impl CommandChannel<'_> {
-    /// Asks protokube on the instance of this member, and waits until it is done.
+    /// Asks protokube on the instance of this member, and waits until it is done. Returns what protokube says.
     pub async fn execute(
         &self,
         member: &ReportedMember,
         verb: Verb,
-    ) -> Result<Answer, CommandError> {
+    ) -> Result<String, CommandError> {
         let (etcd, instance) = (&member.status.etcd, &member.status.instance);
         let mut random = [0; 4];
         getrandom::fill(&mut random).or_failed(
@@ -82,7 +72,7 @@ impl CommandChannel<'_> {
         key: &str,
         instance: &str,
         time: Duration,
-    ) -> Result<Answer, CommandError> {
+    ) -> Result<String, CommandError> {
         let asked = Instant::now();
         let mut begun = None;
         loop {
@@ -95,9 +85,7 @@ impl CommandChannel<'_> {
                 ))
             })?;
             match command.state {
-                CommandState::Done {
-                    message, database, ..
-                } => return Ok(Answer { message, database }),
+                CommandState::Done { message, .. } => return Ok(message),
                 CommandState::Failed { reason, .. } => {
                     return Err(CommandError::from_message(
                         ErrorKind::Failed,
@@ -202,12 +190,6 @@ impl CommandChannel<'_> {
 /// A time for a sentence: `2m`.
 pub fn words(time: Duration) -> String {
     duration_text(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
-}
-
-/// True if a member of this etcd cluster is the one that was named: `etcd-b` or `b`.
-pub fn is_named(member: &ReportedMember, given: &str) -> bool {
-    let running = member.status.running.as_ref();
-    running.is_some_and(|one| member_name_matches(&member.status.etcd, &one.name, given))
 }
 
 /// The members of an etcd cluster that report. An error says why there is none.

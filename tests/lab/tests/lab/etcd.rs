@@ -2,7 +2,7 @@
 
 use super::PATIENCE;
 use super::cluster::{self, CLUSTER};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use lab::scenario::{LIMIT, Lab};
 use node::manifests::ETCD_SERVES;
 use serde::Deserialize;
@@ -174,14 +174,46 @@ pub fn expect_equal_hashes(lab: &Lab, groups: &[usize]) -> Result<()> {
 
 /// The hash of a member's data up to a revision; 0: the newest.
 fn ask_hash(lab: &Lab, host: &str, revision: &str) -> Result<HashAnswer> {
+    let body = json!({"revision": revision});
+    let said = call_member(lab, host, 4001, ("hashkv", &body))?;
+    serde_json::from_str(&said).with_context(|| format!("{host} says {said}"))
+}
+
+/// Calls a method of etcd's service for maintenance on a control plane, with the certificate of the API server.
+fn call_member(lab: &Lab, host: &str, port: u16, (method, body): (&str, &Value)) -> Result<String> {
     let pki = "/srv/kubernetes/kube-apiserver";
-    let ask = format!(
+    let call = format!(
         "curl --silent --show-error --fail-with-body --max-time 20 --cacert {pki}/etcd-ca.crt \
          --cert {pki}/etcd-client.crt --key {pki}/etcd-client.key \
-         --data '{{\"revision\": \"{revision}\"}}' https://127.0.0.1:4001/v3/maintenance/hashkv"
+         --data '{body}' https://127.0.0.1:{port}/v3/maintenance/{method}"
     );
-    let said = lab.run_script(host, &ask)?;
-    serde_json::from_str(&said).with_context(|| format!("{host} says {said}"))
+    lab.run_script(host, &call)
+}
+
+/// Makes the member of one of three control planes the leader of `main` or `events`.
+pub fn make_leader(lab: &Lab, etcd: &str, group: usize) -> Result<()> {
+    let port = if etcd == "main" { 4001 } else { 4002 };
+    let hosts = cluster::control_planes(lab, 3)?;
+    let call =
+        |host: &str, method: &str, body: &Value| call_member(lab, host, port, (method, body));
+    lab.wait_until("the member leads", LIMIT, |_| {
+        let status = call(&hosts[group].id, "status", &json!({}))?;
+        let status: Value = serde_json::from_str(&status)?;
+        let id = status["header"]["member_id"].as_str().context("an id")?;
+        if status["leader"] == id {
+            return Ok(());
+        }
+        // Only the leader accepts it.
+        let to = json!({"targetID": id});
+        let asked = hosts
+            .iter()
+            .map(|host| call(&host.id, "transfer-leadership", &to));
+        let refused: Vec<String> = asked
+            .filter_map(Result::err)
+            .map(|error| format!("{error:#}"))
+            .collect();
+        bail!("another member of {etcd} leads: {status}, {refused:?}")
+    })
 }
 
 /// Mount point of a volume on a control plane.
