@@ -36,6 +36,14 @@ use crate::error::{CommandError, ErrorKind};
 use aws_client::store::{Store, StoreError};
 use engine::{Class, Failure};
 
+/// The error of a read or a write of something in a store: of the store itself, or of what lies there. `hint`: what to do about that.
+pub fn stored_error(error: anyhow::Error, hint: &str) -> CommandError {
+    match error.downcast::<StoreError>() {
+        Ok(error) => store_error(error),
+        Err(error) => CommandError::new(ErrorKind::Precondition, error, hint),
+    }
+}
+
 /// The command error of a store failure, with a next step.
 pub fn store_error(error: StoreError) -> CommandError {
     match &error {

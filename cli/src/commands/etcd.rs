@@ -4,16 +4,17 @@ mod command;
 mod disarm;
 mod follow;
 mod forget;
+mod formation;
 mod members;
 mod recover;
 mod reports;
 mod restore;
 pub mod snapshot;
 mod status;
-mod stored_record;
 mod volume_holders;
 
 pub(super) use command::CommandChannel;
+pub(super) use formation::Formation;
 pub(super) use reports::EtcdReports;
 
 use super::session::Session;

@@ -7,13 +7,15 @@ use etcd_rules::{
     kept_backups_key, read_replaced, record_key,
 };
 
-/// Largest object of a formed cluster that is read, bytes: it is the cluster's record.
-const FORMED_LIMIT: usize = 64 * 1024;
+/// Largest record that is read, bytes, and largest object of a formed cluster: it is the cluster's record.
+pub const RECORD_LIMIT: usize = 64 * 1024;
 
 /// Access to the record of one etcd cluster.
 #[derive(Clone, Debug)]
 pub struct FormationStore {
     store: Store,
+    /// The cluster's folder in the store, with a slash at its end; empty if the store begins there.
+    folder: String,
     etcd: String,
     key: String,
 }
@@ -27,13 +29,23 @@ pub struct StoredRecord {
 }
 
 impl FormationStore {
-    /// Access to the record of an etcd cluster (`main`, `events`).
+    /// Access to the record of an etcd cluster (`main`, `events`). The store begins at the cluster's folder.
     pub fn new(store: &Store, etcd: &str) -> Self {
+        Self::in_folder(store, "", etcd)
+    }
+
+    /// The same in a store of several clusters. `folder`: that of the cluster, with a slash at its end.
+    pub fn in_folder(store: &Store, folder: &str, etcd: &str) -> Self {
         Self {
             store: store.clone(),
+            folder: folder.to_owned(),
             etcd: etcd.to_owned(),
-            key: record_key(etcd),
+            key: format!("{folder}{}", record_key(etcd)),
         }
+    }
+
+    fn key_below(&self, key: &str) -> String {
+        format!("{}{key}", self.folder)
     }
 
     /// The backup store at this address.
@@ -59,10 +71,11 @@ impl FormationStore {
     /// Key of an object other than the record which shows that the etcd cluster existed before; `None` if there is none.
     pub async fn find_trace(&self) -> anyhow::Result<Option<String>> {
         for prefix in [formed_prefix(&self.etcd), backups_prefix(&self.etcd)] {
+            let prefix = self.key_below(&prefix);
             let entries = self.store.list(&prefix, None).await;
             let entries = entries.with_context(|| format!("could not list {prefix}"))?;
             // Backups that `kctl delete cluster` has kept are of another cluster of this name.
-            let kept = kept_backups_key(&self.etcd);
+            let kept = self.key_below(&kept_backups_key(&self.etcd));
             if entries.iter().any(|entry| entry.key == kept) {
                 continue;
             }
@@ -75,12 +88,12 @@ impl FormationStore {
 
     /// The etcd clusters of this name that were ever formed.
     pub async fn list_formed(&self) -> anyhow::Result<FormedClusters> {
-        let prefix = formed_prefix(&self.etcd);
+        let prefix = self.key_below(&formed_prefix(&self.etcd));
         let entries = self.store.list(&prefix, None).await;
         let entries = entries.with_context(|| format!("could not list {prefix}"))?;
         let mut formed = FormedClusters::new();
         for key in entries.into_iter().map(|entry| entry.key) {
-            let object = self.store.get_first(&key, FORMED_LIMIT).await;
+            let object = self.store.get_first(&key, RECORD_LIMIT).await;
             let object = object.with_context(|| format!("could not read {key}"))?;
             let replaced = read_replaced(&object.unwrap_or_default());
             if let Some(id) = key.strip_prefix(&prefix) {
@@ -97,7 +110,7 @@ impl FormationStore {
             return Ok(());
         };
         self.unmark_kept_backups().await?;
-        let key = formed_key(&self.etcd, cluster_id);
+        let key = self.key_below(&formed_key(&self.etcd, cluster_id));
         let text = record.to_json().into_bytes();
         match self.store.put(&key, text, Expect::Absent).await {
             Ok(_) | Err(StoreError::Conflict { .. }) => Ok(()),
@@ -107,7 +120,7 @@ impl FormationStore {
 
     /// From now on the backups in the cluster's folder are this cluster's too, and a trace of it.
     async fn unmark_kept_backups(&self) -> anyhow::Result<()> {
-        let key = kept_backups_key(&self.etcd);
+        let key = self.key_below(&kept_backups_key(&self.etcd));
         match self.store.delete(&key, Expect::Any).await {
             // Instances may not delete there, if the spec names a backup store elsewhere: no backups come to lie there then.
             Ok(()) | Err(StoreError::Denied { .. }) => Ok(()),

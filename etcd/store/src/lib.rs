@@ -13,7 +13,7 @@ pub use backup_store::{
     OwnerError, check_owner, claim_store, delete_snapshot, describe_unread, list_snapshots,
     read_manifest, read_snapshots, require_manifest,
 };
-pub use formation::{FormationStore, StoredRecord};
+pub use formation::{FormationStore, RECORD_LIMIT, StoredRecord};
 pub use prune::{Extent, Superfluous, find_superfluous, prune_snapshots};
 pub use state_object::{BackupStateObject, StoredState};
 pub use upkeep_claims::UpkeepClaims;

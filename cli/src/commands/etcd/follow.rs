@@ -1,8 +1,8 @@
 //! Follows a recovery or a restore, which protokube carries out, until the new etcd cluster serves.
 
 use super::command::words;
+use super::formation::Formation;
 use super::reports::EtcdReports;
-use super::stored_record::StoredRecord;
 use crate::error::{CommandError, ErrorKind};
 use crate::interrupt::Interrupts;
 use etcd_rules::{FormationRecord, FormationState, ReportedMember};
@@ -23,7 +23,7 @@ pub enum Followed {
 
 /// Shows what protokube waits for, until the etcd cluster with this token serves. `from`: the member that begins it, if it is not over yet.
 pub async fn follow_until_done(
-    stored: &StoredRecord<'_>,
+    stored: &Formation<'_>,
     token: &str,
     from: Option<&str>,
     timeout: Duration,
@@ -41,7 +41,7 @@ pub async fn follow_until_done(
 }
 
 async fn follow(
-    stored: &StoredRecord<'_>,
+    stored: &Formation<'_>,
     token: &str,
     from: Option<&str>,
     timeout: Duration,

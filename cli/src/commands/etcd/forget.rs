@@ -1,24 +1,21 @@
 //! `kctl etcd forget`: an etcd cluster is founded without a member whose machine does not come, or events are founded anew. kctl changes
 //! the formation record, if nobody else has changed it; protokube does the rest.
 
+use super::formation::{Formation, new_token};
 use super::reports::EtcdReports;
-use super::stored_record::{StoredRecord, new_token};
 use super::volume_holders::find_holder;
 use crate::args::EtcdForget;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
-use crate::state::{StoreKeys, store_error};
-use aws_client::store::{Expect, StoreError, Version};
 use etcd_rules::{
-    FormationRecord, FormationState, ReportedMember, forget_member, found_anew,
-    member_name_matches, record_key,
+    FormationRecord, FormationState, ReportedMember, forget_member, found_anew, member_name_matches,
 };
 
 /// A record, and what becomes of it.
 struct Forgetting {
     etcd: String,
     next: FormationRecord,
-    version: Version,
+    read: StoredRecord,
     /// What changes, a sentence.
     says: String,
 }
@@ -79,7 +76,7 @@ async fn forget_in(
     named: &str,
     session: &Session<'_>,
 ) -> Result<Forgetting, CommandError> {
-    let (record, version) = stored(etcd, name, session).read().await?;
+    let (record, read) = stored(etcd, name, session).read().await?;
     let is_named = |one: &&String| *one == named || member_name_matches(etcd, named, one);
     let member = record.members.keys().find(is_named);
     let member = member.map_or(named, String::as_str);
@@ -107,7 +104,7 @@ async fn forget_in(
     Ok(Forgetting {
         etcd: etcd.to_owned(),
         next,
-        version,
+        read,
         says,
     })
 }
@@ -125,7 +122,7 @@ async fn give_up(
             "to go on with the data of one member: `kctl etcd recover`",
         ));
     }
-    let (record, version) = stored(etcd, name, session).read().await?;
+    let (record, read) = stored(etcd, name, session).read().await?;
     let reports = EtcdReports::read(name, session).await?;
     let serves =
         |one: &&ReportedMember| one.status.etcd == etcd && one.is_stored_lately() && one.votes();
@@ -151,12 +148,12 @@ async fn give_up(
         ),
         etcd: etcd.to_owned(),
         next,
-        version,
+        read,
     })
 }
 
-fn stored<'a>(etcd: &'a str, name: &'a str, session: &'a Session<'a>) -> StoredRecord<'a> {
-    StoredRecord {
+fn stored<'a>(etcd: &'a str, name: &'a str, session: &'a Session<'a>) -> Formation<'a> {
+    Formation {
         session,
         name,
         etcd,
@@ -168,32 +165,22 @@ async fn write_record(
     name: &str,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    let key = StoreKeys::new(name).key_below(&record_key(&one.etcd));
-    let (text, expect) = (
-        one.next.to_json().into_bytes(),
-        Expect::Version(one.version.clone()),
-    );
-    match session.store.put(&key, text, expect).await {
-        Ok(_) => Ok(()),
-        Err(StoreError::Conflict { .. }) => {
-            // A write whose answer was lost was repeated.
-            if stored(&one.etcd, name, session).read().await?.0 == one.next {
-                return Ok(());
-            }
-            let state = match one.next.state {
-                FormationState::Forming { .. } => "a member came up, or somebody else changed it",
-                _ => "somebody else changed it",
-            };
-            Err(refusal(
-                name,
-                format!(
-                    "the record of etcd {} was changed meanwhile ({state}); nothing was changed",
-                    one.etcd
-                ),
-            ))
-        }
-        Err(error) => Err(store_error(error)),
+    let stored = stored(&one.etcd, name, session);
+    // A write whose answer was lost was repeated.
+    if stored.try_write(&one.next, &one.read).await? || stored.read().await?.0 == one.next {
+        return Ok(());
     }
+    let state = match one.next.state {
+        FormationState::Forming { .. } => "a member came up, or somebody else changed it",
+        _ => "somebody else changed it",
+    };
+    Err(refusal(
+        name,
+        format!(
+            "the record of etcd {} was changed meanwhile ({state}); nothing was changed",
+            one.etcd
+        ),
+    ))
 }
 
 fn refusal(name: &str, why: String) -> CommandError {

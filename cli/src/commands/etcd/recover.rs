@@ -2,8 +2,8 @@
 //! the formation record; protokube does the rest.
 
 use super::follow::follow_until_done;
+use super::formation::{Formation, new_token};
 use super::reports::EtcdReports;
-use super::stored_record::{StoredRecord, new_token};
 use crate::args::{EtcdRecover, ReportFormat};
 use crate::commands::existing_cluster::ExistingCluster;
 use crate::commands::session::Session;
@@ -48,12 +48,12 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
         name: &name,
     };
     let reports = EtcdReports::read(&name, session).await?;
-    let stored = StoredRecord {
+    let stored = Formation {
         session,
         name: &name,
         etcd: &args.etcd,
     };
-    let (record, version) = stored.read().await?;
+    let (record, read) = stored.read().await?;
     let copies = list_copies(&reports.members, &record, &args.etcd);
     let text = match &args.from {
         None => recovery.describe_choice(&copies),
@@ -75,7 +75,7 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
                 next => {
                     let token = next.as_ref().unwrap_or(&record).token().to_owned();
                     if let Some(next) = next {
-                        stored.write(&next, version).await?;
+                        stored.write(&next, &read).await?;
                     }
                     follow_until_done(&stored, &token, Some(&from), args.timeout).await?;
                     recovery.describe_end()

@@ -9,6 +9,7 @@ use etcd_rules::backup::{BACKUP_STATE_LIMIT, BackupState, StoredBackups};
 use etcd_rules::{
     FormationRecord, MEMBER_STATUS_LIMIT, ReportedMember, describe_members, read_member_status,
 };
+use etcd_store::RECORD_LIMIT;
 use futures::{StreamExt, TryStreamExt, stream};
 use node::backup::{BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings};
 use std::collections::BTreeMap;
@@ -20,9 +21,6 @@ const PARALLEL: usize = 10;
 
 /// The end of the path of a backup state, after the name of its etcd cluster.
 const BACKUP_STATE: &str = "/backups.json";
-
-/// Largest formation record that is read, bytes.
-pub const RECORD_LIMIT: usize = 64 * 1024;
 
 /// The members of all etcd clusters of a cluster, as they report.
 #[derive(Debug, Default)]

@@ -2,9 +2,9 @@
 //! protokube does the rest.
 
 use super::follow::{Followed, follow_until_done};
+use super::formation::{Formation, new_token};
 use super::reports::EtcdReports;
 use super::snapshot::BackupStore;
-use super::stored_record::{StoredRecord, new_token};
 use super::volume_holders::find_holder;
 use crate::args::EtcdRestore;
 use crate::commands::backups::take_before;
@@ -12,12 +12,12 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::user_at_host;
 use crate::ui::etcd_copies::{CopyRow, copies_table, list_copies};
-use aws_client::store::Version;
 use etcd_rules::backup::{FoundSnapshot, SnapshotManifest};
 use etcd_rules::{
     FormationRecord, FormationState, ReportedMember, RestoredSnapshot, RevisionBump, SaidRevision,
     begin_restore, call_off_restore, choose_bump, member_name_matches,
 };
+use etcd_store::StoredRecord;
 use node::duration::duration_text;
 use node::formatted::UnknownFields;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const START_TIME: Duration = Duration::from_mins(3);
 /// A restore that was asked for.
 struct Restore<'a> {
     args: &'a EtcdRestore,
-    stored: StoredRecord<'a>,
+    stored: Formation<'a>,
     manifest: SnapshotManifest,
     all: Vec<FoundSnapshot>,
     store: String,
@@ -41,12 +41,12 @@ struct Restore<'a> {
 /// Shows what a restore does, does it, or calls one off.
 pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(args.cluster.as_deref()).await?;
-    let stored = StoredRecord {
+    let stored = Formation {
         session,
         name: &name,
         etcd: &args.etcd,
     };
-    let (record, version) = stored.read().await?;
+    let (record, read) = stored.read().await?;
     let Some(snapshot) = &args.snapshot else {
         return call_off(&stored, &record, version).await;
     };
@@ -108,15 +108,15 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         );
         stored.refuse(why, "see the members")
     })?;
-    stored.write(&next, version).await?;
+    stored.write(&next, &read).await?;
     restore.follow(next.token(), Some(&on)).await?;
     restore.print_end()
 }
 
 async fn call_off(
-    stored: &StoredRecord<'_>,
+    stored: &Formation<'_>,
     record: &FormationRecord,
-    version: Version,
+    read: &StoredRecord,
 ) -> Result<Outcome, CommandError> {
     let etcd = stored.etcd;
     let by = format!("it was called off by {}", user_at_host());
@@ -124,7 +124,7 @@ async fn call_off(
         let why = format!("the restore of etcd {etcd} cannot be called off: {why}");
         stored.refuse(why, "see the members")
     })?;
-    stored.write(&next, version).await?;
+    stored.write(&next, read).await?;
     let done = format!("{etcd}: the restore was called off; nothing was changed");
     stored.session.shell.print_done(&done);
     Ok(Outcome::Fine)
@@ -318,7 +318,7 @@ impl Restore<'_> {
             if reports(volume) {
                 continue;
             }
-            let StoredRecord { session, name, .. } = self.stored;
+            let Formation { session, name, .. } = self.stored;
             let held = find_holder(volume, name, session).await;
             if self.args.force {
                 silent.push(match held {
@@ -341,7 +341,7 @@ impl Restore<'_> {
 
     /// A snapshot of what is given up, if etcd can still give one.
     async fn keep_present(&self) -> Result<(), CommandError> {
-        let StoredRecord {
+        let Formation {
             session,
             name,
             etcd,

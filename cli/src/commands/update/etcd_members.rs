@@ -4,18 +4,18 @@
 use super::etcd_removals::{check_quorum, find_changes};
 use super::etcd_versions;
 use crate::commands::assemble::completed_documents;
+use crate::commands::etcd::Formation;
 use crate::commands::existing_cluster::read_completed_spec;
 use crate::commands::observe::{ObservedCluster, aws_error};
 use crate::commands::session::Session;
 use crate::commands::spec_objects::SpecObjects;
-use crate::error::{CommandError, ErrorKind};
-use crate::state::store_error;
+use crate::error::CommandError;
 use crate::ui::member_change::MemberChange;
-use aws_client::store::Version;
 use aws_cloud::is_volume_deleted;
 use cloud::Cloud;
 use engine::Snapshot;
 use etcd_rules::{FormationRecord, record_key};
+use etcd_store::StoredRecord;
 use spec::etcd::{FormedMembers, check_members};
 use spec::network_change::find_network_change;
 use spec::read::Problem;
@@ -75,26 +75,28 @@ fn is_spec_of_last_update(
     Ok(stored.is_some_and(|entry| session.store.surely_holds(entry, wanted.as_bytes())))
 }
 
-/// The formation record of an etcd cluster with its version; `None`: no instance has begun to form it.
+/// The formation record of an etcd cluster; `None`: no instance has begun to form it.
 pub async fn read_formation_record(
     etcd: &str,
     observed: &ObservedCluster,
     session: &Session<'_>,
-) -> Result<Option<(FormationRecord, Version)>, CommandError> {
+) -> Result<Option<(FormationRecord, StoredRecord)>, CommandError> {
     let key = observed.state.keys.key_below(&record_key(etcd));
     if observed.state.find_entry(&key).is_none() {
         return Ok(None);
     }
-    let object = session.store.get(&key).await.map_err(store_error)?;
-    let read = object
-        .map(|object| {
-            let record = FormationRecord::parse(&key, &object.bytes)?;
-            Ok((record, object.version))
-        })
-        .transpose();
-    read.map_err(|error: node::formatted::Error| {
-        let hint = "use the release that wrote it, or restore it from the bucket's versions: without it kctl cannot know \
-                    which volumes hold the cluster's data";
-        CommandError::new(ErrorKind::Precondition, error, hint)
-    })
+    formation(etcd, observed, session).find().await
+}
+
+/// Access to the formation record of an etcd cluster.
+pub fn formation<'a>(
+    etcd: &'a str,
+    observed: &'a ObservedCluster,
+    session: &'a Session<'a>,
+) -> Formation<'a> {
+    Formation {
+        session,
+        name: &observed.target.cluster,
+        etcd,
+    }
 }

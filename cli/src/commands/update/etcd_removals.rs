@@ -1,16 +1,15 @@
 //! Removes members from etcd that the spec has no longer, before anything else is changed: kctl asks for it in the formation record,
 //! and protokube does it, one member at a time. An update that was interrupted goes on where it was.
 
-use super::etcd_members::read_formation_record;
+use super::etcd_members::{formation, read_formation_record};
 use crate::commands::etcd::EtcdReports;
 use crate::commands::observe::ObservedCluster;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind};
 use crate::interrupt::Interrupts;
-use crate::state::{ClusterLock, store_error};
+use crate::state::ClusterLock;
 use crate::ui::member_change::{MemberAction, MemberChange};
-use aws_client::store::{Expect, StoreError};
-use etcd_rules::{FormationRecord, ReportedMember, record_key, set_leaving};
+use etcd_rules::{FormationRecord, ReportedMember, set_leaving};
 use node::duration::duration_text;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -174,7 +173,7 @@ async fn ask_to_leave(
     session: &Session<'_>,
 ) -> Result<FormationRecord, CommandError> {
     loop {
-        let Some((record, version)) = read_formation_record(etcd, observed, session).await? else {
+        let Some((record, read)) = read_formation_record(etcd, observed, session).await? else {
             return Err(CommandError::from_message(
                 ErrorKind::Precondition,
                 format!("the record of etcd {etcd} is gone"),
@@ -194,14 +193,11 @@ async fn ask_to_leave(
         let Some(next) = next else {
             return Ok(record);
         };
-        let key = observed.state.keys.key_below(&record_key(etcd));
-        let (text, expect) = (next.to_json().into_bytes(), Expect::Version(version));
-        match session.store.put(&key, text, expect).await {
-            Ok(_) => return Ok(next),
-            // protokube wrote it meanwhile.
-            Err(StoreError::Conflict { .. }) => {}
-            Err(error) => return Err(store_error(error)),
+        let formation = formation(etcd, observed, session);
+        if formation.try_write(&next, &read).await? {
+            return Ok(next);
         }
+        // protokube wrote it meanwhile.
     }
 }
 

@@ -3,8 +3,8 @@
 use super::refuse;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
-use crate::state::{StoreKeys, load_keyset, store_error};
-use aws_client::store::{Store, StoreError};
+use crate::state::{StoreKeys, load_keyset, store_error, stored_error};
+use aws_client::store::Store;
 use etcd_rules::backup::{
     FoundSnapshot, OWNER_KEY, SnapshotManifest, StoreOwner, StoredSnapshot, Unread,
     check_snapshot_name,
@@ -154,14 +154,7 @@ impl BackupStore {
 
 /// The error of a call to a backup store.
 pub fn failed_store(error: anyhow::Error) -> CommandError {
-    match error.downcast::<StoreError>() {
-        Ok(error) => store_error(error),
-        Err(error) => CommandError::new(
-            ErrorKind::Failed,
-            error,
-            "see who may use the backup store, and try again",
-        ),
-    }
+    stored_error(error, "see what lies in the backup store, and try again")
 }
 
 /// Fails unless kctl has signed the settings of backups: whoever may only write that object must not choose what is restored, or where

@@ -1,15 +1,14 @@
-//! The formation record of an etcd cluster in the state store, as kctl reads and changes it.
+//! The formation record of an etcd cluster in the state store, with errors for an operator.
 
-use super::reports::RECORD_LIMIT;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
-use crate::state::{StoreKeys, store_error};
-use aws_client::store::{Expect, StoreError, Version};
-use etcd_rules::{FormationRecord, FormationState, member_name_matches, record_key};
+use crate::state::{StoreKeys, stored_error};
+use etcd_rules::{FormationRecord, FormationState, member_name_matches};
+use etcd_store::{FormationStore, StoredRecord};
 
-/// The record of one etcd cluster.
+/// Access to the record of one etcd cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct StoredRecord<'a> {
+pub struct Formation<'a> {
     pub session: &'a Session<'a>,
     /// The cluster.
     pub name: &'a str,
@@ -17,41 +16,55 @@ pub struct StoredRecord<'a> {
     pub etcd: &'a str,
 }
 
-impl StoredRecord<'_> {
-    fn key(&self) -> String {
-        StoreKeys::new(self.name).key_below(&record_key(self.etcd))
+impl Formation<'_> {
+    fn store(&self) -> FormationStore {
+        let folder = StoreKeys::new(self.name).key_below("");
+        FormationStore::in_folder(&self.session.store, &folder, self.etcd)
+    }
+
+    /// Reads it; `None`: no instance has begun to form the etcd cluster.
+    pub async fn find(&self) -> Result<Option<(FormationRecord, StoredRecord)>, CommandError> {
+        let read = self.store().read_record().await;
+        let read = read.map_err(|error| {
+            stored_error(
+                error,
+                "use the release that wrote it, or restore it from the bucket's versions: without it kctl cannot know which volumes hold the \
+                 cluster's data",
+            )
+        })?;
+        let record = read.record.clone();
+        Ok(record.map(|record| (record, read)))
     }
 
     /// Reads it.
-    pub async fn read(&self) -> Result<(FormationRecord, Version), CommandError> {
-        let key = self.key();
-        let object = self.session.store.get(&key).await.map_err(store_error)?;
-        let object = object.filter(|object| object.bytes.len() < RECORD_LIMIT);
-        let object = object.ok_or_else(|| self.missing_error())?;
-        let record = FormationRecord::parse(&key, &object.bytes).or_failed(
-            "the record cannot be read",
-            "use the kctl of the cluster's release",
-        )?;
-        Ok((record, object.version))
+    pub async fn read(&self) -> Result<(FormationRecord, StoredRecord), CommandError> {
+        self.find().await?.ok_or_else(|| self.missing_error())
+    }
+
+    /// Writes it. False if somebody else has changed it.
+    pub async fn try_write(
+        &self,
+        record: &FormationRecord,
+        read: &StoredRecord,
+    ) -> Result<bool, CommandError> {
+        let written = self.store().write_record(read, record).await;
+        written.map_err(|error| stored_error(error, "see who may write the state store"))
     }
 
     /// Writes it if nobody else has changed it.
-    pub async fn write(&self, record: &FormationRecord, read: Version) -> Result<(), CommandError> {
-        let (text, expect) = (record.to_json().into_bytes(), Expect::Version(read));
-        match self.session.store.put(&self.key(), text, expect).await {
-            Ok(_) => Ok(()),
-            Err(StoreError::Conflict { .. }) => {
-                // A write whose answer was lost was repeated. protokube may have gone on from it; what was asked for is in it nevertheless.
-                if is_asked_in(record, &self.read().await?.0) {
-                    return Ok(());
-                }
-                Err(self.refuse(
-                    "the record was changed by somebody else meanwhile; nothing was changed",
-                    "look at the members and ask again",
-                ))
-            }
-            Err(error) => Err(store_error(error)),
+    pub async fn write(
+        &self,
+        record: &FormationRecord,
+        read: &StoredRecord,
+    ) -> Result<(), CommandError> {
+        // A write whose answer was lost was repeated. protokube may have gone on from it; what was asked for is in it nevertheless.
+        if self.try_write(record, read).await? || is_asked_in(record, &self.read().await?.0) {
+            return Ok(());
         }
+        Err(self.refuse(
+            "the record was changed by somebody else meanwhile; nothing was changed",
+            "look at the members and ask again",
+        ))
     }
 
     /// The error of a cluster without a record.
