@@ -25,7 +25,7 @@ const ROOM: u64 = 60;
 
 /// The same while the alarm `NOSPACE` is active and nothing can be written anyway. etcd writes the copy in full pages, so it is not
 /// larger than the data before (etcd: `defragdb`, `FillPercent`).
-const ROOM_WITHOUT_WRITES: u64 = 70;
+const ROOM_WITHOUT_WRITES: u64 = 78;
 
 /// A member is not defragmented again within this time: its database may grow to the same size between two compactions.
 const INTERVAL: Duration = Duration::from_hours(1);
@@ -109,6 +109,11 @@ pub fn decide_upkeep(view: &UpkeepView<'_>) -> UpkeepStep {
     if let Some(revision) = view.compactable.filter(|_| leads && no_space) {
         return UpkeepStep::Compact(revision);
     }
+    // It takes no member out of service. One that does not answer, and is at its quota, raises the alarm again when it comes back.
+    let mut known = std::iter::once(*own).chain(answers.iter().copied());
+    if leads && no_space && known.all(|one| is_below(one, FULL)) {
+        return UpkeepStep::Disarm;
+    }
     let due = is_wasteful(own) && is_due(own, view.since_defragmented);
     if !due && !leads {
         return UpkeepStep::Rest;
@@ -120,7 +125,7 @@ pub fn decide_upkeep(view: &UpkeepView<'_>) -> UpkeepStep {
     let wasteful = |other: &&&RunningMember| is_wasteful(other) && !is_leader(other);
     let wasteful: Vec<&&RunningMember> = answers.iter().filter(wasteful).collect();
     if !due {
-        return decide_alarm(own, &answers, wasteful.is_empty());
+        return describe_need(own, &answers, wasteful.is_empty());
     }
     let is_turn = if leads {
         wasteful.is_empty()
@@ -164,16 +169,13 @@ fn wait_if_urgent(own: &RunningMember, why: String) -> UpkeepStep {
     }
 }
 
-/// The end of an alarm `NOSPACE`, by the leader's instance.
-fn decide_alarm(
+/// What an alarm `NOSPACE` waits for, by the leader's instance.
+fn describe_need(
     own: &RunningMember,
     others: &[&RunningMember],
     no_follower_wasteful: bool,
 ) -> UpkeepStep {
-    let all = || std::iter::once(own).chain(others.iter().copied());
-    if all().all(|one| is_below(one, FULL)) {
-        return UpkeepStep::Disarm;
-    }
+    let all = std::iter::once(own).chain(others.iter().copied());
     // Somebody else is next, or the local member was defragmented just now.
     if !no_follower_wasteful || is_wasteful(own) {
         return UpkeepStep::Rest;
@@ -181,7 +183,7 @@ fn decide_alarm(
     UpkeepStep::Wait(format!(
         "its data need the space ({}): delete objects that nobody needs, or set a larger ETCD_QUOTA_BACKEND_BYTES in \
          spec.etcdClusters[].manager.env, and run kctl update --yes and kctl rolling-update --yes",
-        describe_sizes(all())
+        describe_sizes(all)
     ))
 }
 

@@ -10,16 +10,14 @@ use etcd_rules::backup::{
 use futures::{StreamExt, stream};
 
 /// Manifests that are read at the same time.
-const PARALLEL: usize = 10;
+pub(super) const PARALLEL: usize = 10;
 
 /// Why nothing is written to a backup store, or deleted there.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerError {
-    #[error("could not read {address}")]
-    Unread {
-        address: String,
-        source: Box<StoreError>,
-    },
+    /// A [`StoreError`] with the address.
+    #[error("{0:#}")]
+    Unread(anyhow::Error),
     /// The object says nothing that this release understands.
     #[error(transparent)]
     Damaged(#[from] node::formatted::Error),
@@ -31,7 +29,7 @@ pub enum OwnerError {
 /// Makes the store that of an etcd cluster, unless it is another one's.
 pub async fn claim_store(backups: &Store, own: &StoreOwner) -> anyhow::Result<()> {
     let address = || format!("{}/{OWNER_KEY}", backups.url());
-    let (owner, expect) = match check_owner(backups, own).await? {
+    let (owner, expect) = match require_own(backups, own).await? {
         None => (own.clone(), Expect::Absent),
         Some(stored) => {
             let Some(renewed) = stored.renew(own) else {
@@ -49,9 +47,19 @@ pub async fn claim_store(backups: &Store, own: &StoreOwner) -> anyhow::Result<()
     match put.await {
         Ok(_) => Ok(()),
         // Somebody else was first.
-        Err(StoreError::Conflict { .. }) => Ok(check_owner(backups, own).await.map(drop)?),
+        Err(StoreError::Conflict { .. }) => require_own(backups, own).await.map(drop),
         Err(error) => Err(error).with_context(|| format!("could not write {}", address())),
     }
+}
+
+/// As [`check_owner`]. The error is a [`StoreError`] if the store could not be read.
+pub async fn require_own(backups: &Store, own: &StoreOwner) -> anyhow::Result<Option<StoreOwner>> {
+    check_owner(backups, own)
+        .await
+        .map_err(|error| match error {
+            OwnerError::Unread(error) => error,
+            other => other.into(),
+        })
 }
 
 /// Checks that the store is not that of another etcd cluster. Returns what it says; `None`: it is nobody's yet.
@@ -61,10 +69,8 @@ pub async fn check_owner(
 ) -> Result<Option<StoreOwner>, OwnerError> {
     let address = format!("{}/{OWNER_KEY}", backups.url());
     let read = backups.get_first(OWNER_KEY, OWNER_LIMIT).await;
-    let read = read.map_err(|source| OwnerError::Unread {
-        address: address.clone(),
-        source: Box::new(source),
-    })?;
+    let read = read.with_context(|| format!("could not read {address}"));
+    let read = read.map_err(OwnerError::Unread)?;
     let Some(bytes) = read else { return Ok(None) };
     let owner = StoreOwner::parse(&address, &bytes)?;
     let checked = owner.check(backups.url(), own);

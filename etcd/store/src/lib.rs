@@ -11,7 +11,7 @@ mod upkeep_claims;
 
 pub use backup_store::{
     OwnerError, check_owner, claim_store, delete_snapshot, describe_unread, list_snapshots,
-    read_manifest, read_snapshots, require_manifest,
+    read_manifest, read_snapshots, require_manifest, require_own,
 };
 pub use formation::{FormationStore, RECORD_LIMIT, StoredRecord};
 pub use prune::{Extent, Superfluous, find_superfluous, prune_snapshots};

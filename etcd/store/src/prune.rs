@@ -1,12 +1,13 @@
 //! Deletes scheduled snapshots that are not kept any more.
 
-use super::backup_store::{delete_snapshot, list_snapshots, read_manifest};
+use super::backup_store::{PARALLEL, delete_snapshot, list_snapshots, read_manifest};
 use aws_client::store::Store;
 use etcd_rules::backup::{
     StoredSnapshot, check_extent, choose_deletions, find_successors, is_scheduled,
 };
+use futures::future::join_all;
 use node::backup::Retention;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How much is deleted at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +40,21 @@ pub async fn find_superfluous(
     retention: Retention,
     report: impl Fn(&str),
 ) -> anyhow::Result<Superfluous> {
-    let all = only_restorable(backups, list_snapshots(backups).await?, retention, &report).await;
+    let listed = list_snapshots(backups).await?;
+    let mut clusters = ReadClusters::default();
+    let all = only_restorable(backups, listed, retention, &mut clusters, &report).await;
+    let old = choose_deletions(&all, retention);
+    let complete = old.iter().filter(|old| old.has_manifest);
+    let neighbours = complete.flat_map(|old| find_successors(&all, old).into_iter().chain([*old]));
+    let neighbours: BTreeSet<String> = neighbours.map(|one| one.name.clone()).collect();
+    clusters.read(backups, neighbours).await;
     let mut chosen = Vec::new();
-    for old in choose_deletions(&all, retention) {
-        match is_last_of_its_cluster(backups, &all, old).await {
+    for old in old {
+        match clusters.is_last_of_its_cluster(&all, old) {
             Ok(true) => {}
             Ok(false) => chosen.push(old.clone()),
-            Err(error) => report(&format!(
-                "the snapshot {} is not deleted, although it is not kept any more: {error:#}",
+            Err(why) => report(&format!(
+                "the snapshot {} is not deleted, although it is not kept any more: {why}",
                 old.name
             )),
         }
@@ -87,29 +95,77 @@ pub async fn prune_snapshots(
     failed.map_or(Ok(()), Err)
 }
 
+/// etcd's ids of the clusters that snapshots are of, by name, as far as their manifests were read; or why one could not be.
+#[derive(Debug, Default)]
+struct ReadClusters(BTreeMap<String, Result<Option<String>, String>>);
+
+impl ReadClusters {
+    /// Reads the manifests of these snapshots, each once.
+    async fn read(&mut self, backups: &Store, names: BTreeSet<String>) {
+        let names: Vec<String> = names
+            .into_iter()
+            .filter(|name| !self.0.contains_key(name))
+            .collect();
+        for some in names.chunks(PARALLEL) {
+            let read = join_all(some.iter().map(|name| read_manifest(backups, name))).await;
+            for (name, read) in some.iter().zip(read) {
+                let id = read.map(|manifest| manifest.and_then(|manifest| manifest.cluster_id));
+                self.0
+                    .insert(name.clone(), id.map_err(|error| format!("{error:#}")));
+            }
+        }
+    }
+
+    fn of(&self, name: &str) -> Result<Option<&String>, &String> {
+        self.0
+            .get(name)
+            .map_or(Ok(None), |read| read.as_ref().map(Option::as_ref))
+    }
+
+    /// True if the next snapshot is of another etcd cluster: this one has what was last written to one that was lost or given up. The error:
+    /// it may be, because one of the two manifests cannot be read.
+    fn is_last_of_its_cluster(
+        &self,
+        all: &[StoredSnapshot],
+        old: &StoredSnapshot,
+    ) -> Result<bool, &String> {
+        if !old.has_manifest {
+            return Ok(false);
+        }
+        let own = self.of(&old.name)?;
+        for next in find_successors(all, old) {
+            let next = self.of(&next.name)?;
+            if own.is_some() && next.is_some() && own != next {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
 /// The listing as deletions are chosen. A snapshot whose manifest cannot be read cannot be restored, for all that is known: it takes the
 /// place of none that can, and is not deleted by itself. Only manifests of those that may stand for one that is chosen are read.
 async fn only_restorable(
     backups: &Store,
     mut all: Vec<StoredSnapshot>,
     retention: Retention,
+    clusters: &mut ReadClusters,
     report: &impl Fn(&str),
 ) -> Vec<StoredSnapshot> {
-    let mut known = BTreeSet::new();
     loop {
-        let asked = find_substitutes(&all, retention, &known);
+        let asked = find_substitutes(&all, retention, clusters);
         if asked.is_empty() {
             return all;
         }
+        clusters.read(backups, asked.clone()).await;
         for name in asked {
-            if let Err(error) = read_manifest(backups, &name).await {
+            if let Err(why) = clusters.of(&name) {
                 report(&format!(
-                    "the snapshot {name} stands for no other when old ones are deleted: {error:#}"
+                    "the snapshot {name} stands for no other when old ones are deleted: {why}"
                 ));
                 let bad = all.iter_mut().filter(|one| one.name == name);
                 bad.for_each(|one| one.has_data = false);
             }
-            known.insert(name);
         }
     }
 }
@@ -119,7 +175,7 @@ async fn only_restorable(
 fn find_substitutes(
     all: &[StoredSnapshot],
     retention: Retention,
-    known: &BTreeSet<String>,
+    known: &ReadClusters,
 ) -> BTreeSet<String> {
     const DAY: i64 = 24 * 60 * 60;
     let chosen = choose_deletions(all, retention);
@@ -137,30 +193,6 @@ fn find_substitutes(
         let asked = of_days.chain(newest.filter(|_| !chosen.is_empty()));
         found.extend(asked.map(|one| one.name.clone()));
     }
-    found.retain(|name| !known.contains(name));
+    found.retain(|name| !known.0.contains_key(name));
     found
-}
-
-/// True if the next snapshot is of another etcd cluster: this one has what was last written to one that was lost or given up. It may be, if
-/// one of the two manifests cannot be read.
-async fn is_last_of_its_cluster(
-    backups: &Store,
-    all: &[StoredSnapshot],
-    old: &StoredSnapshot,
-) -> anyhow::Result<bool> {
-    if !old.has_manifest {
-        return Ok(false);
-    }
-    let id_of = async |name: &str| {
-        let manifest = read_manifest(backups, name).await?;
-        anyhow::Ok(manifest.and_then(|manifest| manifest.cluster_id))
-    };
-    let own = id_of(&old.name).await?;
-    for next in find_successors(all, old) {
-        let next = id_of(&next.name).await?;
-        if own.is_some() && next.is_some() && own != next {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -29,6 +29,19 @@ pub async fn run(args: &EtcdDisarm, session: &Session<'_>) -> Result<Outcome, Co
     let reports = EtcdReports::read(&name, session).await?;
     let members = reporting_members(&reports.members, etcd, &name)?;
     let is_active = has_alarm(&members, CORRUPT);
+    if has_alarm(&members, NO_SPACE) {
+        let sentence = format!(
+            "{etcd}: the alarm {NO_SPACE} is active; protokube ends it by itself once the data leaves room"
+        );
+        if !is_active {
+            return Err(CommandError::from_message(
+                ErrorKind::Precondition,
+                sentence,
+                "make room: docs/operations/full-disk.md",
+            ));
+        }
+        shell.warning(&format!("{sentence}: docs/operations/full-disk.md"));
+    }
     if is_active {
         let channel = CommandChannel {
             session,
@@ -39,12 +52,6 @@ pub async fn run(args: &EtcdDisarm, session: &Session<'_>) -> Result<Outcome, Co
         shell.print_done(&format!("{etcd}: {says}"));
     } else {
         shell.print_done(&format!("{etcd}: no alarm {CORRUPT} is active"));
-    }
-    // It stops writes as well, and this command does not end it.
-    if has_alarm(&members, NO_SPACE) {
-        shell.warning(&format!(
-            "{etcd}: the alarm {NO_SPACE} is active; protokube ends it by itself once the data leaves room: docs/operations/full-disk.md"
-        ));
     }
     let document = DisarmDocument {
         format: 1,
@@ -72,7 +79,10 @@ async fn ask_to_disarm(
         describe_raised(members)
     ));
     let alarm = CORRUPT.to_owned();
-    channel.execute(executing, Verb::Disarm { alarm }).await
+    let executed = channel.execute(executing, Verb::Disarm { alarm }).await;
+    executed.map_err(|error| {
+        error.with_hint("replace the member that differs: docs/operations/etcd.md#a-corrupt-member; then ask again")
+    })
 }
 
 fn running<'a>(members: &[&'a ReportedMember]) -> impl Iterator<Item = &'a RunningMember> {

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use aws_client::store::Store;
 use etcd_rules::backup::{StoreOwner, Unread, check_snapshot_name};
-use etcd_store::{check_owner, delete_snapshot, read_snapshots};
+use etcd_store::{delete_snapshot, read_snapshots, require_own};
 
 /// Deletes the snapshot of this name from a store, which must not be that of another cluster or etcd cluster than `own`. Returns what was
 /// done.
@@ -13,7 +13,7 @@ pub async fn delete_snapshot_named(
     name: &str,
 ) -> anyhow::Result<String> {
     check_snapshot_name(name).map_err(anyhow::Error::msg)?;
-    check_owner(store, own).await?;
+    require_own(store, own).await?;
     let all = read_snapshots(store).await?;
     let Some(found) = all.iter().find(|one| one.name() == name) else {
         return Ok(format!("{} has no snapshot {name}", store.url()));

@@ -110,7 +110,7 @@ impl BackupStore {
         match etcd_store::check_owner(&self.store, &own).await {
             Ok(owner) => Ok(Ok(owner.is_some())),
             Err(OwnerError::Other(why)) => Ok(Err(why)),
-            Err(OwnerError::Unread { source, .. }) => Err(store_error(*source)),
+            Err(OwnerError::Unread(error)) => Err(failed_store(error)),
             Err(OwnerError::Damaged(error)) => Err(error).or_failed(
                 "it is not known whose the backup store is, and nothing is written or deleted there",
                 format!("see what it is; if the store is this cluster's, delete {}/{OWNER_KEY} with the AWS CLI: the next snapshot writes it", self.store.url()),

@@ -7,6 +7,10 @@ use crate::error::{CommandError, Outcome};
 use etcd_rules::backup::StoredSnapshot;
 use etcd_store::{delete_snapshot, find_superfluous};
 use node::backup::EtcdBackupSettings;
+use std::cell::RefCell;
+
+/// How many snapshots that cannot be read are named.
+const REPORTS: usize = 5;
 
 /// Deletes named snapshots.
 pub async fn delete(args: &SnapshotDelete, session: &Session<'_>) -> Result<Outcome, CommandError> {
@@ -42,11 +46,13 @@ pub async fn prune(args: &SnapshotPrune, session: &Session<'_>) -> Result<Outcom
     let name = session.cluster_name(None).await?;
     let backups = BackupStore::to_change(&name, &args.place.etcd, session).await?;
     let Some(kept) = backups.settings.as_ref().map(EtcdBackupSettings::retention) else {
-        return Ok(Outcome::Fine);
+        return Err(refuse(format!("{name} has no settings of backups")));
     };
-    let report = |what: &str| session.shell.warning(what);
+    let reports = RefCell::new(Vec::new());
+    let report = |what: &str| reports.borrow_mut().push(what.to_owned());
     let superfluous = find_superfluous(&backups.store, kept, report).await;
     let superfluous = superfluous.map_err(failed_store)?;
+    warn_of_some(&reports.into_inner(), session);
     if superfluous.chosen.is_empty() {
         let text = format!("all {} snapshots are kept\n", superfluous.all.len());
         session.shell.print_result(&text)?;
@@ -66,6 +72,18 @@ pub async fn prune(args: &SnapshotPrune, session: &Session<'_>) -> Result<Outcom
     }
     let chosen: Vec<&StoredSnapshot> = superfluous.chosen.iter().collect();
     delete_all(&backups, &chosen, args.yes, session).await
+}
+
+/// If nobody may read manifests, each of them is a report.
+fn warn_of_some(reports: &[String], session: &Session<'_>) {
+    for report in reports.iter().take(REPORTS) {
+        session.shell.warning(report);
+    }
+    if let Some(more) = reports.len().checked_sub(REPORTS).filter(|more| *more > 0) {
+        session
+            .shell
+            .warning(&format!("{more} more snapshots stay for such a reason"));
+    }
 }
 
 async fn delete_all(

@@ -66,7 +66,12 @@ fn warn_of_many(backups: &BackupStore, all: &[FoundSnapshot], session: &Session<
     let Some(settings) = &backups.settings else {
         return;
     };
-    let stored: Vec<StoredSnapshot> = all.iter().map(|one| one.stored.clone()).collect();
+    // As protokube chooses: what cannot be read stands for no other.
+    let restorable = |one: &FoundSnapshot| StoredSnapshot {
+        has_data: one.stored.has_data && one.problem.is_none(),
+        ..one.stored.clone()
+    };
+    let stored: Vec<StoredSnapshot> = all.iter().map(restorable).collect();
     let superfluous = choose_deletions(&stored, settings.retention());
     if let Err(many) = check_extent(&stored, &superfluous) {
         session
