@@ -4,179 +4,22 @@
 //! An etcd cluster is founded only if the record says `forming` and names this volume, every recorded volume was seen blank, and
 //! the volume's marker has the record's token. In all other cases the existing member is started, waited for, or refused.
 
-use super::SeenVolume;
-use super::choose::volumes_of_members;
-use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeContent};
+use super::advice::describe_restore;
+use super::choose::{SeenVolume, volumes_of_members};
+use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
 use super::forget::set_old_aside;
-use super::formed::{Formed, check_copy, decide_formed, wait_for_second_answer, with_own_member};
-use super::given_up::{is_given_up, may_begin, stopped_for_good, was_blank};
-use super::leave::{MemberAnswers, decide_removed};
-use super::log::LogIdentity;
-use super::member_status::RunningMember;
-use super::record::{
-    FormationRecord, FormationState, RecordedMember, RestoredSnapshot, record_key,
-};
+use super::formed::{check_copy, decide_formed};
+use super::given_up::{is_given_up, may_begin, stopped_for_good};
+use super::leave::decide_removed;
+use super::own_member::{Formed, OwnMember, with_own_member};
+use super::record::{FormationRecord, FormationState, RecordedMember, record_key};
 use super::recover::decide_recovering;
-use super::replace::{LiveCluster, MemberChange, begin_replacement};
-use super::restore::describe_restore;
-use super::successors::{FormedClusters, find_successor};
+use super::replace::begin_replacement;
+use super::step::{FormationStep, wait_for_second_answer};
+use super::successors::find_successor;
 use super::volume_owner::{check_log, check_owner, describe_content};
 use node::components::EtcdStart;
-use node::formatted::{FORMAT, UnknownFields};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The member whose volume an instance holds, and what the instance knows.
-#[derive(Clone, Copy, Debug)]
-pub struct OwnMember<'a> {
-    /// Name of the Kubernetes cluster.
-    pub cluster: &'a str,
-    /// Name of the etcd cluster: `main`, `events`.
-    pub etcd: &'a str,
-    /// Names of all members: those of the spec, of the record and of the tags of volumes, since this instance's spec may be older.
-    pub members: &'a [String],
-    /// Version of etcd on this instance: `3.6.12`.
-    pub version: &'a str,
-    /// Name of this member.
-    pub member: &'a str,
-    /// Id of this member's volume, `vol-...`.
-    pub volume: &'a str,
-    /// All volumes of the etcd cluster that EC2 shows.
-    pub seen: &'a [SeenVolume],
-    /// Volumes for which EC2 answered, asked by id, that they do not exist. A volume that is only missing in a list does not count.
-    pub gone: &'a BTreeSet<String>,
-    /// Those of them for which EC2 has answered so twice, a minute apart.
-    pub gone_twice: &'a BTreeSet<String>,
-    /// Volumes that EC2 has shown twice, a minute apart, as attached to nothing.
-    pub free_twice: &'a BTreeSet<String>,
-    /// The live list of members, or why it could not be had; `None` until [`FormationStep::ListMembers`] asks for it.
-    pub live: Option<Result<&'a LiveCluster, &'a str>>,
-    /// What the other members say about themselves, by their short names, or why they do not; `None` until [`FormationStep::AskPeers`]
-    /// asks for it.
-    pub peers: Option<&'a BTreeMap<String, Result<RunningMember, String>>>,
-    /// Version in the manifest on the volume, which was the last that kubelet saw, if it names one.
-    pub manifest_version: Option<&'a str>,
-    /// What the members in the live list say about themselves; `None` until [`FormationStep::AskMembers`] asks for it.
-    pub answers: Option<&'a MemberAnswers>,
-    /// True if kubelet sees the manifest on this volume.
-    pub shown: bool,
-    /// A fresh random token for a new record.
-    pub token: &'a str,
-    /// If there is no record: the key of an object in the state store which shows that the etcd cluster existed before.
-    pub trace: Option<&'a str>,
-    /// The etcd clusters of this name that were formed. `None`: nobody has looked, because the member runs already.
-    pub formed: Option<&'a FormedClusters>,
-}
-
-impl OwnMember<'_> {
-    /// The marker of a member that has not run yet.
-    pub(super) fn new_marker(&self, token: &str) -> Marker {
-        Marker {
-            format: FORMAT,
-            cluster: self.cluster.to_owned(),
-            etcd: self.etcd.to_owned(),
-            member: self.member.to_owned(),
-            volume: self.volume.to_owned(),
-            token: token.to_owned(),
-            cluster_id: None,
-            member_id: None,
-            joins: None,
-            etcd_version: None,
-            stopped: None,
-            last_seen: None,
-            unknown: UnknownFields::new(),
-        }
-    }
-}
-
-/// The next step for a member.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FormationStep {
-    /// Write this record, provided that the stored one has not changed since it was read.
-    Record(FormationRecord),
-    /// Make a file system; the volume was blank.
-    Format,
-    /// Write the marker, and create the data folder if the member starts for the first time.
-    Mark {
-        marker: Marker,
-        /// True if the data folder must be created.
-        new: bool,
-    },
-    /// Move the lost data aside on its volume, and prepare the volume for a new member with this marker.
-    SetAside { marker: Marker },
-    /// Write this marker, and let kubelet start the member with an empty data folder, to join its cluster for the first time.
-    Join {
-        marker: Marker,
-        /// What the marker says of it.
-        joins: JoiningMember,
-    },
-    /// Let kubelet start the member.
-    Start(EtcdStart),
-    /// Stop the member and hide it from kubelet; once it is stopped, write this marker, and record that with [`super::mark_stopped`].
-    Stop {
-        /// The marker of the volume's data; `None` if the volume holds no data of a member.
-        marker: Option<Marker>,
-    },
-    /// Make sure that this instance can restore the member's data, then write this record like [`Self::Record`].
-    PrepareRestore(FormationRecord),
-    /// Stop the member. If [`super::find_newer`] finds nothing, restore its data as the log of a new cluster beside it, and record that
-    /// with [`super::end_recovery`].
-    Restore {
-        /// `initial-cluster-token` of the new cluster.
-        token: String,
-        /// The data has at least this revision.
-        revision: Option<u64>,
-        /// Restored in the place of the member's data, which may be of any age then.
-        snapshot: Option<RestoredSnapshot>,
-    },
-    /// Move the old data aside, put the restored data in its place, and write this marker.
-    UseRestored {
-        marker: Marker,
-        /// The ids of the restored log.
-        restored: LogIdentity,
-        /// What was restored in the place of the member's data.
-        snapshot: Option<RestoredSnapshot>,
-    },
-    /// The data is of the etcd minor before: prove a copy of it with this instance's etcd, keep another copy, and write this marker.
-    Upgrade {
-        marker: Marker,
-        /// True if the lists of members in etcd's v2 and v3 store must be equal, because another one is believed from now on.
-        compare_members: bool,
-    },
-    /// Ask each other recorded member about itself, and decide again.
-    AskPeers,
-    /// Let kubelet start the member, as one of an existing cluster, and report what the removal of another one waits for.
-    Continue { waits: String },
-    /// Ask the other members for the live list, which needs a quorum, and decide again.
-    ListMembers,
-    /// Ask every member in the live list what it says about itself, and decide again.
-    AskMembers,
-    /// Change the list of members. The id of an added one goes into the record at once. One that shall vote has to run.
-    Change(MemberChange),
-    /// Wait for other members or volumes; the text is the reason.
-    Wait(String),
-    /// Hide the member's manifest from kubelet. Nobody has to act; the text is the reason.
-    Withdraw(String),
-    /// Do not run the data on the volume and hide its manifest from kubelet. An operator must act; the text says why and how.
-    Refuse(String),
-    /// Record and volume contradict each other. A running member continues, and nothing new begins. An operator must act; the text
-    /// says why and how.
-    Ask(String),
-}
-
-impl FormationStep {
-    /// True if the step writes to the file system of the volume, which must be mounted.
-    pub fn writes_to_volume(&self) -> bool {
-        matches!(
-            self,
-            Self::Mark { .. }
-                | Self::SetAside { .. }
-                | Self::Join { .. }
-                | Self::Start(_)
-                | Self::Restore { .. }
-                | Self::UseRestored { .. }
-        )
-    }
-}
+use std::collections::BTreeMap;
 
 /// Decides the next step for a member.
 pub fn decide_step(
@@ -394,7 +237,7 @@ fn decide_forming(
     }
     let fresh = own.new_marker(token);
     // It may have been blank for one that was given up before it was founded.
-    let was_blank = recorded.blank || was_blank(own, record);
+    let was_blank = recorded.blank || record.was_blank(own.member, own.volume);
     match content {
         VolumeContent::Blank if !recorded.blank => {
             FormationStep::Record(with_own_member(own, record, |member| member.blank = true))

@@ -2,9 +2,11 @@
 //! lacks what is in the journal only, so the member's own volume is not refused by what it shows.
 
 use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
-use super::decide::{FormationStep, OwnMember, decide_step};
+use super::decide::decide_step;
 use super::log::LogIdentity;
+use super::own_member::OwnMember;
 use super::record::{FormationRecord, FormationState, RecordedMember};
+use super::step::FormationStep;
 use super::volume_owner::check_owner;
 
 /// What a look showed that changed nothing.

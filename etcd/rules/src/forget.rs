@@ -2,10 +2,10 @@
 //! whose data nobody needs, which is then founded anew. Nothing is deleted: each volume keeps its old data.
 
 use super::content::{EtcdLog, Marker};
-use super::decide::{FormationStep, OwnMember};
-use super::formed::with_own_member;
 use super::given_up::has_given_up;
+use super::own_member::{Formed, OwnMember, with_own_member};
 use super::record::{FormationRecord, FormationState, RecordedMember, Recovering};
+use super::step::FormationStep;
 use std::collections::BTreeMap;
 
 /// The record of a cluster that is being founded without a member whose volume nobody has seen. No member starts before all volumes

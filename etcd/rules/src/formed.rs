@@ -1,15 +1,17 @@
 //! Decides the next step for a member whose etcd cluster is formed.
 
+use super::advice::recovery_hint;
 use super::content::{FileSystemContent, Marker, VolumeContent};
-use super::decide::{FormationStep, OwnMember};
 use super::given_up::{stopped_for_good, use_restored};
 use super::leave::{decide_leaving, decide_removal};
+use super::own_member::{Formed, OwnMember, with_own_member};
 use super::record::{FormationRecord, FormationState, RecordedMember};
 use super::replace::{
     begin_replacement, decide_replacing, find_live, has_lost_data, record_id, running_id,
 };
+use super::step::{FormationStep, wait_for_second_answer};
 use super::version_gate::gate_version;
-use super::volume_owner::{check_log, check_owner, describe_content, recovery_hint};
+use super::volume_owner::{check_log, check_owner, describe_content};
 use node::components::EtcdStart;
 
 /// The record with the state `formed`; `None` if it has that state already.
@@ -32,14 +34,6 @@ pub fn foreign_cluster(record: &FormationRecord, running: &str) -> Option<String
         )),
         _ => None,
     }
-}
-
-/// The parts of a record of a formed cluster.
-pub(super) struct Formed<'a> {
-    pub record: &'a FormationRecord,
-    pub recorded: &'a RecordedMember,
-    pub cluster_id: &'a str,
-    pub token: &'a str,
 }
 
 pub(super) fn decide_formed(
@@ -154,19 +148,6 @@ pub(super) fn try_decide_formed(
     Ok(step.unwrap_or(FormationStep::Start(EtcdStart::Existing)))
 }
 
-/// The record with a change to this instance's member.
-pub(super) fn with_own_member(
-    own: &OwnMember<'_>,
-    record: &FormationRecord,
-    change: impl FnOnce(&mut RecordedMember),
-) -> FormationRecord {
-    let mut record = record.clone();
-    if let Some(member) = record.members.get_mut(own.member) {
-        change(member);
-    }
-    record
-}
-
 fn check_cluster(own: &OwnMember<'_>, formed: &Formed<'_>, marker: &Marker) -> Result<(), String> {
     if marker.stopped.is_some() {
         return Err(stopped_for_good(own));
@@ -228,14 +209,6 @@ pub(super) fn check_copy(
         ));
     }
     Ok(Some(wait_for_second_answer(own, original)))
-}
-
-/// What EC2 says once may be old.
-pub(super) fn wait_for_second_answer(own: &OwnMember<'_>, volume: &str) -> FormationStep {
-    FormationStep::Wait(format!(
-        "EC2 says that {volume}, the volume of member {} of etcd {}, does not exist; EC2 is asked again in a minute",
-        own.member, own.etcd
-    ))
 }
 
 fn copy_refusal(own: &OwnMember<'_>, original: &str, members: usize) -> String {

@@ -1,13 +1,11 @@
 //! Recognizes data that must not run any more: of a member that was stopped for a recovery, or of an etcd cluster that was given up.
 
 use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
-use super::decide::{FormationStep, OwnMember};
-use super::formed::Formed;
-use super::leave::was_removed_on;
 use super::log::LogIdentity;
+use super::own_member::{Formed, OwnMember};
 use super::record::{FormationRecord, FormationState, record_key};
+use super::step::FormationStep;
 use super::volume_owner::check_owner;
-
 /// etcd's id of the cluster whose data a volume holds, hex.
 pub(super) fn cluster_of(content: &VolumeContent) -> Option<&String> {
     let VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) = content else {
@@ -71,28 +69,19 @@ pub(super) fn may_begin(
 ) -> bool {
     match content {
         VolumeContent::Blank | VolumeContent::FileSystem(FileSystemContent::Nothing) => true,
-        VolumeContent::Unrecognized => was_blank(own, record),
+        VolumeContent::Unrecognized => record.was_blank(own.member, own.volume),
         VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) => {
             // A founder that was forgotten has not started, see `forget_member`.
             let was_founder = marker.token == record.token() || !record.given_up.is_empty();
             let is_prepared = (marker.joins.is_some() || was_founder) && !marker.has_run();
             let is_own = check_owner(own, marker).is_ok() && marker.volume == own.volume;
-            let is_removed = is_own && was_removed_on(record, own.member, own.volume);
+            let is_removed = is_own && record.was_removed_on(own.member, own.volume);
             is_own && is_prepared && *log == EtcdLog::Missing
                 || is_removed
                 || is_given_up(own, record, content)
         }
         _ => false,
     }
-}
-
-/// True if the volume was seen blank for a member that has not run since.
-pub(super) fn was_blank(own: &OwnMember<'_>, record: &FormationRecord) -> bool {
-    let known = record.given_up.values().chain([&record.members]);
-    let known = known.filter_map(|members| members.get(own.member));
-    let removed = record.removed.get(own.member).into_iter().flatten();
-    let mut own_records = known.chain(removed);
-    own_records.any(|of| of.volume == own.volume && of.blank && of.member_id.is_none())
 }
 
 /// True if the volume holds data of this member of an etcd cluster that was given up.

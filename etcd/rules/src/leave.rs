@@ -5,27 +5,14 @@
 //! loses it. Who finds the record of the middle looks into etcd's list, and goes on from there.
 
 use super::content::{EtcdLog, FileSystemContent, VolumeContent};
-use super::decide::{FormationStep, OwnMember};
-use super::formed::Formed;
 use super::given_up::is_given_up;
-use super::record::{FormationRecord, FormationState, Leaving, RecordedMember};
-use super::replace::{LiveCluster, LiveMember, MemberChange, is_of_member, voting_members};
+use super::live::{LiveCluster, LiveMember, MemberAnswer, MemberAnswers, MemberChange};
+use super::own_member::{Formed, OwnMember};
+use super::record::{FormationRecord, FormationState, Leaving};
+use super::replace::{is_of_member, voting_members};
+use super::step::FormationStep;
 use super::version_gate::keeps_membership;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// What a member says about itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MemberAnswer {
-    /// etcd's id of the leader that it knows, hex.
-    pub leader: Option<String>,
-    /// Raft term.
-    pub term: u64,
-    /// Newest revision that it has.
-    pub revision: u64,
-}
-
-/// What those members say that answer, by id (hex).
-pub type MemberAnswers = BTreeMap<String, MemberAnswer>;
+use std::collections::BTreeSet;
 
 /// The record with which exactly the members in `wanted` stay: the others leave, and one that comes back may be added. `None` if the
 /// record says so already. A removal that has begun goes on; its member may come back afterwards.
@@ -291,10 +278,4 @@ fn record_removed(record: &FormationRecord, member: &str) -> FormationRecord {
 fn removed_ids<'a>(record: &'a FormationRecord, member: &str) -> impl Iterator<Item = &'a String> {
     let of_name = record.removed.get(member).into_iter().flatten();
     of_name.filter_map(|one| one.member_id.as_ref())
-}
-
-/// True if the volume is that of a member of this name which was removed. A new member may begin on it, once it may be added at all.
-pub(super) fn was_removed_on(record: &FormationRecord, member: &str, volume: &str) -> bool {
-    let of_name: Option<&Vec<RecordedMember>> = record.removed.get(member);
-    of_name.is_some_and(|all| all.iter().any(|one| one.volume == volume))
 }

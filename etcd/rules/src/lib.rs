@@ -1,6 +1,7 @@
 //! The rules of etcd clusters: which volume an instance takes, what the record in the state store says, and the next step that follows
 //! from both; backups; what is wrong by what the members report. protokube carries the steps out. No I/O, no clock, no randomness.
 
+mod advice;
 pub mod backup;
 mod choose;
 mod command;
@@ -16,6 +17,7 @@ mod given_up;
 #[cfg(test)]
 mod laws_test;
 mod leave;
+mod live;
 mod log;
 mod log_end;
 mod log_position;
@@ -24,6 +26,7 @@ mod member_list;
 #[cfg(test)]
 mod member_list_test;
 mod member_status;
+mod own_member;
 mod problems;
 mod record;
 mod recover;
@@ -36,6 +39,7 @@ mod restore;
 #[cfg(test)]
 mod restore_test;
 mod revisions;
+mod step;
 mod successors;
 mod upgrade;
 mod upkeep;
@@ -45,6 +49,7 @@ mod version_gate;
 mod version_gate_test;
 mod volume_owner;
 
+pub use advice::describe_restore;
 pub use choose::{
     Choice, Holder, SeenVolume, VolumeRequest, all_members, choose_volume, device_name,
     named_volume, unseen_volumes, volume_tag,
@@ -57,13 +62,14 @@ pub use content::{
     EtcdLog, FileSystemContent, JoiningMember, LOG_FOLDER, LastSeen, MARKER, Marker, VolumeContent,
     data_folder, manifest_on_volume,
 };
-pub use decide::{FormationStep, OwnMember, decide_step};
+pub use decide::decide_step;
 pub use ending::find_ending_risk;
 pub use first_look::{FirstLook, may_open, may_reopen};
 pub use forget::{forget_member, found_anew};
 pub use formed::{foreign_cluster, mark_formed};
 pub use given_up::must_stay_stopped;
-pub use leave::{MemberAnswer, MemberAnswers, set_leaving};
+pub use leave::set_leaving;
+pub use live::{LiveCluster, LiveMember, MemberAnswer, MemberAnswers, MemberChange};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
 pub use log_end::{LastEntry, LogEnd, last_entry_of, read_log_end};
 pub use log_position::{LogPosition, read_log_position};
@@ -76,20 +82,21 @@ pub use member_status::{
     RunningMember, member_name_matches, member_status_key, member_status_prefix,
     read_member_status,
 };
+pub use own_member::OwnMember;
 pub use problems::{ReportedMember, describe_members, find_etcd_problems, find_slow_disks};
 pub use record::{
-    FormationRecord, FormationState, Leaving, LostMember, RecordedMember, Recovering,
-    RefusedRestore, Replacing, RestoredSnapshot, backups_prefix, formed_key, formed_prefix,
-    kept_backups_key, record_key,
+    FormationRecord, FormationState, FormedClusters, Leaving, LostMember, RecordedMember,
+    Recovering, RefusedRestore, Replacing, RestoredSnapshot, backups_prefix, formed_key,
+    formed_prefix, kept_backups_key, record_key,
 };
 pub use recover::{
-    REVISION_BUMP, RecoveryTerms, begin_recovery, can_bump_revisions, end_recovery, find_newer,
-    mark_stopped,
+    RecoveryTerms, begin_recovery, can_bump_revisions, end_recovery, find_newer, mark_stopped,
 };
-pub use replace::{LiveCluster, LiveMember, MemberChange, has_lost_log};
-pub use restore::{begin_restore, call_off_restore, describe_restore};
-pub use revisions::{RevisionBump, SaidRevision, choose_bump};
-pub use successors::{FormedClusters, read_replaced};
+pub use replace::has_lost_log;
+pub use restore::{begin_restore, call_off_restore};
+pub use revisions::{REVISION_BUMP, RevisionBump, SaidRevision, choose_bump};
+pub use step::FormationStep;
+pub use successors::read_replaced;
 pub use upgrade::find_upgrade_obstacle;
 pub use upkeep::{
     CORRUPT, NO_SPACE, OtherMember, UpkeepStep, UpkeepView, decide_upkeep, needs_upkeep,

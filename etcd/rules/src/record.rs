@@ -211,6 +211,9 @@ pub struct LostMember {
     pub member_id: Option<String>,
 }
 
+/// The ids of all etcd clusters of a name that were ever formed, each with those that were given up for it.
+pub type FormedClusters = BTreeMap<String, BTreeSet<String>>;
+
 /// Key of an etcd cluster's record, relative to the cluster's base in the state store.
 pub fn record_key(etcd: &str) -> String {
     format!("etcd/{etcd}.json")
@@ -292,6 +295,21 @@ impl FormationRecord {
     pub fn unseen_members(&self) -> impl Iterator<Item = (&String, &RecordedMember)> {
         let members = self.members.iter();
         members.filter(|(_, member)| !member.blank && !member.prepared)
+    }
+
+    /// True if the volume is that of a member of this name which was removed. A new member may begin on it, once it may be added at all.
+    pub(super) fn was_removed_on(&self, member: &str, volume: &str) -> bool {
+        let of_name = self.removed.get(member);
+        of_name.is_some_and(|all| all.iter().any(|one| one.volume == volume))
+    }
+
+    /// True if the volume was seen blank for a member of this name that has not run since.
+    pub(super) fn was_blank(&self, member: &str, volume: &str) -> bool {
+        let known = self.given_up.values().chain([&self.members]);
+        let known = known.filter_map(|members| members.get(member));
+        let removed = self.removed.get(member).into_iter().flatten();
+        let mut own = known.chain(removed);
+        own.any(|of| of.volume == volume && of.blank && of.member_id.is_none())
     }
 
     /// True if the cluster exists.

@@ -2,23 +2,21 @@
 //! that begins with the data of one member. All other members are stopped before, and join the new cluster as new members after.
 //! Nothing is deleted: each volume keeps its old data beside the new.
 
+use super::advice::describe_restore;
 use super::choose::SeenVolume;
 use super::content::{FileSystemContent, Marker, VolumeContent};
-use super::decide::{FormationStep, OwnMember};
-use super::formed::{Formed, try_decide_formed};
+use super::formed::try_decide_formed;
 use super::given_up::cluster_of;
 use super::log::LogIdentity;
 use super::log_end::LastEntry;
+use super::own_member::{Formed, OwnMember};
 use super::record::{FormationRecord, FormationState, RecordedMember, Recovering, record_key};
-use super::restore::{check_place, describe_restore, has_stopped_nobody};
+use super::restore::{check_place, has_stopped_nobody};
+use super::step::FormationStep;
 use super::volume_owner::{check_owner, check_remaining_log, describe_content};
 use node::components::EtcdStart;
 use node::formatted::UnknownFields;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// By how much the revision of the restored data is raised: more than can have been written since. All older revisions are marked
-/// as compacted, so every client that knows one gets an error and lists anew (etcd documentation, "Disaster recovery").
-pub const REVISION_BUMP: u64 = 1_000_000_000;
 
 /// The first releases of etcd whose etcdutl knows `--bump-revision` and `--mark-compacted` (etcd: CHANGELOG-3.5, pull request 16165).
 const BUMPS_FROM: (u32, u32, u32) = (3, 5, 10);

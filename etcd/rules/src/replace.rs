@@ -2,56 +2,17 @@
 //! on the volume that this instance holds. A member that the spec added joins in the same way. Every step follows from the record,
 //! the volume and the live list of members alone, so that an instance that dies between two steps, or its replacement, goes on.
 
+use super::advice::describe_restore;
 use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeContent};
-use super::decide::{FormationStep, OwnMember};
-use super::formed::{Formed, with_own_member};
-use super::given_up::was_blank;
+use super::live::{LiveCluster, LiveMember, MemberChange};
 use super::log::LogIdentity;
+use super::own_member::{Formed, OwnMember, with_own_member};
 use super::record::{FormationRecord, LostMember, RecordedMember, Replacing};
-use super::restore::describe_restore;
+use super::step::FormationStep;
 use super::version_gate::{keeps_membership, other_minor};
 use super::volume_owner::{check_owner, describe_content};
 use node::components::{EtcdMemberNames, etcd_ports};
 use node::formatted::UnknownFields;
-
-/// The members of an etcd cluster, as a quorum of it confirms them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveCluster {
-    /// etcd's id of the cluster, hex.
-    pub cluster_id: String,
-    pub members: Vec<LiveMember>,
-}
-
-/// A member in the live list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveMember {
-    /// etcd's id of the member, hex.
-    pub id: String,
-    /// Name; empty until the member has started once.
-    pub name: String,
-    pub peer_urls: Vec<String>,
-    /// True if it does not vote yet.
-    pub learner: bool,
-}
-
-/// A change of the live list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MemberChange {
-    /// Removes the member with this id (hex) for ever.
-    Remove {
-        /// Short name: `a`.
-        member: String,
-        id: String,
-    },
-    /// Makes the member with the id `to` the leader. Only the leader, `from` by its short name, can do that.
-    MoveLeader { from: String, to: String },
-    /// Adds a learner with these peer URLs. Its new id is recorded before it starts.
-    AddLearner { peer_urls: Vec<String> },
-    /// Leaves the new member this peer URL only. From then on its manifest cannot start another log under its id.
-    EndJoin { id: String, peer_url: String },
-    /// Lets the learner with this id vote. etcd refuses until it has the leader's log.
-    Promote { id: String },
-}
 
 /// True if the volume holds a member that has run and whose log is gone. Such a member must not run, whatever is decided next.
 pub fn has_lost_log(content: &VolumeContent) -> bool {
@@ -147,7 +108,10 @@ pub(super) fn begin_replacement(
         }),
         unknown: UnknownFields::new(),
     });
-    let joins = RecordedMember::on_volume(own.volume, is_empty(content) || was_blank(own, record));
+    let joins = RecordedMember::on_volume(
+        own.volume,
+        is_empty(content) || record.was_blank(own.member, own.volume),
+    );
     next.members.insert(own.member.to_owned(), joins);
     FormationStep::Record(next)
 }

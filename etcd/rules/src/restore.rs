@@ -3,13 +3,12 @@
 //! join as new members after. Nothing is deleted: each volume keeps its old data beside the new.
 
 use super::content::{FileSystemContent, Marker, VolumeContent};
-use super::decide::{FormationStep, OwnMember};
-use super::formed::{wait_for_second_answer, with_own_member};
+use super::own_member::{Formed, OwnMember, with_own_member};
 use super::record::{
     FormationRecord, FormationState, RecordedMember, Recovering, RefusedRestore, Replacing,
     RestoredSnapshot,
 };
-use super::recover::REVISION_BUMP;
+use super::step::{FormationStep, wait_for_second_answer};
 use super::volume_owner::{check_owner, describe_content};
 use node::formatted::UnknownFields;
 use node::waits::bounded_text;
@@ -17,28 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Limit of what the record says of a snapshot that cannot be used, characters.
 const WHY_LIMIT: usize = 500;
-
-/// How much the revision of a snapshot is raised, so that it is above all that clients can know. `newest`: the highest revision that
-/// anybody has reported or stored.
-pub fn revision_bump(snapshot: u64, newest: u64) -> u64 {
-    newest
-        .saturating_sub(snapshot)
-        .saturating_add(REVISION_BUMP)
-}
-
-/// How an etcd cluster goes on whose data is gone, as the beginning of a sentence: with a snapshot, or empty if it holds only events.
-pub fn describe_restore(cluster: &str, etcd: &str) -> String {
-    let restore = format!(
-        "`kctl etcd restore {cluster} --etcd {etcd} --snapshot SNAPSHOT --yes` begins it anew with a snapshot (`kctl etcd snapshot list \
-         --name {cluster} --etcd {etcd}`)"
-    );
-    match etcd {
-        "events" => format!(
-            "{restore}; `kctl etcd forget {cluster} --etcd {etcd} --all --yes` begins it empty"
-        ),
-        _ => restore,
-    }
-}
 
 /// The record with which the restore of a snapshot on the volume of the member `from` begins. It takes the place of a recovery or
 /// restore that is under way. The member need not have any data: it may be one that is being replaced or added, or one that is to be added,

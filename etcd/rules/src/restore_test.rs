@@ -236,7 +236,7 @@ fn the_raised_revision_is_above_every_known_one() {
         (5, 3_000_000_000),
         (u64::from(u32::MAX), 9),
     ] {
-        let raised = snapshot + super::restore::revision_bump(snapshot, newest);
+        let raised = snapshot + super::revisions::revision_bump(snapshot, newest);
         assert!(raised >= newest + REVISION_BUMP, "{snapshot} {newest}");
     }
 }

@@ -1,6 +1,8 @@
 //! How far a restore raises the revisions: above all that clients can know, and never near the end of what etcd can count.
 
-use super::restore::revision_bump;
+/// By how much the revision of the restored data is raised: more than can have been written since. All older revisions are marked
+/// as compacted, so every client that knows one gets an error and lists anew (etcd documentation, "Disaster recovery").
+pub const REVISION_BUMP: u64 = 1_000_000_000;
 
 /// Nothing is so far ahead of the member that leads: ten thousand writes a second would take three years.
 const MOST_AHEAD: u64 = 1_000_000_000_000;
@@ -24,6 +26,14 @@ pub struct RevisionBump {
     pub bump: u64,
     /// What was not believed.
     pub ignored: Vec<SaidRevision>,
+}
+
+/// How much the revision of a snapshot is raised, so that it is above all that clients can know. `newest`: the highest revision that
+/// anybody has reported or stored.
+pub fn revision_bump(snapshot: u64, newest: u64) -> u64 {
+    newest
+        .saturating_sub(snapshot)
+        .saturating_add(REVISION_BUMP)
 }
 
 /// Chooses how far the revisions of a snapshot are raised, by all revisions that somebody says. `snapshot` is that of the snapshot,
@@ -59,7 +69,6 @@ pub fn choose_bump(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::REVISION_BUMP;
     use proptest::prelude::*;
 
     fn said(revisions: &[u64]) -> Vec<SaidRevision> {

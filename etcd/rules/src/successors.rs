@@ -1,12 +1,9 @@
 //! Which etcd clusters of one name were formed, as objects beside the record show. A cluster that was given up must not run again
 //! because its record was lost, or an older version of it restored.
 
-use super::decide::OwnMember;
+use super::own_member::OwnMember;
 use super::record::{FormationRecord, formed_key, record_key};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The ids of all etcd clusters of a name that were ever formed, each with those that were given up for it.
-pub type FormedClusters = BTreeMap<String, BTreeSet<String>>;
+use std::collections::BTreeSet;
 
 /// Why the etcd cluster with this id must not run: another one was formed that it did not replace, as far as the record and the
 /// objects say.

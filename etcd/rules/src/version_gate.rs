@@ -3,10 +3,10 @@
 //! to kubelet before this decision, and the step that follows it proves a copy of the data with the new etcd.
 
 use super::content::Marker;
-use super::decide::{FormationStep, OwnMember};
-use super::formed::Formed;
 use super::member_status::RunningMember;
-
+use super::own_member::{Formed, OwnMember};
+use super::record::formed;
+use super::step::FormationStep;
 /// The step instead of a start, if the data of the member was written under another minor; `None` if it may start.
 pub(super) fn gate_version(
     own: &OwnMember<'_>,

@@ -1,11 +1,10 @@
 //! Checks that the data on a volume belongs to the member: the marker names the owner, and the ids in etcd's log must match. The
 //! check happens before kubelet sees the manifest, because etcd takes part in its cluster at once.
 
+use super::advice::recovery_hint;
 use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
-use super::decide::OwnMember;
 use super::log::LogIdentity;
-use super::restore::describe_restore;
-
+use super::own_member::OwnMember;
 /// Checks, without the record, whether a member may continue from its volume after a reboot, so that an instance can come back
 /// without AWS. False: it has not run yet. The error is the reason why it must not run.
 pub fn can_resume(
@@ -76,32 +75,6 @@ pub(super) fn check_remaining_log<'a>(
     log: &'a EtcdLog,
 ) -> Result<&'a LogIdentity, String> {
     find_own_log(own.volume, marker, log)
-}
-
-/// What an operator can do about a member that cannot start from its volume. `lost` is the volume that had its data; `members`: how many
-/// hold the data of the cluster.
-pub(super) fn recovery_hint(own: &OwnMember<'_>, lost: &str, members: usize) -> String {
-    let back = if lost == own.volume {
-        "If the log files still exist, for example in lost+found of the volume, move them back: the member then \
-         starts automatically"
-            .to_owned()
-    } else {
-        format!("Let the member use its volume {lost} again")
-    };
-    match members {
-        0 | 1 => format!(
-            "{back}. Or create a volume from an EBS snapshot of {lost}, in the same zone and with all of its tags, and delete {}: \
-             etcd {} then starts with the data of that time. Or {}",
-            own.volume,
-            own.etcd,
-            describe_restore(own.cluster, own.etcd)
-        ),
-        all => format!(
-            "{back}. Or, if its data is lost, wipe {} with wipefs and blkdiscard: a new member then takes its place. The others serve without \
-             it as long as more than half of all {all} run",
-            own.volume
-        ),
-    }
 }
 
 fn check_own_log<'a>(
