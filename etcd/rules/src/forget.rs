@@ -3,7 +3,7 @@
 
 use super::content::{EtcdLog, Marker};
 use super::given_up::has_given_up;
-use super::own_member::{Formed, OwnMember, with_own_member};
+use super::own_member::{OwnMember, with_own_member};
 use super::record::{FormationRecord, FormationState, RecordedMember, Recovering};
 use super::step::FormationStep;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //! join as new members after. Nothing is deleted: each volume keeps its old data beside the new.
 
 use super::content::{FileSystemContent, Marker, VolumeContent};
-use super::own_member::{Formed, OwnMember, with_own_member};
+use super::own_member::{OwnMember, with_own_member};
 use super::record::{
     FormationRecord, FormationState, RecordedMember, Recovering, RefusedRestore, Replacing,
     RestoredSnapshot,

@@ -5,7 +5,6 @@
 use super::content::Marker;
 use super::member_status::RunningMember;
 use super::own_member::{Formed, OwnMember};
-use super::record::formed;
 use super::step::FormationStep;
 /// The step instead of a start, if the data of the member was written under another minor; `None` if it may start.
 pub(super) fn gate_version(

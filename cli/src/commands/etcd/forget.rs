@@ -10,6 +10,7 @@ use crate::error::{CommandError, ErrorKind, Outcome};
 use etcd_rules::{
     FormationRecord, FormationState, ReportedMember, forget_member, found_anew, member_name_matches,
 };
+use etcd_store::StoredRecord;
 
 /// A record, and what becomes of it.
 struct Forgetting {

@@ -48,7 +48,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
     };
     let (record, read) = stored.read().await?;
     let Some(snapshot) = &args.snapshot else {
-        return call_off(&stored, &record, version).await;
+        return call_off(&stored, &record, &read).await;
     };
     let backups = BackupStore::of_cluster(&name, &args.etcd, session).await?;
     let mut restore = Restore {
