@@ -156,7 +156,10 @@ impl EtcdMaintenance for Member {
     async fn disarm(&self, alarm: &str) -> anyhow::Result<()> {
         assert_eq!(alarm, NO_SPACE);
         self.change("disarm", |cluster| {
-            assert!(cluster.sizes.iter().all(|size| *size < QUOTA / 100 * 80));
+            // One that answers nothing, here because it is being defragmented, would raise the alarm again.
+            let sizes = cluster.sizes.iter().enumerate();
+            let mut answering = sizes.filter(|(index, _)| Some(*index) != cluster.busy);
+            assert!(answering.all(|(_, size)| *size < QUOTA / 100 * 80));
             cluster.alarm = false;
         })
         .await;
