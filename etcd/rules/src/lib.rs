@@ -79,8 +79,8 @@ pub use member_status::{
 pub use problems::{ReportedMember, describe_members, find_etcd_problems, find_slow_disks};
 pub use record::{
     FormationRecord, FormationState, Leaving, LostMember, RecordedMember, Recovering,
-    RefusedRestore, Replacing, RestoredSnapshot, backups_prefix, formed_key, formed_prefix,
-    kept_backups_key, record_key,
+    RefusedRestore, Replacing, RestoredChanges, RestoredSnapshot, backups_prefix, formed_key,
+    formed_prefix, kept_backups_key, record_key,
 };
 pub use recover::{
     REVISION_BUMP, RecoveryTerms, begin_recovery, can_bump_revisions, end_recovery, find_newer,
