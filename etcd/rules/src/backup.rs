@@ -12,7 +12,7 @@ mod retention;
 mod schedule;
 mod state;
 
-pub use found::{FoundSnapshot, SnapshotKind, Unread, newest_verified, sort_newest_first};
+pub use found::{FoundSnapshot, Unread, newest_verified, sort_newest_first};
 pub use listing::{StoredSnapshot, group_snapshots};
 pub use manifest::{
     IMPORTED, MANIFEST_FORMAT, MANIFEST_LIMIT, MOST_BYTES, ManifestError, SealedClusterState,

@@ -123,8 +123,9 @@ impl Cluster {
             }
             UpkeepStep::Disarm => {
                 assert_eq!(own, self.leader());
-                let answering = (0..self.members.len()).filter_map(|one| self.answers(one).ok());
-                assert!(answering.into_iter().all(|one| is_below(&one, FULL)));
+                let mut answering =
+                    (0..self.members.len()).filter_map(|one| self.answers(one).ok());
+                assert!(answering.all(|one| is_below(&one, FULL)));
                 self.members.iter_mut().for_each(|one| one.alarms.clear());
             }
         }

@@ -47,7 +47,7 @@ pub async fn find_superfluous(
     let complete = old.iter().filter(|old| old.has_manifest);
     let neighbours = complete.flat_map(|old| find_successors(&all, old).into_iter().chain([*old]));
     let neighbours: BTreeSet<String> = neighbours.map(|one| one.name.clone()).collect();
-    clusters.read(backups, neighbours).await;
+    clusters.read(backups, &neighbours).await;
     let mut chosen = Vec::new();
     for old in old {
         match clusters.is_last_of_its_cluster(&all, old) {
@@ -101,17 +101,15 @@ struct ReadClusters(BTreeMap<String, Result<Option<String>, String>>);
 
 impl ReadClusters {
     /// Reads the manifests of these snapshots, each once.
-    async fn read(&mut self, backups: &Store, names: BTreeSet<String>) {
-        let names: Vec<String> = names
-            .into_iter()
-            .filter(|name| !self.0.contains_key(name))
-            .collect();
+    async fn read(&mut self, backups: &Store, names: &BTreeSet<String>) {
+        let unread = names.iter().filter(|name| !self.0.contains_key(*name));
+        let names: Vec<&String> = unread.collect();
         for some in names.chunks(PARALLEL) {
             let read = join_all(some.iter().map(|name| read_manifest(backups, name))).await;
             for (name, read) in some.iter().zip(read) {
                 let id = read.map(|manifest| manifest.and_then(|manifest| manifest.cluster_id));
                 self.0
-                    .insert(name.clone(), id.map_err(|error| format!("{error:#}")));
+                    .insert((*name).clone(), id.map_err(|error| format!("{error:#}")));
             }
         }
     }
@@ -157,7 +155,7 @@ async fn only_restorable(
         if asked.is_empty() {
             return all;
         }
-        clusters.read(backups, asked.clone()).await;
+        clusters.read(backups, &asked).await;
         for name in asked {
             if let Err(why) = clusters.of(&name) {
                 report(&format!(

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use aws_client::store::Store;
-use etcd_rules::backup::{StoreOwner, Unread, check_snapshot_name};
+use etcd_rules::backup::{StoreOwner, check_snapshot_name};
 use etcd_store::{delete_snapshot, read_snapshots, require_own};
 
 /// Deletes the snapshot of this name from a store, which must not be that of another cluster or etcd cluster than `own`. Returns what was
@@ -19,11 +19,10 @@ pub async fn delete_snapshot_named(
         return Ok(format!("{} has no snapshot {name}", store.url()));
     };
     if found.is_newest_verified(&all) {
-        let known = found.problem.as_ref().map(Unread::text);
-        let known = known.map_or_else(String::new, |why| format!(", as far as is known: {why}"));
         bail!(
-            "{name} is the newest verified snapshot in {}{known}: nothing was deleted; take another one first",
-            store.url()
+            "{name} is the newest verified snapshot in {}{}: nothing was deleted; take another one first",
+            store.url(),
+            found.doubt()
         );
     }
     delete_snapshot(store, &found.stored).await?;

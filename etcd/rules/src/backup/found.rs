@@ -2,25 +2,9 @@
 
 use super::listing::StoredSnapshot;
 use super::manifest::SnapshotManifest;
-use super::name::is_scheduled;
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-
-/// What kind of snapshot it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SnapshotKind {
-    /// protokube took it on schedule. It is deleted by itself.
-    Scheduled,
-    /// Somebody asked for it. It is kept until somebody deletes it.
-    Asked,
-    /// etcd-manager took it. It has no manifest.
-    EtcdManager,
-    /// It has neither manifest nor etcd-manager's description.
-    Unfinished,
-    /// What lies in the place of its manifest is none that can be used.
-    Unusable,
-}
 
 /// A snapshot in a backup store.
 #[derive(Clone, Debug)]
@@ -51,20 +35,15 @@ impl Unread {
 }
 
 impl FoundSnapshot {
-    /// Its name.
+    /// The name of the folder of its objects.
     pub fn name(&self) -> &str {
         &self.stored.name
     }
 
-    /// What kind of snapshot it is.
-    pub fn kind(&self) -> SnapshotKind {
-        match (self.stored.has_manifest, self.stored.has_meta) {
-            _ if self.problem.is_some() => SnapshotKind::Unusable,
-            (true, _) if is_scheduled(self.name()) => SnapshotKind::Scheduled,
-            (true, _) => SnapshotKind::Asked,
-            (false, true) => SnapshotKind::EtcdManager,
-            (false, false) => SnapshotKind::Unfinished,
-        }
+    /// What a sentence about it ends with while nobody knows what its manifest says: `, as far as is known: REASON`; else nothing.
+    pub fn doubt(&self) -> String {
+        let why = self.problem.as_ref().map(Unread::text);
+        why.map_or_else(String::new, |why| format!(", as far as is known: {why}"))
     }
 
     /// True if it is complete, and a scratch etcd has read it.

@@ -23,16 +23,13 @@ pub async fn delete(args: &SnapshotDelete, session: &Session<'_>) -> Result<Outc
         let found = found
             .ok_or_else(|| refuse(format!("{} has no snapshot {name}", backups.store.url())))?;
         if found.is_newest_verified(&all) {
-            let known = match &found.problem {
-                Some(problem) => format!(", as far as is known: {}", problem.text()),
-                None => String::new(),
-            };
             let hint = format!(
                 "take another one first: `kctl etcd snapshot save --etcd {}`",
                 args.place.etcd
             );
             return Err(refuse(format!(
-                "{name} is the newest verified snapshot{known}: nothing was deleted"
+                "{name} is the newest verified snapshot{}: nothing was deleted",
+                found.doubt()
             ))
             .with_hint(hint));
         }
@@ -79,7 +76,8 @@ fn warn_of_some(reports: &[String], session: &Session<'_>) {
     for report in reports.iter().take(REPORTS) {
         session.shell.warning(report);
     }
-    if let Some(more) = reports.len().checked_sub(REPORTS).filter(|more| *more > 0) {
+    let more = reports.len().saturating_sub(REPORTS);
+    if more > 0 {
         session
             .shell
             .warning(&format!("{more} more snapshots stay for such a reason"));

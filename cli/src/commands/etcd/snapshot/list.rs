@@ -7,8 +7,8 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::ui::table;
 use etcd_rules::backup::{
-    FoundSnapshot, SnapshotKind, SnapshotManifest, StoredSnapshot, Unread, check_extent,
-    choose_deletions,
+    FoundSnapshot, SnapshotManifest, StoredSnapshot, Unread, check_extent, choose_deletions,
+    is_scheduled,
 };
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
@@ -80,20 +80,21 @@ fn warn_of_many(backups: &BackupStore, all: &[FoundSnapshot], session: &Session<
     }
 }
 
-fn kind_word(kind: SnapshotKind) -> &'static str {
-    match kind {
-        SnapshotKind::Scheduled => "scheduled",
-        SnapshotKind::Asked => "asked for",
-        SnapshotKind::EtcdManager => "of etcd-manager",
-        SnapshotKind::Unfinished => "unfinished",
-        SnapshotKind::Unusable => "unusable",
+/// What kind of snapshot it is.
+fn kind_word(one: &FoundSnapshot) -> &'static str {
+    match (one.stored.has_manifest, one.stored.has_meta) {
+        _ if one.problem.is_some() => "unusable",
+        (true, _) if is_scheduled(one.name()) => "scheduled",
+        (true, _) => "asked for",
+        (false, true) => "of etcd-manager",
+        (false, false) => "unfinished",
     }
 }
 
 fn row(one: &FoundSnapshot) -> SnapshotRow<'_> {
     SnapshotRow {
         name: one.name(),
-        kind: kind_word(one.kind()),
+        kind: kind_word(one),
         verified: one.is_verified(),
         age_seconds: one.stored.age.map(|age| age.as_secs()),
         compressed_bytes: one.stored.compressed_bytes,
@@ -125,7 +126,7 @@ fn render(all: &[FoundSnapshot]) -> String {
         let mut row = vec![
             one.name().to_owned(),
             text(age.map(duration_text)),
-            kind_word(one.kind()).to_owned(),
+            kind_word(one).to_owned(),
             if verified.is_some() { "yes" } else { "no" }.to_owned(),
             text(verified.map(|verified| verified.keys.to_string())),
             text(verified.map(|verified| verified.revision.to_string())),
