@@ -66,6 +66,9 @@ pub struct EtcdBackupSettings {
     /// Public keys of age, `age1...`: the spec and the private keys of the cluster are stored sealed for them. Empty: they are not stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<String>,
+    /// Seconds after which a part of the changes since the last snapshot is closed and stored. Missing or 0: changes are not stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes_seconds: Option<u64>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -119,6 +122,12 @@ impl EtcdBackupSettings {
         Duration::from_secs(self.interval_seconds)
     }
 
+    /// Time after which a part of the changes is closed and stored; `None`: changes are not stored.
+    pub fn changes_interval(&self) -> Option<Duration> {
+        let seconds = self.changes_seconds.filter(|seconds| *seconds > 0);
+        seconds.map(Duration::from_secs)
+    }
+
     /// How long scheduled snapshots are kept.
     pub fn retention(&self) -> Retention {
         Retention {
@@ -164,11 +173,30 @@ mod tests {
                 hourly_retention_seconds: u64::MAX,
                 daily_retention_seconds: u64::MAX,
                 recipients: Vec::new(),
+                changes_seconds: None,
                 unknown: UnknownFields::new(),
             };
             let settings = BackupSettings::new([("main".to_owned(), settings)].into());
             let parsed = BackupSettings::parse("settings", settings.to_json().as_bytes());
             assert_eq!(parsed.is_ok(), passes, "{seconds}: {parsed:?}");
+        }
+    }
+
+    #[test]
+    fn changes_are_stored_only_if_the_settings_say_how_often() {
+        for (field, interval) in [
+            ("", None),
+            (r#","changesSeconds":0"#, None),
+            (r#","changesSeconds":5"#, Some(Duration::from_secs(5))),
+        ] {
+            let text = format!(
+                r#"{{"store":"s3://b","intervalSeconds":900,"hourlyRetentionSeconds":0,"dailyRetentionSeconds":0{field}}}"#
+            );
+            let settings: EtcdBackupSettings = serde_json::from_str(&text).unwrap();
+            assert_eq!(settings.changes_interval(), interval, "{field}");
+            // A release that knows nothing of changes writes the same settings as before.
+            let written = serde_json::to_string(&settings).unwrap();
+            assert_eq!(written.contains("changesSeconds"), !field.is_empty());
         }
     }
 

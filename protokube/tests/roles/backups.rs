@@ -215,6 +215,7 @@ impl Instance {
             hourly_retention_seconds: 7 * 24 * 3600,
             daily_retention_seconds: 90 * 24 * 3600,
             recipients,
+            changes_seconds: None,
             unknown: UnknownFields::new(),
         };
         BackupSettings::new([("main".to_owned(), settings)].into())

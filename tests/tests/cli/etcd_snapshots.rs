@@ -60,6 +60,7 @@ impl Backups {
             hourly_retention_seconds: 7 * 86_400,
             daily_retention_seconds: 90 * 86_400,
             recipients: Vec::new(),
+            changes_seconds: None,
             unknown: UnknownFields::new(),
         };
         let settings = BackupSettings::new([("main".to_owned(), settings)].into()).to_json();

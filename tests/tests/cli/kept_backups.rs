@@ -117,6 +117,7 @@ fn settings_with(store: &str) -> String {
         hourly_retention_seconds: 7 * 86_400,
         daily_retention_seconds: 90 * 86_400,
         recipients: Vec::new(),
+        changes_seconds: None,
         unknown: UnknownFields::new(),
     };
     BackupSettings::new([("main".to_owned(), settings)].into()).to_json()

@@ -99,6 +99,7 @@ mod tests {
             hourly_retention_seconds: 0,
             daily_retention_seconds: 0,
             recipients: Vec::new(),
+            changes_seconds: None,
             unknown: node::formatted::UnknownFields::new(),
         };
         ObservedBackups { settings, state }

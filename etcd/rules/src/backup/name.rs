@@ -16,6 +16,15 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 /// The cluster's spec and private keys, sealed for those whom the spec names.
 pub const CLUSTER_STATE_FILE: &str = "cluster-state.zip.age";
 
+/// Folder of the changes after a snapshot, below its name.
+const CHANGES_FOLDER: &str = "changes";
+
+/// Digits of the sequence number in the key of a part, so that keys are listed in the order of the parts.
+const PART_DIGITS: usize = 8;
+
+/// The highest sequence number of a part. The first one has 1.
+pub const MOST_PARTS: u32 = 99_999_999;
+
 /// Longest name, characters.
 const LONGEST: usize = 128;
 
@@ -101,6 +110,21 @@ pub fn manifest_key(name: &str) -> String {
     format!("{name}/{MANIFEST_FILE}")
 }
 
+/// Key of a part of the changes after a snapshot. `sequence`: 1 to [`MOST_PARTS`].
+pub fn changes_key(name: &str, sequence: u32) -> String {
+    format!("{name}/{CHANGES_FOLDER}/{sequence:0PART_DIGITS$}")
+}
+
+/// The sequence number of a part, from what its key has below the snapshot's name: `changes/00000001`.
+pub(super) fn named_part(file: &str) -> Option<u32> {
+    let (folder, digits) = file.split_once('/')?;
+    let has_form = folder == CHANGES_FOLDER
+        && digits.len() == PART_DIGITS
+        && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let sequence = digits.parse::<u32>().ok();
+    sequence.filter(|sequence| has_form && *sequence > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +145,28 @@ mod tests {
         ] {
             assert!(!is_scheduled(asked), "{asked}");
             assert!(check_snapshot_name(asked).is_ok(), "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_known_by_its_eight_digits() {
+        for sequence in [1, 42, MOST_PARTS] {
+            let key = changes_key("before-upgrade", sequence);
+            let file = key.strip_prefix("before-upgrade/").unwrap();
+            assert_eq!(named_part(file), Some(sequence), "{key}");
+        }
+        for other in [
+            "changes/00000000",
+            "changes/0000001",
+            "changes/000000001",
+            "changes/+0000001",
+            "changes/0000001a",
+            "changes/",
+            "changes",
+            "other/00000001",
+            "changes/00000001/00000001",
+        ] {
+            assert_eq!(named_part(other), None, "{other}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is wrong with the backups of the etcd clusters, by what protokube stores about them. `kctl validate` and `kctl etcd status` show it:
 //! a backup that silently stopped is found on the day of the restore.
 
+use super::changes_problems::{NewestRestorable, find_changes_problems};
 use crate::backup::BackupState;
 use node::backup::BackupSettings;
 use node::duration::duration_text;
@@ -28,9 +29,11 @@ pub struct StoredBackups {
     pub settings_age: Option<i64>,
     /// By etcd cluster.
     pub states: BTreeMap<String, BackupState>,
+    /// What a listing of its backup store shows, by etcd cluster; missing: nobody has listed it.
+    pub restorable: BTreeMap<String, NewestRestorable>,
 }
 
-/// Etcd clusters without a snapshot that is young enough, or whose last drill failed.
+/// Etcd clusters without a snapshot that is young enough, whose last drill failed, or whose changes are not stored as they should be.
 pub fn find_backup_problems(backups: &StoredBackups, now: OffsetDateTime) -> Vec<EtcdProblem> {
     let mut problems = find_late_backups(backups, now);
     let drills = backups.states.iter().filter_map(|(etcd, state)| {
@@ -51,6 +54,7 @@ pub fn find_backup_problems(backups: &StoredBackups, now: OffsetDateTime) -> Vec
     problems.extend(drills);
     problems.extend(find_unfinished_drills(backups, now));
     problems.extend(find_unsealed(backups));
+    problems.extend(find_changes_problems(backups, now));
     problems
 }
 
@@ -163,6 +167,7 @@ mod tests {
             hourly_retention_seconds: 0,
             daily_retention_seconds: 0,
             recipients: Vec::new(),
+            changes_seconds: None,
             unknown: node::formatted::UnknownFields::new(),
         };
         let state = BackupState {
@@ -189,6 +194,7 @@ mod tests {
             settings: Some(BackupSettings::new([("main".into(), settings)].into())),
             settings_age: Some(settings_age),
             states: [("main".into(), state)].into(),
+            ..StoredBackups::default()
         }
     }
 

@@ -7,7 +7,7 @@ use node::backup::Retention;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// An unfinished snapshot is deleted after this time.
+/// An unfinished snapshot is deleted after this time, and so are parts of changes whose snapshot is gone.
 const UNFINISHED: Duration = Duration::from_hours(24);
 
 /// So many snapshots are deleted at once at most, unless somebody asks for it.
@@ -63,6 +63,11 @@ pub fn choose_deletions(all: &[StoredSnapshot], retention: Retention) -> Vec<&St
         (true, true) => one.age.is_some() && !kept.contains(one.name.as_str()),
         // It cannot be restored, and takes the place of none that can.
         (true, false) => false,
+        // Somebody may have written them while their snapshot was deleted.
+        (false, false) if one.is_only_parts() => {
+            let mut ages = one.parts.iter().map(|part| part.age);
+            ages.all(|age| age.is_some_and(|age| age >= UNFINISHED))
+        }
         (false, has_data) => {
             has_data && !one.has_meta && one.age.is_some_and(|age| age >= UNFINISHED)
         }
@@ -121,7 +126,8 @@ pub fn check_extent(all: &[StoredSnapshot], deleted: &[&StoredSnapshot]) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use super::super::name::scheduled_name;
+    use super::super::listing::group_snapshots;
+    use super::super::name::{changes_key, scheduled_name};
     use super::*;
     use proptest::prelude::*;
     use time::OffsetDateTime;
@@ -138,6 +144,7 @@ mod tests {
                 u64::try_from(now - written).unwrap_or(0),
             )),
             keys: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
@@ -199,6 +206,25 @@ mod tests {
             let deleted: Vec<&StoredSnapshot> = all.iter().take(many).collect();
             let checked = check_extent(all, &deleted);
             assert_eq!(checked.is_ok(), passes, "{many}: {checked:?}");
+        }
+    }
+
+    /// Parts have no time of their snapshot any more, and are of no use without it.
+    #[test]
+    fn parts_without_a_snapshot_are_deleted_once_nobody_writes_more_of_them() {
+        let name = scheduled_name(OffsetDateTime::UNIX_EPOCH, 1);
+        let keys: Vec<String> = [1, 2].map(|part| changes_key(&name, part)).to_vec();
+        let hours = |hours: u64| Some(Duration::from_hours(hours));
+        for (older, younger, is_deleted) in [
+            (hours(30), hours(24), true),
+            (hours(30), hours(23), false),
+            (hours(30), None, false),
+        ] {
+            let parts = [(&keys[0], older), (&keys[1], younger)];
+            let objects = parts.map(|(key, age)| (key.as_str(), 1, Some(0), age));
+            let all = group_snapshots(objects);
+            let deleted = choose_deletions(&all, DEFAULT);
+            assert_eq!(!deleted.is_empty(), is_deleted, "{younger:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The state of an etcd cluster's backups, an object in the state store that is changed only as it was read: who takes a snapshot, and
 //! what became of the last ones. It is no condition of anything else that protokube does.
 
+use super::changes::ChangesState;
 use node::formatted::{Error, UnknownFields, parse_formatted, to_pretty_json};
 use node::waits::bounded_text;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,9 @@ pub struct BackupState {
     /// Why drills since then came to no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished_drill: Option<UnfinishedDrill>,
+    /// How far the changes after the last snapshot are stored; missing: nobody has stored any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangesState>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -160,6 +164,7 @@ impl Default for BackupState {
             failure: None,
             drill: None,
             unfinished_drill: None,
+            changes: None,
             unknown: UnknownFields::new(),
         }
     }

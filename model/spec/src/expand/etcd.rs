@@ -190,6 +190,7 @@ fn backup_settings(etcd: &EtcdClusterSpec) -> EtcdBackupSettings {
         hourly_retention_seconds: period(HOURLY_RETENTION).unwrap_or(7 * DAY),
         daily_retention_seconds: period(DAILY_RETENTION).unwrap_or(days * DAY),
         recipients: recipients.map(str::to_owned).collect(),
+        changes_seconds: None,
         unknown: serde_json::Map::default(),
     }
 }

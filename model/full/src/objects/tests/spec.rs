@@ -245,6 +245,7 @@ pub fn etcd_cluster(name: &str, members: &[&str]) -> EtcdCluster {
             hourly_retention_seconds: 7 * 86_400,
             daily_retention_seconds: 90 * 86_400,
             recipients: Vec::new(),
+            changes_seconds: None,
             unknown: serde_json::Map::default(),
         },
     }
