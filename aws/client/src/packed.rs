@@ -109,6 +109,25 @@ pub fn pack_file(from: &Path, to: &Path) -> io::Result<(FileDigest, FileDigest)>
     Ok((plain.finish(), packed.finish()?.finish()))
 }
 
+/// Compresses bytes in memory.
+pub fn pack_bytes(plain: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(plain)?;
+    packed.finish()
+}
+
+/// Unpacks bytes in memory. They may have `most` bytes, and little more is ever unpacked.
+pub fn unpack_bytes(packed: &[u8], most: u64) -> Result<Vec<u8>, PackError> {
+    let mut plain = Vec::new();
+    // One byte more shows that there are more.
+    let mut unpacked = MultiGzDecoder::new(packed).take(most.saturating_add(1));
+    unpacked.read_to_end(&mut plain)?;
+    if plain.len() as u64 > most {
+        return Err(PackError::Damaged(format!("more than {most} bytes")));
+    }
+    Ok(plain)
+}
+
 /// The most bytes that a packed file of so many may have: bytes that cannot be compressed take 9 bits each at most, with the codes that a fast
 /// compression uses (RFC 1951, 3.2.6), and other programs may do a little worse.
 pub fn packed_limit(bytes: u64) -> u64 {
@@ -167,6 +186,24 @@ mod tests {
                 "{bytes}: {made:?}"
             );
             fs::remove_file(packed).unwrap();
+        }
+    }
+
+    #[test]
+    fn bytes_are_unpacked_whole_or_not_at_all() {
+        let content = vec![7; 100_000];
+        let packed = pack_bytes(&content).unwrap();
+        assert_eq!(unpack_bytes(&packed, 100_000).unwrap(), content);
+        assert_eq!(unpack_bytes(&packed, u64::MAX).unwrap(), content);
+        let cut = &packed[..packed.len() - 1];
+        for (packed, most) in [
+            (&packed[..], 99_999),
+            (&packed[..], 0),
+            (cut, 100_000),
+            (&packed[..0], 9),
+        ] {
+            let why = unpack_bytes(packed, most).unwrap_err();
+            assert!(why.is_of_content(), "{why:?}");
         }
     }
 

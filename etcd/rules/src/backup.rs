@@ -15,9 +15,10 @@ mod schedule;
 mod state;
 
 pub use changes::{
-    ChainEnd, ChainGap, ChangesBatch, ChangesError, ChangesFailure, ChangesPart, ChangesState,
-    ChosenPoint, CollectedChanges, PART_FORMAT, PART_LIMIT, PartHeader, ReadPart, RestorePoint,
-    RestoreTime, WatchedEvent, check_follows, choose_restore_point,
+    ChainEnd, ChainGap, ChainNames, ChainStep, ChangesBatch, ChangesError, ChangesFailure,
+    ChangesPart, ChangesState, ChosenPoint, CollectedChanges, PART_FORMAT, PART_LIMIT, PartHeader,
+    ReadPart, RestorePoint, RestoreTime, WatchedEvent, check_follows, choose_chains,
+    choose_restore_point, next_chain_step,
 };
 pub use changes_problems::{
     ForeignChain, NewestRestorable, find_changes_problems, newest_restorable,
@@ -31,8 +32,8 @@ pub use manifest::{
 pub use metrics::{ObservedBackups, render_backup_metrics};
 pub use name::{
     CLUSTER_STATE_FILE, CLUSTER_STATE_KEYS, DATA_FILE, MANIFEST_FILE, META_FILE, MOST_PARTS,
-    changes_key, check_asked_name, check_snapshot_name, cluster_state_key, data_key, is_scheduled,
-    manifest_key, meta_key, scheduled_name,
+    changes_key, changes_prefix, check_asked_name, check_snapshot_name, cluster_state_key,
+    data_key, is_scheduled, manifest_key, meta_key, scheduled_name,
 };
 pub use owner::{OWNER_KEY, OWNER_LIMIT, StoreOwner};
 pub use problems::{StoredBackups, find_backup_problems};

@@ -5,6 +5,7 @@ mod batch;
 mod chain;
 mod choose;
 mod event;
+mod next;
 mod part;
 #[cfg(test)]
 mod samples;
@@ -14,6 +15,7 @@ pub use batch::{ChangesBatch, CollectedChanges};
 pub use chain::{ChainEnd, check_follows};
 pub use choose::{ChainGap, ChosenPoint, RestorePoint, RestoreTime, choose_restore_point};
 pub use event::WatchedEvent;
+pub use next::{ChainNames, ChainStep, choose_chains, next_chain_step};
 pub use part::{ChangesPart, PART_FORMAT, PART_LIMIT, PartHeader, ReadPart};
 pub use state::{ChangesFailure, ChangesState};
 

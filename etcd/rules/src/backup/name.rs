@@ -110,9 +110,14 @@ pub fn manifest_key(name: &str) -> String {
     format!("{name}/{MANIFEST_FILE}")
 }
 
+/// Prefix of the keys of the parts of the changes after a snapshot.
+pub fn changes_prefix(name: &str) -> String {
+    format!("{name}/{CHANGES_FOLDER}/")
+}
+
 /// Key of a part of the changes after a snapshot. `sequence`: 1 to [`MOST_PARTS`].
 pub fn changes_key(name: &str, sequence: u32) -> String {
-    format!("{name}/{CHANGES_FOLDER}/{sequence:0PART_DIGITS$}")
+    format!("{}{sequence:0PART_DIGITS$}", changes_prefix(name))
 }
 
 /// The sequence number of a part, from what its key has below the snapshot's name: `changes/00000001`.

@@ -1,7 +1,7 @@
 //! How far the changes after the last snapshot are stored, in the state of the backups: what `find_changes_problems` judges.
 
 use super::ChainEnd;
-use crate::backup::state::{BackupState, REASON_LIMIT};
+use crate::backup::state::{BackupState, LastSnapshot, REASON_LIMIT};
 use node::formatted::UnknownFields;
 use node::waits::bounded_text;
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,19 @@ impl ChangesState {
         }
     }
 
+    /// The state while nothing is stored after this snapshot.
+    fn before_first_part(last: &LastSnapshot) -> Self {
+        Self {
+            snapshot: last.name.clone(),
+            sequence: 0,
+            revision: last.revision,
+            instance: last.instance.clone(),
+            at: last.taken_at.clone(),
+            failure: None,
+            unknown: UnknownFields::new(),
+        }
+    }
+
     /// The state after an attempt of an instance failed.
     #[must_use]
     pub fn with_failure(&self, instance: &str, reason: &str, now: OffsetDateTime) -> Self {
@@ -83,6 +96,36 @@ impl BackupState {
             ..self.clone()
         }
     }
+
+    /// The state once an instance has stored changes. `None`: another one has stored more of the same chain.
+    pub fn with_stored_changes(&self, changes: &ChangesState) -> Option<Self> {
+        let before = self.changes.as_ref();
+        let is_behind = before.is_some_and(|before| {
+            before.snapshot == changes.snapshot && before.sequence > changes.sequence
+        });
+        let unknown = before.map(|before| before.unknown.clone());
+        (!is_behind).then(|| {
+            self.with_changes(ChangesState {
+                unknown: unknown.unwrap_or_default(),
+                ..changes.clone()
+            })
+        })
+    }
+
+    /// The state after an attempt of an instance to store changes failed. `None`: it says that already, or there is no snapshot that changes
+    /// could follow.
+    pub fn with_failed_changes(
+        &self,
+        instance: &str,
+        reason: &str,
+        now: OffsetDateTime,
+    ) -> Option<Self> {
+        let before = self.changes.as_ref();
+        let first = self.last.as_ref().map(ChangesState::before_first_part);
+        let failed = before.cloned().or(first)?;
+        let failed = failed.with_failure(instance, reason, now);
+        (before != Some(&failed)).then(|| self.with_changes(failed))
+    }
 }
 
 #[cfg(test)]
@@ -107,6 +150,50 @@ mod tests {
         assert_eq!(failed.failure, Some(expected));
         assert_eq!((failed.at, failed.instance), (good.at, good.instance));
         assert_eq!(ChangesState::new(&end, "i-2", later).failure, None);
+    }
+
+    #[test]
+    fn nobody_writes_that_less_is_stored_or_the_same_failure_again() {
+        let now = datetime!(2026-11-26 15:04:05 UTC);
+        let part = |snapshot_name: &str, sequence: u32| {
+            let end = ChainEnd {
+                snapshot: snapshot_name.into(),
+                sequence,
+                ..snapshot("cdf818194e3a8c32", 10)
+            };
+            ChangesState::new(&end, "i-1", now)
+        };
+        let empty = BackupState::default();
+        let mut stored = empty.with_stored_changes(&part("s1", 7)).unwrap();
+        let changes = stored.changes.as_mut().unwrap();
+        changes.unknown.insert("later".into(), 1.into());
+        for (name, sequence, is_written) in [("s1", 6, false), ("s1", 7, true), ("s2", 0, true)] {
+            let next = stored.with_stored_changes(&part(name, sequence));
+            assert_eq!(next.is_some(), is_written, "{name}, {sequence}");
+            assert!(next.is_none_or(|next| next.to_json().contains("later")));
+        }
+        assert_eq!(empty.with_failed_changes("i-1", "S3 is slow", now), None);
+        let snapshots = BackupState {
+            last: Some(LastSnapshot {
+                name: "s1".into(),
+                store: "s3://b".into(),
+                instance: "i-2".into(),
+                cluster_id: None,
+                revision: 10,
+                compressed_bytes: 1,
+                taken_at: "2026-11-26T15:00:00Z".into(),
+                cluster_state_problem: None,
+            }),
+            ..empty
+        };
+        let later = now + time::Duration::MINUTE;
+        for state in [stored, snapshots] {
+            let failed = state.with_failed_changes("i-1", "S3 is slow", now).unwrap();
+            assert_eq!(failed.with_failed_changes("i-1", "S3 is slow", later), None);
+            let other = failed.with_failed_changes("i-1", "S3 refuses it", later);
+            let since = other.unwrap().changes.unwrap().failure.unwrap().since;
+            assert_eq!(since, "2026-11-26T15:04:05Z");
+        }
     }
 
     /// A release without changes has written it, or reads it.
