@@ -14,6 +14,7 @@ use crate::{
 use aws_client::ec2_query::Ec2QueryClient;
 use etcd_member::api_manifests::find_encryption_config;
 use etcd_member::backup::{BackupRole, SnapshotTaker};
+use etcd_member::changes::{ChangesMemory, ChangesPace, ChangesRole};
 use etcd_member::{
     CommandMemory, CommandRole, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, EtcdPeers,
     MemberSettings, MemberVolume, StatusReporter, UpkeepMemory, UpkeepRole,
@@ -116,6 +117,7 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
         let keep = async |role: Arc<BackupRole<EtcdGateway>>| role.keep_backups().await;
         spawn_supervised(&mut set, role_log(), &Arc::new(role), keep);
     }
+    add_changes_roles(&mut set, daemon);
     let commands = Arc::new(build_command_role(daemon, takers));
     let execute = async |role: Arc<CommandRole<EtcdGateway>>| role.execute_commands().await;
     spawn_supervised(
@@ -143,6 +145,31 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
     add_role(&mut set, "addons", daemon, apply_addons);
     add_role(&mut set, "report", daemon, report_waits);
     set
+}
+
+/// Starts the roles that store the changes of etcd between snapshots.
+fn add_changes_roles(set: &mut JoinSet<()>, daemon: &Arc<DaemonState>) {
+    for etcd in own_etcd(daemon) {
+        let Some(source) = build_gateway(daemon, &etcd) else {
+            continue;
+        };
+        let role_log = || new_role_log(daemon, &format!("changes-{}", etcd.name));
+        let role = ChangesRole {
+            cluster: daemon.config.cluster.clone(),
+            incarnation: daemon.incarnation.clone(),
+            etcd: etcd.name.clone(),
+            instance: daemon.instance.clone(),
+            source,
+            store: daemon.store.clone(),
+            signed: daemon.signed.clone(),
+            role_log: role_log(),
+            clock: OffsetDateTime::now_utc,
+            pace: ChangesPace::default(),
+            memory: ChangesMemory::default(),
+        };
+        let keep = async |role: Arc<ChangesRole<EtcdGateway>>| role.keep_changes().await;
+        spawn_supervised(set, role_log(), &Arc::new(role), keep);
+    }
 }
 
 fn add_role<F>(

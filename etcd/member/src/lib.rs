@@ -10,6 +10,7 @@
 
 pub mod api_manifests;
 pub mod backup;
+pub mod changes;
 mod commands;
 mod data_restore;
 mod disk;

@@ -116,24 +116,29 @@ pub async fn find_chain_end(backups: &Store, begin: &ChainEnd) -> anyhow::Result
         return Ok(begin.clone());
     };
     let read = require_part(backups, &begin.snapshot, last.sequence).await?;
-    Ok(check_follows(
-        &end_before(begin, last.sequence, &read),
-        &read,
-    )?)
+    let before = match last.sequence {
+        1 => begin.clone(),
+        sequence => {
+            let before = end_before(begin, sequence, &read);
+            let revision = before.revision.max(begin.revision);
+            ChainEnd { revision, ..before }
+        }
+    };
+    Ok(check_follows(&before, &read)?)
 }
 
-/// How far the chain after a snapshot is known before a part, if all that the part itself says of that is believed. `begin`: the snapshot
-/// alone; `sequence`: that of the part, by its key.
-pub fn end_before(begin: &ChainEnd, sequence: u32, read: &ReadPart) -> ChainEnd {
-    if sequence <= 1 {
-        return begin.clone();
-    }
+/// How far a chain is known before one of its parts, if what the part says of that is believed. `chain`: any end of this chain; `sequence`:
+/// that of the part, by its key.
+pub fn end_before(chain: &ChainEnd, sequence: u32, read: &ReadPart) -> ChainEnd {
     let header = &read.part().header;
     ChainEnd {
-        sequence: sequence - 1,
-        revision: header.after.max(begin.revision),
-        sha256: header.previous.clone(),
-        ..begin.clone()
+        sequence: sequence.saturating_sub(1),
+        revision: header.after,
+        sha256: match sequence {
+            0 | 1 => chain.snapshot_sha256.clone(),
+            _ => header.previous.clone(),
+        },
+        ..chain.clone()
     }
 }
 

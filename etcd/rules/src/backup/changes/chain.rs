@@ -6,6 +6,7 @@ use super::{ChangesError, CollectedChanges};
 use crate::backup::manifest::SnapshotManifest;
 use crate::backup::name::changes_key;
 use node::formatted::UnknownFields;
+use std::collections::BTreeMap;
 
 /// How far a chain is known: the snapshot alone, or the parts up to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,7 @@ impl ChainEnd {
             instance: instance.to_owned(),
             at: at.to_owned(),
             events: changes.events.len() as u64,
+            leases: BTreeMap::new(),
             unknown: UnknownFields::new(),
         };
         ChangesPart {

@@ -6,6 +6,7 @@ use crate::backup::name::{MOST_PARTS, check_snapshot_name};
 use node::digest::{is_sha256, sha256_hex};
 use node::formatted::{Error, UnknownFields, parse_formatted};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Format of [`PartHeader`].
 pub const PART_FORMAT: u32 = 1;
@@ -15,6 +16,9 @@ pub const PART_LIMIT: usize = 64 << 20;
 
 /// Limit of the first line, bytes.
 const HEADER_LIMIT: usize = 16 * 1024;
+
+/// Leases in the first line: with 40 bytes each they leave room for the rest.
+const MOST_LEASES: usize = 256;
 
 /// Bytes of the last line, see [`end_line`].
 const END_BYTES: usize = r#"{"sha256":""}"#.len() + 64 + 1;
@@ -52,6 +56,9 @@ pub struct PartHeader {
     pub at: String,
     /// How many events are in it.
     pub events: u64,
+    /// For how long leases of its keys were granted, seconds, by their ids, hex. Of others nobody knows.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub leases: BTreeMap<String, u64>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -84,6 +91,16 @@ impl ReadPart {
         &self.sha256
     }
 
+    /// For how long leases of its keys were granted, seconds, by their ids, as far as it says.
+    pub fn leases(&self) -> BTreeMap<u64, u64> {
+        let leases = self.part.header.leases.iter();
+        let parsed = leases.filter_map(|(id, seconds)| {
+            let id = u64::from_str_radix(id, 16).ok()?;
+            Some((id, *seconds))
+        });
+        parsed.collect()
+    }
+
     /// Its events.
     pub fn into_events(self) -> Vec<WatchedEvent> {
         self.part.events
@@ -91,6 +108,19 @@ impl ReadPart {
 }
 
 impl ChangesPart {
+    /// The part with what is known of the leases of its keys, which etcd's watch does not say: for how long they were granted, seconds.
+    #[must_use]
+    pub fn with_leases(mut self, seconds: &BTreeMap<u64, u64>) -> Self {
+        let own = self.events.iter().filter_map(|event| event.lease);
+        let own: BTreeSet<u64> = own.collect();
+        let known = own.into_iter().filter_map(|id| {
+            let seconds = seconds.get(&id)?;
+            Some((format!("{id:x}"), *seconds))
+        });
+        self.header.leases = known.take(MOST_LEASES).collect();
+        self
+    }
+
     /// The content that is compressed and stored. It is worth nothing unless [`Self::parse`] reads it.
     pub fn encode(&self) -> Vec<u8> {
         // It cannot fail, because all keys are texts.
@@ -280,6 +310,29 @@ mod tests {
             let read = ChangesPart::parse("part", &content);
             prop_assert!(matches!(read, Err(ChangesError::Unusable { .. })), "{read:?}");
         }
+    }
+
+    #[test]
+    fn what_is_known_of_leases_is_in_the_header_and_never_too_much() {
+        let leased = |number: u64| WatchedEvent {
+            lease: Some(u64::MAX - number),
+            ..event(11, &format!("/{number}"), Some("b"))
+        };
+        let events: Vec<WatchedEvent> = (0..1000).map(leased).collect();
+        let all: BTreeMap<u64, u64> = (0..1000)
+            .map(|number| (u64::MAX - number, u64::MAX))
+            .collect();
+        let part = part(events).with_leases(&all);
+        let read = ChangesPart::parse("part", &part.encode()).unwrap();
+        assert_eq!(read.leases().len(), MOST_LEASES);
+        assert!(
+            read.leases()
+                .iter()
+                .all(|(id, seconds)| all[id] == *seconds)
+        );
+        let few = part.with_leases(&BTreeMap::from([(7, 15), (u64::MAX, 20)]));
+        let read = ChangesPart::parse("part", &few.encode()).unwrap();
+        assert_eq!(read.leases(), BTreeMap::from([(u64::MAX, 20)]));
     }
 
     /// Whoever writes it wrongly gets a right hash, and no part that is used.

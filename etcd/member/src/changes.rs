@@ -1,0 +1,11 @@
+//! The changes of etcd between two snapshots: etcd's watch is stored in parts, with which a restore reaches moments between them.
+//! `etcd_rules::backup` says what a part is, and which chain of parts goes on.
+
+mod carry;
+mod following;
+mod role;
+mod watch;
+
+pub use following::Following;
+pub use role::{ChangesMemory, ChangesPace, ChangesRole, Turn};
+pub use watch::{ChangesSource, ChangesWatch, Compacted, GatewayWatch, Watched};
