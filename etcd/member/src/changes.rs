@@ -3,9 +3,15 @@
 
 mod carry;
 mod following;
+mod replay;
 mod role;
 mod watch;
 
 pub use following::Following;
 pub use role::{ChangesMemory, ChangesPace, ChangesRole, Turn};
 pub use watch::{ChangesSource, ChangesWatch, Compacted, GatewayWatch, Watched};
+
+pub(crate) use replay::{
+    Chain, PartReceiver, Replayed, describe_replayed, is_of_changes, new_part_channel,
+    replay_parts, send_parts,
+};

@@ -32,6 +32,7 @@ mod scratch;
 mod settings;
 mod snapshot_restore;
 mod status;
+mod unix_http;
 mod unusable;
 mod upgrade;
 mod upkeep;
@@ -39,7 +40,7 @@ mod volumes;
 
 pub(crate) use disk_worker::run_blocking;
 pub(crate) use restored_log::LOG_FILE;
-pub(crate) use scratch::{Content, EtcdContainers, PAGE, ScratchHash, WORK};
+pub(crate) use scratch::{Content, EtcdContainers, PAGE, ScratchGateway, ScratchHash, WORK};
 pub(crate) use unusable::{UnusableSnapshot, is_damaged};
 
 pub use commands::{COMMAND_INTERVAL, CommandMemory, CommandRole};

@@ -1,11 +1,13 @@
 //! Runs etcd's own programs, from the image of its pod, on files in a scratch folder: in containers that kubelet does not know, and
 //! without a network.
 
+use super::unix_http::request;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use host::{Host, Output};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -33,6 +35,29 @@ pub(crate) const PAGE: usize = 25;
 pub(crate) const CLIENTS: &str = "http://127.0.0.1:2379";
 const PEERS: &str = "http://127.0.0.1:2380";
 
+/// Name of the socket for clients in the scratch folder, if changes are made on the scratch etcd.
+const SOCKET: &str = "localhost:2379";
+
+/// Timeout of a request on the socket. A transaction may have 48 MiB.
+const SOCKET_TIME: Duration = Duration::from_mins(2);
+
+/// Flags of a scratch etcd of one member.
+const ALONE: [&str; 4] = [
+    // The member alone is a quorum, and asks no other.
+    "--force-new-cluster",
+    // What is in the log was within the member's quota (`storage.NewBackendQuota`: a negative one is none).
+    "--quota-backend-bytes=-1",
+    "--listen-peer-urls",
+    PEERS,
+];
+
+/// Flags with which the scratch etcd takes any transaction that another etcd has taken: a lease that ends deletes all its keys at once.
+const LARGE_CHANGES: [&str; 3] = [
+    "--max-txn-ops=10000000",
+    "--max-request-bytes=268435456",
+    "--unsafe-no-fsync",
+];
+
 /// Containers of containerd that kubelet does not know, with the scratch folder and no network.
 pub(crate) struct EtcdContainers<'a> {
     host: &'a Host,
@@ -41,6 +66,8 @@ pub(crate) struct EtcdContainers<'a> {
     mount: String,
     /// The data of the scratch etcd, as the host sees it.
     data: String,
+    /// Its socket for clients, as the host sees it.
+    socket: String,
     log: String,
     replay: String,
     restore: String,
@@ -66,6 +93,7 @@ impl<'a> EtcdContainers<'a> {
             image,
             mount: format!("type=bind,src={scratch},dst={WORK},options=rbind:rw"),
             data: format!("{scratch}/data"),
+            socket: format!("{scratch}/{SOCKET}"),
             log: format!("{scratch}/etcd.log"),
             replay: format!("kctl-etcd-{etcd}-replay"),
             restore: format!("kctl-etcd-{etcd}-restore"),
@@ -135,14 +163,24 @@ impl<'a> EtcdContainers<'a> {
         &self,
         ask: impl FnOnce(Content) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        self.start_scratch_etcd(&[
-            // The member alone is a quorum, and asks no other.
-            "--force-new-cluster",
-            // What is in the log was within the member's quota (`storage.NewBackendQuota`: a negative one is none).
-            "--quota-backend-bytes=-1",
-            "--listen-peer-urls",
-            PEERS,
-        ])?;
+        self.start_on(CLIENTS, &ALONE)?;
+        self.ask_running(ask)
+    }
+
+    /// The same, but that `change` makes changes first, as clients do. They are not flushed: what is left after a power failure is of no use.
+    pub(crate) fn inspect_changed<T>(
+        &self,
+        change: impl FnOnce(&ScratchGateway<'_>) -> anyhow::Result<()>,
+        ask: impl FnOnce(Content) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let addresses = format!("{CLIENTS},unix://{SOCKET}");
+        self.start_on(&addresses, &[&ALONE[..], &LARGE_CHANGES].concat())?;
+        let gateway = ScratchGateway(self);
+        change(&gateway)?;
+        self.ask_running(ask)
+    }
+
+    fn ask_running<T>(&self, ask: impl FnOnce(Content) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let content = self.wait_for_content();
         let content = content.with_context(|| self.describe_failure())?;
         let answer = ask(content)?;
@@ -160,6 +198,10 @@ impl<'a> EtcdContainers<'a> {
 
     /// Starts a scratch etcd in the folder that it sees, on the data in `data`.
     pub(crate) fn start_scratch_etcd(&self, flags: &[&str]) -> anyhow::Result<()> {
+        self.start_on(CLIENTS, flags)
+    }
+
+    fn start_on(&self, clients: &str, flags: &[&str]) -> anyhow::Result<()> {
         let (data, log) = (format!("{WORK}/data"), format!("file://{}", self.log));
         let etcd = [
             "/usr/local/bin/etcd",
@@ -167,7 +209,7 @@ impl<'a> EtcdContainers<'a> {
             "--data-dir",
             &data,
             "--listen-client-urls",
-            CLIENTS,
+            clients,
             "--advertise-client-urls",
             CLIENTS,
         ];
@@ -286,7 +328,27 @@ impl<'a> EtcdContainers<'a> {
     /// Runs `etcdutl snapshot restore`.
     pub(crate) fn run_restore(&self, arguments: &[&str]) -> anyhow::Result<()> {
         let restore = ["snapshot", "restore"];
-        self.etcdutl(&[&restore[..], arguments].concat())
+        self.etcdutl(&[&restore[..], arguments].concat()).map(drop)
+    }
+
+    /// The highest revision of a key in a file that etcd's snapshot API wrote. A scratch etcd may be at a higher one: in it leases end.
+    pub(crate) fn read_revision(&self, file: &str) -> anyhow::Result<u64> {
+        /// What etcdutl says of the file (etcd: `etcdutl/snapshot/v3_snapshot.go`, `Status`).
+        #[derive(Deserialize)]
+        struct Status {
+            revision: u64,
+        }
+        let mut look = 1;
+        loop {
+            let said = self.etcdutl(&["snapshot", "status", file, "--write-out=json"])?;
+            match serde_json::from_str::<Status>(&said) {
+                Ok(status) => return Ok(status.revision),
+                // As with etcdctl, see `ask`.
+                Err(_) if said.trim().is_empty() && look < ASKED => sleep(self.interval),
+                Err(_) => bail!("etcdutl says no revision: {said:?}"),
+            }
+            look += 1;
+        }
     }
 
     /// etcd's hash of the scratch etcd's keys up to a revision.
@@ -351,12 +413,11 @@ impl<'a> EtcdContainers<'a> {
         reply.kvs.into_iter().map(decode).collect()
     }
 
-    /// Runs etcdutl in a container that ends with it.
-    fn etcdutl(&self, arguments: &[&str]) -> anyhow::Result<()> {
+    /// Runs etcdutl in a container that ends with it. Returns what it wrote.
+    fn etcdutl(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let run = ["run", "--rm", "--mount", &self.mount];
         let etcdutl = [self.image, &self.restore, "/usr/local/bin/etcdutl"];
         self.ctr(&[&run[..], &self.limits(), &etcdutl, arguments].concat())
-            .map(drop)
     }
 
     /// Removes the containers, whatever state they are in. Usually there are none; if one stays, ctr does not run another of its
@@ -397,6 +458,46 @@ impl<'a> EtcdContainers<'a> {
             bail!("ctr {} ended with {ended}: {said}", arguments.join(" "));
         }
         Ok(output)
+    }
+}
+
+/// The JSON gateway of a scratch etcd, on a socket in the scratch folder.
+pub(crate) struct ScratchGateway<'a>(&'a EtcdContainers<'a>);
+
+impl ScratchGateway<'_> {
+    /// Calls a method: `kv/txn`. `body`: JSON.
+    pub(crate) fn ask<T: DeserializeOwned>(&self, method: &str, body: &str) -> anyhow::Result<T> {
+        let bytes = self.post(method, body)?;
+        serde_json::from_slice(&bytes).with_context(|| format!("etcd's answer to {method}"))
+    }
+
+    /// The same. Returns the answer as it is.
+    pub(crate) fn post(&self, method: &str, body: &str) -> anyhow::Result<Vec<u8>> {
+        let Self(containers) = self;
+        let what = format!("POST /v3/{method}");
+        let asked = (&*what, Some(body));
+        request(containers.host, &containers.socket, asked, SOCKET_TIME)
+    }
+
+    /// Asks until the scratch etcd answers for the first time.
+    pub(crate) fn wait_for<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        body: &str,
+    ) -> anyhow::Result<T> {
+        let Self(containers) = self;
+        let begun = Instant::now();
+        loop {
+            match self.ask(method, body) {
+                Ok(answer) => return Ok(answer),
+                Err(error)
+                    if begun.elapsed() > REPLAY_TIME || containers.has_scratch_etcd_ended()? =>
+                {
+                    return Err(error.context(containers.describe_failure()));
+                }
+                Err(_) => sleep(containers.interval),
+            }
+        }
     }
 }
 

@@ -1,21 +1,26 @@
 //! Restores a snapshot from a backup store as the log of a new etcd cluster, beside the data of a member that may still run. Nothing is
 //! believed: size and SHA-256 are those in the record, etcdutl checks the hash at the end of the file, and a scratch etcd reads what it
-//! holds.
+//! holds, and replays the changes after it that the record names.
 
 use super::EtcdDisk;
 use super::disk_worker::DiskWorker;
 use super::restored_log::{
     LOG_FILE, RestoreRequest, Restored, find_restored, keep_restored, restore_log,
 };
-use super::scratch::{EtcdContainers, WORK};
+use super::scratch::{Content, EtcdContainers, ScratchGateway, WORK};
 use super::unusable::{UnusableSnapshot, is_damaged};
 use super::volumes::AttachedVolume;
 use crate::backup::read_secrets;
+use crate::changes::{
+    Chain, PartReceiver, describe_replayed, is_of_changes, new_part_channel, replay_parts,
+    send_parts,
+};
 use anyhow::{Context, anyhow, bail};
 use aws_client::packed::{packed_limit, unpack_file};
 use aws_client::store::{Store, StoreError};
-use etcd_rules::backup::{MOST_BYTES, data_key};
-use etcd_rules::{LogIdentity, RestoredSnapshot};
+use etcd_rules::backup::{MOST_BYTES, ManifestError, data_key};
+use etcd_rules::{LogIdentity, RestoredChanges, RestoredSnapshot};
+use etcd_store::read_manifest;
 use host::Host;
 
 /// Names of the files in the scratch folder.
@@ -69,18 +74,97 @@ pub(super) async fn restore_snapshot(
             anyhow!("{address} does not exist").context(UnusableSnapshot(snapshot.name.clone()))
         );
     }
+    let restored = restore_downloaded((disk, store), request, snapshot, address).await;
+    restored.map_err(|error| judge_changes(error, snapshot))
+}
+
+/// Restores the compressed snapshot in the scratch folder. `address`: where it was downloaded from.
+async fn restore_downloaded(
+    (disk, store): (&DiskWorker, &Store),
+    request: &RestoreRequest,
+    snapshot: &RestoredSnapshot,
+    address: String,
+) -> anyhow::Result<Restored> {
+    let chain = match &snapshot.changes {
+        Some(changes) => Some(find_chain(disk, store, snapshot, changes).await?),
+        None => None,
+    };
+    let (to, parts) = new_part_channel();
+    let changes = chain.as_ref().map(|chain| (chain.begin.revision, parts));
     let (own, wanted) = (request.clone(), snapshot.clone());
     let restore = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
         let scratch = disk.scratch_path();
         let containers = new_containers(host, &own, &scratch);
         unpack(host, &scratch, &wanted).context(address)?;
-        let content = prove_and_restore(host, &containers, &own, &wanted);
+        let content = prove_and_restore(host, &containers, &own, (&wanted, changes));
         let content = content.inspect_err(|_| containers.remove_all())?;
         let log: LogIdentity = keep_restored(host, disk, &own.token, &describe_source(&wanted))?;
         let content = Some(content);
         Ok(Restored { log, content })
     };
-    disk.run_on_disk(restore).await
+    let send = async {
+        if let (Some(chain), Some(changes)) = (&chain, &snapshot.changes) {
+            let last = (&*changes.sha256, changes.revision);
+            send_parts(store, chain, Some(last), to).await;
+        }
+    };
+    let (restored, ()) = tokio::join!(disk.run_on_disk(restore), send);
+    restored
+}
+
+/// The chain of changes that the record names, if the disk has room to replay it.
+async fn find_chain(
+    disk: &DiskWorker,
+    store: &Store,
+    snapshot: &RestoredSnapshot,
+    changes: &RestoredChanges,
+) -> anyhow::Result<Chain> {
+    let unusable = || UnusableSnapshot(snapshot.name.clone());
+    let manifest = read_manifest(store, &snapshot.name).await?;
+    let manifest = manifest.with_context(|| format!("{} has no manifest of it", snapshot.store));
+    let manifest = manifest.with_context(unusable)?;
+    if manifest.sha256 != snapshot.sha256 {
+        let why = "it is another snapshot than the one whose changes were chosen";
+        return Err(anyhow!(why).context(unusable()));
+    }
+    let chain = Chain::find(store, &manifest).await?;
+    let chain = chain.filter(|chain| chain.parts >= changes.parts);
+    let chain = chain.with_context(|| {
+        let parts = changes.parts;
+        format!(
+            "{} does not have {parts} parts of changes after it",
+            snapshot.store
+        )
+    });
+    let chain = Chain {
+        parts: changes.parts,
+        ..chain.with_context(unusable)?
+    };
+    let needed = chain.needed_bytes();
+    let check_room = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
+        let free = host.free_bytes(&disk.mount_point())?;
+        if free < needed {
+            bail!(
+                "{} has {} MiB of free space, and to replay the changes after the snapshot needs {} MiB: set a larger \
+                 spec.etcdClusters[].etcdMembers[].volumeSize and run `kctl update cluster --yes`",
+                disk.volume,
+                free >> 20,
+                (needed >> 20) + 1
+            );
+        }
+        Ok(())
+    };
+    disk.run_on_disk(check_room).await?;
+    Ok(chain)
+}
+
+/// An error that says something about the changes, or about the manifest that they follow, is a verdict: to try again finds the same.
+fn judge_changes(error: anyhow::Error, snapshot: &RestoredSnapshot) -> anyhow::Error {
+    let is_verdict = is_of_changes(&error) || error.is::<ManifestError>();
+    match is_verdict && !error.is::<UnusableSnapshot>() {
+        true => error.context(UnusableSnapshot(snapshot.name.clone())),
+        false => error,
+    }
 }
 
 fn new_containers<'a>(
@@ -97,7 +181,12 @@ fn describe_source(snapshot: &RestoredSnapshot) -> String {
     let RestoredSnapshot {
         name, sha256, bump, ..
     } = snapshot;
-    format!("snapshot {name} {sha256} raised by {bump}\n")
+    let changes = snapshot.changes.as_ref().map(|changes| {
+        let RestoredChanges { parts, sha256, .. } = changes;
+        format!(" with {parts} parts up to {sha256}")
+    });
+    let changes = changes.unwrap_or_default();
+    format!("snapshot {name} {sha256}{changes} raised by {bump}\n")
 }
 
 /// Removes what an interrupted or another restore left, and makes an empty scratch folder.
@@ -155,12 +244,13 @@ fn find_secret(
     read_secrets(containers, configuration.as_deref())
 }
 
-/// Lets a scratch etcd read the snapshot, then makes the log of the new cluster from it.
+/// Lets a scratch etcd read the snapshot, and replay the changes after it, then makes the log of the new cluster from it. `changes`: those
+/// behind a revision.
 fn prove_and_restore(
     host: &Host,
     containers: &EtcdContainers<'_>,
     request: &RestoreRequest,
-    snapshot: &RestoredSnapshot,
+    (snapshot, changes): (&RestoredSnapshot, Option<(u64, PartReceiver)>),
 ) -> anyhow::Result<String> {
     let file = format!("{WORK}/{FILE}");
     let unpacked = containers.unpack_snapshot(&file);
@@ -170,11 +260,22 @@ fn prove_and_restore(
     })?;
     // Leases end in a scratch etcd too, and what they end is at a higher revision.
     let known = snapshot.revision;
-    let (content, keys, secret) = containers.inspect(|content| {
+    let ask = |content: Content| {
         let later = known.filter(|known| *known < content.revision);
         let keys = later.map_or(Ok(content.keys), |known| containers.count_keys_at(known))?;
-        Ok((content, keys, find_secret(host, containers, request)?))
-    })?;
+        anyhow::Ok((content, keys, find_secret(host, containers, request)?))
+    };
+    let mut replayed = None;
+    let (content, keys, secret) = match changes {
+        None => containers.inspect(ask)?,
+        Some((begin, parts)) => {
+            let replay = |gateway: &ScratchGateway<'_>| {
+                replayed = Some(replay_parts(gateway, begin, parts)?);
+                anyhow::Ok(())
+            };
+            containers.inspect_changed(replay, ask)?
+        }
+    };
     if let Err(why) = secret
         && !snapshot.unreadable_secrets
     {
@@ -198,9 +299,13 @@ fn prove_and_restore(
             return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
         }
     }
-    if content.had_alarms {
+    let text = match replayed {
+        Some(replayed) => format!("{}: {}", content.text(), describe_replayed(replayed)),
+        None => content.text(),
+    };
+    if content.had_alarms || replayed.is_some() {
         // The file has them, and etcdutl keeps them: NOSPACE would refuse the first writes, and CORRUPT everything. The database of the scratch
-        // etcd, which has just read it, has none; nobody wrote a hash at its end.
+        // etcd, which has just read it, has none, and it has the changes that were replayed; nobody wrote a hash at its end.
         let database = format!("{WORK}/data/member/snap/db");
         restore_log(
             containers,
@@ -209,9 +314,9 @@ fn prove_and_restore(
             snapshot.bump,
             &["--skip-hash-check"],
         )?;
-        return Ok(content.text());
+        return Ok(text);
     }
     host.remove_folder(containers.data_folder())?;
     restore_log(containers, &file, request, snapshot.bump, &[])?;
-    Ok(content.text())
+    Ok(text)
 }

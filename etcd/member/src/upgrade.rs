@@ -7,16 +7,15 @@ use super::EtcdDisk;
 use super::log_files::log_files;
 use super::restored_log::LOG_FILE;
 use super::scratch::{EtcdContainers, REPLAY_TIME};
+use super::unix_http::request;
 use anyhow::{Context, bail};
 use etcd_rules::{LOG_FOLDER, MemberList, MembershipLog, describe_difference, parse_member_list};
 use host::Host;
 use std::fs;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Names of the sockets in the scratch folder: etcd takes the host of a URL `unix://localhost:2380` as a path.
+/// Names of the sockets in the scratch folder.
 const PEERS: &str = "localhost:2380";
 const METRICS: &str = "localhost:2381";
 
@@ -161,23 +160,8 @@ fn ask_members(host: &Host, scratch: &str, commit: u64) -> anyhow::Result<String
 
 /// The answer to an HTTP request on a Unix socket.
 fn get(host: &Host, socket: &str, path: &str) -> anyhow::Result<String> {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = UnixStream::connect(host.path_below_root(socket))?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
-        // HTTP/1.0 has no chunks, and ends with the connection.
-        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: etcd\r\n\r\n").as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    let answer = ask().with_context(|| format!("etcd does not answer at {socket}"))?;
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    let status = head.lines().next().unwrap_or_default();
-    if !status.contains(" 200 ") {
-        bail!("etcd answers {status} at {socket}");
-    }
-    Ok(body.to_owned())
+    let answer = request(host, socket, (&format!("GET {path}"), None), TIMEOUT)?;
+    Ok(String::from_utf8(answer)?)
 }
 
 /// Checks that the list in the v3 store is that of the v2 store, or one with changes that the log does not show as committed yet.

@@ -143,6 +143,24 @@ pub struct RestoredSnapshot {
     /// True if it is restored even if no API server can read its Secrets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreadable_secrets: bool,
+    /// The changes after it that are restored too; `None`: the snapshot alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<RestoredChanges>,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// The changes after a snapshot with which an etcd cluster begins anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoredChanges {
+    /// How many parts are replayed, from the first one on.
+    pub parts: u32,
+    /// SHA-256 of the content of the last one, hex.
+    pub sha256: String,
+    /// The last revision in it.
+    pub revision: u64,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,

@@ -17,6 +17,7 @@ fn snapshot() -> RestoredSnapshot {
         keys: Some(12),
         bump: REVISION_BUMP,
         unreadable_secrets: false,
+        changes: None,
         unknown: UnknownFields::new(),
     }
 }

@@ -65,6 +65,7 @@ fn snapshot_in(host: &TestHost) -> RestoredSnapshot {
         keys: Some(233),
         bump: 1_000_000_000,
         unreadable_secrets: false,
+        changes: None,
         unknown: UnknownFields::new(),
     }
 }

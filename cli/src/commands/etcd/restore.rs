@@ -170,6 +170,7 @@ impl Restore<'_> {
             keys: verified.map(|verified| verified.keys),
             bump: self.bump,
             unreadable_secrets: self.args.unreadable_secrets,
+            changes: None,
             unknown: UnknownFields::new(),
         }
     }

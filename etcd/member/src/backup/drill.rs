@@ -5,6 +5,7 @@ use super::source::SnapshotSource;
 use super::take::SnapshotTaker;
 use super::verify::{Found, inspect_snapshot, read_secrets};
 use super::work_folder::{FILE, PACKED, WorkFolder};
+use crate::changes::{Chain, describe_replayed, is_of_changes, new_part_channel, send_parts};
 use crate::{UnusableSnapshot, is_damaged, run_blocking};
 use anyhow::{Context, anyhow};
 use aws_client::packed::{PackError, packed_limit, unpack_file};
@@ -83,8 +84,10 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         // Before it is read: what is written later must be written over what was read.
         let version = find_version(backups, name).await?;
         let manifest = require_manifest(backups, name).await?;
+        let chain = Chain::find(backups, &manifest).await?;
+        let changes = chain.as_ref().map_or(0, Chain::needed_bytes);
         let (here, bytes) = (folder.clone(), manifest.bytes);
-        run_blocking(move || here.prepare(bytes)).await?;
+        run_blocking(move || here.prepare_for(bytes, changes)).await?;
         let key = data_key(name);
         let address = format!("{}/{key}", backups.url());
         // Room was looked for by the size of the snapshot: a manifest that says more of the packed file must not fill the disk.
@@ -96,15 +99,23 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             return Err(anyhow!("{address} does not exist").context(UnusableSnapshot(name.into())));
         }
         let (here, sha256) = (folder.clone(), manifest.sha256.clone());
+        let (to, parts) = new_part_channel();
+        let changes = chain.as_ref().map(|chain| (chain.begin.revision, parts));
         let found = run_blocking(move || {
             unpack_file(&here.file(PACKED), &here.file(FILE), bytes, &sha256)?;
             here.remove_file(PACKED)?;
             let configuration = here.read_encryption_config()?;
-            inspect_snapshot(&here, None, |containers| {
+            inspect_snapshot(&here, (None, changes), |containers| {
                 read_secrets(containers, configuration.as_deref())
             })
         });
-        let (found, secrets) = found.await.context(address)?;
+        let send = async {
+            if let Some(chain) = &chain {
+                send_parts(backups, chain, None, to).await;
+            }
+        };
+        let (found, ()) = tokio::join!(found, send);
+        let (found, secrets) = found.context(address)?;
         check_manifest(&manifest, &found)?;
         let seconds = begun.elapsed().as_secs();
         if let (None, Some(version)) = (&manifest.verified, version) {
@@ -155,6 +166,7 @@ async fn find_version(backups: &Store, name: &str) -> anyhow::Result<Option<Vers
 fn is_of_snapshot(error: &anyhow::Error) -> bool {
     let is_too_large = |error: &StoreError| matches!(error, StoreError::TooLarge { .. });
     error.is::<ManifestError>()
+        || is_of_changes(error)
         || error
             .downcast_ref::<PackError>()
             .is_some_and(PackError::is_of_content)
@@ -166,8 +178,8 @@ fn check_manifest(manifest: &SnapshotManifest, found: &Found) -> anyhow::Result<
     let Some(known) = &manifest.verified else {
         return Ok(());
     };
-    // Leases end in a scratch etcd too, and what they end is at a higher revision.
-    let has_gone_on = found.revision > known.revision;
+    // Releases before the changes wrote the revision of a running scratch etcd, in which leases had ended.
+    let has_gone_on = known.revision > found.revision;
     if !has_gone_on && (known.revision, known.keys) != (found.revision, found.keys) {
         let why = format!(
             "a scratch etcd finds {} keys at revision {}, but its manifest says {} at {}",
@@ -183,10 +195,13 @@ fn describe_found(name: &str, found: &Found, secret: &str, seconds: u64) -> Stri
     let counts: Vec<String> = counts
         .map(|(prefix, count)| format!("{prefix} {count}"))
         .collect();
+    let replayed = found.replayed.map(describe_replayed);
+    let replayed = replayed.map(|replayed| format!("; {replayed}"));
     format!(
-        "{name} has {} keys at revision {} ({}); {secret}; downloaded and read in {seconds} s",
+        "{name} has {} keys at revision {} ({}){}; {secret}; downloaded and read in {seconds} s",
         found.keys,
         found.revision,
-        counts.join(", ")
+        counts.join(", "),
+        replayed.unwrap_or_default()
     )
 }

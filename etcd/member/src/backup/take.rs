@@ -231,7 +231,7 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             self.source.save_snapshot(&folder.path_of(FILE)).await?;
             let here = folder.clone();
             let compared = run_blocking(move || {
-                let (found, ()) = verify::inspect_snapshot(&here, Some(&keys), |_| Ok(()))?;
+                let (found, ()) = verify::inspect_snapshot(&here, (Some(&keys), None), |_| Ok(()))?;
                 let compared = verify::compare(&found, &keys)?;
                 Ok((found, compared))
             });

@@ -4,7 +4,8 @@
 use super::encrypted_secret::SecretKinds;
 use super::source::{KeyHash, KeysAt};
 use super::work_folder::{FILE, WorkFolder};
-use crate::{Content, EtcdContainers, PAGE, ScratchHash, WORK};
+use crate::changes::{PartReceiver, Replayed, replay_parts};
+use crate::{Content, EtcdContainers, PAGE, ScratchGateway, ScratchHash, WORK};
 use anyhow::{Context, bail};
 use etcd_rules::backup::VerifiedSnapshot;
 use node::formatted::UnknownFields;
@@ -16,14 +17,18 @@ const MEMORY: u64 = 512 << 20;
 /// What a scratch etcd found.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
+    /// That of the snapshot, at which the changes after it begin. In a running scratch etcd leases end, and that is a revision each.
     pub revision: u64,
+    /// How many there are at that revision.
     pub keys: u64,
-    /// Of its keys at its own revision.
+    /// Of its keys at that revision.
     pub hash: KeyHash,
     /// What it says of the revision at which the member was asked.
     pub at: Option<KeysAt>,
     /// Keys by the first two parts of their names: `/registry/pods`.
     pub prefixes: BTreeMap<String, u64>,
+    /// The changes that were replayed, if any were given.
+    pub replayed: Option<Replayed>,
 }
 
 impl Found {
@@ -64,38 +69,71 @@ pub(super) enum Compared {
     Compacted,
 }
 
-/// Restores the snapshot in the folder, and asks a scratch etcd what it holds. `expected`: what the member said of its keys before. `more`
-/// asks the scratch etcd what else is wanted.
+/// Restores the snapshot in the folder, and asks a scratch etcd what it holds. `expected`: what the member said of its keys before; `changes`,
+/// which are behind a revision, are replayed first. `more` asks the scratch etcd what else is wanted.
 pub(super) fn inspect_snapshot<T>(
     folder: &WorkFolder,
-    expected: Option<&KeysAt>,
+    (expected, changes): (Option<&KeysAt>, Option<(u64, PartReceiver)>),
     more: impl FnOnce(&EtcdContainers<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<(Found, T)> {
     let bytes = folder.file(FILE).metadata()?.len();
     let containers = folder.containers(MEMORY.saturating_add(bytes));
     containers.provide_image()?;
-    let found = containers
-        .unpack_snapshot(&format!("{WORK}/{FILE}"))
-        .and_then(|()| {
-            containers.inspect(|content| {
-                let at = expected.map(|expected| describe_at(&containers, &content, expected));
-                let own = containers.hash_data(content.revision)?;
-                let counted = PREFIXES.into_iter().map(|prefix| {
-                    let count = containers.count_keys(prefix)?;
-                    anyhow::Ok((prefix.trim_end_matches('/').to_owned(), count))
-                });
-                let inspected = Found {
-                    revision: content.revision,
-                    keys: content.keys,
-                    hash: own.into(),
-                    at: at.transpose()?,
-                    prefixes: counted.collect::<anyhow::Result<_>>()?,
+    let file = format!("{WORK}/{FILE}");
+    let inspect = || {
+        containers.unpack_snapshot(&file)?;
+        let highest = containers.read_revision(&file)?;
+        let mut replayed = None;
+        let ask = |content| {
+            let found = find_content(&containers, &content, (highest, expected))?;
+            anyhow::Ok((found, more(&containers)?))
+        };
+        let (found, more) = match changes {
+            None => containers.inspect(ask)?,
+            Some((begin, changes)) => {
+                let replay = |gateway: &ScratchGateway<'_>| {
+                    replayed = Some(replay_parts(gateway, begin, changes)?);
+                    anyhow::Ok(())
                 };
-                Ok((inspected, more(&containers)?))
-            })
-        });
-    let found = found.inspect_err(|_| containers.remove_all());
+                containers.inspect_changed(replay, ask)?
+            }
+        };
+        anyhow::Ok((Found { replayed, ..found }, more))
+    };
+    let found = inspect().inspect_err(|_| containers.remove_all());
     found.context("the snapshot cannot be verified")
+}
+
+/// What a running scratch etcd says of a snapshot. `highest`: the highest revision of a key in its file.
+fn find_content(
+    containers: &EtcdContainers<'_>,
+    content: &Content,
+    (highest, expected): (u64, Option<&KeysAt>),
+) -> anyhow::Result<Found> {
+    let at = expected.map(|expected| describe_at(containers, content, expected));
+    let own = containers.hash_data(content.revision)?;
+    // The key that was deleted last is not in the file if that was compacted.
+    let compacted = u64::try_from(own.compact_revision).unwrap_or_default();
+    let revision = highest.max(compacted);
+    let (own, keys) = match revision == content.revision {
+        true => (own, content.keys),
+        false => (
+            containers.hash_data(revision)?,
+            containers.count_keys_at(revision)?,
+        ),
+    };
+    let counted = PREFIXES.into_iter().map(|prefix| {
+        let count = containers.count_keys(prefix)?;
+        anyhow::Ok((prefix.trim_end_matches('/').to_owned(), count))
+    });
+    Ok(Found {
+        revision,
+        keys,
+        hash: own.into(),
+        at: at.transpose()?,
+        prefixes: counted.collect::<anyhow::Result<_>>()?,
+        replayed: None,
+    })
 }
 
 /// What the scratch etcd says of the revision at which the member was asked.

@@ -73,11 +73,17 @@ impl WorkFolder {
 
     /// Empties it, and checks that there is room for a database of this size.
     pub(super) fn prepare(&self, bytes: u64) -> anyhow::Result<()> {
+        self.prepare_for(bytes, 0)
+    }
+
+    /// The same, with so many bytes more for changes that are replayed.
+    pub(super) fn prepare_for(&self, bytes: u64, changes: u64) -> anyhow::Result<()> {
         self.containers(0).remove_all();
         self.remove()?;
         self.host.make_folder(&self.path(), 0o700)?;
         // The file, the compressed one, and the scratch etcd's data and log.
         let needed = bytes.saturating_mul(3).saturating_add(2 * LOG_FILE);
+        let needed = needed.saturating_add(changes);
         check_room(&self.host, &self.path(), needed, "a verified snapshot")
     }
 
