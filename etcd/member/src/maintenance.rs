@@ -22,7 +22,7 @@ const SCAN_TIMEOUT: Duration = Duration::from_mins(2);
 const ALARM_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// etcd's message for a revision that is compacted already.
-const COMPACTED: &str = "required revision has been compacted";
+pub(crate) const COMPACTED: &str = "required revision has been compacted";
 
 /// The hash of a member's keys at a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! HTTP on a Unix socket in a scratch folder: its etcd has a network of its own. etcd takes the host of a URL `unix://localhost:2380` as the
-//! path of the socket, below its working folder. Older releases demand a host and a port, and no path (etcd: `client/pkg/types/urls.go`,
-//! `NewURLs`; `server/embed/etcd.go`, `resolveURL`).
+//! path of the socket, below its working folder. Older releases demand a host and a port, and no path (etcd: issue 12450,
+//! `client/pkg/types/urls.go`; `server/embed/etcd.go`, `resolveURL`).
 
 use anyhow::{Context, bail};
 use host::Host;

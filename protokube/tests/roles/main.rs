@@ -6,6 +6,7 @@
 mod alarms;
 mod backups;
 mod call_rates;
+mod changes;
 mod commands;
 mod disks;
 mod etcd;

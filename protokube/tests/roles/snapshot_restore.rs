@@ -7,10 +7,17 @@ use crate::etcd::{
 use crate::test_host::{
     FakeEc2, FakeEtcd, FakeQuorum, TestHost, founder_identity, pass_fuse, write_log,
 };
+use aws_client::store::Expect;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use etcd_member::EtcdMember;
-use etcd_rules::{FormationRecord, FormationState, RestoredSnapshot, begin_restore};
+use etcd_rules::backup::{
+    ChainEnd, CollectedChanges, SnapshotManifest, WatchedEvent, manifest_key,
+};
+use etcd_rules::{
+    FormationRecord, FormationState, RestoredChanges, RestoredSnapshot, begin_restore,
+};
+use etcd_store::{PreparedPart, store_part};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use node::config::NodeConfig;
@@ -416,6 +423,110 @@ async fn a_snapshot_whose_secrets_nobody_can_read_stops_nobody_unless_forced() {
             "{why}"
         );
         assert!(why.contains("--unreadable-secrets"), "{why}");
+        assert!(host.kubelet.lock().unwrap().running.is_some());
+    }
+}
+
+/// Stores three parts of changes after the snapshot, and its manifest. Returns what the record says of them.
+async fn write_changes(host: &TestHost) -> RestoredChanges {
+    let sha256 = sha256_hex(CONTENT);
+    let text = format!(
+        r#"{{"format":1,"name":"{NAME}","cluster":"x.example.com","etcd":"main","reason":"schedule","takenAt":"2026-11-25T05:40:00Z",
+        "clusterId":"c1","bytes":{},"sha256":"{sha256}","compressedBytes":1,"compressedSha256":"","kctlVersion":"0.1.0",
+        "verified":{{"at":"","revision":2700,"compacted":0,"hash":0,"keys":233,"seconds":9}}}}"#,
+        CONTENT.len()
+    );
+    let url = format!("file://{}", host.path("backups").display());
+    let backups = host.store.open_other(&url).unwrap();
+    let manifest = SnapshotManifest::parse("manifest", text.as_bytes()).unwrap();
+    let put = backups.put(&manifest_key(NAME), text.into_bytes(), Expect::Any);
+    put.await.unwrap();
+    let mut end = ChainEnd::of_manifest(&manifest).unwrap();
+    for after in 2700..2703 {
+        let put = WatchedEvent {
+            revision: after + 1,
+            key: after.to_string().into_bytes(),
+            value: Some(b"b".to_vec()),
+            lease: None,
+            created: after + 1,
+            version: 1,
+        };
+        let changes = CollectedChanges {
+            after,
+            until: after + 1,
+            events: vec![put],
+        };
+        let part = end.next_part("i-1", "2026-11-25T05:45:00Z", changes);
+        let prepared = PreparedPart::new(&end, &part).unwrap();
+        end = store_part(&backups, prepared).await.unwrap().unwrap();
+    }
+    RestoredChanges {
+        parts: end.sequence,
+        sha256: end.sha256,
+        revision: end.revision,
+        unknown: UnknownFields::new(),
+    }
+}
+
+/// What the record says of the changes is what is restored, or nothing is.
+#[tokio::test]
+async fn changes_after_the_snapshot_are_replayed_before_it_is_restored() {
+    type Damage = fn(&mut RestoredChanges);
+    let damages: [(Option<&str>, u64, Damage); 6] = [
+        (None, 2700, |_| ()),
+        (Some("another one was chosen"), 2700, |changes| {
+            changes.sha256 = "5".repeat(64);
+        }),
+        (Some("another one was chosen"), 2700, |changes| {
+            changes.revision = 2704;
+        }),
+        (Some("another one was chosen"), 2700, |changes| {
+            changes.parts = 2;
+        }),
+        (Some("does not have 4 parts"), 2700, |changes| {
+            changes.parts = 4;
+        }),
+        (Some("do not fit"), 2699, |_| ()),
+    ];
+    for (refused, scratch, damage) in damages {
+        let (host, config, before) = asked_member().await;
+        let mut changes = write_changes(&host).await;
+        damage(&mut changes);
+        host.kubelet.lock().unwrap().scratch_revision = Some(scratch);
+        let snapshot = RestoredSnapshot {
+            changes: Some(changes),
+            ..snapshot_in(&host)
+        };
+        let record = begin_restore(&before, "a", None, NEW_TOKEN, snapshot.clone()).unwrap();
+        write_record(&host, &record);
+        if refused.is_none() {
+            stop_the_others(&host).await;
+        }
+        let_settle(&new_member(&host, &config)).await;
+        let state = read_record(&host).await.state;
+        let FormationState::Formed {
+            restored,
+            refused: found,
+            ..
+        } = state.clone()
+        else {
+            panic!("{refused:?}: {state:?}");
+        };
+        let Some(says) = refused else {
+            assert_eq!(restored, Some(snapshot));
+            let calls = fs::read_to_string(host.path("gateway-calls")).unwrap();
+            assert_eq!(calls.matches("POST /v3/kv/txn").count(), 3, "{calls}");
+            let calls = fs::read_to_string(host.path("ctr-calls")).unwrap();
+            let mut restores = calls
+                .lines()
+                .filter(|call| call.contains("snapshot restore"));
+            let last = restores.next_back().unwrap();
+            let from_scratch = "/work/data/member/snap/db --skip-hash-check";
+            assert!(last.contains(from_scratch), "{calls}");
+            continue;
+        };
+        let why = found.unwrap().why;
+        assert!(why.contains(says), "{says}: {why}");
         assert!(host.kubelet.lock().unwrap().running.is_some());
     }
 }

@@ -558,6 +558,8 @@ pub struct FakeKubelet {
     pub full: bool,
     /// What a scratch etcd lists as members; `None` if it does not run.
     pub scratch_members: Option<String>,
+    /// Revision of a scratch etcd on which changes are replayed; `None` if it does not run.
+    pub scratch_revision: Option<u64>,
     /// Version of the peers.
     pub peer_version: String,
     /// Peers that do not answer for themselves.
@@ -577,6 +579,13 @@ impl FakeKubelet {
             .iter()
             .find_map(|one| one.strip_prefix("type=bind,src="));
         let folder = mount.and_then(|mount| mount.split(',').next());
+        let has_socket = |one: &&str| one.contains(&format!("unix://{GATEWAY}"));
+        if let (Some(folder), Some(revision)) = (folder, self.scratch_revision)
+            && arguments.iter().any(has_socket)
+        {
+            let socket = self.host_path(folder).join(GATEWAY);
+            return answer_as_gateway(&socket, self.root.join("gateway-calls"), revision);
+        }
         let (Some(folder), Some(members)) = (folder, &self.scratch_members) else {
             return Ok(());
         };
@@ -848,6 +857,61 @@ fn answer_on_socket(path: &Path, body: String) -> std::io::Result<()> {
         }
     });
     Ok(())
+}
+
+/// Name of the socket of a scratch etcd for clients.
+const GATEWAY: &str = "localhost:2379";
+
+/// Answers as the JSON gateway of an etcd at this revision, each of whose transactions succeeds, and writes down what it is asked, until the
+/// file of the socket is removed.
+fn answer_as_gateway(path: &Path, calls: PathBuf, mut revision: u64) -> std::io::Result<()> {
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    let path = path.to_owned();
+    std::thread::spawn(move || {
+        while path.exists() {
+            let Ok((mut stream, _)) = listener.accept() else {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            };
+            let _ = stream.set_nonblocking(false);
+            let (method, body) = read_request(&mut stream);
+            revision += u64::from(method.ends_with("/kv/txn"));
+            let said = match method.rsplit_once("/v3/").map_or("", |(_, method)| method) {
+                "lease/leases" => r#"{"leases":[{"ID":"7"}]}"#.to_owned(),
+                "kv/txn" => format!(r#"{{"header":{{"revision":"{revision}"}},"succeeded":true}}"#),
+                "maintenance/status" => format!(r#"{{"header":{{"revision":"{revision}"}}}}"#),
+                _ => "{}".to_owned(),
+            };
+            let mut file = fs::File::options()
+                .create(true)
+                .append(true)
+                .open(&calls)
+                .unwrap();
+            writeln!(file, "{method} {}", body.trim()).unwrap();
+            let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{said}").as_bytes());
+        }
+    });
+    Ok(())
+}
+
+/// Method with path, and body, of a request.
+fn read_request(stream: &mut impl Read) -> (String, String) {
+    let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let count = stream.read(&mut piece).unwrap_or_default();
+        request.extend_from_slice(&piece[..count]);
+        let text = String::from_utf8_lossy(&request).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let mut lines = head.lines();
+        let first = lines.next().unwrap_or_default();
+        let length = lines.find_map(|line| line.strip_prefix("Content-Length: "));
+        let length: usize = length.map_or(0, |length| length.parse().unwrap());
+        if count == 0 || text.contains("\r\n\r\n") && body.len() >= length {
+            let method = first.trim_end_matches(" HTTP/1.0");
+            return (method.to_owned(), body.to_owned());
+        }
+    }
 }
 
 fn peer_url(member: &str) -> String {

@@ -122,6 +122,8 @@ pub(super) struct View {
     pub(super) newest: String,
     /// Name of the one whose changes were stored last, if it is another one.
     before: Option<String>,
+    /// Name of the one whose changes are stored, as the state of the backups says.
+    told: Option<String>,
 }
 
 /// True if the chain itself cannot go on: to try it again finds the same.
@@ -214,6 +216,7 @@ impl<S: ChangesSource> ChangesRole<S> {
             cluster_id: own.cluster_id,
             newest: chains.newest.name.clone(),
             before: chains.before.map(str::to_owned),
+            told: state.changes.as_ref().map(|told| told.snapshot.clone()),
             backups,
         }))
     }
@@ -273,6 +276,10 @@ impl<S: ChangesSource> ChangesRole<S> {
                 end.revision,
                 end.snapshot
             );
+        }
+        // The chain that a newer snapshot's continues is known by that, so it stands there before the first part is stored.
+        if view.told.as_ref() != Some(&end.snapshot) {
+            self.write_state(&end, (self.clock)()).await?;
         }
         let watch = self.source.watch_behind(end.revision).await?;
         self.role_log.report_change(&format!(
@@ -429,11 +436,15 @@ impl<S: ChangesSource> ChangesRole<S> {
         let Some(stored_at) = following.untold.filter(|_| is_due) else {
             return Ok(());
         };
-        let state = ChangesState::new(&following.end, &self.instance, stored_at);
-        let change = |before: &BackupState| before.with_stored_changes(&state);
-        self.state().change(change).await?;
+        self.write_state(&following.end, stored_at).await?;
         (following.untold, following.told) = (None, Some(Instant::now()));
         Ok(())
+    }
+
+    async fn write_state(&self, end: &ChainEnd, at: OffsetDateTime) -> anyhow::Result<()> {
+        let state = ChangesState::new(end, &self.instance, at);
+        let change = |before: &BackupState| before.with_stored_changes(&state);
+        self.state().change(change).await
     }
 
     /// Writes into the state of the backups why nothing can be stored. Returns the error, which says whether that was written.

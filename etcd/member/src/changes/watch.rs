@@ -3,6 +3,7 @@
 
 use crate::EtcdGateway;
 use crate::gateway::Number;
+use crate::maintenance::COMPACTED;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -32,7 +33,7 @@ pub trait ChangesSource: Send + Sync + 'static {
     /// etcd's revision. Everything that was acknowledged before the call is in it: a majority confirms that no other member leads.
     fn current_revision(&self) -> impl Future<Output = anyhow::Result<u64>> + Send;
 
-    /// Watches all keys behind a revision.
+    /// Watches all keys behind a revision that etcd has had. The error is [`Compacted`] if etcd does not have all of it any more.
     fn watch_behind(
         &self,
         revision: u64,
@@ -63,16 +64,16 @@ pub enum Watched {
 /// etcd has compacted changes that were asked for.
 #[derive(Debug)]
 pub struct Compacted {
-    /// The first revision that etcd still has.
-    pub first: u64,
+    /// Those behind this revision.
+    pub behind: u64,
 }
 
 impl fmt::Display for Compacted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "etcd has compacted what follows the last part: its changes before revision {} are lost",
-            self.first
+            "etcd has compacted the changes behind revision {}, so what follows cannot be stored",
+            self.behind
         )
     }
 }
@@ -82,6 +83,8 @@ impl std::error::Error for Compacted {}
 /// A watch through the gateway.
 #[derive(Debug)]
 pub struct GatewayWatch {
+    /// The revision behind which changes were asked for.
+    behind: u64,
     answer: reqwest::Response,
     lines: Lines,
 }
@@ -102,12 +105,20 @@ impl ChangesSource for EtcdGateway {
     }
 
     async fn watch_behind(&self, revision: u64) -> anyhow::Result<GatewayWatch> {
+        // Older releases let a watch begin at the compacted revision, although its deletions are gone (etcd: pull request 18274).
+        let body = format!(r#"{{"key":"AA==","count_only":true,"revision":"{revision}"}}"#);
+        let reply = self.request_slowly::<RangeReply>("kv/range", body, READ_TIME);
+        reply.await.map_err(|error| match format!("{error:#}") {
+            said if said.contains(COMPACTED) => anyhow::Error::new(Compacted { behind: revision }),
+            _ => error.context("etcd does not say whether it has the changes"),
+        })?;
         let first = revision.saturating_add(1);
         // From the key \0 to the end: all.
         let body = format!(
             r#"{{"create_request":{{"key":"AA==","range_end":"AA==","start_revision":"{first}","progress_notify":true,"fragment":true}}}}"#
         );
         Ok(GatewayWatch {
+            behind: revision,
             answer: self.begin_request("watch", body, WATCH_TIME).await?,
             lines: Lines::default(),
         })
@@ -126,7 +137,7 @@ impl ChangesWatch for GatewayWatch {
     async fn next(&mut self) -> anyhow::Result<Watched> {
         loop {
             while let Some(line) = self.lines.take() {
-                if let Some(watched) = parse_line(&line)? {
+                if let Some(watched) = parse_line(&line, self.behind)? {
                     return Ok(watched);
                 }
             }
@@ -248,8 +259,9 @@ impl TryFrom<String> for Signed {
     }
 }
 
-/// What a line says; `None`: only that the watch was created. Its revision is then that of etcd, and nothing was sent yet.
-fn parse_line(line: &[u8]) -> anyhow::Result<Option<Watched>> {
+/// What a line says of the changes behind a revision; `None`: only that the watch was created. Its revision is then that of etcd, and nothing
+/// was sent yet.
+fn parse_line(line: &[u8], behind: u64) -> anyhow::Result<Option<Watched>> {
     // The parser's error may repeat a value, which may be a secret.
     let line: WatchLine = serde_json::from_slice(line)
         .map_err(|_| anyhow!("etcd sends something else than the answer to a watch"))?;
@@ -258,8 +270,7 @@ fn parse_line(line: &[u8]) -> anyhow::Result<Option<Watched>> {
     }
     let reply = line.result;
     if reply.compact_revision != Number(0) {
-        let Number(first) = reply.compact_revision;
-        return Err(Compacted { first }.into());
+        return Err(Compacted { behind }.into());
     }
     if reply.canceled {
         bail!("etcd has ended the watch: {}", reply.cancel_reason);
@@ -335,7 +346,7 @@ mod tests {
         let events = vec![leased, event(12, "/a", None), event(12, "/b", Some(""))];
         for (fragment, is_whole) in [("", true), (r#""fragment":true,"#, false)] {
             let text = EVENTS.replacen(r#""events""#, &format!(r#"{fragment}"events""#), 1);
-            let watched = parse_line(text.as_bytes()).unwrap();
+            let watched = parse_line(text.as_bytes(), 10).unwrap();
             let events = events.clone();
             assert_eq!(watched, Some(Watched::Events { events, is_whole }));
         }
@@ -344,13 +355,16 @@ mod tests {
     #[test]
     fn what_comes_without_events_is_told_apart() {
         let created = br#"{"result":{"header":{"revision":"12"},"created":true}}"#;
-        assert_eq!(parse_line(created).unwrap(), None);
+        assert_eq!(parse_line(created, 10).unwrap(), None);
         let progress = br#"{"result":{"header":{"revision":"12"}}}"#;
-        assert_eq!(parse_line(progress).unwrap(), Some(Watched::Progress(12)));
+        assert_eq!(
+            parse_line(progress, 10).unwrap(),
+            Some(Watched::Progress(12))
+        );
         let compacted =
             br#"{"result":{"header":{"revision":"12"},"canceled":true,"compact_revision":"9"}}"#;
-        let error = parse_line(compacted).unwrap_err();
-        assert_eq!(error.downcast_ref::<Compacted>().unwrap().first, 9);
+        let error = parse_line(compacted, 7).unwrap_err();
+        assert_eq!(error.downcast_ref::<Compacted>().unwrap().behind, 7);
         for (line, says) in [
             (
                 r#"{"result":{"created":true,"canceled":true,"cancel_reason":"etcdserver: permission denied"}}"#,
@@ -364,7 +378,7 @@ mod tests {
             (&*EVENTS.replace("Yg==", "Yg"), "not base64"),
             (&*EVENTS.replace("DELETE", "MOVE"), "kind MOVE"),
         ] {
-            let why = format!("{:#}", parse_line(line.as_bytes()).unwrap_err());
+            let why = format!("{:#}", parse_line(line.as_bytes(), 7).unwrap_err());
             assert!(why.contains(says), "{why}");
         }
     }
