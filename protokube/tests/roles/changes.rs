@@ -402,21 +402,21 @@ async fn play(world: &mut World, step: &Step) {
     }
 }
 
-/// The first instance alone leads, and nothing else happens.
+/// The first instance alone leads, and nothing else happens for more than a minute.
 async fn settle(world: &mut World) {
     world.etcd.lock().unwrap().leaders = [INSTANCES[0]].into();
-    for _ in 0..8 {
+    for _ in 0..16 {
         let _ = world.turn(0).await;
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
     /// Two instances may both believe to lead, are killed and restarted at any time, and each write may fail; clients write and compact;
     /// snapshots are stored some time after they were taken.
     #[test]
     fn what_is_stored_can_always_be_replayed_and_has_every_change(
-        steps in proptest::collection::vec(any_step(), 1..60),
+        steps in proptest::collection::vec(any_step(), 1..40),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -568,7 +568,7 @@ async fn a_chain_whose_last_part_is_damaged_ends_there() {
 }
 
 /// A stored snapshot of revision 2701 with parts of changes after it, on an instance with a scratch etcd.
-async fn drilled(parts: u64, scratch: u64) -> (Instance, ChainEnd) {
+async fn drilled(parts: u64, scratch: u64) -> Instance {
     let here = Instance::new().await;
     let (backups, taker) = (here.backups(), here.taker("i-1"));
     let taken = taker.take(&backups, ("n", "command"), || async { Ok(true) });
@@ -594,12 +594,12 @@ async fn drilled(parts: u64, scratch: u64) -> (Instance, ChainEnd) {
         end = store_part(&backups, prepared).await.unwrap().unwrap();
     }
     here.host.kubelet.lock().unwrap().scratch_revision = Some(scratch);
-    (here, end)
+    here
 }
 
 #[tokio::test]
 async fn a_drill_replays_all_changes_after_its_snapshot() {
-    let (here, _) = drilled(3, 2701).await;
+    let here = drilled(3, 2701).await;
     let found = here.taker("i-1").drill("n").await.unwrap();
     let says = "3 parts of its changes, up to revision 2704, were replayed";
     assert!(found.contains(says), "{found}");
@@ -624,7 +624,7 @@ async fn a_drill_tells_changes_that_do_not_fit_from_ones_that_could_not_be_repla
         ("leases have ended", 2702, false, |_| ()),
     ];
     for (says, scratch, is_verdict, change) in changes {
-        let (here, _) = drilled(3, scratch).await;
+        let here = drilled(3, scratch).await;
         change(&here);
         let why = format!("{:#}", here.taker("i-1").drill("n").await.unwrap_err());
         assert!(why.contains(says), "{says}: {why}");

@@ -150,13 +150,7 @@ impl<S: ChangesSource> ChangesRole<S> {
                     let is_stored = error.is::<FailureIsStored>();
                     let patience = if is_stored { Duration::MAX } else { PATIENCE };
                     self.role_log.report_attempt(ABOUT, &error, patience);
-                    // What follows is the next snapshot's chain.
-                    let waits = is_of_chain(&error);
-                    if waits {
-                        self.pace.look
-                    } else {
-                        self.pace.rest
-                    }
+                    self.pace.rest
                 }
             };
             (self.pace.sleep)(pause).await;
@@ -277,7 +271,7 @@ impl<S: ChangesSource> ChangesRole<S> {
                 end.snapshot
             );
         }
-        // The chain that a newer snapshot's continues is known by that, so it stands there before the first part is stored.
+        // The chain of a newer snapshot finds the one before by this, so it is written before the first part is stored.
         if view.told.as_ref() != Some(&end.snapshot) {
             self.write_state(&end, (self.clock)()).await?;
         }
