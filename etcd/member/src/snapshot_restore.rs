@@ -244,6 +244,24 @@ fn find_secret(
     read_secrets(containers, configuration.as_deref())
 }
 
+/// Checks what a scratch etcd found at the revision of the snapshot.
+fn check_counts(snapshot: &RestoredSnapshot, keys: u64, revision: u64) -> anyhow::Result<()> {
+    let expected = (snapshot.keys, snapshot.revision);
+    for (what, found, expected) in [
+        ("keys", keys, expected.0),
+        ("as its revision", revision, expected.1),
+    ] {
+        if expected.is_some_and(|expected| expected != found) {
+            let why = anyhow!(
+                "a scratch etcd finds {found} {what}, not {}: the snapshot is not what its manifest says",
+                expected.unwrap_or_default()
+            );
+            return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
+        }
+    }
+    Ok(())
+}
+
 /// Lets a scratch etcd read the snapshot, and replay the changes after it, then makes the log of the new cluster from it. `changes`: those
 /// behind a revision.
 fn prove_and_restore(
@@ -286,19 +304,7 @@ fn prove_and_restore(
         return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
     }
     let revision = known.map_or(content.revision, |known| known.min(content.revision));
-    let expected = (snapshot.keys, snapshot.revision);
-    for (what, found, expected) in [
-        ("keys", keys, expected.0),
-        ("as its revision", revision, expected.1),
-    ] {
-        if expected.is_some_and(|expected| expected != found) {
-            let why = anyhow!(
-                "a scratch etcd finds {found} {what}, not {}: the snapshot is not what its manifest says",
-                expected.unwrap_or_default()
-            );
-            return Err(why.context(UnusableSnapshot(snapshot.name.clone())));
-        }
-    }
+    check_counts(snapshot, keys, revision)?;
     let text = match replayed {
         Some(replayed) => format!("{}: {}", content.text(), describe_replayed(replayed)),
         None => content.text(),
