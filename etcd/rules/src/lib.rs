@@ -86,8 +86,8 @@ pub use own_member::OwnMember;
 pub use problems::{ReportedMember, describe_members, find_etcd_problems, find_slow_disks};
 pub use record::{
     FormationRecord, FormationState, FormedClusters, Leaving, LostMember, RecordedMember,
-    Recovering, RefusedRestore, Replacing, RestoredChanges, RestoredSnapshot, backups_prefix, formed_key,
-    formed_prefix, kept_backups_key, record_key,
+    Recovering, RefusedRestore, Replacing, RestoredChanges, RestoredSnapshot, backups_prefix,
+    formed_key, formed_prefix, kept_backups_key, record_key,
 };
 pub use recover::{
     RecoveryTerms, begin_recovery, can_bump_revisions, end_recovery, find_newer, mark_stopped,
