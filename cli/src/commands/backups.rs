@@ -10,7 +10,7 @@ use aws_client::store::{Entry, Expect};
 use cloud::{Cloud, ETCD_TAG};
 use engine::{Observed, Snapshot, error_chain};
 use etcd_rules::backup::{FoundSnapshot, OWNER_KEY, newest_verified};
-use etcd_rules::{FormationState, ReportedMember, kept_backups_key};
+use etcd_rules::{FormationRecord, ReportedMember, kept_backups_key};
 use node::backup::{BACKUP_SETTINGS_KEY, BACKUP_SETTINGS_LIMIT, BackupSettings};
 use node::duration::duration_text;
 use node::secret::{ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG};
@@ -166,7 +166,7 @@ impl LastVolumes {
 fn may_have_data(reports: &EtcdReports, volumes: LastVolumes) -> bool {
     match (volumes, reports.records.get(MAIN)) {
         (LastVolumes::Gone, _) => false,
-        (_, Some(record)) => !matches!(record.state, FormationState::Forming { .. }),
+        (_, Some(record)) => !record.is_forming(),
         (LastVolumes::MadeFromHere, None) => !reports.gaps.is_empty(),
         (LastVolumes::Older, None) => true,
     }
@@ -183,14 +183,12 @@ async fn find_young(
     let most = Duration::from_secs(interval.unwrap_or_default()).saturating_mul(2);
     let all = backups.read_all().await?;
     let newest = newest_verified(&all, |why| session.shell.warning(why));
-    let recorded = match reports.records.get(MAIN).map(|record| &record.state) {
-        Some(FormationState::Formed { cluster_id, .. }) => Some(cluster_id),
-        _ => None,
-    };
+    let recorded = reports.records.get(MAIN);
+    let recorded = recorded.and_then(FormationRecord::formed_id);
     let is_of_it = |one: &&FoundSnapshot| {
         one.manifest.as_ref().is_some_and(|of| {
             let is_named = (of.cluster.as_str(), of.etcd.as_str()) == (name, MAIN);
-            let is_same = recorded.is_some() && of.cluster_id.as_ref() == recorded;
+            let is_same = recorded.is_some() && of.cluster_id.as_deref() == recorded;
             is_named && is_same && !of.is_imported()
         })
     };

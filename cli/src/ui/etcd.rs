@@ -66,7 +66,7 @@ fn member_row(member: &ReportedMember) -> Vec<String> {
 mod tests {
     use super::*;
     use etcd_rules::{
-        FormationRecord, FormationState, MemberStatus, RecordedMember, describe_members,
+        FormationRecord, Generation, MemberStatus, RecordedMember, describe_members,
         find_etcd_problems,
     };
     use std::collections::BTreeMap;
@@ -104,7 +104,7 @@ mod tests {
             let recorded = RecordedMember::on_volume(&format!("vol-{id}"), true);
             ((*id).to_owned(), recorded)
         });
-        let record = FormationRecord::new(FormationState::formed("c", "t"), members.collect());
+        let record = FormationRecord::new(Generation::formed("c", "t"), members.collect());
         [("main".to_owned(), record)].into()
     }
 

@@ -14,10 +14,10 @@ use super::{EtcdDisk, EtcdQuorum, ListedRecords, MemberSettings, RunningEtcd, Se
 use crate::ec2::{self, Ec2, etcd_volumes};
 use anyhow::{Context, anyhow, bail};
 use etcd_rules::{
-    EtcdLog, FileSystemContent, FirstLook, FormationRecord, FormationState, FormationStep,
-    FormedClusters, LiveCluster, Marker, OwnMember, RunningMember, SeenVolume, VolumeContent,
-    VolumeRequest, decide_step, foreign_cluster, has_lost_log, mark_formed, may_open,
-    must_stay_stopped, unseen_volumes,
+    EtcdLog, FileSystemContent, FirstLook, FormationRecord, FormationStep, FormedClusters,
+    LiveCluster, Marker, OwnMember, RunningMember, SeenVolume, VolumeContent, VolumeRequest,
+    decide_step, foreign_cluster, has_lost_log, mark_formed, may_open, must_stay_stopped,
+    unseen_volumes,
 };
 use etcd_store::{FormationStore, StoredRecord};
 use host::Host;
@@ -26,7 +26,7 @@ use node::report::Status;
 use protokube_role::lock::lock_ignoring_poison;
 use protokube_role::log::RoleLog;
 use protokube_role::pace::{self, PollTimer};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -206,6 +206,9 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         };
         let names = self.settings.member_names();
         let disk = DiskWorker::new(&self.host, &attached, &names.prefix);
+        let members = etcd_rules::all_members(&names.members, &known.seen, record);
+        // Before the volume is looked at: a member that is listed as started has had its log.
+        let (live, peers) = self.ask_members(&members, record).await;
         let look = self.look_at_volume(&attached, &disk).await?;
         let own = (&self.settings.config.cluster, &self.settings.etcd.name);
         if let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = look.content()
@@ -219,7 +222,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let deleted = &known.deleted;
         let deleted_twice = self.deleted.confirm(deleted, self.settings.confirm_after);
         let free_twice = self.confirm_free(&known.seen);
-        let members = etcd_rules::all_members(&names.members, &known.seen, record);
         let mut own = OwnMember {
             cluster: &self.settings.config.cluster,
             etcd: &self.settings.etcd.name,
@@ -231,10 +233,9 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             gone: deleted,
             gone_twice: &deleted_twice,
             free_twice: &free_twice,
-            live: None,
-            peers: None,
+            live: live.as_ref().map_err(String::as_str),
+            peers: &peers,
             manifest_version: None,
-            answers: None,
             shown: runs.as_ref() == Some(&attached.volume),
             token: &token,
             trace: trace.as_deref(),
@@ -246,9 +247,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         }
         let manifest_version = self.read_version(&disk, &content).await?;
         own.manifest_version = manifest_version.as_deref();
-        let (step, content) = self
-            .decide_by_asking(own, record, (&attached, &disk), content)
-            .await?;
+        let step = decide_step(&own, record, &content);
         if let (Some(formed), Some(record)) = (&formed, record) {
             self.show_formed(formed, record, &step).await?;
         }
@@ -262,54 +261,21 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         self.carry_out(step, observed).await
     }
 
-    /// Decides the next step, and asks the other members for what the decision needs, each question once.
-    async fn decide_by_asking(
+    /// etcd's list of the members, and what each of them says about itself. Nobody is asked while there is no etcd cluster.
+    async fn ask_members(
         &self,
-        own: OwnMember<'_>,
+        members: &[String],
         record: Option<&FormationRecord>,
-        (attached, disk): (&AttachedVolume, &DiskWorker),
-        mut content: VolumeContent,
-    ) -> anyhow::Result<(FormationStep, VolumeContent)> {
-        let mut listed: Option<Result<LiveCluster, String>> = None;
-        let (mut answers, mut peers) = (None, None);
-        loop {
-            let live = listed
-                .as_ref()
-                .map(|listed| listed.as_ref().map_err(String::as_str));
-            let asked = OwnMember {
-                live,
-                answers: answers.as_ref(),
-                peers: peers.as_ref(),
-                ..own
-            };
-            match (decide_step(&asked, record, &content), &listed) {
-                (FormationStep::ListMembers, None) => {
-                    let live = self.quorum.list_live_members(own.members).await;
-                    // A member that is in the list as started has had its log before.
-                    let look = self.look_at_volume(attached, disk).await?;
-                    content = self.open_volume(look, &own, record, disk).await?;
-                    listed = Some(live.map_err(|error| format!("{error:#}")));
-                }
-                (FormationStep::AskMembers, Some(Ok(live))) if answers.is_none() => {
-                    answers = Some(self.quorum.ask_members(live).await);
-                }
-                (FormationStep::AskPeers, _) if peers.is_none() => {
-                    peers = Some(self.describe_others(&own, record).await);
-                }
-                (step, _) => return Ok((step, content)),
-            }
+    ) -> (Result<LiveCluster, String>, Peers) {
+        if record.is_none_or(FormationRecord::is_forming) {
+            let why = "the etcd cluster does not exist yet".to_owned();
+            return (Err(why), Peers::new());
         }
-    }
-
-    /// What the other members of the record say about themselves.
-    async fn describe_others(
-        &self,
-        own: &OwnMember<'_>,
-        record: Option<&FormationRecord>,
-    ) -> BTreeMap<String, Result<RunningMember, String>> {
-        let recorded = record.into_iter().flat_map(|record| record.members.keys());
-        let others: Vec<String> = recorded.filter(|one| *one != own.member).cloned().collect();
-        self.quorum.describe_members(&others).await
+        let (live, peers) = tokio::join!(
+            self.quorum.list_live_members(members),
+            self.quorum.describe_members(members)
+        );
+        (live.map_err(|error| format!("{error:#}")), peers)
     }
 
     fn wait_for_attachment(&self, volume: String) -> StepOutcome {
@@ -356,7 +322,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         record: &FormationRecord,
         step: &FormationStep,
     ) -> anyhow::Result<()> {
-        let FormationState::Formed { cluster_id, .. } = &record.state else {
+        let Some(cluster_id) = record.formed_id() else {
             return Ok(());
         };
         if matches!(step, FormationStep::Refuse(_) | FormationStep::Ask(_)) {
@@ -445,10 +411,10 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             deleted: BTreeSet::new(),
             lacks: Vec::new(),
         };
-        let asked = record.map_or_else(Vec::new, |record| match &record.state {
+        let asked = record.map_or_else(Vec::new, |record| match &record.next {
             // All other members must have stopped.
-            FormationState::Recovering(_) => record.members.keys().cloned().collect(),
-            _ => self.settings.own_members(),
+            Some(_) => record.members.keys().cloned().collect(),
+            None => self.settings.own_members(),
         });
         let recorded = record.map(|record| unseen_volumes(&asked, &known.seen, record));
         for id in recorded.into_iter().flatten().chain(runs) {
@@ -570,7 +536,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             FormationStep::SetAside { marker } => return self.set_aside(marker, &observed).await,
             step @ (FormationStep::Stop { .. }
             | FormationStep::PrepareRestore(_)
-            | FormationStep::Restore { .. }
+            | FormationStep::Restore(_)
             | FormationStep::UseRestored { .. }) => {
                 return self.carry_out_recovery(step, &observed).await;
             }
@@ -586,9 +552,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 marker,
                 compare_members,
             } => return self.upgrade_data(marker, compare_members, &observed).await,
-            FormationStep::ListMembers | FormationStep::AskMembers | FormationStep::AskPeers => {
-                bail!("the members were asked twice")
-            }
             FormationStep::Change(change) => return self.change_members(&change, &observed).await,
             FormationStep::Wait(why) => return Ok(self.report_wait(&why)),
             FormationStep::Withdraw(why) => {

@@ -1,15 +1,14 @@
 //! Asks the other members of an etcd cluster for the list of members, and changes it. Every answer needs a quorum.
 
 use super::gateway::{EtcdGateway, Number};
+use super::hosts::{FILE as HOSTS, parse_entries};
 use super::maintenance::EtcdMaintenance;
 use anyhow::{Context, bail};
-use etcd_rules::{
-    LiveCluster, LiveMember, MemberAnswer, MemberAnswers, MemberChange, RunningMember,
-};
+use etcd_rules::{LiveCluster, LiveMember, MemberChange, Peers};
+use futures::future::{join_all, select_all};
 use host::Host;
 use node::components::EtcdMemberNames;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::future::Future;
 
 /// The members of an etcd cluster together, as a trait that tests replace.
@@ -21,13 +20,7 @@ pub trait EtcdQuorum: Send + Sync + 'static {
     ) -> impl Future<Output = anyhow::Result<LiveCluster>> + Send;
 
     /// What each of these members, by short name, says about itself, or why it does not. This needs no quorum.
-    fn describe_members(
-        &self,
-        members: &[String],
-    ) -> impl Future<Output = BTreeMap<String, Result<RunningMember, String>>> + Send;
-
-    /// What those of the members say about themselves that answer, and are of this cluster. Needs no quorum.
-    fn ask_members(&self, live: &LiveCluster) -> impl Future<Output = MemberAnswers> + Send;
+    fn describe_members(&self, members: &[String]) -> impl Future<Output = Peers> + Send;
 
     /// Changes the list of members, or the leader. Returns the id of an added member.
     fn change_members(
@@ -85,36 +78,13 @@ impl EtcdQuorum for EtcdPeers {
         self.find_member(members).await.map(|(_, live)| live)
     }
 
-    async fn describe_members(
-        &self,
-        members: &[String],
-    ) -> BTreeMap<String, Result<RunningMember, String>> {
-        let mut all = BTreeMap::new();
-        for member in members {
-            let said = self.gateway_of(member).describe_member().await;
-            all.insert(member.clone(), said.map_err(|error| format!("{error:#}")));
-        }
-        all
-    }
-
-    async fn ask_members(&self, live: &LiveCluster) -> MemberAnswers {
-        let asked = live.members.iter().map(|member| async move {
-            // One that has not started has no name.
-            let host = format!("{}.{}", member.name, self.names.domain);
-            let running = self.gateway_at(host).describe_member().await.ok()?;
-            let is_it = running.id == member.id && running.cluster_id == live.cluster_id;
-            let answer = MemberAnswer {
-                leader: running.leader,
-                term: running.term,
-                revision: running.revision,
-            };
-            is_it.then(|| (member.id.clone(), answer))
+    async fn describe_members(&self, members: &[String]) -> Peers {
+        let asked = members.iter().map(|member| async move {
+            let described = async { self.gateway_of(member)?.describe_member().await };
+            let said = described.await.map_err(|error| format!("{error:#}"));
+            (member.clone(), said)
         });
-        futures::future::join_all(asked)
-            .await
-            .into_iter()
-            .flatten()
-            .collect()
+        join_all(asked).await.into_iter().collect()
     }
 
     async fn change_members(
@@ -123,7 +93,7 @@ impl EtcdQuorum for EtcdPeers {
         change: &MemberChange,
     ) -> anyhow::Result<Option<String>> {
         if let MemberChange::MoveLeader { from, to } = change {
-            self.gateway_of(from).move_leader(to).await?;
+            self.gateway_of(from)?.move_leader(to).await?;
             return Ok(None);
         }
         let (gateway, _) = self.find_member(members).await?;
@@ -138,32 +108,43 @@ impl EtcdQuorum for EtcdPeers {
 }
 
 impl EtcdPeers {
-    fn gateway_of(&self, member: &str) -> EtcdGateway {
-        self.gateway_at(self.names.member_host(member))
-    }
-
-    fn gateway_at(&self, name: String) -> EtcdGateway {
-        EtcdGateway {
+    /// Its address is that in `/etc/hosts`. DNS is not asked: its denial would stay with the resolver of the VPC for minutes.
+    fn gateway_of(&self, member: &str) -> anyhow::Result<EtcdGateway> {
+        let name = self.names.member_host(member);
+        let text = self.host.read_text(HOSTS)?.unwrap_or_default();
+        let address = parse_entries(&text).get(&name).copied();
+        let address = address.with_context(|| format!("{name} is not in {HOSTS} yet"))?;
+        Ok(EtcdGateway {
             host: self.host.clone(),
             certificates: self.certificates.clone(),
             name,
-            address: None,
+            address: Some(address),
             port: self.port,
             domain: self.names.domain.clone(),
             quota: None,
-        }
+        })
     }
 
-    /// A member that answers for a quorum, and its list. The error has every member's reason.
+    /// The member that answers first for a quorum, and its list. The error has every member's reason.
     async fn find_member(&self, members: &[String]) -> anyhow::Result<(EtcdGateway, LiveCluster)> {
         let mut reasons = Vec::new();
-        for member in members {
-            let gateway = self.gateway_of(member);
-            let listed = gateway.request("cluster/member/list", r#"{"linearizable":true}"#.into());
-            match listed.await {
-                Ok(listed) => return Ok((gateway, to_live_cluster(listed))),
+        let asked = members.iter().map(|member| {
+            let listed = async move {
+                let gateway = self.gateway_of(member)?;
+                let body = r#"{"linearizable":true}"#.to_owned();
+                let listed = gateway.request("cluster/member/list", body).await?;
+                anyhow::Ok((gateway, to_live_cluster(listed)))
+            };
+            Box::pin(listed)
+        });
+        let mut asked: Vec<_> = asked.collect();
+        while !asked.is_empty() {
+            let (answer, _, others) = select_all(asked).await;
+            match answer {
+                Ok(found) => return Ok(found),
                 Err(error) => reasons.push(format!("{error:#}")),
             }
+            asked = others;
         }
         bail!("no member answers for a quorum: {}", reasons.join("; "))
     }

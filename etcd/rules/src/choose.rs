@@ -314,7 +314,7 @@ pub fn device_name(in_use: &BTreeSet<String>, first: usize) -> Option<&'static s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FormationState, RecordedMember};
+    use crate::{Generation, RecordedMember};
 
     fn free_volume(id: &str, member: &str) -> SeenVolume {
         SeenVolume {
@@ -391,7 +391,7 @@ mod tests {
         let both = [free_volume("vol-1", "a"), free_volume("vol-2", "a")];
         assert!(choice_text(&["a"], &both, None).contains("all but one"));
         let record = FormationRecord::new(
-            FormationState::forming("t"),
+            Generation::forming("t"),
             [("a".to_owned(), RecordedMember::on_volume("vol-2", false))].into(),
         );
         assert_eq!(choice_text(&["a"], &both, Some(&record)), "attach vol-2 a");
@@ -449,7 +449,7 @@ mod tests {
                     state => attached_volume(volume, "i-1", state),
                 }
             }).collect();
-            let record = FormationRecord::new(FormationState::forming("t"), [("a".to_owned(), RecordedMember::on_volume("vol-a", false))].into());
+            let record = FormationRecord::new(Generation::forming("t"), [("a".to_owned(), RecordedMember::on_volume("vol-a", false))].into());
             let own: Vec<&SeenVolume> = seen.iter().filter(|one| one.is_with("i-1")).collect();
             let said = choice_text(&runs, &seen, recorded.then_some(&record));
             match own.as_slice() {
@@ -490,7 +490,7 @@ mod tests {
                     _ => attached_volume(volume, "i-2", "attached"),
                 }
             }).collect();
-            let record = FormationRecord::new(FormationState::formed("c", "t"), [("a".to_owned(), RecordedMember::on_volume("vol-a", true))].into());
+            let record = FormationRecord::new(Generation::formed("c", "t"), [("a".to_owned(), RecordedMember::on_volume("vol-a", true))].into());
             let gone: BTreeSet<String> = said_gone.then(|| "vol-a".to_owned()).into_iter().collect();
             let members = ["a".to_owned()];
             let place = VolumeRequest { runs, gone: &gone, ..request_of(&members) };

@@ -108,6 +108,16 @@ pub enum VolumeContent {
     FileSystem(FileSystemContent),
 }
 
+impl VolumeContent {
+    /// Marker and log of a member's data.
+    pub(super) fn marked(&self) -> Option<(&Marker, &EtcdLog)> {
+        match self {
+            Self::FileSystem(FileSystemContent::Marked { marker, log }) => Some((marker, log)),
+            _ => None,
+        }
+    }
+}
+
 /// Content of the file system on a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a look")]

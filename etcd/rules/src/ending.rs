@@ -1,7 +1,7 @@
 //! Whether etcd keeps its quorum when a control plane ends that AWS announces: a Ready Node says nothing of the voter on it.
 
 use super::member_status::MemberStatus;
-use super::record::{FormationRecord, FormationState, RecordedMember};
+use super::record::{FormationRecord, RecordedMember};
 
 /// Why the control plane on `instance` should not end yet: without it this etcd cluster has no quorum, or may have none. `members`: names of
 /// those that the cluster should have. `reports`: what instances have reported lately. A lone member is never kept back: there is nothing to
@@ -16,7 +16,7 @@ pub fn find_ending_risk(
     if members.len() <= 1 && record.members.len() <= 1 {
         return None;
     }
-    let FormationState::Formed { cluster_id, .. } = &record.state else {
+    let Some(cluster_id) = record.formed_id() else {
         return Some(format!("etcd {etcd} is being founded or recovered"));
     };
     let is_on = |status: &&MemberStatus, one: &RecordedMember| {
@@ -44,9 +44,7 @@ pub fn find_ending_risk(
         own.any(|status| {
             status.instance != instance
                 && status.running.as_ref().is_some_and(|running| {
-                    running.cluster_id == *cluster_id
-                        && running.leader.is_some()
-                        && !running.learner
+                    running.cluster_id == cluster_id && running.leader.is_some() && !running.learner
                 })
         })
     };
@@ -61,7 +59,7 @@ pub fn find_ending_risk(
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{LostMember, Replacing};
+    use super::super::record::{Generation, Replacing};
     use super::*;
     use crate::{Leaving, RunningMember};
     use node::formatted::UnknownFields;
@@ -79,7 +77,7 @@ mod tests {
             (name, recorded)
         };
         let members = names(count).into_iter().map(member).collect();
-        FormationRecord::new(FormationState::formed("c1", "t1"), members)
+        FormationRecord::new(Generation::formed("c1", "t1"), members)
     }
 
     fn report(name: &str, leader: bool, learner: bool) -> MemberStatus {
@@ -142,10 +140,7 @@ mod tests {
         let mut joins = formed(5);
         joins.replacing = Some(Replacing {
             member: "b".into(),
-            lost: Some(LostMember {
-                volume: "vol-old".into(),
-                member_id: None,
-            }),
+            added: false,
             unknown: UnknownFields::new(),
         });
         assert!(find(&joins, "i-a").unwrap().contains("member b"));
@@ -158,7 +153,7 @@ mod tests {
         leaves.leaving.insert("c".into(), leaving);
         assert!(find(&leaves, "i-a").unwrap().contains("member c"));
         let mut begins = formed(5);
-        begins.state = FormationState::forming("t2");
+        begins.generation = Generation::forming("t2");
         assert!(find(&begins, "i-a").is_some());
     }
 }

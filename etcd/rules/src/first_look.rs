@@ -5,7 +5,7 @@ use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
 use super::decide::decide_step;
 use super::log::LogIdentity;
 use super::own_member::OwnMember;
-use super::record::{FormationRecord, FormationState, RecordedMember};
+use super::record::{FormationRecord, RecordedMember};
 use super::step::FormationStep;
 use super::volume_owner::check_owner;
 
@@ -57,10 +57,7 @@ fn writes_to_empty(
     first: &FirstLook,
 ) -> bool {
     let empty = VolumeContent::FileSystem(FileSystemContent::Nothing);
-    first.content == empty && {
-        let step = decide_step(own, record, &first.content);
-        step.writes_to_volume() || step == FormationStep::ListMembers
-    }
+    first.content == empty && { decide_step(own, record, &first.content).writes_to_volume() }
 }
 
 /// True if the record does not reject the marker: the member would go on with the log that the marker tells of.
@@ -89,11 +86,7 @@ fn expected_log(
     record: Option<&FormationRecord>,
     marker: &Marker,
 ) -> LogIdentity {
-    let recorded_cluster = record.and_then(|record| match &record.state {
-        FormationState::Forming { .. } => None,
-        FormationState::Formed { cluster_id, .. } => Some(cluster_id),
-        FormationState::Recovering(recovering) => Some(&recovering.cluster_id),
-    });
+    let recorded_cluster = record.and_then(|record| record.generation.cluster_id.as_ref());
     let recorded = record.and_then(|record| record.members.get(own.member));
     let recorded_id = recorded.and_then(|member| member.member_id.as_ref());
     let known = |said: &Option<String>, recorded: Option<&String>| {
@@ -108,13 +101,7 @@ fn expected_log(
 /// True if the record says that this member has written to the volume, or runs or ran from it. A volume that is only named, as all
 /// are while a cluster is being formed, may hold anything.
 fn has_written(own: &OwnMember<'_>, record: &FormationRecord) -> bool {
-    let known = record.given_up.values().chain([&record.members]);
-    let mut known = known.filter_map(|members| members.get(own.member));
-    let is_used =
-        |of: &RecordedMember| of.volume == own.volume && (of.blank || of.member_id.is_some());
-    let lost = record.replacing.as_ref().and_then(|of| {
-        let lost = of.lost.as_ref().filter(|_| of.member == own.member);
-        lost.filter(|lost| lost.volume == own.volume)
-    });
-    known.any(is_used) || lost.is_some()
+    let now = record.members.get(own.member).into_iter();
+    let mut known = now.chain(record.retired_members(own.member));
+    known.any(|of| of.volume == own.volume && (of.blank || of.member_id.is_some()))
 }

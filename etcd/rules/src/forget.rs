@@ -2,9 +2,9 @@
 //! whose data nobody needs, which is then founded anew. Nothing is deleted: each volume keeps its old data.
 
 use super::content::{EtcdLog, Marker};
-use super::given_up::has_given_up;
 use super::own_member::{OwnMember, with_own_member};
-use super::record::{FormationRecord, FormationState, RecordedMember, Recovering};
+use super::record::{FormationRecord, Generation, RecordedMember};
+use super::retired::has_given_up;
 use super::step::FormationStep;
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub fn forget_member(
             members.join(", ")
         ));
     };
-    if !matches!(record.state, FormationState::Forming { .. }) {
+    if !record.is_forming() {
         return Err(
             "it exists. Its members leave when they are removed from the spec, and lost ones are replaced".to_owned(),
         );
@@ -58,16 +58,8 @@ pub fn forget_member(
 /// # Errors
 /// Why it cannot be given up.
 pub fn found_anew(record: &FormationRecord, token: &str) -> Result<FormationRecord, String> {
-    let (FormationState::Formed { cluster_id, .. }
-    | FormationState::Recovering(Recovering { cluster_id, .. })
-    | FormationState::Forming {
-        token: cluster_id, ..
-    }) = &record.state;
     let mut next = record.clone();
-    let before = record.members.clone();
-    next.given_up.insert(cluster_id.clone(), before);
-    next.state = FormationState::forming(token);
-    next.replacing = None;
+    next.give_up(Generation::forming(token));
     let stays = record.members.iter();
     let stays = stays.filter(|(member, _)| !record.leaving.contains_key(*member));
     let fresh = |(member, one): (&String, &RecordedMember)| {
@@ -86,9 +78,8 @@ pub fn found_anew(record: &FormationRecord, token: &str) -> Result<FormationReco
 
 /// True if a cluster that was given up had a member with the id in the marker.
 fn is_of_given_up(record: &FormationRecord, marker: &Marker) -> bool {
-    let known = record.given_up.values();
-    let mut known = known.filter_map(|members| members.get(&marker.member));
-    record.given_up.contains_key(&marker.token)
+    let mut known = record.retired_members(&marker.member);
+    record.has_given_up(&marker.token)
         || known.any(|one| one.member_id.is_some() && one.member_id == marker.member_id)
 }
 
@@ -130,7 +121,7 @@ pub(super) fn set_old_aside(
             new: false,
         }),
         // It was prepared for the old cluster and has not run, or not for long enough to have a log.
-        (None, _) if record.given_up.is_empty() => None,
+        (None, _) if !record.began_anew() => None,
         (None, _) if marker.has_run() && !is_of_given_up(record, marker) => None,
         _ => Some(FormationStep::SetAside {
             marker: fresh.clone(),

@@ -34,7 +34,7 @@ impl World {
             (name.to_owned(), RecordedMember::on_volume(&volume, false))
         };
         Self {
-            record: FormationRecord::new(FormationState::forming("t0"), NAMES.map(member).into()),
+            record: FormationRecord::new(Generation::forming("t0"), NAMES.map(member).into()),
             content: NAMES
                 .map(|name| (name.to_owned(), VolumeContent::Blank))
                 .into(),
@@ -54,7 +54,7 @@ impl World {
             etcd: "events",
             member,
             volume: &volume,
-            live: Some(Err("nobody answers")),
+            live: Err("nobody answers"),
             shown: self.running.contains_key(member),
             ..own_member(&all, &[])
         };

@@ -2,72 +2,110 @@
 
 use super::advice::recovery_hint;
 use super::content::{FileSystemContent, Marker, VolumeContent};
-use super::given_up::{stopped_for_good, use_restored};
+use super::decide::{Row, find_newer_data};
 use super::leave::{decide_leaving, decide_removal};
 use super::own_member::{Formed, OwnMember, with_own_member};
-use super::record::{FormationRecord, FormationState, RecordedMember};
+use super::record::{FormationRecord, Generation, RecordedMember};
 use super::replace::{
     begin_replacement, decide_replacing, find_live, has_lost_data, record_id, running_id,
 };
+use super::retired::{stopped_for_good, use_restored};
 use super::step::{FormationStep, wait_for_second_answer};
+use super::successors::find_successor;
 use super::version_gate::gate_version;
 use super::volume_owner::{check_log, check_owner, describe_content};
 use node::components::EtcdStart;
 
 /// The record with the state `formed`; `None` if it has that state already.
 pub fn mark_formed(record: &FormationRecord, cluster_id: &str) -> Option<FormationRecord> {
-    let FormationState::Forming { token, .. } = &record.state else {
-        return None;
-    };
-    Some(FormationRecord {
-        state: FormationState::formed(cluster_id, token),
+    record.is_forming().then(|| FormationRecord {
+        generation: Generation::formed(cluster_id, &record.generation.token),
         ..record.clone()
     })
 }
 
 /// The error message if the etcd that responds here (cluster id `running`) is not the recorded one.
 pub fn foreign_cluster(record: &FormationRecord, running: &str) -> Option<String> {
-    match &record.state {
-        FormationState::Formed { cluster_id, .. } if cluster_id != running => Some(format!(
-            "the etcd that responds on this instance belongs to cluster {running}, but the volume to {cluster_id}: another process \
-             listens on its ports"
-        )),
-        _ => None,
-    }
+    let cluster_id = record.formed_id().filter(|id| *id != running)?;
+    Some(format!(
+        "the etcd that responds on this instance belongs to cluster {running}, but the volume to {cluster_id}: another process listens on \
+         its ports"
+    ))
 }
 
-pub(super) fn decide_formed(
-    own: &OwnMember<'_>,
-    formed: &Formed<'_>,
-    content: &VolumeContent,
-) -> FormationStep {
-    let record = formed.record;
-    let leaves = record.leaving.contains_key(own.member);
-    let replacing = record.replacing.as_ref();
-    if replacing.is_some_and(|of| of.member == own.member) {
-        return if leaves {
-            decide_leaving(own, record)
-        } else {
-            decide_replacing(own, formed, content)
-        };
-    }
-    if let Some(step) = use_restored(own, formed, content) {
-        return step;
-    }
-    if record.data_members() > 1 && has_lost_data(own, formed.recorded, content) {
-        return if leaves {
-            decide_leaving(own, record)
-        } else {
-            begin_replacement(own, record, formed.cluster_id, content)
-        };
-    }
+type WhileFormed = fn(&OwnMember<'_>, &Formed<'_>, &VolumeContent) -> Option<FormationStep>;
+
+/// The record is of an etcd cluster that exists, and nothing is to take its place.
+pub(super) const FORMED: [Row<WhileFormed>; 7] = [
+    Row {
+        when: "this member's data of a cluster that the record does not know",
+        then: "leave running what runs, start nothing: the record is of an older version",
+        step: find_newer_data,
+    },
+    Row {
+        when: "anything, and `etcd/formed/main/` shows a cluster that took the place of the recorded one",
+        then: "refuse: the record is of an older version",
+        step: |own, formed, _| {
+            let why = find_successor(own, formed.cluster_id, Some(formed.record))?;
+            Some(FormationStep::Refuse(why))
+        },
+    },
+    Row {
+        when: "anything, and this member is in `leaving`; its data is lost, or it is being replaced",
+        then: "wait until it is removed",
+        step: |own, formed, content| {
+            let leaves = formed.record.leaving.contains_key(own.member);
+            let changes = is_replacing(own, formed) || is_lost(own, formed, content);
+            (leaves && changes).then(|| decide_leaving(own, formed.record))
+        },
+    },
+    Row {
+        when: "anything, and this member is in `replacing`",
+        then: "the next step of [its replacement](#replacement-and-addition-of-members)",
+        step: |own, formed, content| {
+            is_replacing(own, formed).then(|| decide_replacing(own, formed, content))
+        },
+    },
+    Row {
+        when: "this member's marker, of a cluster that was given up for this one",
+        then: "stop, and put the restored data in the place of the old",
+        step: use_restored,
+    },
+    Row {
+        when: "of several members this one's data is lost: it is blank again, or has this member's marker without a readable log, or with one that lost \
+               its end; or it is blank, and EC2 said twice, a minute apart, that the recorded volume does not exist",
+        then: "[replace the member](#replacement-and-addition-of-members)",
+        step: |own, formed, content| {
+            is_lost(own, formed, content)
+                .then(|| begin_replacement(own, formed.record, formed.cluster_id, content))
+        },
+    },
+    Row {
+        when: "anything else",
+        then: "if it is this cluster's marker and its log: add missing ids to marker and record, [upgrade](#another-minor-of-etcd) if they are of another \
+               minor of etcd, start as `existing`, and [remove members](#removal-of-members) that leave. If it is a copy of a lone member's volume \
+               that is gone according to EC2: record the new volume. Otherwise refuse",
+        step: |own, formed, content| Some(serve(own, formed, content)),
+    },
+];
+
+fn is_replacing(own: &OwnMember<'_>, formed: &Formed<'_>) -> bool {
+    let replacing = formed.record.replacing.as_ref();
+    replacing.is_some_and(|of| of.member == own.member)
+}
+
+/// A lone member's data is not lost as long as somebody may bring it back.
+fn is_lost(own: &OwnMember<'_>, formed: &Formed<'_>, content: &VolumeContent) -> bool {
+    formed.record.data_members() > 1 && has_lost_data(own, formed.recorded, content)
+}
+
+fn serve(own: &OwnMember<'_>, formed: &Formed<'_>, content: &VolumeContent) -> FormationStep {
     let step = try_decide_formed(own, formed, content).unwrap_or_else(FormationStep::Refuse);
-    if step == FormationStep::Start(EtcdStart::Existing)
-        && let Some(removal) = decide_removal(own, formed)
-    {
-        return removal;
-    }
-    step
+    let removal = match step {
+        FormationStep::Start(EtcdStart::Existing) => decide_removal(own, formed),
+        _ => None,
+    };
+    removal.unwrap_or(step)
 }
 
 pub(super) fn try_decide_formed(

@@ -6,6 +6,9 @@ use node::components::EtcdStart;
 use node::formatted::{FORMAT, UnknownFields};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Nobody answers.
+static NO_PEERS: Peers = Peers::new();
+
 /// No volume is gone.
 static NONE: BTreeSet<String> = BTreeSet::new();
 
@@ -82,20 +85,20 @@ fn marked_content(marker: Marker, log: EtcdLog) -> VolumeContent {
     VolumeContent::FileSystem(FileSystemContent::Marked { marker, log })
 }
 
-fn record_of(state: FormationState, count: usize, blank: bool) -> FormationRecord {
+fn record_of(generation: Generation, count: usize, blank: bool) -> FormationRecord {
     let one = |member: String| {
         let volume = volume_id(&member);
         (member, RecordedMember::on_volume(&volume, blank))
     };
-    FormationRecord::new(state, member_names(count).into_iter().map(one).collect())
+    FormationRecord::new(
+        generation,
+        member_names(count).into_iter().map(one).collect(),
+    )
 }
 
 /// Records in all their variants, and none.
 fn all_records(count: usize) -> Vec<Option<FormationRecord>> {
-    let states = [
-        FormationState::forming("t1"),
-        FormationState::formed("c1", "t1"),
-    ];
+    let states = [Generation::forming("t1"), Generation::formed("c1", "t1")];
     let mut all = vec![None];
     for state in states {
         for blank in [true, false] {
@@ -124,7 +127,7 @@ fn replacing(member: &str, record: &FormationRecord) -> FormationRecord {
     FormationRecord {
         replacing: Some(Replacing {
             member: member.into(),
-            lost: None,
+            added: true,
             unknown: UnknownFields::new(),
         }),
         ..record.clone()
@@ -148,8 +151,8 @@ fn live_member(member: &str, id: &str, started: bool, learner: bool) -> LiveMemb
     }
 }
 
-/// Answers of the other members in all their variants, and none.
-fn all_lives() -> Vec<Option<Result<LiveCluster, String>>> {
+/// Answers of the other members in all their variants.
+fn all_lives() -> Vec<Result<LiveCluster, String>> {
     let others = || {
         vec![
             live_member("b", "mb", true, false),
@@ -157,14 +160,13 @@ fn all_lives() -> Vec<Option<Result<LiveCluster, String>>> {
         ]
     };
     let cluster = |id: &str, members| {
-        Some(Ok(LiveCluster {
+        Ok(LiveCluster {
             cluster_id: id.into(),
             members,
-        }))
+        })
     };
     let mut all = vec![
-        None,
-        Some(Err("nobody answers".into())),
+        Err("nobody answers".into()),
         cluster("c1", others()),
         cluster("c2", others()),
     ];
@@ -226,10 +228,9 @@ pub(super) fn own_member<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> Ow
         gone: &NONE,
         gone_twice: &NONE,
         free_twice: &NONE,
-        live: None,
-        peers: None,
+        live: Err("nobody answers"),
+        peers: &NO_PEERS,
         manifest_version: None,
-        answers: None,
         shown: false,
         token: "new",
         trace: None,
@@ -256,9 +257,7 @@ fn check_every_gone(
             let own = OwnMember {
                 gone,
                 gone_twice,
-                live: live
-                    .as_ref()
-                    .map(|live| live.as_ref().map_err(String::as_str)),
+                live: live.as_ref().map_err(String::as_str),
                 ..own_member(&all, &volumes)
             };
             for record in all_records(count) {
@@ -306,7 +305,7 @@ fn a_member_that_has_run_is_never_started_without_its_log_or_from_anothers() {
                 assert!(is_same_id(recorded.member_id.as_ref(), &identity.member_id));
             }
         }
-        if let FormationState::Formed { cluster_id, .. } = &record.state {
+        if let Some(cluster_id) = record.formed_id() {
             assert_eq!(*log, log_of(cluster_id, "m1"), "of the recorded cluster");
             assert!(recorded.member_id.is_some(), "whose ids are recorded");
         }
@@ -376,7 +375,7 @@ fn a_cluster_is_founded_only_under_forming_on_volumes_that_all_were_blank() {
         };
         founded += 1;
         let record = record.expect("a record");
-        assert!(matches!(&record.state, FormationState::Forming { token: of, .. } if of == token));
+        assert!(record.is_forming() && record.generation.token == *token);
         assert!(record.members.values().all(|member| member.blank));
         assert_eq!(record.members["a"].volume, "vol-a");
         let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = content else {
@@ -409,8 +408,7 @@ fn a_file_system_is_made_only_where_nothing_was_and_the_record_says_so() {
 #[test]
 fn a_formed_cluster_stays_the_one_it_is() {
     check_every(|_, before, content, step| {
-        let Some(FormationState::Formed { cluster_id, .. }) = before.map(|record| &record.state)
-        else {
+        let Some(cluster_id) = before.and_then(FormationRecord::formed_id) else {
             return;
         };
         let replaced = before.is_some_and(is_replacing_a);
@@ -430,15 +428,13 @@ fn a_formed_cluster_stays_the_one_it_is() {
             | FormationStep::Join { .. }
             | FormationStep::Stop { .. }
             | FormationStep::PrepareRestore(_)
-            | FormationStep::Restore { .. }
+            | FormationStep::Restore(_)
             | FormationStep::UseRestored { .. }
             | FormationStep::Start(EtcdStart::New { .. } | EtcdStart::Join { .. })
             | FormationStep::Mark { new: true, .. } => {
                 panic!("{before:?} {content:?}")
             }
-            FormationStep::Record(after) => assert!(
-                matches!(&after.state, FormationState::Formed { cluster_id: id, .. } if id == cluster_id)
-            ),
+            FormationStep::Record(after) => assert_eq!(after.formed_id(), Some(cluster_id)),
             FormationStep::Start(EtcdStart::Existing)
             | FormationStep::Continue { .. }
             | FormationStep::Mark { .. } => {
@@ -449,15 +445,11 @@ fn a_formed_cluster_stays_the_one_it_is() {
                 );
                 assert!(matches!(log, EtcdLog::Of(of) if of.cluster_id == *cluster_id));
             }
-            FormationStep::ListMembers
-            | FormationStep::AskMembers
-            | FormationStep::Withdraw(_)
+            FormationStep::Withdraw(_)
             | FormationStep::Wait(_)
             | FormationStep::Refuse(_)
             | FormationStep::Ask(_) => {}
-            FormationStep::Upgrade { .. } | FormationStep::AskPeers => {
-                panic!("no version is known")
-            }
+            FormationStep::Upgrade { .. } => panic!("no version is known"),
         }
     });
 }
@@ -468,18 +460,18 @@ fn without_a_record_only_what_is_blank_begins_one_and_data_is_never_forgotten() 
         let (None, FormationStep::Record(record)) = (before, step) else {
             return;
         };
-        match (&record.state, content) {
-            (FormationState::Forming { token, .. }, VolumeContent::Blank) => {
-                assert_eq!(token, "new");
+        match (record.cluster_id(), content) {
+            (None, VolumeContent::Blank) => {
+                assert_eq!(record.generation.token, "new");
                 let blank = record.members.iter().filter(|(_, one)| one.blank);
                 let blank: Vec<&str> = blank.map(|(name, _)| name.as_str()).collect();
                 assert_eq!(blank, ["a"], "only what was looked at is known to be blank");
             }
             (
-                FormationState::Formed { cluster_id, .. },
+                Some(cluster_id),
                 VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }),
             ) => {
-                assert_eq!(marker.cluster_id.as_ref(), Some(cluster_id));
+                assert_eq!(marker.cluster_id.as_deref(), Some(cluster_id));
                 let id = record.members["a"].member_id.clone().unwrap();
                 assert_eq!(*log, log_of(cluster_id, &id));
             }
@@ -583,7 +575,7 @@ fn among_several_nothing_begins_from_a_copy_whatever_the_record_says() {
 fn a_lone_member_whose_log_lost_its_end_goes_on_only_by_a_recovery() {
     let (all, volumes) = (member_names(1), seen_volumes(1));
     let own = own_member(&all, &volumes);
-    let mut record = record_of(FormationState::formed("c1", "t1"), 1, true);
+    let mut record = record_of(Generation::formed("c1", "t1"), 1, true);
     record.members.get_mut("a").unwrap().member_id = Some("m1".into());
     let marker = marker_of_a("vol-a", "t1", Some("c1"), Some("m1"));
     let content = marked_content(marker, shorter_log("c1", "m1"));
@@ -604,7 +596,7 @@ fn a_lone_member_whose_log_lost_its_end_goes_on_only_by_a_recovery() {
         panic!("{step:?}");
     };
     let step = decide_step(&own, Some(&record), &content);
-    assert!(matches!(step, FormationStep::Restore { .. }), "{step:?}");
+    assert!(matches!(step, FormationStep::Restore(_)), "{step:?}");
     // The restored log begins anew.
     let restored = LogIdentity {
         cluster_id: "c2".into(),
@@ -747,7 +739,7 @@ fn a_copy_of_a_lone_members_volume_is_the_cluster_and_among_others_it_is_not() {
             gone_twice,
             ..own_member(&all, &volumes)
         };
-        let record = record_of(FormationState::formed("c1", "t1"), count, true);
+        let record = record_of(Generation::formed("c1", "t1"), count, true);
         let marker = marker_of_a("vol-a", "t1", Some("c1"), Some("m1"));
         let content = marked_content(marker.clone(), log_of("c1", "m1"));
         let forgot = decide_step(
@@ -832,24 +824,19 @@ impl World {
             }
             FormationStep::Start(start) => self.start_member(member, start, half),
             // The others do not answer here.
-            FormationStep::Refuse(_) | FormationStep::ListMembers => {
-                drop(self.running.remove(member));
-            }
+            FormationStep::Refuse(_) => drop(self.running.remove(member)),
             FormationStep::Ask(why) => panic!("{why}"),
             FormationStep::SetAside { .. }
-            | FormationStep::AskMembers
             | FormationStep::Continue { .. }
             | FormationStep::Withdraw(_)
             | FormationStep::Join { .. }
             | FormationStep::Stop { .. }
             | FormationStep::PrepareRestore(_)
-            | FormationStep::Restore { .. }
+            | FormationStep::Restore(_)
             | FormationStep::UseRestored { .. }
             | FormationStep::Change(_) => unreachable!(),
             FormationStep::Record(_) | FormationStep::Mark { .. } | FormationStep::Wait(_) => {}
-            FormationStep::Upgrade { .. } | FormationStep::AskPeers => {
-                panic!("no version is known")
-            }
+            FormationStep::Upgrade { .. } => panic!("no version is known"),
         }
     }
 

@@ -5,11 +5,12 @@
 //! loses it. Who finds the record of the middle looks into etcd's list, and goes on from there.
 
 use super::content::{EtcdLog, FileSystemContent, VolumeContent};
-use super::given_up::is_given_up;
-use super::live::{LiveCluster, LiveMember, MemberAnswer, MemberAnswers, MemberChange};
+use super::live::{LiveCluster, LiveMember, MemberChange};
+use super::member_status::RunningMember;
 use super::own_member::{Formed, OwnMember};
-use super::record::{FormationRecord, FormationState, Leaving};
+use super::record::{FormationRecord, Leaving};
 use super::replace::{is_of_member, voting_members};
+use super::retired::is_given_up;
 use super::step::FormationStep;
 use super::version_gate::keeps_membership;
 use std::collections::BTreeSet;
@@ -36,10 +37,11 @@ pub fn set_leaving(
     }
     let asks = next.leaving.keys().any(|one| !record.has_left(one));
     if asks && !record.is_formed() {
-        return Err(match record.state {
-            FormationState::Recovering(_) => "it is being recovered".to_owned(),
-            _ => "it is being formed".to_owned(),
-        });
+        let why = match &record.next {
+            Some(_) => "it is being recovered",
+            None => "it is being formed",
+        };
+        return Err(why.to_owned());
     }
     if next
         .members
@@ -75,7 +77,9 @@ pub(super) fn decide_removed(
         ..
     }) = content
         && !is_given_up(own, record, content)
-        && !removed_ids(record, own.member).any(|id| *id == log.member_id)
+        && !record
+            .retired_members(own.member)
+            .any(|one| one.member_id.as_ref() == Some(&log.member_id))
     {
         // An older version of the record was restored, and the member has come back since. The others may need its vote.
         return FormationStep::Ask(format!(
@@ -103,15 +107,11 @@ pub(super) fn decide_removal(own: &OwnMember<'_>, formed: &Formed<'_>) -> Option
     if !own.shown || others().next().is_none() {
         return None;
     }
-    let live = match own.live {
-        None => return Some(FormationStep::ListMembers),
-        Some(Ok(live)) if live.cluster_id == formed.cluster_id => live,
-        // The member itself says what is wrong.
-        Some(_) => return None,
-    };
-    let Some(answers) = own.answers else {
-        return Some(FormationStep::AskMembers);
-    };
+    // Otherwise the member itself says what is wrong.
+    let live = own.live.ok()?;
+    if live.cluster_id != formed.cluster_id {
+        return None;
+    }
     let mut pending: Vec<_> = others().collect();
     pending.sort_by_key(|(_, leaving)| !leaving.begun);
     let mut waits = Vec::new();
@@ -120,7 +120,6 @@ pub(super) fn decide_removal(own: &OwnMember<'_>, formed: &Formed<'_>) -> Option
             own,
             record,
             live,
-            answers,
             member,
         };
         match removal.next_step(leaving) {
@@ -141,7 +140,6 @@ struct Removal<'a> {
     own: &'a OwnMember<'a>,
     record: &'a FormationRecord,
     live: &'a LiveCluster,
-    answers: &'a MemberAnswers,
     member: &'a str,
 }
 
@@ -167,7 +165,9 @@ impl Removal<'_> {
                 .begun = true;
             return Ok(FormationStep::Record(next));
         }
-        let newest = self.answers.values().max_by_key(|answer| answer.term);
+        let answers = self.live.members.iter();
+        let answers = answers.filter_map(|one| self.find_answer(one));
+        let newest = answers.max_by_key(|answer| answer.term);
         let leader = newest.and_then(|answer| answer.leader.as_ref());
         let change = if listed.iter().any(|one| Some(&one.id) == leader) {
             // etcd would elect another one too, but writes wait for an election.
@@ -190,9 +190,15 @@ impl Removal<'_> {
         id == Some(&one.id) || is_of_member(self.own, self.member, one)
     }
 
-    fn answer_of(&self, one: &LiveMember) -> Option<&MemberAnswer> {
-        let answer = self.answers.get(&one.id);
-        answer.filter(|answer| answer.leader.is_some())
+    /// What a listed member says about itself.
+    fn find_answer(&self, one: &LiveMember) -> Option<&RunningMember> {
+        let mut answers = self.own.peers.values().flatten();
+        answers.find(|says| says.id == one.id && says.cluster_id == self.live.cluster_id)
+    }
+
+    fn answer_of(&self, one: &LiveMember) -> Option<&RunningMember> {
+        self.find_answer(one)
+            .filter(|answer| answer.leader.is_some())
     }
 
     /// Checks that the rest keeps its quorum, with a reserve: a member that works is removed only if all others work. One that does not
@@ -263,19 +269,11 @@ fn describe_member(one: &LiveMember) -> String {
 fn record_removed(record: &FormationRecord, member: &str) -> FormationRecord {
     let mut next = record.clone();
     if let Some(recorded) = next.members.remove(member) {
-        let before = next.removed.entry(member.to_owned()).or_default();
-        if !before.contains(&recorded) {
-            before.push(recorded);
-        }
+        next.retire_member(member, &recorded);
     }
     if let Some(leaving) = next.leaving.get_mut(member) {
         leaving.begun = false;
     }
     next.replacing = next.replacing.filter(|of| of.member != member);
     next
-}
-
-fn removed_ids<'a>(record: &'a FormationRecord, member: &str) -> impl Iterator<Item = &'a String> {
-    let of_name = record.removed.get(member).into_iter().flatten();
-    of_name.filter_map(|one| one.member_id.as_ref())
 }

@@ -8,12 +8,14 @@ mod command;
 mod content;
 mod decide;
 mod ending;
+#[cfg(test)]
+mod findings_test;
 mod first_look;
 mod forget;
 #[cfg(test)]
 mod forget_test;
 mod formed;
-mod given_up;
+mod founding;
 #[cfg(test)]
 mod laws_test;
 mod leave;
@@ -38,6 +40,7 @@ mod replace_test;
 mod restore;
 #[cfg(test)]
 mod restore_test;
+mod retired;
 mod revisions;
 mod step;
 mod successors;
@@ -67,9 +70,8 @@ pub use ending::find_ending_risk;
 pub use first_look::{FirstLook, may_open, may_reopen};
 pub use forget::{forget_member, found_anew};
 pub use formed::{foreign_cluster, mark_formed};
-pub use given_up::must_stay_stopped;
 pub use leave::set_leaving;
-pub use live::{LiveCluster, LiveMember, MemberAnswer, MemberAnswers, MemberChange};
+pub use live::{LiveCluster, LiveMember, MemberChange};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
 pub use log_end::{LastEntry, LogEnd, last_entry_of, read_log_end};
 pub use log_position::{LogPosition, read_log_position};
@@ -82,18 +84,19 @@ pub use member_status::{
     RunningMember, member_name_matches, member_status_key, member_status_prefix,
     read_member_status,
 };
-pub use own_member::OwnMember;
+pub use own_member::{OwnMember, Peers};
 pub use problems::{ReportedMember, describe_members, find_etcd_problems, find_slow_disks};
 pub use record::{
-    FormationRecord, FormationState, FormedClusters, Leaving, LostMember, RecordedMember,
-    Recovering, RefusedRestore, Replacing, RestoredChanges, RestoredSnapshot, backups_prefix,
-    formed_key, formed_prefix, kept_backups_key, record_key,
+    FormationRecord, FormedClusters, Generation, Leaving, MemberSource, NextGeneration,
+    RecordedMember, RefusedRestore, Replacing, RestoredChanges, RestoredSnapshot, RetiredCluster,
+    Source, backups_prefix, formed_key, formed_prefix, kept_backups_key, record_key,
 };
 pub use recover::{
     RecoveryTerms, begin_recovery, can_bump_revisions, end_recovery, find_newer, mark_stopped,
 };
 pub use replace::has_lost_log;
 pub use restore::{begin_restore, call_off_restore};
+pub use retired::must_stay_stopped;
 pub use revisions::{REVISION_BUMP, RevisionBump, SaidRevision, choose_bump};
 pub use step::FormationStep;
 pub use successors::read_replaced;

@@ -1,6 +1,4 @@
-//! The members of an etcd cluster as etcd itself lists them, what they say of themselves, and how the list is changed.
-
-use std::collections::BTreeMap;
+//! The members of an etcd cluster as etcd itself lists them, and how the list is changed.
 
 /// The members of an etcd cluster, as a quorum of it confirms them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,17 +38,3 @@ pub enum MemberChange {
     /// Lets the learner with this id vote. etcd refuses until it has the leader's log.
     Promote { id: String },
 }
-
-/// What a member says about itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MemberAnswer {
-    /// etcd's id of the leader that it knows, hex.
-    pub leader: Option<String>,
-    /// Raft term.
-    pub term: u64,
-    /// Newest revision that it has.
-    pub revision: u64,
-}
-
-/// What those members say that answer, by id (hex).
-pub type MemberAnswers = BTreeMap<String, MemberAnswer>;

@@ -2,11 +2,14 @@
 
 use super::choose::SeenVolume;
 use super::content::Marker;
-use super::live::{LiveCluster, MemberAnswers};
+use super::live::LiveCluster;
 use super::member_status::RunningMember;
 use super::record::{FormationRecord, FormedClusters, RecordedMember};
 use node::formatted::{FORMAT, UnknownFields};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What members say about themselves, by their short names, or why they do not.
+pub type Peers = BTreeMap<String, Result<RunningMember, String>>;
 
 /// The member whose volume an instance holds, and what the instance knows.
 #[derive(Clone, Copy, Debug)]
@@ -31,15 +34,13 @@ pub struct OwnMember<'a> {
     pub gone_twice: &'a BTreeSet<String>,
     /// Volumes that EC2 has shown twice, a minute apart, as attached to nothing.
     pub free_twice: &'a BTreeSet<String>,
-    /// The live list of members, or why it could not be had; `None` until [`FormationStep::ListMembers`] asks for it.
-    pub live: Option<Result<&'a LiveCluster, &'a str>>,
-    /// What the other members say about themselves, by their short names, or why they do not; `None` until [`FormationStep::AskPeers`]
-    /// asks for it.
-    pub peers: Option<&'a BTreeMap<String, Result<RunningMember, String>>>,
+    /// The live list of members, or why it could not be had. It was read before the volume was looked at: a member that is listed as started
+    /// has had its log.
+    pub live: Result<&'a LiveCluster, &'a str>,
+    /// What each member, this one included, says about itself, by its short name, or why it does not.
+    pub peers: &'a Peers,
     /// Version in the manifest on the volume, which was the last that kubelet saw, if it names one.
     pub manifest_version: Option<&'a str>,
-    /// What the members in the live list say about themselves; `None` until [`FormationStep::AskMembers`] asks for it.
-    pub answers: Option<&'a MemberAnswers>,
     /// True if kubelet sees the manifest on this volume.
     pub shown: bool,
     /// A fresh random token for a new record.

@@ -2,8 +2,7 @@
 //! status` and `kctl validate` show it. A rolling update does not read it, but the records: a silent instance must not stop its own replacement.
 
 use crate::{
-    FormationRecord, FormationState, MemberStatus, RecordedMember, Recovering, Replacing,
-    RunningMember,
+    FormationRecord, MemberStatus, NextGeneration, RecordedMember, Replacing, RunningMember, Source,
 };
 use node::duration::duration_text;
 use node::etcd_problem::EtcdProblem;
@@ -46,10 +45,11 @@ impl ReportedMember {
     pub fn is_left_behind(&self, record: &FormationRecord) -> bool {
         let own = self.status.member.as_ref();
         let volume = self.status.volume.as_ref();
-        let removed = record
-            .removed
-            .iter()
-            .flat_map(|(member, all)| all.iter().map(move |one| (member, &one.volume)));
+        let removed = record.retired.values();
+        let removed = removed.filter(|of| !of.given_up);
+        let removed = removed.flat_map(|of| &of.members);
+        let removed =
+            removed.flat_map(|(member, all)| all.iter().map(move |one| (member, &one.volume)));
         let is_of = |(member, of): (&String, &String)| {
             volume.map_or(own == Some(member), |volume| volume == of)
         };
@@ -57,7 +57,7 @@ impl ReportedMember {
             .members
             .iter()
             .any(|(member, one)| is_of((member, &one.volume)));
-        !self.is_fresh() && !stays && removed.into_iter().any(is_of)
+        !self.is_fresh() && !stays && { removed }.any(is_of)
     }
 
     /// True if it was written lately by the state store's clock, if that is known.
@@ -145,18 +145,14 @@ fn cluster_problems(
     problems.extend(alarm_problems(etcd, &current));
     problems.extend(different_clusters(etcd, &current));
     if let Some(record) = record {
-        if !matches!(record.state, FormationState::Recovering(_)) {
+        if record.next.is_none() {
             problems.extend(record.replacing.iter().map(|one| change_of(etcd, one)));
         }
         problems.extend(removals(etcd, record));
-        match &record.state {
-            FormationState::Recovering(recovering) => {
-                problems.push(recovery_of(etcd, recovering));
-            }
-            FormationState::Forming { .. } => problems.extend(unseen_members(etcd, record)),
-            FormationState::Formed { .. } => {
-                problems.extend(unreported_members(etcd, &current, record));
-            }
+        match &record.next {
+            Some(next) => problems.push(recovery_of(etcd, next)),
+            None if record.is_forming() => problems.extend(unseen_members(etcd, record)),
+            None => problems.extend(unreported_members(etcd, &current, record)),
         }
     }
     problems
@@ -278,9 +274,9 @@ fn different_clusters(etcd: &str, current: &[&ReportedMember]) -> Option<EtcdPro
 /// The replacement or addition of a member, which goes on by itself.
 fn change_of(etcd: &str, replacing: &Replacing) -> EtcdProblem {
     let member = &replacing.member;
-    let message = match replacing.lost {
-        Some(_) => format!("member {member} has lost its data and is being replaced by a new one"),
-        None => format!("member {member} is being added"),
+    let message = match replacing.added {
+        false => format!("member {member} has lost its data and is being replaced by a new one"),
+        true => format!("member {member} is being added"),
     };
     let next =
         "wait, and stop no other control plane meanwhile: kctl etcd status shows how far it is";
@@ -288,19 +284,19 @@ fn change_of(etcd: &str, replacing: &Replacing) -> EtcdProblem {
 }
 
 /// A recovery, which operators asked for. Its lost members are not reported any more.
-fn recovery_of(etcd: &str, recovering: &Recovering) -> EtcdProblem {
-    let from = &recovering.from;
-    let stopped: Vec<&str> = recovering.stopped.iter().map(String::as_str).collect();
+fn recovery_of(etcd: &str, next: &NextGeneration) -> EtcdProblem {
+    let from = &next.from;
+    let stopped: Vec<&str> = next.stopped.keys().map(String::as_str).collect();
     let stopped = match stopped.as_slice() {
         [] => "no other member has stopped yet".to_owned(),
         stopped => format!("stopped: {}", stopped.join(", ")),
     };
-    let (message, command) = match &recovering.snapshot {
-        None => (
+    let (message, command) = match &next.source {
+        Source::Member(_) => (
             format!("it is being recovered from member {from}; {stopped}"),
             format!("recover --etcd {etcd} --from {from}"),
         ),
-        Some(snapshot) => (
+        Source::Snapshot(snapshot) => (
             format!(
                 "the snapshot {} is being restored on member {from}; {stopped}",
                 snapshot.name
@@ -331,7 +327,7 @@ fn removals(etcd: &str, record: &FormationRecord) -> Vec<EtcdProblem> {
 
 /// Members without whose volumes no cluster is founded.
 fn unseen_members(etcd: &str, record: &FormationRecord) -> Vec<EtcdProblem> {
-    let anew = !record.given_up.is_empty();
+    let anew = record.began_anew();
     let unseen = record.unseen_members().map(|(member, recorded)| {
         let volume = &recorded.volume;
         let message = if anew {

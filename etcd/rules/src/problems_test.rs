@@ -1,5 +1,5 @@
 use super::*;
-use crate::{FormationState, Leaving, ListedMember, LostMember, RaisedAlarm};
+use crate::{Generation, Leaving, ListedMember, RaisedAlarm};
 
 const WRITTEN: &str = "2026-11-24T10:00:00Z";
 
@@ -33,16 +33,16 @@ fn changed(member: &str, change: impl FnOnce(&mut RunningMember)) -> MemberStatu
     status
 }
 
-fn record(state: FormationState, members: &[&str]) -> FormationRecord {
+fn record(generation: Generation, members: &[&str]) -> FormationRecord {
     let recorded = members.iter().map(|name| {
         let recorded = RecordedMember::on_volume(&format!("vol-{name}"), true);
         ((*name).to_owned(), recorded)
     });
-    FormationRecord::new(state, recorded.collect())
+    FormationRecord::new(generation, recorded.collect())
 }
 
 fn formed(members: &[&str]) -> FormationRecord {
-    record(FormationState::formed("c", "t"), members)
+    record(Generation::formed("c", "t"), members)
 }
 
 fn problems(reports: Vec<MemberStatus>, record: Option<FormationRecord>) -> Vec<EtcdProblem> {
@@ -62,7 +62,7 @@ fn members_that_all_report_have_no_problem_and_nor_has_a_cluster_that_is_not_the
     let healthy = || vec![report("a", 20), report("b", SILENT)];
     assert!(lines(healthy(), Some(formed(&["a", "b"]))).is_empty());
     assert!(lines(Vec::new(), None).is_empty());
-    let forming = record(FormationState::forming("t"), &["a", "b"]);
+    let forming = record(Generation::forming("t"), &["a", "b"]);
     assert!(lines(Vec::new(), Some(forming)).is_empty());
     assert!(find_slow_disks(&describe_members(healthy(), at(1000))).is_empty());
 }
@@ -217,21 +217,17 @@ fn two_clusters_under_one_name_and_a_change_of_members_are_problems() {
         lines(vec![report("a", 20), other], Some(formed(&["a", "b"]))),
         ["main: its members are of different etcd clusters: c, d"]
     );
-    let lost = LostMember {
-        volume: "vol-0".to_owned(),
-        member_id: Some("1".to_owned()),
-    };
-    for (lost, says) in [
+    for (added, says) in [
         (
-            Some(lost),
+            false,
             "main: member b has lost its data and is being replaced by a new one",
         ),
-        (None, "main: member b is being added"),
+        (true, "main: member b is being added"),
     ] {
         let mut changing = formed(&["a", "b"]);
         changing.replacing = Some(Replacing {
             member: "b".to_owned(),
-            lost,
+            added,
             unknown: serde_json::Map::new(),
         });
         let said = lines(vec![report("a", 20), report("b", 20)], Some(changing));
@@ -257,10 +253,10 @@ fn a_recovery_says_from_whom_and_who_has_stopped() {
         crate::RecoveryTerms::default(),
     )
     .unwrap();
-    let FormationState::Recovering(state) = &mut recovering.state else {
+    let Some(state) = &mut recovering.next else {
         panic!("{recovering:?}");
     };
-    state.stopped.insert("b".to_owned());
+    state.stopped.insert("b".to_owned(), None);
     let said = lines(vec![report("a", 20)], Some(recovering));
     assert_eq!(
         said,
@@ -287,7 +283,7 @@ fn members_that_leave_and_those_that_a_formation_waits_for_are_named() {
             "main: member c is being removed, because the spec has it no longer",
         ]
     );
-    let mut forming = record(FormationState::forming("t"), &["a", "b"]);
+    let mut forming = record(Generation::forming("t"), &["a", "b"]);
     forming.members.get_mut("b").unwrap().blank = false;
     let mut waits = report("a", 20);
     waits.running = None;
@@ -309,7 +305,7 @@ fn an_old_report_of_a_removed_member_is_left_behind() {
     let mut record = formed(&["a"]);
     let removed = RecordedMember::on_volume("vol-b", true);
     record.leaving.insert("b".to_owned(), Leaving::default());
-    record.removed.insert("b".to_owned(), vec![removed]);
+    record.retire_member("b", &removed);
     let hidden = MemberStatus {
         volume: None,
         running: None,

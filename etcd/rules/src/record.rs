@@ -13,24 +13,111 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct FormationRecord {
     /// [`FORMAT`].
     pub format: u32,
-    /// Progress of the formation.
-    pub state: FormationState,
+    /// The etcd cluster that serves under this name, or is being founded.
+    pub generation: Generation,
+    /// The one that takes its place, because an operator has asked for it. As long as nobody has stopped for it, it can be called off: then
+    /// this is `None` again, and nothing else has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextGeneration>,
     /// Members by their short name: `a`. The one that is being replaced is on its new volume here.
     pub members: BTreeMap<String, RecordedMember>,
-    /// The member that is being replaced or added.
+    /// The member that is being replaced or added: one at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacing: Option<Replacing>,
-    /// Members of etcd clusters that were given up by a recovery, by etcd's id of the cluster (hex); of one that was never formed, by its
-    /// token. Their data is never started again, and is kept on their volumes.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub given_up: BTreeMap<String, BTreeMap<String, RecordedMember>>,
     /// Members that the spec has no longer, by name. They are removed one at a time. An entry stays when its member is gone, so that
     /// an instance of an older configuration does not add it again, and until an update of a spec with that member takes it away.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub leaving: BTreeMap<String, Leaving>,
-    /// Members that were removed, by name, the last one at the end. Their ids are never started again, and their volumes are kept.
+    /// What never runs again, by etcd's id of the cluster (hex); of one that was never formed, by its token. The data is kept on its volumes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub removed: BTreeMap<String, Vec<RecordedMember>>,
+    pub retired: BTreeMap<String, RetiredCluster>,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// One life of an etcd cluster: it begins empty, with the data of a member or with a snapshot, and has one id of etcd.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Generation {
+    /// `initial-cluster-token` with which its members start or started.
+    pub token: String,
+    /// etcd's id of the cluster, hex. `None`: its members are new, and start once every volume was seen blank. With an id it exists, and is
+    /// never founded again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+    /// The snapshot with which it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<RestoredSnapshot>,
+    /// The last restore that was asked for and did not begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedRestore>,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// The generation that an operator has asked for: it begins on one member, and all others stop before. See [`super::begin_recovery`] and
+/// [`super::begin_restore`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NextGeneration {
+    /// Short name of the member that it begins on: `a`.
+    pub from: String,
+    /// Its `initial-cluster-token`.
+    pub token: String,
+    /// What it begins with.
+    pub source: Source,
+    /// True once the instance of that member has what it needs to begin. The others stop only then.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ready: bool,
+    /// True if somebody may have stopped for another that was asked for before this one: it cannot be called off.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_late: bool,
+    /// Members whose etcd was stopped for it and is not started again, with the last entry of their log, read after they stopped. It is
+    /// missing for a log that cannot be read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stopped: BTreeMap<String, Option<LastEntry>>,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// What a generation begins with that takes the place of another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Source {
+    /// The data of the member: more than half of the others are lost.
+    Member(MemberSource),
+    /// A snapshot, whatever became of the member's data. What was written since is given up.
+    Snapshot(RestoredSnapshot),
+}
+
+/// The data of a member as a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberSource {
+    /// True if the operator gives up what other members have and this one has not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub force: bool,
+    /// Revision of the member when the operator chose it: its data is not older.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// Fields of a newer release.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
+}
+
+/// What never runs again of an etcd cluster: single members, or all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetiredCluster {
+    /// True if the cluster was given up for another: no data of it runs, whoever wrote it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub given_up: bool,
+    /// Its members that never run again, by short name, the last one at the end: they were removed or lost, or it was given up.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub members: BTreeMap<String, Vec<RecordedMember>>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -43,78 +130,6 @@ pub struct Leaving {
     /// True once it may have been removed from etcd: from then on nobody can let it stay.
     #[serde(default, skip_serializing_if = "is_false")]
     pub begun: bool,
-    /// Fields of a newer release.
-    #[serde(flatten)]
-    pub unknown: UnknownFields,
-}
-
-/// Progress of an etcd cluster's formation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum FormationState {
-    /// The members are new. They start with this token once every volume was seen blank.
-    Forming {
-        /// `initial-cluster-token`.
-        token: String,
-        /// Fields of a newer release.
-        #[serde(flatten)]
-        unknown: UnknownFields,
-    },
-    /// The cluster exists and is never founded again.
-    Formed {
-        /// etcd's id of the cluster, hex.
-        cluster_id: String,
-        /// The token with which it was formed.
-        token: String,
-        /// The snapshot with which it began.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        restored: Option<RestoredSnapshot>,
-        /// The last restore that was asked for and did not begin.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        refused: Option<RefusedRestore>,
-        /// Fields of a newer release.
-        #[serde(flatten)]
-        unknown: UnknownFields,
-    },
-    /// An operator has asked for a new cluster with the data of one member, because more than half of the members are lost, or with
-    /// a snapshot.
-    Recovering(Recovering),
-}
-
-/// A recovery of a cluster without a quorum, see [`super::begin_recovery`], or a restore of a snapshot, see [`super::begin_restore`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Recovering {
-    /// Short name of the member whose data is kept: `a`.
-    pub from: String,
-    /// `initial-cluster-token` of the new cluster.
-    pub token: String,
-    /// etcd's id of the cluster that is given up, hex.
-    pub cluster_id: String,
-    /// True once the instance of that member has what it needs to restore the data. The others stop only then.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ready: bool,
-    /// True if the operator gives up what other members have and that one has not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub force: bool,
-    /// Revision of that member when the operator chose it: its data is not older.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revision: Option<u64>,
-    /// Members whose etcd was stopped for the recovery, and is not started again.
-    #[serde(default)]
-    pub stopped: BTreeSet<String>,
-    /// The last entries of their logs, read after they stopped. It is missing for a log that cannot be read.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub logs: BTreeMap<String, LastEntry>,
-    /// The snapshot that is restored in the place of the member's data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<RestoredSnapshot>,
-    /// `initial-cluster-token` of the cluster that is given up. With it a restore that has not stopped anybody can be called off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token_before: Option<String>,
-    /// The snapshot with which that cluster began, for the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restored_before: Option<RestoredSnapshot>,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
@@ -141,7 +156,7 @@ pub struct RestoredSnapshot {
     /// How much the revision is raised, so that it is above all that were used since.
     pub bump: u64,
     /// True if it is restored even if no API server can read its Secrets.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub unreadable_secrets: bool,
     /// The changes after it that are restored too; `None`: the snapshot alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,23 +225,12 @@ pub struct RecordedMember {
 pub struct Replacing {
     /// Short name: `a`.
     pub member: String,
-    /// The member whose data was lost; `None` if the member is added.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<LostMember>,
+    /// True if there was none before it. Otherwise the one whose data was lost is among the retired ones.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub added: bool,
     /// Fields of a newer release.
     #[serde(flatten)]
     pub unknown: UnknownFields,
-}
-
-/// A member whose data was lost.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LostMember {
-    /// Volume id, `vol-...`.
-    pub volume: String,
-    /// etcd's id of the member, hex.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub member_id: Option<String>,
 }
 
 /// The ids of all etcd clusters of a name that were ever formed, each with those that were given up for it.
@@ -259,16 +263,16 @@ pub fn formed_key(etcd: &str, cluster_id: &str) -> String {
 }
 
 impl FormationRecord {
-    /// A record in which no member is being replaced, and no cluster was given up.
-    pub fn new(state: FormationState, members: BTreeMap<String, RecordedMember>) -> Self {
+    /// A record in which no member is being replaced, and nothing was retired.
+    pub fn new(generation: Generation, members: BTreeMap<String, RecordedMember>) -> Self {
         Self {
             format: FORMAT,
-            state,
+            generation,
+            next: None,
             members,
             replacing: None,
-            given_up: BTreeMap::new(),
             leaving: BTreeMap::new(),
-            removed: BTreeMap::new(),
+            retired: BTreeMap::new(),
             unknown: UnknownFields::new(),
         }
     }
@@ -283,18 +287,35 @@ impl FormationRecord {
         to_pretty_json(self)
     }
 
-    /// The token with which the members start or started.
-    pub fn token(&self) -> &str {
-        match &self.state {
-            FormationState::Forming { token, .. }
-            | FormationState::Formed { token, .. }
-            | FormationState::Recovering(Recovering { token, .. }) => token,
-        }
+    /// etcd's id of the cluster (hex) once it exists, whatever takes its place.
+    pub fn cluster_id(&self) -> Option<&str> {
+        self.generation.cluster_id.as_deref()
+    }
+
+    /// True until it exists.
+    pub fn is_forming(&self) -> bool {
+        self.generation.cluster_id.is_none()
+    }
+
+    /// etcd's id of the cluster (hex) if it exists and nothing is to take its place.
+    pub fn formed_id(&self) -> Option<&str> {
+        self.cluster_id().filter(|_| self.next.is_none())
+    }
+
+    /// True if the cluster exists and nothing is to take its place.
+    pub fn is_formed(&self) -> bool {
+        self.formed_id().is_some()
+    }
+
+    /// The token of the newest cluster that was asked for.
+    pub fn newest_token(&self) -> &str {
+        let next = self.next.as_ref();
+        next.map_or(&self.generation.token, |next| &next.token)
     }
 
     /// How many members hold the cluster's data: one that is being added does not yet.
     pub fn data_members(&self) -> usize {
-        let added = self.replacing.as_ref().is_some_and(|of| of.lost.is_none());
+        let added = self.replacing.as_ref().is_some_and(|of| of.added);
         self.members.len() - usize::from(added)
     }
 
@@ -315,45 +336,102 @@ impl FormationRecord {
         members.filter(|(_, member)| !member.blank && !member.prepared)
     }
 
-    /// True if the volume is that of a member of this name which was removed. A new member may begin on it, once it may be added at all.
-    pub(super) fn was_removed_on(&self, member: &str, volume: &str) -> bool {
-        let of_name = self.removed.get(member);
-        of_name.is_some_and(|all| all.iter().any(|one| one.volume == volume))
+    /// All members of this name that never run again.
+    pub fn retired_members<'a>(
+        &'a self,
+        member: &'a str,
+    ) -> impl Iterator<Item = &'a RecordedMember> {
+        let clusters = self.retired.values();
+        clusters.flat_map(move |of| of.members.get(member).into_iter().flatten())
+    }
+
+    /// True if the etcd cluster with this id or token was given up.
+    pub fn has_given_up(&self, cluster: &str) -> bool {
+        let retired = self.retired.get(cluster);
+        retired.is_some_and(|retired| retired.given_up)
+    }
+
+    /// True if an etcd cluster of this name was given up for this one.
+    pub fn began_anew(&self) -> bool {
+        self.retired.values().any(|retired| retired.given_up)
     }
 
     /// True if the volume was seen blank for a member of this name that has not run since.
     pub(super) fn was_blank(&self, member: &str, volume: &str) -> bool {
-        let known = self.given_up.values().chain([&self.members]);
-        let known = known.filter_map(|members| members.get(member));
-        let removed = self.removed.get(member).into_iter().flatten();
-        let mut own = known.chain(removed);
-        own.any(|of| of.volume == volume && of.blank && of.member_id.is_none())
+        let own = self.members.get(member).into_iter();
+        let mut all = own.chain(self.retired_members(member));
+        all.any(|of| of.volume == volume && of.blank && of.member_id.is_none())
     }
 
-    /// True if the cluster exists.
-    pub fn is_formed(&self) -> bool {
-        matches!(self.state, FormationState::Formed { .. })
-    }
-}
-
-impl FormationState {
-    /// The state of members that will start with this token.
-    pub fn forming(token: &str) -> Self {
-        Self::Forming {
-            token: token.to_owned(),
-            unknown: UnknownFields::new(),
+    /// Writes down that a member of this cluster never runs again.
+    pub fn retire_member(&mut self, member: &str, recorded: &RecordedMember) {
+        let cluster = self.generation.known_as().to_owned();
+        let retired = self.retired.entry(cluster).or_default();
+        let before = retired.members.entry(member.to_owned()).or_default();
+        if !before.contains(recorded) {
+            before.push(recorded.clone());
         }
     }
 
-    /// The state of a formed cluster with this id and token.
-    pub fn formed(cluster_id: &str, token: &str) -> Self {
-        Self::Formed {
-            cluster_id: cluster_id.to_owned(),
+    /// Writes down that no data of this cluster ever runs again, and puts another generation in its place.
+    pub fn give_up(&mut self, successor: Generation) {
+        for (member, recorded) in self.members.clone() {
+            self.retire_member(&member, &recorded);
+        }
+        let cluster = self.generation.known_as().to_owned();
+        self.retired.entry(cluster).or_default().given_up = true;
+        self.generation = successor;
+        self.next = None;
+        self.replacing = None;
+    }
+}
+
+impl Generation {
+    /// One whose members will start with this token.
+    pub fn forming(token: &str) -> Self {
+        Self {
             token: token.to_owned(),
+            cluster_id: None,
             restored: None,
             refused: None,
             unknown: UnknownFields::new(),
         }
+    }
+
+    /// One that exists, with this id and token.
+    pub fn formed(cluster_id: &str, token: &str) -> Self {
+        Self {
+            cluster_id: Some(cluster_id.to_owned()),
+            ..Self::forming(token)
+        }
+    }
+
+    /// Under what its data is retired: etcd's id of the cluster, or its token if it was never formed.
+    fn known_as(&self) -> &str {
+        self.cluster_id.as_ref().unwrap_or(&self.token)
+    }
+}
+
+impl NextGeneration {
+    /// True if the operator gives up what the source has not.
+    pub fn is_forced(&self) -> bool {
+        match &self.source {
+            Source::Member(member) => member.force,
+            Source::Snapshot(_) => true,
+        }
+    }
+
+    /// The snapshot that it begins with; `None`: it begins with the member's data.
+    pub fn snapshot(&self) -> Option<&RestoredSnapshot> {
+        match &self.source {
+            Source::Member(_) => None,
+            Source::Snapshot(snapshot) => Some(snapshot),
+        }
+    }
+
+    /// True until the first member may stop for it.
+    pub fn has_stopped_nobody(&self) -> bool {
+        !self.ready && !self.is_late && self.stopped.is_empty()
     }
 }
 
@@ -386,11 +464,11 @@ mod tests {
 
     /// A record of a newer release, with an unknown field in every object.
     const RECORD: &str = r#"{"format":1,"later":[1],"members":{"a":{"volume":"vol-1","blank":true,"memberId":"8e9e","later":{}}},
-        "replacing":{"member":"a","lost":{"volume":"vol-0","memberId":"1"},"later":2},
-        "givenUp":{"9":{"b":{"volume":"vol-3","blank":false,"later":3}}},
+        "replacing":{"member":"a","added":true,"later":2},
+        "retired":{"9":{"givenUp":true,"members":{"b":[{"volume":"vol-3","blank":false,"later":3}]},"later":7},
+            "cdf8":{"members":{"e":[{"volume":"vol-4","blank":false,"prepared":true,"memberId":"2","later":6}]}}},
         "leaving":{"d":{"begun":true,"later":4},"e":{"later":5}},
-        "removed":{"e":[{"volume":"vol-4","blank":false,"prepared":true,"memberId":"2","later":6}]},
-        "state":{"formed":{"clusterId":"cdf8","token":"t","later":"x"}}}"#;
+        "generation":{"clusterId":"cdf8","token":"t","later":"x"}}"#;
     const MARKER: &str = r#"{"format":1,"cluster":"x","etcd":"main","member":"a","volume":"vol-1","token":"t","later":{"deep":1}}"#;
 
     fn parse_value(text: &str) -> Value {
@@ -405,25 +483,31 @@ mod tests {
     fn what_a_newer_release_wrote_is_there_after_this_one_has_written() {
         let record = FormationRecord::parse("r", RECORD.as_bytes()).unwrap();
         assert_eq!(parse_value(&record.to_json()), parse_value(RECORD));
-        let forming = r#"{"format":1,"members":{},"state":{"forming":{"token":"t","later":1}}}"#;
-        let record = FormationRecord::parse("r", forming.as_bytes()).unwrap();
-        assert_eq!(parse_value(&record.to_json()), parse_value(forming));
-        let recovering = r#"{"format":1,"members":{},"state":{"recovering":{"from":"a","token":"t","clusterId":"9","stopped":["b"],"later":1}}}"#;
-        let record = FormationRecord::parse("r", recovering.as_bytes()).unwrap();
-        assert_eq!(parse_value(&record.to_json()), parse_value(recovering));
-        let recovering = r#"{"format":1,"members":{},"state":{"recovering":{"from":"a","token":"t","clusterId":"9","ready":true,"force":true,
-            "revision":7,"stopped":["b"],"logs":{"b":{"term":2,"index":9}}}}}"#;
-        let record = FormationRecord::parse("r", recovering.as_bytes()).unwrap();
-        assert_eq!(parse_value(&record.to_json()), parse_value(recovering));
         let snapshot = r#"{"store":"s3://x","name":"n","sha256":"0a","bytes":4,"revision":7,"keys":2,"bump":1000000000,"later":1}"#;
-        let restoring = r#"{"from":"a","token":"t","clusterId":"9","force":true,"stopped":[],"tokenBefore":"t0","snapshot":"#;
-        let restoring = format!(
-            r#"{{"format":1,"members":{{}},"state":{{"recovering":{restoring}{snapshot}}}}}}}"#
-        );
-        let formed = format!(
-            r#"{{"format":1,"members":{{}},"state":{{"formed":{{"clusterId":"9","token":"t","restored":{snapshot}}}}}}}"#
-        );
-        for text in [restoring, formed] {
+        let whole = |generation: &str, next: &str| {
+            format!(r#"{{"format":1,"members":{{}},"generation":{generation}{next}}}"#)
+        };
+        let next = |source: &str| {
+            format!(
+                r#","next":{{"from":"a","token":"t2","source":{source},"ready":true,"stopped":{{"b":{{"term":2,"index":9}},"c":null}},"later":1}}"#
+            )
+        };
+        let formed = r#"{"clusterId":"9","token":"t"}"#;
+        for text in [
+            whole(r#"{"token":"t","later":1}"#, ""),
+            whole(
+                &format!(
+                    r#"{{"clusterId":"9","token":"t","restored":{snapshot},"refused":{{"token":"t1","snapshot":"s","why":"it is damaged","later":1}}}}"#
+                ),
+                "",
+            ),
+            whole(
+                formed,
+                &next(r#"{"member":{"force":true,"revision":7,"later":1}}"#),
+            ),
+            whole(formed, &next(r#"{"member":{}}"#)),
+            whole(formed, &next(&format!(r#"{{"snapshot":{snapshot}}}"#))),
+        ] {
             let record = FormationRecord::parse("r", text.as_bytes()).unwrap();
             assert_eq!(parse_value(&record.to_json()), parse_value(&text));
         }

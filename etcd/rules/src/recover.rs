@@ -5,18 +5,20 @@
 use super::advice::describe_restore;
 use super::choose::SeenVolume;
 use super::content::{FileSystemContent, Marker, VolumeContent};
+use super::decide::{Row, find_newer_data};
 use super::formed::try_decide_formed;
-use super::given_up::cluster_of;
 use super::log::LogIdentity;
 use super::log_end::LastEntry;
 use super::own_member::{Formed, OwnMember};
-use super::record::{FormationRecord, FormationState, RecordedMember, Recovering, record_key};
-use super::restore::{check_place, has_stopped_nobody};
+use super::record::{
+    FormationRecord, Generation, MemberSource, NextGeneration, RecordedMember, Source,
+};
+use super::restore::check_place;
 use super::step::FormationStep;
 use super::volume_owner::{check_owner, check_remaining_log, describe_content};
 use node::components::EtcdStart;
 use node::formatted::UnknownFields;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The first releases of etcd whose etcdutl knows `--bump-revision` and `--mark-compacted` (etcd: CHANGELOG-3.5, pull request 16165).
 const BUMPS_FROM: (u32, u32, u32) = (3, 5, 10);
@@ -68,163 +70,178 @@ pub fn begin_recovery(
             "member {from} is being replaced or added, so it may not have all data yet; --force goes on with what it has"
         ));
     }
-    let (cluster_id, mut stopped, logs) = match &record.state {
-        FormationState::Formed { cluster_id, .. } => (cluster_id, BTreeSet::new(), BTreeMap::new()),
-        FormationState::Recovering(before) if before.from == from => {
-            if before.force || !terms.force {
-                return Err(format!("it is being recovered from member {from} already"));
-            }
-            let mut forced = record.clone();
-            forced.state = FormationState::Recovering(Recovering {
-                force: true,
-                revision: None,
-                ..before.clone()
-            });
-            return Ok(forced);
-        }
-        // Whoever has stopped stays stopped; the member that was the source before stops now.
-        FormationState::Recovering(before) => (
-            &before.cluster_id,
-            before.stopped.clone(),
-            before.logs.clone(),
-        ),
-        FormationState::Forming { .. } => {
-            return Err("it was never formed, so it has no data".to_owned());
-        }
+    if record.is_forming() {
+        return Err("it was never formed, so it has no data".to_owned());
+    }
+    let source = |revision| {
+        Source::Member(MemberSource {
+            force: terms.force,
+            revision,
+            unknown: UnknownFields::new(),
+        })
     };
-    stopped.remove(from);
+    if let Some(before) = record.next.as_ref().filter(|before| before.from == from) {
+        if before.is_forced() || !terms.force {
+            return Err(format!("it is being recovered from member {from} already"));
+        }
+        return Ok(FormationRecord {
+            next: Some(NextGeneration {
+                source: source(None),
+                ..before.clone()
+            }),
+            ..record.clone()
+        });
+    }
     let mut leaving = record.leaving.clone();
     // It will be the only one with data; the next update may ask again.
     leaving.remove(from);
     Ok(FormationRecord {
         leaving,
-        state: FormationState::Recovering(Recovering {
-            from: from.to_owned(),
-            token: token.to_owned(),
-            cluster_id: cluster_id.clone(),
-            ready: false,
-            force: terms.force,
-            revision: terms.revision,
-            stopped,
-            logs,
-            snapshot: None,
-            token_before: None,
-            restored_before: None,
-            unknown: UnknownFields::new(),
-        }),
+        next: Some(begin_next(record, from, token, source(terms.revision))),
         // It also tells a second choice of the source which member may lack data.
         ..record.clone()
     })
 }
 
+/// The generation that begins on the member `from`. Whoever has stopped for another one that was asked for before stays stopped; the
+/// member that was to begin that one stops now.
+pub(super) fn begin_next(
+    record: &FormationRecord,
+    from: &str,
+    token: &str,
+    source: Source,
+) -> NextGeneration {
+    let before = record.next.as_ref();
+    let mut stopped = before.map_or_else(BTreeMap::new, |before| before.stopped.clone());
+    stopped.remove(from);
+    NextGeneration {
+        from: from.to_owned(),
+        token: token.to_owned(),
+        source,
+        ready: false,
+        is_late: before.is_some_and(|before| !before.has_stopped_nobody()),
+        stopped,
+        unknown: UnknownFields::new(),
+    }
+}
+
 /// The record once the data of the member was restored as the log of a new cluster: that member alone, on the same volume. The
 /// others join it as new members.
 pub fn end_recovery(record: &FormationRecord, restored: &LogIdentity) -> Option<FormationRecord> {
-    let FormationState::Recovering(recovering) = &record.state else {
-        return None;
-    };
-    let mut next = record.clone();
-    let source = record.members.get(&recovering.from)?;
+    let next = record.next.as_ref()?;
+    let source = record.members.get(&next.from)?;
     let founder = RecordedMember {
         member_id: Some(restored.member_id.clone()),
         ..source.clone()
     };
-    next.members = [(recovering.from.clone(), founder)].into();
-    let before = record.members.clone();
-    next.given_up.insert(recovering.cluster_id.clone(), before);
-    next.state = FormationState::Formed {
-        cluster_id: restored.cluster_id.clone(),
-        token: recovering.token.clone(),
-        restored: recovering.snapshot.clone(),
-        refused: None,
-        unknown: UnknownFields::new(),
-    };
-    next.replacing = None;
-    Some(next)
+    let mut begun = record.clone();
+    begun.give_up(Generation {
+        restored: next.snapshot().cloned(),
+        ..Generation::formed(&restored.cluster_id, &next.token)
+    });
+    begun.members = [(next.from.clone(), founder)].into();
+    Some(begun)
 }
 
-/// The next step of a recorded member while its cluster is being recovered.
-pub(super) fn decide_recovering(
-    own: &OwnMember<'_>,
-    record: &FormationRecord,
-    recovering: &Recovering,
-    recorded: &RecordedMember,
-    content: &VolumeContent,
-) -> FormationStep {
-    if let Some(other) = cluster_of(content)
-        && *other != recovering.cluster_id
-        && !record.given_up.contains_key(other)
-    {
-        return FormationStep::Ask(format!(
-            "the record says that etcd {} is being recovered from cluster {}, but {} holds data of cluster {other}: an older version of \
-             the record was restored. Restore the newest version of {}",
-            own.etcd,
-            recovering.cluster_id,
-            own.volume,
-            record_key(own.etcd)
-        ));
-    }
-    if let Some(step) = serve_meanwhile(own, record, recovering, recorded, content) {
-        return step;
-    }
-    if own.member != recovering.from {
-        return stop_member(own, recovering, recorded, content);
-    }
-    let source = match &recovering.snapshot {
-        Some(_) => check_place(own, record, recovering, recorded, content),
-        None => check_source(own, recovering, recorded, content)
-            .map_err(|why| Box::new(FormationStep::Refuse(other_source(own, &why)))),
-    };
-    let marker = match source {
-        Ok(marker) => marker,
-        Err(step) => return *step,
-    };
-    let has_id = marker.member_id.is_some() || recorded.member_id.is_none();
-    if marker.cluster_id.is_none() || !has_id {
-        // Afterwards its marker shows that the data belongs to the cluster that is given up.
-        let known = marker.member_id.clone();
-        let marker = Marker {
-            cluster_id: Some(recovering.cluster_id.clone()),
-            member_id: known.or_else(|| recorded.member_id.clone()),
-            ..marker.clone()
-        };
-        return FormationStep::Mark { marker, new: false };
-    }
-    if !recovering.ready {
-        return prepare_restore(own, record, recovering);
-    }
-    match find_unstopped(own, record, recovering) {
-        Some(why) => FormationStep::Wait(why),
-        None => FormationStep::Restore {
-            token: recovering.token.clone(),
-            revision: recovering.revision,
-            snapshot: recovering.snapshot.clone(),
+type WhileNext =
+    fn(&OwnMember<'_>, (&Formed<'_>, &NextGeneration), &VolumeContent) -> Option<FormationStep>;
+
+/// The record has a generation that is to take the place of this one.
+pub(super) const NEXT: [Row<WhileNext>; 7] = [
+    Row {
+        when: "this member's data of a cluster that the record does not know",
+        then: "leave running what runs, start nothing: the record is of an older version",
+        step: |own, (formed, _), content| find_newer_data(own, formed, content),
+    },
+    Row {
+        when: "this cluster's marker and its log, and nobody has stopped for `next`, except the one that it begins on once kubelet sees its manifest",
+        then: "start as `existing`, as before",
+        step: |own, (formed, next), content| serve_meanwhile(own, formed, next, content),
+    },
+    Row {
+        when: "anything, and `next` begins on another member",
+        then: "stop once that one is ready, and say so on the volume and in the record",
+        step: |own, (formed, next), content| {
+            let is_other = own.member != next.from;
+            is_other.then(|| stop_member(own, next, formed.recorded, content))
         },
+    },
+    Row {
+        when: "neither this cluster's marker and log nor, for a snapshot, a place for it",
+        then: "make a place for a snapshot, on a blank volume if EC2 said twice, a minute apart, that the recorded one does not exist; otherwise refuse",
+        step: |own, (formed, next), content| check_begin(own, formed, next, content).err(),
+    },
+    Row {
+        when: "a marker without the ids of the record",
+        then: "add them, so that the data is known as that of the cluster that is given up",
+        step: |own, (formed, next), content| {
+            let marker = check_begin(own, formed, next, content).ok()?;
+            add_ids(formed, marker)
+        },
+    },
+    Row {
+        when: "ready to be marked, and `next` is not `ready`",
+        then: "make sure that the source can be restored, then record that it is `ready`",
+        step: |own, (formed, next), _| {
+            (!next.ready).then(|| prepare_restore(own, formed.record, next))
+        },
+    },
+    Row {
+        when: "anything else",
+        then: "wait until no other member can run, stop, and restore the source as the log of the new cluster",
+        step: |own, (formed, next), _| {
+            Some(match find_unstopped(own, formed.record, next) {
+                Some(why) => FormationStep::Wait(why),
+                None => FormationStep::Restore(next.clone()),
+            })
+        },
+    },
+];
+
+/// Checks that `next` can begin on this volume, and returns its marker. The error is the step that has to be taken before.
+fn check_begin<'a>(
+    own: &OwnMember<'_>,
+    formed: &Formed<'_>,
+    next: &NextGeneration,
+    content: &'a VolumeContent,
+) -> Result<&'a Marker, FormationStep> {
+    match &next.source {
+        Source::Snapshot(_) => check_place(own, formed, next, content).map_err(|step| *step),
+        Source::Member(_) => check_source(own, formed, content)
+            .map_err(|why| FormationStep::Refuse(other_source(own, &why))),
     }
 }
 
-/// Until a snapshot is ready, which may take long or never be, nobody has stopped for it: a member whose instance was replaced or has
-/// rebooted meanwhile serves as before.
-fn serve_meanwhile(
-    own: &OwnMember<'_>,
-    record: &FormationRecord,
-    recovering: &Recovering,
-    recorded: &RecordedMember,
-    content: &VolumeContent,
-) -> Option<FormationStep> {
-    let token = recovering.token_before.as_ref()?;
-    let joins = record.replacing.as_ref();
-    let joins = joins.is_some_and(|of| of.member == own.member);
-    if own.shown || joins || !has_stopped_nobody(recovering) {
+/// Afterwards the marker shows that the data belongs to the cluster that is given up.
+fn add_ids(formed: &Formed<'_>, marker: &Marker) -> Option<FormationStep> {
+    let recorded = &formed.recorded.member_id;
+    if marker.cluster_id.is_some() && (marker.member_id.is_some() || recorded.is_none()) {
         return None;
     }
-    let formed = Formed {
-        record,
-        recorded,
-        cluster_id: &recovering.cluster_id,
-        token,
+    let known = marker.member_id.clone();
+    let marker = Marker {
+        cluster_id: Some(formed.cluster_id.to_owned()),
+        member_id: known.or_else(|| recorded.clone()),
+        ..marker.clone()
     };
-    let step = try_decide_formed(own, &formed, content).ok()?;
+    Some(FormationStep::Mark { marker, new: false })
+}
+
+/// Until a source is ready, which may take long or never be, nobody has stopped for it: all members serve as before, also one whose
+/// instance was replaced or has rebooted meanwhile. The source goes on with the restore once it serves.
+fn serve_meanwhile(
+    own: &OwnMember<'_>,
+    formed: &Formed<'_>,
+    next: &NextGeneration,
+    content: &VolumeContent,
+) -> Option<FormationStep> {
+    let joins = formed.record.replacing.as_ref();
+    let joins = joins.is_some_and(|of| of.member == own.member);
+    let goes_on = own.shown && own.member == next.from;
+    if goes_on || joins || !next.has_stopped_nobody() {
+        return None;
+    }
+    let step = try_decide_formed(own, formed, content).ok()?;
     (step == FormationStep::Start(EtcdStart::Existing)).then_some(step)
 }
 
@@ -242,7 +259,7 @@ fn other_source(own: &OwnMember<'_>, why: &str) -> String {
 fn prepare_restore(
     own: &OwnMember<'_>,
     record: &FormationRecord,
-    recovering: &Recovering,
+    next: &NextGeneration,
 ) -> FormationStep {
     if !can_bump_revisions(own.version) {
         return FormationStep::Ask(format!(
@@ -252,9 +269,9 @@ fn prepare_restore(
         ));
     }
     FormationStep::PrepareRestore(FormationRecord {
-        state: FormationState::Recovering(Recovering {
+        next: Some(NextGeneration {
             ready: true,
-            ..recovering.clone()
+            ..next.clone()
         }),
         ..record.clone()
     })
@@ -263,7 +280,7 @@ fn prepare_restore(
 /// Another member than the one whose data is kept: it never runs under its id again.
 fn stop_member(
     own: &OwnMember<'_>,
-    recovering: &Recovering,
+    next: &NextGeneration,
     recorded: &RecordedMember,
     content: &VolumeContent,
 ) -> FormationStep {
@@ -272,19 +289,19 @@ fn stop_member(
         return FormationStep::Wait(format!(
             "etcd {} is being recovered from member {}: this instance holds {}, but the data of member {} is on {}; member {} joins anew \
              afterwards",
-            own.etcd, recovering.from, own.volume, own.member, recorded.volume, own.member
+            own.etcd, next.from, own.volume, own.member, recorded.volume, own.member
         ));
     }
-    if recovering.stopped.contains(own.member) {
+    if next.stopped.contains_key(own.member) {
         return FormationStep::Wait(format!(
             "etcd {} is being recovered from member {}: member {} was stopped, and joins anew afterwards",
-            own.etcd, recovering.from, own.member
+            own.etcd, next.from, own.member
         ));
     }
-    if !recovering.ready {
+    if !next.ready {
         return FormationStep::Wait(format!(
             "etcd {} is to be recovered from member {}: member {} stops once the instance of member {} can restore its data",
-            own.etcd, recovering.from, own.member, recovering.from
+            own.etcd, next.from, own.member, next.from
         ));
     }
     let marker = match content {
@@ -292,13 +309,31 @@ fn stop_member(
             if check_owner(own, marker).is_ok() =>
         {
             Some(Marker {
-                stopped: Some(recovering.token.clone()),
+                stopped: Some(next.token.clone()),
                 ..marker.clone()
             })
         }
         _ => None,
     };
-    FormationStep::Stop { marker }
+    FormationStep::Stop {
+        marker,
+        damaged: matches!(content, VolumeContent::Damaged(_)),
+    }
+}
+
+/// The step of a member whose file system has errors: others need not wait until a person has repaired what never runs again.
+pub(super) fn stop_damaged(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    content: &VolumeContent,
+) -> Option<FormationStep> {
+    let next = record
+        .next
+        .as_ref()
+        .filter(|next| next.from != own.member)?;
+    let recorded = record.members.get(own.member)?;
+    let step = stop_member(own, next, recorded, content);
+    matches!(step, FormationStep::Stop { .. }).then_some(step)
 }
 
 /// The record once a member was stopped. `last`: the last entry of its log; `None` if the log cannot be read.
@@ -308,11 +343,8 @@ pub fn mark_stopped(
     last: Option<LastEntry>,
 ) -> FormationRecord {
     let mut next = record.clone();
-    if let FormationState::Recovering(recovering) = &mut next.state {
-        recovering.stopped.insert(member.to_owned());
-        recovering
-            .logs
-            .extend(last.map(|last| (member.to_owned(), last)));
+    if let Some(of) = &mut next.next {
+        of.stopped.insert(member.to_owned(), last);
     }
     next
 }
@@ -320,16 +352,10 @@ pub fn mark_stopped(
 /// Why the data of the source, which was stopped and whose log has this last entry, must not be restored: a stopped member may have
 /// acknowledged writes that the source lacks, and the operator has not given them up. `None`: there is no such member.
 pub fn find_newer(etcd: &str, record: &FormationRecord, last: Option<LastEntry>) -> Option<String> {
-    let FormationState::Recovering(recovering) = &record.state else {
-        return None;
-    };
-    if recovering.force {
-        return None;
-    }
-    let from = &recovering.from;
+    let next = record.next.as_ref().filter(|next| !next.is_forced())?;
+    let from = &next.from;
     let last = last.unwrap_or_default();
-    let mut reasons = recovering.stopped.iter().filter_map(|member| {
-        let known = recovering.logs.get(member);
+    let mut reasons = next.stopped.iter().filter_map(|(member, known)| {
         match known {
             Some(known) if *known <= last => None,
             Some(known) => Some(format!(
@@ -350,10 +376,14 @@ pub fn find_newer(etcd: &str, record: &FormationRecord, last: Option<LastEntry>)
 /// Checks that the volume holds the recorded log of the member.
 fn check_source<'a>(
     own: &OwnMember<'_>,
-    recovering: &Recovering,
-    recorded: &RecordedMember,
+    formed: &Formed<'_>,
     content: &'a VolumeContent,
 ) -> Result<&'a Marker, String> {
+    let Formed {
+        recorded,
+        cluster_id,
+        ..
+    } = formed;
     let VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) = content else {
         return Err(format!(
             "etcd {} is to be recovered from member {} on {}, but {} {}",
@@ -368,7 +398,7 @@ fn check_source<'a>(
     let log = check_remaining_log(own, marker, log)?;
     let is_source = recorded.volume == own.volume
         && marker.volume == own.volume
-        && log.cluster_id == recovering.cluster_id
+        && log.cluster_id == *cluster_id
         && recorded.member_id.as_ref() == Some(&log.member_id);
     if is_source {
         return Ok(marker);
@@ -378,7 +408,7 @@ fn check_source<'a>(
         own.etcd,
         own.member,
         recorded.member_id.as_deref().unwrap_or("unknown"),
-        recovering.cluster_id,
+        cluster_id,
         recorded.volume,
         own.volume,
         log.member_id,
@@ -391,12 +421,12 @@ fn check_source<'a>(
 fn find_unstopped(
     own: &OwnMember<'_>,
     record: &FormationRecord,
-    recovering: &Recovering,
+    next: &NextGeneration,
 ) -> Option<String> {
     let others = record
         .members
         .iter()
-        .filter(|(member, _)| *member != own.member && !recovering.stopped.contains(*member));
+        .filter(|(member, _)| *member != own.member && !next.stopped.contains_key(*member));
     let mut reasons = others.filter_map(|(member, recorded)| {
         let volume = &recorded.volume;
         if own.gone_twice.contains(volume) {
@@ -421,7 +451,7 @@ fn find_unstopped(
             None if !own.free_twice.contains(volume) => Some(format!(
                 "{volume} of member {member} is attached to nothing; EC2 is asked again in a minute"
             )),
-            None if recovering.force => None,
+            None if next.is_forced() => None,
             None => Some(format!(
                 "{volume} of member {member} exists, is attached to nothing, and may hold newer data. An instance of its group attaches it \
                  within minutes of its launch; to give its data up, repeat `kctl etcd recover` with --force, or delete the volume"

@@ -14,8 +14,8 @@ pub(super) fn formed_record() -> FormationRecord {
         };
         (name.to_owned(), recorded)
     };
-    let state = FormationState::formed("c1", "t1");
-    FormationRecord::new(state, ["a", "b", "c"].map(member).into())
+    let generation = Generation::formed("c1", "t1");
+    FormationRecord::new(generation, ["a", "b", "c"].map(member).into())
 }
 
 /// A recovery from a, for which a is ready.
@@ -25,7 +25,7 @@ fn recovering_record(force: bool) -> FormationRecord {
         force,
     };
     let mut record = begin_recovery(&formed_record(), "a", "t2", terms).unwrap();
-    if let FormationState::Recovering(recovering) = &mut record.state {
+    if let Some(recovering) = &mut record.next {
         recovering.ready = true;
     }
     record
@@ -70,7 +70,7 @@ pub(super) fn seen(member: &str, holder: Option<&str>) -> SeenVolume {
     }
 }
 
-fn all_seen() -> Vec<SeenVolume> {
+pub(super) fn all_seen() -> Vec<SeenVolume> {
     ["a", "b", "c"]
         .map(|member| seen(member, Some(&format!("i-{member}"))))
         .into()
@@ -163,7 +163,7 @@ fn a_member_that_was_being_replaced_is_no_source_until_the_recovery_is_over() {
     let mut record = formed_record();
     record.replacing = Some(Replacing {
         member: "c".into(),
-        lost: None,
+        added: true,
         unknown: UnknownFields::new(),
     });
     let terms = RecoveryTerms::default();
@@ -186,12 +186,16 @@ fn a_member_that_was_being_replaced_is_no_source_until_the_recovery_is_over() {
     let forced = begin_recovery(&second, "b", "t3", force).unwrap();
     assert!(begin_recovery(&forced, "b", "t3", force).is_err());
     let asked = recovering_record(false);
-    let FormationState::Recovering(forced) =
-        begin_recovery(&asked, "a", "t2", force).unwrap().state
-    else {
-        panic!("it recovers");
+    let forced = begin_recovery(&asked, "a", "t2", force).unwrap();
+    let forced = forced.next.unwrap();
+    let source = MemberSource {
+        force: true,
+        ..MemberSource::default()
     };
-    assert_eq!((forced.revision, forced.ready), (None, true));
+    assert_eq!(
+        (forced.source, forced.ready),
+        (Source::Member(source), true)
+    );
 }
 
 /// Data of a cluster that was given up is not started, whatever record is there.
@@ -262,7 +266,7 @@ fn a_cluster_with_a_successor_is_neither_adopted_nor_started() {
             match &step {
                 FormationStep::Refuse(why) => assert!(why.contains("etcd/formed/main/c2"), "{why}"),
                 FormationStep::Record(adopted) => {
-                    let given_up: Vec<&String> = adopted.given_up.keys().collect();
+                    let given_up: Vec<&String> = adopted.retired.keys().collect();
                     let known: Vec<&String> = formed.get("c1").into_iter().flatten().collect();
                     assert_eq!(given_up, known);
                 }
@@ -279,7 +283,15 @@ fn a_cluster_with_a_successor_is_neither_adopted_nor_started() {
     let object = formed_record().to_json();
     assert_eq!(read_replaced(object.as_bytes()), BTreeSet::new());
     let mut record = formed_record();
-    record.given_up = BTreeMap::from([("c0".to_owned(), BTreeMap::new())]);
+    let given_up = RetiredCluster {
+        given_up: true,
+        ..RetiredCluster::default()
+    };
+    // What is retired of the cluster itself is no cluster that it replaced.
+    record.retired = BTreeMap::from([
+        ("c0".to_owned(), given_up),
+        ("c1".to_owned(), RetiredCluster::default()),
+    ]);
     let replaced: Vec<String> = read_replaced(record.to_json().as_bytes())
         .into_iter()
         .collect();
@@ -289,15 +301,11 @@ fn a_cluster_with_a_successor_is_neither_adopted_nor_started() {
 /// Its copy may be the only one that is left.
 #[test]
 fn a_member_that_is_being_replaced_or_added_is_a_source_only_by_force() {
-    for lost in [false, true] {
+    for added in [false, true] {
         let mut record = formed_record();
-        let lost = lost.then(|| LostMember {
-            volume: "vol-lost".into(),
-            member_id: Some("id-lost".into()),
-        });
         record.replacing = Some(Replacing {
             member: "a".into(),
-            lost,
+            added,
             unknown: UnknownFields::new(),
         });
         let begin = |force| {

@@ -7,9 +7,9 @@ use super::content::{EtcdLog, FileSystemContent, JoiningMember, Marker, VolumeCo
 use super::live::{LiveCluster, LiveMember, MemberChange};
 use super::log::LogIdentity;
 use super::own_member::{Formed, OwnMember, with_own_member};
-use super::record::{FormationRecord, LostMember, RecordedMember, Replacing};
+use super::record::{FormationRecord, RecordedMember, Replacing};
 use super::step::FormationStep;
-use super::version_gate::{keeps_membership, other_minor};
+use super::version_gate::{keeps_membership, minor_of, other_minor};
 use super::volume_owner::{check_owner, describe_content};
 use node::components::{EtcdMemberNames, etcd_ports};
 use node::formatted::UnknownFields;
@@ -82,6 +82,9 @@ pub(super) fn begin_replacement(
         Ok(live) => live,
         Err(step) => return *step,
     };
+    if let Some(step) = check_minor(own, record) {
+        return step;
+    }
     let mut next = record.clone();
     // A member without an id has never run.
     let lost = lost.filter(|lost| lost.member_id.is_some());
@@ -92,7 +95,7 @@ pub(super) fn begin_replacement(
         }
         let unborn = |of: &RecordedMember| of.member_id.is_none();
         let is_unborn = record.members.get(&other.member).is_some_and(unborn);
-        if lost.is_none() || other.lost.is_some() || !is_unborn {
+        if lost.is_none() || !other.added || !is_unborn {
             return FormationStep::Wait(format!(
                 "member {} of etcd {} is being replaced, and one member changes at a time",
                 other.member, own.etcd
@@ -102,12 +105,12 @@ pub(super) fn begin_replacement(
     }
     next.replacing = Some(Replacing {
         member: own.member.to_owned(),
-        lost: lost.map(|lost| LostMember {
-            volume: lost.volume.clone(),
-            member_id: lost.member_id.clone(),
-        }),
+        added: lost.is_none(),
         unknown: UnknownFields::new(),
     });
+    if let Some(lost) = lost {
+        next.retire_member(own.member, lost);
+    }
     let joins = RecordedMember::on_volume(
         own.volume,
         is_empty(content) || record.was_blank(own.member, own.volume),
@@ -116,14 +119,28 @@ pub(super) fn begin_replacement(
     FormationStep::Record(next)
 }
 
-/// The live list, or the step that obtains it or waits for it.
+/// etcd of an older minor than the cluster's, which is the lowest of all members, ends at once (etcd: `isCompatibleWithCluster`).
+fn check_minor(own: &OwnMember<'_>, record: &FormationRecord) -> Option<FormationStep> {
+    let others = record.members.keys().filter(|name| *name != own.member);
+    let versions = others.filter_map(|name| own.peers.get(name)?.as_ref().ok());
+    let versions = versions.map(|peer| peer.version.as_str());
+    let lowest = versions.min_by_key(|version| minor_of(version))?;
+    (minor_of(own.version) < minor_of(lowest)).then(|| {
+        FormationStep::Wait(format!(
+            "member {} of etcd {} needs a new member in its place, but this instance has etcd {}, and all other members that answer run {lowest} or \
+             newer, with which it cannot start: replace this control plane with `kctl rolling-update cluster`, or delete this instance",
+            own.member, own.etcd, own.version
+        ))
+    })
+}
+
+/// The live list, or the step that waits for it.
 pub(super) fn find_live<'a>(
     own: &OwnMember<'a>,
     cluster_id: &str,
 ) -> Result<&'a LiveCluster, Box<FormationStep>> {
     let step = match own.live {
-        None => FormationStep::ListMembers,
-        Some(Err(why)) => FormationStep::Wait(format!(
+        Err(why) => FormationStep::Wait(format!(
             "member {} of etcd {} needs a new member in its place, which the other members must agree to: {why}. If so many of them are \
              lost for good that there is no quorum, `kctl etcd recover {} --etcd {}` goes on with the data of one; if all are lost, {}",
             own.member,
@@ -132,11 +149,11 @@ pub(super) fn find_live<'a>(
             own.etcd,
             describe_restore(own.cluster, own.etcd)
         )),
-        Some(Ok(live)) if live.cluster_id != cluster_id => FormationStep::Ask(format!(
+        Ok(live) if live.cluster_id != cluster_id => FormationStep::Ask(format!(
             "the members that answer belong to etcd cluster {}, but the record says that etcd {} is {cluster_id}: nothing is changed",
             live.cluster_id, own.etcd
         )),
-        Some(Ok(live)) => return Ok(live),
+        Ok(live) => return Ok(live),
     };
     Err(Box::new(step))
 }

@@ -107,7 +107,7 @@ impl World {
     /// A formed cluster of the first `formed` members, and blank volumes of the others of `all`.
     fn new(formed: usize, all: usize) -> Self {
         let mut world = Self {
-            record: FormationRecord::new(FormationState::formed(CLUSTER, TOKEN), BTreeMap::new()),
+            record: FormationRecord::new(Generation::formed(CLUSTER, TOKEN), BTreeMap::new()),
             members: NAMES.iter().take(all).map(ToString::to_string).collect(),
             volumes: BTreeMap::new(),
             running: BTreeMap::new(),
@@ -199,15 +199,19 @@ impl World {
         }
     }
 
-    fn answers(&mut self) -> MemberAnswers {
+    fn peers(&mut self) -> Peers {
         self.elect();
         let running = self.live.iter().filter(|one| self.is_running(&one.id));
-        let answer = |one: &LiveMember| MemberAnswer {
+        let says = |one: &LiveMember| RunningMember {
+            id: one.id.clone(),
+            cluster_id: self.cluster.clone(),
             leader: self.leader.clone(),
             term: 1,
             revision: one.id.len() as u64,
+            ..RunningMember::default()
         };
-        running.map(|one| (one.id.clone(), answer(one))).collect()
+        let name = |one: &LiveMember| one.name.trim_start_matches("etcd-").to_owned();
+        running.map(|one| (name(one), Ok(says(one)))).collect()
     }
 
     fn stop(&mut self, member: &str) {
@@ -339,9 +343,9 @@ impl World {
         } else {
             Err("no quorum".to_owned())
         };
-        let answers = self.answers();
+        let peers = self.peers();
         let members = all_members(&self.members, &seen, Some(&self.record));
-        let mut own = OwnMember {
+        let own = OwnMember {
             cluster: "x.example.com",
             etcd: "main",
             members: &members,
@@ -352,24 +356,15 @@ impl World {
             gone: &self.gone,
             gone_twice: &self.gone,
             free_twice: &free,
-            live: None,
-            peers: None,
+            live: live.as_ref().map_err(String::as_str),
+            peers: &peers,
             manifest_version: None,
-            answers: None,
             shown: self.shown.contains(member),
             token: "new",
             trace: None,
             formed: None,
         };
-        let mut step = decide_step(&own, Some(&self.record), &content);
-        if step == FormationStep::ListMembers {
-            own.live = Some(live.as_ref().map_err(String::as_str));
-            step = decide_step(&own, Some(&self.record), &content);
-        }
-        if step == FormationStep::AskMembers {
-            own.answers = Some(&answers);
-            step = decide_step(&own, Some(&self.record), &content);
-        }
+        let step = decide_step(&own, Some(&self.record), &content);
         self.carry_out(member, step, half);
     }
 
@@ -391,18 +386,15 @@ impl World {
                 return self.join(member, marker, &joins.initial_cluster, half);
             }
             FormationStep::Withdraw(_) | FormationStep::Refuse(_) => return self.stop(member),
-            FormationStep::Stop { marker } => return self.stop_for_good(member, marker, half),
-            FormationStep::Restore { token, .. } => return self.restore(member, token, half),
+            FormationStep::Stop { marker, .. } => return self.stop_for_good(member, marker, half),
+            FormationStep::Restore(next) => return self.restore(member, next.token, half),
             FormationStep::UseRestored {
                 marker, restored, ..
             } => {
                 return self.use_restored(member, marker, restored, half);
             }
             FormationStep::Wait(_) | FormationStep::Ask(_) => return,
-            FormationStep::ListMembers | FormationStep::AskMembers => panic!("asked for twice"),
-            FormationStep::Upgrade { .. } | FormationStep::AskPeers => {
-                panic!("no version is known")
-            }
+            FormationStep::Upgrade { .. } => panic!("no version is known"),
             FormationStep::Format if half => VolumeContent::Unrecognized,
             FormationStep::Format => VolumeContent::FileSystem(FileSystemContent::Nothing),
             _ if half => return,
@@ -444,14 +436,14 @@ impl World {
 
     /// Checks that no copy that is still there has an acknowledged write which the source lacks, unless the operator gave it up.
     fn expect_nothing_lost(&self, source: &str) {
-        let FormationState::Recovering(recovering) = &self.record.state else {
+        let Some(recovering) = &self.record.next else {
             panic!("it recovers");
         };
         let kept = self.last_entry(source);
         for member in self.record.members.keys() {
             let holds = self.last_entry(member) >= self.acknowledged;
             assert!(
-                recovering.force || !holds || kept >= self.acknowledged,
+                recovering.is_forced() || !holds || kept >= self.acknowledged,
                 "{member} has {:?}, {source} only {kept:?}",
                 self.acknowledged
             );
@@ -586,7 +578,7 @@ impl World {
         };
         let id = identity.member_id.clone();
         assert!(
-            matches!(&self.record.state, FormationState::Formed { cluster_id, .. } if *cluster_id == identity.cluster_id),
+            self.record.formed_id() == Some(identity.cluster_id.as_str()),
             "{identity:?} of a cluster that was given up runs"
         );
         // etcd ends if its id was removed.
@@ -771,7 +763,7 @@ proptest::proptest! {
         for (turn, (who, what)) in turns.into_iter().enumerate() {
             // The operator chooses the other member that has its data, until the first one is restored.
             let has_data = LOSSES[lost.1] == Loss::Instance;
-            let is_recovering = matches!(world.record.state, FormationState::Recovering(_));
+            let is_recovering = world.record.next.is_some();
             if has_data
                 && is_recovering
                 && other == Some(turn)
@@ -792,7 +784,8 @@ proptest::proptest! {
         world.run_until_settled();
         world.expect_one_life_per_id();
         assert!(["cluster-of-t2", "cluster-of-t3"].contains(&world.cluster.as_str()));
-        let given_up: Vec<&String> = world.record.given_up.keys().collect();
+        let given_up = world.record.retired.iter().filter(|(_, retired)| retired.given_up);
+        let given_up: Vec<&String> = given_up.map(|(cluster, _)| cluster).collect();
         assert_eq!(given_up, [CLUSTER]);
     }
     /// Members write before the recovery and also after kctl has looked, volumes are lost or attached to nothing, and the operator chose
@@ -835,7 +828,7 @@ proptest::proptest! {
         for (who, what) in after {
             act(&mut world, who, what);
         }
-        if !matches!(world.record.state, FormationState::Recovering(_)) {
+        if world.record.next.is_none() {
             return Ok(());
         }
         world.free.clear();
@@ -848,11 +841,11 @@ proptest::proptest! {
         }
         // What was known of a log that is lost by now is given up by force only, and so is what only a member that is being
         // replaced holds.
-        let FormationState::Recovering(recovering) = &world.record.state else {
+        let Some(recovering) = &world.record.next else {
             panic!("it recovers");
         };
         let held = replaced.map(|member| world.last_entry(&member));
-        let mut known = recovering.logs.values().copied().chain(held);
+        let mut known = recovering.stopped.values().flatten().copied().chain(held);
         let terms = RecoveryTerms {
             revision: None,
             force: known.any(|known| known > world.last_entry(&best)),

@@ -3,16 +3,16 @@
 //! join as new members after. Nothing is deleted: each volume keeps its old data beside the new.
 
 use super::content::{FileSystemContent, Marker, VolumeContent};
-use super::own_member::{OwnMember, with_own_member};
+use super::own_member::{Formed, OwnMember, with_own_member};
 use super::record::{
-    FormationRecord, FormationState, RecordedMember, Recovering, RefusedRestore, Replacing,
-    RestoredSnapshot,
+    FormationRecord, Generation, NextGeneration, RecordedMember, RefusedRestore, Replacing,
+    RestoredSnapshot, Source,
 };
+use super::recover::begin_next;
 use super::step::{FormationStep, wait_for_second_answer};
 use super::volume_owner::{check_owner, describe_content};
 use node::formatted::UnknownFields;
 use node::waits::bounded_text;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Limit of what the record says of a snapshot that cannot be used, characters.
 const WHY_LIMIT: usize = 500;
@@ -29,55 +29,16 @@ pub fn begin_restore(
 ) -> Result<FormationRecord, String> {
     let joined = add_place(record, from, volume)?;
     let record = joined.as_ref().unwrap_or(record);
-    let (cluster_id, (token_before, restored_before), mut stopped, logs) = match &record.state {
-        FormationState::Formed {
-            cluster_id,
-            token,
-            restored,
-            ..
-        } => {
-            let before = (Some(token), restored.as_ref());
-            (cluster_id, before, BTreeSet::new(), BTreeMap::new())
-        }
-        FormationState::Recovering(before) => {
-            // What was stopped for the one before never runs again with its data.
-            let token = before.token_before.as_ref();
-            (
-                &before.cluster_id,
-                (
-                    token.filter(|_| has_stopped_nobody(before)),
-                    before.restored_before.as_ref(),
-                ),
-                before.stopped.clone(),
-                before.logs.clone(),
-            )
-        }
-        FormationState::Forming { .. } => {
-            return Err(
-                "it was never formed: a snapshot is restored in a cluster that serves".to_owned(),
-            );
-        }
-    };
-    stopped.remove(from);
+    if record.is_forming() {
+        return Err(
+            "it was never formed: a snapshot is restored in a cluster that serves".to_owned(),
+        );
+    }
     let mut leaving = record.leaving.clone();
     leaving.remove(from);
     Ok(FormationRecord {
         leaving,
-        state: FormationState::Recovering(Recovering {
-            from: from.to_owned(),
-            token: token.to_owned(),
-            cluster_id: cluster_id.clone(),
-            ready: false,
-            // Whoever asks for a snapshot gives up what was written since.
-            force: true,
-            revision: None,
-            stopped,
-            logs,
-            snapshot: Some(snapshot),
-            token_before: token_before.cloned(),
-            restored_before: restored_before.cloned(),
-            unknown: UnknownFields::new(),
-        }),
+        next: Some(begin_next(record, from, token, Source::Snapshot(snapshot))),
         ..record.clone()
     })
 }
@@ -115,45 +76,37 @@ fn add_place(
     next.members.insert(from.to_owned(), place);
     next.replacing = Some(Replacing {
         member: from.to_owned(),
-        lost: None,
+        added: true,
         unknown: UnknownFields::new(),
     });
     Ok(Some(next))
-}
-
-/// True until the first member may stop for it.
-pub(super) fn has_stopped_nobody(recovering: &Recovering) -> bool {
-    !recovering.ready && recovering.stopped.is_empty()
 }
 
 /// The record of a cluster whose restore is called off, and why that is: an operator asks for it, or the snapshot cannot be used. The reason
 /// stays in the record, which is thus another one than before the restore: a write that was lost on its way does not begin it anew. The error
 /// says why it is too late.
 pub fn call_off_restore(record: &FormationRecord, why: &str) -> Result<FormationRecord, String> {
-    let FormationState::Recovering(recovering) = &record.state else {
+    let next = record.next.as_ref();
+    let Some((next, snapshot)) = next.and_then(|next| Some((next, next.snapshot()?))) else {
         return Err("it is not being restored".to_owned());
     };
-    let token = recovering.token_before.as_ref();
-    let token = token.filter(|_| has_stopped_nobody(recovering));
-    let Some((token, snapshot)) = token.zip(recovering.snapshot.as_ref()) else {
+    if !next.has_stopped_nobody() {
         return Err(
             "its members are being stopped, and what was stopped never runs again with its data"
                 .to_owned(),
         );
-    };
+    }
     Ok(FormationRecord {
-        state: FormationState::Formed {
-            cluster_id: recovering.cluster_id.clone(),
-            token: token.clone(),
-            restored: recovering.restored_before.clone(),
+        generation: Generation {
             refused: Some(RefusedRestore {
-                token: recovering.token.clone(),
+                token: next.token.clone(),
                 snapshot: snapshot.name.clone(),
                 why: bounded_text(why, WHY_LIMIT),
                 unknown: UnknownFields::new(),
             }),
-            unknown: UnknownFields::new(),
+            ..record.generation.clone()
         },
+        next: None,
         ..record.clone()
     })
 }
@@ -162,11 +115,16 @@ pub fn call_off_restore(record: &FormationRecord, why: &str) -> Result<Formation
 /// is the step that has to be taken before.
 pub(super) fn check_place<'a>(
     own: &OwnMember<'_>,
-    record: &FormationRecord,
-    recovering: &Recovering,
-    recorded: &RecordedMember,
+    formed: &Formed<'_>,
+    next: &NextGeneration,
     content: &'a VolumeContent,
 ) -> Result<&'a Marker, Box<FormationStep>> {
+    let Formed {
+        record,
+        recorded,
+        cluster_id,
+        ..
+    } = formed;
     let is_new = recorded.member_id.is_none() && recorded.blank;
     let step = match content {
         _ if recorded.volume != own.volume => take_new_volume(own, record, recorded, content),
@@ -177,8 +135,8 @@ pub(super) fn check_place<'a>(
         VolumeContent::FileSystem(FileSystemContent::Nothing) if is_new => FormationStep::Mark {
             // The data that it does not have is of the cluster that is given up, so what is restored takes its place.
             marker: Marker {
-                cluster_id: Some(recovering.cluster_id.clone()),
-                ..own.new_marker(&recovering.token)
+                cluster_id: Some((*cluster_id).to_owned()),
+                ..own.new_marker(&next.token)
             },
             new: true,
         },
@@ -246,18 +204,13 @@ mod tests {
         let (_, from) = page.split_once("```json\n").unwrap();
         let (json, _) = from.split_once("```").unwrap();
         let documented = FormationRecord::parse("documented", json.as_bytes()).unwrap();
-        let FormationState::Recovering(recovering) = &documented.state else {
-            panic!("{documented:?}");
-        };
+        let next = documented.next.clone().unwrap();
         let before = FormationRecord {
-            state: FormationState::formed(
-                &recovering.cluster_id,
-                recovering.token_before.as_ref().unwrap(),
-            ),
+            next: None,
             ..documented.clone()
         };
-        let snapshot = recovering.snapshot.clone().unwrap();
-        let begun = begin_restore(&before, "a", None, &recovering.token, snapshot).unwrap();
+        let snapshot = next.snapshot().unwrap().clone();
+        let begun = begin_restore(&before, "a", None, &next.token, snapshot).unwrap();
         assert_eq!(begun, documented);
         // Nothing but the state differs from what was there before.
         assert_eq!(begun.members, before.members);

@@ -7,7 +7,7 @@ use node::components::EtcdStart;
 use node::formatted::UnknownFields;
 use std::collections::BTreeSet;
 
-fn snapshot() -> RestoredSnapshot {
+pub(super) fn snapshot() -> RestoredSnapshot {
     RestoredSnapshot {
         store: "s3://backups/x".into(),
         name: "2026-11-25T05:40:00Z-000123".into(),
@@ -62,10 +62,8 @@ fn take_step(place: &mut Place, record: &mut FormationRecord, gone: &BTreeSet<St
             };
             place.content = VolumeContent::FileSystem(FileSystemContent::Marked { marker, log });
         }
-        FormationStep::Restore {
-            snapshot: restores, ..
-        } => {
-            assert_eq!(restores, Some(snapshot()));
+        FormationStep::Restore(next) => {
+            assert_eq!(next.source, Source::Snapshot(snapshot()));
             *record = end_recovery(record, &restored_log()).unwrap();
         }
         FormationStep::UseRestored {
@@ -84,10 +82,8 @@ fn take_step(place: &mut Place, record: &mut FormationRecord, gone: &BTreeSet<St
             };
             let is_restored = *log == EtcdLog::Of(restored_log());
             // Until the snapshot is ready, nobody has stopped for it.
-            let serves_meanwhile = match &record.state {
-                FormationState::Recovering(of) => !of.ready && of.stopped.is_empty(),
-                _ => false,
-            };
+            let next = record.next.as_ref();
+            let serves_meanwhile = next.is_some_and(NextGeneration::has_stopped_nobody);
             assert!(is_restored || serves_meanwhile, "old data is started");
             assert!(is_restored || !place.shown, "it is shown already");
             place.shown = true;
@@ -149,7 +145,7 @@ fn a_member_ends_with_the_snapshot_or_changes_nothing_and_never_starts_its_old_d
         assert_eq!(members, ["a"], "{what}");
         assert_eq!(record.members["a"].volume, volume, "{what}");
         assert_eq!(record.members["a"].member_id.as_deref(), Some("m2"));
-        assert!(record.given_up.contains_key("c1"), "{what}");
+        assert!(record.has_given_up("c1"), "{what}");
         // The old volume, should it come back, stays stopped.
         assert!(must_stay_stopped("a", Some(&record), &data_of("a", None)));
     }
@@ -158,9 +154,7 @@ fn a_member_ends_with_the_snapshot_or_changes_nothing_and_never_starts_its_old_d
 /// The record after the restore was called off, but for why.
 fn without_reason(record: &FormationRecord) -> FormationRecord {
     let mut next = call_off_restore(record, "why").unwrap();
-    if let FormationState::Formed { refused, .. } = &mut next.state {
-        *refused = None;
-    }
+    next.generation.refused = None;
     next
 }
 
@@ -173,7 +167,7 @@ fn a_restore_is_called_off_until_the_first_member_stops() {
     let other = begin_restore(&begun, "b", None, "t3", snapshot()).unwrap();
     assert_eq!(without_reason(&other), before);
     let mut ready = begun.clone();
-    let FormationState::Recovering(recovering) = &mut ready.state else {
+    let Some(recovering) = &mut ready.next else {
         panic!("it is restored");
     };
     recovering.ready = true;
@@ -184,10 +178,10 @@ fn a_restore_is_called_off_until_the_first_member_stops() {
     }
     // Another snapshot after members were stopped: they stay stopped, and it cannot be called off.
     let second = begin_restore(&stopped, "a", None, "t3", snapshot()).unwrap();
-    let FormationState::Recovering(recovering) = &second.state else {
+    let Some(recovering) = &second.next else {
         panic!("it is restored");
     };
-    assert!(recovering.stopped.contains("b"));
+    assert!(recovering.stopped.contains_key("b"));
     assert!(call_off_restore(&second, "").is_err());
     // Only the member itself had stopped, or everything was ready to stop.
     let mut prepared = begin_restore(&ready, "a", None, "t3", snapshot()).unwrap();
@@ -208,9 +202,7 @@ fn a_restore_is_called_off_until_the_first_member_stops() {
 #[test]
 fn a_restore_that_is_called_off_or_refused_leaves_the_record_as_it_was() {
     let mut before = formed_record();
-    if let FormationState::Formed { restored, .. } = &mut before.state {
-        *restored = Some(snapshot());
-    }
+    before.generation.restored = Some(snapshot());
     let begun = begin_restore(&before, "a", None, "t2", snapshot()).unwrap();
     let again = begin_restore(&begun, "a", None, "t3", snapshot()).unwrap();
     for begun in [begun, again] {
@@ -218,13 +210,10 @@ fn a_restore_that_is_called_off_or_refused_leaves_the_record_as_it_was() {
         let ended = call_off_restore(&begun, "it is damaged").unwrap();
         // A write whose answer was lost, and that arrives later, finds another record.
         assert_ne!(ended, before);
-        let FormationState::Formed { refused, .. } = ended.state else {
-            panic!("{ended:?}");
-        };
-        let refused = refused.unwrap();
+        let refused = ended.generation.refused.unwrap();
         assert_eq!(
             (refused.token.as_str(), refused.why.as_str()),
-            (begun.token(), "it is damaged")
+            (begun.newest_token(), "it is damaged")
         );
     }
 }
@@ -250,7 +239,7 @@ fn only_the_holder_of_the_recorded_volume_says_that_a_member_is_stopped() {
         vec![seen("a", Some("i-a")), seen("c", Some("i-c"))],
     );
     let mut record = begin_restore(&formed_record(), "a", None, "t2", snapshot()).unwrap();
-    if let FormationState::Recovering(recovering) = &mut record.state {
+    if let Some(recovering) = &mut record.next {
         recovering.ready = true;
     }
     for (volume, stops) in [("vol-b", true), ("vol-new", false)] {
@@ -281,25 +270,27 @@ fn records_with_a_place() -> Vec<(&'static str, FormationRecord)> {
     let joining = |record: &FormationRecord, member: &str, lost: bool| {
         let mut record = record.clone();
         let before = record.members.get_mut(member).unwrap();
-        let lost = lost.then(|| LostMember {
-            volume: before.volume.clone(),
-            member_id: before.member_id.take(),
-        });
+        let lost = lost.then(|| before.clone());
+        before.member_id = before.member_id.take().filter(|_| lost.is_none());
+        if let Some(lost) = &lost {
+            record.retire_member(member, lost);
+        }
         record.replacing = Some(Replacing {
             member: member.to_owned(),
-            lost,
+            added: lost.is_none(),
             unknown: UnknownFields::new(),
         });
         record
     };
     let given_up = |mut record: FormationRecord| {
-        record.given_up.insert("c0".into(), whole.members.clone());
+        let retired = record.retired.entry("c0".into()).or_default();
+        retired.given_up = true;
         record
     };
     let terms = RecoveryTerms::default();
     let recovery = |from| begin_recovery(&whole, from, "t2", terms).unwrap();
     let ready = |mut record: FormationRecord| {
-        if let FormationState::Recovering(recovering) = &mut record.state {
+        if let Some(recovering) = &mut record.next {
             recovering.ready = true;
         }
         record
@@ -382,7 +373,7 @@ fn a_member_that_left_or_whose_volume_nobody_knows_takes_no_snapshot() {
     let mut record = formed_record();
     let left = record.members.remove("b").unwrap();
     assert!(begin_restore(&record, "b", None, "t2", snapshot()).is_err());
-    record.removed.insert("b".into(), vec![left]);
+    record.retire_member("b", &left);
     record.leaving.insert("b".into(), Leaving::default());
     let why = begin_restore(&record, "b", Some("vol-b"), "t2", snapshot()).unwrap_err();
     assert!(why.contains("was removed"), "{why}");
@@ -398,7 +389,7 @@ fn whoever_lost_its_volume_goes_on_or_names_the_command_that_does() {
             let mut records = vec![(what, before.clone())];
             for blank in [true, false] {
                 let mut forming = before.clone();
-                forming.state = FormationState::forming("t1");
+                forming.generation = Generation::forming("t1");
                 forming.replacing = None;
                 for one in forming.members.values_mut() {
                     (one.blank, one.member_id) = (blank, None);
@@ -439,7 +430,7 @@ fn take_steps_of_all(etcd: &str, record: &FormationRecord) -> Vec<FormationStep>
             volume: &volume,
             gone: &gone,
             gone_twice: &gone,
-            live: Some(Err("nobody answers")),
+            live: Err("nobody answers"),
             ..own_member(&all, &volumes)
         };
         decide_step(&own, Some(record), &VolumeContent::Blank)
@@ -452,14 +443,14 @@ fn take_steps_of_all(etcd: &str, record: &FormationRecord) -> Vec<FormationStep>
 fn a_member_that_comes_back_before_the_snapshot_is_ready_serves_as_before() {
     let begun = begin_restore(&formed_record(), "a", None, "t2", snapshot()).unwrap();
     let mut ready = begun.clone();
-    if let FormationState::Recovering(recovering) = &mut ready.state {
+    if let Some(recovering) = &mut ready.next {
         recovering.ready = true;
     }
     for (member, shown, record, starts) in [
         ("a", false, &begun, true),
         ("b", false, &begun, true),
         ("a", true, &begun, false),
-        ("b", true, &begun, false),
+        ("b", true, &begun, true),
         ("a", false, &ready, false),
         ("b", false, &ready, false),
         ("b", false, &mark_stopped(&begun, "c", None), false),

@@ -4,7 +4,7 @@ use super::content::{JoiningMember, Marker};
 use super::live::MemberChange;
 use super::log::LogIdentity;
 use super::own_member::OwnMember;
-use super::record::{FormationRecord, RestoredSnapshot};
+use super::record::{FormationRecord, NextGeneration, RestoredSnapshot};
 use node::components::EtcdStart;
 
 /// The next step for a member.
@@ -32,21 +32,16 @@ pub enum FormationStep {
     Start(EtcdStart),
     /// Stop the member and hide it from kubelet; once it is stopped, write this marker, and record that with [`super::mark_stopped`].
     Stop {
-        /// The marker of the volume's data; `None` if the volume holds no data of a member.
+        /// The marker of the volume's data; `None` if the volume holds no data of a member, or has errors.
         marker: Option<Marker>,
+        /// True if the file system has errors: nobody knows how far the log reaches, and nothing is written.
+        damaged: bool,
     },
     /// Make sure that this instance can restore the member's data, then write this record like [`Self::Record`].
     PrepareRestore(FormationRecord),
-    /// Stop the member. If [`super::find_newer`] finds nothing, restore its data as the log of a new cluster beside it, and record that
-    /// with [`super::end_recovery`].
-    Restore {
-        /// `initial-cluster-token` of the new cluster.
-        token: String,
-        /// The data has at least this revision.
-        revision: Option<u64>,
-        /// Restored in the place of the member's data, which may be of any age then.
-        snapshot: Option<RestoredSnapshot>,
-    },
+    /// Stop the member. Restore the source of this generation as the log of a new cluster beside its data, if [`super::find_newer`] finds
+    /// nothing, and record that with [`super::end_recovery`].
+    Restore(NextGeneration),
     /// Move the old data aside, put the restored data in its place, and write this marker.
     UseRestored {
         marker: Marker,
@@ -61,14 +56,8 @@ pub enum FormationStep {
         /// True if the lists of members in etcd's v2 and v3 store must be equal, because another one is believed from now on.
         compare_members: bool,
     },
-    /// Ask each other recorded member about itself, and decide again.
-    AskPeers,
     /// Let kubelet start the member, as one of an existing cluster, and report what the removal of another one waits for.
     Continue { waits: String },
-    /// Ask the other members for the live list, which needs a quorum, and decide again.
-    ListMembers,
-    /// Ask every member in the live list what it says about itself, and decide again.
-    AskMembers,
     /// Change the list of members. The id of an added one goes into the record at once. One that shall vote has to run.
     Change(MemberChange),
     /// Wait for other members or volumes; the text is the reason.
@@ -91,7 +80,7 @@ impl FormationStep {
                 | Self::SetAside { .. }
                 | Self::Join { .. }
                 | Self::Start(_)
-                | Self::Restore { .. }
+                | Self::Restore(_)
                 | Self::UseRestored { .. }
         )
     }

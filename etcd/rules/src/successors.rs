@@ -15,7 +15,7 @@ pub(super) fn find_successor(
     let formed = own.formed?;
     let replaced = formed.get(cluster_id);
     let is_replaced = |id: &String| {
-        record.is_some_and(|record| record.given_up.contains_key(id))
+        record.is_some_and(|record| record.has_given_up(id))
             || replaced.is_some_and(|replaced| replaced.contains(id))
     };
     let mut others = formed.keys().filter(|id| *id != cluster_id);
@@ -34,6 +34,7 @@ pub(super) fn find_successor(
 pub fn read_replaced(text: &[u8]) -> BTreeSet<String> {
     let record = FormationRecord::parse("the object of a formed cluster", text);
     // An older release or an operator may have written anything; then it replaced none.
-    let given_up = record.map(|record| record.given_up).unwrap_or_default();
-    given_up.into_keys().collect()
+    let retired = record.map(|record| record.retired).unwrap_or_default();
+    let given_up = retired.into_iter().filter(|(_, retired)| retired.given_up);
+    given_up.map(|(cluster, _)| cluster).collect()
 }

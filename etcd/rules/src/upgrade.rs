@@ -35,7 +35,7 @@ pub fn find_upgrade_obstacle(
 mod tests {
     use super::*;
     use crate::{
-        FormationState, ListedMember, MemberStatus, RecordedMember, Replacing, RunningMember,
+        Generation, ListedMember, MemberStatus, RecordedMember, Replacing, RunningMember,
         describe_members,
     };
     use node::formatted::UnknownFields;
@@ -65,7 +65,7 @@ mod tests {
             (name.to_owned(), of)
         };
         FormationRecord::new(
-            FormationState::formed("c1", "t"),
+            Generation::formed("c1", "t"),
             ["a", "b", "c"].map(recorded).into(),
         )
     }
@@ -104,7 +104,7 @@ mod tests {
         let mut replacing = record();
         replacing.replacing = Some(Replacing {
             member: "b".to_owned(),
-            lost: None,
+            added: true,
             unknown: UnknownFields::new(),
         });
         for (all, record, said) in [

@@ -27,7 +27,6 @@ pub(super) fn gate_version(
             },
             compare_members: is_from_v2_to_v3_store(from),
         },
-        Await::Answer(step) => step,
         Await::Others(why) => FormationStep::Wait(format!(
             "member {} of etcd {} goes from etcd {from} to {} when all other members are well: {why}",
             own.member, own.etcd, own.version
@@ -46,9 +45,8 @@ pub(super) fn other_minor<'a>(own: &OwnMember<'a>, marker: &'a Marker) -> Option
 /// The marker once the member serves under this version; `None` if it says so already.
 pub fn mark_version(marker: &Marker, version: &str) -> Option<Marker> {
     let known = marker.etcd_version.as_deref();
-    let minor = |version| read_version(version).map(|(major, minor, _)| (major, minor));
     // Another minor is written before its first start.
-    let is_same_minor = known.is_none_or(|known| minor(known) == minor(version));
+    let is_same_minor = known.is_none_or(|known| minor_of(known) == minor_of(version));
     (marker.member_id.is_some() && known != Some(version) && is_same_minor).then(|| Marker {
         etcd_version: Some(version.to_owned()),
         ..marker.clone()
@@ -88,6 +86,11 @@ pub fn find_refusal(from: &str, to: &str) -> Option<String> {
     None
 }
 
+/// Major and minor; `None` if it is no version.
+pub(super) fn minor_of(version: &str) -> Option<(u32, u32)> {
+    read_version(version).map(|(major, minor, _)| (major, minor))
+}
+
 /// Major, minor and patch.
 fn read_version(version: &str) -> Option<(u32, u32, u32)> {
     let mut parts = version.splitn(3, '.');
@@ -107,11 +110,8 @@ fn is_from_v2_to_v3_store(from: &str) -> bool {
 }
 
 /// What an upgrade waits for.
-#[expect(clippy::large_enum_variant, reason = "there is one at a look")]
 enum Await {
     Nothing,
-    /// An answer is needed first.
-    Answer(FormationStep),
     Others(String),
 }
 
@@ -128,15 +128,14 @@ fn await_others(own: &OwnMember<'_>, formed: &Formed<'_>) -> Await {
         return Await::Nothing;
     }
     match own.live {
-        None => return Await::Answer(FormationStep::ListMembers),
-        Some(Err(why)) => return Await::Others(why.to_owned()),
-        Some(Ok(live)) if live.cluster_id != formed.cluster_id => {
+        Err(why) => return Await::Others(why.to_owned()),
+        Ok(live) if live.cluster_id != formed.cluster_id => {
             return Await::Others(format!(
                 "the members that answer belong to etcd cluster {}, and not to {}",
                 live.cluster_id, formed.cluster_id
             ));
         }
-        Some(Ok(live)) => {
+        Ok(live) => {
             if let Some(learner) = live.members.iter().find(|one| one.learner) {
                 return Await::Others(format!(
                     "member {} ({}) does not vote yet",
@@ -145,10 +144,7 @@ fn await_others(own: &OwnMember<'_>, formed: &Formed<'_>) -> Await {
             }
         }
     }
-    let Some(peers) = own.peers else {
-        return Await::Answer(FormationStep::AskPeers);
-    };
-    let mut problems = others().filter_map(|name| match peers.get(name) {
+    let mut problems = others().filter_map(|name| match own.peers.get(name) {
         None => Some(format!("member {name} was not asked")),
         Some(Err(why)) => Some(format!(
             "member {name} does not answer ({why}). Bring its control plane back; if it is lost for good, `kctl etcd recover`"
@@ -169,9 +165,7 @@ fn find_problem(peer: &RunningMember, version: &str) -> Option<String> {
     if peer.alarms.iter().any(|alarm| alarm == "CORRUPT") {
         return Some("reports that the data of the members differs (CORRUPT)".to_owned());
     }
-    let runs = read_version(&peer.version).map(|(major, minor, _)| (major, minor));
-    let wanted = read_version(version).map(|(major, minor, _)| (major, minor));
-    let (Some(runs), Some(wanted)) = (runs, wanted) else {
+    let (Some(runs), Some(wanted)) = (minor_of(&peer.version), minor_of(version)) else {
         return Some(format!("runs etcd {}, which is no version", peer.version));
     };
     let is_near = runs.0 == wanted.0 && runs.1.abs_diff(wanted.1) <= 1;

@@ -30,8 +30,7 @@ struct World {
 
 impl World {
     fn new(versions: &[&str]) -> Self {
-        let mut record =
-            FormationRecord::new(FormationState::formed(CLUSTER, "t1"), BTreeMap::new());
+        let mut record = FormationRecord::new(Generation::formed(CLUSTER, "t1"), BTreeMap::new());
         let mut members = BTreeMap::new();
         for (name, version) in ["a", "b", "c", "d", "e"].into_iter().zip(versions) {
             let recorded = RecordedMember {
@@ -122,7 +121,6 @@ impl World {
         self.members.iter().map(peer).collect()
     }
 
-    /// What is decided once all questions are answered.
     fn decide(&self, name: &str) -> FormationStep {
         let member = &self.members[name];
         let names: Vec<String> = self.members.keys().cloned().collect();
@@ -135,7 +133,9 @@ impl World {
             }),
         });
         let (live, peers) = (self.live(), self.peers());
-        let mut own = OwnMember {
+        let own = OwnMember {
+            live: live.as_ref().map_err(String::as_str),
+            peers: &peers,
             version: &member.version,
             member: name,
             volume: &volume,
@@ -143,15 +143,7 @@ impl World {
             shown: member.runs.is_some(),
             ..own_member(&names, &[])
         };
-        loop {
-            match decide_step(&own, Some(&self.record), &content) {
-                FormationStep::ListMembers if own.live.is_none() => {
-                    own.live = Some(live.as_ref().map_err(String::as_str));
-                }
-                FormationStep::AskPeers if own.peers.is_none() => own.peers = Some(&peers),
-                step => return step,
-            }
-        }
+        decide_step(&own, Some(&self.record), &content)
     }
 
     /// One look and one step. `half`: the instance dies before the step's last change.
@@ -296,7 +288,7 @@ fn an_upgrade_waits_for_every_other_member() {
             |world| {
                 world.record.replacing = Some(Replacing {
                     member: "b".into(),
-                    lost: None,
+                    added: true,
                     unknown: UnknownFields::new(),
                 });
             },

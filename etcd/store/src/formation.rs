@@ -3,8 +3,8 @@
 use anyhow::Context;
 use aws_client::store::{Expect, Store, StoreError, Version};
 use etcd_rules::{
-    FormationRecord, FormationState, FormedClusters, backups_prefix, formed_key, formed_prefix,
-    kept_backups_key, read_replaced, record_key,
+    FormationRecord, FormedClusters, backups_prefix, formed_key, formed_prefix, kept_backups_key,
+    read_replaced, record_key,
 };
 
 /// Largest record that is read, bytes, and largest object of a formed cluster: it is the cluster's record.
@@ -106,7 +106,7 @@ impl FormationStore {
     /// Writes the object which shows permanently that the recorded cluster was formed. The record comes first: a cluster whose record
     /// could not be written never serves, and nothing must speak of it.
     pub async fn write_formed(&self, record: &FormationRecord) -> anyhow::Result<()> {
-        let FormationState::Formed { cluster_id, .. } = &record.state else {
+        let Some(cluster_id) = record.formed_id() else {
             return Ok(());
         };
         self.unmark_kept_backups().await?;

@@ -1,7 +1,7 @@
 //! Whether the etcd clusters survive the loss of an instance. The rolling update asks before each control plane, and
 //! so does every command that ends one.
 
-use etcd_rules::{CORRUPT, FormationRecord, FormationState, ReportedMember, member_name_matches};
+use etcd_rules::{CORRUPT, FormationRecord, ReportedMember, member_name_matches};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -141,17 +141,14 @@ pub fn find_hidden_problems(
 
 /// What the record says is done with a member.
 fn recorded_problem(record: &FormationRecord, member: &str) -> Option<String> {
-    match &record.state {
-        FormationState::Forming { .. } => {
-            return Some("its etcd cluster is being founded".to_owned());
-        }
-        FormationState::Recovering(recovering) => {
-            return Some(format!(
-                "its etcd cluster is being recovered from member {}",
-                recovering.from
-            ));
-        }
-        FormationState::Formed { .. } => {}
+    if record.is_forming() {
+        return Some("its etcd cluster is being founded".to_owned());
+    }
+    if let Some(next) = &record.next {
+        let from = &next.from;
+        return Some(format!(
+            "its etcd cluster is being recovered from member {from}"
+        ));
     }
     let mut removals = record.pending_removals();
     if record
@@ -171,8 +168,8 @@ fn recorded_problem(record: &FormationRecord, member: &str) -> Option<String> {
 /// comes with new instances.
 fn reported_problem(member: &ReportedMember, record: Option<&FormationRecord>) -> Option<String> {
     let running = member.status.running.as_ref()?;
-    if let Some(FormationState::Formed { cluster_id, .. }) = record.map(|record| &record.state)
-        && *cluster_id != running.cluster_id
+    if let Some(cluster_id) = record.and_then(FormationRecord::formed_id)
+        && cluster_id != running.cluster_id
     {
         let of = &running.cluster_id;
         return Some(format!("it runs in another etcd cluster, {of}"));
@@ -207,7 +204,7 @@ pub(crate) fn reporting_instance<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etcd_rules::{Leaving, RecordedMember, Replacing, describe_members};
+    use etcd_rules::{Generation, Leaving, RecordedMember, Replacing, describe_members};
     use node::formatted::UnknownFields;
     use serde_json::json;
     use time::OffsetDateTime;
@@ -219,14 +216,12 @@ mod tests {
             let recorded = RecordedMember::on_volume("vol-1", true);
             (format!("etcd-{number}"), recorded)
         };
-        let still = FormationRecord::new(
-            FormationState::formed("c", "t"),
-            (0..3).map(member).collect(),
-        );
+        let still =
+            FormationRecord::new(Generation::formed("c", "t"), (0..3).map(member).collect());
         let replaced = FormationRecord {
             replacing: Some(Replacing {
                 member: "etcd-1".to_owned(),
-                lost: None,
+                added: true,
                 unknown: UnknownFields::new(),
             }),
             ..still.clone()
@@ -260,10 +255,12 @@ mod tests {
                 )
             })
             .collect();
-        let recovering = json!({"recovering": {"from": "etcd-0", "token": "t", "clusterId": "c"}});
-        for state in [json!({"forming": {"token": "t"}}), recovering] {
-            let state = serde_json::from_value(state).unwrap();
-            let record = FormationRecord::new(state, members.clone());
+        let next = json!({"from": "etcd-0", "token": "t2", "source": {"member": {}}});
+        let next = serde_json::from_value(next).unwrap();
+        let mut recovering = FormationRecord::new(Generation::formed("c", "t"), members.clone());
+        recovering.next = Some(next);
+        let forming = FormationRecord::new(Generation::forming("t"), members);
+        for record in [forming, recovering] {
             let mut clusters = [cluster(&[true; 3])];
             find_hidden_problems(&mut clusters, &[("main".to_owned(), record)].into(), &[]);
             for instance in ["i-0", "i-1", "i-2"] {
@@ -275,7 +272,7 @@ mod tests {
     /// What the member on `i-1` reports, by what differs from a healthy follower.
     #[test]
     fn no_other_member_goes_while_one_reports_that_it_does_not_vote() {
-        let formed = FormationState::formed("c", "t");
+        let formed = Generation::formed("c", "t");
         let record = FormationRecord::new(formed, BTreeMap::new());
         let records = BTreeMap::from([("main".to_owned(), record)]);
         let running = json!({"name": "etcd-1", "id": "1", "clusterId": "c", "leader": "2",

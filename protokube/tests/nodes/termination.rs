@@ -436,8 +436,8 @@ async fn a_control_plane_stays_while_etcd_has_no_quorum_without_its_member() {
         (name, recorded)
     });
     let members: Value = members.into_iter().collect();
-    let state = json!({"formed": {"clusterId": "c1", "token": "t1"}});
-    let record = json!({"format": 1, "state": state, "members": members});
+    let generation = json!({"clusterId": "c1", "token": "t1"});
+    let record = json!({"format": 1, "generation": generation, "members": members});
     fixture.store("etcd/main.json", &record);
     fixture.store_report(INSTANCE, "a", false);
     fixture.store_report(OTHER, "b", false);

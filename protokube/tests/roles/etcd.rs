@@ -7,7 +7,7 @@ use crate::test_host::{
 };
 use aws_client::ec2_query::Attachment;
 use etcd_member::{EtcdMember, MemberSettings, RunningEtcd, SettledClusters, StepOutcome};
-use etcd_rules::{FormationRecord, FormationState, LogPosition, record_key};
+use etcd_rules::{FormationRecord, Generation, LogPosition, record_key};
 use etcd_store::FormationStore;
 use node::config::NodeConfig;
 use node::waits::Wait;
@@ -254,10 +254,8 @@ async fn a_blank_volume_becomes_a_member_without_a_restart_and_founds_nothing_at
     let host = TestHost::new().await;
     host.cloud.add_volume("vol-0a", "main");
     let_settle(&new_member(&host)).await;
-    let FormationState::Formed { cluster_id, .. } = read_record(&host).await.state else {
-        panic!("not formed");
-    };
-    assert_eq!(cluster_id, founder_identity("token").cluster_id);
+    let formed = founder_identity("token").cluster_id;
+    assert_eq!(read_record(&host).await.formed_id(), Some(formed.as_str()));
     let id = &read_record(&host).await.members["a"].member_id;
     assert_eq!(*id, Some(founder_identity("token").member_id));
     let counts = || {
@@ -501,7 +499,7 @@ async fn another_clusters_log_is_recognised_before_it_runs_and_stays_refused() {
 async fn data_of_another_cluster_than_the_recorded_is_stopped_once_and_not_started_again() {
     let (host, config) = serving_member(false, true).await;
     let mut other = read_record(&host).await;
-    other.state = FormationState::formed("c0ffee", "token");
+    other.generation = Generation::formed("c0ffee", "token");
     write_record(&host, &other);
     let why = refusal_text(&host, &config).await;
     assert!(why.contains("c0ffee"), "{why}");

@@ -6,7 +6,7 @@ use crate::etcd::{
 };
 use crate::test_host::{TestHost, config_of_three, founder_identity, pass_fuse};
 use etcd_member::StepOutcome;
-use etcd_rules::{FormationState, forget_member, found_anew};
+use etcd_rules::{forget_member, found_anew};
 use std::fs;
 use std::sync::Arc;
 
@@ -50,9 +50,7 @@ async fn given_up() -> (TestHost, node::config::NodeConfig, String) {
     let dies = move || pass_fuse(&fuse).is_err();
     host.host = host.host.with_stop(Arc::new(dies));
     let record = read_record(&host).await;
-    let FormationState::Formed { cluster_id, .. } = record.state.clone() else {
-        panic!("{record:?}");
-    };
+    let cluster_id = record.formed_id().unwrap().to_owned();
     write_record(&host, &found_anew(&record, NEW_TOKEN).unwrap());
     // The API serves without events, so kubelet ends pods.
     host.kubelet.lock().unwrap().peers = true;
@@ -62,11 +60,13 @@ async fn given_up() -> (TestHost, node::config::NodeConfig, String) {
 async fn assert_founded_anew(host: &TestHost, before: &str, what: &str) {
     let record = read_record(host).await;
     let founded = founder_identity(NEW_TOKEN);
-    let FormationState::Formed { cluster_id, .. } = &record.state else {
-        panic!("{what}: {record:?}");
-    };
-    assert_eq!(*cluster_id, founded.cluster_id, "{what}");
-    assert!(record.given_up[before]["a"].member_id.is_some(), "{what}");
+    assert_eq!(
+        record.formed_id(),
+        Some(founded.cluster_id.as_str()),
+        "{what}"
+    );
+    let old = &record.retired[before].members["a"];
+    assert!(old[0].member_id.is_some(), "{what}");
     let old = host.path_on_disk("var/etcd/data.lost-1/member/wal");
     assert_eq!(fs::read_dir(old).unwrap().count(), 1, "{what}");
     assert!(

@@ -7,7 +7,7 @@ use aws_client::ec2_query::{Attachment, Instance};
 use engine::Failure;
 use etcd_member::ec2::Ec2;
 use etcd_member::hosts::parse_entries;
-use etcd_rules::{FormationRecord, FormationState, RecordedMember, record_key};
+use etcd_rules::{FormationRecord, Generation, RecordedMember, record_key};
 use etcd_store::FormationStore;
 use node::config::NodeConfig;
 use protokube::names::{
@@ -107,7 +107,7 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
     let (config, file) = (node_config(), host.path("etc/hosts"));
     with_member(&host, "10.0.0.4").await;
     let record = FormationRecord::new(
-        FormationState::forming("t"),
+        Generation::forming("t"),
         [("a".to_owned(), RecordedMember::on_volume("vol-0a", true))].into(),
     );
     let text = record.to_json().into_bytes();

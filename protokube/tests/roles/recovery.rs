@@ -11,7 +11,9 @@ use crate::test_host::{
     log_files, pass_fuse, write_log,
 };
 use etcd_member::{EtcdMember, RunningEtcd, StepOutcome};
-use etcd_rules::{FormationState, LastEntry, MARKER, RecoveryTerms, begin_recovery};
+use etcd_rules::{
+    Generation, LastEntry, MARKER, MemberSource, RecoveryTerms, Source, begin_recovery,
+};
 use node::config::NodeConfig;
 use std::fs;
 use std::sync::Arc;
@@ -73,15 +75,17 @@ fn lose_the_others(host: &TestHost) {
 async fn assert_recovered(host: &TestHost, before: &str, what: &str) {
     let record = read_record(host).await;
     let restored = founder_identity(NEW_TOKEN);
-    let FormationState::Formed { cluster_id, .. } = &record.state else {
-        panic!("{what}: {record:?}");
-    };
-    assert_eq!(*cluster_id, restored.cluster_id, "{what}");
+    assert_eq!(
+        record.formed_id(),
+        Some(restored.cluster_id.as_str()),
+        "{what}"
+    );
     let members: Vec<_> = record.members.iter().collect();
     assert_eq!(members.len(), 1, "{what}");
     assert_eq!(members[0].0, "a");
     assert_eq!(members[0].1.member_id, Some(restored.member_id), "{what}");
-    assert_eq!(record.given_up[before].len(), 3, "{what}");
+    assert!(record.has_given_up(before), "{what}");
+    assert_eq!(record.retired[before].members.len(), 3, "{what}");
     let disk = |path: &str| host.path_on_disk(path);
     assert!(disk("var/etcd/data.lost-1/member/wal").exists(), "{what}");
     for left in ["data.lost-2", "data.scratch", "data.restored-recovered"] {
@@ -131,7 +135,7 @@ async fn a_member_of_the_old_cluster_stops_and_does_not_come_back() {
     let outcome = new_member(&host, &config).take_step().await.unwrap();
     assert_eq!(outcome, StepOutcome::Waits);
     assert!(host.kubelet.lock().unwrap().running.is_some());
-    if let FormationState::Recovering(recovering) = &mut begun.state {
+    if let Some(recovering) = &mut begun.next {
         recovering.ready = true;
     }
     write_record(&host, &begun);
@@ -139,12 +143,11 @@ async fn a_member_of_the_old_cluster_stops_and_does_not_come_back() {
     for _ in 0..4 {
         member.take_step().await.unwrap();
     }
-    let FormationState::Recovering(recovering) = read_record(&host).await.state else {
+    let Some(recovering) = read_record(&host).await.next else {
         panic!("it recovers");
     };
-    assert!(recovering.stopped.contains("a"));
     assert!(host.kubelet.lock().unwrap().running.is_none());
-    assert_eq!(recovering.logs["a"], LastEntry::default());
+    assert_eq!(recovering.stopped["a"], Some(LastEntry::default()));
     // A power failure brings the link back that was removed last.
     for is_marked in [true, false] {
         host.reboot();
@@ -185,7 +188,7 @@ async fn the_end_of_a_log_is_that_of_the_newest_file_with_an_entry() {
     let mut known = read_record(&host).await;
     known.members.get_mut("b").unwrap().member_id = Some("b".into());
     let mut begun = begin_recovery(&known, "b", NEW_TOKEN, RecoveryTerms::default()).unwrap();
-    if let FormationState::Recovering(recovering) = &mut begun.state {
+    if let Some(recovering) = &mut begun.next {
         recovering.ready = true;
     }
     write_record(&host, &begun);
@@ -201,14 +204,14 @@ async fn the_end_of_a_log_is_that_of_the_newest_file_with_an_entry() {
     for _ in 0..4 {
         member.take_step().await.unwrap();
     }
-    let FormationState::Recovering(recovering) = read_record(&host).await.state else {
+    let Some(recovering) = read_record(&host).await.next else {
         panic!("it recovers");
     };
     let last = LastEntry {
         term: 2,
         index: 1000,
     };
-    assert_eq!(recovering.logs["a"], last);
+    assert_eq!(recovering.stopped["a"], Some(last));
 }
 
 /// The state store shows that another cluster was formed in place of this one, whatever became of the record.
@@ -226,9 +229,8 @@ async fn a_cluster_that_was_given_up_is_not_started_for_want_of_a_record() {
                 (own.as_str(), other)
             };
             let mut record = read_record(&host).await;
-            record.state = FormationState::formed(newer, "t");
-            let nobody = std::collections::BTreeMap::new();
-            record.given_up.insert(older.to_owned(), nobody);
+            record.generation = Generation::formed(older, "t");
+            record.give_up(Generation::formed(newer, "t"));
             fs::write(formed.join(newer), record.to_json()).unwrap();
             if !is_replaced {
                 fs::write(formed.join(older), "").unwrap();
@@ -268,7 +270,7 @@ async fn an_image_that_is_missing_is_pulled_before_anything_stops() {
         assert!(format!("{error:#}").contains("could not pull"), "{error:#}");
     }
     assert!(host.kubelet.lock().unwrap().running.is_some());
-    let FormationState::Recovering(recovering) = read_record(&host).await.state else {
+    let Some(recovering) = read_record(&host).await.next else {
         panic!("it recovers");
     };
     assert!(!recovering.ready);
@@ -298,15 +300,18 @@ async fn newer_data_of_a_stopped_member_keeps_the_source_from_being_restored() {
             .unwrap()
             .retain(|one| one.id != "vol-0c");
         let mut record = read_record(&host).await;
-        let FormationState::Recovering(recovering) = &mut record.state else {
+        let Some(recovering) = &mut record.next else {
             panic!("it recovers");
         };
-        recovering.force = false;
-        recovering.revision = revision;
-        recovering.stopped.insert("b".to_owned());
-        recovering
-            .logs
-            .extend(logs.map(|last| ("b".to_owned(), last)));
+        let source = |force, revision| {
+            Source::Member(MemberSource {
+                force,
+                revision,
+                ..MemberSource::default()
+            })
+        };
+        recovering.source = source(false, revision);
+        recovering.stopped.insert("b".to_owned(), logs);
         let mut forced = record.clone();
         write_record(&host, &record);
         let member = new_member(&host, &config);
@@ -319,8 +324,8 @@ async fn newer_data_of_a_stopped_member_keeps_the_source_from_being_restored() {
         assert!(error.contains(why), "{why}: {error}");
         assert!(host.wal_path().exists());
         assert!(!host.path_on_disk("var/etcd/data.lost-1").exists(), "{why}");
-        if let FormationState::Recovering(recovering) = &mut forced.state {
-            (recovering.force, recovering.revision) = (true, None);
+        if let Some(recovering) = &mut forced.next {
+            recovering.source = source(true, None);
         }
         write_record(&host, &forced);
         let_settle(&member).await;

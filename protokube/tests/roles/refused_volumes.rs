@@ -8,7 +8,7 @@ use crate::test_host::{
 };
 use etcd_member::EtcdDisk;
 use etcd_rules::{
-    FileSystemContent, FormationRecord, FormationState, LogIdentity, LogPosition, MARKER, Marker,
+    FileSystemContent, FormationRecord, Generation, LogIdentity, LogPosition, MARKER, Marker,
     RecordedMember, VolumeContent,
 };
 use host::{Host, LocalSystem};
@@ -119,16 +119,16 @@ fn marker() -> Marker {
 
 /// A formed etcd cluster whose member a runs from vol-0a.
 fn formed(count: usize) -> FormationRecord {
-    record_of(FormationState::formed("c1", "token"), count, true)
+    record_of(Generation::formed("c1", "token"), count, true)
 }
 
 /// The cluster is being formed, and nobody has looked at the volume yet.
 fn forming() -> FormationRecord {
-    record_of(FormationState::forming("token"), 1, false)
+    record_of(Generation::forming("token"), 1, false)
 }
 
-fn record_of(state: FormationState, count: usize, blank: bool) -> FormationRecord {
-    let is_formed = matches!(state, FormationState::Formed { .. });
+fn record_of(generation: Generation, count: usize, blank: bool) -> FormationRecord {
+    let is_formed = generation.cluster_id.is_some();
     let members = ["a", "b", "c"].iter().take(count).map(|name| {
         let member = RecordedMember {
             member_id: is_formed.then(|| format!("{name}1")),
@@ -136,7 +136,7 @@ fn record_of(state: FormationState, count: usize, blank: bool) -> FormationRecor
         };
         ((*name).to_owned(), member)
     });
-    FormationRecord::new(state, members.collect())
+    FormationRecord::new(generation, members.collect())
 }
 
 /// A volume that is refused.
@@ -476,11 +476,7 @@ async fn what_only_the_journal_has_does_not_keep_a_member_from_its_volume() {
         .cloud
         .add_volume_of("vol-0a", "main", "a/a", Some(INSTANCE));
     let identity = founder_identity("token");
-    let mut record = record_of(
-        FormationState::formed(&identity.cluster_id, "token"),
-        1,
-        true,
-    );
+    let mut record = record_of(Generation::formed(&identity.cluster_id, "token"), 1, true);
     record.members.get_mut("a").unwrap().member_id = Some(identity.member_id);
     fs::create_dir_all(second.host.path("store/etcd")).unwrap();
     write_record(&second.host, &record);

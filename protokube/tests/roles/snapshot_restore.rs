@@ -14,9 +14,7 @@ use etcd_member::EtcdMember;
 use etcd_rules::backup::{
     ChainEnd, CollectedChanges, SnapshotManifest, WatchedEvent, manifest_key,
 };
-use etcd_rules::{
-    FormationRecord, FormationState, RestoredChanges, RestoredSnapshot, begin_restore,
-};
+use etcd_rules::{FormationRecord, RestoredChanges, RestoredSnapshot, begin_restore};
 use etcd_store::{PreparedPart, store_part};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -102,14 +100,14 @@ async fn asked_member() -> (TestHost, NodeConfig, FormationRecord) {
 }
 
 fn is_ready(record: &FormationRecord) -> bool {
-    matches!(&record.state, FormationState::Recovering(recovering) if recovering.ready)
+    record.next.as_ref().is_some_and(|next| next.ready)
 }
 
 /// The other two have stopped, as their instances say in the record.
 async fn stop_the_others(host: &TestHost) {
     let mut record = read_record(host).await;
-    if let FormationState::Recovering(recovering) = &mut record.state {
-        recovering.stopped = ["b", "c"].map(str::to_owned).into();
+    if let Some(recovering) = &mut record.next {
+        recovering.stopped = ["b", "c"].map(|name| (name.to_owned(), None)).into();
     }
     write_record(host, &record);
 }
@@ -124,27 +122,14 @@ async fn take_steps(host: &TestHost, config: &NodeConfig) {
 
 async fn assert_restored(host: &TestHost, before: &FormationRecord, what: &str) {
     let record = read_record(host).await;
-    let FormationState::Formed {
-        cluster_id,
-        restored,
-        ..
-    } = &record.state
-    else {
-        panic!("{what}: {record:?}");
-    };
     let log = founder_identity(NEW_TOKEN);
-    assert_eq!(*cluster_id, log.cluster_id, "{what}");
-    assert_eq!(restored.as_ref(), Some(&snapshot_in(host)), "{what}");
+    assert_eq!(record.formed_id(), Some(log.cluster_id.as_str()), "{what}");
+    let restored = record.generation.restored.as_ref();
+    assert_eq!(restored, Some(&snapshot_in(host)), "{what}");
     let members: Vec<&String> = record.members.keys().collect();
     assert_eq!(members, ["a"], "{what}");
     assert_eq!(record.members["a"].member_id, Some(log.member_id), "{what}");
-    let FormationState::Formed {
-        cluster_id: old, ..
-    } = &before.state
-    else {
-        panic!("{what}: {before:?}");
-    };
-    assert!(record.given_up.contains_key(old), "{what}");
+    assert!(record.has_given_up(before.formed_id().unwrap()), "{what}");
     let disk = |path: &str| host.path_on_disk(path);
     for left in ["data.lost-2", "data.scratch", "data.restored-restored"] {
         assert!(
@@ -263,20 +248,15 @@ async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
         let starts = host.kubelet.lock().unwrap().starts;
         let_settle(&new_member(&host, &config)).await;
         // protokube calls it off by itself, and says why.
-        let FormationState::Formed {
-            refused: Some(refused),
-            token,
-            ..
-        } = read_record(&host).await.state
-        else {
-            panic!("{says}");
-        };
+        let after = read_record(&host).await;
+        let refused = after.generation.refused.expect(says);
         assert_eq!(
             (refused.token.as_str(), refused.snapshot.as_str()),
             (NEW_TOKEN, NAME)
         );
         assert!(refused.why.contains(says), "{says}: {refused:?}");
-        assert_eq!(token, before.token(), "{says}");
+        assert_eq!(after.next, None, "{says}");
+        assert_eq!(after.generation.token, before.generation.token, "{says}");
         assert_eq!(host.kubelet.lock().unwrap().starts, starts, "{says}");
         assert!(host.wal_path().exists(), "{says}");
     }
@@ -304,7 +284,7 @@ async fn a_restore_that_failed_is_repeated_after_a_pause() {
         // Another restore does not wait for it.
         host.set_free_bytes(u64::MAX);
         let mut other = read_record(&host).await;
-        if let FormationState::Recovering(recovering) = &mut other.state {
+        if let Some(recovering) = &mut other.next {
             "another".clone_into(&mut recovering.token);
         }
         write_record(&host, &other);
@@ -345,13 +325,9 @@ async fn a_blank_volume_takes_the_snapshot_once_the_old_one_is_gone() {
     let_settle(&new_member(&host, &config)).await;
     let record = read_record(&host).await;
     assert_eq!(record.members["a"].volume, "vol-0n");
-    let FormationState::Formed { cluster_id, .. } = &record.state else {
-        panic!("{record:?}");
-    };
-    assert_eq!(*cluster_id, founder_identity(NEW_TOKEN).cluster_id);
-    assert!(
-        matches!(&before.state, FormationState::Formed { cluster_id, .. } if record.given_up.contains_key(cluster_id))
-    );
+    let restored = founder_identity(NEW_TOKEN).cluster_id;
+    assert_eq!(record.formed_id(), Some(restored.as_str()));
+    assert!(record.has_given_up(before.formed_id().unwrap()));
     assert!(host.kubelet.lock().unwrap().running.is_some());
 }
 
@@ -414,10 +390,10 @@ async fn a_snapshot_whose_secrets_nobody_can_read_stops_nobody_unless_forced() {
         take_steps(&host, &config).await;
         let after = read_record(&host).await;
         assert_eq!(is_ready(&after), forced, "{after:?}");
-        let FormationState::Formed { refused, .. } = &after.state else {
+        if after.next.is_some() {
             continue;
-        };
-        let why = &refused.as_ref().unwrap().why;
+        }
+        let why = &after.generation.refused.as_ref().unwrap().why;
         assert!(
             why.contains("key old of aescbc") || why.contains("no EncryptionConfiguration"),
             "{why}"
@@ -503,15 +479,9 @@ async fn changes_after_the_snapshot_are_replayed_before_it_is_restored() {
             stop_the_others(&host).await;
         }
         let_settle(&new_member(&host, &config)).await;
-        let state = read_record(&host).await.state;
-        let FormationState::Formed {
-            restored,
-            refused: found,
-            ..
-        } = state.clone()
-        else {
-            panic!("{refused:?}: {state:?}");
-        };
+        let record = read_record(&host).await;
+        assert!(record.is_formed(), "{refused:?}: {record:?}");
+        let (restored, found) = (record.generation.restored, record.generation.refused);
         let Some(says) = refused else {
             assert_eq!(restored, Some(snapshot));
             let calls = fs::read_to_string(host.path("gateway-calls")).unwrap();

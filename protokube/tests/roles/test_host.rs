@@ -8,8 +8,8 @@ use engine::{Class, Failure};
 use etcd_member::ec2::{Ec2, Filter};
 use etcd_member::{EtcdMembers, EtcdQuorum, RunningEtcd};
 use etcd_rules::{
-    LiveCluster, LiveMember, LogIdentity, LogPosition, MemberAnswer, MemberAnswers, MemberChange,
-    RunningMember, log_identity,
+    LiveCluster, LiveMember, LogIdentity, LogPosition, MemberChange, Peers, RunningMember,
+    log_identity,
 };
 use host::{DiskSpace, Host, LocalSystem, MountEntry, Output, System};
 use node::config::{EtcdMember, NodeConfig, Role};
@@ -786,23 +786,26 @@ impl FakeKubelet {
         Ok(None)
     }
 
-    /// Answers of those in the list that run.
-    fn answers(&self) -> MemberAnswers {
-        let own = self.known.as_ref().map(|known| known.member_id.clone());
-        let leader = self.leader.clone().or_else(|| own.clone());
-        let answers = |one: &&LiveMember| match Some(&one.id) == own.as_ref() {
+    /// What the member with this short name says about itself, if it is in the list and runs.
+    fn describe(&self, member: &str) -> Result<RunningMember, String> {
+        let url = peer_url(member);
+        let mut live = self.live.iter();
+        let listed = live.find(|one| one.peer_urls.contains(&url));
+        let own = self.known.as_ref().map(|known| &known.member_id);
+        let answers = |one: &&LiveMember| match Some(&one.id) == own {
             true => self.running.is_some(),
             false => !self.silent.contains(&one.id),
         };
-        let answer = |one: &LiveMember| {
-            let answer = MemberAnswer {
-                leader: leader.clone(),
-                term: 2,
-                revision: 7,
-            };
-            (one.id.clone(), answer)
-        };
-        self.live.iter().filter(answers).map(answer).collect()
+        let listed = listed.filter(answers).ok_or("nobody answers")?;
+        Ok(RunningMember {
+            id: listed.id.clone(),
+            cluster_id: founder_identity("token").cluster_id,
+            leader: self.leader.as_ref().or(own).cloned(),
+            term: 2,
+            revision: 7,
+            version: self.peer_version.clone(),
+            ..RunningMember::default()
+        })
     }
 
     /// The others remove this member.
@@ -1070,30 +1073,12 @@ impl EtcdQuorum for FakeQuorum {
         kubelet.list_live()
     }
 
-    async fn describe_members(
-        &self,
-        members: &[String],
-    ) -> BTreeMap<String, Result<RunningMember, String>> {
-        let kubelet = self.kubelet.lock().unwrap();
-        let describe = |member: &String| {
-            let running = RunningMember {
-                id: member.clone(),
-                leader: Some("b".to_owned()),
-                version: kubelet.peer_version.clone(),
-                ..RunningMember::default()
-            };
-            let is_silent = kubelet.silent.contains(member);
-            let said = (!is_silent).then_some(running);
-            (
-                member.clone(),
-                said.ok_or_else(|| "nobody answers".to_owned()),
-            )
-        };
+    async fn describe_members(&self, members: &[String]) -> Peers {
+        let mut kubelet = self.kubelet.lock().unwrap();
+        // It knows its peers from then on.
+        let _ = kubelet.list_live();
+        let describe = |member: &String| (member.clone(), kubelet.describe(member));
         members.iter().map(describe).collect()
-    }
-
-    async fn ask_members(&self, _: &LiveCluster) -> MemberAnswers {
-        self.kubelet.lock().unwrap().answers()
     }
 
     async fn change_members(

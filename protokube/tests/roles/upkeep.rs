@@ -196,8 +196,7 @@ impl Instances {
             cluster: Arc::new(Mutex::new(cluster)),
             lines: Arc::default(),
         };
-        let formed =
-            r#"{"format":1,"state":{"formed":{"clusterId":"c","token":"t"}},"members":{}}"#;
+        let formed = r#"{"format":1,"generation": {"clusterId": "c", "token": "t"},"members":{}}"#;
         instances.write(&record_key("main"), formed).await;
         instances
     }
@@ -403,7 +402,7 @@ async fn nothing_is_defragmented_while_another_instance_has_the_claim_or_a_membe
     assert!(instances.is_well(), "{:?}", instances.done());
 
     let instances = Instances::new(full).await;
-    let replacing = r#"{"format":1,"state":{"formed":{"clusterId":"c","token":"t"}},"members":{},"replacing":{"member":"b"}}"#;
+    let replacing = r#"{"format":1,"generation": {"clusterId": "c", "token": "t"},"members":{},"replacing":{"member":"b"}}"#;
     instances.write(&record_key("main"), replacing).await;
     instances.run().await;
     assert!(instances.done().is_empty(), "{:?}", instances.done());

@@ -16,7 +16,7 @@ fn the_members_are_shown_as_they_report_without_a_call_to_aws() {
     assert_eq!(nothing.code, 0, "{}", nothing.all_output());
     assert!(nothing.err.contains("has formed etcd"), "{}", nothing.err);
 
-    let record = json!({"format": 1, "state": {"formed": {"clusterId": "c1", "token": "t"}},
+    let record = json!({"format": 1, "generation": {"clusterId": "c1", "token": "t"},
         "members": {"a": {"volume": "vol-1", "blank": true}}});
     cluster.store_object("etcd/main.json", &record.to_string());
     cluster.store_object("etcd/formed/main/c1", &record.to_string());
@@ -62,7 +62,7 @@ fn the_members_are_shown_as_they_report_without_a_call_to_aws() {
 
 /// A record of `main` whose member `a` is on `vol-1`, as it goes on with these fields.
 fn record(more: &Value) -> String {
-    let mut record = json!({"format": 1, "state": {"formed": {"clusterId": "c1", "token": "t"}},
+    let mut record = json!({"format": 1, "generation": {"clusterId": "c1", "token": "t"},
         "members": {"a": {"volume": "vol-1", "blank": true}}});
     let fields = more.as_object().into_iter().flatten();
     fields.for_each(|(name, value)| record[name] = value.clone());

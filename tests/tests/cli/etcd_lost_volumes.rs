@@ -5,7 +5,7 @@ use crate::etcd_removal::{volume_ids, write_record};
 use crate::kctl::Kctl;
 use crate::scenario::{NAME, REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
-use etcd_rules::{FormationRecord, FormationState, RecordedMember};
+use etcd_rules::{FormationRecord, Generation, RecordedMember};
 
 /// A cluster with control planes in these zones, whose machines the simulator does not run.
 fn new_cluster(simulator: &Simulator, zones: &str) -> Kctl {
@@ -28,7 +28,7 @@ fn form_etcd(simulator: &Simulator, etcd: &str, members: &[&str]) {
         ((*name).to_owned(), recorded)
     };
     let members = members.iter().map(member).collect();
-    let record = FormationRecord::new(FormationState::formed("c1", "t1"), members);
+    let record = FormationRecord::new(Generation::formed("c1", "t1"), members);
     write_record(simulator, etcd, &record);
 }
 

@@ -5,7 +5,7 @@ use crate::instances::Cluster;
 use crate::kctl::{Kctl, KctlOutput};
 use crate::scenario::NAME;
 use etcd_rules::{
-    FormationRecord, FormationState, LogIdentity, RecordedMember, RecoveryTerms, begin_recovery,
+    FormationRecord, Generation, LogIdentity, RecordedMember, RecoveryTerms, begin_recovery,
     end_recovery,
 };
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ impl LostQuorum {
             (id.to_owned(), recorded)
         };
         lost.write_record(&FormationRecord::new(
-            FormationState::formed("c1", "t1"),
+            Generation::formed("c1", "t1"),
             ["a", "b", "c"].map(member).into(),
         ));
         lost.report("a", 9, None, "c1");
@@ -159,8 +159,8 @@ fn a_recovery_is_followed_until_the_new_cluster_has_a_leader() {
     assert!(said.contains("etcd main serves again"), "{said}");
     let record = lost.read_record();
     let members: Vec<&str> = record.members.keys().map(String::as_str).collect();
-    assert_eq!((members, record.given_up.len()), (vec!["a"], 1));
-    assert_eq!(record.token().len(), 32);
+    assert_eq!((members, record.retired.len()), (vec!["a"], 1));
+    assert_eq!(record.generation.token.len(), 32);
 }
 
 #[test]
@@ -259,18 +259,18 @@ fn a_recovery_that_is_under_way_is_followed_and_not_begun_again() {
     // Force is added to the same recovery.
     let forced = ["--from", "a", "--force", "--yes", "--timeout", "3s"];
     assert_eq!(lost.run(&forced).code, 1);
-    let FormationState::Recovering(recovering) = lost.read_record().state else {
+    let Some(recovering) = lost.read_record().next else {
         panic!("it recovers");
     };
     assert_eq!(
-        (recovering.token.as_str(), recovering.force),
+        (recovering.token.as_str(), recovering.is_forced()),
         ("token", true)
     );
     // Another source may be chosen until the first one is restored.
     lost.report("b", 7, None, "c1");
     let other = ["--from", "b", "--force", "--yes", "--timeout", "3s"];
     assert_eq!(lost.run(&other).code, 1);
-    let FormationState::Recovering(recovering) = lost.read_record().state else {
+    let Some(recovering) = lost.read_record().next else {
         panic!("it recovers");
     };
     assert_eq!(recovering.from, "b");
@@ -281,7 +281,7 @@ fn a_recovery_that_is_under_way_is_followed_and_not_begun_again() {
 fn members_whose_volumes_are_gone_need_no_force() {
     let cluster = Cluster::new_cluster(1);
     let member = |id: &str| json!({"volume": format!("vol-0{id}"), "blank": true, "memberId": format!("id-{id}")});
-    let record = json!({"format": 1, "state": {"formed": {"clusterId": "c1", "token": "t"}},
+    let record = json!({"format": 1, "generation": {"clusterId": "c1", "token": "t"},
         "members": {"a": member("a"), "b": member("b"), "c": member("c")}});
     cluster.store_object("etcd/main.json", &record.to_string());
     let written = OffsetDateTime::now_utc().format(&Rfc3339).expect("a time");

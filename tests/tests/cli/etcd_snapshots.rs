@@ -76,7 +76,7 @@ impl Backups {
             (id.to_owned(), recorded)
         };
         here.write_record(&FormationRecord::new(
-            FormationState::formed("c1", "t1"),
+            Generation::formed("c1", "t1"),
             ["a", "b", "c"].map(member).into(),
         ));
         for id in ["a", "b", "c"] {
@@ -619,7 +619,7 @@ fn an_instance_that_is_silent_with_a_members_volume_is_named_before_anything_sto
     );
     let volume = cluster.simulator.run_python(REGION, &held);
     let volume = volume.trim();
-    let record = json!({"format": 1, "state": {"formed": {"clusterId": "c1", "token": "t"}}, "members": {
+    let record = json!({"format": 1, "generation": {"clusterId": "c1", "token": "t"}, "members": {
         "a": {"volume": "vol-0a", "blank": true, "memberId": "id-a"},
         "b": {"volume": volume, "blank": true, "memberId": "id-b"}}});
     cluster.store_object("etcd/main.json", &record.to_string());

@@ -39,7 +39,7 @@ fn resources_in_aws(simulator: &Simulator) -> BTreeSet<String> {
 }
 
 fn formed_record() -> Value {
-    json!({"format": 1, "state": {"formed": {"clusterId": "c1", "token": "t"}}, "members": {
+    json!({"format": 1, "generation": {"clusterId": "c1", "token": "t"}, "members": {
         "a": {"volume": "vol-0a", "blank": true, "memberId": "id-a"}}})
 }
 

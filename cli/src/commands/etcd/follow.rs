@@ -5,7 +5,7 @@ use super::formation::Formation;
 use super::reports::EtcdReports;
 use crate::error::{CommandError, ErrorKind};
 use crate::interrupt::Interrupts;
-use etcd_rules::{FormationRecord, FormationState, ReportedMember};
+use etcd_rules::{FormationRecord, ReportedMember};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -53,31 +53,28 @@ async fn follow(
         let reports = EtcdReports::read(stored.name, stored.session).await?;
         let record = reports.records.get(etcd);
         let record = record.ok_or_else(|| stored.missing_error())?;
-        if let FormationState::Formed {
-            refused: Some(refused),
-            ..
-        } = &record.state
+        if let Some(refused) = &record.generation.refused
             && refused.token == token
         {
             return Ok(Followed::Refused(refused.why.clone()));
         }
-        if record.token() != token {
+        if record.newest_token() != token {
             return Err(stored.refuse(
                 "somebody else has called it off, or has begun another one",
                 "see the members",
             ));
         }
-        let waits = match &record.state {
-            FormationState::Formed { cluster_id, .. } => {
+        let waits = match record.formed_id() {
+            Some(cluster_id) => {
                 // What lost instances reported stays in the store.
                 let lately = members(&reports, etcd).filter(|one| one.is_stored_lately());
                 let mut running = lately.filter_map(|one| one.status.running.as_ref());
-                if running.any(|one| one.cluster_id == *cluster_id && one.leader.is_some()) {
+                if running.any(|one| one.cluster_id == cluster_id && one.leader.is_some()) {
                     return Ok(Followed::Serves);
                 }
                 format!("restored as etcd cluster {cluster_id}, which starts")
             }
-            _ => describe_wait(&reports, record, etcd, from),
+            None => describe_wait(&reports, record, etcd, from),
         };
         if waits != shown {
             shell.note(&format!("{etcd}: {waits}"));

@@ -7,9 +7,7 @@ use super::volume_holders::find_holder;
 use crate::args::EtcdForget;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
-use etcd_rules::{
-    FormationRecord, FormationState, ReportedMember, forget_member, found_anew, member_name_matches,
-};
+use etcd_rules::{FormationRecord, ReportedMember, forget_member, found_anew, member_name_matches};
 use etcd_store::StoredRecord;
 
 /// A record, and what becomes of it.
@@ -171,9 +169,9 @@ async fn write_record(
     if stored.try_write(&one.next, &one.read).await? || stored.read().await?.0 == one.next {
         return Ok(());
     }
-    let state = match one.next.state {
-        FormationState::Forming { .. } => "a member came up, or somebody else changed it",
-        _ => "somebody else changed it",
+    let state = match one.next.is_forming() {
+        true => "a member came up, or somebody else changed it",
+        false => "somebody else changed it",
     };
     Err(refusal(
         name,

@@ -3,7 +3,7 @@
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::state::{StoreKeys, stored_error};
-use etcd_rules::{FormationRecord, FormationState, member_name_matches};
+use etcd_rules::{FormationRecord, member_name_matches};
 use etcd_store::{FormationStore, StoredRecord};
 
 /// Access to the record of one etcd cluster.
@@ -113,13 +113,13 @@ impl Formation<'_> {
 /// True if the stored record is this one, or one that protokube made of it: the same formation, recovery or restore, with the same
 /// terms.
 fn is_asked_in(record: &FormationRecord, stored: &FormationRecord) -> bool {
-    let is_forced = match (&record.state, &stored.state) {
-        (FormationState::Recovering(asked), FormationState::Recovering(stored)) => {
-            (stored.force, &stored.from) == (asked.force, &asked.from)
+    let has_terms = match (&record.next, &stored.next) {
+        (Some(asked), Some(stored)) => {
+            (stored.is_forced(), &stored.from) == (asked.is_forced(), &asked.from)
         }
         _ => true,
     };
-    record.token() == stored.token() && is_forced
+    record.newest_token() == stored.newest_token() && has_terms
 }
 
 /// A random token of a new etcd cluster.
@@ -135,7 +135,7 @@ pub fn new_token() -> Result<String, CommandError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etcd_rules::{RecordedMember, RecoveryTerms, begin_recovery, mark_stopped};
+    use etcd_rules::{Generation, RecordedMember, RecoveryTerms, begin_recovery, mark_stopped};
 
     /// Only then is a conflict no error.
     #[test]
@@ -144,8 +144,8 @@ mod tests {
             member_id: Some("id-a".to_owned()),
             ..RecordedMember::on_volume("vol-a", true)
         };
-        let state = FormationState::formed("c1", "t1");
-        let formed = FormationRecord::new(state, [("a".to_owned(), member)].into());
+        let generation = Generation::formed("c1", "t1");
+        let formed = FormationRecord::new(generation, [("a".to_owned(), member)].into());
         let begin = |record: &FormationRecord, force| {
             let terms = RecoveryTerms {
                 revision: None,

@@ -13,7 +13,7 @@ use crate::ui::etcd_copies::{
 };
 use aws_cloud::is_volume_deleted;
 use etcd_rules::{
-    FormationRecord, FormationState, Recovering, RecoveryTerms, begin_recovery, can_bump_revisions,
+    FormationRecord, NextGeneration, RecoveryTerms, begin_recovery, can_bump_revisions,
 };
 use serde::Serialize;
 
@@ -60,7 +60,7 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
         Some(named) => {
             let from = stored.find_member(&record, named)?;
             let next = match recovering_from(&record, &from) {
-                Some(running) if running.force || !args.force => None,
+                Some(running) if running.is_forced() || !args.force => None,
                 Some(running) => Some(recovery.begin(&record, &from, &running.token, &copies)?),
                 None => {
                     recovery.check_quorum(&record, &copies)?;
@@ -73,7 +73,7 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
             match next {
                 _ if !args.yes => describe_recovery(&copies, &from, &args.etcd, &name),
                 next => {
-                    let token = next.as_ref().unwrap_or(&record).token().to_owned();
+                    let token = next.as_ref().unwrap_or(&record).newest_token().to_owned();
                     if let Some(next) = next {
                         stored.write(&next, &read).await?;
                     }
@@ -98,11 +98,8 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
     Ok(Outcome::Fine)
 }
 
-fn recovering_from<'a>(record: &'a FormationRecord, member: &str) -> Option<&'a Recovering> {
-    match &record.state {
-        FormationState::Recovering(recovering) if recovering.from == member => Some(recovering),
-        _ => None,
-    }
+fn recovering_from<'a>(record: &'a FormationRecord, member: &str) -> Option<&'a NextGeneration> {
+    record.next.as_ref().filter(|next| next.from == member)
 }
 
 fn revision_of(member: &str, copies: &[CopyRow]) -> Option<u64> {
@@ -247,9 +244,9 @@ impl Recovery<'_> {
             ));
         }
         // protokube compares the logs of members that have stopped.
-        let is_known = |member: &String| match &record.state {
-            FormationState::Recovering(recovering) => recovering.logs.contains_key(member),
-            _ => false,
+        let stopped = record.next.as_ref().map(|next| &next.stopped);
+        let is_known = |member: &String| {
+            stopped.is_some_and(|stopped| stopped.get(member).is_some_and(Option::is_some))
         };
         for copy in copies.iter().filter(|copy| copy.member != from) {
             if copy.revision.is_some() || is_known(&copy.member) {

@@ -13,8 +13,8 @@ use crate::api_manifests::{find_encryption_config, remove_manifests};
 use crate::ec2::Ec2;
 use anyhow::{Context, bail};
 use etcd_rules::{
-    EtcdLog, FormationRecord, FormationState, FormationStep, LastEntry, LogIdentity, Marker,
-    Recovering, RestoredSnapshot, call_off_restore, end_recovery, find_newer, mark_stopped,
+    EtcdLog, FormationRecord, FormationStep, LastEntry, LogIdentity, Marker, NextGeneration,
+    RestoredSnapshot, Source, call_off_restore, end_recovery, find_newer, mark_stopped,
 };
 use host::Host;
 use node::components::etcd_ports;
@@ -42,19 +42,14 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
         match step {
-            FormationStep::Stop { marker } => self.stop_for_good(marker, observed).await,
+            FormationStep::Stop { marker, damaged } => {
+                self.stop_for_good(marker, damaged, observed).await
+            }
             FormationStep::PrepareRestore(record) => {
                 self.prepare_restore(&record, observed).await?;
                 Ok(StepOutcome::Stepped)
             }
-            FormationStep::Restore {
-                token,
-                snapshot: Some(snapshot),
-                ..
-            } => self.restore_from_snapshot(token, &snapshot, observed).await,
-            FormationStep::Restore {
-                token, revision, ..
-            } => self.restore_from_data(token, revision, observed).await,
+            FormationStep::Restore(next) => self.begin_generation(next, observed).await,
             FormationStep::UseRestored {
                 marker,
                 restored,
@@ -88,6 +83,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
     async fn stop_for_good(
         &self,
         marker: Option<Marker>,
+        damaged: bool,
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
         let Some(record) = &observed.read.record else {
@@ -95,6 +91,11 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         };
         if !self.stop_all(observed).await? {
             return Ok(self.report_wait(STOPPING));
+        }
+        if damaged {
+            let next = mark_stopped(record, &observed.attached.member, None);
+            self.formation.write_record(observed.read, &next).await?;
+            return Ok(StepOutcome::Stepped);
         }
         let has_data = marker.is_some();
         let mark = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
@@ -118,12 +119,13 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         record: &FormationRecord,
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<()> {
-        let request = self.restore_request(observed, record.token().to_owned(), None)?;
-        if let FormationState::Recovering(Recovering {
-            snapshot: Some(snapshot),
-            ..
-        }) = &record.state
-        {
+        // What needs etcd on this instance does not wait for a source that may never be ready.
+        if observed.own.shown && self.running.find_problem().await.is_none() {
+            self.set_settled(true);
+        }
+        let token = record.newest_token().to_owned();
+        let request = self.restore_request(observed, token, None)?;
+        if let Some(snapshot) = record.next.as_ref().and_then(NextGeneration::snapshot) {
             // What takes long happens while the members still serve.
             let restored = self.restore_with_pauses(&request, snapshot, observed).await;
             let unusable = match restored {
@@ -208,6 +210,23 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             self.role_log.report_status(Status::Started, &detail);
         }
         Ok(restored)
+    }
+
+    async fn begin_generation(
+        &self,
+        next: NextGeneration,
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
+        let token = next.token;
+        match next.source {
+            Source::Snapshot(snapshot) => {
+                self.restore_from_snapshot(token, &snapshot, observed).await
+            }
+            Source::Member(source) => {
+                self.restore_from_data(token, source.revision, observed)
+                    .await
+            }
+        }
     }
 
     /// Restores the snapshot that the record names as the log of a new cluster, beside the old data of the stopped member, and records

@@ -4,7 +4,7 @@
 use crate::read::Problem;
 use cloud::Cloud;
 use engine::Snapshot;
-use etcd_rules::{FormationRecord, FormationState, describe_restore};
+use etcd_rules::{FormationRecord, NextGeneration, describe_restore};
 use full::EtcdCluster;
 use node::names::etcd_volume;
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ impl FormedMembers {
             }
         };
         let replacing = record.replacing.as_ref();
-        let added = replacing.filter(|of| of.lost.is_none());
+        let added = replacing.filter(|of| of.added);
         let added = added.map(|of| &of.member);
         let members = record.members.iter().map(|(name, member)| {
             let volume = member.volume.clone();
@@ -80,9 +80,7 @@ impl FormedMembers {
                 needs_new_volume: !has_volume(name),
                 deleted: false,
                 added: added == Some(name)
-                    || matches!(record.state, FormationState::Forming { .. })
-                        && !member.blank
-                        && !member.prepared,
+                    || record.is_forming() && !member.blank && !member.prepared,
                 joining: replacing.is_some_and(|of| of.member == *name),
             };
             (name.clone(), member)
@@ -91,8 +89,12 @@ impl FormedMembers {
             cluster: cluster.to_owned(),
             members: members.collect(),
             with_data: record.data_members(),
-            forming: matches!(record.state, FormationState::Forming { .. }),
-            restoring: matches!(&record.state, FormationState::Recovering(of) if of.snapshot.is_some()),
+            forming: record.is_forming(),
+            restoring: record
+                .next
+                .as_ref()
+                .and_then(NextGeneration::snapshot)
+                .is_some(),
         }
     }
 

@@ -57,9 +57,8 @@ impl Story {
                 ));
                 members.insert(member.name.clone(), json!({ "volume": volume }));
             }
-            let formed = json!({ "clusterId": "1", "token": "1" });
-            let record =
-                json!({ "format": FORMAT, "state": { "formed": formed }, "members": members });
+            let generation = json!({ "clusterId": "1", "token": "1" });
+            let record = json!({ "format": FORMAT, "generation": generation, "members": members });
             let record = serde_json::from_value(record).unwrap();
             self.records.insert(etcd.name.clone(), record);
         }

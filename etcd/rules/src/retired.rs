@@ -3,7 +3,7 @@
 use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
 use super::log::LogIdentity;
 use super::own_member::{Formed, OwnMember};
-use super::record::{FormationRecord, FormationState, record_key};
+use super::record::{FormationRecord, record_key};
 use super::step::FormationStep;
 use super::volume_owner::check_owner;
 /// etcd's id of the cluster whose data a volume holds, hex.
@@ -33,19 +33,24 @@ pub fn must_stay_stopped(
     }
     let Some(record) = record else { return false };
     let id = cluster_of(content);
-    let was_stopped = match &record.state {
-        FormationState::Recovering(recovering) => {
-            recovering.stopped.contains(member) && id.is_none_or(|id| *id == recovering.cluster_id)
-        }
-        _ => false,
-    };
-    was_stopped || id.is_some_and(|id| has_given_up(record, marker, id))
+    let is_of_now = id.is_none_or(|id| Some(id.as_str()) == record.cluster_id());
+    let next = record.next.as_ref().filter(|_| is_of_now);
+    next.is_some_and(|next| next.stopped.contains_key(member))
+        || id.is_some_and(|id| has_given_up(record, marker, id))
 }
 
 /// True if the data with this marker, of the etcd cluster with this id, is of one that was given up, be it before it was formed.
 pub(super) fn has_given_up(record: &FormationRecord, marker: &Marker, cluster_id: &str) -> bool {
-    let given_up = &record.given_up;
-    given_up.contains_key(cluster_id) || given_up.contains_key(&marker.token)
+    record.has_given_up(cluster_id) || record.has_given_up(&marker.token)
+}
+
+/// True if a member of this name that never runs again had this volume in the recorded cluster, and the data may be its.
+fn was_retired_on(own: &OwnMember<'_>, record: &FormationRecord, content: &VolumeContent) -> bool {
+    let is_of_now = cluster_of(content).is_none_or(|id| Some(id.as_str()) == record.cluster_id());
+    is_of_now
+        && record
+            .retired_members(own.member)
+            .any(|one| one.volume == own.volume)
 }
 
 /// Why a member is not started whose marker says that it was stopped.
@@ -72,10 +77,10 @@ pub(super) fn may_begin(
         VolumeContent::Unrecognized => record.was_blank(own.member, own.volume),
         VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) => {
             // A founder that was forgotten has not started, see `forget_member`.
-            let was_founder = marker.token == record.token() || !record.given_up.is_empty();
+            let was_founder = marker.token == record.generation.token || record.began_anew();
             let is_prepared = (marker.joins.is_some() || was_founder) && !marker.has_run();
             let is_own = check_owner(own, marker).is_ok() && marker.volume == own.volume;
-            let is_removed = is_own && record.was_removed_on(own.member, own.volume);
+            let is_removed = is_own && was_retired_on(own, record, content);
             is_own && is_prepared && *log == EtcdLog::Missing
                 || is_removed
                 || is_given_up(own, record, content)
@@ -111,10 +116,7 @@ pub(super) fn use_restored(
         cluster_id: formed.cluster_id.to_owned(),
         member_id: formed.recorded.member_id.clone()?,
     };
-    let snapshot = match &formed.record.state {
-        FormationState::Formed { restored, .. } => restored.clone(),
-        _ => None,
-    };
+    let snapshot = formed.record.generation.restored.clone();
     let is_own = formed.recorded.volume == own.volume;
     if !is_own || !is_given_up(own, formed.record, content) {
         return None;
