@@ -9,6 +9,7 @@ mod members;
 mod recover;
 mod reports;
 mod restore;
+mod restore_point;
 pub mod snapshot;
 mod status;
 mod volume_holders;
