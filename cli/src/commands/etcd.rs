@@ -8,6 +8,7 @@ mod formation;
 mod members;
 mod recover;
 mod reports;
+mod restorable;
 mod restore;
 mod restore_point;
 pub mod snapshot;
