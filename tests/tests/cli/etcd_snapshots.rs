@@ -32,8 +32,8 @@ use time::format_description::well_known::Rfc3339;
 const SCHEDULED: &str = "2026-11-25T05:40:00Z-000123";
 
 /// A cluster whose etcd main has three members that serve.
-struct Backups {
-    kctl: Kctl,
+pub struct Backups {
+    pub kctl: Kctl,
 }
 
 /// What etcd's snapshot API sends: whole pages and their hash.
@@ -43,14 +43,14 @@ fn snapshot_file() -> Vec<u8> {
     file
 }
 
-fn packed(content: &[u8]) -> Vec<u8> {
+pub fn packed(content: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(content).unwrap();
     packed.finish().unwrap()
 }
 
 impl Backups {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let here = Self {
             kctl: Kctl::with_store(),
         };
@@ -102,11 +102,11 @@ impl Backups {
         fs::write(path, signature).unwrap();
     }
 
-    fn stored(&self, name: &str) -> PathBuf {
+    pub fn stored(&self, name: &str) -> PathBuf {
         self.kctl.home_path("backups").join(name)
     }
 
-    fn read_record(&self) -> FormationRecord {
+    pub fn read_record(&self) -> FormationRecord {
         let bytes = fs::read(self.folder().join("etcd/main.json")).unwrap();
         FormationRecord::parse("main", &bytes).unwrap()
     }
@@ -126,7 +126,7 @@ impl Backups {
     }
 
     /// Stores a snapshot that was written so long ago.
-    fn store_snapshot(
+    pub fn store_snapshot(
         &self,
         name: &str,
         age: Duration,
@@ -175,19 +175,19 @@ impl Backups {
         }
     }
 
-    fn snapshot(&self, words: &[&str]) -> KctlOutput {
+    pub fn snapshot(&self, words: &[&str]) -> KctlOutput {
         let begin = ["etcd", "snapshot"];
         self.kctl
             .run(&[&begin[..], words, &["--name", NAME]].concat())
     }
 
-    fn restore(&self, words: &[&str]) -> KctlOutput {
+    pub fn restore(&self, words: &[&str]) -> KctlOutput {
         self.kctl.run(&[&["etcd", "restore", NAME], words].concat())
     }
 
     /// Runs kctl while protokube takes snapshots that are asked for, if `takes`, and restores what the record says, unless it is named
     /// `damaged`.
-    fn with_protokube(&self, takes: bool, run: impl FnOnce() -> KctlOutput) -> KctlOutput {
+    pub fn with_protokube(&self, takes: bool, run: impl FnOnce() -> KctlOutput) -> KctlOutput {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -249,7 +249,7 @@ fn replace_file(path: &Path, text: &str) {
 }
 
 #[track_caller]
-fn expect_refused(ended: &KctlOutput, why: &str) {
+pub fn expect_refused(ended: &KctlOutput, why: &str) {
     assert!([1, 2, 4].contains(&ended.code), "{}", ended.all_output());
     assert!(ended.err.contains(why), "{why}: {}", ended.all_output());
 }
@@ -945,6 +945,25 @@ fn an_option_without_an_effect_is_refused() {
         &["restore", NAME, "--call-off", "--force"],
         &["restore", NAME, "--call-off", "--again"],
         &["restore", NAME, "--call-off", "--snapshot", "n"],
+        &["restore", NAME, "--call-off", "--latest"],
+        &["restore", NAME, "--call-off", "-o", "json"],
+        &["restore", NAME, "--latest", "--snapshot", "n"],
+        &[
+            "restore",
+            NAME,
+            "--latest",
+            "--time",
+            "2026-11-26T15:04:05Z",
+        ],
+        &[
+            "restore",
+            NAME,
+            "--snapshot",
+            "n",
+            "--time",
+            "2026-11-26T15:04:05Z",
+        ],
+        &["restore", NAME],
     ] {
         let ended = here.kctl.run(&[&["etcd"], words].concat());
         assert_eq!(ended.code, 2, "{words:?}: {}", ended.all_output());

@@ -476,7 +476,8 @@ impl PointSearch<'_> {
 
     fn command(&self, option: &str) -> String {
         let (etcd, name) = (self.etcd, self.name);
-        format!("`kctl etcd restore {name} --etcd {etcd} {option}`")
+        let words = format!("kctl etcd restore {name} --etcd {etcd}");
+        format!("`{words} {option}`")
     }
 
     fn time_hint(&self, what: &str, time: i64) -> String {
