@@ -578,11 +578,12 @@ impl Restore<'_> {
         let options: String = given.iter().filter(|one| one.0).map(|one| one.1).collect();
         let reaches = self.point.as_ref().map(PointRow::describe);
         let reaches = reaches.map_or_else(String::new, |reaches| format!("- {reaches}\n"));
-        let point = self.point.as_ref();
-        let wanted = point.map_or_else(
-            || format!("--snapshot {snapshot}"),
-            |point| point.option(snapshot),
-        );
+        let wanted = match (&self.point, &self.changes) {
+            (Some(point), _) => point.option(snapshot),
+            // What an earlier call has begun, on another member.
+            (None, Some(_)) => "--latest".to_owned(),
+            (None, None) => format!("--snapshot {snapshot}"),
+        };
         let proof = match self.changes {
             None => "proves the snapshot in a scratch etcd and unpacks it",
             Some(_) => {
