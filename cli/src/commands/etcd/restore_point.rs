@@ -398,7 +398,7 @@ impl PointSearch<'_> {
         match after {
             Some(after) => refused.with_hint(self.time_hint("the first moment after it", after)),
             None => refused.with_hint(format!(
-                "the next snapshot begins a new chain, at once: `kctl etcd snapshot save --etcd {} --name {}`",
+                "or restore a snapshot of now, which needs no changes: `kctl etcd snapshot save --etcd {} --name {}`",
                 self.etcd, self.name
             )),
         }
