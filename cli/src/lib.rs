@@ -13,6 +13,7 @@ pub mod error;
 pub mod gather;
 pub mod interrupt;
 pub mod kubeconfig;
+pub mod moment;
 pub mod plan_target;
 pub mod saved_plan;
 pub mod state;

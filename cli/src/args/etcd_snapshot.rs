@@ -1,10 +1,11 @@
 //! `kctl etcd snapshot` and `kctl etcd restore`.
 
 use super::ReportFormat;
-use crate::duration;
-use clap::{Args, Subcommand};
+use crate::{duration, moment};
+use clap::{ArgGroup, Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
+use time::OffsetDateTime;
 
 /// `kctl etcd snapshot`.
 #[derive(Debug, Args)]
@@ -220,15 +221,24 @@ pub struct SnapshotPrune {
 
 /// `kctl etcd restore`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    group = ArgGroup::new("what").args(["snapshot", "time", "latest", "call_off"]).required(true),
+    group = ArgGroup::new("restored").args(["snapshot", "time", "latest"]),
+    after_help = "\
 Examples:
   kctl etcd restore demo.example.com --snapshot before-upgrade           shows what would happen
   kctl etcd restore demo.example.com --snapshot before-upgrade --yes
+  kctl etcd restore demo.example.com --time 2026-11-26T15:04:05Z         the last moment that is stored until then
+  kctl etcd restore demo.example.com --latest                            the last moment that is stored
   kctl etcd restore demo.example.com --call-off
 
-All writes since the snapshot are given up. A snapshot of the present is taken first, and all old data stays on its volumes. The snapshot is
-proven and unpacked while the members still serve. protokube does the work; an interrupted command can be repeated: it follows what is under
-way, and restores nothing twice.")]
+All writes since then are given up. A snapshot of the present is taken first, and all old data stays on its volumes. The snapshot, with the
+changes after it, is proven and unpacked while the members still serve. protokube does the work; an interrupted command can be repeated: it
+follows what is under way, and restores nothing twice.
+
+--time is compared with the clock of the backup store, not with that of this computer. The command that the preview of --latest ends with
+names the moment that it shows."
+)]
 pub struct EtcdRestore {
     /// The cluster; instead of --name
     #[arg(value_name = "NAME")]
@@ -237,27 +247,28 @@ pub struct EtcdRestore {
     #[arg(long, value_name = "ETCD", default_value = "main")]
     pub etcd: String,
     /// Name of the snapshot, see `kctl etcd snapshot list`
-    #[arg(
-        long,
-        value_name = "SNAPSHOT",
-        required_unless_present = "call_off",
-        conflicts_with = "call_off"
-    )]
+    #[arg(long, value_name = "SNAPSHOT")]
     pub snapshot: Option<String>,
+    /// The last moment that is stored until this time: a snapshot and the changes after it. RFC 3339, 2026-11-26T15:04:05Z
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    pub time: Option<OffsetDateTime>,
+    /// The last moment that is stored
+    #[arg(long)]
+    pub latest: bool,
     /// The member on whose volume it is restored; the others join anew [default: one that reports]
     #[arg(long, value_name = "MEMBER")]
     pub on: Option<String>,
     /// Go on without a snapshot of the present, with one of another cluster, and if a member does not report; the preview names which
-    #[arg(long, requires = "snapshot")]
+    #[arg(long, requires = "restored")]
     pub force: bool,
     /// Restore it even if no API server could decrypt its Secrets
-    #[arg(long, requires = "snapshot")]
+    #[arg(long, requires = "restored")]
     pub unreadable_secrets: bool,
-    /// Restore the snapshot with which the etcd cluster has begun once more, and give up what was written since
-    #[arg(long, requires = "snapshot")]
+    /// Restore what the etcd cluster has begun with once more, and give up what was written since
+    #[arg(long, requires = "restored")]
     pub again: bool,
     /// End a restore that has not stopped any member yet, at once
-    #[arg(long, conflicts_with_all = ["on", "force", "unreadable_secrets", "again", "yes", "timeout"])]
+    #[arg(long, conflicts_with_all = ["on", "force", "unreadable_secrets", "again", "yes", "timeout", "output"])]
     pub call_off: bool,
     /// Do it
     #[arg(short, long)]
@@ -265,4 +276,7 @@ pub struct EtcdRestore {
     /// How long to follow the restore: 10m, 90s; protokube goes on afterwards
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration::parse)]
     pub timeout: Duration,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
 }

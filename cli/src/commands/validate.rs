@@ -7,6 +7,7 @@ use crate::api::ApiQuery;
 use crate::args::{ReportFormat, Validate};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
+use crate::ui::etcd::{RestorableRow, restorable_table};
 use crate::ui::health as shown;
 use crate::ui::health_progress::HealthProgress;
 use etcd_rules::backup::find_backup_problems;
@@ -70,6 +71,8 @@ struct Validation {
     warnings: Vec<NotYet>,
     /// etcd members that work, but wait long for their disk.
     slow_disks: Vec<String>,
+    /// Up to when etcd can be restored.
+    restorable: Vec<RestorableRow>,
     /// What could not be read.
     gaps: Vec<String>,
 }
@@ -80,16 +83,24 @@ struct Look {
     etcd: EtcdReports,
 }
 
+/// Reads what etcd's members report, and up to when their backups reach.
+async fn read_etcd(name: &str, session: &Session<'_>) -> Result<EtcdReports, CommandError> {
+    let found = EtcdReports::find(name, session).await?;
+    let mut reports = found.unwrap_or_default();
+    reports.read_restorable(session).await;
+    Ok(reports)
+}
+
 /// Looks at AWS, the API and the state store in parallel.
 async fn look(
     name: &str,
     session: &Session<'_>,
     inspector: &mut Inspector<'_>,
 ) -> Result<Look, CommandError> {
-    let (fleet, etcd) = futures::join!(inspector.observe(), EtcdReports::find(name, session));
+    let (fleet, etcd) = futures::join!(inspector.observe(), read_etcd(name, session));
     Ok(Look {
         fleet: fleet?,
-        etcd: etcd?.unwrap_or_default(),
+        etcd: etcd?,
     })
 }
 
@@ -133,6 +144,7 @@ async fn watch_health(
                         api: inspector.api_url(),
                         warnings: inspector.not_yet(),
                         slow_disks: find_slow_disks(&looked.etcd.members),
+                        restorable: looked.etcd.seen_restorable(),
                         gaps: [looked.fleet.gaps, looked.etcd.gaps].concat(),
                     });
                 }
@@ -183,12 +195,18 @@ fn print_report(
         cluster: name,
         api: validation.api.as_deref(),
         health: &validation.health,
+        restorable: &validation.restorable,
         warnings: validation.warnings(),
     };
     let shell = session.shell;
     let text = match output {
         ReportFormat::Table => {
-            return shell.print_result(&shown::render(&validation.health, shell.paint()));
+            let mut text = shown::render(&validation.health, shell.paint());
+            if !validation.restorable.is_empty() {
+                text.push('\n');
+                text.push_str(&restorable_table(&validation.restorable));
+            }
+            return shell.print_result(&text);
         }
         ReportFormat::Json => serde_json::to_string_pretty(&document)
             .or_failed("the report has no JSON form", DEFECT)?,
@@ -208,6 +226,9 @@ struct ValidationDocument<'a> {
     api: Option<&'a str>,
     #[serde(flatten)]
     health: &'a Health,
+    /// Up to when each etcd cluster can be restored.
+    #[serde(skip_serializing_if = "<[RestorableRow]>::is_empty")]
+    restorable: &'a [RestorableRow],
     warnings: Vec<Warning<'a>>,
 }
 

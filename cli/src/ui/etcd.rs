@@ -5,6 +5,55 @@ use etcd_rules::{ReportedMember, RunningMember};
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
 use node::etcd_problem::EtcdProblem;
+use serde::Serialize;
+
+/// The newest moment to which an etcd cluster can be restored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestorableRow {
+    pub etcd: String,
+    /// RFC 3339; missing: the backup store does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// How long ago that was, by the backup store's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<u64>,
+    pub snapshot: String,
+    /// How many parts of the changes after the snapshot there are.
+    pub parts: u32,
+    /// The instance by whose clock the time is; missing: it is that of the backup store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
+}
+
+/// The newest moments as a table; nothing without any.
+pub fn restorable_table(rows: &[RestorableRow]) -> String {
+    let row = |one: &RestorableRow| {
+        let age = one.age_seconds.and_then(|age| i64::try_from(age).ok());
+        vec![
+            one.etcd.clone(),
+            one.until.clone().unwrap_or_default(),
+            age.map(duration_text).unwrap_or_default(),
+            one.snapshot.clone(),
+            one.parts.to_string(),
+            one.clock
+                .clone()
+                .unwrap_or_else(|| "backup store".to_owned()),
+        ]
+    };
+    let headers = [
+        "ETCD",
+        "RESTORABLE UNTIL",
+        "AGE",
+        "SNAPSHOT",
+        "PARTS",
+        "CLOCK",
+    ];
+    match rows {
+        [] => String::new(),
+        rows => table::render(&headers, &rows.iter().map(row).collect::<Vec<_>>()),
+    }
+}
 
 /// The members as a table, and the problems below.
 pub fn members_table(members: &[ReportedMember], problems: &[EtcdProblem], paint: Paint) -> String {

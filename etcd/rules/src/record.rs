@@ -351,9 +351,15 @@ impl FormationRecord {
         retired.is_some_and(|retired| retired.given_up)
     }
 
+    /// The ids (or tokens) of the etcd clusters of this name that were given up.
+    pub fn given_up(&self) -> impl Iterator<Item = &str> {
+        let given_up = self.retired.iter().filter(|(_, retired)| retired.given_up);
+        given_up.map(|(cluster, _)| cluster.as_str())
+    }
+
     /// True if an etcd cluster of this name was given up for this one.
     pub fn began_anew(&self) -> bool {
-        self.retired.values().any(|retired| retired.given_up)
+        self.given_up().next().is_some()
     }
 
     /// True if the volume was seen blank for a member of this name that has not run since.

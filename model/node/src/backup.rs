@@ -19,6 +19,12 @@ const SETTINGS_FORMAT: u32 = 1;
 /// Seconds that may lie between two snapshots: up to a year.
 const INTERVALS: RangeInclusive<u64> = 1..=365 * 24 * 60 * 60;
 
+/// Seconds after which a part of the changes is closed and stored, unless the spec says something else.
+pub const CHANGES_SECONDS: u64 = 5;
+
+/// Seconds that a spec may say instead, up to an hour; with 0, changes are not stored. What is in no part is lost with the members.
+pub const CHANGES_LIMITS: RangeInclusive<u64> = 0..=60 * 60;
+
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
@@ -30,6 +36,18 @@ pub enum SettingsError {
         "{what} says that etcd {etcd} is backed up every {seconds} seconds, and not between each second and once a year: `kctl update cluster --yes` writes it again"
     )]
     Interval {
+        /// Name of the object.
+        what: String,
+        /// Name of the etcd cluster.
+        etcd: String,
+        /// What it says.
+        seconds: u64,
+    },
+    /// No spec stores changes so rarely.
+    #[error(
+        "{what} says that changes of etcd {etcd} are stored every {seconds} seconds, and not at least once an hour: `kctl update cluster --yes` writes it again"
+    )]
+    Changes {
         /// Name of the object.
         what: String,
         /// Name of the etcd cluster.
@@ -106,6 +124,14 @@ impl BackupSettings {
                     seconds: of.interval_seconds,
                 });
             }
+            let rare = of.changes_seconds;
+            if let Some(seconds) = rare.filter(|seconds| !CHANGES_LIMITS.contains(seconds)) {
+                return Err(SettingsError::Changes {
+                    what: what.to_owned(),
+                    etcd: etcd.clone(),
+                    seconds,
+                });
+            }
         }
         Ok(settings)
     }
@@ -179,6 +205,31 @@ mod tests {
             let settings = BackupSettings::new([("main".to_owned(), settings)].into());
             let parsed = BackupSettings::parse("settings", settings.to_json().as_bytes());
             assert_eq!(parsed.is_ok(), passes, "{seconds}: {parsed:?}");
+        }
+    }
+
+    #[test]
+    fn changes_that_are_stored_more_rarely_than_each_hour_are_refused() {
+        for (seconds, passes) in [
+            (None, true),
+            (Some(0), true),
+            (Some(CHANGES_SECONDS), true),
+            (Some(3600), true),
+            (Some(3601), false),
+            (Some(u64::MAX), false),
+        ] {
+            let settings = EtcdBackupSettings {
+                store: "s3://b".into(),
+                interval_seconds: 900,
+                hourly_retention_seconds: 0,
+                daily_retention_seconds: 0,
+                recipients: Vec::new(),
+                changes_seconds: seconds,
+                unknown: UnknownFields::new(),
+            };
+            let settings = BackupSettings::new([("main".to_owned(), settings)].into());
+            let parsed = BackupSettings::parse("settings", settings.to_json().as_bytes());
+            assert_eq!(parsed.is_ok(), passes, "{seconds:?}: {parsed:?}");
         }
     }
 

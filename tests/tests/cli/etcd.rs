@@ -60,6 +60,67 @@ fn the_members_are_shown_as_they_report_without_a_call_to_aws() {
     assert_eq!(cluster.simulator.calls_by_operation()["aws"], json!(0));
 }
 
+/// By the clock of the backup store: what the instance that stores changes says of its own is four days old here.
+#[test]
+fn validate_says_up_to_when_etcd_can_be_restored_and_that_a_part_is_missing() {
+    let cluster = Cluster::new_cluster(1);
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
+    cluster.api_shows_joined(&api, &[&cluster.workers[0]]);
+    cluster.store_object("etcd/main.json", &record(&json!({})));
+    cluster.report_member(20, None, &json!({}));
+    let state = json!({"format": 1, "changes": {"snapshot": "s1", "sequence": 2, "revision": 4002, "instance": "i-1",
+        "at": "2026-11-20T10:00:00Z"}});
+    cluster.store_object("etcd/main/backups.json", &state.to_string());
+    let manifest = json!({"format": 1, "name": "s1", "cluster": NAME, "etcd": "main", "reason": "schedule", "clusterId": "c1",
+        "takenAt": "2026-11-20T10:00:00Z", "bytes": 1, "sha256": "", "compressedBytes": 1, "compressedSha256": "", "kctlVersion": "1",
+        "verified": {"at": "", "revision": 4000, "compacted": 0, "hash": 0, "keys": 0, "seconds": 1}});
+    let stored = |file: &str, body: &str| {
+        cluster.store_object(&format!("backups/etcd/main/s1/{file}"), body);
+    };
+    stored("manifest.json", &manifest.to_string());
+    for file in ["etcd.backup.gz", "changes/00000001", "changes/00000002"] {
+        stored(file, "x");
+    }
+    let command = ["validate", NAME, "--api-server", &api.url];
+    let validated = |code: i32| {
+        let ran = cluster.kctl.run(&[&command[..], &["-o", "json"]].concat());
+        assert_eq!(ran.code, code, "{}", ran.all_output());
+        serde_json::from_str::<Value>(&ran.out).expect("JSON")
+    };
+    let report = validated(0);
+    let row = &report["restorable"][0];
+    assert_eq!(
+        (&row["etcd"], &row["snapshot"], &row["parts"]),
+        (&json!("main"), &json!("s1"), &json!(2))
+    );
+    assert!(
+        row["ageSeconds"].as_u64().is_some_and(|age| age < 120) && row["until"].is_string(),
+        "{report}"
+    );
+    let shown = cluster.kctl.run(&command).expect_success();
+    assert!(shown.contains("RESTORABLE UNTIL"), "{shown}");
+    // The status reads the state store alone.
+    let status = ["etcd", "status", NAME, "-o", "json"];
+    let status = cluster.kctl.run(&status).expect_success();
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    let told = &status["restorable"][0];
+    assert_eq!(
+        (&told["until"], &told["clock"]),
+        (&json!("2026-11-20T10:00:00Z"), &json!("i-1"))
+    );
+
+    stored("changes/00000004", "x");
+    let found = etcd_findings(&validated(3));
+    assert!(
+        found.len() == 1
+            && found[0]
+                .1
+                .contains("part 3 of the changes after s1 is missing"),
+        "{found:?}"
+    );
+}
+
 /// A record of `main` whose member `a` is on `vol-1`, as it goes on with these fields.
 fn record(more: &Value) -> String {
     let mut record = json!({"format": 1, "generation": {"clusterId": "c1", "token": "t"},

@@ -8,7 +8,7 @@ use etcd_rules::backup::{
     MANIFEST_FORMAT, OWNER_KEY, SnapshotManifest, StoreOwner, VerifiedSnapshot,
 };
 use etcd_rules::{
-    CommandState, EtcdCommand, FormationRecord, FormationState, LogIdentity, RecordedMember, Verb,
+    CommandState, EtcdCommand, FormationRecord, Generation, LogIdentity, RecordedMember, Verb,
     call_off_restore, end_recovery,
 };
 use flate2::Compression;
@@ -32,8 +32,8 @@ use time::format_description::well_known::Rfc3339;
 const SCHEDULED: &str = "2026-11-25T05:40:00Z-000123";
 
 /// A cluster whose etcd main has three members that serve.
-struct Backups {
-    kctl: Kctl,
+pub struct Backups {
+    pub kctl: Kctl,
 }
 
 /// What etcd's snapshot API sends: whole pages and their hash.
@@ -43,14 +43,14 @@ fn snapshot_file() -> Vec<u8> {
     file
 }
 
-fn packed(content: &[u8]) -> Vec<u8> {
+pub fn packed(content: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(content).unwrap();
     packed.finish().unwrap()
 }
 
 impl Backups {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let here = Self {
             kctl: Kctl::with_store(),
         };
@@ -102,11 +102,11 @@ impl Backups {
         fs::write(path, signature).unwrap();
     }
 
-    fn stored(&self, name: &str) -> PathBuf {
+    pub fn stored(&self, name: &str) -> PathBuf {
         self.kctl.home_path("backups").join(name)
     }
 
-    fn read_record(&self) -> FormationRecord {
+    pub fn read_record(&self) -> FormationRecord {
         let bytes = fs::read(self.folder().join("etcd/main.json")).unwrap();
         FormationRecord::parse("main", &bytes).unwrap()
     }
@@ -126,7 +126,7 @@ impl Backups {
     }
 
     /// Stores a snapshot that was written so long ago.
-    fn store_snapshot(
+    pub fn store_snapshot(
         &self,
         name: &str,
         age: Duration,
@@ -175,19 +175,19 @@ impl Backups {
         }
     }
 
-    fn snapshot(&self, words: &[&str]) -> KctlOutput {
+    pub fn snapshot(&self, words: &[&str]) -> KctlOutput {
         let begin = ["etcd", "snapshot"];
         self.kctl
             .run(&[&begin[..], words, &["--name", NAME]].concat())
     }
 
-    fn restore(&self, words: &[&str]) -> KctlOutput {
+    pub fn restore(&self, words: &[&str]) -> KctlOutput {
         self.kctl.run(&[&["etcd", "restore", NAME], words].concat())
     }
 
     /// Runs kctl while protokube takes snapshots that are asked for, if `takes`, and restores what the record says, unless it is named
     /// `damaged`.
-    fn with_protokube(&self, takes: bool, run: impl FnOnce() -> KctlOutput) -> KctlOutput {
+    pub fn with_protokube(&self, takes: bool, run: impl FnOnce() -> KctlOutput) -> KctlOutput {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -249,7 +249,7 @@ fn replace_file(path: &Path, text: &str) {
 }
 
 #[track_caller]
-fn expect_refused(ended: &KctlOutput, why: &str) {
+pub fn expect_refused(ended: &KctlOutput, why: &str) {
     assert!([1, 2, 4].contains(&ended.code), "{}", ended.all_output());
     assert!(ended.err.contains(why), "{why}: {}", ended.all_output());
 }
@@ -474,10 +474,7 @@ fn a_restore_is_shown_before_it_is_done_and_keeps_the_present() {
     let ended = here.with_protokube(true, || here.restore(&["--snapshot", SCHEDULED, "--yes"]));
     let said = ended.expect_success();
     assert!(said.contains("serves the data of"), "{said}");
-    let FormationState::Formed { restored, .. } = here.read_record().state else {
-        panic!("it is restored");
-    };
-    let restored = restored.unwrap();
+    let restored = here.read_record().generation.restored.unwrap();
     assert_eq!((restored.revision, restored.keys), (Some(4000), Some(233)));
     assert!(!restored.unreadable_secrets);
     // Above the highest revision that was reported.
@@ -496,7 +493,7 @@ fn a_restore_is_shown_before_it_is_done_and_keeps_the_present() {
     let words = ["--snapshot", SCHEDULED, "--again", "--yes"];
     let again = here.with_protokube(true, || here.restore(&words));
     assert!(again.expect_success().contains("serves the data of"));
-    assert_ne!(here.read_record().token(), restored.token());
+    assert_ne!(here.read_record().generation, restored.generation);
 }
 
 #[test]
@@ -508,8 +505,8 @@ fn a_snapshot_that_protokube_refuses_changes_nothing() {
     expect_refused(&ended, "nothing was changed: the snapshot is damaged");
     let after = here.read_record();
     assert_eq!(
-        (after.token(), &after.members),
-        (before.token(), &before.members)
+        (&after.generation.token, &after.members),
+        (&before.generation.token, &before.members)
     );
     assert!(after.is_formed());
 }
@@ -812,9 +809,7 @@ fn one_forged_revision_spoils_no_restore() {
         let ended = here.with_protokube(true, || here.restore(&words));
         let said = ended.err.clone();
         ended.expect_success();
-        let FormationState::Formed { restored, .. } = here.read_record().state else {
-            panic!("it is restored");
-        };
+        let restored = here.read_record().generation.restored;
         (restored.unwrap().bump, said)
     };
     let here = Backups::new();
@@ -945,6 +940,25 @@ fn an_option_without_an_effect_is_refused() {
         &["restore", NAME, "--call-off", "--force"],
         &["restore", NAME, "--call-off", "--again"],
         &["restore", NAME, "--call-off", "--snapshot", "n"],
+        &["restore", NAME, "--call-off", "--latest"],
+        &["restore", NAME, "--call-off", "-o", "json"],
+        &["restore", NAME, "--latest", "--snapshot", "n"],
+        &[
+            "restore",
+            NAME,
+            "--latest",
+            "--time",
+            "2026-11-26T15:04:05Z",
+        ],
+        &[
+            "restore",
+            NAME,
+            "--snapshot",
+            "n",
+            "--time",
+            "2026-11-26T15:04:05Z",
+        ],
+        &["restore", NAME],
     ] {
         let ended = here.kctl.run(&[&["etcd"], words].concat());
         assert_eq!(ended.code, 2, "{words:?}: {}", ended.all_output());
@@ -957,7 +971,8 @@ fn a_member_that_the_record_does_not_have_yet_takes_a_snapshot() {
     let here = Backups::new();
     here.store_snapshot(SCHEDULED, Duration::from_mins(90), |_| {});
     let mut record = here.read_record();
-    record.given_up.insert("c0".into(), record.members.clone());
+    let generation = std::mem::replace(&mut record.generation, Generation::forming("t0"));
+    record.give_up(generation);
     record.members.retain(|name, _| name == "a");
     here.write_record(&record);
     for gone in ["a", "c"] {

@@ -142,6 +142,7 @@ fn the_keys_stay_as_long_as_any_backup_may_be_left() {
     put(&simulator, "before/main/owner.json", &namesake);
     put(&simulator, "own/main/owner.json", &owner(NAME));
     put(&simulator, "own/main/asked/etcd.backup.gz", "x");
+    put(&simulator, "own/main/asked/changes/00000001", "x");
     let live = format!("live/{NAME}");
     put(&simulator, &format!("{live}/config"), "x");
     put(

@@ -19,6 +19,7 @@ mod etcd_commands;
 mod etcd_lost_volumes;
 mod etcd_recover;
 mod etcd_removal;
+mod etcd_restore_times;
 mod etcd_snapshots;
 mod help;
 mod instances;

@@ -1,12 +1,14 @@
-//! `kctl etcd restore`: a snapshot of the backup store takes the place of an etcd cluster's data. kctl changes the formation record;
-//! protokube does the rest.
+//! `kctl etcd restore`: a snapshot of the backup store, with the changes after it or without, takes the place of an etcd cluster's data. kctl
+//! changes the formation record; protokube does the rest.
 
 use super::follow::{Followed, follow_until_done};
 use super::formation::{Formation, new_token};
+use super::print_document;
 use super::reports::EtcdReports;
+use super::restore_point::{PointRow, PointSearch, Source, count_parts};
 use super::snapshot::BackupStore;
 use super::volume_holders::find_holder;
-use crate::args::EtcdRestore;
+use crate::args::{EtcdRestore, ReportFormat};
 use crate::commands::backups::take_before;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
@@ -14,12 +16,13 @@ use crate::state::user_at_host;
 use crate::ui::etcd_copies::{CopyRow, copies_table, list_copies};
 use etcd_rules::backup::{FoundSnapshot, SnapshotManifest};
 use etcd_rules::{
-    FormationRecord, FormationState, ReportedMember, RestoredSnapshot, RevisionBump, SaidRevision,
-    begin_restore, call_off_restore, choose_bump, member_name_matches,
+    FormationRecord, NextGeneration, ReportedMember, RestoredChanges, RestoredSnapshot,
+    RevisionBump, SaidRevision, begin_restore, call_off_restore, choose_bump, member_name_matches,
 };
 use etcd_store::StoredRecord;
 use node::duration::duration_text;
 use node::formatted::UnknownFields;
+use serde::Serialize;
 use std::time::Duration;
 
 /// How long an etcd cluster may take to start after its restore is over.
@@ -30,12 +33,41 @@ struct Restore<'a> {
     args: &'a EtcdRestore,
     stored: Formation<'a>,
     manifest: SnapshotManifest,
+    /// The changes after the snapshot that are restored too.
+    changes: Option<RestoredChanges>,
+    /// How near it comes to the time that was asked for.
+    point: Option<PointRow>,
     all: Vec<FoundSnapshot>,
     store: String,
     reports: EtcdReports,
     record: FormationRecord,
     /// How far the revisions of the snapshot are raised.
     bump: u64,
+}
+
+/// What a restore takes, and whether it is done, as JSON or YAML.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RestoreDocument<'a> {
+    format: u32,
+    cluster: &'a str,
+    etcd: &'a str,
+    /// Address of the backup store.
+    store: &'a str,
+    snapshot: &'a str,
+    /// Revision of the snapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keys: Option<u64>,
+    /// With `--time` and `--latest`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    point: Option<&'a PointRow>,
+    /// The member on whose volume it is restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on: Option<&'a str>,
+    /// True once the etcd cluster serves it.
+    restored: bool,
 }
 
 /// Shows what a restore does, does it, or calls one off.
@@ -47,15 +79,30 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         etcd: &args.etcd,
     };
     let (record, read) = stored.read().await?;
-    let Some(snapshot) = &args.snapshot else {
+    if args.call_off {
         return call_off(&stored, &record, &read).await;
-    };
+    }
     let backups = BackupStore::of_cluster(&name, &args.etcd, session).await?;
+    let all = backups.read_all().await?;
+    let search = PointSearch {
+        backups: &backups,
+        all: &all,
+        record: &record,
+        name: &name,
+        etcd: &args.etcd,
+    };
+    let Source {
+        manifest,
+        changes,
+        point,
+    } = search.find_source(args).await?;
     let mut restore = Restore {
         args,
         stored,
-        manifest: backups.require_manifest(snapshot).await?,
-        all: backups.read_all().await?,
+        manifest,
+        changes,
+        point,
+        all,
         store: backups.store.url().to_owned(),
         reports: EtcdReports::read(&name, session).await?,
         record,
@@ -63,22 +110,9 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
     };
     let copies = list_copies(&restore.reports.members, &restore.record, &args.etcd);
     restore.check_origin()?;
-    if let FormationState::Recovering(running) = &restore.record.state
-        && running
-            .snapshot
-            .as_ref()
-            .is_some_and(|of| of.name == *snapshot)
-        && args.on.as_ref().is_none_or(|on| *on == running.from)
-    {
+    if let Some(running) = restore.find_running() {
         // An earlier call has begun it.
-        if !args.yes {
-            let text = format!("{snapshot} is being restored on member {}\n", running.from);
-            session.shell.print_result(&text)?;
-            session.shell.hint("the same command with --yes follows it");
-            return Ok(Outcome::Fine);
-        }
-        restore.follow(&running.token, Some(&running.from)).await?;
-        return restore.print_end();
+        return restore.follow_running(running).await;
     }
     if let Some(token) = restore.find_done() {
         // An earlier call has done it: to do it again would give up what was written since.
@@ -91,10 +125,8 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
     let silent = restore.check_others(&on).await?;
     restore.bump = restore.find_bump()?;
     if !args.yes {
-        session
-            .shell
-            .print_result(&restore.describe(&copies, &on, &silent))?;
-        return Ok(Outcome::Fine);
+        let preview = restore.describe(&copies, &on, &silent);
+        return restore.print(&preview, Some(&on), false);
     }
     restore.keep_present().await?;
     // The record that was looked at: if it has changed meanwhile, nothing is written.
@@ -109,7 +141,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         stored.refuse(why, "see the members")
     })?;
     stored.write(&next, &read).await?;
-    restore.follow(next.token(), Some(&on)).await?;
+    restore.follow(&token, Some(&on)).await?;
     restore.print_end()
 }
 
@@ -170,7 +202,7 @@ impl Restore<'_> {
             keys: verified.map(|verified| verified.keys),
             bump: self.bump,
             unreadable_secrets: self.args.unreadable_secrets,
-            changes: None,
+            changes: self.changes.clone(),
             unknown: UnknownFields::new(),
         }
     }
@@ -222,16 +254,19 @@ impl Restore<'_> {
             Some((who, one.revision().filter(|_| is_own)?))
         });
         // What a restore before this one began with.
-        let begun = match &self.record.state {
-            FormationState::Formed { restored, .. } => restored.as_ref(),
-            FormationState::Recovering(running) => running.snapshot.as_ref(),
-            FormationState::Forming { .. } => None,
-        };
+        let next = self.record.next.as_ref().and_then(NextGeneration::snapshot);
+        let begun = next.or(self.record.generation.restored.as_ref());
         let begun = begun.map(|of| {
-            let revision = of.revision.unwrap_or_default().saturating_add(of.bump);
+            let changes = of.changes.as_ref().map(|changes| changes.revision);
+            let last = of.revision.max(changes).unwrap_or_default();
+            let revision = last.saturating_add(of.bump);
             (format!("the restore of {}", of.name), revision)
         });
-        let all = reported.chain(stored).chain(begun);
+        let changes = self.changes.as_ref().map(|changes| {
+            let who = format!("the last of the changes after {}", self.manifest.name);
+            (who, changes.revision)
+        });
+        let all = reported.chain(stored).chain(begun).chain(changes);
         all.map(|(who, revision)| SaidRevision { who, revision })
             .collect()
     }
@@ -300,9 +335,8 @@ impl Restore<'_> {
         let is_own = |one: &&ReportedMember| one.status.member.as_deref() == Some(member);
         let mut reported = self.reporting().filter(is_own);
         let reported = reported.find_map(|one| one.status.volume.clone());
-        let given_up = self.record.given_up.values();
-        let mut given_up = given_up.filter_map(|members| members.get(member));
-        reported.or_else(|| given_up.next().map(|one| one.volume.clone()))
+        let retired = self.record.retired_members(member).last();
+        reported.or_else(|| retired.map(|one| one.volume.clone()))
     }
 
     /// Fails if an instance that does not report has the volume of another member: the others would stop, and wait for it. With --force,
@@ -359,19 +393,40 @@ impl Restore<'_> {
         }
     }
 
-    /// The token of the etcd cluster, if it began with this snapshot, and that is not asked for once more.
+    /// True if this snapshot with these changes is what was asked for.
+    fn is_asked(&self, of: &RestoredSnapshot) -> bool {
+        of.name == self.manifest.name && of.changes == self.changes
+    }
+
+    /// The restore that an earlier call has begun, if it is this one.
+    fn find_running(&self) -> Option<&NextGeneration> {
+        let running = self.record.next.as_ref()?;
+        let is_asked = running.snapshot().is_some_and(|of| self.is_asked(of));
+        let is_there = self.args.on.as_ref().is_none_or(|on| *on == running.from);
+        (is_asked && is_there).then_some(running)
+    }
+
+    async fn follow_running(&self, running: &NextGeneration) -> Result<Outcome, CommandError> {
+        if !self.args.yes {
+            let (what, from) = (self.name_source(), &running.from);
+            let text = format!("{what} is being restored on member {from}\n");
+            self.print(&text, Some(from), false)?;
+            let shell = self.stored.session.shell;
+            shell.hint("the same command with --yes follows it");
+            return Ok(Outcome::Fine);
+        }
+        self.follow(&running.token, Some(&running.from)).await?;
+        self.print_end()
+    }
+
+    /// The token of the etcd cluster, if it began with this, and that is not asked for once more.
     fn find_done(&self) -> Option<&str> {
-        let FormationState::Formed {
-            restored: Some(of),
-            token,
-            ..
-        } = &self.record.state
-        else {
-            return None;
-        };
-        let wanted = (&self.store, &self.manifest.name, &self.manifest.sha256);
-        let is_done = (&of.store, &of.name, &of.sha256) == wanted;
-        (is_done && !self.args.again).then_some(token)
+        let generation = &self.record.generation;
+        let of = generation.restored.as_ref();
+        let of = of.filter(|_| self.record.is_formed())?;
+        let wanted = (&self.store, &self.manifest.sha256);
+        let is_done = (&of.store, &of.sha256) == wanted && self.is_asked(of);
+        (is_done && !self.args.again).then_some(&generation.token)
     }
 
     /// The etcd cluster that an earlier call has begun may just be starting, or all its members may be lost.
@@ -380,8 +435,9 @@ impl Restore<'_> {
         let followed = follow_until_done(&self.stored, token, None, time).await;
         followed.map(drop).map_err(|error| {
             error.with_hint(format!(
-                "etcd {} has begun with {} already; if it is lost since, --again restores the snapshot once more",
-                self.args.etcd, self.manifest.name
+                "etcd {} has begun with {} already; if it is lost since, --again restores it once more",
+                self.args.etcd,
+                self.name_source()
             ))
         })
     }
@@ -407,9 +463,10 @@ impl Restore<'_> {
     fn print_done(&self) -> Result<Outcome, CommandError> {
         let text = format!(
             "etcd {} has begun with {} already; nothing was changed\n",
-            self.args.etcd, self.manifest.name
+            self.args.etcd,
+            self.name_source()
         );
-        self.stored.session.shell.print_result(&text)?;
+        self.print(&text, None, true)?;
         self.stored
             .session
             .shell
@@ -422,9 +479,40 @@ impl Restore<'_> {
         let text = format!(
             "etcd {etcd} serves the data of {}. The other members join as new ones:\n  kctl update {name} --yes    creates volumes that \
              were deleted\n  kctl etcd status {name}     shows how far the members are\n",
-            self.manifest.name
+            self.name_source()
         );
-        self.stored.session.shell.print_result(&text)?;
+        self.print(&text, None, true)
+    }
+
+    /// The snapshot, with the changes after it.
+    fn name_source(&self) -> String {
+        let name = &self.manifest.name;
+        match &self.changes {
+            None => name.clone(),
+            Some(changes) => format!("{name} with {} after it", count_parts(changes.parts)),
+        }
+    }
+
+    /// Prints a text for people, or what it says for programs.
+    fn print(&self, text: &str, on: Option<&str>, restored: bool) -> Result<Outcome, CommandError> {
+        let session = self.stored.session;
+        let verified = self.manifest.verified.as_ref();
+        let document = RestoreDocument {
+            format: 1,
+            cluster: self.stored.name,
+            etcd: &self.args.etcd,
+            store: &self.store,
+            snapshot: &self.manifest.name,
+            revision: verified.map(|verified| verified.revision),
+            keys: verified.map(|verified| verified.keys),
+            point: self.point.as_ref(),
+            on,
+            restored,
+        };
+        match self.args.output {
+            ReportFormat::Table => session.shell.print_result(text)?,
+            other => drop(print_document(&document, other, session)?),
+        }
         Ok(Outcome::Fine)
     }
 
@@ -476,17 +564,31 @@ impl Restore<'_> {
             (self.args.again, " --again"),
         ];
         let options: String = given.iter().filter(|one| one.0).map(|one| one.1).collect();
+        let reaches = self.point.as_ref().map(PointRow::describe);
+        let reaches = reaches.map_or_else(String::new, |reaches| format!("- {reaches}\n"));
+        let wanted = match (&self.point, &self.changes) {
+            (Some(point), _) => point.option(snapshot),
+            // What an earlier call has begun, on another member.
+            (None, Some(_)) => "--latest".to_owned(),
+            (None, None) => format!("--snapshot {snapshot}"),
+        };
+        let proof = match self.changes {
+            None => "proves the snapshot in a scratch etcd and unpacks it",
+            Some(_) => {
+                "replays the changes after the snapshot in a scratch etcd, proves what is there, and unpacks it"
+            }
+        };
         format!(
-            "{}\nA restore of etcd {etcd} from {snapshot} ({content}{age}):\n\
+            "{}\nA restore of etcd {etcd} from {snapshot} ({content}{age}):\n{reaches}\
              - gives up everything that was written since; a snapshot of the present is taken first, if etcd serves\n\
-             - proves the snapshot in a scratch etcd and unpacks it beside the data of member {on}, while the members serve\n\
+             - {proof} beside the data of member {on}, while the members serve\n\
              - then stops all members, and waits until each has stopped, or its volume is deleted or attached to nothing. Terminate an \
              instance that does not answer\n\
-             - begins a new etcd cluster with the snapshot on member {on}. Revisions begin far above all that were used, so every client \
+             - begins a new etcd cluster with it on member {on}. Revisions begin far above all that were used, so every client \
              lists anew\n\
              - keeps all old data on its volumes, in data.lost-N\n\
              - lets the other members join as new ones\n{given_up}\
-             Nothing was changed. To begin: kctl etcd restore {name} --etcd {etcd} --snapshot {snapshot} --on {on}{options} --yes\n",
+             Nothing was changed. To begin: kctl etcd restore {name} --etcd {etcd} {wanted} --on {on}{options} --yes\n",
             copies_table(copies)
         )
     }

@@ -4,7 +4,7 @@ use super::reports::EtcdReports;
 use crate::args::{EtcdStatus, ReportFormat};
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
-use crate::ui::etcd as shown;
+use crate::ui::etcd::{self as shown, RestorableRow};
 use etcd_rules::backup::find_backup_problems;
 use etcd_rules::{ReportedMember, find_etcd_problems, find_slow_disks};
 use node::etcd_problem::EtcdProblem;
@@ -18,6 +18,9 @@ struct StatusDocument<'a> {
     format: u32,
     cluster: &'a str,
     members: &'a [ReportedMember],
+    /// As the states of the backups tell it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    restorable: Vec<RestorableRow>,
     problems: Vec<String>,
 }
 
@@ -38,14 +41,19 @@ pub async fn run(args: &EtcdStatus, session: &Session<'_>) -> Result<Outcome, Co
         format: 1,
         cluster: &name,
         members,
+        restorable: reports.told_restorable(),
         problems: problems.iter().map(EtcdProblem::one_line).collect(),
     };
     match args.output {
         ReportFormat::Table => {
             let paint = session.shell.paint();
-            session
-                .shell
-                .print_result(&shown::members_table(members, &problems, paint))?;
+            let tables = [
+                shown::members_table(members, &problems, paint),
+                shown::restorable_table(&document.restorable),
+            ];
+            let filled = tables.iter().filter(|table| !table.is_empty());
+            let filled: Vec<&str> = filled.map(String::as_str).collect();
+            session.shell.print_result(&filled.join("\n"))?;
             Ok(Outcome::Fine)
         }
         other => super::print_document(&document, other, session),

@@ -61,6 +61,8 @@ spec! {
         pub backup_store: Option<String>,
         /// Image of the backup container; removed from kOps.
         pub image: Option<String>,
+        /// Seconds after which the changes since the last part are stored; 0: none are stored; default 5. kctl's own field.
+        pub changes_seconds: Option<i32>,
     }
 
     /// How etcd is run and its snapshots are taken.

@@ -11,7 +11,7 @@ use crate::api::etcd::{EnvVar, EtcdClusterSpec, EtcdMemberSpec};
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use crate::validate::versions::Version;
 use full::{EtcdCluster, EtcdMember};
-use node::backup::{EtcdBackupSettings, parse_period};
+use node::backup::{CHANGES_SECONDS, EtcdBackupSettings, parse_period};
 use node::components::{EtcdSetting, etcd_setting};
 use node::duration::parse_milliseconds;
 use std::collections::BTreeMap;
@@ -168,7 +168,7 @@ fn etcd_environment(etcd: &EtcdClusterSpec) -> BTreeMap<String, String> {
 }
 
 /// Where and how often the etcd cluster is backed up. As in kOps, `backupRetentionDays` is for the daily backups, and etcd-manager's
-/// variables win (kOps: `pkg/model/components/etcdmanager/model.go`).
+/// variables win (kOps: `pkg/model/components/etcdmanager/model.go`). That changes are not stored is said too, and not left out.
 fn backup_settings(etcd: &EtcdClusterSpec) -> EtcdBackupSettings {
     let manager = etcd.manager.clone().unwrap_or_default();
     let backups = etcd.backups.clone().unwrap_or_default();
@@ -184,13 +184,15 @@ fn backup_settings(etcd: &EtcdClusterSpec) -> EtcdBackupSettings {
     let days = manager.backup_retention_days.unwrap_or(RETENTION_DAYS);
     let days = u64::try_from(days).unwrap_or_default();
     let interval = manager.backup_interval.as_deref().and_then(parse_period);
+    let changes = backups.changes_seconds;
+    let changes = changes.and_then(|seconds| u64::try_from(seconds).ok());
     EtcdBackupSettings {
         store: backups.backup_store.unwrap_or_default(),
         interval_seconds: interval.map_or(BACKUP_INTERVAL, |interval| interval.as_secs()),
         hourly_retention_seconds: period(HOURLY_RETENTION).unwrap_or(7 * DAY),
         daily_retention_seconds: period(DAILY_RETENTION).unwrap_or(days * DAY),
         recipients: recipients.map(str::to_owned).collect(),
-        changes_seconds: None,
+        changes_seconds: Some(changes.unwrap_or(CHANGES_SECONDS)),
         unknown: serde_json::Map::default(),
     }
 }
@@ -231,7 +233,7 @@ fn full_member(member: &EtcdMemberSpec, zone: &str) -> EtcdMember {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::etcd::EtcdManagerSpec;
+    use crate::api::etcd::{EtcdBackupSpec, EtcdManagerSpec};
 
     #[test]
     fn backups_have_the_recipients_of_the_variable() {
@@ -249,6 +251,20 @@ mod tests {
         assert_eq!(settings.recipients, ["age1a", "age1b"]);
         let none = backup_settings(&EtcdClusterSpec::default());
         assert!(none.recipients.is_empty() && none.interval_seconds == 900);
+    }
+
+    #[test]
+    fn changes_are_stored_unless_the_spec_turns_them_off() {
+        for (said, seconds) in [(None, CHANGES_SECONDS), (Some(0), 0), (Some(60), 60)] {
+            let settings = backup_settings(&EtcdClusterSpec {
+                backups: Some(EtcdBackupSpec {
+                    changes_seconds: said,
+                    ..EtcdBackupSpec::default()
+                }),
+                ..EtcdClusterSpec::default()
+            });
+            assert_eq!(settings.changes_seconds, Some(seconds), "{said:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::expand::{
     BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, default_etcd_version, split_recipients,
 };
 use crate::read::{Problem, nearest};
-use node::backup::parse_period;
+use node::backup::{CHANGES_LIMITS, CHANGES_SECONDS, parse_period};
 use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
 
 use super::ClusterInput;
@@ -256,6 +256,22 @@ fn check_backups(
     let backups = cluster.backups.as_ref();
     if let Some(store) = backups.and_then(|backups| backups.backup_store.as_deref()) {
         backup_store::check(&format!("{at}.backups.backupStore"), store, base, problems);
+    }
+    let changes = backups.and_then(|backups| backups.changes_seconds);
+    // That a number is not negative is checked for every field.
+    if let Some(seconds) = changes.and_then(|seconds| u64::try_from(seconds).ok())
+        && !CHANGES_LIMITS.contains(&seconds)
+    {
+        let problem = Problem::error(
+            format!("{at}.backups.changesSeconds"),
+            format!(
+                "with changes stored every {seconds} seconds, a restore would miss more than an hour"
+            ),
+        );
+        problems.push(problem.hint(format!(
+            "use 1 to {}, or 0 to store none; the default is {CHANGES_SECONDS}",
+            CHANGES_LIMITS.end()
+        )));
     }
     let interval = cluster
         .manager

@@ -2,6 +2,7 @@
 
 use super::{BackupStore, failed_store, refuse};
 use crate::args::{SnapshotDelete, SnapshotPrune};
+use crate::commands::etcd::restore_point::count_parts;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use etcd_rules::backup::StoredSnapshot;
@@ -84,6 +85,14 @@ fn warn_of_some(reports: &[String], session: &Session<'_>) {
     }
 }
 
+/// A snapshot with what is deleted with it.
+fn describe(one: &StoredSnapshot) -> String {
+    match u32::try_from(one.parts.len()).unwrap_or(u32::MAX) {
+        0 => one.name.clone(),
+        parts => format!("{} and {} after it", one.name, count_parts(parts)),
+    }
+}
+
 async fn delete_all(
     backups: &BackupStore,
     chosen: &[&StoredSnapshot],
@@ -92,14 +101,13 @@ async fn delete_all(
 ) -> Result<Outcome, CommandError> {
     let mut failed = Vec::new();
     for one in chosen {
+        let what = describe(one);
         if !yes {
-            session
-                .shell
-                .print_result(&format!("deletes {}\n", one.name))?;
+            session.shell.print_result(&format!("deletes {what}\n"))?;
             continue;
         }
         match delete_snapshot(&backups.store, one).await {
-            Ok(()) => session.shell.print_done(&format!("deleted {}", one.name)),
+            Ok(()) => session.shell.print_done(&format!("deleted {what}")),
             Err(error) => failed.push((&one.name, failed_store(error))),
         }
     }

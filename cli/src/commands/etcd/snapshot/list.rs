@@ -5,10 +5,11 @@ use crate::args::{ReportFormat, SnapshotList};
 use crate::commands::etcd::print_document;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
+use crate::moment;
 use crate::ui::table;
 use etcd_rules::backup::{
-    FoundSnapshot, SnapshotManifest, StoredSnapshot, Unread, check_extent, choose_deletions,
-    is_scheduled,
+    ChainGap, FoundSnapshot, SnapshotManifest, StoredSnapshot, Unread, check_extent,
+    choose_deletions, is_scheduled,
 };
 use indicatif::BinaryBytes;
 use node::duration::duration_text;
@@ -32,6 +33,12 @@ struct SnapshotRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     age_seconds: Option<u64>,
     compressed_bytes: u64,
+    /// How many parts of the changes after it can be restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<usize>,
+    /// When the last of them was written, by the store's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restorable_until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     manifest: Option<&'a SnapshotManifest>,
     /// Why its manifest cannot be used.
@@ -49,6 +56,7 @@ pub async fn run(args: &SnapshotList, session: &Session<'_>) -> Result<Outcome, 
             store: backups.store.url(),
             snapshots: all.iter().map(row).collect(),
         };
+        warn_of_gaps(&all, session);
         return print_document(&document, args.output, session);
     }
     if all.is_empty() {
@@ -57,6 +65,7 @@ pub async fn run(args: &SnapshotList, session: &Session<'_>) -> Result<Outcome, 
         return Ok(Outcome::Fine);
     }
     session.shell.print_result(&render(&all))?;
+    warn_of_gaps(&all, session);
     warn_of_many(&backups, &all, session);
     Ok(Outcome::Fine)
 }
@@ -80,10 +89,35 @@ fn warn_of_many(backups: &BackupStore, all: &[FoundSnapshot], session: &Session<
     }
 }
 
+/// Says where parts of changes are missing: nothing behind them can be restored.
+fn warn_of_gaps(all: &[FoundSnapshot], session: &Session<'_>) {
+    for one in all {
+        let Some(missing) = one.stored.gaps().into_iter().next() else {
+            continue;
+        };
+        let parts = one.stored.parts.iter();
+        let gap = ChainGap {
+            snapshot: one.name().to_owned(),
+            behind: parts.filter(|part| part.sequence > *missing.end()).count(),
+            missing,
+        };
+        session.shell.warning(&gap.to_string());
+    }
+}
+
+/// How many parts of the changes after a snapshot can be restored, and when the last of them was written. Without a verified snapshot they are
+/// of no use.
+fn restorable_parts(one: &FoundSnapshot) -> Option<(usize, Option<i64>)> {
+    let usable = one.stored.usable_parts();
+    let last = usable.last().filter(|_| one.is_verified())?;
+    Some((usable.len(), last.written))
+}
+
 /// What kind of snapshot it is.
 fn kind_word(one: &FoundSnapshot) -> &'static str {
     match (one.stored.has_manifest, one.stored.has_meta) {
         _ if one.problem.is_some() => "unusable",
+        _ if one.stored.is_only_parts() => "changes only",
         (true, _) if is_scheduled(one.name()) => "scheduled",
         (true, _) => "asked for",
         (false, true) => "of etcd-manager",
@@ -92,12 +126,16 @@ fn kind_word(one: &FoundSnapshot) -> &'static str {
 }
 
 fn row(one: &FoundSnapshot) -> SnapshotRow<'_> {
+    let parts = restorable_parts(one);
+    let until = parts.and_then(|(_, until)| until);
     SnapshotRow {
         name: one.name(),
         kind: kind_word(one),
         verified: one.is_verified(),
         age_seconds: one.stored.age.map(|age| age.as_secs()),
         compressed_bytes: one.stored.compressed_bytes,
+        parts: parts.map(|(count, _)| count),
+        restorable_until: until.map(moment::text),
         manifest: one.manifest.as_ref(),
         problem: one.problem.as_ref().map(Unread::text),
     }
@@ -107,6 +145,10 @@ fn render(all: &[FoundSnapshot]) -> String {
     let mut headers = vec![
         "SNAPSHOT", "AGE", "KIND", "VERIFIED", "KEYS", "REVISION", "SIZE", "STORED", "ETCD",
     ];
+    let has_changes = all.iter().any(|one| restorable_parts(one).is_some());
+    if has_changes {
+        headers.push("RESTORABLE UNTIL");
+    }
     let has_problems = all.iter().any(|one| one.problem.is_some());
     if has_problems {
         headers.push("PROBLEM");
@@ -134,6 +176,10 @@ fn render(all: &[FoundSnapshot]) -> String {
             BinaryBytes(one.stored.compressed_bytes).to_string(),
             text(manifest.and_then(|manifest| manifest.etcd_version.clone())),
         ];
+        if has_changes {
+            let until = restorable_parts(one).and_then(|(_, until)| until);
+            row.push(text(until.map(moment::text)));
+        }
         if has_problems {
             row.push(text(problem));
         }
