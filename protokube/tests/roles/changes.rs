@@ -112,6 +112,9 @@ impl ChangesSource for FakeSource {
     }
 
     async fn watch_behind(&self, revision: u64) -> anyhow::Result<FakeWatch> {
+        if revision < self.etcd.lock().unwrap().compacted {
+            return Err(Compacted { behind: revision }.into());
+        }
         Ok(FakeWatch {
             etcd: Arc::clone(&self.etcd),
             sent: revision,
@@ -204,10 +207,9 @@ impl World {
             "clusterId":"{ETCD_ID}","bytes":1,"sha256":"{sha256}","compressedBytes":1,"compressedSha256":"","kctlVersion":"0.1.0",
             "verified":{{"at":"","revision":{revision},"compacted":0,"hash":0,"keys":0,"seconds":9}}}}"#
         );
-        let put = self
-            .backups
-            .put(&manifest_key(&name), text.into_bytes(), Expect::Any);
-        put.await.unwrap();
+        let (key, text) = (manifest_key(&name), text.into_bytes());
+        let put = self.backups.put(&key, text, Expect::Any).await;
+        put.unwrap();
         let last = LastSnapshot {
             name: name.clone(),
             store: self.backups.url().to_owned(),
