@@ -3,7 +3,7 @@
 
 use crate::ScratchGateway;
 use crate::gateway::Number;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use aws_client::store::Store;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,8 +20,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
-/// Leases are renewed so often. etcd grants none for less than two seconds.
+/// Leases are renewed so often.
 const RENEWAL: Duration = Duration::from_secs(1);
+
+/// etcd grants no lease for less (`LessorConfig.MinLeaseTTL`, from the election timeout of a second). If leases were not renewed for so long, because
+/// the machine is busy, some may have ended.
+const SHORTEST_LEASE: Duration = Duration::from_secs(2);
 
 /// Time between two looks whether the next part is there.
 const LOOK: Duration = Duration::from_millis(20);
@@ -219,6 +223,8 @@ struct Replay<'a> {
     /// Ids of its leases.
     leases: BTreeSet<u64>,
     renewed: Instant,
+    /// The longest time between two renewals.
+    longest_pause: Duration,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -280,6 +286,7 @@ impl<'a> Replay<'a> {
             gateway,
             leases: leases.collect::<anyhow::Result<_>>()?,
             renewed: Instant::now(),
+            longest_pause: Duration::ZERO,
         };
         replay.renew_leases()?;
         replay.disarm()?;
@@ -349,15 +356,26 @@ impl<'a> Replay<'a> {
         let reply: TxnReply = self.gateway.ask("kv/txn", &transaction_of(changes))?;
         let Number(found) = reply.header.revision;
         if !reply.succeeded {
-            let why =
-                format!("at revision {found}, its keys are not as they were before {revision}");
-            return Err(DoesNotFit(why).into());
+            let why = "its keys are not as they were before";
+            return Err(self.judge_misfit(format!("at revision {found}, {why} {revision}")));
         }
         if found != *revision {
             let why = format!("it is at revision {found} after the changes of {revision}");
-            return Err(DoesNotFit(why).into());
+            return Err(self.judge_misfit(why));
         }
         Ok(())
+    }
+
+    /// A verdict, unless leases may have ended: then the scratch etcd has changes of its own.
+    fn judge_misfit(&self, why: String) -> anyhow::Error {
+        let pause = self.longest_pause.max(self.renewed.elapsed());
+        match pause >= SHORTEST_LEASE && !self.leases.is_empty() {
+            true => anyhow!(
+                "leases may have ended in a scratch etcd, because they were not renewed for {} s: {why}",
+                pause.as_secs()
+            ),
+            false => DoesNotFit(why).into(),
+        }
     }
 
     /// Grants the leases of keys that the scratch etcd does not have, under their ids. They are another time as long as they were.
@@ -386,6 +404,7 @@ impl<'a> Replay<'a> {
     }
 
     fn renew_leases(&mut self) -> anyhow::Result<()> {
+        self.longest_pause = self.longest_pause.max(self.renewed.elapsed());
         self.renewed = Instant::now();
         // The gateway passes on a stream of requests.
         let ids = self.leases.iter().map(|id| id.cast_signed());
