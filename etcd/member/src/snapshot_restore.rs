@@ -130,19 +130,14 @@ async fn find_chain(
         let why = "it is another snapshot than the one whose changes were chosen";
         return Err(anyhow!(why).context(unusable()));
     }
-    let chain = Chain::find(store, &manifest).await?;
-    let chain = chain.filter(|chain| chain.parts >= changes.parts);
+    let chain = Chain::find_first(store, &manifest, changes.parts).await?;
     let chain = chain.with_context(|| {
-        let parts = changes.parts;
         format!(
-            "{} does not have {parts} parts of changes after it",
+            "{} has no changes after it that could be replayed: nobody has verified it, or the record names no part",
             snapshot.store
         )
     });
-    let chain = Chain {
-        parts: changes.parts,
-        ..chain.with_context(unusable)?
-    };
+    let chain = chain.with_context(unusable)?;
     // What is unpacked and what the scratch etcd makes of it are not there yet.
     let needed = snapshot.bytes.saturating_mul(2);
     let needed = needed.saturating_add(chain.needed_bytes());

@@ -8,9 +8,9 @@ use aws_client::store::Store;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use etcd_rules::backup::{
-    ChainEnd, ChangesError, ReadPart, SnapshotManifest, WatchedEvent, check_follows,
+    ChainEnd, ChangesError, ReadPart, SnapshotManifest, StoredPart, WatchedEvent, check_follows,
 };
-use etcd_store::{list_parts, require_part};
+use etcd_store::{list_first_parts, list_parts, require_part};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,15 +81,32 @@ impl Chain {
             return Ok(None);
         };
         let listed = list_parts(backups, &begin.snapshot).await?;
-        let Some(last) = listed.last() else {
+        Ok(Self::of_parts(begin, &listed))
+    }
+
+    /// So many parts after a snapshot, from the first one on: what is behind them may be damaged. `None`: its manifest does not say behind which
+    /// revision they are. The error is a [`ChangesError`] if parts are missing.
+    pub(crate) async fn find_first(
+        backups: &Store,
+        manifest: &SnapshotManifest,
+        count: u32,
+    ) -> anyhow::Result<Option<Self>> {
+        let Some(begin) = ChainEnd::of_manifest(manifest) else {
             return Ok(None);
         };
+        let listed = list_first_parts(backups, &begin.snapshot, count).await?;
+        Ok(Self::of_parts(begin, &listed))
+    }
+
+    /// `None`: there are no parts.
+    fn of_parts(begin: ChainEnd, listed: &[StoredPart]) -> Option<Self> {
+        let last = listed.last()?;
         let bytes = listed.iter().map(|part| part.bytes);
-        Ok(Some(Self {
+        Some(Self {
             begin,
             parts: last.sequence,
             bytes: bytes.fold(0, u64::saturating_add),
-        }))
+        })
     }
 
     /// Room that a scratch etcd needs for them besides the snapshot, bytes.
