@@ -86,7 +86,7 @@ pub(super) fn inspect_snapshot<T>(
         containers.unpack_snapshot(&file)?;
         let highest = containers.read_revision(&file)?;
         let mut replayed = None;
-        let ask = |content| {
+        let ask = |content: Content| {
             let found = find_content(&containers, &content, (highest, expected))?;
             anyhow::Ok((found, more(&containers)?))
         };
