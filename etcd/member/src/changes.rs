@@ -12,6 +12,6 @@ pub use role::{ChangesMemory, ChangesPace, ChangesRole, Turn};
 pub use watch::{ChangesSource, ChangesWatch, Compacted, GatewayWatch, Watched};
 
 pub(crate) use replay::{
-    Chain, PartReceiver, Replayed, describe_replayed, is_of_changes, new_part_channel,
-    replay_parts, send_parts,
+    Chain, ReplayInput, Replayed, describe_replayed, is_of_changes, new_part_channel, replay_parts,
+    send_parts,
 };

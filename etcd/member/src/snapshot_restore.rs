@@ -12,7 +12,7 @@ use super::unusable::{UnusableSnapshot, is_damaged};
 use super::volumes::AttachedVolume;
 use crate::backup::read_secrets;
 use crate::changes::{
-    Chain, PartReceiver, describe_replayed, is_of_changes, new_part_channel, replay_parts,
+    Chain, ReplayInput, describe_replayed, is_of_changes, new_part_channel, replay_parts,
     send_parts,
 };
 use anyhow::{Context, anyhow, bail};
@@ -26,6 +26,9 @@ use host::Host;
 /// Names of the files in the scratch folder.
 const PACKED: &str = "snapshot.gz";
 const FILE: &str = "snapshot.db";
+
+/// The database of the scratch etcd in the scratch folder.
+const DATABASE: &str = "data/member/snap/db";
 
 /// Restores the snapshot beside the data on this disk. What was restored before with this token is used again.
 pub(super) async fn restore_snapshot(
@@ -90,13 +93,13 @@ async fn restore_downloaded(
         None => None,
     };
     let (to, parts) = new_part_channel();
-    let changes = chain.as_ref().map(|chain| (chain.begin.revision, parts));
+    let changes = chain.as_ref().map(|chain| chain.to_replay(parts));
     let (own, wanted) = (request.clone(), snapshot.clone());
     let restore = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
         let scratch = disk.scratch_path();
         let containers = new_containers(host, &own, &scratch);
         unpack(host, &scratch, &wanted).context(address)?;
-        let content = prove_and_restore(host, &containers, &own, (&wanted, changes));
+        let content = prove_and_restore((host, disk), &containers, &own, (&wanted, changes));
         let content = content.inspect_err(|_| containers.remove_all())?;
         let log: LogIdentity = keep_restored(host, disk, &own.token, &describe_source(&wanted))?;
         let content = Some(content);
@@ -127,35 +130,43 @@ async fn find_chain(
         let why = "it is another snapshot than the one whose changes were chosen";
         return Err(anyhow!(why).context(unusable()));
     }
-    let chain = Chain::find(store, &manifest).await?;
-    let chain = chain.filter(|chain| chain.parts >= changes.parts);
+    let chain = Chain::find_first(store, &manifest, changes.parts).await?;
     let chain = chain.with_context(|| {
-        let parts = changes.parts;
         format!(
-            "{} does not have {parts} parts of changes after it",
+            "{} has no changes after it that could be replayed: nobody has verified it, or the record names no part",
             snapshot.store
         )
     });
-    let chain = Chain {
-        parts: changes.parts,
-        ..chain.with_context(unusable)?
-    };
-    let needed = chain.needed_bytes();
+    let chain = chain.with_context(unusable)?;
+    // What is unpacked and what the scratch etcd makes of it are not there yet.
+    let needed = snapshot.bytes.saturating_mul(2);
+    let needed = needed.saturating_add(chain.needed_bytes());
     let check_room = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
-        let free = host.free_bytes(&disk.mount_point())?;
-        if free < needed {
-            bail!(
-                "{} has {} MiB of free space, and to replay the changes after the snapshot needs {} MiB: set a larger \
-                 spec.etcdClusters[].etcdMembers[].volumeSize and run `kctl update cluster --yes`",
-                disk.volume,
-                free >> 20,
-                (needed >> 20) + 1
-            );
-        }
-        Ok(())
+        check_room_for_changes(host, disk, needed)
     };
     disk.run_on_disk(check_room).await?;
     Ok(chain)
+}
+
+/// Checks that the disk has room for so many bytes of changes, and then for the copy that etcdutl makes of the scratch etcd's database: a
+/// member that still serves from it ends when it is full.
+fn check_room_for_changes(host: &Host, disk: &EtcdDisk<'_>, bytes: u64) -> anyhow::Result<()> {
+    let database = format!("{}/{DATABASE}", disk.scratch_path());
+    let database = host.path_below_root(&database).metadata();
+    // There is none yet before the snapshot is unpacked, and its room was looked for.
+    let copy = database.map_or(0, |database| database.len());
+    let needed = bytes.saturating_add(copy).saturating_add(2 * LOG_FILE);
+    let free = host.free_bytes(&disk.mount_point())?;
+    if free < needed {
+        bail!(
+            "{} has {} MiB of free space, and to replay the changes after the snapshot needs {} MiB: set a larger \
+             spec.etcdClusters[].etcdMembers[].volumeSize and run `kctl update cluster --yes`",
+            disk.volume,
+            free >> 20,
+            (needed >> 20) + 1
+        );
+    }
+    Ok(())
 }
 
 /// An error that says something about the changes, or about the manifest that they follow, is a verdict: to try again finds the same.
@@ -262,13 +273,12 @@ fn check_counts(snapshot: &RestoredSnapshot, keys: u64, revision: u64) -> anyhow
     Ok(())
 }
 
-/// Lets a scratch etcd read the snapshot, and replay the changes after it, then makes the log of the new cluster from it. `changes`: those
-/// behind a revision.
+/// Lets a scratch etcd read the snapshot, and replay the changes after it, then makes the log of the new cluster from it.
 fn prove_and_restore(
-    host: &Host,
+    (host, disk): (&Host, &EtcdDisk<'_>),
     containers: &EtcdContainers<'_>,
     request: &RestoreRequest,
-    (snapshot, changes): (&RestoredSnapshot, Option<(u64, PartReceiver)>),
+    (snapshot, changes): (&RestoredSnapshot, Option<ReplayInput>),
 ) -> anyhow::Result<String> {
     let file = format!("{WORK}/{FILE}");
     let unpacked = containers.unpack_snapshot(&file);
@@ -286,9 +296,10 @@ fn prove_and_restore(
     let mut replayed = None;
     let (content, keys, secret) = match changes {
         None => containers.inspect(ask)?,
-        Some((begin, parts)) => {
+        Some(changes) => {
+            let check_room = |bytes: u64| check_room_for_changes(host, disk, bytes);
             let replay = |gateway: &ScratchGateway<'_>| {
-                replayed = Some(replay_parts(gateway, begin, parts)?);
+                replayed = Some(replay_parts(gateway, changes, &check_room)?);
                 anyhow::Ok(())
             };
             containers.inspect_changed(replay, ask)?
@@ -312,7 +323,7 @@ fn prove_and_restore(
     if content.had_alarms || replayed.is_some() {
         // The file has them, and etcdutl keeps them: NOSPACE would refuse the first writes, and CORRUPT everything. The database of the scratch
         // etcd, which has just read it, has none, and it has the changes that were replayed; nobody wrote a hash at its end.
-        let database = format!("{WORK}/data/member/snap/db");
+        let database = format!("{WORK}/{DATABASE}");
         restore_log(
             containers,
             &database,

@@ -3,6 +3,7 @@
 
 mod changes;
 mod changes_problems;
+mod drilled;
 mod found;
 mod listing;
 mod manifest;
@@ -23,6 +24,7 @@ pub use changes::{
 pub use changes_problems::{
     ForeignChain, NewestRestorable, find_changes_problems, newest_restorable,
 };
+pub use drilled::choose_drilled;
 pub use found::{FoundSnapshot, Unread, newest_verified, sort_newest_first};
 pub use listing::{StoredPart, StoredSnapshot, group_snapshots};
 pub use manifest::{

@@ -91,6 +91,32 @@ fn is_missing(snapshot: &str, sequence: u32, why: &str) -> ChangesError {
 /// The parts after a snapshot, from a complete listing, by their sequence numbers. The error is a [`ChangesError`] if one is missing before
 /// others: nobody can reach those.
 pub async fn list_parts(backups: &Store, snapshot: &str) -> anyhow::Result<Vec<StoredPart>> {
+    let stored = list_stored(backups, snapshot).await?;
+    if let Some(missing) = stored.gaps().first() {
+        let why = "it does not exist, and there are others behind it";
+        return Err(is_missing(snapshot, *missing.start(), why).into());
+    }
+    Ok(stored.parts)
+}
+
+/// So many parts after a snapshot, from the first one on, whatever is behind them. The error is a [`ChangesError`] if one of them is missing.
+pub async fn list_first_parts(
+    backups: &Store,
+    snapshot: &str,
+    count: u32,
+) -> anyhow::Result<Vec<StoredPart>> {
+    let stored = list_stored(backups, snapshot).await?;
+    let first = stored.usable_parts().iter().copied();
+    let first: Vec<StoredPart> = first.take_while(|part| part.sequence <= count).collect();
+    let last = first.last().map_or(0, |part| part.sequence);
+    if last < count {
+        return Err(is_missing(snapshot, last.saturating_add(1), "it does not exist").into());
+    }
+    Ok(first)
+}
+
+/// What a complete listing shows of a snapshot's parts.
+async fn list_stored(backups: &Store, snapshot: &str) -> anyhow::Result<StoredSnapshot> {
     let prefix = changes_prefix(snapshot);
     let listed = backups.list(&prefix, None).await;
     let listed = listed.with_context(|| format!("could not list {}/{prefix}", backups.url()))?;
@@ -99,12 +125,7 @@ pub async fn list_parts(backups: &Store, snapshot: &str) -> anyhow::Result<Vec<S
         .map(|entry| (entry.key.as_str(), entry.size, entry.written, entry.age));
     let grouped = group_snapshots(objects).into_iter();
     let mut found = grouped.filter(|one| one.name == snapshot);
-    let stored: StoredSnapshot = found.next().unwrap_or_default();
-    if let Some(missing) = stored.gaps().first() {
-        let why = "it does not exist, and there are others behind it";
-        return Err(is_missing(snapshot, *missing.start(), why).into());
-    }
-    Ok(stored.parts)
+    Ok(found.next().unwrap_or_default())
 }
 
 /// How far the chain after a snapshot is stored. `begin`: the snapshot alone. Only the last part is read, and checked by itself: each part was

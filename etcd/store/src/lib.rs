@@ -15,8 +15,8 @@ pub use backup_store::{
     read_manifest, read_snapshots, require_manifest, require_own,
 };
 pub use changes::{
-    PreparedPart, end_before, find_chain_end, find_part_behind, list_parts, read_part,
-    require_part, store_part,
+    PreparedPart, end_before, find_chain_end, find_part_behind, list_first_parts, list_parts,
+    read_part, require_part, store_part,
 };
 pub use formation::{FormationStore, RECORD_LIMIT, StoredRecord};
 pub use prune::{Extent, Superfluous, find_superfluous, prune_snapshots};

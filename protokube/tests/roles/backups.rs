@@ -244,7 +244,7 @@ impl Instance {
     }
 
     /// A role after a start of protokube on this instance.
-    fn role(&self, instance: &str) -> BackupRole<FakeMember> {
+    pub fn role(&self, instance: &str) -> BackupRole<FakeMember> {
         BackupRole {
             taker: Arc::new(self.taker(instance)),
             role_log: RoleLog::with_log(Log::from_fn(|_| ()), "backup-main"),
@@ -274,7 +274,7 @@ impl Instance {
             .collect()
     }
 
-    async fn state(&self) -> BackupState {
+    pub async fn state(&self) -> BackupState {
         let object = self
             .host
             .store
@@ -285,7 +285,7 @@ impl Instance {
     }
 
     /// Makes everything in the stores so much older.
-    fn pass(&self, time: Duration) {
+    pub fn pass(&self, time: Duration) {
         for folder in ["store/etcd/main", "backups"] {
             age_files(&self.host.path(folder), time);
         }

@@ -5,14 +5,15 @@ use crate::backups::Instance;
 use crate::signer::put_signed;
 use crate::store::store_in;
 use aws_client::store::{Expect, Store};
+use etcd_member::backup::{BackupRole, SnapshotTaker};
 use etcd_member::changes::{
     ChangesMemory, ChangesPace, ChangesRole, ChangesSource, ChangesWatch, Compacted, Following,
     Turn, Watched,
 };
 use etcd_rules::RunningMember;
 use etcd_rules::backup::{
-    BackupState, ChainEnd, CollectedChanges, LastSnapshot, SnapshotManifest, WatchedEvent,
-    check_follows, manifest_key,
+    BackupState, ChainEnd, ChangesState, CollectedChanges, LastSnapshot, SnapshotManifest,
+    WatchedEvent, check_follows, manifest_key,
 };
 use etcd_store::{BackupStateObject, PreparedPart, list_parts, require_part, store_part};
 use futures::FutureExt;
@@ -112,6 +113,9 @@ impl ChangesSource for FakeSource {
     }
 
     async fn watch_behind(&self, revision: u64) -> anyhow::Result<FakeWatch> {
+        if revision < self.etcd.lock().unwrap().compacted {
+            return Err(Compacted { behind: revision }.into());
+        }
         Ok(FakeWatch {
             etcd: Arc::clone(&self.etcd),
             sent: revision,
@@ -204,10 +208,9 @@ impl World {
             "clusterId":"{ETCD_ID}","bytes":1,"sha256":"{sha256}","compressedBytes":1,"compressedSha256":"","kctlVersion":"0.1.0",
             "verified":{{"at":"","revision":{revision},"compacted":0,"hash":0,"keys":0,"seconds":9}}}}"#
         );
-        let put = self
-            .backups
-            .put(&manifest_key(&name), text.into_bytes(), Expect::Any);
-        put.await.unwrap();
+        let (key, text) = (manifest_key(&name), text.into_bytes());
+        let put = self.backups.put(&key, text, Expect::Any).await;
+        put.unwrap();
         let last = LastSnapshot {
             name: name.clone(),
             store: self.backups.url().to_owned(),
@@ -567,14 +570,10 @@ async fn a_chain_whose_last_part_is_damaged_ends_there() {
     }
 }
 
-/// A stored snapshot of revision 2701 with parts of changes after it, on an instance with a scratch etcd.
-async fn drilled(parts: u64, scratch: u64) -> Instance {
-    let here = Instance::new().await;
-    let (backups, taker) = (here.backups(), here.taker("i-1"));
-    let taken = taker.take(&backups, ("n", "command"), || async { Ok(true) });
-    let mut end = ChainEnd::of_manifest(&taken.await.unwrap()).unwrap();
-    let begin = end.revision;
-    for after in begin..begin + parts {
+/// Stores parts of changes after a snapshot of revision 2701. Returns how far they are stored.
+async fn store_parts(backups: &Store, begin: ChainEnd, parts: u64) -> ChainEnd {
+    let mut end = begin;
+    for after in end.revision..end.revision + parts {
         let put = |revision: u64| WatchedEvent {
             revision,
             key: b"/a".to_vec(),
@@ -591,10 +590,55 @@ async fn drilled(parts: u64, scratch: u64) -> Instance {
         let part = end.next_part("i-1", "2026-11-26T15:00:00Z", changes);
         let part = part.with_leases(&BTreeMap::from([(9, 15)]));
         let prepared = PreparedPart::new(&end, &part).unwrap();
-        end = store_part(&backups, prepared).await.unwrap().unwrap();
+        end = store_part(backups, prepared).await.unwrap().unwrap();
     }
+    end
+}
+
+/// A stored snapshot of revision 2701 with parts of changes after it, on an instance with a scratch etcd.
+async fn drilled(parts: u64, scratch: u64) -> Instance {
+    let here = Instance::new().await;
+    let (backups, taker) = (here.backups(), here.taker("i-1"));
+    let taken = taker.take(&backups, ("n", "command"), || async { Ok(true) });
+    let begin = ChainEnd::of_manifest(&taken.await.unwrap()).unwrap();
+    store_parts(&backups, begin, parts).await;
     here.host.kubelet.lock().unwrap().scratch_revision = Some(scratch);
     here
+}
+
+/// A snapshot has hardly any changes when it is drilled: those after the one before are replayed instead.
+#[tokio::test]
+async fn the_daily_drill_replays_the_changes_before_the_newest_snapshot() {
+    let here = Instance::new().await;
+    here.role("i-1").take_step().await.unwrap();
+    let first = here.state().await.drill.unwrap();
+    assert!(!first.found.contains("replayed"), "{first:?}");
+    let backups = here.backups();
+    let manifest = backups.get(&manifest_key(&first.name)).await.unwrap();
+    let manifest = SnapshotManifest::parse("m", &manifest.unwrap().bytes).unwrap();
+    let begin = ChainEnd::of_manifest(&manifest).unwrap();
+    let end = store_parts(&backups, begin, 2).await;
+    let changes = ChangesState::new(&end, "i-1", OffsetDateTime::now_utc());
+    let change = |state: &BackupState| state.with_stored_changes(&changes);
+    let state = BackupStateObject::new(&here.host.store, "main");
+    state.change(change).await.unwrap();
+    here.host.kubelet.lock().unwrap().scratch_revision = Some(2701);
+    here.pass(Duration::from_mins(16));
+    let later = SnapshotTaker {
+        clock: || OffsetDateTime::now_utc() + Duration::from_hours(25),
+        ..here.taker("i-1")
+    };
+    let later = BackupRole {
+        taker: Arc::new(later),
+        ..here.role("i-1")
+    };
+    later.take_step().await.unwrap();
+    let state = here.state().await;
+    assert_ne!(state.last.unwrap().name, first.name);
+    let drill = state.drill.unwrap();
+    assert!(!drill.failed && drill.name == first.name, "{drill:?}");
+    let says = "2 parts of its changes, up to revision 2703, were replayed";
+    assert!(drill.found.contains(says), "{drill:?}");
 }
 
 #[tokio::test]

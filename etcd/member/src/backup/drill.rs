@@ -100,7 +100,7 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         }
         let (here, sha256) = (folder.clone(), manifest.sha256.clone());
         let (to, parts) = new_part_channel();
-        let changes = chain.as_ref().map(|chain| (chain.begin.revision, parts));
+        let changes = chain.as_ref().map(|chain| chain.to_replay(parts));
         let found = run_blocking(move || {
             unpack_file(&here.file(PACKED), &here.file(FILE), bytes, &sha256)?;
             here.remove_file(PACKED)?;

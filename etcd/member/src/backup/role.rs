@@ -9,9 +9,11 @@ use aws_client::store::Store;
 use etcd_rules::RunningMember;
 use etcd_rules::backup::{
     BackupState, CLAIM_LIFE, LastSnapshot, ObservedBackups, ScheduleView, SnapshotManifest,
-    begin_snapshot, end_snapshot, fail_snapshot, is_due, manifest_key, renew_claim,
+    begin_snapshot, choose_drilled, end_snapshot, fail_snapshot, is_due, manifest_key, renew_claim,
 };
-use etcd_store::{BackupStateObject, Extent, StoredState, claim_store, prune_snapshots};
+use etcd_store::{
+    BackupStateObject, Extent, StoredState, claim_store, list_snapshots, prune_snapshots,
+};
 use node::backup::EtcdBackupSettings;
 use node::waits::bounded_text;
 use protokube_role::lock::lock_ignoring_poison;
@@ -142,7 +144,7 @@ impl<S: SnapshotSource> BackupRole<S> {
                 self.role_log
                     .report_change(&describe_taken(&manifest, backups));
                 // Neither waits for the other: a store that refuses deletions is drilled too.
-                let drilled = self.drill_daily(&manifest.name).await;
+                let drilled = self.drill_daily(&manifest.name, backups).await;
                 self.prune(settings, backups).await;
                 drilled
             }
@@ -182,15 +184,21 @@ impl<S: SnapshotSource> BackupRole<S> {
         std::future::pending().await
     }
 
-    /// Once a day, downloads the snapshot that was just stored, and lets a scratch etcd read it. What became of it stands in the state, where
-    /// `kctl validate` finds it, and is no wait of this instance: a drill on another one, or one that somebody asks for, ends it there.
-    async fn drill_daily(&self, name: &str) -> anyhow::Result<()> {
+    /// Once a day, downloads the snapshot that was just stored, or the one before with its changes, and lets a scratch etcd read it. What
+    /// became of it stands in the state, where `kctl validate` finds it, and is no wait of this instance: a drill on another one, or one that
+    /// somebody asks for, ends it there. `newest`: the name of the snapshot that was stored last.
+    async fn drill_daily(&self, newest: &str, backups: &Store) -> anyhow::Result<()> {
         const ABOUT: &str = "drill";
         let now = (self.taker.clock)();
-        if !self.state().read().await?.state.is_drill_due(now) {
+        let state = self.state().read().await?.state;
+        if !state.is_drill_due(now) {
             return Ok(());
         }
-        match self.taker.drill(name).await {
+        let name = match state.changes {
+            Some(_) => choose_drilled(&list_snapshots(backups).await?, newest).to_owned(),
+            None => newest.to_owned(),
+        };
+        match self.taker.drill(&name).await {
             Ok(found) => {
                 self.role_log.clear_error(ABOUT);
                 self.role_log.report_change(&format!("drill: {found}"));
@@ -206,7 +214,7 @@ impl<S: SnapshotSource> BackupRole<S> {
         let is_own = attempt.is_some_and(|attempt| attempt.instance == self.taker.instance);
         let last = state.last.as_ref();
         match last.filter(|last| is_own && last.store == backups.url()) {
-            Some(last) => self.drill_daily(&last.name).await,
+            Some(last) => self.drill_daily(&last.name, backups).await,
             None => Ok(()),
         }
     }

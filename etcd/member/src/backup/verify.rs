@@ -4,7 +4,7 @@
 use super::encrypted_secret::SecretKinds;
 use super::source::{KeyHash, KeysAt};
 use super::work_folder::{FILE, WorkFolder};
-use crate::changes::{PartReceiver, Replayed, replay_parts};
+use crate::changes::{ReplayInput, Replayed, replay_parts};
 use crate::{Content, EtcdContainers, PAGE, ScratchGateway, ScratchHash, WORK};
 use anyhow::{Context, bail};
 use etcd_rules::backup::VerifiedSnapshot;
@@ -69,30 +69,33 @@ pub(super) enum Compared {
     Compacted,
 }
 
-/// Restores the snapshot in the folder, and asks a scratch etcd what it holds. `expected`: what the member said of its keys before; `changes`,
-/// which are behind a revision, are replayed first. `more` asks the scratch etcd what else is wanted.
+/// Restores the snapshot in the folder, and asks a scratch etcd what it holds. `expected`: what the member said of its keys before; `changes`
+/// are replayed first. `more` asks the scratch etcd what else is wanted.
 pub(super) fn inspect_snapshot<T>(
     folder: &WorkFolder,
-    (expected, changes): (Option<&KeysAt>, Option<(u64, PartReceiver)>),
+    (expected, changes): (Option<&KeysAt>, Option<ReplayInput>),
     more: impl FnOnce(&EtcdContainers<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<(Found, T)> {
     let bytes = folder.file(FILE).metadata()?.len();
-    let containers = folder.containers(MEMORY.saturating_add(bytes));
+    let memory = changes.as_ref().map_or(0, |changes| changes.memory);
+    let memory = memory.saturating_add(MEMORY).saturating_add(bytes);
+    let containers = folder.containers(memory);
     containers.provide_image()?;
     let file = format!("{WORK}/{FILE}");
     let inspect = || {
         containers.unpack_snapshot(&file)?;
         let highest = containers.read_revision(&file)?;
         let mut replayed = None;
-        let ask = |content| {
+        let ask = |content: Content| {
             let found = find_content(&containers, &content, (highest, expected))?;
             anyhow::Ok((found, more(&containers)?))
         };
         let (found, more) = match changes {
             None => containers.inspect(ask)?,
-            Some((begin, changes)) => {
+            Some(changes) => {
+                let check_room = |bytes: u64| folder.check_room(bytes);
                 let replay = |gateway: &ScratchGateway<'_>| {
-                    replayed = Some(replay_parts(gateway, begin, changes)?);
+                    replayed = Some(replay_parts(gateway, changes, &check_room)?);
                     anyhow::Ok(())
                 };
                 containers.inspect_changed(replay, ask)?

@@ -87,6 +87,12 @@ impl WorkFolder {
         check_room(&self.host, &self.path(), needed, "a verified snapshot")
     }
 
+    /// Checks that there is room for so many bytes of changes.
+    pub(super) fn check_room(&self, bytes: u64) -> anyhow::Result<()> {
+        let what = "a drill that replays changes";
+        check_room(&self.host, &self.path(), bytes, what)
+    }
+
     pub(super) fn remove(&self) -> anyhow::Result<()> {
         Ok(self.host.remove_folder(&self.path())?)
     }

@@ -3,14 +3,14 @@
 
 use crate::ScratchGateway;
 use crate::gateway::Number;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use aws_client::store::Store;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use etcd_rules::backup::{
-    ChainEnd, ChangesError, ReadPart, SnapshotManifest, WatchedEvent, check_follows,
+    ChainEnd, ChangesError, ReadPart, SnapshotManifest, StoredPart, WatchedEvent, check_follows,
 };
-use etcd_store::{list_parts, require_part};
+use etcd_store::{list_first_parts, list_parts, require_part};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
-/// Leases are renewed so often. etcd grants none for less than two seconds.
+/// Leases are renewed so often.
 const RENEWAL: Duration = Duration::from_secs(1);
+
+/// etcd grants no lease for less (`LessorConfig.MinLeaseTTL`, from the election timeout of a second). If leases were not renewed for so long, because
+/// the machine is busy, some may have ended.
+const SHORTEST_LEASE: Duration = Duration::from_secs(2);
 
 /// Time between two looks whether the next part is there.
 const LOOK: Duration = Duration::from_millis(20);
@@ -29,8 +33,15 @@ const LOOK: Duration = Duration::from_millis(20);
 /// For how long a lease is granted of which nobody knows that, seconds: as Kubernetes grants those of events.
 const UNKNOWN_LEASE: u64 = 60 * 60;
 
-/// Replayed changes and the log of the scratch etcd take so many times the bytes of the parts, which are compressed.
-const GROWTH: u64 = 10;
+/// gzip makes parts so many times smaller, as far as is reckoned before they are read: values of Kubernetes are small texts and protocol buffers,
+/// and base64 makes them a third longer. Nobody has measured it. What was reckoned too low fills no disk, because each part is checked by itself.
+const UNPACKED: u64 = 6;
+
+/// A change takes so many times its bytes on the disk: once in etcd's log, and once in its database, whose pages may be half empty.
+const ON_DISK: u64 = 3;
+
+/// A scratch etcd with little memory gets no more than so much for changes, bytes: the instance has other things to do.
+const MOST_MEMORY: u64 = 1 << 30;
 
 /// The changes are not those after the snapshot: to try it again finds the same.
 #[derive(Debug)]
@@ -70,22 +81,62 @@ impl Chain {
             return Ok(None);
         };
         let listed = list_parts(backups, &begin.snapshot).await?;
-        let Some(last) = listed.last() else {
+        Ok(Self::of_parts(begin, &listed))
+    }
+
+    /// So many parts after a snapshot, from the first one on: what is behind them may be damaged. `None`: its manifest does not say behind which
+    /// revision they are. The error is a [`ChangesError`] if parts are missing.
+    pub(crate) async fn find_first(
+        backups: &Store,
+        manifest: &SnapshotManifest,
+        count: u32,
+    ) -> anyhow::Result<Option<Self>> {
+        let Some(begin) = ChainEnd::of_manifest(manifest) else {
             return Ok(None);
         };
+        let listed = list_first_parts(backups, &begin.snapshot, count).await?;
+        Ok(Self::of_parts(begin, &listed))
+    }
+
+    /// `None`: there are no parts.
+    fn of_parts(begin: ChainEnd, listed: &[StoredPart]) -> Option<Self> {
+        let last = listed.last()?;
         let bytes = listed.iter().map(|part| part.bytes);
-        Ok(Some(Self {
+        Some(Self {
             begin,
             parts: last.sequence,
             bytes: bytes.fold(0, u64::saturating_add),
-        }))
+        })
     }
 
     /// Room that a scratch etcd needs for them besides the snapshot, bytes.
     pub(crate) fn needed_bytes(&self) -> u64 {
-        self.bytes.saturating_mul(GROWTH)
+        self.bytes.saturating_mul(UNPACKED * ON_DISK)
+    }
+
+    /// The changes, to be replayed while they are read.
+    pub(crate) fn to_replay(&self, parts: PartReceiver) -> ReplayInput {
+        ReplayInput {
+            begin: self.begin.revision,
+            // etcd has the end of its log in memory: 5000 entries, and up to 100 000 more until it writes a snapshot (release 3.5).
+            memory: self.bytes.saturating_mul(UNPACKED).min(MOST_MEMORY),
+            parts,
+        }
     }
 }
+
+/// Changes that are replayed while they are read.
+#[derive(Debug)]
+pub(crate) struct ReplayInput {
+    /// Revision of the snapshot.
+    begin: u64,
+    /// Memory that a scratch etcd needs for them, bytes.
+    pub(crate) memory: u64,
+    parts: PartReceiver,
+}
+
+/// Checks that the disk of the scratch etcd has room for so many bytes more.
+pub(crate) type CheckRoom<'a> = &'a dyn Fn(u64) -> anyhow::Result<()>;
 
 /// The parts of a chain in order, each checked; after the last one `None`.
 pub(crate) type PartSender = mpsc::Sender<anyhow::Result<Option<ReadPart>>>;
@@ -149,13 +200,15 @@ pub(crate) struct Replayed {
     pub(crate) revision: u64,
 }
 
-/// Replays all parts on a scratch etcd that has the snapshot. `begin`: revision of the snapshot. The error is one of [`is_of_changes`] if they
-/// do not fit.
+/// Replays all parts on a scratch etcd that has the snapshot. The error is one of [`is_of_changes`] if they do not fit.
 pub(crate) fn replay_parts(
     gateway: &ScratchGateway<'_>,
-    begin: u64,
-    mut parts: PartReceiver,
+    input: ReplayInput,
+    check_room: CheckRoom<'_>,
 ) -> anyhow::Result<Replayed> {
+    let ReplayInput {
+        begin, mut parts, ..
+    } = input;
     let mut replay = Replay::begin(gateway)?;
     replay.check_begin(begin)?;
     let mut replayed = Replayed {
@@ -165,9 +218,20 @@ pub(crate) fn replay_parts(
     while let Some(part) = replay.wait_for(&mut parts)? {
         let header = &part.part().header;
         (replayed.parts, replayed.revision) = (header.sequence, header.until);
+        check_room(room_of(&part))?;
         replay.apply(part)?;
     }
     Ok(replayed)
+}
+
+/// Bytes that the changes of a part take on the disk at most.
+fn room_of(part: &ReadPart) -> u64 {
+    let events = part.part().events.iter();
+    let bytes = events.map(|event| {
+        let value = event.value.as_ref().map_or(0, Vec::len);
+        event.key.len().saturating_add(value) as u64
+    });
+    bytes.fold(0, u64::saturating_add).saturating_mul(ON_DISK)
 }
 
 /// A scratch etcd on which changes are replayed.
@@ -176,6 +240,8 @@ struct Replay<'a> {
     /// Ids of its leases.
     leases: BTreeSet<u64>,
     renewed: Instant,
+    /// The longest time between two renewals.
+    longest_pause: Duration,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -237,6 +303,7 @@ impl<'a> Replay<'a> {
             gateway,
             leases: leases.collect::<anyhow::Result<_>>()?,
             renewed: Instant::now(),
+            longest_pause: Duration::ZERO,
         };
         replay.renew_leases()?;
         replay.disarm()?;
@@ -306,15 +373,26 @@ impl<'a> Replay<'a> {
         let reply: TxnReply = self.gateway.ask("kv/txn", &transaction_of(changes))?;
         let Number(found) = reply.header.revision;
         if !reply.succeeded {
-            let why =
-                format!("at revision {found}, its keys are not as they were before {revision}");
-            return Err(DoesNotFit(why).into());
+            let why = "its keys are not as they were before";
+            return Err(self.judge_misfit(format!("at revision {found}, {why} {revision}")));
         }
         if found != *revision {
             let why = format!("it is at revision {found} after the changes of {revision}");
-            return Err(DoesNotFit(why).into());
+            return Err(self.judge_misfit(why));
         }
         Ok(())
+    }
+
+    /// A verdict, unless leases may have ended: then the scratch etcd has changes of its own.
+    fn judge_misfit(&self, why: String) -> anyhow::Error {
+        let pause = self.longest_pause.max(self.renewed.elapsed());
+        match pause >= SHORTEST_LEASE && !self.leases.is_empty() {
+            true => anyhow!(
+                "leases may have ended in a scratch etcd, because they were not renewed for {} s: {why}",
+                pause.as_secs()
+            ),
+            false => DoesNotFit(why).into(),
+        }
     }
 
     /// Grants the leases of keys that the scratch etcd does not have, under their ids. They are another time as long as they were.
@@ -343,6 +421,7 @@ impl<'a> Replay<'a> {
     }
 
     fn renew_leases(&mut self) -> anyhow::Result<()> {
+        self.longest_pause = self.longest_pause.max(self.renewed.elapsed());
         self.renewed = Instant::now();
         // The gateway passes on a stream of requests.
         let ids = self.leases.iter().map(|id| id.cast_signed());
@@ -392,6 +471,44 @@ pub(crate) fn describe_replayed(replayed: Replayed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use etcd_rules::backup::{ChangesPart, CollectedChanges};
+
+    #[test]
+    fn a_part_needs_room_for_its_keys_and_values_in_the_log_and_in_the_database() {
+        let begin = ChainEnd {
+            cluster: "demo.example.com".into(),
+            etcd: "main".into(),
+            cluster_id: "c1".into(),
+            snapshot: "s1".into(),
+            snapshot_sha256: "5".repeat(64),
+            sequence: 0,
+            revision: 10,
+            sha256: "5".repeat(64),
+        };
+        let put = WatchedEvent {
+            revision: 11,
+            key: b"/a".to_vec(),
+            value: Some(vec![7; 1000]),
+            lease: None,
+            created: 11,
+            version: 1,
+        };
+        let deleted = WatchedEvent {
+            revision: 12,
+            value: None,
+            created: 0,
+            version: 0,
+            ..put.clone()
+        };
+        let changes = CollectedChanges {
+            after: 10,
+            until: 12,
+            events: vec![put, deleted],
+        };
+        let part = begin.next_part("i-1", "2026-11-26T15:00:00Z", changes);
+        let read = ChangesPart::parse("part", &part.encode()).unwrap();
+        assert_eq!(room_of(&read), 1004 * ON_DISK);
+    }
 
     #[test]
     fn a_transaction_succeeds_only_if_every_key_is_as_it_was() {

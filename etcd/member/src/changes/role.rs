@@ -275,7 +275,12 @@ impl<S: ChangesSource> ChangesRole<S> {
         if view.told.as_ref() != Some(&end.snapshot) {
             self.write_state(&end, (self.clock)()).await?;
         }
-        let watch = self.source.watch_behind(end.revision).await?;
+        let watch = self.source.watch_behind(end.revision).await;
+        let watch = watch.inspect_err(|error| {
+            if is_before && is_of_chain(error) {
+                self.give_up(&end.snapshot);
+            }
+        })?;
         self.role_log.report_change(&format!(
             "stores the changes after {}, behind revision {}",
             end.snapshot, end.revision

@@ -103,7 +103,8 @@ impl View<'_> {
             instance: None,
             message,
             next: format!(
-                "correct the reason; the next snapshot begins a new chain, at once: kctl etcd snapshot save --etcd {etcd}; docs/operations/backups.md"
+                "correct the reason; the next scheduled snapshot begins a new chain, and none that somebody asks for does, but it saves what is \
+                 there now: kctl etcd snapshot save --etcd {etcd}; docs/operations/backups.md"
             ),
             is_told: false,
         };

@@ -47,6 +47,10 @@ pub fn choose_chains<'a>(
 /// What is done next. `newest`: how far the chain of the newest snapshot is stored; `before`: that of the one before, if it can be continued.
 pub fn next_chain_step(newest: &ChainEnd, before: Option<&ChainEnd>) -> ChainStep {
     match before {
+        // A snapshot without parts has nothing that could be carried over, however new it is: etcd itself has it, or nobody.
+        Some(before) if before.sequence == 0 && before.revision >= newest.revision => {
+            ChainStep::FollowNewest
+        }
         Some(before) if before.revision > newest.revision => ChainStep::CarryOver,
         Some(before) if newest.sequence == 0 && before.revision < newest.revision => {
             ChainStep::FollowBefore
@@ -68,26 +72,29 @@ mod tests {
     #[test]
     fn the_chain_before_goes_on_until_it_reaches_the_newest_snapshot() {
         use ChainStep::{CarryOver, FollowBefore, FollowNewest};
-        // Revision of the newest snapshot or of its last part, how many parts it has, and the revision of the last part before.
-        for (revision, parts, before, expected) in [
-            (20, 0, None, FollowNewest),
-            (20, 3, None, FollowNewest),
-            (20, 0, Some(19), FollowBefore),
-            (20, 0, Some(20), FollowNewest),
-            (20, 0, Some(21), CarryOver),
+        // Revision of the last part, and how many there are; without any, of the snapshot: of the newest one, and of the one before.
+        for (newest, before, expected) in [
+            ((20, 0), None, FollowNewest),
+            ((20, 3), None, FollowNewest),
+            ((20, 0), Some((19, 7)), FollowBefore),
+            ((20, 0), Some((19, 0)), FollowBefore),
+            ((20, 0), Some((20, 7)), FollowNewest),
+            ((20, 0), Some((21, 7)), CarryOver),
             // It was begun, so the one before has reached it.
-            (20, 1, Some(19), FollowNewest),
-            (20, 1, Some(20), FollowNewest),
+            ((20, 1), Some((19, 7)), FollowNewest),
+            ((20, 1), Some((20, 7)), FollowNewest),
             // Whoever began it has died.
-            (20, 1, Some(21), CarryOver),
+            ((20, 1), Some((21, 7)), CarryOver),
+            // Of a member that was ahead.
+            ((20, 0), Some((21, 0)), FollowNewest),
         ] {
-            let newest = ChainEnd {
+            let end = |(revision, parts): (u64, u32)| ChainEnd {
                 sequence: parts,
                 ..snapshot(OWN, revision)
             };
-            let before = before.map(|before| snapshot(OWN, before));
+            let (newest, before) = (end(newest), before.map(end));
             let step = next_chain_step(&newest, before.as_ref());
-            assert_eq!(step, expected, "{revision}, {parts}, {before:?}");
+            assert_eq!(step, expected, "{newest:?}, {before:?}");
         }
     }
 
