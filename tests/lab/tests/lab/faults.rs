@@ -11,7 +11,7 @@ mod quorum_lost;
 mod quota;
 pub mod reboots;
 mod refusals;
-mod replaced;
+pub mod replaced;
 mod unrolled;
 
 use super::pods;
