@@ -7,7 +7,7 @@ pub mod full;
 mod kills;
 pub mod lost_data;
 mod members;
-mod quorum_lost;
+pub mod quorum_lost;
 mod quota;
 pub mod reboots;
 mod refusals;

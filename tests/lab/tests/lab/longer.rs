@@ -5,6 +5,7 @@ mod backup_figures;
 mod backups_stopped;
 mod charts;
 mod cilium;
+mod damaged;
 mod denied;
 mod etcd_upgraded;
 mod figures;
@@ -18,6 +19,7 @@ mod metrics;
 mod old_record;
 mod renewals;
 mod restored;
+mod restored_midway;
 mod roles;
 mod rolled;
 mod snapshots_here;
@@ -281,6 +283,28 @@ fn a_snapshot_that_s3_denies_stops_nobody() -> Result<()> {
         return Ok(());
     };
     denied::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "fifteen minutes: make soak"]
+fn a_quorum_is_recovered_beside_a_damaged_volume() -> Result<()> {
+    let test = "a_quorum_is_recovered_beside_a_damaged_volume";
+    let Some(mut lab) = start_lab(test, "t-damaged", 5)? else {
+        return Ok(());
+    };
+    damaged::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "fifteen minutes, and another etcd: make soak"]
+fn etcd_is_restored_in_the_middle_of_an_upgrade() -> Result<()> {
+    let test = "etcd_is_restored_in_the_middle_of_an_upgrade";
+    let Some(mut lab) = start_lab_with(test, "t-midway", 8, Versions::WithPreviousEtcd)? else {
+        return Ok(());
+    };
+    restored_midway::run(&mut lab)?;
     lab.take_down()
 }
 

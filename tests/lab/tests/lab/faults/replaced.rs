@@ -86,7 +86,8 @@ fn end_by_group(lab: &Lab, id: &str) -> Result<()> {
     Ok(())
 }
 
-fn wait_for_replacement(lab: &Lab, group: usize, old: &str) -> Result<Instance> {
+/// The instance that a group has launched in the place of one that ended.
+pub fn wait_for_replacement(lab: &Lab, group: usize, old: &str) -> Result<Instance> {
     lab.wait_until("another control plane runs", PATIENCE, |lab| {
         let mut now = lab.group_instances(CONTROL_PLANES[group])?;
         now.retain(|one| one.id != old);

@@ -183,7 +183,7 @@ fn restore_without_one(lab: &mut Lab) -> Result<()> {
 }
 
 /// All members serve the data of the snapshot.
-fn expect_snapshot(lab: &mut Lab) -> Result<()> {
+pub fn expect_snapshot(lab: &mut Lab) -> Result<()> {
     expect_before(lab)?;
     etcd::expect_three_voters(lab)?;
     cluster::expect_healthy(lab)?;
@@ -237,7 +237,7 @@ pub fn snapshot(lab: &Lab, words: &[&str]) -> Result<String> {
     Ok(said)
 }
 
-fn make_configmap(lab: &Lab, name: &str) -> Result<()> {
+pub fn make_configmap(lab: &Lab, name: &str) -> Result<()> {
     let literal = format!("--from-literal=name={name}");
     lab.run_kubectl(&["create", "configmap", name, &literal])
         .map(drop)
@@ -352,7 +352,7 @@ pub fn lose_all(lab: &mut Lab, count: usize) -> Result<()> {
     Ok(())
 }
 
-fn delete_volume(lab: &Lab, volume: &str) -> Result<()> {
+pub fn delete_volume(lab: &Lab, volume: &str) -> Result<()> {
     lab.wait_until("the volume is deleted", PATIENCE, |lab| {
         lab.call_aws("ec2", "DeleteVolume", &json!({"VolumeId": volume}))
             .map(drop)
