@@ -2,6 +2,7 @@
 //! which is the `resourceVersion`, so the order is that of revisions; no search is necessary. [`super::Writers`] records histories.
 
 mod order;
+mod restored;
 mod times;
 
 #[cfg(test)]

@@ -255,6 +255,18 @@ impl Writers {
     /// Ends the writers, and returns what they did and saw.
     pub fn end(mut self) -> Result<History> {
         self.end_process()?;
+        self.read_history()
+    }
+
+    /// Kills the writers of a cluster that is gone: nobody can list its final state. Returns what they did and saw.
+    pub fn stop(mut self) -> Result<History> {
+        self.child.kill().context("killing the writers")?;
+        // Its error is that they were killed.
+        let _ = self.end_process();
+        self.read_history()
+    }
+
+    fn read_history(&self) -> Result<History> {
         Ok(History {
             attempts: self.read_attempts()?,
             seen: read_lines::<Seen>(&self.seen)?,

@@ -1,7 +1,7 @@
 //! Three control planes survive faults of machines, disks, networks and AWS that a seed draws, some of them in pairs: no acknowledged
 //! write is lost, and all members of etcd come back by themselves. docs/lab/scenarios.md says how to run many.
 
-mod back;
+pub mod back;
 pub mod disks;
 mod kinds;
 mod losses;
@@ -107,7 +107,7 @@ pub fn run_quick(lab: &mut Lab, writers: &Writers, count: usize) -> Result<()> {
 }
 
 /// Three control planes and a worker, healthy.
-fn make_cluster(lab: &mut Lab) -> Result<()> {
+pub fn make_cluster(lab: &mut Lab) -> Result<()> {
     let words = birth::cluster_words("none", Network::Flannel);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     cluster::create_cluster_of(lab, "1", &words)?;

@@ -7,11 +7,11 @@ pub mod full;
 mod kills;
 pub mod lost_data;
 mod members;
-mod quorum_lost;
+pub mod quorum_lost;
 mod quota;
 pub mod reboots;
 mod refusals;
-mod replaced;
+pub mod replaced;
 mod unrolled;
 
 use super::pods;

@@ -5,6 +5,8 @@ mod backup_figures;
 mod backups_stopped;
 mod charts;
 mod cilium;
+mod damaged;
+mod denied;
 mod etcd_upgraded;
 mod figures;
 mod grown;
@@ -12,9 +14,12 @@ mod identities;
 mod in_use;
 mod ipv6;
 mod keys;
+mod latest;
 mod metrics;
+mod old_record;
 mod renewals;
 mod restored;
+mod restored_midway;
 mod roles;
 mod rolled;
 mod snapshots_here;
@@ -235,6 +240,71 @@ fn etcd_is_restored_from_snapshots() -> Result<()> {
         return Ok(());
     };
     restored::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "twenty minutes: make soak"]
+fn etcd_is_restored_to_the_latest_change() -> Result<()> {
+    let test = "etcd_is_restored_to_the_latest_change";
+    let Some(mut lab) = start_lab(test, "t-latest", 8)? else {
+        return Ok(());
+    };
+    latest::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "ten minutes: make soak"]
+fn one_control_plane_is_restored_from_the_backup_store() -> Result<()> {
+    let test = "one_control_plane_is_restored_from_the_backup_store";
+    let Some(mut lab) = start_lab(test, "t-lone-store", 4)? else {
+        return Ok(());
+    };
+    latest::run_with_one_control_plane(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "ten minutes: make soak"]
+fn an_old_record_is_put_back() -> Result<()> {
+    let Some(mut lab) = start_lab("an_old_record_is_put_back", "t-old-record", 5)? else {
+        return Ok(());
+    };
+    old_record::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "fifteen minutes: make soak"]
+fn a_snapshot_that_s3_denies_stops_nobody() -> Result<()> {
+    let test = "a_snapshot_that_s3_denies_stops_nobody";
+    let Some(mut lab) = start_lab(test, "t-denied", 5)? else {
+        return Ok(());
+    };
+    denied::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "fifteen minutes: make soak"]
+fn a_quorum_is_recovered_beside_a_damaged_volume() -> Result<()> {
+    let test = "a_quorum_is_recovered_beside_a_damaged_volume";
+    let Some(mut lab) = start_lab(test, "t-damaged", 5)? else {
+        return Ok(());
+    };
+    damaged::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "fifteen minutes, and another etcd: make soak"]
+fn etcd_is_restored_in_the_middle_of_an_upgrade() -> Result<()> {
+    let test = "etcd_is_restored_in_the_middle_of_an_upgrade";
+    let Some(mut lab) = start_lab_with(test, "t-midway", 8, Versions::WithPreviousEtcd)? else {
+        return Ok(());
+    };
+    restored_midway::run(&mut lab)?;
     lab.take_down()
 }
 

@@ -366,6 +366,26 @@ proptest! {
         prop_assert!(history.judge().is_err(), "{history:#?}");
     }
 
+    /// What is later than the restored data is told and gone; data of another moment than the one that is said is found.
+    #[test]
+    fn a_restore_keeps_everything_up_to_its_revision(taken in steps(), at in any::<prop::sample::Index>(), other in any::<prop::sample::Index>()) {
+        let run = Run::of(&taken);
+        let [store, wrong] = [at, other].map(|moment| run.past[moment.index(run.past.len())].clone());
+        let (kept, lost) = run.history.clone().restored_at(store.revision, store.items.clone());
+        let tally = kept.judge();
+        prop_assert!(tally.is_ok(), "{:#}\n{kept:#?}", tally.unwrap_err());
+        let later = acknowledged(&run.history).into_iter().filter(|one| one.version > Some(store.revision));
+        let told = lost.iter().filter(|one| one.version.is_some());
+        prop_assert_eq!(told.count(), later.count());
+        // An unknown deletion may have had its effect unseen.
+        let deleted: BTreeSet<_> = run.history.attempts.iter()
+            .filter(|one| one.did == AttemptKind::Delete && one.outcome == Outcome::Unknown).map(|one| one.expected).collect();
+        let mut certain = store.items.iter().filter(|(_, item)| !deleted.contains(&Some(item.1)));
+        prop_assume!(certain.any(|(name, item)| wrong.items.get(name) != Some(item)));
+        let (kept, _) = run.history.restored_at(store.revision, wrong.items);
+        prop_assert!(kept.judge().is_err(), "{kept:#?}");
+    }
+
     #[test]
     fn a_refused_write_that_is_there_is_found((mut history, index) in histories()) {
         let writes = |at: &usize| history.attempts[*at].is_acknowledged() && history.attempts[*at].version.is_some();

@@ -45,8 +45,8 @@ pub fn lose_two(lab: &mut Lab, writers: &Writers) -> Result<()> {
     etcd::expect_reported(lab)
 }
 
-/// The groups launch no replacements until kctl has made new volumes.
-fn set_launches(lab: &Lab, operation: &str) -> Result<()> {
+/// The groups of b and c launch no replacements until kctl has made new volumes.
+pub fn set_launches(lab: &Lab, operation: &str) -> Result<()> {
     for group in &CONTROL_PLANES[1..] {
         let launch = json!({"AutoScalingGroupName": group, "ScalingProcesses": ["Launch"]});
         lab.call_aws("autoscaling", operation, &launch)?;
@@ -79,7 +79,8 @@ fn delete_control_planes(lab: &Lab, writers: &Writers) -> Result<()> {
     Ok(())
 }
 
-fn bring_back(lab: &Lab) -> Result<()> {
+/// New volumes, and the instances that take them.
+pub fn bring_back(lab: &Lab) -> Result<()> {
     let begun = unix_time()?;
     lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     set_launches(lab, "ResumeProcesses")?;

@@ -16,32 +16,43 @@ pub fn terminate_one(lab: &mut Lab, writers: &Writers) -> Result<()> {
     })
 }
 
-/// EC2 terminates every control plane, one after the other. Each replacement's member serves again, and no container of etcd on
-/// another instance restarts because a name has another address.
+/// EC2 terminates every control plane, one after the other.
 pub fn terminate_each(lab: &mut Lab, writers: &Writers) -> Result<()> {
     for group in 0..CONTROL_PLANES.len() {
-        let begun = unix_time()?;
-        let before = etcd::list_containers(lab)?;
-        let old = cluster::control_plane(lab, group)?.id;
-        lab.call_aws("ec2", "TerminateInstances", &json!({"InstanceIds": [old]}))?;
-        let new = wait_for_replacement(lab, group, &old)?;
-        let launched = unix_time()?;
-        etcd::expect_serving(lab, &new.id)?;
-        let served = unix_time()?;
-        lab.becomes_ready(&new.id, PATIENCE)?;
-        cluster::expect_healthy(lab)?;
-        let gaps = describe_gaps(&writers.read_attempts()?, begun, unix_time()?);
-        eprintln!(
-            "       its members serve again {:.1} s after the launch of the replacement; {gaps}",
-            served - launched
-        );
-        let now = etcd::list_containers(lab)?;
-        for (pod, container) in before {
-            let same = now.get(&pod) == Some(&container);
-            ensure!(same || pod.ends_with(&old), "{pod} was restarted: {now:?}");
-        }
+        terminate_and_serve(lab, writers, group, cluster::expect_healthy)?;
     }
     Ok(())
+}
+
+/// EC2 terminates a control plane. The members of its replacement serve again, `is_well` passes, and no container of etcd on another
+/// instance restarts because a name has another address. Returns the replacement.
+pub fn terminate_and_serve(
+    lab: &mut Lab,
+    writers: &Writers,
+    group: usize,
+    is_well: impl FnOnce(&mut Lab) -> Result<()>,
+) -> Result<Instance> {
+    let begun = unix_time()?;
+    let before = etcd::list_containers(lab)?;
+    let old = cluster::control_plane(lab, group)?.id;
+    lab.call_aws("ec2", "TerminateInstances", &json!({"InstanceIds": [old]}))?;
+    let new = wait_for_replacement(lab, group, &old)?;
+    let launched = unix_time()?;
+    etcd::expect_serving(lab, &new.id)?;
+    let served = unix_time()?;
+    lab.becomes_ready(&new.id, PATIENCE)?;
+    is_well(lab)?;
+    let gaps = describe_gaps(&writers.read_attempts()?, begun, unix_time()?);
+    eprintln!(
+        "       its members serve again {:.1} s after the launch of the replacement; {gaps}",
+        served - launched
+    );
+    let now = etcd::list_containers(lab)?;
+    for (pod, container) in before {
+        let same = now.get(&pod) == Some(&container);
+        ensure!(same || pod.ends_with(&old), "{pod} was restarted: {now:?}");
+    }
+    Ok(new)
 }
 
 /// Auto Scaling ends a worker and a control plane. Both are drained, and Auto Scaling does not wait out its hooks (300 s).
@@ -75,7 +86,8 @@ fn end_by_group(lab: &Lab, id: &str) -> Result<()> {
     Ok(())
 }
 
-fn wait_for_replacement(lab: &Lab, group: usize, old: &str) -> Result<Instance> {
+/// The instance that a group has launched in the place of one that ended.
+pub fn wait_for_replacement(lab: &Lab, group: usize, old: &str) -> Result<Instance> {
     lab.wait_until("another control plane runs", PATIENCE, |lab| {
         let mut now = lab.group_instances(CONTROL_PLANES[group])?;
         now.retain(|one| one.id != old);

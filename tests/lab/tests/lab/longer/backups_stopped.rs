@@ -12,8 +12,9 @@ use serde_json::json;
 /// Seconds between two snapshots meanwhile.
 const INTERVAL: u64 = 60;
 
-/// Name of the policy that refuses.
+/// Name of the policy that refuses, and the role of control planes that it is added to.
 const POLICY: &str = "refuses-backups";
+const ROLE: &str = "masters.demo.example.com";
 
 pub fn refuse_backups(lab: &mut Lab) -> Result<()> {
     let bucket = lab.store_bucket();
@@ -49,12 +50,7 @@ pub fn refuse_backups(lab: &mut Lab) -> Result<()> {
             Ok(())
         },
     )?;
-    let role = format!("masters.{CLUSTER}");
-    let objects = format!("arn:aws:s3:::{bucket}/{CLUSTER}/backups/*");
-    let statement = json!({"Effect": "Deny", "Action": "s3:PutObject", "Resource": objects});
-    let policy = json!({"Version": "2012-10-17", "Statement": [statement]}).to_string();
-    let policy = json!({"RoleName": role, "PolicyName": POLICY, "PolicyDocument": policy});
-    lab.call_aws("iam", "PutRolePolicy", &policy)?;
+    refuse(lab, "s3:PutObject", "backups/*")?;
     let begun = unix_time()?;
     let said = lab.wait_until("kctl validate says that backups stop", PATIENCE, |lab| {
         let validated = lab.run_kctl(&["validate", CLUSTER]);
@@ -73,10 +69,24 @@ pub fn refuse_backups(lab: &mut Lab) -> Result<()> {
         shown.unwrap_or_default().trim()
     );
     ensure!(said.contains("denied"), "{said}");
-    let policy = json!({"RoleName": role, "PolicyName": POLICY});
-    lab.call_aws("iam", "DeleteRolePolicy", &policy)?;
+    allow_again(lab)?;
     cluster::expect_healthy(lab)?;
     put(lab, &before, 2)
+}
+
+/// From now on S3 refuses this action to control planes, for these objects of the cluster.
+pub fn refuse(lab: &Lab, action: &str, objects: &str) -> Result<()> {
+    let objects = format!("arn:aws:s3:::{}/{CLUSTER}/{objects}", lab.store_bucket());
+    let statement = json!({"Effect": "Deny", "Action": action, "Resource": objects});
+    let policy = json!({"Version": "2012-10-17", "Statement": [statement]}).to_string();
+    let policy = json!({"RoleName": ROLE, "PolicyName": POLICY, "PolicyDocument": policy});
+    lab.call_aws("iam", "PutRolePolicy", &policy).map(drop)
+}
+
+/// Ends what [`refuse`] began.
+pub fn allow_again(lab: &Lab) -> Result<()> {
+    let policy = json!({"RoleName": ROLE, "PolicyName": POLICY});
+    lab.call_aws("iam", "DeleteRolePolicy", &policy).map(drop)
 }
 
 /// The settings with [`INTERVAL`] for main.

@@ -21,17 +21,7 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         let recipients = format!(
             "--set=spec.etcdClusters[*].manager.env=[{{name: KCTL_ETCD_BACKUP_AGE_RECIPIENTS, value: {RECIPIENT}}}]"
         );
-        let words = [
-            &recipients,
-            "--control-plane-zones=us-east-1a,us-east-1b,us-east-1c",
-            "--networking=flannel",
-            "--dns=none",
-            "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1",
-        ];
-        cluster::create_cluster(lab, &words)?;
-        cluster::expect_ready(lab, 3)?;
-        cluster::expect_healthy(lab)?;
-        etcd::expect_three_voters(lab)
+        make_cluster(lab, 3, &[&recipients])
     })?;
     lab.run_step(
         "each etcd cluster has a verified snapshot",
@@ -75,7 +65,8 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         lose_founder,
     )?;
     lab.run_step("a snapshot begins the cluster anew", |lab| {
-        restore_lost(lab, 3, "asked")
+        restore_lost(lab, 3, &["--snapshot", "asked"])?;
+        expect_before(lab).map(drop)
     })?;
     etcd::expect_reported(lab)?;
     lab.run_step(
@@ -87,14 +78,7 @@ pub fn run(lab: &mut Lab) -> Result<()> {
 /// The cluster that `kctl create cluster` makes by default: one control plane. Nobody else has its data.
 pub fn run_with_one_control_plane(lab: &mut Lab) -> Result<()> {
     lab.run_step("kctl makes a cluster of one control plane", |lab| {
-        let words = [
-            "--networking=flannel",
-            "--dns=none",
-            "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1",
-        ];
-        cluster::create_cluster(lab, &words)?;
-        cluster::expect_ready(lab, 1)?;
-        cluster::expect_healthy(lab)
+        make_cluster(lab, 1, &[])
     })?;
     lab.run_step("a snapshot is stored", |lab| {
         make_configmap(lab, "before")?;
@@ -103,8 +87,26 @@ pub fn run_with_one_control_plane(lab: &mut Lab) -> Result<()> {
     })?;
     lab.run_step("nothing is left but the bucket", |lab| lose_all(lab, 1))?;
     lab.run_step("the snapshot begins the cluster anew", |lab| {
-        restore_lost(lab, 1, "asked")
+        restore_lost(lab, 1, &["--snapshot", "asked"])?;
+        expect_before(lab).map(drop)
     })
+}
+
+/// A healthy cluster with one or three control planes. `more`: words of `kctl create cluster`.
+pub fn make_cluster(lab: &mut Lab, count: usize, more: &[&str]) -> Result<()> {
+    let mut words = vec![
+        "--networking=flannel",
+        "--dns=none",
+        "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1",
+    ];
+    if count == 3 {
+        words.push("--control-plane-zones=us-east-1a,us-east-1b,us-east-1c");
+    }
+    words.extend(more);
+    cluster::create_cluster(lab, &words)?;
+    cluster::expect_ready(lab, count)?;
+    cluster::expect_healthy(lab)?;
+    etcd::expect_voters(lab, count)
 }
 
 /// Imports the snapshot as etcd-manager and RKE store it.
@@ -181,15 +183,20 @@ fn restore_without_one(lab: &mut Lab) -> Result<()> {
 }
 
 /// All members serve the data of the snapshot.
-fn expect_snapshot(lab: &mut Lab) -> Result<()> {
-    lab.wait_until("the API shows the snapshot", PATIENCE, |lab| {
-        let (names, _) = list_configmaps(lab)?;
-        ensure!(names == ["before"], "{names:?}");
-        Ok(())
-    })?;
+pub fn expect_snapshot(lab: &mut Lab) -> Result<()> {
+    expect_before(lab)?;
     etcd::expect_three_voters(lab)?;
     cluster::expect_healthy(lab)?;
     etcd::expect_equal_hashes(lab, &[0, 1, 2])
+}
+
+/// Waits until the API shows the data of the snapshot. Returns the revision.
+pub fn expect_before(lab: &Lab) -> Result<u64> {
+    lab.wait_until("the API shows the snapshot", PATIENCE, |lab| {
+        let (names, revision) = list_configmaps(lab)?;
+        ensure!(names == ["before"], "{names:?}");
+        Ok(revision)
+    })
 }
 
 /// A restore goes on wherever kctl and the protokubes die.
@@ -230,7 +237,7 @@ pub fn snapshot(lab: &Lab, words: &[&str]) -> Result<String> {
     Ok(said)
 }
 
-fn make_configmap(lab: &Lab, name: &str) -> Result<()> {
+pub fn make_configmap(lab: &Lab, name: &str) -> Result<()> {
     let literal = format!("--from-literal=name={name}");
     lab.run_kubectl(&["create", "configmap", name, &literal])
         .map(drop)
@@ -275,11 +282,7 @@ fn restore_serving(lab: &mut Lab) -> Result<()> {
         "       etcd serves the snapshot {:.1} s after kctl asked",
         unix_time()? - begun
     );
-    let revision = lab.wait_until("the API shows the snapshot", PATIENCE, |lab| {
-        let (names, revision) = list_configmaps(lab)?;
-        ensure!(names == ["before"], "{names:?}");
-        Ok(revision)
-    })?;
+    let revision = expect_before(lab)?;
     eprintln!(
         "       the API shows it after {:.1} s",
         unix_time()? - begun
@@ -349,7 +352,7 @@ pub fn lose_all(lab: &mut Lab, count: usize) -> Result<()> {
     Ok(())
 }
 
-fn delete_volume(lab: &Lab, volume: &str) -> Result<()> {
+pub fn delete_volume(lab: &Lab, volume: &str) -> Result<()> {
     lab.wait_until("the volume is deleted", PATIENCE, |lab| {
         lab.call_aws("ec2", "DeleteVolume", &json!({"VolumeId": volume}))
             .map(drop)
@@ -375,7 +378,7 @@ fn lose_founder(lab: &mut Lab) -> Result<()> {
     let first = &CONTROL_PLANES[..1];
     lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     set_launches(lab, "ResumeProcesses", first)?;
-    restore(lab, "rke")?;
+    restore(lab, &["--snapshot", "rke"])?;
     let founder = cluster::control_plane(lab, 0)?.id;
     let volume = etcd::find_volume(lab, "a")?;
     set_launches(lab, "SuspendProcesses", first)?;
@@ -387,36 +390,32 @@ fn lose_founder(lab: &mut Lab) -> Result<()> {
     delete_volume(lab, &volume)
 }
 
-/// Restores a snapshot as soon as a control plane can.
-fn restore(lab: &mut Lab, snapshot: &str) -> Result<()> {
-    let words = ["etcd", "restore", CLUSTER, "--snapshot", snapshot];
+/// Restores as soon as a control plane can. `what`: the options that say what.
+fn restore(lab: &mut Lab, what: &[&str]) -> Result<()> {
+    let words = [&["etcd", "restore", CLUSTER], what].concat();
     lab.wait_until("a control plane can restore", PATIENCE, |lab| {
         lab.run_kctl(&words).map(drop)
     })?;
-    lab.wait_until("the snapshot is restored", PATIENCE, |lab| {
+    lab.wait_until("etcd is restored", PATIENCE, |lab| {
         lab.run_kctl(&[&words[..], &["--yes"]].concat()).map(drop)
     })
 }
 
-/// The documented commands, on `count` control planes.
-fn restore_lost(lab: &mut Lab, count: usize, snapshot: &str) -> Result<()> {
+/// The documented commands, on `count` control planes. `what`: the options that say what is restored.
+pub fn restore_lost(lab: &mut Lab, count: usize, what: &[&str]) -> Result<()> {
     let begun = unix_time()?;
     set_launches(lab, "ResumeProcesses", &CONTROL_PLANES[..count])?;
     lab.run_kctl(&["update", CLUSTER, "--yes"])?;
-    restore(lab, snapshot)?;
+    restore(lab, what)?;
     eprintln!(
-        "       etcd serves the snapshot {:.1} s after kctl update",
+        "       etcd serves {:.1} s after kctl update",
         unix_time()? - begun
     );
     let events = [
         "etcd", "forget", CLUSTER, "--etcd", "events", "--all", "--yes",
     ];
     lab.run_kctl(&events)?;
-    lab.wait_until("the API shows the snapshot", PATIENCE, |lab| {
-        let (names, _) = list_configmaps(lab)?;
-        ensure!(names == ["before"], "{names:?}");
-        Ok(())
-    })?;
+    lab.wait_until("the API answers", PATIENCE, list_configmaps)?;
     eprintln!(
         "       the API is back {:.1} s after kctl update",
         unix_time()? - begun

@@ -4,7 +4,7 @@
 use super::super::PATIENCE;
 use super::super::cluster::{self, CLUSTER};
 use super::super::etcd;
-use super::restored::{list_configmaps, lose_all, resume_launches, snapshot};
+use super::restored::{expect_before, lose_all, resume_launches, snapshot};
 use super::snapshots_here::IDENTITY;
 use anyhow::{Context, Result, ensure};
 use lab::scenario::Lab;
@@ -55,11 +55,7 @@ pub fn lose_store_too(lab: &mut Lab) -> Result<()> {
         let words = ["etcd", "restore", CLUSTER, "--snapshot", "old", "--yes"];
         lab.run_kctl(&words).map(drop)
     })?;
-    lab.wait_until("the API shows the snapshot", PATIENCE, |lab| {
-        let (names, _) = list_configmaps(lab)?;
-        ensure!(names == ["before"], "{names:?}");
-        Ok(())
-    })?;
+    expect_before(lab)?;
     expect_valid(lab, token.trim(), folder.path())?;
     etcd::expect_three_voters(lab)?;
     cluster::expect_healthy(lab)
