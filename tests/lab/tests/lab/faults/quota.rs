@@ -53,7 +53,14 @@ pub fn reach_quota(lab: &mut Lab, writers: &Writers) -> Result<()> {
     Ok(())
 }
 
-/// Deletes an object. etcd is busy with what filled it: a deletion that timed out is repeated, and may have happened.
+/// What the API server says of a deletion that etcd may have done. etcd is busy with what filled it.
+const TIMED_OUT: &str = "request timed out";
+
+/// What it says of one that etcd has not done, because its leader hands the lead over (raft: `ErrProposalDropped`): protokube moves it from
+/// a member that it defragments.
+const DROPPED: &str = "raft proposal dropped";
+
+/// Deletes an object. What failed for a moment is repeated.
 fn delete_object(lab: &Lab, path: &str) -> Result<()> {
     let mut timed_out = false;
     for _ in 0..TRIES {
@@ -64,10 +71,10 @@ fn delete_object(lab: &Lab, path: &str) -> Result<()> {
         if timed_out && why.contains("(NotFound)") {
             return Ok(());
         }
-        ensure!(why.contains("request timed out"), "{why}");
-        timed_out = true;
+        ensure!(why.contains(TIMED_OUT) || why.contains(DROPPED), "{why}");
+        timed_out |= why.contains(TIMED_OUT);
     }
-    bail!("the deletion of {path} timed out {TRIES} times");
+    bail!("the deletion of {path} failed {TRIES} times");
 }
 
 /// The startup and liveness probes of the members pass.
