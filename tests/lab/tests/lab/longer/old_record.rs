@@ -63,7 +63,7 @@ fn put_record(lab: &Lab, text: &str) -> Result<()> {
 /// writes are acknowledged.
 fn expect_said(lab: &Lab, writers: &Writers, record: &str) -> Result<()> {
     let record: Value = serde_json::from_str(record)?;
-    let given_up = record["state"]["formed"]["clusterId"].as_str();
+    let given_up = record["generation"]["clusterId"].as_str();
     let given_up = given_up.with_context(|| record.to_string())?;
     let begun = unix_time()?;
     // What protokube writes once a minute is of after that.
