@@ -259,8 +259,8 @@ impl Recovery<'_> {
             };
             return Err(self.refuse(
                 format!(
-                    "nothing is known of the data of member {} on {}, {why}: it may be newer. An instance of its group attaches the volume \
-                     and reports within minutes of its launch. To give its data up, use --force",
+                    "nothing is known of the data of member {} on {}, {why}: it may be newer. its instance reports it within \
+                     minutes of its launch, unless `kctl etcd status` says what is wrong with the volume. To give its data up, use --force",
                     copy.member, copy.volume
                 ),
                 "see the members",

@@ -22,7 +22,7 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         refuse(lab, "s3:GetObject", objects)
     })?;
     let writers = lab.run_step("writes begin", |lab| lab.start_writers("writes"))?;
-    let before = read_state(lab)?;
+    let before = read_record(lab)?;
     lab.run_step("a restore waits for the snapshot", |lab| {
         begin_restore(lab, &writers)
     })?;
@@ -34,9 +34,10 @@ pub fn run(lab: &mut Lab) -> Result<()> {
     lab.run_step("the restore is called off", |lab| {
         lab.run_kctl(&[&RESTORE[..], &["--call-off"]].concat())?;
         allow_again(lab)?;
-        let (was, is) = (&before["formed"], read_state(lab)?);
-        let is_same = |key: &str| is["formed"][key] == was[key];
-        ensure!(is_same("clusterId") && is_same("token"), "{was} is {is}");
+        let is = read_record(lab)?;
+        let is_same = |key: &str| is["generation"][key] == before["generation"][key];
+        let is_same = is_same("clusterId") && is_same("token") && is["next"].is_null();
+        ensure!(is_same, "{before} is {is}");
         lab.wait_until("all members are there", PATIENCE, members_are_back)?;
         etcd::expect_reported(lab)
     })?;
@@ -46,10 +47,11 @@ pub fn run(lab: &mut Lab) -> Result<()> {
     )
 }
 
-/// The state in the record of main.
-fn read_state(lab: &Lab) -> Result<Value> {
-    let record: Value = serde_json::from_str(&read_object(lab, &store_key("etcd/main.json"))?)?;
-    Ok(record["state"].clone())
+fn read_record(lab: &Lab) -> Result<Value> {
+    Ok(serde_json::from_str(&read_object(
+        lab,
+        &store_key("etcd/main.json"),
+    )?)?)
 }
 
 fn begin_restore(lab: &mut Lab, writers: &Writers) -> Result<()> {
@@ -65,11 +67,10 @@ fn begin_restore(lab: &mut Lab, writers: &Writers) -> Result<()> {
 
 /// The restore is under way, and has stopped nobody.
 fn expect_unstopped(lab: &Lab, writers: &Writers) -> Result<()> {
-    let state = read_state(lab)?;
-    let restore = &state["recovering"];
-    let stopped = restore["stopped"].as_array().map(Vec::len);
-    let is_ready = restore["ready"] == true;
-    ensure!(stopped == Some(0) && !is_ready, "{state}");
+    let record = read_record(lab)?;
+    let next = &record["next"];
+    let has_stopped = next["ready"] == true || !next["stopped"].is_null();
+    ensure!(next.is_object() && !has_stopped, "{record}");
     writers.goes_on(lab, PATIENCE)
 }
 

@@ -150,7 +150,7 @@ fn expect_restored(
 /// The revision with which the data ends that etcd began with.
 fn read_revision(lab: &Lab) -> Result<u64> {
     let record: Value = serde_json::from_str(&read_object(lab, &store_key("etcd/main.json"))?)?;
-    let restored = &record["state"]["formed"]["restored"];
+    let restored = &record["generation"]["restored"];
     let changed = restored["changes"]["revision"].as_u64();
     let revision = changed.or_else(|| restored["revision"].as_u64());
     revision.with_context(|| record.to_string())
