@@ -7,22 +7,13 @@ use super::formed::FORMED;
 use super::founding::{FORMING, Forming, WITHOUT_RECORD};
 use super::leave::decide_removed;
 use super::own_member::{Formed, OwnMember};
-use super::record::{FormationRecord, formed_key, record_key};
+use super::record::FormationRecord;
 use super::recover::{NEXT, stop_damaged};
 use super::replace::begin_replacement;
-use super::retired::{cluster_of, is_given_up, may_begin};
+use super::retired::{is_given_up, may_begin};
 use super::step::FormationStep;
-use super::volume_owner::{check_owner, describe_content};
-
-/// A row of a table.
-pub(super) struct Row<F> {
-    /// What the volume holds, and what else is so.
-    pub when: &'static str,
-    /// What is done.
-    pub then: &'static str,
-    /// The step; `None`: the row does not fit.
-    pub step: F,
-}
+use super::table::Row;
+use super::volume_owner::describe_content;
 
 type WhateverRecorded =
     fn(&OwnMember<'_>, Option<&FormationRecord>, &VolumeContent) -> Option<FormationStep>;
@@ -165,31 +156,6 @@ fn decide_by_record(
             rows.find_map(|row| (row.step)(own, &formed, content))
         }
     }
-}
-
-/// The volume has data of an etcd cluster that the record does not know: the record is older than the data.
-pub(super) fn find_newer_data(
-    own: &OwnMember<'_>,
-    formed: &Formed<'_>,
-    content: &VolumeContent,
-) -> Option<FormationStep> {
-    let Formed {
-        record, cluster_id, ..
-    } = formed;
-    let (marker, _) = content.marked()?;
-    let other = cluster_of(content).filter(|other| other != cluster_id)?;
-    let is_own = check_owner(own, marker).is_ok() && marker.volume == own.volume;
-    if !is_own || record.has_given_up(other) || record.has_given_up(&marker.token) {
-        return None;
-    }
-    Some(FormationStep::Ask(format!(
-        "the record says that etcd {} is cluster {cluster_id}, but {} holds data of cluster {other}, which it does not know: an older version \
-         of the record was restored. Restore the newest version of {} (from object versions of the bucket, or from {})",
-        own.etcd,
-        own.volume,
-        record_key(own.etcd),
-        formed_key(own.etcd, other),
-    )))
 }
 
 /// All tables as they stand in `docs/control-plane.md`: Markdown.

@@ -5,7 +5,7 @@ use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
 use super::decide::decide_step;
 use super::log::LogIdentity;
 use super::own_member::OwnMember;
-use super::record::{FormationRecord, RecordedMember};
+use super::record::FormationRecord;
 use super::step::FormationStep;
 use super::volume_owner::check_owner;
 

@@ -2,16 +2,16 @@
 
 use super::advice::recovery_hint;
 use super::content::{FileSystemContent, Marker, VolumeContent};
-use super::decide::{Row, find_newer_data};
 use super::leave::{decide_leaving, decide_removal};
 use super::own_member::{Formed, OwnMember, with_own_member};
 use super::record::{FormationRecord, Generation, RecordedMember};
 use super::replace::{
     begin_replacement, decide_replacing, find_live, has_lost_data, record_id, running_id,
 };
-use super::retired::{stopped_for_good, use_restored};
+use super::retired::{find_newer_data, stopped_for_good, use_restored};
 use super::step::{FormationStep, wait_for_second_answer};
 use super::successors::find_successor;
+use super::table::Row;
 use super::version_gate::gate_version;
 use super::volume_owner::{check_log, check_owner, describe_content};
 use node::components::EtcdStart;

@@ -4,7 +4,6 @@
 use super::advice::describe_restore;
 use super::choose::{SeenVolume, volumes_of_members};
 use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
-use super::decide::Row;
 use super::forget::set_old_aside;
 use super::formed::check_copy;
 use super::own_member::{OwnMember, with_own_member};
@@ -12,6 +11,7 @@ use super::record::{FormationRecord, Generation, RecordedMember, RetiredCluster,
 use super::retired::stopped_for_good;
 use super::step::{FormationStep, wait_for_second_answer};
 use super::successors::find_successor;
+use super::table::Row;
 use super::volume_owner::{check_log, check_owner, describe_content};
 use node::components::EtcdStart;
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ pub(super) const FORMING: [Row<WhileForming>; 9] = [
         then: "stop, move the data aside, write the marker with the record's token; then record it as prepared, which counts as blank below, but \
                never allows a file system to be made",
         step: |own, of, content| {
-            let marked = of.own_marked(own, content)?;
+            let marked = own_marked(own, content)?;
             set_old_aside(own, of.record, &own.new_marker(of.token()), marked)
         },
     },
@@ -124,7 +124,7 @@ pub(super) const FORMING: [Row<WhileForming>; 9] = [
         when: "the marker with that token and a cluster id, and its log",
         then: "write the record with that `clusterId`: an older version of the record was restored",
         step: |own, of, content| {
-            let (marker, log) = of.own_marked(own, content)?;
+            let (marker, log) = own_marked(own, content)?;
             let cluster_id = marker.cluster_id.as_ref()?;
             let step = restore_formed(own, of.record, cluster_id, marker, log);
             Some(step.unwrap_or_else(FormationStep::Refuse))
@@ -135,7 +135,7 @@ pub(super) const FORMING: [Row<WhileForming>; 9] = [
         then: "start as `new` once every member was seen blank; the marker gets the member id; once all members are up, write etcd's cluster id into \
                the record",
         step: |own, of, content| {
-            let (marker, log) = of.own_marked(own, content)?;
+            let (marker, log) = own_marked(own, content)?;
             let step = start_new(own, of.record, of.token(), marker, log);
             Some(step.unwrap_or_else(FormationStep::Refuse))
         },
@@ -162,16 +162,15 @@ impl Forming<'_> {
     fn was_blank(&self, own: &OwnMember<'_>) -> bool {
         self.recorded.blank || self.record.was_blank(own.member, own.volume)
     }
+}
 
-    /// Marker and log of this member on this volume.
-    fn own_marked<'a>(
-        &self,
-        own: &OwnMember<'_>,
-        content: &'a VolumeContent,
-    ) -> Option<(&'a Marker, &'a EtcdLog)> {
-        let marked = content.marked();
-        marked.filter(|(of, _)| check_owner(own, of).is_ok() && of.volume == own.volume)
-    }
+/// Marker and log of this member on this volume.
+fn own_marked<'a>(
+    own: &OwnMember<'_>,
+    content: &'a VolumeContent,
+) -> Option<(&'a Marker, &'a EtcdLog)> {
+    let marked = content.marked();
+    marked.filter(|(of, _)| check_owner(own, of).is_ok() && of.volume == own.volume)
 }
 
 fn refuse_to_form(own: &OwnMember<'_>, content: &VolumeContent) -> FormationStep {

@@ -808,6 +808,9 @@ impl World {
             ..own_member(&all, &volumes)
         };
         let content = self.content[member].clone();
+        if has_lost_log(&content) {
+            self.running.remove(member);
+        }
         match decide_step(&own, self.record.as_ref(), &content) {
             FormationStep::Record(record) if !half => self.write_record(record),
             FormationStep::Format if half => self.put_content(member, VolumeContent::Unrecognized),
@@ -927,11 +930,12 @@ proptest::proptest! {
         assert_eq!(world.founded.len(), 1, "one token, whoever died");
         // From then on neither a lost log nor a lost volume begins anything.
         world.lose_log("a");
-        for again in [false, true] {
-            if again {
+        for replaced in [false, true] {
+            if replaced {
                 world.put_content("a", VolumeContent::Blank);
+            } else {
+                world.running.insert("a".to_owned(), EtcdStart::Existing);
             }
-            world.running.insert("a".to_owned(), EtcdStart::Existing);
             world.take_turn("a", false);
             world.take_turn("a", false);
             assert!(!world.running.contains_key("a"), "{:?}", world.content["a"]);

@@ -44,6 +44,7 @@ mod retired;
 mod revisions;
 mod step;
 mod successors;
+mod table;
 mod upgrade;
 mod upkeep;
 mod upkeep_claim;

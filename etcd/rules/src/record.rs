@@ -369,6 +369,23 @@ impl FormationRecord {
         all.any(|of| of.volume == volume && of.blank && of.member_id.is_none())
     }
 
+    /// The generation that begins on the member `from`. Whoever has stopped for another one that was asked for before stays stopped; the
+    /// member that was to begin that one stops now.
+    pub(super) fn begin_next(&self, from: &str, token: &str, source: Source) -> NextGeneration {
+        let before = self.next.as_ref();
+        let mut stopped = before.map_or_else(BTreeMap::new, |before| before.stopped.clone());
+        stopped.remove(from);
+        NextGeneration {
+            from: from.to_owned(),
+            token: token.to_owned(),
+            source,
+            ready: false,
+            is_late: before.is_some_and(|before| !before.has_stopped_nobody()),
+            stopped,
+            unknown: UnknownFields::new(),
+        }
+    }
+
     /// Writes down that a member of this cluster never runs again.
     pub fn retire_member(&mut self, member: &str, recorded: &RecordedMember) {
         let cluster = self.generation.known_as().to_owned();

@@ -5,7 +5,6 @@
 use super::advice::describe_restore;
 use super::choose::SeenVolume;
 use super::content::{FileSystemContent, Marker, VolumeContent};
-use super::decide::{Row, find_newer_data};
 use super::formed::try_decide_formed;
 use super::log::LogIdentity;
 use super::log_end::LastEntry;
@@ -14,11 +13,12 @@ use super::record::{
     FormationRecord, Generation, MemberSource, NextGeneration, RecordedMember, Source,
 };
 use super::restore::check_place;
+use super::retired::find_newer_data;
 use super::step::FormationStep;
+use super::table::Row;
 use super::volume_owner::{check_owner, check_remaining_log, describe_content};
 use node::components::EtcdStart;
 use node::formatted::UnknownFields;
-use std::collections::BTreeMap;
 
 /// The first releases of etcd whose etcdutl knows `--bump-revision` and `--mark-compacted` (etcd: CHANGELOG-3.5, pull request 16165).
 const BUMPS_FROM: (u32, u32, u32) = (3, 5, 10);
@@ -97,32 +97,10 @@ pub fn begin_recovery(
     leaving.remove(from);
     Ok(FormationRecord {
         leaving,
-        next: Some(begin_next(record, from, token, source(terms.revision))),
+        next: Some(record.begin_next(from, token, source(terms.revision))),
         // It also tells a second choice of the source which member may lack data.
         ..record.clone()
     })
-}
-
-/// The generation that begins on the member `from`. Whoever has stopped for another one that was asked for before stays stopped; the
-/// member that was to begin that one stops now.
-pub(super) fn begin_next(
-    record: &FormationRecord,
-    from: &str,
-    token: &str,
-    source: Source,
-) -> NextGeneration {
-    let before = record.next.as_ref();
-    let mut stopped = before.map_or_else(BTreeMap::new, |before| before.stopped.clone());
-    stopped.remove(from);
-    NextGeneration {
-        from: from.to_owned(),
-        token: token.to_owned(),
-        source,
-        ready: false,
-        is_late: before.is_some_and(|before| !before.has_stopped_nobody()),
-        stopped,
-        unknown: UnknownFields::new(),
-    }
 }
 
 /// The record once the data of the member was restored as the log of a new cluster: that member alone, on the same volume. The
@@ -169,7 +147,10 @@ pub(super) const NEXT: [Row<WhileNext>; 7] = [
     Row {
         when: "neither this cluster's marker and log nor, for a snapshot, a place for it",
         then: "make a place for a snapshot, on a blank volume if EC2 said twice, a minute apart, that the recorded one does not exist; otherwise refuse",
-        step: |own, (formed, next), content| check_begin(own, formed, next, content).err(),
+        step: |own, (formed, next), content| {
+            let checked = check_begin(own, formed, next, content);
+            checked.err().map(|step| *step)
+        },
     },
     Row {
         when: "a marker without the ids of the record",
@@ -204,11 +185,11 @@ fn check_begin<'a>(
     formed: &Formed<'_>,
     next: &NextGeneration,
     content: &'a VolumeContent,
-) -> Result<&'a Marker, FormationStep> {
+) -> Result<&'a Marker, Box<FormationStep>> {
     match &next.source {
-        Source::Snapshot(_) => check_place(own, formed, next, content).map_err(|step| *step),
+        Source::Snapshot(_) => check_place(own, formed, next, content),
         Source::Member(_) => check_source(own, formed, content)
-            .map_err(|why| FormationStep::Refuse(other_source(own, &why))),
+            .map_err(|why| Box::new(FormationStep::Refuse(other_source(own, &why)))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::laws_test::own_member;
 use super::*;
+use node::components::EtcdStart;
 use node::formatted::{FORMAT, UnknownFields};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -128,7 +129,7 @@ fn nobody_stops_before_the_source_is_ready() {
         ..own_member(&all, &volumes)
     };
     let step = decide_step(&of_b, Some(&asked), &data_of("b", None));
-    assert!(matches!(step, FormationStep::Wait(_)), "{step:?}");
+    assert_eq!(step, FormationStep::Start(EtcdStart::Existing));
     for (version, can) in [
         ("3.5.9", false),
         ("3.5.10", true),
@@ -145,6 +146,7 @@ fn nobody_stops_before_the_source_is_ready() {
                 let step = decide_step(&of_b, Some(&ready), &data_of("b", None));
                 let FormationStep::Stop {
                     marker: Some(marker),
+                    damaged: false,
                 } = step
                 else {
                     panic!("{step:?}");

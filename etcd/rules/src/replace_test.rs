@@ -577,8 +577,11 @@ impl World {
             panic!("started from {:?}", self.volumes[member]);
         };
         let id = identity.member_id.clone();
+        // Until somebody has stopped for another one, it serves.
+        let next = self.record.next.as_ref();
         assert!(
-            self.record.formed_id() == Some(identity.cluster_id.as_str()),
+            self.record.cluster_id() == Some(identity.cluster_id.as_str())
+                && next.is_none_or(NextGeneration::has_stopped_nobody),
             "{identity:?} of a cluster that was given up runs"
         );
         // etcd ends if its id was removed.

@@ -8,7 +8,6 @@ use super::record::{
     FormationRecord, Generation, NextGeneration, RecordedMember, RefusedRestore, Replacing,
     RestoredSnapshot, Source,
 };
-use super::recover::begin_next;
 use super::step::{FormationStep, wait_for_second_answer};
 use super::volume_owner::{check_owner, describe_content};
 use node::formatted::UnknownFields;
@@ -38,7 +37,7 @@ pub fn begin_restore(
     leaving.remove(from);
     Ok(FormationRecord {
         leaving,
-        next: Some(begin_next(record, from, token, Source::Snapshot(snapshot))),
+        next: Some(record.begin_next(from, token, Source::Snapshot(snapshot))),
         ..record.clone()
     })
 }

@@ -3,7 +3,7 @@
 use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
 use super::log::LogIdentity;
 use super::own_member::{Formed, OwnMember};
-use super::record::{FormationRecord, record_key};
+use super::record::{FormationRecord, formed_key, record_key};
 use super::step::FormationStep;
 use super::volume_owner::check_owner;
 /// etcd's id of the cluster whose data a volume holds, hex.
@@ -51,6 +51,31 @@ fn was_retired_on(own: &OwnMember<'_>, record: &FormationRecord, content: &Volum
         && record
             .retired_members(own.member)
             .any(|one| one.volume == own.volume)
+}
+
+/// The volume has data of an etcd cluster that the record does not know: the record is older than the data.
+pub(super) fn find_newer_data(
+    own: &OwnMember<'_>,
+    formed: &Formed<'_>,
+    content: &VolumeContent,
+) -> Option<FormationStep> {
+    let Formed {
+        record, cluster_id, ..
+    } = formed;
+    let (marker, _) = content.marked()?;
+    let other = cluster_of(content).filter(|other| other != cluster_id)?;
+    let is_own = check_owner(own, marker).is_ok() && marker.volume == own.volume;
+    if !is_own || record.has_given_up(other) || record.has_given_up(&marker.token) {
+        return None;
+    }
+    Some(FormationStep::Ask(format!(
+        "the record says that etcd {} is cluster {cluster_id}, but {} holds data of cluster {other}, which it does not know: an older version \
+         of the record was restored. Restore the newest version of {} (from object versions of the bucket, or from {})",
+        own.etcd,
+        own.volume,
+        record_key(own.etcd),
+        formed_key(own.etcd, other),
+    )))
 }
 
 /// Why a member is not started whose marker says that it was stopped.

@@ -344,7 +344,8 @@ mod tests {
             event(12, "/a", None),
         ]);
         assert!(ChangesPart::parse("part", &good.encode()).is_ok());
-        let wrong: [(&str, fn(&mut ChangesPart)); 12] = [
+        type Damage = fn(&mut ChangesPart);
+        let wrong: [(&str, Damage); 12] = [
             ("other format", |part| part.header.format = 3),
             ("too few", |part| part.header.events = 2),
             ("an event is missing at the end", |part| {
