@@ -15,9 +15,8 @@ use crate::ec2::{self, Ec2, etcd_volumes};
 use anyhow::{Context, anyhow, bail};
 use etcd_rules::{
     EtcdLog, FileSystemContent, FirstLook, FormationRecord, FormationStep, FormedClusters,
-    LiveCluster, Marker, OwnMember, RunningMember, SeenVolume, VolumeContent, VolumeRequest,
-    decide_step, foreign_cluster, has_lost_log, mark_formed, may_open, must_stay_stopped,
-    unseen_volumes,
+    LiveCluster, Marker, OwnMember, Peers, SeenVolume, VolumeContent, VolumeRequest, decide_step,
+    foreign_cluster, has_lost_log, mark_formed, may_open, must_stay_stopped, unseen_volumes,
 };
 use etcd_store::{FormationStore, StoredRecord};
 use host::Host;

@@ -191,7 +191,6 @@ async fn a_lone_member_is_restored_whatever_became_of_its_log() {
 
 /// Damage of the file, of what is in it, and of what the record says of it.
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one table")]
 async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
     let packed = |host: &TestHost| host.path("backups").join(NAME).join("etcd.backup.gz");
     let flip = |path: &std::path::Path| {

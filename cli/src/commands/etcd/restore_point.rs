@@ -16,6 +16,7 @@ use indicatif::BinaryBytes;
 use node::duration::duration_text;
 use node::formatted::UnknownFields;
 use serde::Serialize;
+use time::OffsetDateTime;
 
 /// What is restored.
 #[derive(Debug)]
@@ -150,7 +151,7 @@ impl PointSearch<'_> {
                 point: None,
             });
         }
-        let until = args.time.map(|time| time.unix_timestamp());
+        let until = args.time.map(OffsetDateTime::unix_timestamp);
         self.find_point(until.map_or(RestoreTime::Latest, RestoreTime::NotAfter))
             .await
     }
