@@ -626,7 +626,13 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let Some(formed) = mark_formed(record, &members.cluster_id) else {
             self.mark_version(observed).await?;
             self.keep_last_seen(&observed.disk).await;
-            return Ok(StepOutcome::Settled);
+            let next = record.next.as_ref();
+            // The source of the next generation goes on with it.
+            let goes_on = next.is_some_and(|next| next.from == observed.attached.member);
+            return Ok(match goes_on {
+                true => StepOutcome::Stepped,
+                false => StepOutcome::Settled,
+            });
         };
         let names = self.settings.member_names();
         // Those of the record found it; the spec of this instance may have others.

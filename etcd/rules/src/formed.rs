@@ -8,7 +8,7 @@ use super::record::{FormationRecord, Generation, RecordedMember};
 use super::replace::{
     begin_replacement, decide_replacing, find_live, has_lost_data, record_id, running_id,
 };
-use super::retired::{find_newer_data, stopped_for_good, use_restored};
+use super::retired::{find_newer_formed, stopped_for_good, use_restored};
 use super::step::{FormationStep, wait_for_second_answer};
 use super::successors::find_successor;
 use super::table::Row;
@@ -38,9 +38,9 @@ type WhileFormed = fn(&OwnMember<'_>, &Formed<'_>, &VolumeContent) -> Option<For
 /// The record is of an etcd cluster that exists, and nothing is to take its place.
 pub(super) const FORMED: [Row<WhileFormed>; 7] = [
     Row {
-        when: "this member's data of a cluster that the record does not know",
+        when: "this member's data of a cluster that the record does not know, and that `etcd/formed/main/` shows",
         then: "leave running what runs, start nothing: the record is of an older version",
-        step: find_newer_data,
+        step: find_newer_formed,
     },
     Row {
         when: "anything, and `etcd/formed/main/` shows a cluster that took the place of the recorded one",

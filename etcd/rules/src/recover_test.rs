@@ -139,6 +139,7 @@ fn nobody_stops_before_the_source_is_ready() {
     ] {
         let own = OwnMember {
             version,
+            shown: true,
             ..own_member(&all, &volumes)
         };
         match decide_step(&own, Some(&asked), &data_of("a", None)) {

@@ -53,7 +53,19 @@ fn was_retired_on(own: &OwnMember<'_>, record: &FormationRecord, content: &Volum
             .any(|one| one.volume == own.volume)
 }
 
-/// The volume has data of an etcd cluster that the record does not know: the record is older than the data.
+/// The volume has data of an etcd cluster that the record does not know, and that the state store shows, if somebody has looked: the record is
+/// older than the data.
+pub(super) fn find_newer_formed(
+    own: &OwnMember<'_>,
+    formed: &Formed<'_>,
+    content: &VolumeContent,
+) -> Option<FormationStep> {
+    let is_shown = |id: &String| own.formed.is_none_or(|formed| formed.contains_key(id));
+    cluster_of(content).filter(|id| is_shown(id))?;
+    find_newer_data(own, formed, content)
+}
+
+/// The volume has data of an etcd cluster that the record does not know.
 pub(super) fn find_newer_data(
     own: &OwnMember<'_>,
     formed: &Formed<'_>,

@@ -494,10 +494,31 @@ async fn another_clusters_log_is_recognised_before_it_runs_and_stays_refused() {
     }
 }
 
-/// Marker and log match each other but not the record. Without AWS this cannot be known; once read, it is known permanently.
+/// An older version of the record was restored: the state store shows that there was the cluster which the record does not know.
+#[tokio::test]
+async fn data_that_is_newer_than_the_record_is_left_running() {
+    let (host, config) = serving_member(false, true).await;
+    let mut other = read_record(&host).await;
+    other.generation = Generation::formed("c0ffee", "token");
+    write_record(&host, &other);
+    let starts = host.kubelet.lock().unwrap().starts;
+    for _ in 0..3 {
+        let why = refusal_text(&host, &config).await;
+        assert!(
+            why.contains("c0ffee") && why.contains("older version"),
+            "{why}"
+        );
+        assert_eq!(running_etcd(&host).find_problem().await, None);
+    }
+    assert_eq!(host.kubelet.lock().unwrap().starts, starts);
+}
+
+/// Marker and log match each other but neither the record nor what was formed. Without AWS this cannot be known; once read, it is known
+/// permanently.
 #[tokio::test]
 async fn data_of_another_cluster_than_the_recorded_is_stopped_once_and_not_started_again() {
     let (host, config) = serving_member(false, true).await;
+    fs::remove_dir_all(host.path("store/etcd/formed")).unwrap();
     let mut other = read_record(&host).await;
     other.generation = Generation::formed("c0ffee", "token");
     write_record(&host, &other);

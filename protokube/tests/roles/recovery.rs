@@ -131,9 +131,9 @@ async fn a_member_of_the_old_cluster_stops_and_does_not_come_back() {
     let terms = RecoveryTerms::default();
     let mut begun = begin_recovery(&known, "b", NEW_TOKEN, terms).unwrap();
     write_record(&host, &begun);
-    // It stops once the source can be restored.
+    // It stops once the source can be restored, and serves until then.
     let outcome = new_member(&host, &config).take_step().await.unwrap();
-    assert_eq!(outcome, StepOutcome::Waits);
+    assert_eq!(outcome, StepOutcome::Settled);
     assert!(host.kubelet.lock().unwrap().running.is_some());
     if let Some(recovering) = &mut begun.next {
         recovering.ready = true;

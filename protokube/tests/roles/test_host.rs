@@ -209,6 +209,9 @@ fn walk_folder(at: &Path, tree: &mut BTreeMap<String, String>) {
         } else if path.is_dir() {
             tree.insert(format!("{name}/"), String::new());
             walk_folder(&path, tree);
+        } else if !path.is_file() {
+            // A socket of a scratch etcd.
+            tree.insert(name, String::new());
         } else {
             let bytes = fs::read(&path).unwrap();
             tree.insert(name, String::from_utf8_lossy(&bytes).into_owned());

@@ -206,7 +206,7 @@ fn validate_shows_what_members_report_and_reads_the_store_once_more_for_each() {
     validate(3, &["--ignore", "etcd/events"]);
 
     let alarm = json!({"alarms": ["NOSPACE"], "leader": null, "fsyncP99Seconds": 0.256});
-    let added = json!({"replacing": {"member": "b"}, "members": {"a": {"volume": "vol-1"}, "b": {"volume": "vol-2"}}});
+    let added = json!({"replacing": {"member": "b", "added": true}, "members": {"a": {"volume": "vol-1"}, "b": {"volume": "vol-2"}}});
     cluster.store_object("etcd/main.json", &record(&added));
     cluster.report_member(20, Some("vol-1 cannot grow"), &alarm);
     cluster.store_object("etcd/events.json", "{");

@@ -152,8 +152,11 @@ fn a_restore_to_the_latest_moment_is_pinned_by_its_preview_and_done_once() {
         "done already"
     );
     assert_eq!(here.read_record(), done);
+    let again = here.restore(&["--latest", "--yes"]);
+    assert!(again.expect_success().contains("nothing was changed"));
+    assert_eq!(here.read_record(), done);
     // The new one has no snapshot yet, and the moments of before can still be restored.
-    let refused = here.restore(&["--latest"]);
+    let refused = here.restore(&["--latest", "--again"]);
     expect_refused(
         &refused,
         "since it was recovered or restored as etcd cluster c2",

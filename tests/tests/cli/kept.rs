@@ -154,7 +154,7 @@ fn write_record(simulator: &Simulator, etcd: &str) {
         "
 v = [v for v in boto('ec2').describe_volumes()['Volumes'] if any(t == {{'Key': 'Name', 'Value': 'a.etcd-{etcd}.{NAME}'}} for t in v.get('Tags', []))][0]
 import json
-record = {{'format': 1, 'state': {{'formed': {{'clusterId': 'cdf818194e3a8c32', 'token': 't'}}}}, 'members': {{'a': {{'volume': v['VolumeId'], 'blank': True}}}}}}
+record = {{'format': 1, 'generation': {{'clusterId': 'cdf818194e3a8c32', 'token': 't'}}, 'members': {{'a': {{'volume': v['VolumeId'], 'blank': True}}}}}}
 boto('s3').put_object(Bucket='state', Key='clusters/{NAME}/etcd/{etcd}.json', Body=json.dumps(record).encode())"
     );
     simulator.run_python(REGION, &code);

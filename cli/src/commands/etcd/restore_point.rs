@@ -144,7 +144,7 @@ impl PointSearch<'_> {
                 point: None,
             });
         }
-        if let Some(of) = self.find_begun().filter(|_| args.latest) {
+        if let Some(of) = self.find_begun().filter(|_| args.latest && !args.again) {
             return Ok(Source {
                 manifest: self.backups.require_manifest(&of.name).await?,
                 changes: of.changes.clone(),
