@@ -99,6 +99,7 @@ Examples:
   kctl etcd recover demo.example.com --from b            shows what a recovery from member b does
   kctl etcd recover demo.example.com --from b --yes
   kctl etcd recover demo.example.com --etcd events --from b --yes
+  kctl etcd recover demo.example.com --call-off
 
 For an etcd cluster without a quorum only. With a quorum, lost members are replaced without a command.
 protokube does the work; an interrupted command can be repeated, and follows what is under way.")]
@@ -115,6 +116,9 @@ pub struct EtcdRecover {
     /// Give up what only other members have, or may have
     #[arg(long, requires = "from")]
     pub force: bool,
+    /// Call a recovery off for which no member has stopped yet
+    #[arg(long, conflicts_with_all = ["from", "timeout", "output"])]
+    pub call_off: bool,
     /// Do it
     #[arg(short, long, requires = "from")]
     pub yes: bool,

@@ -234,7 +234,7 @@ Examples:
 
 All writes since then are given up. A snapshot of the present is taken first, and all old data stays on its volumes. The snapshot, with the
 changes after it, is proven and unpacked while the members still serve. protokube does the work; an interrupted command can be repeated: it
-follows what is under way, and restores nothing twice.
+follows what is under way, and restores nothing twice. With --latest, repeat the command that kctl names: the last moment is a later one then.
 
 --time is compared with the clock of the backup store, not with that of this computer. The command that the preview of --latest ends with
 names the moment that it shows."

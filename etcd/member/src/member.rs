@@ -206,7 +206,9 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let names = self.settings.member_names();
         let disk = DiskWorker::new(&self.host, &attached, &names.prefix);
         let members = etcd_rules::all_members(&names.members, &known.seen, record);
-        // Before the volume is looked at: a member that is listed as started has had its log.
+        // A member without its log is stopped before the others are asked.
+        self.look_at_volume(&attached, &disk).await?;
+        // A member that is listed as started has had its log, so it is looked for after they have answered.
         let (live, peers) = self.ask_members(&members, record).await;
         let look = self.look_at_volume(&attached, &disk).await?;
         let own = (&self.settings.config.cluster, &self.settings.etcd.name);
@@ -321,7 +323,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         record: &FormationRecord,
         step: &FormationStep,
     ) -> anyhow::Result<()> {
-        let Some(cluster_id) = record.formed_id() else {
+        let Some(cluster_id) = record.cluster_id() else {
             return Ok(());
         };
         if matches!(step, FormationStep::Refuse(_) | FormationStep::Ask(_)) {

@@ -4,8 +4,8 @@ use super::own_member::OwnMember;
 /// How an etcd cluster goes on whose data is gone, as the beginning of a sentence: with a snapshot, or empty if it holds only events.
 pub fn describe_restore(cluster: &str, etcd: &str) -> String {
     let restore = format!(
-        "`kctl etcd restore {cluster} --etcd {etcd} --snapshot SNAPSHOT --yes` begins it anew with a snapshot (`kctl etcd snapshot list \
-         --name {cluster} --etcd {etcd}`)"
+        "`kctl etcd restore {cluster} --etcd {etcd} --latest` shows how it begins anew with the last moment that is stored, or, with \
+         --snapshot, with a snapshot (`kctl etcd snapshot list --name {cluster} --etcd {etcd}`)"
     );
     match etcd {
         "events" => format!(

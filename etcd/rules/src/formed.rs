@@ -26,7 +26,7 @@ pub fn mark_formed(record: &FormationRecord, cluster_id: &str) -> Option<Formati
 
 /// The error message if the etcd that responds here (cluster id `running`) is not the recorded one.
 pub fn foreign_cluster(record: &FormationRecord, running: &str) -> Option<String> {
-    let cluster_id = record.formed_id().filter(|id| *id != running)?;
+    let cluster_id = record.cluster_id().filter(|id| *id != running)?;
     Some(format!(
         "the etcd that responds on this instance belongs to cluster {running}, but the volume to {cluster_id}: another process listens on \
          its ports"

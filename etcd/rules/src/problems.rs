@@ -57,7 +57,8 @@ impl ReportedMember {
             .members
             .iter()
             .any(|(member, one)| is_of((member, &one.volume)));
-        !self.is_fresh() && !stays && { removed }.any(is_of)
+        let has_left = own.is_some_and(|own| record.has_left(own));
+        !self.is_fresh() && !stays && (has_left || { removed }.any(is_of))
     }
 
     /// True if it was written lately by the state store's clock, if that is known.

@@ -49,7 +49,7 @@ pub struct Generation {
     /// The snapshot with which it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<RestoredSnapshot>,
-    /// The last restore that was asked for and did not begin.
+    /// The last restore or recovery that was asked for and did not begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedRestore>,
     /// Fields of a newer release.
@@ -181,15 +181,15 @@ pub struct RestoredChanges {
     pub unknown: UnknownFields,
 }
 
-/// A restore whose snapshot turned out to be unusable, before any member was stopped.
+/// A restore or recovery that did not begin: its snapshot turned out to be unusable, or somebody called it off, before any member was stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedRestore {
     /// `initial-cluster-token` of the cluster that it would have begun.
     pub token: String,
-    /// Name of the snapshot.
-    pub snapshot: String,
-    /// What is wrong with it.
+    /// What it would have begun with: the name of a snapshot, or `member a`.
+    pub source: String,
+    /// What is wrong with it, or who has called it off.
     pub why: String,
     /// Fields of a newer release.
     #[serde(flatten)]
@@ -520,7 +520,7 @@ mod tests {
             whole(r#"{"token":"t","later":1}"#, ""),
             whole(
                 &format!(
-                    r#"{{"clusterId":"9","token":"t","restored":{snapshot},"refused":{{"token":"t1","snapshot":"s","why":"it is damaged","later":1}}}}"#
+                    r#"{{"clusterId":"9","token":"t","restored":{snapshot},"refused":{{"token":"t1","source":"s","why":"it is damaged","later":1}}}}"#
                 ),
                 "",
             ),

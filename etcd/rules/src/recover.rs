@@ -4,7 +4,7 @@
 
 use super::advice::describe_restore;
 use super::choose::SeenVolume;
-use super::content::{FileSystemContent, Marker, VolumeContent};
+use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
 use super::formed::try_decide_formed;
 use super::log::LogIdentity;
 use super::log_end::LastEntry;
@@ -15,6 +15,7 @@ use super::record::{
 use super::restore::check_place;
 use super::retired::find_newer_data;
 use super::step::FormationStep;
+use super::successors::find_successor;
 use super::table::Row;
 use super::volume_owner::{check_owner, check_remaining_log, describe_content};
 use node::components::EtcdStart;
@@ -125,11 +126,19 @@ type WhileNext =
     fn(&OwnMember<'_>, (&Formed<'_>, &NextGeneration), &VolumeContent) -> Option<FormationStep>;
 
 /// The record has a generation that is to take the place of this one.
-pub(super) const NEXT: [Row<WhileNext>; 7] = [
+pub(super) const NEXT: [Row<WhileNext>; 9] = [
     Row {
         when: "this member's data of a cluster that the record does not know",
         then: "leave running what runs, start nothing: the record is of an older version",
         step: |own, (formed, _), content| find_newer_data(own, formed, content),
+    },
+    Row {
+        when: "anything, and `etcd/formed/main/` shows a cluster that took the place of the recorded one",
+        then: "refuse: the record is of an older version",
+        step: |own, (formed, _), _| {
+            let why = find_successor(own, formed.cluster_id, Some(formed.record))?;
+            Some(FormationStep::Refuse(why))
+        },
     },
     Row {
         when: "this cluster's marker and its log, and nobody has stopped for `next`, except the one that it begins on once kubelet sees its manifest",
@@ -161,7 +170,16 @@ pub(super) const NEXT: [Row<WhileNext>; 7] = [
         },
     },
     Row {
-        when: "ready to be marked, and `next` is not `ready`",
+        when: "anything, `next` is a recovery without force that is not `ready`, and the cluster has its quorum again",
+        then: "wait until it is called off, or repeated with force",
+        step: |own, (formed, next), _| {
+            let live = own.live.ok()?;
+            let is_back = live.cluster_id == formed.cluster_id;
+            (is_back && !next.ready && !next.is_forced()).then(|| wait_for_call_off(own, next))
+        },
+    },
+    Row {
+        when: "anything, and `next` is not `ready`",
         then: "make sure that the source can be restored, then record that it is `ready`",
         step: |own, (formed, next), _| {
             (!next.ready).then(|| prepare_restore(own, formed.record, next))
@@ -178,6 +196,14 @@ pub(super) const NEXT: [Row<WhileNext>; 7] = [
         },
     },
 ];
+
+fn wait_for_call_off(own: &OwnMember<'_>, next: &NextGeneration) -> FormationStep {
+    let (cluster, etcd, from) = (own.cluster, own.etcd, &next.from);
+    FormationStep::Wait(format!(
+        "etcd {etcd} is to be recovered from member {from}, but has its quorum again: `kctl etcd recover {cluster} --etcd {etcd} --call-off` leaves it \
+         as it is; with --from {from} --force --yes, it begins anew with what member {from} has"
+    ))
+}
 
 /// Checks that `next` can begin on this volume, and returns its marker. The error is the step that has to be taken before.
 fn check_begin<'a>(
@@ -273,7 +299,8 @@ fn stop_member(
             own.etcd, next.from, own.volume, own.member, recorded.volume, own.member
         ));
     }
-    if next.stopped.contains_key(own.member) {
+    let is_known = |last: &Option<LastEntry>| last.is_some() || !has_readable_log(content);
+    if next.stopped.get(own.member).is_some_and(is_known) {
         return FormationStep::Wait(format!(
             "etcd {} is being recovered from member {}: member {} was stopped, and joins anew afterwards",
             own.etcd, next.from, own.member
@@ -300,6 +327,12 @@ fn stop_member(
         marker,
         damaged: matches!(content, VolumeContent::Damaged(_)),
     }
+}
+
+/// How far such a log reaches can be read, also if nobody could when the member was stopped.
+fn has_readable_log(content: &VolumeContent) -> bool {
+    let log = content.marked().map(|(_, log)| log);
+    matches!(log, Some(EtcdLog::Of(_) | EtcdLog::Shorter { .. }))
 }
 
 /// The step of a member whose file system has errors: others need not wait until a person has repaired what never runs again.

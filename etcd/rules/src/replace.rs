@@ -82,9 +82,6 @@ pub(super) fn begin_replacement(
         Ok(live) => live,
         Err(step) => return *step,
     };
-    if let Some(step) = check_minor(own, record) {
-        return step;
-    }
     let mut next = record.clone();
     // A member without an id has never run.
     let lost = lost.filter(|lost| lost.member_id.is_some());
@@ -102,6 +99,9 @@ pub(super) fn begin_replacement(
             ));
         }
         // A loss comes before an addition that has not begun; the added one stays in the record and begins again afterwards.
+    }
+    if let Some(step) = check_minor(own, record) {
+        return step;
     }
     next.replacing = Some(Replacing {
         member: own.member.to_owned(),
@@ -254,7 +254,13 @@ pub(super) fn record_id(
     record: &FormationRecord,
     id: Option<String>,
 ) -> FormationStep {
-    let next = with_own_member(own, record, |member| member.member_id = id);
+    let mut next = with_own_member(own, record, |member| member.member_id.clone_from(&id));
+    // It runs, so it is not retired, whatever was believed of its log.
+    let retired = next.retired.values_mut().filter(|of| !of.given_up);
+    let members = retired.filter_map(|of| of.members.get_mut(own.member));
+    for members in members {
+        members.retain(|one| id.is_none() || one.member_id != id);
+    }
     FormationStep::Record(next)
 }
 

@@ -637,9 +637,15 @@ impl World {
             && self.shown.iter().all(|one| self.wanted.contains(one))
     }
 
+    /// A recovery was asked for without force, and the cluster has its quorum again.
+    fn waits_for_call_off(&self) -> bool {
+        let next = self.record.next.as_ref();
+        next.is_some_and(|next| !next.is_forced() && !next.ready) && self.has_quorum()
+    }
+
     fn run_until_settled(&mut self) {
         for _ in 0..80 {
-            if self.is_settled() {
+            if self.is_settled() || self.waits_for_call_off() {
                 return;
             }
             for member in self.members.clone() {

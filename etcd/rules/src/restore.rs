@@ -81,14 +81,14 @@ fn add_place(
     Ok(Some(next))
 }
 
-/// The record of a cluster whose restore is called off, and why that is: an operator asks for it, or the snapshot cannot be used. The reason
+/// The record of a cluster whose restore or recovery is called off, and why that is: an operator asks for it, or the snapshot cannot be used. The reason
 /// stays in the record, which is thus another one than before the restore: a write that was lost on its way does not begin it anew. The error
 /// says why it is too late.
 pub fn call_off_restore(record: &FormationRecord, why: &str) -> Result<FormationRecord, String> {
-    let next = record.next.as_ref();
-    let Some((next, snapshot)) = next.and_then(|next| Some((next, next.snapshot()?))) else {
-        return Err("it is not being restored".to_owned());
+    let Some(next) = &record.next else {
+        return Err("it is neither being restored nor recovered".to_owned());
     };
+    let snapshot = next.snapshot().map(|snapshot| snapshot.name.clone());
     if !next.has_stopped_nobody() {
         return Err(
             "its members are being stopped, and what was stopped never runs again with its data"
@@ -99,7 +99,7 @@ pub fn call_off_restore(record: &FormationRecord, why: &str) -> Result<Formation
         generation: Generation {
             refused: Some(RefusedRestore {
                 token: next.token.clone(),
-                snapshot: snapshot.name.clone(),
+                source: snapshot.unwrap_or_else(|| format!("member {}", next.from)),
                 why: bounded_text(why, WHY_LIMIT),
                 unknown: UnknownFields::new(),
             }),

@@ -3,7 +3,7 @@
 use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
 use super::log::LogIdentity;
 use super::own_member::{Formed, OwnMember};
-use super::record::{FormationRecord, formed_key, record_key};
+use super::record::{FormationRecord, record_key};
 use super::step::FormationStep;
 use super::volume_owner::check_owner;
 /// etcd's id of the cluster whose data a volume holds, hex.
@@ -47,10 +47,10 @@ pub(super) fn has_given_up(record: &FormationRecord, marker: &Marker, cluster_id
 /// True if a member of this name that never runs again had this volume in the recorded cluster, and the data may be its.
 fn was_retired_on(own: &OwnMember<'_>, record: &FormationRecord, content: &VolumeContent) -> bool {
     let is_of_now = cluster_of(content).is_none_or(|id| Some(id.as_str()) == record.cluster_id());
-    is_of_now
-        && record
-            .retired_members(own.member)
-            .any(|one| one.volume == own.volume)
+    let retired = record.cluster_id().and_then(|id| record.retired.get(id));
+    let members = retired.and_then(|retired| retired.members.get(own.member));
+    let mut members = members.into_iter().flatten();
+    is_of_now && members.any(|one| one.volume == own.volume)
 }
 
 /// The volume has data of an etcd cluster that the record does not know, and that the state store shows, if somebody has looked: the record is
@@ -82,11 +82,10 @@ pub(super) fn find_newer_data(
     }
     Some(FormationStep::Ask(format!(
         "the record says that etcd {} is cluster {cluster_id}, but {} holds data of cluster {other}, which it does not know: an older version \
-         of the record was restored. Restore the newest version of {} (from object versions of the bucket, or from {})",
+         of the record was restored. Restore the newest version of {} (from object versions of the bucket)",
         own.etcd,
         own.volume,
         record_key(own.etcd),
-        formed_key(own.etcd, other),
     )))
 }
 

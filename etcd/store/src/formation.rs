@@ -106,7 +106,7 @@ impl FormationStore {
     /// Writes the object which shows permanently that the recorded cluster was formed. The record comes first: a cluster whose record
     /// could not be written never serves, and nothing must speak of it.
     pub async fn write_formed(&self, record: &FormationRecord) -> anyhow::Result<()> {
-        let Some(cluster_id) = record.formed_id() else {
+        let Some(cluster_id) = record.cluster_id() else {
             return Ok(());
         };
         self.unmark_kept_backups().await?;

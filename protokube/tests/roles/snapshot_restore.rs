@@ -250,7 +250,7 @@ async fn a_snapshot_that_is_not_what_the_record_says_stops_nobody() {
         let after = read_record(&host).await;
         let refused = after.generation.refused.expect(says);
         assert_eq!(
-            (refused.token.as_str(), refused.snapshot.as_str()),
+            (refused.token.as_str(), refused.source.as_str()),
             (NEW_TOKEN, NAME)
         );
         assert!(refused.why.contains(says), "{says}: {refused:?}");

@@ -4,6 +4,7 @@
 use super::follow::follow_until_done;
 use super::formation::{Formation, new_token};
 use super::reports::EtcdReports;
+use super::restore::call_off;
 use crate::args::{EtcdRecover, ReportFormat};
 use crate::commands::existing_cluster::ExistingCluster;
 use crate::commands::session::Session;
@@ -54,6 +55,9 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
         etcd: &args.etcd,
     };
     let (record, read) = stored.read().await?;
+    if args.call_off {
+        return call_off(&stored, &record, &read, "recovery").await;
+    }
     let copies = list_copies(&reports.members, &record, &args.etcd);
     let text = match &args.from {
         None => recovery.describe_choice(&copies),
@@ -259,7 +263,7 @@ impl Recovery<'_> {
             };
             return Err(self.refuse(
                 format!(
-                    "nothing is known of the data of member {} on {}, {why}: it may be newer. its instance reports it within \
+                    "nothing is known of the data of member {} on {}, {why}: it may be newer. Its instance reports it within \
                      minutes of its launch, unless `kctl etcd status` says what is wrong with the volume. To give its data up, use --force",
                     copy.member, copy.volume
                 ),

@@ -80,7 +80,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
     };
     let (record, read) = stored.read().await?;
     if args.call_off {
-        return call_off(&stored, &record, &read).await;
+        return call_off(&stored, &record, &read, "restore").await;
     }
     let backups = BackupStore::of_cluster(&name, &args.etcd, session).await?;
     let all = backups.read_all().await?;
@@ -128,6 +128,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         let preview = restore.describe(&copies, &on, &silent);
         return restore.print(&preview, Some(&on), false);
     }
+    restore.note_point();
     restore.keep_present().await?;
     // The record that was looked at: if it has changed meanwhile, nothing is written.
     let volume = restore.find_place(&on);
@@ -145,19 +146,21 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
     restore.print_end()
 }
 
-async fn call_off(
+/// Calls off what was asked for: a `restore` or a `recovery`.
+pub(super) async fn call_off(
     stored: &Formation<'_>,
     record: &FormationRecord,
     read: &StoredRecord,
+    what: &str,
 ) -> Result<Outcome, CommandError> {
     let etcd = stored.etcd;
     let by = format!("it was called off by {}", user_at_host());
     let next = call_off_restore(record, &by).map_err(|why| {
-        let why = format!("the restore of etcd {etcd} cannot be called off: {why}");
+        let why = format!("the {what} of etcd {etcd} cannot be called off: {why}");
         stored.refuse(why, "see the members")
     })?;
     stored.write(&next, read).await?;
-    let done = format!("{etcd}: the restore was called off; nothing was changed");
+    let done = format!("{etcd}: the {what} was called off; the members go on as before");
     stored.session.shell.print_done(&done);
     Ok(Outcome::Fine)
 }
@@ -335,8 +338,9 @@ impl Restore<'_> {
         let is_own = |one: &&ReportedMember| one.status.member.as_deref() == Some(member);
         let mut reported = self.reporting().filter(is_own);
         let reported = reported.find_map(|one| one.status.volume.clone());
-        let retired = self.record.retired_members(member).last();
-        reported.or_else(|| retired.map(|one| one.volume.clone()))
+        let given_up = self.record.retired.values().filter(|of| of.given_up);
+        let mut given_up = given_up.filter_map(|of| of.members.get(member)?.last());
+        reported.or_else(|| given_up.next().map(|one| one.volume.clone()))
     }
 
     /// Fails if an instance that does not report has the volume of another member: the others would stop, and wait for it. With --force,
@@ -472,6 +476,18 @@ impl Restore<'_> {
             .shell
             .hint("--again restores it once more, and gives up everything that was written since");
         Ok(Outcome::Fine)
+    }
+
+    /// What is restored, and how to name it once more: what is written meanwhile is not in it.
+    fn note_point(&self) {
+        let Some(point) = &self.point else { return };
+        let (shell, etcd) = (self.stored.session.shell, &self.args.etcd);
+        let option = point.option(&self.manifest.name);
+        shell.note(&format!("{etcd}: {}", point.describe()));
+        shell.note(&format!(
+            "{etcd}: to follow it, should this be interrupted: `kctl etcd restore {} --etcd {etcd} {option} --yes`",
+            self.stored.name
+        ));
     }
 
     fn print_end(&self) -> Result<Outcome, CommandError> {

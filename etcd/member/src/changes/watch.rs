@@ -20,7 +20,7 @@ const WATCH_TIME: Duration = Duration::from_hours(2);
 /// Timeout of a read that a majority of the members confirms.
 const READ_TIME: Duration = Duration::from_secs(10);
 
-/// The gateway writes an answer as a line. A fragment has `--max-request-bytes` at most, 1.5 MiB, or one event; base64 makes it longer.
+/// The gateway writes an answer as a line. A fragment has `--max-request-bytes` (1.5 MiB) and 512 KiB at most, or one event; base64 makes it longer.
 const LONGEST_LINE: usize = 32 << 20;
 
 /// A member whose changes are followed, as a trait that tests replace.

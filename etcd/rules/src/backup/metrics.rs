@@ -21,7 +21,7 @@ type Metric = (
     fn(&ObservedBackups) -> Option<u64>,
 );
 
-const METRICS: [Metric; 8] = [
+const METRICS: [Metric; 9] = [
     (
         "interval_seconds",
         "Time between two snapshots, from the spec.",
@@ -49,6 +49,11 @@ const METRICS: [Metric; 8] = [
             let failure = one.state.failure.as_ref();
             Some(failure.map_or(0, |failure| u64::from(failure.count)))
         },
+    ),
+    (
+        "changes_timestamp_seconds",
+        "When the last part of the changes was stored, as the state store says once a minute.",
+        |one| unix_seconds(&one.state.changes.as_ref()?.at),
     ),
     (
         "drill_timestamp_seconds",
@@ -89,7 +94,7 @@ fn unix_seconds(time: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BackupDrill, LastSnapshot};
+    use super::super::{BackupDrill, ChangesState, LastSnapshot};
     use super::*;
 
     fn observed(state: BackupState) -> ObservedBackups {
@@ -118,6 +123,15 @@ mod tests {
                 taken_at: "1970-01-01T00:01:00Z".into(),
                 cluster_state_problem: None,
             }),
+            changes: Some(ChangesState {
+                snapshot: "n".into(),
+                sequence: 3,
+                revision: 9,
+                instance: "i-1".into(),
+                at: "1970-01-01T00:01:30Z".into(),
+                failure: None,
+                unknown: node::formatted::UnknownFields::new(),
+            }),
             drill: Some(BackupDrill {
                 name: "n".into(),
                 instance: "i-1".into(),
@@ -144,6 +158,7 @@ mod tests {
                 "kctl_etcd_backup_last_revision{etcd=\"main\"} 7",
                 "kctl_etcd_backup_failures{etcd=\"events\"} 0",
                 "kctl_etcd_backup_failures{etcd=\"main\"} 0",
+                "kctl_etcd_backup_changes_timestamp_seconds{etcd=\"main\"} 90",
                 "kctl_etcd_backup_drill_timestamp_seconds{etcd=\"main\"} 120",
                 "kctl_etcd_backup_drill_duration_seconds{etcd=\"main\"} 3",
                 "kctl_etcd_backup_drill_success{etcd=\"main\"} 0",
