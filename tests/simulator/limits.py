@@ -6,6 +6,7 @@ import re
 from typing import Any, Iterator, NamedTuple
 
 from .operations import Call
+from .words import FILTERS, Breach
 
 
 class Limit(NamedTuple):
@@ -45,46 +46,51 @@ _MEMBERS = {
 _TAG_KEY, _TAG_VALUE = 128, 256
 
 
-def breaches(call: Call, values: "dict[str, Any]") -> "Iterator[str]":
-    """What AWS says to these values."""
+def breaches(call: Call, values: "dict[str, Any]") -> "Iterator[Breach]":
+    """Every limit that these values break."""
     for (service, operation, member), limit in _MEMBERS.items():
         value = values.get(member)
         if (service, operation) == (call.service, call.operation) and isinstance(value, str):
             if not limit.least <= len(value) <= limit.longest or not re.fullmatch(limit.pattern, value):
                 rule = f"Member must have {limit.least} to {limit.longest} characters and match {limit.pattern}"
-                yield said(member, value, rule)
+                yield Breach(member, value, rule)
     if call.service == "s3" and len(str(values.get("Key") or "").encode()) > 1024:
-        yield said("Key", values["Key"], "Member must have at most 1024 bytes")
+        yield Breach("Key", values["Key"], "Member must have at most 1024 bytes")
+    if call.service == "ec2":
+        yield from _filters(values.get("Filters"))
     for path, value in _walk(values, ""):
         yield from _tags(call, path, value)
         yield from _description(call, path, value)
 
 
-def said(path: str, value: Any, rule: str) -> str:
-    """AWS' words about a value that breaks a rule; None stands for a value that is missing."""
-    shown = "null" if value is None else f"'{value}'"
-    return f"Value {shown} at '{path}' failed to satisfy constraint: {rule}"
+def _filters(filters: Any) -> "Iterator[Breach]":
+    """Values of all filters of a call together (ansible/ansible#16184), and the longest (ansible-collections/amazon.aws#2393)."""
+    asked = [value for one in filters or [] for value in one.get("Values", [])]
+    if len(asked) > 200:
+        yield Breach("filters", asked, "The maximum number of filter values specified on a single call is 200", FILTERS)
+    if any(len(value) > 255 for value in asked):
+        yield Breach("filters", asked, "The maximum length for a filter value is 255 characters", FILTERS)
 
 
-def _tags(call: Call, path: str, value: "dict[str, Any]") -> "Iterator[str]":
+def _tags(call: Call, path: str, value: "dict[str, Any]") -> "Iterator[Breach]":
     """Tags, a structure each or, as SQS has them, one map."""
     if call.operation.startswith(("Describe", "List", "Get")) or not path.lower().endswith("tags"):
         return
     found = {value["Key"]: value.get("Value")} if "Key" in value else value
     for key, text in found.items():
         if not 0 < len(key) <= _TAG_KEY:
-            yield said(f"{path}.Key", key, f"Member must have 1 to {_TAG_KEY} characters")
+            yield Breach(f"{path}.Key", key, f"Member must have 1 to {_TAG_KEY} characters")
         if isinstance(text, str) and len(text) > _TAG_VALUE:
-            yield said(f"{path}.Value", text, f"Member must have at most {_TAG_VALUE} characters")
+            yield Breach(f"{path}.Value", text, f"Member must have at most {_TAG_VALUE} characters")
 
 
-def _description(call: Call, path: str, value: "dict[str, Any]") -> "Iterator[str]":
+def _description(call: Call, path: str, value: "dict[str, Any]") -> "Iterator[Breach]":
     """Descriptions of rules of security groups."""
     text = value.get("Description")
     if not call.operation.startswith("AuthorizeSecurityGroup") or not isinstance(text, str):
         return
     if len(text) > _RULE_TEXT.longest or not re.fullmatch(_RULE_TEXT.pattern, text):
-        yield said(f"{path}.Description", text, f"Member must match {_RULE_TEXT.pattern}")
+        yield Breach(f"{path}.Description", text, f"Member must match {_RULE_TEXT.pattern}")
 
 
 def _walk(value: Any, path: str) -> "Iterator[tuple[str, dict[str, Any]]]":
