@@ -15,7 +15,7 @@ from .faults import JSON_SERVICES, Fault
 from .operations import Call
 
 # What is wrong with a member.
-VALUE, ENUM, MISSING, UNKNOWN, TYPE, FILTERS = "value", "enum", "missing", "unknown", "type", "filters"
+VALUE, ENUM, MISSING, UNKNOWN, TYPE = "value", "enum", "missing", "unknown", "type"
 
 # What a service calls a value that breaks its model; all others: ValidationError.
 _CODES = {
@@ -29,12 +29,13 @@ _SCHEMA = "The XML you provided was not well-formed or did not validate against 
 
 
 class Breach(NamedTuple):
-    """A member that breaks a rule, by its path as AWS writes it; None: it is missing."""
+    """A member that breaks a rule, by its path as AWS writes it; None: it is missing. With a code, the rule is the whole answer."""
 
     path: str
     value: Any
     rule: str
     kind: str = VALUE
+    code: str = ""
 
     def said(self) -> str:
         """AWS' words, which most services share."""
@@ -44,6 +45,9 @@ class Breach(NamedTuple):
 
 def refusal(call: Call, shape: Any, found: "list[Breach]") -> Fault:
     """The answer to a request that breaks the model. What AWS may know by now names the model that does not."""
+    own = next((breach for breach in found if breach.code), None)
+    if own is not None:
+        return _fault(own.code, own.rule)
     by_kind = {breach.kind: breach for breach in reversed(found)}
     note = f" (model: {reading.version(call.service)})" if UNKNOWN in by_kind or ENUM in by_kind else ""
     if call.service == "s3" and _is_in_body(shape, found):
@@ -55,8 +59,6 @@ def refusal(call: Call, shape: Any, found: "list[Breach]") -> Fault:
                 "InvalidInput", f"Invalid XML ; cvc-complex-type.2.4.a: Invalid content was found starting with element '{name}'.{note}"
             )
         return _fault("UnknownParameter", f"The parameter {name} is not recognized{note}")
-    if FILTERS in by_kind:
-        return _fault("FilterLimitExceeded", by_kind[FILTERS].rule)
     if MISSING in by_kind and call.service in ("ec2", "sqs"):
         name, stop = (by_kind[MISSING].path, "") if call.service == "ec2" else (_upper(by_kind[MISSING].path), ".")
         return _fault("MissingParameter", f"The request must contain the parameter {name}{stop}")
