@@ -59,7 +59,10 @@ def read(call: Call, environ: "dict[str, Any]", body: bytes) -> Reading:
 
     model = get_service_model(call.service)
     operation = model.operation_model(call.operation)
-    protocol = determine_request_protocol(model, environ.get("CONTENT_TYPE"))
+    try:
+        protocol = determine_request_protocol(model, environ.get("CONTENT_TYPE"))
+    except NotImplementedError as error:
+        raise Unreadable(str(error)) from error
     if protocol == "json":
         return _json(operation.input_shape, body)
     if protocol == "rest-xml":
@@ -83,6 +86,8 @@ def _json(shape: Any, body: bytes) -> Reading:
         values = json.loads(body or b"{}")
     except ValueError as error:
         raise Unreadable(str(error)) from error
+    if not isinstance(values, dict):
+        raise Unreadable("Start of structure or map found where not expected.")
     if shape is None:
         return Reading(None, {}, list(values))
     return Reading(shape, values, list(_unknown_in(shape, values, "")))

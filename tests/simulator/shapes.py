@@ -59,7 +59,9 @@ def refuse(call: Call, environ: "dict[str, Any]", body: bytes, later: "Optional[
         return words.unreadable(call, str(error))
     found = [Breach(name, None, "", UNKNOWN) for name in read.unknown]
     if read.shape is not None:
-        found += [*breaches(read.shape, read.values), *limits.breaches(call, read.values)]
+        found += breaches(read.shape, read.values)
+        if not any(breach.kind == TYPE for breach in found):
+            found += limits.breaches(call, read.values)
     if found:
         return words.refusal(call, read.shape, found)
     return unseen.refuse(call, read.values, later) if later else None

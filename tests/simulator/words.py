@@ -55,9 +55,8 @@ def refusal(call: Call, shape: Any, found: "list[Breach]") -> Fault:
     if UNKNOWN in by_kind:
         name = by_kind[UNKNOWN].path
         if call.service == "route53":
-            return _fault(
-                "InvalidInput", f"Invalid XML ; cvc-complex-type.2.4.a: Invalid content was found starting with element '{name}'.{note}"
-            )
+            message = f"Invalid content was found starting with element '{name}'.{note}"
+            return _fault("InvalidInput", f"Invalid XML ; cvc-complex-type.2.4.a: {message}")
         return _fault("UnknownParameter", f"The parameter {name} is not recognized{note}")
     if MISSING in by_kind and call.service in ("ec2", "sqs"):
         name, stop = (by_kind[MISSING].path, "") if call.service == "ec2" else (_upper(by_kind[MISSING].path), ".")
@@ -78,10 +77,9 @@ def refusal(call: Call, shape: Any, found: "list[Breach]") -> Fault:
 def no_such_operation(call: Call) -> Fault:
     """The answer to an operation that the service does not have."""
     code = "UnknownOperationException" if call.service in JSON_SERVICES else "InvalidAction"
-    return _fault(
-        code,
-        f"The action {call.operation} is not valid for this web service. (model: {reading.version(call.service)})",
-    )
+    which = "of this path and these parameters" if call.operation == "?" else call.operation
+    note = f"(model: {reading.version(call.service)})"
+    return _fault(code, f"The action {which} is not valid for this web service. {note}")
 
 
 def unreadable(call: Call, reason: str) -> Fault:

@@ -125,3 +125,11 @@ def _answer_to_json(service: str, target: str, values: "dict[str, Any]") -> Any:
 
 def _signed(service: str) -> "dict[str, str]":
     return {"HTTP_AUTHORIZATION": f"AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/{service}/aws4_request"}
+
+
+def test_what_cannot_be_read_is_refused() -> None:
+    assert _answer_to_json("sqs", "AmazonSQS.ListQueues", []).code == "SerializationException"
+    assert _answer_to_json("events", "AWSEvents.TagResource", {"ResourceARN": "a", "Tags": [{"Key": 1}]}).code == "SerializationException"
+    sent = {"REQUEST_METHOD": "PATCH", "PATH_INFO": "/bucket/key", "RAW_URI": "/bucket/key", **_signed("s3")}
+    sent.update({"HTTP_HOST": "127.0.0.1", "SERVER_NAME": "127.0.0.1", "SERVER_PORT": "1", "wsgi.url_scheme": "http"})
+    assert shapes.refuse(identify(sent, b""), sent, b"").code == "InvalidAction"
