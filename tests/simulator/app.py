@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 from . import faults, foreign_tags
 from .machines import control as machines
 from .machines.feed import Feed, may_change
-from .operations import identify
+from .operations import CALL, identify
 from .settle import Later
 
 if TYPE_CHECKING:  # they import moto, which the environment has to be set for first
@@ -77,7 +77,7 @@ def _is_aws(state: State, environ: "dict[str, Any]") -> bool:
 
 def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", body: bytes, start_response: Any) -> Iterable[bytes]:
     """Counts the call, asks the gate, lets moto answer it, or fails it before or after moto has seen it."""
-    call = identify(environ, body)
+    call = environ[CALL] = identify(environ, body)
     with state.lock:
         state.calls[f"{call.service}.{call.operation}"] += 1
         answer = state.gate.answer(environ, body, call) if state.gate else None

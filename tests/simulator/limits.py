@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Iterator, NamedTuple
 
 from .operations import Call
+from .words import Breach
 
 
 class Limit(NamedTuple):
@@ -41,50 +43,91 @@ _MEMBERS = {
     # S3's rules of names; the length of a key in bytes is checked below.
     ("s3", "CreateBucket", "Bucket"): Limit(63, r"[a-z0-9][a-z0-9.-]*[a-z0-9]", 3),
 }
+# SQS, as recorded (`recorded.md`): the values that a number may have, and how AWS says so.
+_MESSAGES = {
+    "MaxNumberOfMessages": (range(1, 11), "Must be between 1 and 10, if provided."),
+    "WaitTimeSeconds": (range(21), "Must be >= 0 and <= 20, if provided."),
+}
+_FILTERS = "FilterLimitExceeded"
 # Tags: "Maximum key length 128, value 256 Unicode characters" everywhere (EC2's guide of tags, SQS', Route 53's).
 _TAG_KEY, _TAG_VALUE = 128, 256
 
 
-def breaches(call: Call, values: "dict[str, Any]") -> "Iterator[str]":
-    """What AWS says to these values."""
+def breaches(call: Call, values: "dict[str, Any]") -> "Iterator[Breach]":
+    """Every limit that these values break."""
     for (service, operation, member), limit in _MEMBERS.items():
         value = values.get(member)
         if (service, operation) == (call.service, call.operation) and isinstance(value, str):
             if not limit.least <= len(value) <= limit.longest or not re.fullmatch(limit.pattern, value):
                 rule = f"Member must have {limit.least} to {limit.longest} characters and match {limit.pattern}"
-                yield said(member, value, rule)
+                yield Breach(member, value, rule)
     if call.service == "s3" and len(str(values.get("Key") or "").encode()) > 1024:
-        yield said("Key", values["Key"], "Member must have at most 1024 bytes")
+        yield Breach("Key", values["Key"], "Member must have at most 1024 bytes")
+    if call.service == "ec2":
+        yield from _filters(values.get("Filters"))
+    if call == ("sqs", "ReceiveMessage"):
+        for name, (allowed, rule) in _MESSAGES.items():
+            value = values.get(name)
+            if isinstance(value, int) and value not in allowed:
+                message = f"Value {value} for parameter {name} is invalid. Reason: {rule}"
+                yield Breach(name, value, message, code="InvalidParameterValue")
+    if call.service in ("iam", "sts"):
+        yield from _of_roles(call, values)
     for path, value in _walk(values, ""):
         yield from _tags(call, path, value)
         yield from _description(call, path, value)
 
 
-def said(path: str, value: Any, rule: str) -> str:
-    """AWS' words about a value that breaks a rule; None stands for a value that is missing."""
-    shown = "null" if value is None else f"'{value}'"
-    return f"Value {shown} at '{path}' failed to satisfy constraint: {rule}"
+def _of_roles(call: Call, values: "dict[str, Any]") -> "Iterator[Breach]":
+    """ARNs and policies that are none, in the words that are recorded (`recorded.md`)."""
+    role, policy = values.get("RoleArn"), values.get("PolicyArn")
+    if call.service == "sts" and role and not re.fullmatch(r"arn:[^:]+:[^:]+:[^:]*:[^:]*:.+", role):
+        yield Breach("roleArn", role, f"{role} is invalid", code="ValidationError")
+    if call.operation.endswith("RolePolicy") and policy and not policy.startswith("arn:"):
+        yield Breach("policyArn", policy, "Invalid ARN:  Could not be parsed!", code="ValidationError")
+    trust = values.get("AssumeRolePolicyDocument")
+    if call.operation == "UpdateAssumeRolePolicy":
+        trust = values.get("PolicyDocument")
+    if trust is not None and not _is_object(trust):
+        message = "This policy contains invalid Json"
+        yield Breach("assumeRolePolicyDocument", trust, message, code="MalformedPolicyDocument")
 
 
-def _tags(call: Call, path: str, value: "dict[str, Any]") -> "Iterator[str]":
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _filters(filters: Any) -> "Iterator[Breach]":
+    """Values of all filters of a call together (ansible/ansible#16184), and the longest (ansible-collections/amazon.aws#2393)."""
+    asked = [value for one in filters or [] for value in one.get("Values", [])]
+    if len(asked) > 200:
+        yield Breach("filters", asked, "The maximum number of filter values specified on a single call is 200", code=_FILTERS)
+    if any(len(value) > 255 for value in asked):
+        yield Breach("filters", asked, "The maximum length for a filter value is 255 characters", code=_FILTERS)
+
+
+def _tags(call: Call, path: str, value: "dict[str, Any]") -> "Iterator[Breach]":
     """Tags, a structure each or, as SQS has them, one map."""
     if call.operation.startswith(("Describe", "List", "Get")) or not path.lower().endswith("tags"):
         return
     found = {value["Key"]: value.get("Value")} if "Key" in value else value
     for key, text in found.items():
         if not 0 < len(key) <= _TAG_KEY:
-            yield said(f"{path}.Key", key, f"Member must have 1 to {_TAG_KEY} characters")
+            yield Breach(f"{path}.Key", key, f"Member must have 1 to {_TAG_KEY} characters")
         if isinstance(text, str) and len(text) > _TAG_VALUE:
-            yield said(f"{path}.Value", text, f"Member must have at most {_TAG_VALUE} characters")
+            yield Breach(f"{path}.Value", text, f"Member must have at most {_TAG_VALUE} characters")
 
 
-def _description(call: Call, path: str, value: "dict[str, Any]") -> "Iterator[str]":
+def _description(call: Call, path: str, value: "dict[str, Any]") -> "Iterator[Breach]":
     """Descriptions of rules of security groups."""
     text = value.get("Description")
     if not call.operation.startswith("AuthorizeSecurityGroup") or not isinstance(text, str):
         return
     if len(text) > _RULE_TEXT.longest or not re.fullmatch(_RULE_TEXT.pattern, text):
-        yield said(f"{path}.Description", text, f"Member must match {_RULE_TEXT.pattern}")
+        yield Breach(f"{path}.Description", text, f"Member must match {_RULE_TEXT.pattern}")
 
 
 def _walk(value: Any, path: str) -> "Iterator[tuple[str, dict[str, Any]]]":

@@ -11,6 +11,8 @@ _NAMES = {"elasticloadbalancing": "elbv2"}
 # The version of the API of classic load balancers, which has the same signing name.
 _CLASSIC = "2012-06-01"
 _REST = ("s3", "route53")
+# Where the call of a request is noted in its environment.
+CALL = "simulator.call"
 # A bucket's own host name.
 _BUCKET_HOST = re.compile(r"(.+)\.s3(?:[.-][a-z0-9.-]+)?\.amazonaws\.com(?:\.cn)?(?::\d+)?", re.IGNORECASE)
 

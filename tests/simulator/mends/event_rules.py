@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from moto.core.exceptions import JsonRESTError
 from moto.events.exceptions import ValidationException
 from moto.events.models import EventsBackend, Rule
 from moto.sqs.models import sqs_backends
@@ -35,6 +36,21 @@ def a_rule_keeps_its_targets_for_a_while(options: "Options") -> None:
         if getattr(rule, "lingering", 0):
             raise ValidationException("Rule can't be deleted since it has targets.")
         original(backend, name, bus)
+
+
+def a_rule_has_five_targets() -> None:
+    """AWS: a sixth target of a rule is LimitExceededException.
+    moto: takes it.
+    """
+
+    @replace(EventsBackend, "put_targets")
+    def put(original: Any, backend: Any, name: str, bus: Any, targets: "list[dict[str, Any]]") -> Any:
+        rule = backend._get_event_bus(backend._normalize_event_bus_arn(bus)).rules.get(name)
+        ids = {target["Id"] for target in [*(rule.targets if rule else []), *targets]}
+        if len(ids) > 5:
+            message = "The requested resource exceeds the maximum number allowed."
+            raise JsonRESTError("LimitExceededException", message)
+        return original(backend, name, bus, targets)
 
 
 def a_queues_policy_says_which_rules_send_to_it() -> None:

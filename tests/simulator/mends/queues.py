@@ -5,12 +5,30 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from moto.sqs.exceptions import QueueAlreadyExists
 from moto.sqs.models import Queue, SQSBackend
 
 from .patch import replace
 
 if TYPE_CHECKING:
     from . import Options
+
+
+def a_queue_of_the_name_may_have_other_attributes() -> None:
+    """AWS: CreateQueue says which attribute of the queue that is there has another value.
+    moto: says that there is one.
+    """
+
+    @replace(SQSBackend, "create_queue")
+    def create(original: Any, backend: Any, name: str, tags: Any = None, **attributes: Any) -> Any:
+        there = backend.queues.get(name)
+        try:
+            return original(backend, name, tags, **attributes)
+        except QueueAlreadyExists:
+            values = there.attributes
+            other = next(key for key, value in attributes.items() if str(values.get(key)) != str(value))
+            message = "A queue already exists with the same name and a different value for attribute "
+            raise QueueAlreadyExists(message + other) from None
 
 
 def a_policy_is_seen_late(options: "Options") -> None:

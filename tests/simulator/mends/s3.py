@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import uuid
 from typing import Any
 
@@ -12,22 +10,6 @@ from moto.s3.models import FakeKey
 from moto.s3.responses import S3Response
 
 from .patch import replace, replace_property
-
-
-def sha256_checksums_are_verified() -> None:
-    """AWS: an object whose x-amz-checksum-sha256 is not that of its content is refused with BadDigest.
-    moto: stores it.
-    """
-
-    @replace(S3Response, "put_object")
-    def put(original: Any, response: Any) -> Any:
-        said = response.headers.get("x-amz-checksum-sha256")
-        body = response.body or b""
-        body = body.encode() if isinstance(body, str) else body
-        if said and base64.b64encode(hashlib.sha256(body).digest()).decode() != said:
-            message = "The SHA256 you specified did not match the calculated checksum."
-            raise S3ClientError("BadDigest", message)
-        return original(response)
 
 
 def the_expected_owner_has_to_own_the_bucket() -> None:

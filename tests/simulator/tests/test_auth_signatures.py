@@ -79,11 +79,11 @@ def test_whatever_is_changed_on_the_way_is_noticed(strict, keys, service, path, 
     body = IDENTITY if service == "sts" else b"content"
 
     def made() -> Any:
-        return signing.request(method, path, body, Content_Type=FORM, X_Amz_Meta="one")
+        return signing.request(method, path, body, Content_Type=FORM, X_Amz_Meta_A="one")
 
     assert send(made()).status == (200 if service == "sts" else 404)
     header, added, unsigned_token, host = made(), made(), made(), made()
-    header.headers.replace_header("X-Amz-Meta", "two")
+    header.headers.replace_header("X-Amz-Meta-A", "two")
     host.headers["Host"] = "localhost"
     added.headers["X-Amz-More"] = "1"
     unsigned_token.headers["Authorization"] = unsigned_token.headers["Authorization"].replace(

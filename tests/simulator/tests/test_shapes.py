@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import Any
 
 import pytest
 
@@ -65,28 +65,3 @@ def test_content_of_objects_is_not_read(aws: Any) -> None:
 
 def test_tags_of_every_script_are_allowed(aws: Any) -> None:
     aws.iam.create_role(RoleName=aws.unique("r"), AssumeRolePolicyDocument=make.TRUST, Tags=[{"Key": "Größe", "Value": "大 1"}])
-
-
-def test_every_pattern_of_the_models_can_be_read() -> None:
-    """A pattern that Python does not know would let everything pass, or nothing."""
-    from botocore.session import get_session
-
-    from ..shapes import SERVICES, compile_pattern
-
-    for service in SERVICES:
-        model = get_session().get_service_model(service)
-        for operation in model.operation_names:
-            for pattern in _patterns(model.operation_model(operation).input_shape, set()):
-                compile_pattern(pattern)
-
-
-def _patterns(shape: Any, seen: "set[str]") -> "Iterator[str]":
-    if shape is None or shape.name in seen:
-        return
-    seen.add(shape.name)
-    if "pattern" in shape.metadata:
-        yield shape.metadata["pattern"]
-    inside = {"list": ["member"], "map": ["key", "value"]}.get(shape.type_name, [])
-    parts = [getattr(shape, name) for name in inside]
-    for part in [*parts, *(shape.members.values() if shape.type_name == "structure" else [])]:
-        yield from _patterns(part, seen)
