@@ -4,6 +4,7 @@
 mod caller;
 mod calls;
 mod chance;
+mod conformance;
 mod history;
 mod hosts;
 mod lease;
@@ -16,6 +17,7 @@ mod writes;
 
 pub use caller::{AwsResponse, Caller, Credentials};
 pub use chance::{number_from_environment, random_fraction};
+pub use conformance::ConformanceRuns;
 pub use history::{Attempt, AttemptKind, History, Outcome, Seen, SeenKind, Tally};
 pub use hosts::ConnectResult;
 pub use operator::SPEC;
