@@ -95,9 +95,8 @@ impl Conformance {
         if let Some(names) = names {
             ensure!(
                 results.count() == names.len(),
-                "{} tests were named, {} ran: see {}",
+                "{} tests were named, and of these {results}\nsee {}",
                 names.len(),
-                results.count(),
                 log.display()
             );
         }
