@@ -50,9 +50,10 @@ impl Conformance {
         up: &LabAddresses,
         out: &mut dyn Write,
     ) -> Result<ExitCode> {
+        let folder = self.output.display();
+        writeln!(out, "{folder}/e2e.log shows how far it is")?;
         let results = self.run_tests(place, up)?;
-        writeln!(out, "{results}")?;
-        writeln!(out, "results: {}", self.output.display())?;
+        writeln!(out, "{results}\nthe report is {folder}/junit_01.xml")?;
         Ok(if results.failed.is_empty() {
             ExitCode::SUCCESS
         } else {
