@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Name of the role in log lines.
 const STAGE: &str = "pod-ranges";
 /// Largest number of instances in one call.
-const BATCH_SIZE: usize = 200;
+const BATCH_SIZE: usize = 199;
 
 /// Intervals of the role.
 #[derive(Clone, Copy, Debug)]

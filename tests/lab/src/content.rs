@@ -20,16 +20,19 @@ use debian::Debian;
 use go::Go;
 use key::CacheKey;
 use kit::ContentKit;
-use modules::{ADDONS, CILIUM, MODULES, Module, PREVIOUS_ETCD, PREVIOUS_KUBERNETES, all_modules};
+use modules::{
+    ADDONS, CILIUM, CONFORMANCE, MODULES, Module, PREVIOUS_ETCD, PREVIOUS_KUBERNETES, all_modules,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How mirror, registry and catalog are put together is part of what they are.
-const RECIPE: [&str; 7] = [
+const RECIPE: [&str; 8] = [
     include_str!("content/archive.rs"),
     include_str!("content/catalog.rs"),
     include_str!("content/debian.rs"),
     include_str!("content/images.rs"),
+    include_str!("content/images/conformance.rs"),
     include_str!("content/mirror.rs"),
     include_str!("content/oci.rs"),
     include_str!("content/runc.sh"),
@@ -65,7 +68,7 @@ impl ServedContent {
         self.folder.join("catalog.yaml")
     }
 
-    /// For the operator's `PATH`: kubectl, etcdctl, etcdutl.
+    /// For the operator's `PATH`: kubectl, etcdctl, etcdutl; e2e.test and ginkgo with the conformance tests.
     pub fn tools_folder(&self) -> PathBuf {
         self.folder.join("bin")
     }
@@ -84,20 +87,43 @@ pub enum Versions {
     WithAddons,
     /// cilium as well.
     WithCilium,
+    /// Kubernetes' conformance tests as well.
+    WithConformance,
+    /// These and cilium.
+    WithConformanceAndCilium,
+    /// These and the minor of Kubernetes before.
+    WithConformanceAndPreviousMinor,
 }
 
 impl Versions {
     /// What has to be built.
     pub fn modules(self) -> impl Iterator<Item = &'static Module> {
         const KUBERNETES: &[Module] = &[PREVIOUS_KUBERNETES];
-        let previous = match self {
+        let others: &[&'static [Module]] = match self {
             Self::Newest => &[],
-            Self::WithPreviousMinor => KUBERNETES,
-            Self::WithPreviousEtcd => PREVIOUS_ETCD,
-            Self::WithAddons => ADDONS,
-            Self::WithCilium => CILIUM,
+            Self::WithPreviousMinor => &[KUBERNETES],
+            Self::WithPreviousEtcd => &[PREVIOUS_ETCD],
+            Self::WithAddons => &[ADDONS],
+            Self::WithCilium => &[CILIUM],
+            Self::WithConformance => &[CONFORMANCE],
+            Self::WithConformanceAndCilium => &[CONFORMANCE, CILIUM],
+            Self::WithConformanceAndPreviousMinor => &[CONFORMANCE, KUBERNETES],
         };
-        MODULES.iter().chain(previous)
+        MODULES.iter().chain(others.iter().copied().flatten())
+    }
+
+    /// The options of `lab content` that build it.
+    pub fn content_options(self) -> &'static str {
+        match self {
+            Self::Newest => "",
+            Self::WithPreviousMinor => " --previous",
+            Self::WithPreviousEtcd => " --previous-etcd",
+            Self::WithAddons => " --addons",
+            Self::WithCilium => " --cilium",
+            Self::WithConformance => " --conformance",
+            Self::WithConformanceAndCilium => " --conformance --cilium",
+            Self::WithConformanceAndPreviousMinor => " --conformance --previous",
+        }
     }
 }
 
@@ -158,15 +184,16 @@ impl ContentStore {
             .modules()
             .map(|module| self.build_module(module, say))
             .collect::<Result<Vec<_>>>()?;
-        let debian = self.fetch_debian(debian::PACKAGES, say)?;
-        let cilium = match versions {
-            Versions::WithCilium => Some(self.fetch_debian(debian::CILIUM_PACKAGES, say)?),
-            _ => None,
-        };
         let kit = ContentKit {
             built,
-            debian,
-            cilium,
+            debian: self.fetch_debian(debian::PACKAGES, say)?,
+            cilium: self.fetch_for("cilium", debian::CILIUM_PACKAGES, versions, say)?,
+            conformance: self.fetch_for(
+                "conformance",
+                debian::CONFORMANCE_PACKAGES,
+                versions,
+                say,
+            )?,
             roots,
         };
         let place = self.served_folder(&kit);
@@ -178,6 +205,18 @@ impl ContentStore {
             }
         }
         Ok((ServedContent { folder: place }, kit.built))
+    }
+
+    /// The packages that a module's images have, if it is among what is served.
+    fn fetch_for(
+        &self,
+        module: &str,
+        packages: &'static [&'static str],
+        versions: Versions,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Option<Debian>> {
+        let wanted = versions.modules().any(|one| one.name == module);
+        wanted.then(|| self.fetch_debian(packages, say)).transpose()
     }
 
     fn fetch_debian(
@@ -202,8 +241,8 @@ impl ContentStore {
         for built in &kit.built {
             key.add_part(&built.key);
         }
-        if let Some(cilium) = &kit.cilium {
-            key.add_part(&cilium.key);
+        for debian in [&kit.cilium, &kit.conformance].into_iter().flatten() {
+            key.add_part(&debian.key);
         }
         key.add_part(&kit.debian.key)
             .add_part(kit.roots.as_deref().unwrap_or_default())
@@ -230,7 +269,11 @@ impl ContentStore {
         let _lock = self.lock_cache()?;
         self.go.drop_caches()?;
         let mut kept = vec!["lock".to_owned()];
-        for packages in [debian::PACKAGES, debian::CILIUM_PACKAGES] {
+        for packages in [
+            debian::PACKAGES,
+            debian::CILIUM_PACKAGES,
+            debian::CONFORMANCE_PACKAGES,
+        ] {
             kept.push(debian::DebianSlot::new(packages, &self.folder).folder_name());
         }
         for module in all_modules() {
@@ -265,11 +308,14 @@ pub fn lay_out(place: &Path, kit: &ContentKit) -> Result<()> {
         .context("writing the catalog")?;
     fs::write(part.join("NOTICE"), NOTICE).context("writing the notice")?;
     fs::create_dir_all(served.tools_folder()).context("making the tools' folder")?;
-    let tools = [
+    let mut tools = vec![
         ("kubernetes", "kubectl"),
         ("etcdctl", "etcdctl"),
         ("etcdctl", "etcdutl"),
     ];
+    if kit.conformance.is_some() {
+        tools.extend([("conformance", "e2e.test"), ("conformance", "ginkgo")]);
+    }
     for (module, name) in tools {
         fs::hard_link(
             kit.program_path(module, name)?,

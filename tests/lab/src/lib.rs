@@ -3,6 +3,7 @@
 pub mod aws_state;
 pub mod cgroup;
 pub mod checkout;
+pub mod conformance;
 pub mod content;
 pub mod daemon;
 pub mod host;

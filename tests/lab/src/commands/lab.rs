@@ -1,8 +1,9 @@
-//! Commands on a lab as a whole: up, serve, run, env, report.
+//! Commands on a lab as a whole: up, serve, run, conformance, env, report.
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use lab::content::Versions;
+use lab::conformance::Conformance;
+use lab::content::command::Others;
 use lab::daemon::{self, DaemonOptions, LabAddresses, start};
 use lab::lab_paths::LabPaths;
 use lab::{json_file, operator, report};
@@ -24,6 +25,7 @@ pub enum LabCommand {
         #[arg(required = true, last = true)]
         words: Vec<String>,
     },
+    Conformance(Conformance),
     /// Print what `lab run` sets, and the simulator's plain URL for programs outside, as shell assignments
     Env,
     /// Collect consoles, journals, network and logs of the lab in a folder
@@ -53,6 +55,8 @@ pub struct UpArguments {
     /// How much faster than told health checks run
     #[arg(long, default_value_t = 1.0)]
     pace: f64,
+    #[command(flatten)]
+    others: Others,
 }
 
 pub fn run(place: &LabPaths, command: LabCommand) -> Result<ExitCode> {
@@ -82,6 +86,9 @@ pub fn run(place: &LabPaths, command: LabCommand) -> Result<ExitCode> {
         LabCommand::Run { words } => {
             let mut command = operator::operator_command(place, &read_running_lab(place)?, &words)?;
             return Err(command.exec()).context("running nsenter");
+        }
+        LabCommand::Conformance(tests) => {
+            return tests.run(place, &read_running_lab(place)?, &mut stdout());
         }
         LabCommand::Env => print_environment(place)?,
         LabCommand::Report { folder } => {
@@ -120,7 +127,7 @@ fn daemon_options(arguments: UpArguments) -> Result<DaemonOptions> {
                 // Progress that nobody can read is no reason to stop.
                 let _ = writeln!(stderr(), "{line}");
             };
-            let served = start::prepare_content(Versions::Newest, &mut say)?;
+            let served = start::prepare_content(arguments.others.versions(), &mut say)?;
             (
                 mirror.unwrap_or_else(|| served.mirror_folder()),
                 registry.unwrap_or_else(|| served.registry_folder()),

@@ -48,6 +48,12 @@ impl Tree {
         self.add_file(path, 0o755, Content::Of(source), false)
     }
 
+    /// A program that runs as root, whoever starts it.
+    #[must_use]
+    pub fn setuid_program(self, path: &str, source: PathBuf) -> Self {
+        self.add_file(path, 0o4755, Content::Of(source), false)
+    }
+
     /// A shell script, executable.
     #[must_use]
     pub fn add_script(self, path: &str, text: &str) -> Self {

@@ -14,26 +14,65 @@ use std::path::Path;
 #[derive(Debug, Args)]
 pub struct Content {
     /// Build only this module; say where its programs are
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "prune"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "prune", "Others"])]
     only: Option<String>,
     /// Show modules and what the cache has of them; build nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "Others")]
     list: bool,
-    /// Also build and serve the Kubernetes minor before, for upgrades
-    #[arg(long, conflicts_with_all = ["list", "only"])]
-    previous: bool,
-    /// Also build and serve the etcd minor before, for upgrades
-    #[arg(long, conflicts_with_all = ["list", "only", "previous"])]
-    previous_etcd: bool,
-    /// Also build and serve addons that are off by default
-    #[arg(long, conflicts_with_all = ["list", "only", "previous", "previous_etcd"])]
-    addons: bool,
-    /// Also build and serve cilium
-    #[arg(long, conflicts_with_all = ["list", "only", "previous", "previous_etcd", "addons"])]
-    cilium: bool,
+    #[command(flatten)]
+    others: Others,
     /// Afterwards remove Go's caches (about 10 GB) and what other versions left
     #[arg(long, conflicts_with = "list")]
     prune: bool,
+}
+
+/// What is built and served beside the newest versions.
+#[derive(Debug, Args)]
+pub struct Others {
+    /// Also the Kubernetes minor before, for upgrades
+    #[arg(long)]
+    previous: bool,
+    /// Also the etcd minor before, for upgrades
+    #[arg(long, conflicts_with_all = ["previous", "addons", "cilium", "conformance"])]
+    previous_etcd: bool,
+    /// Also addons that are off by default
+    #[arg(long, conflicts_with_all = ["previous", "cilium", "conformance"])]
+    addons: bool,
+    /// Also cilium
+    #[arg(long, conflicts_with = "previous")]
+    cilium: bool,
+    /// Also Kubernetes' conformance tests and their images
+    #[arg(long)]
+    conformance: bool,
+}
+
+impl Others {
+    /// What they select; other combinations are refused before.
+    pub fn versions(&self) -> Versions {
+        match self {
+            Self {
+                conformance: true,
+                previous: true,
+                ..
+            } => Versions::WithConformanceAndPreviousMinor,
+            Self {
+                conformance: true,
+                cilium: true,
+                ..
+            } => Versions::WithConformanceAndCilium,
+            Self {
+                conformance: true, ..
+            } => Versions::WithConformance,
+            Self { previous: true, .. } => Versions::WithPreviousMinor,
+            Self {
+                previous_etcd: true,
+                ..
+            } => Versions::WithPreviousEtcd,
+            Self { addons: true, .. } => Versions::WithAddons,
+            Self { cilium: true, .. } => Versions::WithCilium,
+            _ => Versions::Newest,
+        }
+    }
 }
 
 impl Content {
@@ -60,16 +99,7 @@ impl Content {
             show_content(&[built], None, out)?;
             return writeln!(out, "programs {folder}").context("saying where they are");
         }
-        let versions = match self {
-            Self { previous: true, .. } => Versions::WithPreviousMinor,
-            Self {
-                previous_etcd: true,
-                ..
-            } => Versions::WithPreviousEtcd,
-            Self { addons: true, .. } => Versions::WithAddons,
-            Self { cilium: true, .. } => Versions::WithCilium,
-            _ => Versions::Newest,
-        };
+        let versions = self.others.versions();
         let (served, built) = store.prepare_content(roots, versions, &mut say)?;
         if self.prune {
             store.prune_cache(&served)?;

@@ -1,6 +1,6 @@
-//! What comes from Debian rather than from Go modules: runc, busybox, iptables and ext4's programs with their libraries, and what cilium's
-//! agent runs, clang among it. mmdebstrap
-//! downloads and unpacks the packages without installing them, so it changes nothing on this machine.
+//! What comes from Debian rather than from Go modules: runc, busybox, iptables and ext4's programs with their libraries, what cilium's
+//! agent runs, clang among it, and the tools of conformance tests. mmdebstrap downloads and unpacks the packages without installing them,
+//! so it changes nothing on this machine.
 
 use super::build::create_empty_folder;
 use super::key::{CacheKey, list_files};
@@ -33,6 +33,20 @@ pub const CILIUM_PACKAGES: &[&str] = &[
     "iptables",
     "kmod",
     "mount",
+    "util-linux",
+];
+
+/// What the images of conformance tests have. busybox is not the static one: only with the C library beside it, it resolves names.
+pub const CONFORMANCE_PACKAGES: &[&str] = &[
+    "bash",
+    "bind9-dnsutils",
+    "busybox",
+    "curl",
+    "hostname",
+    "iproute2",
+    "libc-bin",
+    "netcat-openbsd",
+    "nginx",
     "util-linux",
 ];
 

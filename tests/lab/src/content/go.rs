@@ -1,4 +1,4 @@
-//! The Go toolchain: which one it is, and one run of `go build`.
+//! The Go toolchain: which one it is, and the builds of one module.
 
 use super::modules::Module;
 use anyhow::{Context, Result, bail, ensure};
@@ -96,19 +96,40 @@ impl Go {
         lock: &File,
         say: &mut dyn FnMut(&str),
     ) -> Result<()> {
-        let mut command = self.go_command();
-        command.stdin(Stdio::from(lock.try_clone()?));
-        command
-            .current_dir(source)
-            .args(["build", "-v", "-tags", module.tags, "-modfile"])
-            .arg(requirements);
-        command
-            .arg("-ldflags")
-            .arg(module.linker_flags(version))
-            .arg("-o")
-            .arg(out.join(""));
-        command.args(module.binaries.iter().map(|binary| binary.package));
-        run(&mut command, module.name, say)
+        // Without vet, which go test would run on every package of the programs.
+        let tests = ["test", "-c", "-vet=off"];
+        for (words, are_tests) in [(&["build", "-v"][..], false), (&tests[..], true)] {
+            let packages: Vec<_> = module
+                .binaries
+                .iter()
+                .filter(|binary| binary.is_test() == are_tests)
+                .map(|binary| binary.package)
+                .collect();
+            if packages.is_empty() {
+                continue;
+            }
+            if are_tests {
+                say(&format!(
+                    "{}: tests, of which go names no packages",
+                    module.name
+                ));
+            }
+            let mut command = self.go_command();
+            command.stdin(Stdio::from(lock.try_clone()?));
+            command
+                .current_dir(source)
+                .args(words)
+                .args(["-tags", module.tags, "-modfile"])
+                .arg(requirements);
+            command
+                .arg("-ldflags")
+                .arg(module.linker_flags(version))
+                .arg("-o")
+                .arg(out.join(""))
+                .args(packages);
+            run(&mut command, module.name, say)?;
+        }
+        Ok(())
     }
 
     /// The folder with the code of the upstream of a module that was built.
@@ -148,7 +169,7 @@ fn new_enough(version: &str) -> bool {
     matches!((numbers.next(), numbers.next()), (Some(Some(major)), Some(Some(minor))) if (major, minor) >= (1, 26))
 }
 
-/// Runs `go build -v`, which names each package as it is compiled.
+/// Runs `go`; `go build -v` names each package as it is compiled.
 fn run(command: &mut Command, name: &str, say: &mut dyn FnMut(&str)) -> Result<()> {
     let mut child = command.stderr(Stdio::piped()).spawn().context(MISSING)?;
     let output = child.stderr.take().context("go has no output")?;

@@ -1,5 +1,7 @@
 //! The images that the lab's registry serves, under their public names: which programs are in each, and what it starts.
 
+mod conformance;
+
 use super::archive::Tree;
 use super::build::BuiltModule;
 use super::debian::{self, Debian};
@@ -10,6 +12,9 @@ use std::rc::Rc;
 
 /// The pause image's tag, which is also what the program says it is.
 pub const PAUSE: &str = "3.10.1";
+
+/// Kubernetes' own list of the images of its tests, in its module.
+pub const E2E_IMAGES: &str = "test/utils/image/manifest.go";
 
 /// Tags of images whose version no module has: what flannel's, kOps' and the EBS CSI driver's manifests name.
 const CNI_FLANNEL: &str = "v1.9.1-flannel3";
@@ -118,6 +123,9 @@ pub fn all_images(kit: &ContentKit) -> Result<Vec<Image>> {
     if let Some(debian) = &kit.cilium {
         images.extend(cilium_images(kit, debian, &layers)?);
     }
+    if let Some(debian) = &kit.conformance {
+        images.extend(conformance::test_images(kit, debian, &layers)?);
+    }
     images.extend(for_tests(kit, &layers)?);
     Ok(images)
 }
@@ -144,18 +152,18 @@ fn control_plane(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
     if kit.module_version(previous.0).is_ok() {
         images.push(etcd_image(kit, previous, layers)?);
     }
+    images.push(pause_image(kit, PAUSE.to_owned())?);
+    Ok(images)
+}
+
+fn pause_image(kit: &ContentKit, tag: String) -> Result<Image> {
     let pause = Tree::default().add_program("pause", kit.program_path("small", "pause")?);
-    let pause = new_image(
-        (KUBERNETES, "pause"),
-        PAUSE.to_owned(),
-        vec![Rc::new(pause)],
-        &["/pause"],
-    );
-    images.push(Image {
+    let stack = vec![Rc::new(pause)];
+    let pause = new_image((KUBERNETES, "pause"), tag, stack, &["/pause"]);
+    Ok(Image {
         user: NOBODY,
         ..pause
-    });
-    Ok(images)
+    })
 }
 
 /// etcd and its tools of these modules.
@@ -423,6 +431,7 @@ fn new_image(
         tag,
         layers,
         entrypoint,
+        command: &[],
         user: "",
     }
 }

@@ -12,6 +12,8 @@ pub struct ContentKit {
     pub debian: Debian,
     /// What cilium's agent runs, if cilium is built.
     pub cilium: Option<Debian>,
+    /// What the images of conformance tests have, if these are built.
+    pub conformance: Option<Debian>,
     /// Certificates (PEM) that programs in images trust; none: they trust nobody.
     pub roots: Option<String>,
 }

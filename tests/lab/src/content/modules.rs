@@ -313,6 +313,29 @@ pub const CILIUM: &[Module] = &[Module {
     ..ORDINARY
 }];
 
+/// Kubernetes' conformance tests: only built for the runs of these.
+pub const CONFORMANCE: &[Module] = &[Module {
+    name: "conformance",
+    about: "Kubernetes' conformance tests, ginkgo, and the programs of their images",
+    upstream: KUBERNETES.upstream,
+    binaries: binaries! {
+        "agnhost" from "k8s.io/kubernetes/test/images/agnhost",
+        "e2e.test" from "k8s.io/kubernetes/test/e2e",
+        "ginkgo" from "github.com/onsi/ginkgo/v2/ginkgo",
+        "nnp" from "k8s.io/kubernetes/test/images/nonewprivs",
+        "sample-apiserver" from "k8s.io/sample-apiserver",
+    },
+    files: &[
+        "test/images/agnhost/porter/localhost.crt",
+        "test/images/agnhost/porter/localhost.key",
+        "test/images/kitten/html",
+        "test/images/nautilus/html",
+        super::images::E2E_IMAGES,
+    ],
+    variables: COMPONENT_VERSION,
+    ..ORDINARY
+}];
+
 /// Every row, also those that are built only when a test needs them.
 pub fn all_modules() -> impl Iterator<Item = &'static Module> {
     MODULES
@@ -321,6 +344,7 @@ pub fn all_modules() -> impl Iterator<Item = &'static Module> {
         .chain(PREVIOUS_ETCD)
         .chain(ADDONS)
         .chain(CILIUM)
+        .chain(CONFORMANCE)
 }
 
 /// The row of that name.
@@ -346,7 +370,7 @@ impl Module {
 
     /// True for every build of Kubernetes itself.
     pub fn is_kubernetes(&self) -> bool {
-        self.upstream == KUBERNETES.upstream
+        self.code_folder() == KUBERNETES.name
     }
 
     /// Version without `v`, as its programs report it: that of its `go.mod` below `sources`, if it has no other; empty for our own
@@ -384,8 +408,18 @@ impl Module {
 }
 
 impl Binary {
-    /// The file name that `go build` gives it: the last part of its package that is no major version.
+    /// True for the tests of a package, named as `go test -c` does.
+    pub fn is_test(&self) -> bool {
+        Path::new(self.name)
+            .extension()
+            .is_some_and(|extension| extension == "test")
+    }
+
+    /// The file name that Go gives it. A program's is the last part of its package that is no major version.
     pub fn default_name(&self) -> &'static str {
+        if self.is_test() {
+            return self.name;
+        }
         let major = |part: &str| {
             part.strip_prefix('v')
                 .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
@@ -447,11 +481,15 @@ mod tests {
         let kubernetes = version("kubernetes");
         let library = format!("0.{}", kubernetes.split_once('.').unwrap().1);
         assert_eq!(version("autoscaler"), library);
-        let text = std::fs::read_to_string(module_sources().join("kubernetes/go.mod")).unwrap();
-        let replaced: Vec<_> = text.lines().filter(|line| line.contains(" => ")).collect();
-        assert!(replaced.len() > 30);
-        for line in replaced {
-            assert!(line.ends_with(&format!(" v{library}")), "{line}");
+        assert_eq!(version("conformance"), kubernetes);
+        for module in ["kubernetes", "conformance"] {
+            let path = module_sources().join(module).join("go.mod");
+            let text = std::fs::read_to_string(path).unwrap();
+            let replaced: Vec<_> = text.lines().filter(|line| line.contains(" => ")).collect();
+            assert!(replaced.len() > 30);
+            for line in replaced {
+                assert!(line.ends_with(&format!(" v{library}")), "{line}");
+            }
         }
     }
 

@@ -19,6 +19,8 @@ pub struct Image {
     /// Layers that several images share are one value, and one blob.
     pub layers: Vec<Rc<Tree>>,
     pub entrypoint: &'static [&'static str],
+    /// Arguments, if a pod says none.
+    pub command: &'static [&'static str],
     /// `UID` or `UID:GID`; empty: root.
     pub user: &'static str,
 }
@@ -173,6 +175,7 @@ fn image_config(image: &Image, layers: &[Blob]) -> Value {
             "User": image.user,
             "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
             "Entrypoint": image.entrypoint,
+            "Cmd": image.command,
             "WorkingDir": "/",
             "Labels": {"org.opencontainers.image.description": "built for kctl's lab; not the published image"},
         },

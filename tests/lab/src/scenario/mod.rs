@@ -4,6 +4,7 @@
 mod caller;
 mod calls;
 mod chance;
+mod conformance;
 mod history;
 mod hosts;
 mod lease;
@@ -16,6 +17,7 @@ mod writes;
 
 pub use caller::{AwsResponse, Caller, Credentials};
 pub use chance::{number_from_environment, random_fraction};
+pub use conformance::ConformanceRuns;
 pub use history::{Attempt, AttemptKind, History, Outcome, Seen, SeenKind, Tally};
 pub use hosts::ConnectResult;
 pub use operator::SPEC;
@@ -121,16 +123,10 @@ pub fn built_content(test: &str, versions: Versions) -> Result<Option<ServedCont
     let store = ContentStore::open(&host::cache_folder()?)?;
     for module in versions.modules() {
         if store.module_slot(module)?.find_built()?.is_none() {
-            let option = match versions {
-                Versions::Newest => "",
-                Versions::WithPreviousMinor => " --previous",
-                Versions::WithPreviousEtcd => " --previous-etcd",
-                Versions::WithAddons => " --addons",
-                Versions::WithCilium => " --cilium",
-            };
             let why = format!(
-                "{} is not built: `lab content{option}` builds it",
-                module.name
+                "{} is not built: `lab content{}` builds it",
+                module.name,
+                versions.content_options()
             );
             said_skipped(test, &why);
             return Ok(None);

@@ -5,6 +5,7 @@ mod backup_figures;
 mod backups_stopped;
 mod charts;
 mod cilium;
+mod conformance;
 mod damaged;
 mod denied;
 mod etcd_upgraded;

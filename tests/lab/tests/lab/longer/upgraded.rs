@@ -62,7 +62,7 @@ impl Upgrade {
         )
     }
 
-    fn make_cluster(&self, lab: &Lab) -> Result<()> {
+    pub(super) fn make_cluster(&self, lab: &Lab) -> Result<()> {
         let version = format!("--kubernetes-version={}", self.from);
         let mut words = vec!["--networking=flannel", "--dns=none", &version];
         if self.control_planes == 3 {
@@ -71,7 +71,7 @@ impl Upgrade {
         cluster::create_cluster(lab, &words)
     }
 
-    fn change_spec(&self, lab: &Lab) -> Result<()> {
+    pub(super) fn change_spec(&self, lab: &Lab) -> Result<()> {
         let upgrade = ["upgrade", CLUSTER, "--kubernetes-version", self.to];
         let said = lab.run_kctl(&[&upgrade[..], &["-o", "json"]].concat())?;
         let said: Value = serde_json::from_str(&said)?;
@@ -114,7 +114,7 @@ pub(super) fn replace_all(lab: &Lab, writers: &Writers, command: &str) -> Result
 }
 
 /// Every kubelet, and the API server that answers, have this version.
-fn expect_versions(lab: &Lab, version: &str) -> Result<()> {
+pub(super) fn expect_versions(lab: &Lab, version: &str) -> Result<()> {
     let wanted = format!("v{version}");
     let api: Value = serde_json::from_str(&lab.run_kubectl(&["get", "--raw=/version"])?)?;
     ensure!(api["gitVersion"] == wanted.as_str(), "{api}");

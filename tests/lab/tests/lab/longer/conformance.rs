@@ -1,0 +1,220 @@
+//! Kubernetes' conformance tests: all of them with flannel and with cilium, and a sample of them alone, while control planes are replaced,
+//! and while a minor upgrade goes on. `KCTL_CONFORMANCE` names a folder for their results.
+
+use super::super::cluster::{self, CLUSTER, Network};
+use super::super::start_lab_with;
+use super::rolled;
+use super::upgraded::{Upgrade, expect_versions};
+use anyhow::{Result, ensure};
+use lab::checkout::tests_folder;
+use lab::conformance::{Conformance, Results, read_names};
+use lab::content::Versions;
+use lab::scenario::{LIMIT, Lab, number_from_environment};
+use std::env;
+use std::path::PathBuf;
+
+/// What the tests ask of a cluster: node ports that are open, and an issuer of tokens that a pod resolves and trusts.
+const SETTINGS: [&str; 3] = [
+    "--dns=none",
+    "--set=spec.nodePortAccess[0]=0.0.0.0/0",
+    "--set=spec.kubeAPIServer.serviceAccountIssuer=https://kubernetes.default.svc",
+];
+
+const THREE: &str = "--control-plane-zones=us-east-1a,us-east-1b,us-east-1c";
+
+/// Tests at once, unless `KCTL_CONFORMANCE_PARALLEL` says another number: they mostly wait.
+const PARALLEL: u64 = 4;
+
+/// Number of all conformance tests of the Kubernetes that the lab serves.
+const ALL: usize = 446;
+
+#[test]
+#[ignore = "the tests have to be built: make soak"]
+fn a_cluster_passes_a_sample_of_conformance_tests() -> Result<()> {
+    let test = "a_cluster_passes_a_sample_of_conformance_tests";
+    let Some(mut lab) = start_lab_with(test, "t-conf", 3, Versions::WithConformance)? else {
+        return Ok(());
+    };
+    make_small_cluster(&mut lab, Network::Flannel)?;
+    lab.run_step("the sample passes", |lab| pass_sample(lab, "sample"))?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "more than an hour, and the tests have to be built: make soak"]
+fn a_cluster_passes_all_conformance_tests() -> Result<()> {
+    let test = "a_cluster_passes_all_conformance_tests";
+    let Some(mut lab) = start_lab_with(test, "t-conf-all", 3, Versions::WithConformance)? else {
+        return Ok(());
+    };
+    make_small_cluster(&mut lab, Network::Flannel)?;
+    lab.run_step("all pass", |lab| pass_all(lab, "flannel", &[]))?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "more than an hour, and cilium and the tests have to be built: make soak"]
+fn a_cluster_with_cilium_passes_conformance_tests() -> Result<()> {
+    let test = "a_cluster_with_cilium_passes_conformance_tests";
+    let versions = Versions::WithConformanceAndCilium;
+    let Some(mut lab) = start_lab_with(test, "t-conf-cil", 3, versions)? else {
+        return Ok(());
+    };
+    make_small_cluster(&mut lab, Network::Cilium)?;
+    lab.run_step("all pass but those that may fail", |lab| {
+        pass_all(lab, "cilium", &read_names(&list("cilium"))?)
+    })?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "fifteen minutes, and the tests have to be built: make soak"]
+fn conformance_tests_pass_while_control_planes_are_replaced() -> Result<()> {
+    let test = "conformance_tests_pass_while_control_planes_are_replaced";
+    let Some(mut lab) = start_lab_with(test, "t-conf-roll", 8, Versions::WithConformance)? else {
+        return Ok(());
+    };
+    lab.run_step("kctl makes a cluster", |lab| {
+        let words = [&[Network::Flannel.argument(), THREE], &SETTINGS[..]].concat();
+        cluster::create_cluster(lab, &words)
+    })?;
+    await_cluster(&mut lab, 3)?;
+    lab.run_step("the spec changes, and the instances stay", |lab| {
+        lab.run_kctl(&["edit", "cluster", CLUSTER, "--set", rolled::SETTING])?;
+        lab.run_kctl(&["update", CLUSTER, "--yes"]).map(drop)
+    })?;
+    lab.run_step("the sample passes beside their replacement", |lab| {
+        replace_beside_sample(lab, "rolled")
+    })?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "twenty minutes, and another Kubernetes and the tests have to be built: make soak"]
+fn conformance_tests_pass_during_a_minor_upgrade() -> Result<()> {
+    let test = "conformance_tests_pass_during_a_minor_upgrade";
+    let versions = Versions::WithConformanceAndPreviousMinor;
+    let Some(mut lab) = start_lab_with(test, "t-conf-minor", 8, versions)? else {
+        return Ok(());
+    };
+    let upgrade = Upgrade {
+        from: "1.35.4",
+        to: "1.36.3",
+        control_planes: 3,
+    };
+    lab.run_step("kctl makes a cluster of the minor before", |lab| {
+        upgrade.make_cluster(lab)
+    })?;
+    await_cluster(&mut lab, 3)?;
+    lab.run_step("its spec gets the new version", |lab| {
+        upgrade.change_spec(lab)
+    })?;
+    lab.run_step("the sample passes beside new control planes", |lab| {
+        replace_beside_sample(lab, "upgraded-control-planes")
+    })?;
+    lab.run_step("the sample passes with workers of before", |lab| {
+        pass_sample(lab, "skewed")
+    })?;
+    lab.run_step("kctl replaces the workers", |lab| {
+        lab.run_kctl(&["reconcile", CLUSTER, "--yes"])?;
+        // The cloud controller manager removes the Node of an instance that has ended once it is not Ready.
+        lab.wait_until("all Nodes are new", LIMIT, |lab| {
+            expect_versions(lab, upgrade.to)
+        })
+    })?;
+    lab.run_step("the sample passes with the new version", |lab| {
+        pass_sample(lab, "upgraded")
+    })?;
+    lab.take_down()
+}
+
+/// One control plane and two workers, which the tests need.
+fn make_small_cluster(lab: &mut Lab, network: Network) -> Result<()> {
+    lab.run_step("kctl makes a cluster", |lab| {
+        let words = [&[network.argument()], &SETTINGS[..]].concat();
+        cluster::create_cluster(lab, &words)
+    })?;
+    await_cluster(lab, 1)
+}
+
+fn await_cluster(lab: &mut Lab, control_planes: usize) -> Result<()> {
+    lab.run_step("its instances become Ready nodes", |lab| {
+        cluster::expect_ready(lab, control_planes)
+    })?;
+    lab.run_step("kctl says that it is healthy", cluster::expect_healthy)
+}
+
+/// A file of test names.
+fn list(name: &str) -> PathBuf {
+    tests_folder().join("lab/conformance").join(name)
+}
+
+/// All conformance tests, with their results in a folder of that name.
+fn all_tests(lab: &Lab, name: &str) -> Result<Conformance> {
+    let results = env::var_os("KCTL_CONFORMANCE")
+        .map_or_else(|| env::temp_dir().join("kctl-conformance"), PathBuf::from);
+    let parallel = number_from_environment("KCTL_CONFORMANCE_PARALLEL")?.unwrap_or(PARALLEL);
+    Ok(Conformance {
+        focus: r"\[Conformance\]".to_owned(),
+        skip: None,
+        tests: None,
+        parallel,
+        dry_run: false,
+        output: results.join(lab.place().name()).join(name),
+    })
+}
+
+fn sample(lab: &Lab, name: &str) -> Result<Conformance> {
+    Ok(Conformance {
+        tests: Some(list("sample")),
+        ..all_tests(lab, name)?
+    })
+}
+
+/// Every test passes but those that may fail.
+fn pass_all(lab: &Lab, name: &str, may_fail: &[String]) -> Result<()> {
+    let tests = all_tests(lab, name)?;
+    let mut results = lab.run_conformance(&tests)?;
+    ensure!(results.count() == ALL, "not {ALL} tests: {results}");
+    let failed = results.failed.len();
+    results.failed.retain(|name| !may_fail.contains(name));
+    eprintln!(
+        "       {} of {} tests that may fail did",
+        failed - results.failed.len(),
+        may_fail.len()
+    );
+    expect_passed(&results, &tests)
+}
+
+fn pass_sample(lab: &Lab, name: &str) -> Result<()> {
+    let tests = sample(lab, name)?;
+    expect_passed(&lab.run_conformance(&tests)?, &tests)
+}
+
+/// Repeats the sample until every control plane is another instance. The workers stay: tests do not survive the end of their pods' nodes.
+fn replace_beside_sample(lab: &Lab, name: &str) -> Result<()> {
+    let old = cluster::control_planes(lab, 3)?;
+    let tests = sample(lab, name)?;
+    let runs = lab.start_conformance(tests.clone());
+    let only = "--instance-group-roles=control-plane";
+    let replaced = lab.run_kctl(&["rolling-update", CLUSTER, only, "--yes"]);
+    let all = runs.end()?;
+    replaced?;
+    for instance in cluster::control_planes(lab, 3)? {
+        let known = old.iter().any(|one| one.id == instance.id);
+        ensure!(!known, "{} was not replaced", instance.id);
+    }
+    all.iter()
+        .try_for_each(|results| expect_passed(results, &tests))
+}
+
+/// A conformant run skips nothing either.
+fn expect_passed(results: &Results, tests: &Conformance) -> Result<()> {
+    let folder = tests.output.display();
+    eprintln!("       {results}");
+    ensure!(
+        results.failed.is_empty() && results.skipped.is_empty(),
+        "{results}\nsee {folder}"
+    );
+    Ok(())
+}
