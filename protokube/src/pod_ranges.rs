@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// Name of the role in log lines.
 const STAGE: &str = "pod-ranges";
-/// Largest number of instances in one call.
+/// Largest number of instances in one call, besides the value of the tag (EC2: 200 values of filters in a call).
 const BATCH_SIZE: usize = 199;
 
 /// Intervals of the role.
