@@ -23,14 +23,14 @@ const FULL: u64 = 80;
 /// Percent of the quota below which the data of a database near its quota must be, so that a defragmentation leads away from it.
 const ROOM: u64 = 60;
 
-/// The same while the alarm `NOSPACE` is active and nothing can be written anyway. etcd writes the copy in full pages, so it is not
-/// larger than the data before (etcd: `defragdb`, `FillPercent`).
-const ROOM_WITHOUT_WRITES: u64 = 78;
+/// The same while the alarm `NOSPACE` is active and only deletions are written. etcd writes the copy in full pages, so it is not larger than
+/// the data before (etcd: `defragdb`, `FillPercent`), but what clients delete afterwards makes it grow by some percent of the quota.
+const ROOM_WITHOUT_WRITES: u64 = 75;
 
 /// A member is not defragmented again within this time: its database may grow to the same size between two compactions.
 const INTERVAL: Duration = Duration::from_hours(1);
 
-/// The same while the alarm `NOSPACE` is active.
+/// The same while the alarm `NOSPACE` is active, unless the database has become half empty since: then it does not grow again.
 const INTERVAL_WITHOUT_WRITES: Duration = Duration::from_mins(5);
 
 /// A follower that is further behind the leader than this is still receiving its data, revisions.
@@ -260,7 +260,9 @@ fn is_wasteful(member: &RunningMember) -> bool {
 }
 
 fn is_due(own: &RunningMember, since_defragmented: Option<Duration>) -> bool {
+    let is_half_empty = own.database_used_bytes < own.database_bytes / 2;
     let interval = match has_alarm(own, NO_SPACE) {
+        true if is_half_empty => Duration::ZERO,
         true => INTERVAL_WITHOUT_WRITES,
         false => INTERVAL,
     };

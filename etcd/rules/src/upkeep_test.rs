@@ -265,7 +265,8 @@ fn a_database_is_defragmented_for_much_unused_space_or_near_its_quota() {
         (7 * gib, 4 * gib, false, true),
         (7 * gib, 5 * gib, false, false),
         (7 * gib, 5 * gib, true, true),
-        (8 * gib, 6 * gib, true, true),
+        (8 * gib, 6 * gib - 100, true, true),
+        (8 * gib, 6 * gib, true, false),
         (8 * gib, 6451, true, false),
         (6 * gib, 4 * gib, false, false),
     ] {
@@ -275,6 +276,23 @@ fn a_database_is_defragmented_for_much_unused_space_or_near_its_quota() {
         one.quota_bytes = None;
         let unused = size - used;
         assert_eq!(is_wasteful(&one), unused > 100 && unused > size / 2);
+    }
+}
+
+/// It was defragmented just after the first objects were deleted: what was deleted since ends the alarm without a wait.
+#[test]
+fn a_full_database_is_defragmented_again_once_it_is_half_empty() {
+    for (used, alarm, minutes, due) in [
+        (10, true, 0, true),
+        (40, true, 4, false),
+        (40, true, 5, true),
+        (10, false, 59, false),
+        (10, false, 60, true),
+    ] {
+        let mut one = member(0, 3, 52 * MIB, used * MIB, 64 * MIB);
+        one.alarms.extend(alarm.then(|| NO_SPACE.to_owned()));
+        let since = Some(Duration::from_mins(minutes));
+        assert_eq!(is_due(&one, since), due, "{used} {alarm} {minutes}");
     }
 }
 
