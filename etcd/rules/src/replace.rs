@@ -254,13 +254,14 @@ pub(super) fn record_id(
     record: &FormationRecord,
     id: Option<String>,
 ) -> FormationStep {
-    let mut next = with_own_member(own, record, |member| member.member_id.clone_from(&id));
+    let mut next = record.clone();
     // It runs, so it is not retired, whatever was believed of its log.
     let retired = next.retired.values_mut().filter(|of| !of.given_up);
     let members = retired.filter_map(|of| of.members.get_mut(own.member));
     for members in members {
         members.retain(|one| id.is_none() || one.member_id != id);
     }
+    let next = with_own_member(own, &next, |member| member.member_id = id);
     FormationStep::Record(next)
 }
 

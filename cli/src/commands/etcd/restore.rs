@@ -125,8 +125,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
     let silent = restore.check_others(&on).await?;
     restore.bump = restore.find_bump()?;
     if !args.yes {
-        let preview = restore.describe(&copies, &on, &silent);
-        return restore.print(&preview, Some(&on), false);
+        return restore.print(&restore.describe(&copies, &on, &silent), Some(&on), false);
     }
     restore.note_point();
     restore.keep_present().await?;
