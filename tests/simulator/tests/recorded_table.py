@@ -198,7 +198,7 @@ def table(everything: "dict[str, dict[str, Any]]") -> str:
         "# Answers recorded from AWS",
         "",
         f"{len(everything)} cases were recorded from AWS itself. To the {len(CASES)} below the simulator gives the same status, code and words, and what",
-        "kctl reads of an answer (`tests/recorded_cases.py` makes their requests again). The others do not apply: kctl, nodeup and protokube",
+        "kctl reads of an answer (`tests/simulator/tests/recorded_cases.py` makes their requests again). The others do not apply: kctl, nodeup and protokube",
         "make no such call. `KCTL_AWS_RECORDED=FOLDER python -m simulator.tests.recorded_table` writes this from the recorded answers, and",
         "with that variable the tests check that nothing recorded is missing here.",
         "",

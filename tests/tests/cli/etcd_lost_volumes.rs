@@ -63,7 +63,7 @@ fn expect_new_volume(kctl: &Kctl, simulator: &Simulator, etcd: &str, way: &str) 
 fn a_lone_members_volume_that_is_gone_is_made_again() {
     let simulator = Simulator::start_simulator();
     let kctl = new_cluster(&simulator, "eu-west-1a");
-    let restore = format!("kctl etcd restore {NAME} --etcd main --snapshot");
+    let restore = format!("kctl etcd restore {NAME} --etcd main --latest");
     form_etcd(&simulator, "main", &["a"]);
     form_etcd(&simulator, "events", &["a"]);
     expect_new_volume(&kctl, &simulator, "main", &restore);
@@ -77,6 +77,6 @@ fn the_volume_of_the_only_recorded_member_of_three_is_made_again() {
     let simulator = Simulator::start_simulator();
     let kctl = new_cluster(&simulator, "eu-west-1a,eu-west-1b,eu-west-1c");
     form_etcd(&simulator, "main", &["a"]);
-    let restore = format!("kctl etcd restore {NAME} --etcd main --snapshot");
+    let restore = format!("kctl etcd restore {NAME} --etcd main --latest");
     expect_new_volume(&kctl, &simulator, "main", &restore);
 }

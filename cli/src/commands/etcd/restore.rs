@@ -483,10 +483,11 @@ impl Restore<'_> {
         let (shell, etcd) = (self.stored.session.shell, &self.args.etcd);
         let option = point.option(&self.manifest.name);
         shell.note(&format!("{etcd}: {}", point.describe()));
-        shell.note(&format!(
-            "{etcd}: to follow it, should this be interrupted: `kctl etcd restore {} --etcd {etcd} {option} --yes`",
-            self.stored.name
-        ));
+        if self.args.latest {
+            shell.note(&format!(
+                "{etcd}: should this be interrupted, repeat the command with {option} in the place of --latest"
+            ));
+        }
     }
 
     fn print_end(&self) -> Result<Outcome, CommandError> {
