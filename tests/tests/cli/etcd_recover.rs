@@ -276,6 +276,19 @@ fn a_recovery_that_is_under_way_is_followed_and_not_begun_again() {
     assert_eq!(recovering.from, "b");
 }
 
+#[test]
+fn a_recovery_for_which_nobody_has_stopped_is_called_off() {
+    let lost = LostQuorum::new();
+    let before = lost.read_record();
+    let begun = begin_recovery(&before, "a", "token", RecoveryTerms::default());
+    lost.write_record(&begun.expect("a recovery"));
+    lost.run(&["--call-off"]).expect_success();
+    let after = lost.read_record();
+    assert_eq!((after.next, after.members), (None, before.members));
+    assert_eq!(after.generation.refused.expect("why").source, "member a");
+    assert_eq!(lost.run(&["--call-off"]).code, 4);
+}
+
 /// EC2 says that the volumes of the others do not exist: nothing of theirs is left.
 #[test]
 fn members_whose_volumes_are_gone_need_no_force() {

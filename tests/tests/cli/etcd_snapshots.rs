@@ -595,7 +595,10 @@ fn a_snapshot_of_another_cluster_is_refused_and_a_restore_can_be_called_off() {
     let ended = here.restore(&["--snapshot", "copied", "--yes", "--force"]);
     expect_refused(&ended, "has the manifest of own");
     assert_eq!(here.read_record(), before);
-    expect_refused(&here.restore(&["--call-off"]), "it is not being restored");
+    expect_refused(
+        &here.restore(&["--call-off"]),
+        "it is neither being restored nor recovered",
+    );
     here.store_snapshot("own", Duration::ZERO, |_| {});
     let begun = here.with_protokube(true, || {
         here.restore(&["--snapshot", "own", "--on", "d", "--yes"])
