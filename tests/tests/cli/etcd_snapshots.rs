@@ -220,7 +220,9 @@ impl Backups {
     fn answer_commands(&self, takes: bool) {
         for item in fs::read_dir(self.folder().join("etcd/commands")).unwrap() {
             let path = item.unwrap().path();
-            let Ok(command) = EtcdCommand::parse("command", &fs::read(&path).unwrap()) else {
+            // kctl deletes a command that it has the answer of.
+            let Ok(text) = fs::read(&path) else { continue };
+            let Ok(command) = EtcdCommand::parse("command", &text) else {
                 continue;
             };
             if command.state != CommandState::Waiting {
