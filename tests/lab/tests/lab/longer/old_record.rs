@@ -20,7 +20,12 @@ pub fn run(lab: &mut Lab) -> Result<()> {
     let old = lab.run_step("a snapshot is restored", restore)?;
     let writers = lab.run_step("writes begin", |lab| lab.start_writers("writes"))?;
     let new = read_object(lab, &store_key(RECORD))?;
-    let before = etcd::list_containers(lab)?;
+    // kubelet writes the ids of containers into the pods' status once the API server is back.
+    let before = lab.wait_until("the API shows every container", PATIENCE, |lab| {
+        let all = etcd::list_containers(lab)?;
+        ensure!(all.values().all(Value::is_string), "{all:?}");
+        Ok(all)
+    })?;
     lab.run_step("the record of before is put back", |lab| {
         put_record(lab, &old)?;
         expect_said(lab, &writers, &old)
