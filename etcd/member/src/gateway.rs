@@ -75,6 +75,7 @@ struct MemberReply {
     learner: bool,
 }
 
+/// JSON of protocol buffers writes 64-bit numbers as text, and leaves out zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Number(pub(super) u64);
@@ -85,6 +86,33 @@ impl TryFrom<String> for Number {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse().map(Self)
     }
+}
+
+/// The same for numbers that may be negative.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Signed(pub(super) i64);
+
+impl TryFrom<String> for Signed {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}
+
+/// Why a stream ends (grpc-gateway: `ForwardResponseStream`).
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StreamError {
+    pub(super) message: String,
+}
+
+/// Of an answer's header, at which revision it was given.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RevisionHeader {
+    pub(super) revision: Number,
 }
 
 impl Number {

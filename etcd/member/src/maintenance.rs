@@ -138,16 +138,16 @@ impl EtcdMaintenance for EtcdGateway {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct AlarmsReply {
-    alarms: Vec<AlarmReply>,
+pub(super) struct AlarmsReply {
+    pub(super) alarms: Vec<AlarmReply>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct AlarmReply {
+pub(super) struct AlarmReply {
     #[serde(rename = "memberID")]
-    member: Number,
-    alarm: String,
+    pub(super) member: Number,
+    pub(super) alarm: String,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -845,24 +845,34 @@ impl FakeKubelet {
     }
 }
 
-/// Answers every request on a socket until its file is removed.
-fn answer_on_socket(path: &Path, body: String) -> std::io::Result<()> {
+/// Gives each connection to a socket to `answer`, until the file of the socket is removed.
+fn serve_socket(
+    path: &Path,
+    mut answer: impl FnMut(UnixStream) + Send + 'static,
+) -> std::io::Result<()> {
     let listener = UnixListener::bind(path)?;
     listener.set_nonblocking(true)?;
     let path = path.to_owned();
     std::thread::spawn(move || {
         while path.exists() {
-            let Ok((mut stream, _)) = listener.accept() else {
+            let Ok((stream, _)) = listener.accept() else {
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
             };
-            let mut request = [0; 256];
             let _ = stream.set_nonblocking(false);
-            let _ = stream.read(&mut request);
-            let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{body}").as_bytes());
+            answer(stream);
         }
     });
     Ok(())
+}
+
+/// Answers every request on a socket until its file is removed.
+fn answer_on_socket(path: &Path, body: String) -> std::io::Result<()> {
+    serve_socket(path, move |mut stream| {
+        let mut request = [0; 256];
+        let _ = stream.read(&mut request);
+        let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{body}").as_bytes());
+    })
 }
 
 /// Name of the socket of a scratch etcd for clients.
@@ -871,34 +881,23 @@ const GATEWAY: &str = "localhost:2379";
 /// Answers as the JSON gateway of an etcd at this revision, each of whose transactions succeeds, and writes down what it is asked, until the
 /// file of the socket is removed.
 fn answer_as_gateway(path: &Path, calls: PathBuf, mut revision: u64) -> std::io::Result<()> {
-    let listener = UnixListener::bind(path)?;
-    listener.set_nonblocking(true)?;
-    let path = path.to_owned();
-    std::thread::spawn(move || {
-        while path.exists() {
-            let Ok((mut stream, _)) = listener.accept() else {
-                std::thread::sleep(Duration::from_millis(1));
-                continue;
-            };
-            let _ = stream.set_nonblocking(false);
-            let (method, body) = read_request(&mut stream);
-            revision += u64::from(method.ends_with("/kv/txn"));
-            let said = match method.rsplit_once("/v3/").map_or("", |(_, method)| method) {
-                "lease/leases" => r#"{"leases":[{"ID":"7"}]}"#.to_owned(),
-                "kv/txn" => format!(r#"{{"header":{{"revision":"{revision}"}},"succeeded":true}}"#),
-                "maintenance/status" => format!(r#"{{"header":{{"revision":"{revision}"}}}}"#),
-                _ => "{}".to_owned(),
-            };
-            let mut file = fs::File::options()
-                .create(true)
-                .append(true)
-                .open(&calls)
-                .unwrap();
-            writeln!(file, "{method} {}", body.trim()).unwrap();
-            let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{said}").as_bytes());
-        }
-    });
-    Ok(())
+    serve_socket(path, move |mut stream| {
+        let (method, body) = read_request(&mut stream);
+        revision += u64::from(method.ends_with("/kv/txn"));
+        let said = match method.rsplit_once("/v3/").map_or("", |(_, method)| method) {
+            "lease/leases" => r#"{"leases":[{"ID":"7"}]}"#.to_owned(),
+            "kv/txn" => format!(r#"{{"header":{{"revision":"{revision}"}},"succeeded":true}}"#),
+            "maintenance/status" => format!(r#"{{"header":{{"revision":"{revision}"}}}}"#),
+            _ => "{}".to_owned(),
+        };
+        let mut file = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(&calls)
+            .unwrap();
+        writeln!(file, "{method} {}", body.trim()).unwrap();
+        let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{said}").as_bytes());
+    })
 }
 
 /// Method with path, and body, of a request.

@@ -1,6 +1,7 @@
 //! The member of etcd that a snapshot is taken of, through the JSON gateway on its client port. It serves meanwhile, so nothing is asked of it
 //! that would keep it busy for long.
 
+use crate::gateway::{Signed, StreamError};
 use crate::{EtcdGateway, EtcdMaintenance};
 use anyhow::{Context, bail};
 use base64::Engine;
@@ -71,12 +72,6 @@ struct Piece {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct StreamError {
-    message: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct HashReply {
     /// 32 bits, hence a number.
     hash: u64,
@@ -95,19 +90,6 @@ struct CountReply {
 struct CountHeader {
     /// At which the keys were counted (etcd: `applierV3backend.Range`).
     revision: Signed,
-}
-
-/// JSON of protocol buffers writes 64-bit numbers as text, and leaves out zeros.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(try_from = "String")]
-struct Signed(i64);
-
-impl TryFrom<String> for Signed {
-    type Error = std::num::ParseIntError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse().map(Self)
-    }
 }
 
 impl SnapshotSource for EtcdGateway {

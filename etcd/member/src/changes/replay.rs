@@ -2,7 +2,8 @@
 //! key is as it was before. Meanwhile no lease may end, because that is a revision of its own.
 
 use crate::ScratchGateway;
-use crate::gateway::Number;
+use crate::gateway::{Number, RevisionHeader};
+use crate::maintenance::{AlarmReply, AlarmsReply};
 use anyhow::{Context, anyhow, bail};
 use aws_client::store::Store;
 use base64::Engine;
@@ -246,20 +247,14 @@ struct Replay<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ReplyHeader {
-    revision: Number,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct StatusReply {
-    header: ReplyHeader,
+    header: RevisionHeader,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct TxnReply {
-    header: ReplyHeader,
+    header: RevisionHeader,
     succeeded: bool,
 }
 
@@ -275,20 +270,6 @@ struct LeaseReply {
     /// Signed.
     #[serde(rename = "ID")]
     id: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct AlarmsReply {
-    alarms: Vec<AlarmReply>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct AlarmReply {
-    #[serde(rename = "memberID")]
-    member: Number,
-    alarm: String,
 }
 
 impl<'a> Replay<'a> {

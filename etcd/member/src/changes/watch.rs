@@ -2,7 +2,7 @@
 //! twice (etcd: "API guarantees", "Watch APIs"); large answers are divided into fragments.
 
 use crate::EtcdGateway;
-use crate::gateway::Number;
+use crate::gateway::{Number, RevisionHeader, Signed, StreamError};
 use crate::maintenance::COMPACTED;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
@@ -187,29 +187,17 @@ struct WatchLine {
     error: Option<StreamError>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct StreamError {
-    message: String,
-}
-
 /// JSON of protocol buffers leaves out what is zero, false or empty.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WatchReply {
-    header: ReplyHeader,
+    header: RevisionHeader,
     created: bool,
     canceled: bool,
     cancel_reason: String,
     compact_revision: Number,
     fragment: bool,
     events: Vec<EventReply>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ReplyHeader {
-    revision: Number,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -229,13 +217,14 @@ struct KeyValue {
     create_revision: Number,
     mod_revision: Number,
     version: Number,
+    /// Ids of leases are chosen by clients, and signed.
     lease: Signed,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct RangeReply {
-    header: ReplyHeader,
+    header: RevisionHeader,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -244,19 +233,6 @@ struct LeaseReply {
     /// 0 if the lease has ended.
     #[serde(rename = "grantedTTL")]
     granted: Signed,
-}
-
-/// Ids of leases are chosen by clients, and signed.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(try_from = "String")]
-struct Signed(i64);
-
-impl TryFrom<String> for Signed {
-    type Error = std::num::ParseIntError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse().map(Self)
-    }
 }
 
 /// What a line says of the changes behind a revision; `None`: only that the watch was created. Its revision is then that of etcd, and nothing
