@@ -10,7 +10,7 @@ use super::replace::{
 };
 use super::retired::{find_newer_formed, stopped_for_good, use_restored};
 use super::step::{FormationStep, wait_for_second_answer};
-use super::successors::find_successor;
+use super::successors::refuse_replaced;
 use super::table::Row;
 use super::version_gate::gate_version;
 use super::volume_owner::{check_log, check_owner, describe_content};
@@ -45,10 +45,7 @@ pub(super) const FORMED: [Row<WhileFormed>; 7] = [
     Row {
         when: "anything, and `etcd/formed/main/` shows a cluster that took the place of the recorded one",
         then: "refuse: the record is of an older version",
-        step: |own, formed, _| {
-            let why = find_successor(own, formed.cluster_id, Some(formed.record))?;
-            Some(FormationStep::Refuse(why))
-        },
+        step: |own, formed, _| refuse_replaced(own, formed),
     },
     Row {
         when: "anything, and this member is in `leaving`; its data is lost, or it is being replaced",

@@ -15,7 +15,7 @@ use super::record::{
 use super::restore::check_place;
 use super::retired::find_newer_data;
 use super::step::FormationStep;
-use super::successors::find_successor;
+use super::successors::refuse_replaced;
 use super::table::Row;
 use super::volume_owner::{check_owner, check_remaining_log, describe_content};
 use node::components::EtcdStart;
@@ -135,10 +135,7 @@ pub(super) const NEXT: [Row<WhileNext>; 9] = [
     Row {
         when: "anything, and `etcd/formed/main/` shows a cluster that took the place of the recorded one",
         then: "refuse: the record is of an older version",
-        step: |own, (formed, _), _| {
-            let why = find_successor(own, formed.cluster_id, Some(formed.record))?;
-            Some(FormationStep::Refuse(why))
-        },
+        step: |own, (formed, _), _| refuse_replaced(own, formed),
     },
     Row {
         when: "this cluster's marker and its log, and nobody has stopped for `next`, except the one that it begins on once kubelet sees its manifest",

@@ -1,8 +1,9 @@
 //! Which etcd clusters of one name were formed, as objects beside the record show. A cluster that was given up must not run again
 //! because its record was lost, or an older version of it restored.
 
-use super::own_member::OwnMember;
+use super::own_member::{Formed, OwnMember};
 use super::record::{FormationRecord, formed_key, record_key};
+use super::step::FormationStep;
 use std::collections::BTreeSet;
 
 /// Why the etcd cluster with this id must not run: another one was formed that it did not replace, as far as the record and the
@@ -28,6 +29,11 @@ pub(super) fn find_successor(
         own.etcd,
         record_key(own.etcd),
     ))
+}
+
+/// The step of a member of the recorded cluster, if another one took its place.
+pub(super) fn refuse_replaced(own: &OwnMember<'_>, formed: &Formed<'_>) -> Option<FormationStep> {
+    find_successor(own, formed.cluster_id, Some(formed.record)).map(FormationStep::Refuse)
 }
 
 /// The clusters that were given up for the one whose object has this text, which is that of its record.

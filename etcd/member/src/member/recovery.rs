@@ -92,11 +92,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         if !self.stop_all(observed).await? {
             return Ok(self.report_wait(STOPPING));
         }
-        if damaged {
-            let next = mark_stopped(record, &observed.attached.member, None);
-            self.formation.write_record(observed.read, &next).await?;
-            return Ok(StepOutcome::Stepped);
-        }
         let has_data = marker.is_some();
         let mark = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
             if let Some(marker) = marker {
@@ -107,7 +102,10 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             }
             Ok(Some(LastEntry::default()))
         };
-        let last = observed.disk.run_on_disk(mark).await?;
+        let last = match damaged {
+            true => None,
+            false => observed.disk.run_on_disk(mark).await?,
+        };
         let next = mark_stopped(record, &observed.attached.member, last);
         self.formation.write_record(observed.read, &next).await?;
         Ok(StepOutcome::Stepped)
