@@ -61,7 +61,7 @@ release: ready-release
 	tests/release/run
 
 test: ready-test
-	export AGENTS_PROFILE=test-agents && KCTL_ASSETS="$$(tests/assets/build)" $(TOOLS) SEED=$(SEED) CARGO=$(CARGO) tests/run
+	$(TOOLS) SEED=$(SEED) CARGO=$(CARGO) tests/run
 
 lint: ready-lint
 	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" CARGO=$(CARGO) tests/lint/run

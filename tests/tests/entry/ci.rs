@@ -49,7 +49,7 @@ fn without_the_cases_of_kops_nothing_is_run() {
 /// Runs `tests/run` in a checkout in which every part says the seed of the lab and no more.
 fn run_tests(parent: &Path, seed: Option<&str>) -> String {
     let tests = parent.join("checkout/tests");
-    for folder in ["lint", "lab", "simulator"] {
+    for folder in ["assets", "lint", "lab", "simulator"] {
         std::fs::create_dir_all(tests.join(folder)).expect("a folder");
     }
     std::fs::copy(checkout_folder().join("tests/run"), tests.join("run")).expect("a copy");
@@ -57,6 +57,8 @@ fn run_tests(parent: &Path, seed: Option<&str>) -> String {
     for part in ["lint/run", "lab/prepare", "simulator/run-tests"] {
         write_script(&tests.join(part), says);
     }
+    // Its output is a path.
+    write_script(&tests.join("assets/build"), "echo /assets");
     write_script(&parent.join("cargo"), says);
     let mut command = Command::new("/bin/sh");
     command
@@ -85,7 +87,7 @@ fn every_run_draws_a_seed_that_the_lab_gets_and_a_named_one_repeats_it() {
         let lab = format!("the lab has {printed}");
         assert_eq!(
             said.lines().filter(|line| **line == lab).count(),
-            4,
+            5,
             "{said}"
         );
     }
