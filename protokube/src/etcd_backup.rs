@@ -5,7 +5,7 @@ pub mod arguments;
 mod s3;
 
 use crate::daemon::{DaemonState, identify_instance, read_configuration};
-use crate::roles::build_snapshot_taker;
+use crate::roles::etcd::find_local_etcd;
 use anyhow::{Context, bail};
 use arguments::{EtcdBackup, Place, Save, Verb};
 use aws_client::store::Store;
@@ -80,9 +80,12 @@ impl Here {
 
     async fn save(self, save: &Save) -> anyhow::Result<()> {
         let work = format!("{}-command", self.etcd.name);
-        let taker = build_snapshot_taker(&self.daemon, &self.etcd, &work);
+        let local = find_local_etcd(&self.daemon);
+        let local = local.iter().find(|local| local.name() == self.etcd.name);
+        let local = local
+            .with_context(|| format!("this instance runs no member of etcd {}", self.etcd.name))?;
         let saver = SnapshotSaver {
-            taker: taker.with_context(|| format!("etcd {} has no known ports", self.etcd.name))?,
+            taker: local.snapshot_taker(&work),
             local: self.local,
             s3: self.s3,
             retries: save.retries,

@@ -1,5 +1,7 @@
 //! Starts the roles of a control plane, each as a supervised task.
 
+pub(crate) mod etcd;
+
 use crate::api::ApiAccess;
 use crate::bootstrap::{self, ApiNodes};
 use crate::daemon::DaemonState;
@@ -12,18 +14,11 @@ use crate::{
     termination,
 };
 use aws_client::ec2_query::Ec2QueryClient;
-use etcd_member::api_manifests::find_encryption_config;
-use etcd_member::backup::{BackupRole, SnapshotTaker};
-use etcd_member::changes::{ChangesMemory, ChangesPace, ChangesRole};
-use etcd_member::{
-    CommandMemory, CommandRole, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, EtcdPeers,
-    MemberSettings, MemberVolume, StatusReporter, UpkeepMemory, UpkeepRole,
-};
+use etcd::{find_local_etcd, start_etcd_roles};
 use etcd_rules::backup::render_backup_metrics;
-use etcd_store::{FormationStore, UpkeepClaims};
+use etcd_store::FormationStore;
 use ipnet::IpNet;
-use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports, etcd_quota};
-use node::config::{EtcdCluster, Networking, etcd_members};
+use node::config::Networking;
 use node::host::signing_duration;
 use node::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
 use node::ports;
@@ -32,7 +27,6 @@ use protokube_role::keysets::read_keyset_object;
 use protokube_role::lock::lock_ignoring_poison;
 use protokube_role::log::{Log, RoleLog};
 use protokube_role::pace::{PollPace, sleep_for};
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -85,47 +79,7 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
     if let Err(error) = names::restore_names(&daemon.host) {
         RoleLog::for_role("names").report_error("last known names", &error);
     }
-    for (index, etcd) in own_etcd(daemon).into_iter().enumerate() {
-        if let Some(member) = build_member(daemon, &etcd, index) {
-            let role_log = member_log(daemon, &etcd);
-            let context = Arc::new(member);
-            let role = async |member: Arc<EtcdMember<Ec2QueryClient, EtcdHttp, EtcdPeers>>| {
-                member.run_member().await
-            };
-            spawn_supervised(&mut set, role_log, &context, role);
-        }
-        if let Some(role) = build_status_role(daemon, &etcd, index) {
-            let role_log = new_role_log(daemon, &format!("status-{}", etcd.name));
-            let report = async |role: Arc<StatusReporter>| role.keep_status().await;
-            spawn_supervised(&mut set, role_log, &Arc::new(role), report);
-        }
-        if let Some(role) = build_upkeep_role(daemon, &etcd, index) {
-            let role_log = new_role_log(daemon, &format!("upkeep-{}", etcd.name));
-            let keep = async |role: Arc<UpkeepRole<EtcdGateway>>| role.keep_up().await;
-            spawn_supervised(&mut set, role_log, &Arc::new(role), keep);
-        }
-    }
-    let takers = build_snapshot_takers(daemon);
-    for (etcd, taker) in &takers {
-        let role_log = || new_role_log(daemon, &format!("backup-{etcd}"));
-        let role = BackupRole {
-            taker: Arc::clone(taker),
-            role_log: role_log(),
-            observed: Arc::clone(&daemon.backups),
-            sleep: sleep_for,
-        };
-        let keep = async |role: Arc<BackupRole<EtcdGateway>>| role.keep_backups().await;
-        spawn_supervised(&mut set, role_log(), &Arc::new(role), keep);
-    }
-    add_changes_roles(&mut set, daemon);
-    let commands = Arc::new(build_command_role(daemon, takers));
-    let execute = async |role: Arc<CommandRole<EtcdGateway>>| role.execute_commands().await;
-    spawn_supervised(
-        &mut set,
-        new_role_log(daemon, "commands"),
-        &commands,
-        execute,
-    );
+    start_etcd_roles(&mut set, daemon);
     add_role(&mut set, "health", daemon, serve_health);
     add_role(&mut set, "ready", daemon, follow_readiness);
     add_role(&mut set, "manifests", daemon, write_manifests);
@@ -145,31 +99,6 @@ pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
     add_role(&mut set, "addons", daemon, apply_addons);
     add_role(&mut set, "report", daemon, report_waits);
     set
-}
-
-/// Starts the roles that store the changes of etcd between snapshots.
-fn add_changes_roles(set: &mut JoinSet<()>, daemon: &Arc<DaemonState>) {
-    for etcd in own_etcd(daemon) {
-        let Some(source) = build_gateway(daemon, &etcd) else {
-            continue;
-        };
-        let role_log = || new_role_log(daemon, &format!("changes-{}", etcd.name));
-        let role = ChangesRole {
-            cluster: daemon.config.cluster.clone(),
-            incarnation: daemon.incarnation.clone(),
-            etcd: etcd.name.clone(),
-            instance: daemon.instance.clone(),
-            source,
-            store: daemon.store.clone(),
-            signed: daemon.signed.clone(),
-            role_log: role_log(),
-            clock: OffsetDateTime::now_utc,
-            pace: ChangesPace::default(),
-            memory: ChangesMemory::default(),
-        };
-        let keep = async |role: Arc<ChangesRole<EtcdGateway>>| role.keep_changes().await;
-        spawn_supervised(set, role_log(), &Arc::new(role), keep);
-    }
 }
 
 fn add_role<F>(
@@ -203,176 +132,6 @@ fn new_role_log(daemon: &DaemonState, role: &str) -> RoleLog {
     RoleLog::for_role(role).recording_waits(&daemon.current_waits, "")
 }
 
-/// The log of an etcd member's role. It names the member if the group has only one.
-fn member_log(daemon: &DaemonState, etcd: &EtcdCluster) -> RoleLog {
-    let about = match &etcd_members(&daemon.config, etcd)[..] {
-        [member] => format!("member {member}"),
-        _ => String::new(),
-    };
-    RoleLog::for_role(format!("etcd-{}", etcd.name)).recording_waits(&daemon.current_waits, &about)
-}
-
-/// The etcd clusters of which this group runs a member.
-fn own_etcd(daemon: &DaemonState) -> Vec<EtcdCluster> {
-    let config = &daemon.config;
-    let all = config
-        .control_plane
-        .iter()
-        .flat_map(|control_plane| &control_plane.etcd);
-    let own = all.filter(|etcd| !etcd_members(config, etcd).is_empty());
-    own.cloned().collect()
-}
-
-/// The role of a member; `None` for an etcd cluster with an unknown name, which validation refuses.
-fn build_member(
-    daemon: &DaemonState,
-    etcd: &EtcdCluster,
-    index: usize,
-) -> Option<EtcdMember<Ec2QueryClient, EtcdHttp, EtcdPeers>> {
-    let ports = etcd_ports(&etcd.name)?;
-    let names = EtcdMemberNames::from_config(etcd, &daemon.config.cluster);
-    let quorum = EtcdPeers {
-        host: daemon.host.clone(),
-        certificates: format!("{KUBERNETES}/{}", names.prefix),
-        names: names.clone(),
-        port: ports.client,
-    };
-    let running = EtcdHttp {
-        probe: daemon.probe.clone(),
-        health: format!("http://127.0.0.1:{}", ports.health),
-        peer: EtcdPeer {
-            host: daemon.host.clone(),
-            certificates: format!("{KUBERNETES}/{}", names.prefix),
-            names,
-            address: daemon.address,
-            port: ports.peer,
-        },
-    };
-    let settings = member_settings(daemon, etcd, index);
-    let member = EtcdMember::new(
-        settings,
-        Arc::clone(&daemon.ec2),
-        daemon.host.clone(),
-        FormationStore::new(&daemon.store, &etcd.name),
-        (running, quorum),
-        Arc::clone(&daemon.settled),
-        member_log(daemon, etcd),
-    );
-    Some(member.waking_on(Arc::clone(&daemon.records)))
-}
-
-fn member_settings(daemon: &DaemonState, etcd: &EtcdCluster, index: usize) -> MemberSettings {
-    MemberSettings {
-        config: Arc::clone(&daemon.config),
-        etcd: etcd.clone(),
-        first_device: index,
-        instance: daemon.instance.clone(),
-        zone: daemon.zone.clone(),
-        pace: MEMBER_PACE,
-        confirm_after: VOLUME_CONFIRMATION,
-        token: etcd_member::new_token,
-    }
-}
-
-/// The role that reports what the member of an etcd cluster says about itself.
-fn build_status_role(
-    daemon: &DaemonState,
-    etcd: &EtcdCluster,
-    index: usize,
-) -> Option<StatusReporter> {
-    let ports = etcd_ports(&etcd.name)?;
-    Some(StatusReporter {
-        settings: member_settings(daemon, etcd, index),
-        host: daemon.host.clone(),
-        store: daemon.store.clone(),
-        current_waits: Arc::clone(&daemon.current_waits),
-        gateway: build_gateway(daemon, etcd)?,
-        probe: daemon.probe.clone(),
-        metrics: format!("http://127.0.0.1:{}/metrics", ports.health),
-        role_log: new_role_log(daemon, &format!("status-{}", etcd.name)),
-        clock: OffsetDateTime::now_utc,
-        sleep: sleep_for,
-    })
-}
-
-/// Access to the client port of the local member.
-fn build_gateway(daemon: &DaemonState, etcd: &EtcdCluster) -> Option<EtcdGateway> {
-    let ports = etcd_ports(&etcd.name)?;
-    let names = EtcdMemberNames::from_config(etcd, &daemon.config.cluster);
-    let own = etcd_members(&daemon.config, etcd);
-    Some(EtcdGateway {
-        host: daemon.host.clone(),
-        certificates: format!("{KUBERNETES}/{}", names.prefix),
-        // The certificate names every member that this group may run.
-        name: names.member_host(own.first()?),
-        address: Some(daemon.address),
-        port: ports.client,
-        domain: names.domain,
-        quota: etcd_quota(&etcd.environment),
-    })
-}
-
-/// The role that keeps the database of a member small, and ends an alarm of a full one.
-fn build_upkeep_role(
-    daemon: &DaemonState,
-    etcd: &EtcdCluster,
-    index: usize,
-) -> Option<UpkeepRole<EtcdGateway>> {
-    Some(UpkeepRole {
-        volume: MemberVolume {
-            settings: member_settings(daemon, etcd, index),
-            host: daemon.host.clone(),
-        },
-        member: build_gateway(daemon, etcd)?,
-        formation: FormationStore::new(&daemon.store, &etcd.name),
-        claims: UpkeepClaims {
-            store: daemon.store.clone(),
-            etcd: etcd.name.clone(),
-            instance: daemon.instance.clone(),
-            clock: OffsetDateTime::now_utc,
-        },
-        role_log: new_role_log(daemon, &format!("upkeep-{}", etcd.name)),
-        sleep: sleep_for,
-        memory: UpkeepMemory::default(),
-    })
-}
-
-/// What takes snapshots of the members on this instance, by etcd cluster.
-fn build_snapshot_takers(
-    daemon: &DaemonState,
-) -> BTreeMap<String, Arc<SnapshotTaker<EtcdGateway>>> {
-    let takers = own_etcd(daemon).into_iter().filter_map(|etcd| {
-        let taker = build_snapshot_taker(daemon, &etcd, &etcd.name)?;
-        Some((etcd.name, Arc::new(taker)))
-    });
-    takers.collect()
-}
-
-/// What takes snapshots of the local member of an etcd cluster, in a folder of this name.
-pub(crate) fn build_snapshot_taker(
-    daemon: &DaemonState,
-    etcd: &EtcdCluster,
-    work: &str,
-) -> Option<SnapshotTaker<EtcdGateway>> {
-    Some(SnapshotTaker {
-        cluster: daemon.config.cluster.clone(),
-        incarnation: daemon.incarnation.clone(),
-        etcd: etcd.name.clone(),
-        work: work.to_owned(),
-        instance: daemon.instance.clone(),
-        image: etcd.image.clone(),
-        encryption_config: find_encryption_config(&daemon.config),
-        members: etcd.members.len(),
-        source: build_gateway(daemon, etcd)?,
-        host: daemon.host.clone(),
-        store: daemon.store.clone(),
-        signed: daemon.signed.clone(),
-        clock: OffsetDateTime::now_utc,
-        interval: MEMBER_PACE.quick,
-        busy: tokio::sync::Mutex::default(),
-    })
-}
-
 /// The value of a flag of a static pod, given with its `=`.
 fn find_flag(daemon: &DaemonState, name: &str) -> Option<String> {
     let pods = daemon
@@ -386,34 +145,9 @@ fn find_flag(daemon: &DaemonState, name: &str) -> Option<String> {
     flags.find_map(|flag| flag.strip_prefix(name).map(str::to_owned))
 }
 
-/// The role that executes what `kctl etcd` asks of the members.
-fn build_command_role(
-    daemon: &DaemonState,
-    snapshots: BTreeMap<String, Arc<SnapshotTaker<EtcdGateway>>>,
-) -> CommandRole<EtcdGateway> {
-    let members = own_etcd(daemon).into_iter().filter_map(|etcd| {
-        let gateway = build_gateway(daemon, &etcd)?;
-        Some((etcd.name, gateway))
-    });
-    CommandRole {
-        store: daemon.store.clone(),
-        instance: daemon.instance.clone(),
-        members: members.collect(),
-        snapshots,
-        role_log: new_role_log(daemon, "commands"),
-        clock: OffsetDateTime::now_utc,
-        sleep: sleep_for,
-        memory: CommandMemory::default(),
-        records: Arc::clone(&daemon.records),
-    }
-}
-
 async fn write_manifests(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
-    let own = own_etcd(&daemon).into_iter();
-    let etcd = own.filter_map(|etcd| {
-        let ports = etcd_ports(&etcd.name)?;
-        Some((etcd.name, ports.health))
-    });
+    let own = find_local_etcd(&daemon).into_iter();
+    let etcd = own.map(|etcd| (etcd.cluster.name, etcd.ports.health));
     let gates = HealthGates::new(etcd, daemon.settled.subscribe());
     let pods = daemon.config.control_plane.as_ref();
     let pods = pods
@@ -474,11 +208,8 @@ async fn publish_members(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         clients: daemon.clients.clone(),
         zone,
     };
-    let own = own_etcd(&daemon).into_iter().enumerate();
-    let members = own.map(|(index, etcd)| {
-        let formation = FormationStore::new(&daemon.store, &etcd.name);
-        (member_settings(&daemon, &etcd, index), formation)
-    });
+    let own = find_local_etcd(&daemon);
+    let members = own.iter().map(|etcd| (etcd.settings(), etcd.formation()));
     let publisher = names::MemberPublisher {
         host: &daemon.host,
         records: &records,
