@@ -47,7 +47,7 @@ pub struct FullSpec {
     /// The cluster's name, a DNS name.
     pub name: String,
     pub placement: Placement,
-    /// Kubernetes version without `v`: `1.36.3`.
+    /// Kubernetes version of nodes without `v`: `1.36.3`. The images of the control plane's components may be of a newer one.
     pub kubernetes_version: String,
     pub state: StateLocation,
     pub network: Network,

@@ -80,6 +80,8 @@ pub use wanted_facts::wanted_facts;
 use crate::api::{Cluster, InstanceGroup};
 use crate::catalog::Catalog;
 use crate::read::Problem;
+use crate::upgrade::version_before;
+use crate::validate::kubernetes_upgrade;
 use crate::validate::versions::Version;
 use cloud::facts::Facts;
 use findings::Findings;
@@ -101,7 +103,10 @@ pub struct Expanded {
 /// Input that all areas of the expansion share.
 struct Context<'a> {
     name: String,
+    /// Of nodes, etcd and addons: while an upgrade can be taken back, the version before it.
     version: Version,
+    /// Of the control plane's components.
+    control_plane_version: Version,
     facts: &'a Facts,
     catalog: &'a Catalog,
 }
@@ -118,9 +123,15 @@ pub fn expand(
     catalog: &Catalog,
 ) -> Result<Expanded, Vec<Problem>> {
     let mut findings = Findings::new(cluster);
-    let Some(version) = basics::kubernetes_version(&cluster.spec, &mut findings) else {
+    let Some(control_plane_version) = basics::kubernetes_version(&cluster.spec, &mut findings)
+    else {
         return Err(findings.into_errors());
     };
+    if let Some(problem) = kubernetes_upgrade::find_problem(&cluster.spec) {
+        findings.push(problem);
+        return Err(findings.into_errors());
+    }
+    let version = version_before(&cluster.spec).unwrap_or_else(|| control_plane_version.clone());
     if facts.stand_in {
         findings.add_warning(
             "",
@@ -132,6 +143,7 @@ pub fn expand(
     let context = Context {
         name: cluster.name().to_owned(),
         version,
+        control_plane_version,
         facts,
         catalog,
     };

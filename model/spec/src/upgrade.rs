@@ -1,8 +1,11 @@
 //! Which Kubernetes version an upgrade goes to, and what of the cluster would not work with it.
 
 mod addons;
+mod emulation;
 
 pub use addons::{AddonFindings, check_addons};
+pub(crate) use emulation::{emulated_version, nodes_version};
+pub use emulation::{find_version_change, version_before};
 
 use crate::api::cluster::ClusterSpec;
 use crate::catalog::recommended_patch;

@@ -30,6 +30,7 @@ pub(crate) mod ipv6;
 mod kindnet;
 mod kube_router;
 mod kubelet;
+pub(crate) mod kubernetes_upgrade;
 mod labels;
 mod load_balancer;
 mod made_names;
@@ -92,6 +93,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &input.cluster.spec;
     names::check_cluster(input, problems);
     versions::check(spec, problems);
+    kubernetes_upgrade::check(spec, problems);
     network::check(spec, problems);
     subnets::check(spec, problems);
     subnet_plan::check(spec, problems);

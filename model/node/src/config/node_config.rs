@@ -29,7 +29,7 @@ pub struct NodeConfig {
     /// IAM role of the group's instances, if the spec gives them an existing instance profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_role: Option<String>,
-    /// Kubernetes version without `v`.
+    /// Kubernetes version of the node without `v`.
     pub kubernetes_version: String,
     /// Downloads for the group's architecture, sorted by name.
     pub assets: Vec<Asset>,

@@ -53,6 +53,8 @@ spec! {
         pub container_runtime: Option<String>,
         /// Kubernetes version, with or without `v`, kept as written.
         pub kubernetes_version: Option<String>,
+        /// An upgrade to another minor that can be taken back. kctl's own field.
+        pub kubernetes_upgrade: Option<KubernetesUpgrade>,
         /// Slices of the VPC, one or more per zone.
         pub subnets: Vec<ClusterSubnetSpec>,
         /// Google Cloud project; no meaning on AWS.
@@ -189,6 +191,13 @@ spec! {
         pub karpenter: Option<Value>,
         /// Gives pods the AWS role of their service account.
         pub pod_identity_webhook: Option<PodIdentityWebhookSpec>,
+    }
+
+    /// While it is in the spec, the control plane's components are of `kubernetesVersion` and emulate the minor before, and everything else
+    /// is of the version before.
+    pub struct KubernetesUpgrade {
+        /// The version before the upgrade.
+        pub from: Option<String>,
     }
 
     /// Settings of outputs other than AWS itself.

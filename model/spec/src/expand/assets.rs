@@ -7,6 +7,7 @@ use crate::api::assets::AssetsSpec;
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::PackagesConfig;
 use crate::catalog::Component;
+use crate::validate::versions::Version;
 use full::{Group, ImageSource};
 use node::config::{Arch, Asset};
 
@@ -18,12 +19,9 @@ pub(super) fn registry_image(name: &str, tag: &str) -> String {
 }
 
 /// The image of a Kubernetes component, from the registry or proxy that `spec.assets` sets.
-pub(super) fn component_image(name: &str, spec: &ClusterSpec, context: &Context) -> String {
+pub(super) fn component_image(name: &str, spec: &ClusterSpec, version: &Version) -> String {
     let assets = spec.assets.clone().unwrap_or_default();
-    remapped_image(
-        &registry_image(name, &format!("v{}", context.version)),
-        &assets,
-    )
+    remapped_image(&registry_image(name, &format!("v{version}")), &assets)
 }
 
 /// The image from where `spec.assets` wants it.

@@ -10,7 +10,7 @@ use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
 use cloud::facts::Facts;
 use full::{Placement, StateLocation};
 
-/// The Kubernetes version; `None`, with a finding, if kctl does not support the one in the spec.
+/// The Kubernetes version of the spec; `None`, with a finding, if kctl does not support it.
 pub(super) fn kubernetes_version(spec: &ClusterSpec, findings: &mut Findings) -> Option<Version> {
     let default = recommended_patch(NEWEST_MINOR).unwrap_or_default();
     let text = spec.kubernetes_version.as_deref().unwrap_or(default);
@@ -31,7 +31,7 @@ pub(super) fn complete_basics(spec: &mut ClusterSpec, context: &Context, finding
     fill(&mut spec.channel, "stable");
     fill(&mut spec.cloud_provider, "aws");
     fill(&mut spec.update_policy, "automatic");
-    spec.kubernetes_version = Some(context.version.to_string());
+    spec.kubernetes_version = Some(context.control_plane_version.to_string());
     if spec.authorization.is_none() {
         spec.authorization = Some(AuthorizationSpec {
             rbac: Some(RBACAuthorizationSpec {}),

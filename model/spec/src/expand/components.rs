@@ -2,6 +2,7 @@
 
 use super::{Findings, flags};
 use crate::api::cluster::ClusterSpec;
+use crate::upgrade::emulated_version;
 use full::ControlPlane;
 use node::components::Component;
 use node::components::authenticator;
@@ -70,6 +71,13 @@ pub(super) fn full_control_plane(
             (&config.cpu_limit, &config.memory_limit),
         ),
     };
+    let mut components = [api_server, controller_manager, scheduler];
+    if let Some(emulated) = emulated_version(spec) {
+        for component in &mut components {
+            component.flags.set("emulated-version", &emulated);
+        }
+    }
+    let [api_server, controller_manager, scheduler] = components;
     (!findings.has_errors()).then(|| ControlPlane {
         api_server,
         controller_manager,

@@ -44,7 +44,7 @@ pub(super) fn complete_control_plane(
 }
 
 fn complete_api_server(spec: &mut ClusterSpec, context: &Context, findings: &mut Findings) {
-    let image = component_image("kube-apiserver", spec, context);
+    let image = component_image("kube-apiserver", spec, &context.control_plane_version);
     let main = spec.etcd_clusters.iter().find(|etcd| etcd.name == "main");
     let servers = main.map_or(1, |etcd| etcd.etcd_members.len());
     let services = spec.service_cluster_ip_range.clone().unwrap_or_default();
@@ -68,7 +68,7 @@ fn complete_api_server(spec: &mut ClusterSpec, context: &Context, findings: &mut
     };
     fill(&mut api.authorization_mode, mode);
     fill(&mut api.bind_address, if ipv6 { "::" } else { "0.0.0.0" });
-    if context.version.minor < 33 {
+    if context.control_plane_version.minor < 33 {
         fill(&mut api.cloud_provider, "external");
     }
     fill_list(&mut api.etcd_servers, &["https://127.0.0.1:4001"]);
@@ -147,7 +147,8 @@ fn pod_range_of_controllers(spec: &ClusterSpec) -> Option<String> {
 }
 
 fn complete_controller_manager(spec: &mut ClusterSpec, context: &Context) {
-    let image = component_image("kube-controller-manager", spec, context);
+    let version = &context.control_plane_version;
+    let image = component_image("kube-controller-manager", spec, version);
     let ipv6 = spec.is_ipv6();
     let pods = pod_range_of_controllers(spec);
     let manager = spec.kube_controller_manager.get_or_insert_default();
@@ -193,7 +194,7 @@ fn complete_cloud_controller_manager(spec: &mut ClusterSpec, context: &Context) 
 }
 
 fn complete_scheduler(spec: &mut ClusterSpec, context: &Context) {
-    let image = component_image("kube-scheduler", spec, context);
+    let image = component_image("kube-scheduler", spec, &context.control_plane_version);
     let scheduler = spec.kube_scheduler.get_or_insert_default();
     fill(&mut scheduler.image, image);
     enable_leader_election(&mut scheduler.leader_election);

@@ -31,7 +31,8 @@ impl Findings {
         self.push(Problem::warning(path, message).hint(hint));
     }
 
-    fn push(&mut self, mut problem: Problem) {
+    /// Adds a finding about the cluster.
+    pub fn push(&mut self, mut problem: Problem) {
         problem.object = Some(self.cluster.clone());
         self.problems.push(problem);
     }

@@ -8,7 +8,7 @@ use crate::api::cluster::ClusterSpec;
 
 /// Fills in kube-proxy's settings, with kOps' defaults.
 pub(super) fn complete_kube_proxy(spec: &mut ClusterSpec, context: &Context) {
-    let image = component_image("kube-proxy", spec, context);
+    let image = component_image("kube-proxy", spec, &context.version);
     // Pods have addresses of the VPC, as others have that are not in the cluster.
     let in_vpc = spec.is_ipv6() || are_pods_in_vpc(spec);
     let pods = spec.pod_cidr.clone().filter(|_| !in_vpc);

@@ -4,6 +4,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::{ContainerdConfig, PackagesConfig};
 use crate::catalog::Component;
 use crate::read::{Problem, path};
+use crate::upgrade::nodes_version;
 
 use super::text::{check_one_of, check_unique};
 use super::versions::Version;
@@ -147,10 +148,7 @@ fn installed_version(cluster: &ClusterSpec) -> Option<String> {
     if containerd.is_some_and(|containerd| containerd.skip_install == Some(true)) {
         return None;
     }
-    let kubernetes = cluster
-        .kubernetes_version
-        .as_deref()
-        .and_then(Version::parse);
+    let kubernetes = nodes_version(cluster);
     containerd
         .and_then(|containerd| containerd.version.clone())
         .or_else(|| Some(Component::Containerd.version_for(&kubernetes?)))

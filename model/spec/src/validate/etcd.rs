@@ -6,6 +6,7 @@ use crate::expand::{
     BACKUP_RECIPIENTS, DAILY_RETENTION, HOURLY_RETENTION, default_etcd_version, split_recipients,
 };
 use crate::read::{Problem, nearest};
+use crate::upgrade::nodes_version;
 use node::backup::{CHANGES_LIMITS, CHANGES_SECONDS, parse_period};
 use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
 
@@ -55,8 +56,8 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         let base = input.cluster.spec.config_base.as_deref();
         check_backups(&at(index), cluster, base, problems);
         check_settings(&at(index), cluster, problems);
-        let kubernetes = input.cluster.spec.kubernetes_version.as_deref();
-        problems.extend(image_problem(&at(index), cluster, kubernetes));
+        let kubernetes = nodes_version(&input.cluster.spec);
+        problems.extend(image_problem(&at(index), cluster, kubernetes.as_ref()));
     }
 }
 
@@ -168,12 +169,14 @@ fn check_settings(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Proble
 }
 
 /// The image decides what runs, and the version what is checked before members change: they must agree.
-fn image_problem(at: &str, etcd: &EtcdClusterSpec, kubernetes: Option<&str>) -> Option<Problem> {
+fn image_problem(
+    at: &str,
+    etcd: &EtcdClusterSpec,
+    kubernetes: Option<&Version>,
+) -> Option<Problem> {
     let image = etcd.image.as_deref()?;
     let named = etcd.version.as_deref();
-    let default = kubernetes.and_then(Version::parse);
-    let default = default.map(|version| default_etcd_version(&version));
-    let version = named.or(default)?;
+    let version = named.or(kubernetes.map(default_etcd_version))?;
     let wanted = Version::parse(version)?;
     let path = format!("{at}.image");
     let Some(tag) = image_tag(image).and_then(Version::parse) else {

@@ -6,6 +6,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::kubelet::KubeletConfigSpec;
 use crate::read::path::field_path;
 use crate::read::{Problem, nearest};
+use crate::upgrade::nodes_version;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -23,7 +24,7 @@ fn parse_line(line: &'static str) -> Option<(&'static str, (u32, u32))> {
 }
 
 pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
-    let minor = minor_of(spec);
+    let minors = minors_of(spec);
     let api_server = spec.kube_api_server.as_ref();
     let manager = spec.kube_controller_manager.as_ref();
     let scheduler = spec.kube_scheduler.as_ref();
@@ -41,7 +42,7 @@ pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         ("masterKubelet", master.map(|one| &one.feature_gates)),
     ] {
         let at = format!("spec.{section}.featureGates");
-        check(&at, gates, minor, problems);
+        check(&at, gates, minors, problems);
     }
 }
 
@@ -54,36 +55,49 @@ pub fn check_group(
     check(
         "spec.kubelet.featureGates",
         gates,
-        minor_of(cluster),
+        minors_of(cluster),
         problems,
     );
+}
+
+/// The oldest and the newest minor that must have a gate. While an upgrade can be taken back, kubelets are of the minor before, and the
+/// control plane's components know the gates of the minor that they emulate only.
+fn minors_of(spec: &ClusterSpec) -> (u32, u32) {
+    let newest = minor_of(spec);
+    let oldest = nodes_version(spec).map_or(newest, |version| version.minor);
+    (oldest, newest)
 }
 
 fn check(
     at: &str,
     gates: Option<&BTreeMap<String, String>>,
-    minor: u32,
+    (oldest, newest): (u32, u32),
     problems: &mut Vec<Problem>,
 ) {
     // Other minors are refused as such.
-    if !(OLDEST_MINOR..=NEWEST_MINOR).contains(&minor) {
+    let is_known = |minor: &u32| (OLDEST_MINOR..=NEWEST_MINOR).contains(minor);
+    if ![oldest, newest].iter().all(is_known) {
         return;
     }
     for gate in gates.into_iter().flat_map(BTreeMap::keys) {
         let path = field_path(at, gate);
-        let none = format!("Kubernetes 1.{minor} has no feature gate {gate}");
+        let none = |minor: u32| format!("Kubernetes 1.{minor} has no feature gate {gate}");
         let problem = match GATES.get(gate.as_str()) {
-            Some((first, last)) if (*first..=*last).contains(&minor) => continue,
-            Some((first, _)) if minor < *first => {
+            Some((first, last)) if *first <= oldest && newest <= *last => continue,
+            Some((first, _)) if oldest < *first => {
+                let none = none(oldest);
                 Problem::error(path, format!("{none} yet; the first with it is 1.{first}"))
                     .hint("remove it until then")
             }
             Some((_, last)) => Problem::error(
                 path,
-                format!("{none} any more; the last that had it is 1.{last}"),
+                format!(
+                    "{} any more; the last that had it is 1.{last}",
+                    none(newest)
+                ),
             )
             .hint("remove it: what the gate was for is always on, or gone"),
-            None => Problem::error(path, none).hint(unknown_hint(gate, minor)),
+            None => Problem::error(path, none(newest)).hint(unknown_hint(gate, newest)),
         };
         problems.push(problem);
     }

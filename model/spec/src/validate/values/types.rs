@@ -184,6 +184,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
             "kmsKeyId",
             "kubeDNS.image",
             "kubernetesApiAccess",
+            "kubernetesUpgrade.from",
             "kubernetesVersion",
             "loadBalancerName",
             "logFormat",

@@ -4,6 +4,7 @@ mod aws;
 mod kops;
 mod laws;
 mod limits;
+mod upgrade;
 mod user_settings;
 
 use cloud::facts::Facts;
