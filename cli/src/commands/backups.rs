@@ -84,7 +84,8 @@ pub async fn take_last(
     )))
 }
 
-async fn take_now(
+/// Takes a snapshot of an etcd cluster before `what`. Fails if none can be taken. `otherwise` is the option that goes on without.
+pub async fn take_now(
     what: &str,
     (name, etcd): (&str, &str),
     otherwise: &str,

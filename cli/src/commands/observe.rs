@@ -24,10 +24,12 @@ use engine::Failure;
 use full::DnsKind;
 use full::addons::OwnAddon;
 use node::pki::{KUBERNETES_CA, Keyset};
+use spec::api::Cluster;
 use spec::catalog::Catalog;
 use spec::expand::{Expanded, dns_kind, wanted_facts};
 use spec::not_yet::{NotYet, not_yet};
 use spec::read::ReadOptions;
+use spec::upgrade::version_before;
 
 /// A cluster's state in the store, with its spec expanded by facts from AWS.
 #[derive(Clone, Debug)]
@@ -120,6 +122,7 @@ pub async fn observe_cluster(
         .warnings
         .iter()
         .for_each(|warning| session.shell.print_problem(warning));
+    note_upgrade(&expanded.cluster, session);
     let own_addons = read_own_addons(&state, &expanded.full.kubernetes_version, session).await?;
     let secrets = secret::read_stored_secrets(&state, session).await?;
     public.check_none_lost(&required_keysets(&expanded), &state.keys)?;
@@ -150,11 +153,28 @@ pub async fn observe_cluster(
         && let Some(version) = held_back_version(&observed, session).await?
     {
         objects.cluster.spec.kubernetes_version = Some(version);
+        // Workers take no part in the emulation, and this version may be older than the one before the upgrade.
+        objects.cluster.spec.kubernetes_upgrade = None;
         let ssh_keys = &observed.public.ssh_keys;
         observed.held_back =
             Some(expand_with_hashes(&objects, &mut facts, &catalog, ssh_keys).await?);
     }
     Ok(observed)
+}
+
+/// Says which versions a cluster has while its upgrade can be taken back.
+fn note_upgrade(cluster: &Cluster, session: &Session<'_>) {
+    let Some(before) = version_before(&cluster.spec) else {
+        return;
+    };
+    let name = cluster.name();
+    let version = cluster.spec.kubernetes_version.as_deref();
+    session.shell.note(&format!(
+        "control planes get Kubernetes {} and emulate 1.{}, and all else keeps {before}: `kctl upgrade {name} --finalize` ends the \
+         upgrade, `kctl upgrade {name} --rollback` takes it back",
+        version.unwrap_or_default(),
+        before.minor
+    ));
 }
 
 /// The version that workers keep for now, if a control plane runs an older one than the spec's. Prints a note.

@@ -1,20 +1,22 @@
-//! `kctl upgrade`: chooses the next Kubernetes version, checks that the cluster is ready for it, and writes it to the spec.
+//! `kctl upgrade`: chooses the next Kubernetes version, checks that the cluster is ready for it, and writes it to the spec; ends an upgrade
+//! that can be taken back, or takes it back.
 
 mod gate;
+mod step;
 
-use super::edit;
+use super::existing_cluster::ExistingCluster;
 use super::session::Session;
-use crate::args::{Edit, EditCluster, EditWhat, ReportFormat, Setters, Upgrade};
+use super::{backups, edit};
+use crate::args::{ReportFormat, Upgrade};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::ClusterState;
 use gate::Check;
 use node::yaml;
 use serde::Serialize;
-use spec::api::Cluster;
 use spec::read::ReadOptions;
-use spec::upgrade::{next_version, step_problem};
 use spec::validate::versions::Version;
 use std::fmt::Write;
+use step::{StepKind, choose_step, current_version};
 
 /// An upgrade and what stands against it, as JSON or YAML.
 #[derive(Debug, Serialize)]
@@ -41,68 +43,52 @@ pub async fn run(args: &Upgrade, session: &Session<'_>) -> Result<Outcome, Comma
     let name = session.cluster_name(args.target.cluster()).await?;
     let read = ReadOptions::AS_STORED;
     let state = ClusterState::read(&session.store, &name, read).await?;
-    let current = current_version(&state.cluster.object)?;
-    let Some(target) = choose_version(&current, args)? else {
-        return report_newest(&name, &current, args, session);
+    let cluster = &state.cluster.object;
+    let Some(step) = choose_step(cluster, args)? else {
+        return report_newest(&name, &current_version(cluster)?, args, session);
     };
-    let checks = gate::check_upgrade(&name, &current, &target, args, session).await?;
-    print_checks(&name, &current, &target, &checks, args, session)?;
+    let checks = match step.kind {
+        // It is for clusters that are not well.
+        StepKind::Rollback => Vec::new(),
+        _ => gate::check_upgrade(&name, &step, args, session).await?,
+    };
+    let (from, to) = (&step.from, &step.to);
+    print_checks(&name, from, to, &checks, args, session)?;
     let ready = checks.iter().all(|check| check.problems.is_empty());
     if !args.yes {
         let force = if ready { "" } else { " --force" };
         session.shell.hint(&format!(
-            "kctl upgrade {name} --kubernetes-version {target} --yes{force}    writes {target} to the spec"
+            "kctl upgrade {name} {} --yes{force}    {}",
+            step.options(),
+            step.effect()
         ));
         return Ok(Outcome::Fine);
     }
     if !ready && !args.force {
         return Err(CommandError::from_message(
             ErrorKind::Precondition,
-            format!("{name} is not ready for {target}: nothing was changed"),
+            format!("{name} is not ready for {to}: nothing was changed"),
             "mend what the checks show, then repeat the command; --force writes the version anyway",
         ));
     }
-    edit::run(&set_version(&name, &target), session).await?;
+    if step.needs_snapshots() && !args.no_backup {
+        Box::pin(take_snapshots(&name, session)).await?;
+    }
+    edit::run(&step.edit(&name), session).await?;
     session.shell.hint(&format!(
-        "kctl reconcile {name} --yes    updates AWS, replaces the control planes, then the other instances"
+        "kctl reconcile {name} --yes    {}",
+        step.follow_up()
     ));
     Ok(Outcome::Fine)
 }
 
-fn current_version(cluster: &Cluster) -> Result<Version, CommandError> {
-    let text = cluster.spec.kubernetes_version.as_deref();
-    text.and_then(Version::parse).ok_or_else(|| {
-        CommandError::usage_error(
-            "the spec names no Kubernetes version",
-            format!(
-                "set it to what the cluster runs: kctl edit cluster {} --set spec.kubernetesVersion=VERSION",
-                cluster.name()
-            ),
-        )
-    })
-}
-
-/// The version to go to; `None` if there is nothing newer.
-fn choose_version(current: &Version, args: &Upgrade) -> Result<Option<Version>, CommandError> {
-    let Some(text) = &args.kubernetes_version else {
-        return Ok(next_version(current));
-    };
-    let Some(target) = Version::parse(text) else {
-        return Err(CommandError::usage_error(
-            format!("--kubernetes-version: {text:?} is not a version"),
-            "write it as 1.36.3",
-        ));
-    };
-    match step_problem(current, &target) {
-        None => Ok(Some(target)),
-        Some(problem) => Err(CommandError::usage_error(
-            format!("--kubernetes-version {target}: {problem}"),
-            match next_version(current) {
-                Some(next) => format!("the next version is {next}"),
-                None => "there is nothing newer that this kctl knows".to_owned(),
-            },
-        )),
+/// Takes a snapshot of each etcd cluster. Fails if one cannot be taken.
+async fn take_snapshots(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
+    let cluster = ExistingCluster::read(name, session).await?;
+    for etcd in cluster.completed.etcd_versions.keys() {
+        backups::take_now("upgrade", (name, etcd.as_str()), "--no-backup", session).await?;
     }
+    Ok(())
 }
 
 fn report_newest(
@@ -169,18 +155,4 @@ fn print_document(
         ReportFormat::Yaml => yaml::to_yaml(&document).or_failed(BROKEN, DEFECT)?,
     };
     session.shell.print_document(&text)
-}
-
-/// `kctl edit cluster NAME --set spec.kubernetesVersion=VERSION`.
-fn set_version(name: &str, target: &Version) -> Edit {
-    Edit {
-        what: EditWhat::Cluster(EditCluster {
-            cluster: Some(name.to_owned()),
-            setters: Setters {
-                set: vec![format!("spec.kubernetesVersion={target}")],
-                unset: Vec::new(),
-            },
-            allow_unsupported: false,
-        }),
-    }
 }

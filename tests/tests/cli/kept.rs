@@ -329,6 +329,38 @@ fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
     kctl.run(&["update", "--yes"]).expect_success();
 }
 
+#[test]
+fn api_servers_serve_no_older_minor_once_etcd_was_formed() {
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &["--kubernetes-version", "1.36.3"]);
+    let edit = |words: &[&str]| {
+        kctl.run(&[&["edit", "cluster"][..], words].concat())
+            .expect_success();
+    };
+    let older = ["--set", "spec.kubernetesVersion=1.35.7"];
+    edit(&older);
+    kctl.run(&["update"]).expect_success();
+    write_record(&simulator, "main");
+    write_record(&simulator, "events");
+    let refused = |at: &str| {
+        for command in [["update"].as_slice(), &["update", "--yes"]] {
+            let ran = kctl.run(command);
+            assert_eq!(ran.code, 2, "{}", ran.all_output());
+            let said = "API servers of the cluster serve Kubernetes 1.36, and may have stored what 1.35 cannot read";
+            let said = format!("{at}: {said}");
+            assert!(ran.err.contains(&said), "{said}: {}", ran.err);
+        }
+    };
+    refused("spec.kubernetesVersion");
+    // Nor by an emulation.
+    let newer = ["--set", "spec.kubernetesVersion=1.36.3"];
+    let emulated = ["--set", "spec.kubernetesUpgrade.from=1.35.7"];
+    edit(&[newer, emulated].concat());
+    refused("spec.kubernetesUpgrade.from");
+    edit(&["--unset", "spec.kubernetesUpgrade"]);
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+}
+
 /// An edit for which the balancer is replaced.
 const INTERNAL: &str = "spec.api.loadBalancer.type=Internal";
 

@@ -1,9 +1,9 @@
-//! The choice of the next Kubernetes version, what keeps a cluster from it, and the preview of a reconcile.
+//! The choice of the next Kubernetes version, what keeps a cluster from it, the way back, and the preview of a reconcile.
 
 use crate::api_server::ApiServer;
 use crate::instances::{Cluster, node_object};
 use crate::kctl::KctlOutput;
-use crate::scenario::NAME;
+use crate::scenario::{NAME, REGION};
 use serde_json::{Value, json};
 
 /// A cluster of 1.35 whose instances have joined with that kubelet.
@@ -37,12 +37,44 @@ fn upgrade(cluster: &Cluster, api: &ApiServer, words: &[&str]) -> KctlOutput {
     cluster.kctl.run(&[&own[..], words].concat())
 }
 
-fn stored_version(cluster: &Cluster) -> String {
+/// The version in the spec, and the one before an upgrade that can be taken back; empty without one.
+fn stored_versions(cluster: &Cluster) -> [String; 2] {
     let get = ["get", "cluster", NAME, "-o", "json"];
     let text = cluster.kctl.run(&get).expect_success();
     let object: Value = serde_json::from_str(&text).expect("JSON");
-    let version = object["spec"]["kubernetesVersion"].as_str();
-    version.expect("a version").to_owned()
+    let spec = &object["spec"];
+    let versions = [
+        &spec["kubernetesVersion"],
+        &spec["kubernetesUpgrade"]["from"],
+    ];
+    versions.map(|version| version.as_str().unwrap_or_default().to_owned())
+}
+
+fn update(cluster: &Cluster) {
+    let update = ["update", NAME, "--yes"];
+    cluster.kctl.run(&update).expect_success();
+}
+
+/// The NodeConfigs of new control planes and of new workers.
+fn node_configs(cluster: &Cluster) -> [String; 2] {
+    let groups = [
+        "control-plane/control-plane-eu-west-1a",
+        "node/nodes-eu-west-1a",
+    ];
+    groups.map(|group| {
+        let code = format!(
+            "print(boto('s3').get_object(Bucket='state', Key='clusters/{NAME}/igconfig/{group}/nodeupconfig.yaml')['Body'].read().decode())"
+        );
+        cluster.simulator.run_python(REGION, &code)
+    })
+}
+
+/// The command changed nothing, and said all of this.
+fn assert_refused(ran: &KctlOutput, words: &[&str]) {
+    assert_eq!(ran.code, 4, "{}", ran.all_output());
+    for part in words {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
 }
 
 /// Output without the ids of instances.
@@ -61,10 +93,16 @@ fn the_next_version_is_written_once_the_cluster_is_ready_for_it() {
     let (cluster, api) = joined_cluster("v1.35.7");
     let ran = upgrade(&cluster, &api, &[]);
     insta::assert_snapshot!(without_ids(ran.all_output(), &cluster));
-    assert_eq!(stored_version(&cluster), "1.35.7");
+    assert_eq!(stored_versions(&cluster), ["1.35.7", ""]);
 
-    upgrade(&cluster, &api, &["--yes"]).expect_success();
-    assert_eq!(stored_version(&cluster), "1.36.3");
+    let ran = upgrade(&cluster, &api, &["--yes"]);
+    let why = "reports a member of an etcd cluster";
+    assert_refused(&ran, &[why, "nothing was changed; --no-backup goes on"]);
+    assert_eq!(stored_versions(&cluster), ["1.35.7", ""]);
+
+    let at_once = ["--no-emulation", "--no-backup", "--yes"];
+    upgrade(&cluster, &api, &at_once).expect_success();
+    assert_eq!(stored_versions(&cluster), ["1.36.3", ""]);
     let ran = upgrade(&cluster, &api, &[]);
     assert!(ran.err.contains("nothing newer"), "{}", ran.all_output());
     ran.expect_success();
@@ -88,7 +126,7 @@ fn a_cluster_that_is_not_ready_for_a_version_keeps_its_own() {
     api.set_metrics("apiserver_requested_deprecated_apis{group=\"flow.example.com\",removed_release=\"1.36\",resource=\"flows\",subresource=\"\",version=\"v1beta1\"} 1\n");
     let ran = upgrade(&cluster, &api, &["--yes"]);
     insta::assert_snapshot!(without_ids(ran.all_output(), &cluster));
-    assert_eq!(stored_version(&cluster), "1.35.7");
+    assert_eq!(stored_versions(&cluster), ["1.35.7", ""]);
 
     let far = upgrade(&cluster, &api, &["--kubernetes-version", "1.34.0"]);
     assert_eq!(far.code, 2, "{}", far.all_output());
@@ -97,6 +135,86 @@ fn a_cluster_that_is_not_ready_for_a_version_keeps_its_own() {
     let json = upgrade(&cluster, &api, &["-o", "json"]).expect_success();
     let document: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(document["ready"], false);
-    upgrade(&cluster, &api, &["--yes", "--force"]).expect_success();
-    assert_eq!(stored_version(&cluster), "1.36.3");
+    // A patch is served at once, and asks for no snapshot.
+    let patch = ["--kubernetes-version", "1.35.8", "--yes", "--force"];
+    upgrade(&cluster, &api, &patch).expect_success();
+    assert_eq!(stored_versions(&cluster), ["1.35.8", ""]);
+    upgrade(&cluster, &api, &["--yes", "--force", "--no-backup"]).expect_success();
+    assert_eq!(stored_versions(&cluster), ["1.36.3", "1.35.8"]);
+}
+
+#[test]
+fn an_upgrade_to_another_minor_is_taken_back_without_a_trace() {
+    let (cluster, api) = joined_cluster("v1.35.7");
+    let before = node_configs(&cluster);
+    upgrade(&cluster, &api, &["--yes", "--no-backup"]).expect_success();
+    assert_eq!(stored_versions(&cluster), ["1.36.3", "1.35.7"]);
+    update(&cluster);
+    let [control_plane, workers] = node_configs(&cluster);
+    for part in [
+        "kubernetesVersion: 1.35.7",
+        "kube-apiserver:v1.36.3",
+        "kube-controller-manager:v1.36.3",
+        "kube-scheduler:v1.36.3",
+    ] {
+        assert!(control_plane.contains(part), "{part}: {control_plane}");
+    }
+    let emulated = control_plane.matches("--emulated-version=1.35").count();
+    assert_eq!(emulated, 3, "{control_plane}");
+    assert_eq!(workers, before[1]);
+
+    let ran = upgrade(&cluster, &api, &["--yes"]);
+    let said = "the upgrade of demo.example.com from 1.35.7 to 1.36.3 is not finalized";
+    assert_refused(&ran, &[said, "--finalize", "--rollback"]);
+    let ran = cluster.kctl.run(&["update", NAME]);
+    let said = "control planes get Kubernetes 1.36.3 and emulate 1.35, and all else keeps 1.35.7";
+    assert!(ran.err.contains(said), "{}", ran.err);
+
+    let ran = upgrade(&cluster, &api, &["--rollback"]);
+    insta::assert_snapshot!(ran.all_output());
+    assert_eq!(stored_versions(&cluster), ["1.36.3", "1.35.7"]);
+    upgrade(&cluster, &api, &["--rollback", "--yes"]).expect_success();
+    assert_eq!(stored_versions(&cluster), ["1.35.7", ""]);
+    update(&cluster);
+    assert_eq!(node_configs(&cluster), before);
+}
+
+#[test]
+fn a_finalized_upgrade_reaches_everything_and_is_not_taken_back() {
+    let (cluster, api) = joined_cluster("v1.35.7");
+    let before = node_configs(&cluster);
+    let ran = upgrade(&cluster, &api, &["--finalize", "--yes"]);
+    assert_refused(&ran, &["has no upgrade to finalize"]);
+    upgrade(&cluster, &api, &["--yes", "--no-backup"]).expect_success();
+    update(&cluster);
+
+    let ran = upgrade(&cluster, &api, &["--finalize"]);
+    insta::assert_snapshot!(ran.all_output());
+    let ran = upgrade(&cluster, &api, &["--finalize", "--yes"]);
+    assert_refused(&ran, &["--no-backup goes on without a snapshot"]);
+    // The emulated API server still serves what the new minor does not.
+    api.set_metrics("apiserver_requested_deprecated_apis{group=\"flow.example.com\",removed_release=\"1.36\",resource=\"flows\",subresource=\"\",version=\"v1beta1\"} 1\n");
+    let finalize = ["--finalize", "--yes", "--no-backup"];
+    let ran = upgrade(&cluster, &api, &finalize);
+    assert_refused(&ran, &["is not ready for 1.36.3: nothing was changed"]);
+    api.set_metrics("");
+    assert_eq!(stored_versions(&cluster), ["1.36.3", "1.35.7"]);
+
+    upgrade(&cluster, &api, &finalize).expect_success();
+    assert_eq!(stored_versions(&cluster), ["1.36.3", ""]);
+    update(&cluster);
+    let [control_plane, workers] = node_configs(&cluster);
+    assert!(
+        control_plane.contains("kubernetesVersion: 1.36.3"),
+        "{control_plane}"
+    );
+    assert!(
+        !control_plane.contains("emulated-version"),
+        "{control_plane}"
+    );
+    // No control plane is replaced yet.
+    assert_eq!(workers, before[1]);
+    let ran = upgrade(&cluster, &api, &["--rollback", "--yes"]);
+    assert_refused(&ran, &["has no upgrade that can be taken back"]);
+    assert_eq!(stored_versions(&cluster), ["1.36.3", ""]);
 }

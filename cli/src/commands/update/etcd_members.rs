@@ -1,5 +1,5 @@
-//! Refuses changes of etcd members that cannot be made, etcd versions that cannot follow the running one, and another network than the
-//! running one.
+//! Refuses changes of etcd members that cannot be made, etcd versions that cannot follow the running one, another network than the running
+//! one, and an older minor of Kubernetes than the one that API servers serve.
 
 use super::etcd_removals::{check_quorum, find_changes};
 use super::etcd_versions;
@@ -19,8 +19,9 @@ use etcd_store::StoredRecord;
 use spec::etcd::{FormedMembers, check_members};
 use spec::network_change::find_network_change;
 use spec::read::Problem;
+use spec::upgrade::find_version_change;
 
-/// Compares the spec with the formation records, running versions and the running network, and fails with all problems; warnings are printed. Returns the
+/// Compares the spec with the formation records, running versions, the running network and the served minor, and fails with all problems; warnings are printed. Returns the
 /// members that leave or come back.
 pub async fn check_etcd_members(
     observed: &ObservedCluster,
@@ -53,7 +54,10 @@ pub async fn check_etcd_members(
         let versions = etcd_versions::version_problems(&existing, last.as_ref(), observed, session);
         problems.extend(Box::pin(versions).await?);
         let wanted = &observed.expanded.cluster;
-        problems.extend(last.and_then(|last| find_network_change(wanted, &last)));
+        if let Some(last) = last {
+            problems.extend(find_network_change(wanted, &last));
+            problems.extend(find_version_change(wanted, &last));
+        }
     }
     SpecObjects::from_state(&observed.state).locate_problems(&mut problems);
     if !problems.iter().any(Problem::is_error) {

@@ -1,5 +1,6 @@
-//! What a cluster must satisfy before an upgrade.
+//! What a cluster must satisfy before an upgrade, and again before it is finalized.
 
+use super::step::Step;
 use crate::args::{DrainTimeoutAction, ReplacementOptions, RollingUpdate, Upgrade};
 use crate::commands::etcd::EtcdReports;
 use crate::commands::rolling_update::Forecast;
@@ -28,11 +29,11 @@ pub struct Check {
 /// Checks the running cluster. Fails if its API cannot be asked.
 pub async fn check_upgrade(
     name: &str,
-    current: &Version,
-    target: &Version,
+    step: &Step,
     args: &Upgrade,
     session: &Session<'_>,
 ) -> Result<Vec<Check>, CommandError> {
+    let (current, target) = (&step.from, &step.to);
     let rolling_update = replace_all(args);
     let forecast = Forecast::observe(name, &rolling_update, session).await?;
     let view = &forecast.view;
