@@ -25,6 +25,7 @@ mod roles;
 mod rolled;
 mod snapshots_here;
 mod store_lost;
+mod taken_back;
 mod upgraded;
 mod volumes;
 mod warm_pool;
@@ -209,6 +210,17 @@ fn a_minor_reaches_control_planes_first() -> Result<()> {
         control_planes: 3,
     };
     upgrade.run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "half an hour, and another Kubernetes: make soak"]
+fn a_minor_is_taken_back_and_made_again() -> Result<()> {
+    let test = "a_minor_is_taken_back_and_made_again";
+    let Some(mut lab) = start_lab_with(test, "t-taken", 8, Versions::WithPreviousMinor)? else {
+        return Ok(());
+    };
+    taken_back::run(&mut lab)?;
     lab.take_down()
 }
 

@@ -76,7 +76,7 @@ impl Upgrade {
         let said = lab.run_kctl(&[&upgrade[..], &["-o", "json"]].concat())?;
         let said: Value = serde_json::from_str(&said)?;
         ensure!(said["ready"] == true, "{said}");
-        lab.run_kctl(&[&upgrade[..], &["--yes"]].concat())?;
+        lab.run_kctl(&[&upgrade[..], &["--no-emulation", "--yes"]].concat())?;
         lab.run_kctl(&["update", CLUSTER, "--yes"]).map(drop)
     }
 
@@ -118,6 +118,12 @@ pub(super) fn expect_versions(lab: &Lab, version: &str) -> Result<()> {
     let wanted = format!("v{version}");
     let api: Value = serde_json::from_str(&lab.run_kubectl(&["get", "--raw=/version"])?)?;
     ensure!(api["gitVersion"] == wanted.as_str(), "{api}");
+    expect_kubelets(lab, version)
+}
+
+/// Every kubelet has this version.
+pub(super) fn expect_kubelets(lab: &Lab, version: &str) -> Result<()> {
+    let wanted = format!("v{version}");
     for node in list_nodes(lab)? {
         let info = &node["status"]["nodeInfo"];
         ensure!(info["kubeletVersion"] == wanted.as_str(), "{info}");
@@ -126,7 +132,7 @@ pub(super) fn expect_versions(lab: &Lab, version: &str) -> Result<()> {
 }
 
 /// A kubelet is never newer than an API server: every worker joined after the last control plane.
-fn expect_order(lab: &Lab) -> Result<()> {
+pub(super) fn expect_order(lab: &Lab) -> Result<()> {
     let nodes = list_nodes(lab)?;
     let is_control_plane = |node: &&Value| node["metadata"]["labels"].get(CONTROL_PLANE).is_some();
     let created = |node: &Value| {
