@@ -106,5 +106,5 @@ pub use upkeep::{
     CORRUPT, NO_SPACE, OtherMember, UpkeepStep, UpkeepView, decide_upkeep, needs_upkeep,
 };
 pub use upkeep_claim::{UPKEEP_CLAIM_LIMIT, UpkeepClaim, upkeep_claim_key};
-pub use version_gate::{find_refusal, keeps_membership, mark_version};
+pub use version_gate::{Unready, find_refusal, find_unready, keeps_membership, mark_version};
 pub use volume_owner::can_resume;

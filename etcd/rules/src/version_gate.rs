@@ -1,6 +1,7 @@
 //! Decides whether a member may start under another minor of etcd than the one that ran with its data. etcd goes up one minor at a
-//! time, one member after the other, while all others are well (<https://etcd.io/docs/v3.6/upgrades/upgrade_3_6/>). Nothing is shown
-//! to kubelet before this decision, and the step that follows it proves a copy of the data with the new etcd.
+//! time, one member after the other, while all others are well (<https://etcd.io/docs/v3.6/upgrades/upgrade_3_6/>,
+//! <https://etcd.io/docs/v3.7/upgrades/upgrade_3_7/>). Nothing is shown to kubelet before this decision, and the step that follows it
+//! proves a copy of the data with the new etcd.
 
 use super::content::Marker;
 use super::member_status::RunningMember;
@@ -60,6 +61,35 @@ pub fn keeps_membership(version: &str) -> bool {
     read_version(version).is_some_and(|version| version >= (3, 5, 26))
 }
 
+/// Releases that do not go on to the next minor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unready {
+    /// Why not.
+    pub why: &'static str,
+    /// The releases that do: `3.5.26 or newer of 3.5`.
+    pub ready: &'static str,
+}
+
+/// etcd's blog, "Avoiding Zombie Cluster Members When Upgrading to etcd v3.6".
+const FORGETFUL: Unready = Unready {
+    why: "releases of etcd before 3.5.26 may have forgotten who is a member, and 3.6 would believe them",
+    ready: "3.5.26 or newer of 3.5",
+};
+
+/// <https://etcd.io/docs/v3.7/upgrades/upgrade_3_7/>, "Update 3.6".
+const INCOMPATIBLE: Unready = Unready {
+    why: "releases of etcd 3.6 before 3.6.11 may not work together with 3.7",
+    ready: "3.6.11 or newer of 3.6",
+};
+
+/// Why a member of this release does not go on to the next minor; `None` if it does, or if it is no version.
+pub fn find_unready(version: &str) -> Option<Unready> {
+    match read_version(version)? {
+        (3, 6, ..=10) => Some(INCOMPATIBLE),
+        _ => (!keeps_membership(version)).then_some(FORGETFUL),
+    }
+}
+
 /// Why etcd cannot go from one version to another minor, and what to do; `None` if it can.
 pub fn find_refusal(from: &str, to: &str) -> Option<String> {
     let (old, new) = (read_version(from)?, read_version(to)?);
@@ -77,10 +107,11 @@ pub fn find_refusal(from: &str, to: &str) -> Option<String> {
             next.0, next.1
         ));
     }
-    if (new.0, new.1) == next && !keeps_membership(from) {
+    if (new.0, new.1) == next
+        && let Some(Unready { why, ready }) = find_unready(from)
+    {
         return Some(format!(
-            "releases of etcd before 3.5.26 may have forgotten who is a member, and 3.6 would believe them. Set \
-             spec.etcdClusters[].version to 3.5.26 or newer of 3.5, {change}"
+            "{why}. Set spec.etcdClusters[].version to {ready}, {change}"
         ));
     }
     None
@@ -169,13 +200,20 @@ fn find_problem(peer: &RunningMember, version: &str) -> Option<String> {
         return Some(format!("runs etcd {}, which is no version", peer.version));
     };
     let is_near = runs.0 == wanted.0 && runs.1.abs_diff(wanted.1) <= 1;
-    (!is_near || !keeps_membership(&peer.version)).then(|| {
-        format!(
-            "runs etcd {}: set spec.etcdClusters[].version to {}, run `kctl update cluster --yes`, and replace its and this control plane",
-            peer.version,
-            if is_near { "3.5.26 or newer of 3.5" } else { "the minor after it" }
-        )
-    })
+    // One that is there already needs only to know its members.
+    let unready = match runs == wanted {
+        true => (!keeps_membership(&peer.version)).then_some(FORGETFUL),
+        false => find_unready(&peer.version),
+    };
+    let version = match unready {
+        Some(unready) if is_near => unready.ready,
+        None if is_near => return None,
+        _ => "the minor after it",
+    };
+    Some(format!(
+        "runs etcd {}: set spec.etcdClusters[].version to {version}, run `kctl update cluster --yes`, and replace its and this control plane",
+        peer.version
+    ))
 }
 
 #[cfg(test)]
@@ -200,12 +238,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn etcd_goes_up_one_minor_from_a_release_that_keeps_its_members(
+        fn etcd_goes_up_one_minor_from_a_release_that_its_authors_name(
             old in (3_u32..9, 0_u32..40), new in (3_u32..9, 0_u32..40),
         ) {
             let version = |(minor, patch): (u32, u32)| format!("3.{minor}.{patch}");
             let refusal = find_refusal(&version(old), &version(new));
-            let goes = new.0 == old.0 || new.0 == old.0 + 1 && old >= (5, 26);
+            let is_named = old >= (5, 26) && !(old.0 == 6 && old.1 < 11);
+            let goes = new.0 == old.0 || new.0 == old.0 + 1 && is_named;
             prop_assert_eq!(refusal.is_none(), goes, "{:?}", refusal);
         }
     }

@@ -193,35 +193,50 @@ fn minor_of(version: &str) -> &str {
 /// One member after the other, and each may die at each of its steps.
 #[test]
 fn members_go_up_one_minor_each_after_a_proof_however_often_they_die() {
-    for dies in 0..64_u32 {
-        for count in [1, 3] {
-            let mut world = World::new(&["3.5.31"; 3][..count]);
-            let mut turn = 0;
-            for name in ["a", "b", "c"].into_iter().take(count) {
-                world.replace_instance(name, "3.6.12");
-                for _ in 0..8 {
-                    world.take_turn(name, dies >> turn.min(31) & 1 == 1);
-                    turn += 1;
-                }
-                assert!(
-                    world.members[name].proven.contains("3.6.12"),
-                    "{name} at {dies}"
-                );
+    for (old, new) in [("3.5.31", "3.6.12"), ("3.6.12", "3.7.2")] {
+        for dies in 0..64_u32 {
+            for count in [1, 3] {
+                replace_all(old, new, dies, count);
             }
-            for name in ["a", "b", "c"].into_iter().take(count) {
-                world.take_turn(name, false);
-                world.take_turn(name, false);
-            }
-            assert!(world.is_all("3.6.12"), "{dies}: {:?}", world.members);
         }
     }
+}
+
+/// Replaces the instances of a cluster, of which each dies at the steps that the bits of `dies` name.
+fn replace_all(old: &str, new: &str, dies: u32, count: usize) {
+    let mut world = World::new(&[old; 3][..count]);
+    let mut turn = 0;
+    for name in ["a", "b", "c"].into_iter().take(count) {
+        world.replace_instance(name, new);
+        for _ in 0..8 {
+            world.take_turn(name, dies >> turn.min(31) & 1 == 1);
+            turn += 1;
+        }
+        assert!(world.members[name].proven.contains(new), "{name} at {dies}");
+    }
+    for name in ["a", "b", "c"].into_iter().take(count) {
+        world.take_turn(name, false);
+        world.take_turn(name, false);
+    }
+    assert!(world.is_all(new), "{dies}: {:?}", world.members);
+}
+
+/// Of the others too, none may be of a patch that does not work together with the next minor.
+#[test]
+fn an_old_patch_of_another_member_holds_an_upgrade_up() {
+    let mut world = World::new(&["3.6.12", "3.6.10", "3.6.12"]);
+    world.replace_instance("a", "3.7.2");
+    let FormationStep::Wait(message) = world.decide("a") else {
+        panic!("{:?}", world.decide("a"));
+    };
+    assert!(message.contains("3.6.11 or newer of 3.6"), "{message}");
 }
 
 /// Whatever versions there were, no data goes to an older minor, over a minor, or from a release that forgets members.
 #[test]
 fn nothing_runs_on_data_that_it_may_not_have() {
     let versions = [
-        "3.4.30", "3.5.20", "3.5.26", "3.5.31", "3.6.5", "3.6.12", "3.7.0",
+        "3.4.30", "3.5.20", "3.5.26", "3.5.31", "3.6.5", "3.6.12", "3.7.2",
     ];
     for from in versions {
         for to in versions {

@@ -16,7 +16,7 @@ pub use containerd::{
 };
 pub use etcd::{EtcdMemberNames, EtcdPorts, EtcdStart, etcd_environment, etcd_ports};
 pub use etcd_checks::etcd_quota;
-pub use etcd_settings::{EtcdSetting, etcd_setting, taken_etcd_settings};
+pub use etcd_settings::{EtcdSetting, etcd_setting, successor_of_setting, taken_etcd_settings};
 pub use flags::{FILES, Flags};
 pub use paths::{
     CONTAINERD_SOCKET, KUBERNETES, MANIFESTS, TOOLS, VOLUME_PLUGINS, component_kubeconfig,

@@ -2,12 +2,14 @@
 //! Kubernetes version.
 
 mod component;
+mod end_of_life;
 mod image;
 mod kubernetes;
 
 pub use component::Component;
+pub use end_of_life::{end_of_life, end_of_life_warning};
 pub use image::{BOOTED_IMAGES, DEFAULT_IMAGE_OWNER, default_image, new_group_image};
-pub use kubernetes::recommended_patch;
+pub use kubernetes::{DEFAULT_MINOR, recommended_patch};
 
 use node::config::Arch;
 use serde::Deserialize;

@@ -25,7 +25,7 @@ use crate::api::kube_scheduler::KubeSchedulerConfig;
 use crate::api::kubelet::KubeletConfigSpec;
 use crate::api::metadata::Metadata;
 use crate::api::{Cluster, InstanceGroup};
-use crate::catalog::recommended_patch;
+use crate::catalog::{DEFAULT_MINOR, recommended_patch};
 use crate::expand::etcd_clusters;
 use crate::read::Problem;
 use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
@@ -217,10 +217,11 @@ fn basic_spec(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSp
     spec
 }
 
-/// The version as given, or the newest minor's recommended patch.
+/// The version as given, or the default minor's recommended patch.
 fn kubernetes_version(options: &CreateOptions, problems: &mut Vec<Problem>) -> String {
     let newest = recommended_patch(NEWEST_MINOR).unwrap_or_default();
-    let given = options.kubernetes_version.as_deref().unwrap_or(newest);
+    let default = recommended_patch(DEFAULT_MINOR).unwrap_or_default();
+    let given = options.kubernetes_version.as_deref().unwrap_or(default);
     let known = |version: &Version| {
         version.major == 1 && (OLDEST_MINOR..=NEWEST_MINOR).contains(&version.minor)
     };

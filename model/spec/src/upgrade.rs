@@ -148,7 +148,7 @@ mod tests {
             ("1.34.1", "already"),
             ("1.33.9", "going back"),
             ("1.36.0", "one minor at a time"),
-            ("1.37.0", "upgrade kctl"),
+            ("1.38.0", "upgrade kctl"),
         ] {
             let problem = step_problem(&old, &version(target)).unwrap();
             assert!(problem.contains(words), "{problem}");
@@ -177,6 +177,11 @@ mod tests {
             ("3.5.20", "1.34.1", true, true),
             ("3.4.30", "1.34.1", true, true),
             ("3.6.12", "1.33.13", true, true),
+            ("3.6.12", "1.36.3", false, false),
+            ("3.6.12", "1.37.1", true, false),
+            ("3.6.10", "1.37.1", true, true),
+            ("3.5.31", "1.37.1", true, true),
+            ("3.7.0", "1.37.1", false, false),
         ] {
             let running = BTreeMap::from([("main".to_owned(), running.to_owned())]);
             let target = version(target);

@@ -140,7 +140,8 @@ async fn a_copy_is_on_the_disk_before_the_one_it_replaces_goes() {
 async fn what_may_not_run_on_the_data_is_never_shown() {
     for (old, new, why) in [
         ("3.5.20", NEW, "3.5.26 or newer"),
-        (OLD, "3.7.0", "one minor at a time"),
+        (OLD, "3.7.2", "one minor at a time"),
+        ("3.6.10", "3.7.2", "3.6.11 or newer"),
         (NEW, OLD, "no older minor can read the data"),
     ] {
         let (host, config) = upgraded_member(false, old, new).await;

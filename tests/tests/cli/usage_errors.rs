@@ -73,7 +73,7 @@ fn what_was_meant_is_said() {
         ),
         (
             &["edit", "cluster", "--set", "spec.kubernetesVersion=1.99.0"],
-            &["use 1.36.3 or older"],
+            &["use 1.37.1 or older"],
         ),
         (
             &["export", "kubeconfig", "--admin", "1h"],

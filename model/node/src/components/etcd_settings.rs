@@ -13,7 +13,23 @@ pub enum EtcdSetting {
 /// Prefix of etcd's environment variables.
 const PREFIX: &str = "ETCD_";
 
-/// Flags of etcd 3.5 and 3.6 that tune a member.
+/// Prefix of flags of etcd 3.5 and 3.6 that 3.7 no longer has.
+const EXPERIMENTAL: &str = "experimental-";
+
+/// Experimental flags that became features in etcd 3.6 (etcd 3.6: `ExperimentalFlagToFeatureMap`). The others lost their prefix.
+const FEATURES: &[(&str, &str)] = &[
+    ("compact-hash-check-enabled", "CompactHashCheck"),
+    ("enable-lease-checkpoint", "LeaseCheckpoint"),
+    ("enable-lease-checkpoint-persist", "LeaseCheckpointPersist"),
+    ("initial-corrupt-check", "InitialCorruptCheck"),
+    ("stop-grpc-service-on-defrag", "StopGRPCServiceOnDefrag"),
+    (
+        "txn-mode-write-with-shared-buffer",
+        "TxnModeWriteWithSharedBuffer",
+    ),
+];
+
+/// Flags of etcd 3.5, 3.6 and 3.7 that tune a member. 3.7 has no flag that 3.6 lacks.
 const TAKEN: &[&str] = &[
     "auto-compaction-mode",
     "auto-compaction-retention",
@@ -207,14 +223,7 @@ const REFUSED: &[(&str, &[&str])] = &[
 /// How a variable (`ETCD_QUOTA_BACKEND_BYTES`) is treated; `None` if etcd has no such setting. etcd also reads each flag from an
 /// environment variable: the flag's name in capitals, `-` as `_` (<https://etcd.io/docs/v3.6/op-guide/configuration/>).
 pub fn etcd_setting(variable: &str) -> Option<EtcdSetting> {
-    let flag = variable.strip_prefix(PREFIX)?;
-    if flag
-        .chars()
-        .any(|letter| letter.is_lowercase() || letter == '-')
-    {
-        return None;
-    }
-    let flag = flag.to_lowercase().replace('_', "-");
+    let flag = flag_name(variable)?;
     if TAKEN.contains(&flag.as_str()) {
         return Some(EtcdSetting::Taken);
     }
@@ -224,9 +233,28 @@ pub fn etcd_setting(variable: &str) -> Option<EtcdSetting> {
     refused.map(|(does, _)| EtcdSetting::Refused(does))
 }
 
+/// What took the place of a variable that etcd 3.7 no longer has and, unlike a flag, would ignore
+/// (<https://etcd.io/docs/v3.7/upgrades/upgrade_3_7/>, "Flags removed"). etcd 3.6 has both. `None`: it is no such variable.
+pub fn successor_of_setting(variable: &str) -> Option<String> {
+    let flag = flag_name(variable)?;
+    let flag = flag.strip_prefix(EXPERIMENTAL)?;
+    let feature = FEATURES.iter().find(|(old, _)| *old == flag);
+    Some(match feature {
+        Some((_, feature)) => format!("{PREFIX}FEATURE_GATES with {feature}"),
+        None => variable_name(flag),
+    })
+}
+
 /// The accepted variables, sorted.
 pub fn taken_etcd_settings() -> impl Iterator<Item = String> {
     TAKEN.iter().map(|flag| variable_name(flag))
+}
+
+/// The flag of an environment variable.
+fn flag_name(variable: &str) -> Option<String> {
+    let flag = variable.strip_prefix(PREFIX)?;
+    let is_other = |letter: char| letter.is_lowercase() || letter == '-';
+    (!flag.contains(is_other)).then(|| flag.to_lowercase().replace('_', "-"))
 }
 
 /// The environment variable of a flag.
@@ -238,7 +266,7 @@ fn variable_name(flag: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Every flag of etcd 3.5.31 and 3.6.12: those that `server/embed/config.go` and `server/etcdmain/config.go` define and
+    /// Every flag of etcd 3.5.31, 3.6.12 and 3.7.2: those that `server/embed/config.go` and `server/etcdmain/config.go` define and
     /// `server/etcdmain/help.go` lists, but for those that do nothing (`ignored` there).
     const FLAGS: &str = include_str!("etcd_flags.txt");
 
@@ -251,6 +279,21 @@ mod tests {
         assert_eq!(known, flags, "in one of both lists, and in no other");
         let judged = |flag: &&str| etcd_setting(&variable_name(flag)).is_some();
         assert!(flags.iter().all(judged));
+    }
+
+    #[test]
+    fn each_flag_that_etcd_3_7_lacks_has_a_successor() {
+        let gone = |flag: &&&str| flag.starts_with(EXPERIMENTAL);
+        for flag in TAKEN.iter().filter(gone) {
+            let successor = successor_of_setting(&variable_name(flag)).unwrap();
+            let variable = successor.split(' ').next().unwrap();
+            assert_eq!(etcd_setting(variable), Some(EtcdSetting::Taken), "{flag}");
+            assert_eq!(successor_of_setting(variable), None, "{flag}");
+        }
+        assert_eq!(
+            successor_of_setting("ETCD_EXPERIMENTAL_INITIAL_CORRUPT_CHECK").unwrap(),
+            "ETCD_FEATURE_GATES with InitialCorruptCheck"
+        );
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct EtcdPod<'a> {
 
 /// Liveness check: whether the member answers reads of its own data. A restart helps neither a member without a leader nor
 /// against an alarm (`NOSPACE`, `CORRUPT`), which all members share until it is disarmed, so both are excluded. kubeadm also
-/// excludes `NOSPACE` (<https://github.com/kubernetes/kubernetes/pull/110744>). etcd 3.5 and 3.6 support both parameters
+/// excludes `NOSPACE` (<https://github.com/kubernetes/kubernetes/pull/110744>). etcd 3.5 to 3.7 support both parameters
 /// (`server/etcdserver/api/etcdhttp/health.go`); `/livez` does not exist in 3.5.10 and older.
 const LIVE: &str = "/health?serializable=true&exclude=NOSPACE&exclude=CORRUPT";
 

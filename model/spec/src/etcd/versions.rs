@@ -4,7 +4,7 @@
 
 use crate::read::Problem;
 use crate::validate::versions::Version;
-use etcd_rules::keeps_membership;
+use etcd_rules::{Unready, find_unready};
 use full::EtcdCluster;
 
 /// A version that a member runs, or that the last update set.
@@ -40,14 +40,9 @@ pub fn check_version(
             "set {field} to a version of {major}.{next} first, update, and replace every control plane"
         );
         (oldest.1, "it goes up one minor at a time", hint)
-    } else if let Some(forgetful) = find_forgetful(wanted, runs) {
-        // etcd issues 19557 and 20967; etcd's blog, "Avoiding Zombie Cluster Members When Upgrading to etcd v3.6".
-        let hint = format!(
-            "set {field} to 3.5.26 or newer of 3.5 first, update, and replace every control plane"
-        );
-        let why =
-            "releases before 3.5.26 may have forgotten who is a member, and 3.6 would believe them";
-        (forgetful, why, hint)
+    } else if let Some((old, Unready { why, ready })) = find_old_release(wanted, runs) {
+        let hint = format!("set {field} to {ready} first, update, and replace every control plane");
+        (old, why, hint)
     } else {
         return None;
     };
@@ -67,12 +62,15 @@ pub fn check_version(
     Some(Problem::error(at, message).hint(hint))
 }
 
-/// A member whose release of etcd 3.5 may lose members on the way to the minor `wanted`.
-fn find_forgetful(wanted: (u32, u32), runs: &[RunningVersion]) -> Option<&RunningVersion> {
-    runs.iter().find(|runs| {
-        let is_older = major_and_minor(&runs.version).is_some_and(|minor| minor < wanted);
-        is_older && !keeps_membership(&runs.version)
-    })
+/// A member whose release does not go on to the minor `wanted`, and why.
+fn find_old_release(
+    wanted: (u32, u32),
+    runs: &[RunningVersion],
+) -> Option<(&RunningVersion, Unready)> {
+    let is_older =
+        |runs: &&RunningVersion| major_and_minor(&runs.version).is_some_and(|minor| minor < wanted);
+    let mut older = runs.iter().filter(is_older);
+    older.find_map(|runs| Some((runs, find_unready(&runs.version)?)))
 }
 
 /// True if the version is of a newer minor than one that a member runs.
@@ -129,8 +127,15 @@ mod tests {
         assert_eq!(
             problem_text(check_version(0, &new, Some("1.34.0"), &old)),
             "spec.kubernetesVersion: etcd cluster main runs etcd 3.5.20 (i-1), and the spec wants 3.6.12, which goes with Kubernetes \
-             1.34.0: releases before 3.5.26 may have forgotten who is a member, and 3.6 would believe them; set \
+             1.34.0: releases of etcd before 3.5.26 may have forgotten who is a member, and 3.6 would believe them; set \
              spec.etcdClusters[0].version to 3.5.26 or newer of 3.5 first, update, and replace every control plane"
+        );
+        let unnamed = running_versions(&["3.6.12", "3.6.10"]);
+        assert_eq!(
+            problem_text(check_version(0, &etcd_of_version("3.7.2"), None, &unnamed)),
+            "spec.etcdClusters[0].version: etcd cluster main runs etcd 3.6.10 (i-1), and the spec wants 3.7.2: releases of etcd 3.6 \
+             before 3.6.11 may not work together with 3.7; set spec.etcdClusters[0].version to 3.6.11 or newer of 3.6 first, update, \
+             and replace every control plane"
         );
         assert_eq!(
             problem_text(check_version(
@@ -156,7 +161,8 @@ mod tests {
             let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
             let edit = check_version(0, &etcd_of_version(&written(&wanted)), None, &running_versions(&versions));
             let goes = |(minor, patch): &(u32, u32)| {
-                wanted.0 == *minor || wanted.0 == minor + 1 && (*minor, *patch) >= (5, 26)
+                let is_named = (*minor, *patch) >= (5, 26) && !(*minor == 6 && *patch < 11);
+                wanted.0 == *minor || wanted.0 == minor + 1 && is_named
             };
             prop_assert_eq!(edit.is_none(), members.iter().all(goes));
         }

@@ -4,7 +4,7 @@ use super::fill::fill;
 use super::{Context, Findings};
 use crate::api::authorization::{AuthorizationSpec, RBACAuthorizationSpec};
 use crate::api::cluster::ClusterSpec;
-use crate::catalog::recommended_patch;
+use crate::catalog::{DEFAULT_MINOR, recommended_patch};
 use crate::validate::subnets::region_of;
 use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
 use cloud::facts::Facts;
@@ -12,7 +12,7 @@ use full::{Placement, StateLocation};
 
 /// The Kubernetes version of the spec; `None`, with a finding, if kctl does not support it.
 pub(super) fn kubernetes_version(spec: &ClusterSpec, findings: &mut Findings) -> Option<Version> {
-    let default = recommended_patch(NEWEST_MINOR).unwrap_or_default();
+    let default = recommended_patch(DEFAULT_MINOR).unwrap_or_default();
     let text = spec.kubernetes_version.as_deref().unwrap_or(default);
     let supported = |version: &Version| {
         version.major == 1 && (OLDEST_MINOR..=NEWEST_MINOR).contains(&version.minor)
@@ -20,7 +20,8 @@ pub(super) fn kubernetes_version(spec: &ClusterSpec, findings: &mut Findings) ->
     let version = Version::parse(text).filter(supported);
     if version.is_none() {
         let message = format!("{text:?} is not a Kubernetes version that kctl knows");
-        let hint = format!("use 1.{OLDEST_MINOR}.0 to {default}");
+        let newest = recommended_patch(NEWEST_MINOR).unwrap_or_default();
+        let hint = format!("use 1.{OLDEST_MINOR}.0 to {newest}");
         findings.add_error("spec.kubernetesVersion", message, &hint);
     }
     version

@@ -43,7 +43,7 @@ pub(super) fn complete_cluster_autoscaler(spec: &mut ClusterSpec, context: &Cont
     }
 }
 
-/// The release for this minor of Kubernetes, whose scheduler it contains.
+/// The release for this minor of Kubernetes, whose scheduler it contains. As in kOps, 1.37 has that of 1.36 until there is another.
 fn release(context: &Context) -> &'static str {
     match context.version.minor {
         32 => "v1.32.7",

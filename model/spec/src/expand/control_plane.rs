@@ -23,11 +23,17 @@ const ADMISSION_PLUGINS: [&str; 11] = [
     "ValidatingAdmissionWebhook",
 ];
 
-/// The AWS cloud controller manager that goes with every Kubernetes version kctl reads.
-const CLOUD_CONTROLLER_MANAGER: &str = "v1.36.1";
-
 /// The range of node ports if the spec sets none: Kubernetes' default.
 const NODE_PORTS: (u16, u16) = (30_000, 32_767);
+
+/// The AWS cloud controller manager that goes with a minor of Kubernetes 1. Its version 1.N is for Kubernetes 1.N; minors before 1.37 keep
+/// that of 1.36, as in kOps of August 2026.
+fn cloud_controller_manager(minor: u32) -> &'static str {
+    match minor {
+        ..=36 => "v1.36.1",
+        37.. => "v1.37.0",
+    }
+}
 
 /// Fills in the settings of all control-plane components, with kOps' defaults.
 pub(super) fn complete_control_plane(
@@ -179,7 +185,7 @@ fn complete_cloud_controller_manager(spec: &mut ClusterSpec, context: &Context) 
     let manager = spec.cloud_controller_manager.get_or_insert_default();
     let default = registry_image(
         "provider-aws/cloud-controller-manager",
-        CLOUD_CONTROLLER_MANAGER,
+        cloud_controller_manager(context.version.minor),
     );
     fill(&mut manager.image, remapped_image(&default, &assets));
     fill(&mut manager.allocate_node_cidrs, !ipv6);

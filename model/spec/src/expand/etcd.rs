@@ -35,12 +35,12 @@ pub(crate) const BACKUP_RECIPIENTS: &str = "KCTL_ETCD_BACKUP_AGE_RECIPIENTS";
 /// Default size of a member's volume, in GiB.
 const VOLUME_SIZE: i32 = 20;
 
-/// The etcd version that goes with a Kubernetes version, as kOps pairs them.
+/// The etcd version that goes with a Kubernetes version, as kOps pairs them; of 3.5 and 3.6 the patches of its release in August 2026.
 pub fn default_etcd_version(kubernetes: &Version) -> &'static str {
     match kubernetes.minor {
         ..=33 => "3.5.31",
         34..=36 => "3.6.12",
-        37.. => "3.7.0",
+        37.. => "3.7.2",
     }
 }
 

@@ -10,7 +10,7 @@ use crate::read::{Problem, nearest};
 const AT: &str = "spec.kubeAPIServer";
 
 /// The admission plugins of kube-apiserver by the first minor that has them: `AllOrderedPlugins` in
-/// pkg/kubeapiserver/options/plugins.go of Kubernetes 1.32 to 1.36. None has gone since 1.32.
+/// pkg/kubeapiserver/options/plugins.go of Kubernetes 1.32 to 1.37.
 const PLUGINS: [(u32, &[&str]); 4] = [
     (
         OLDEST_MINOR,
@@ -65,6 +65,9 @@ const PLUGINS: [(u32, &[&str]); 4] = [
     ),
 ];
 
+/// Those that have gone, with the last minor that has them.
+const GONE: [(&str, u32); 2] = [("JobValidation", 36), ("PodGroupWorkloadExists", 36)];
+
 /// The plugins on which the limits of what nodes may do rest; whether Kubernetes has each on by default; what is open without it.
 const LIMITING: [(&str, bool, &str); 2] = [
     (
@@ -118,7 +121,14 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 
 fn check_plugin_names(config: &KubeAPIServerConfig, minor: u32, problems: &mut Vec<Problem>) {
     let known = PLUGINS.iter().filter(|(first, _)| *first <= minor);
-    let known: Vec<&str> = known.flat_map(|(_, names)| names.iter().copied()).collect();
+    let is_gone = |name: &str| {
+        GONE.iter()
+            .any(|(gone, last)| *gone == name && *last < minor)
+    };
+    let known: Vec<&str> = known
+        .flat_map(|(_, names)| names.iter().copied())
+        .filter(|name| !is_gone(name))
+        .collect();
     for (field, plugins) in [
         ("admissionControl", &config.admission_control),
         ("appendAdmissionPlugins", &config.append_admission_plugins),
@@ -128,9 +138,17 @@ fn check_plugin_names(config: &KubeAPIServerConfig, minor: u32, problems: &mut V
         for (index, entry) in plugins.iter().enumerate() {
             // The flag is a list with commas.
             for plugin in entry.split(',').filter(|plugin| !known.contains(plugin)) {
-                let message = format!("Kubernetes 1.{minor} has no admission plugin {plugin}");
+                let none = format!("Kubernetes 1.{minor} has no admission plugin {plugin}");
+                let gone = GONE.iter().find(|(name, _)| *name == plugin);
+                let (message, hint) = match gone {
+                    Some((_, last)) if *last < minor => (
+                        format!("{none} any more; the last that had it is 1.{last}"),
+                        "remove it".to_owned(),
+                    ),
+                    _ => (none, nearest::hint(plugin, &known)),
+                };
                 let path = element_path(&format!("{AT}.{field}"), index);
-                problems.push(Problem::error(path, message).hint(nearest::hint(plugin, &known)));
+                problems.push(Problem::error(path, message).hint(hint));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::expand::{
 use crate::read::{Problem, nearest};
 use crate::upgrade::nodes_version;
 use node::backup::{CHANGES_LIMITS, CHANGES_SECONDS, parse_period};
-use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
+use node::components::{EtcdSetting, etcd_setting, successor_of_setting, taken_etcd_settings};
 
 use super::ClusterInput;
 use super::backup_store;
@@ -55,8 +55,8 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         check_members(&at(index), cluster, input, problems);
         let base = input.cluster.spec.config_base.as_deref();
         check_backups(&at(index), cluster, base, problems);
-        check_settings(&at(index), cluster, problems);
         let kubernetes = nodes_version(&input.cluster.spec);
+        check_settings(&at(index), cluster, kubernetes.as_ref(), problems);
         problems.extend(image_problem(&at(index), cluster, kubernetes.as_ref()));
     }
 }
@@ -151,7 +151,12 @@ fn check_one_member(
 }
 
 /// Settings of etcd's own: those that tune it are taken, and no others.
-fn check_settings(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
+fn check_settings(
+    at: &str,
+    cluster: &EtcdClusterSpec,
+    kubernetes: Option<&Version>,
+    problems: &mut Vec<Problem>,
+) {
     if cluster
         .manager
         .as_ref()
@@ -161,11 +166,19 @@ fn check_settings(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Proble
         let problem = Problem::warning(format!("{at}.manager.image"), message);
         problems.push(problem.hint("remove it: it does nothing"));
     }
+    let minor = version_of(cluster, kubernetes).and_then(Version::parse);
+    let minor = minor.map_or(0, |version| version.minor);
     let variables = cluster.manager.iter().flat_map(|manager| &manager.env);
     for (index, variable) in variables.enumerate() {
         let path = format!("{at}.manager.env[{index}].name");
-        problems.extend(setting_problem(&path, variable));
+        problems.extend(setting_problem(&path, variable, minor));
     }
+}
+
+/// The version of an etcd cluster: its own, or the one that goes with Kubernetes.
+fn version_of<'a>(etcd: &'a EtcdClusterSpec, kubernetes: Option<&Version>) -> Option<&'a str> {
+    let named = etcd.version.as_deref();
+    named.or(kubernetes.map(default_etcd_version))
 }
 
 /// The image decides what runs, and the version what is checked before members change: they must agree.
@@ -176,7 +189,7 @@ fn image_problem(
 ) -> Option<Problem> {
     let image = etcd.image.as_deref()?;
     let named = etcd.version.as_deref();
-    let version = named.or(kubernetes.map(default_etcd_version))?;
+    let version = version_of(etcd, kubernetes)?;
     let wanted = Version::parse(version)?;
     let path = format!("{at}.image");
     let Some(tag) = image_tag(image).and_then(Version::parse) else {
@@ -203,7 +216,8 @@ fn image_tag(image: &str) -> Option<&str> {
     Some(name.split_once(':')?.1)
 }
 
-fn setting_problem(path: &str, EnvVar { name, value, .. }: &EnvVar) -> Option<Problem> {
+/// `minor`: of etcd 3.
+fn setting_problem(path: &str, EnvVar { name, value, .. }: &EnvVar, minor: u32) -> Option<Problem> {
     if [HOURLY_RETENTION, DAILY_RETENTION].contains(&name.as_str()) {
         let period = value.as_deref().unwrap_or_default();
         return parse_period(period).is_none().then(|| {
@@ -224,13 +238,18 @@ fn setting_problem(path: &str, EnvVar { name, value, .. }: &EnvVar) -> Option<Pr
         return Some(Problem::warning(path, message).hint("remove it: it does nothing"));
     }
     match etcd_setting(name) {
-        Some(EtcdSetting::Taken) => None,
+        Some(EtcdSetting::Taken) => {
+            let successor = successor_of_setting(name).filter(|_| minor >= 7)?;
+            let message = format!("etcd 3.{minor} has no {name} any more, and would ignore it");
+            let hint = format!("set {successor} instead, which etcd 3.6 has too");
+            Some(Problem::error(path, message).hint(hint))
+        }
         Some(EtcdSetting::Refused(does)) => {
             let message = format!("{name} {does}");
             Some(Problem::error(path, message).hint("remove it"))
         }
         None => {
-            let message = format!("{name} is no setting of etcd 3.5 or 3.6");
+            let message = format!("{name} is no setting of etcd 3.5 to 3.7");
             let known: Vec<String> = taken_etcd_settings().collect();
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             Some(Problem::error(path, message).hint(nearest::hint(name, &known)))

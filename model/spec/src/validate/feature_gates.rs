@@ -1,6 +1,8 @@
-//! Feature gates: a component ends at its start with one that its version does not have (`unrecognized feature gate`).
+//! Feature gates: a component ends at its start with one that its version does not have (`unrecognized feature gate`), and with a value
+//! that it does not take (`feature is locked`).
 
 use super::removed_flags::minor_of;
+use super::values::parse_switch;
 use super::versions::{NEWEST_MINOR, OLDEST_MINOR};
 use crate::api::cluster::ClusterSpec;
 use crate::api::kubelet::KubeletConfigSpec;
@@ -11,16 +13,46 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// The gates of every component: all register those of the others too, in one set.
-static GATES: LazyLock<BTreeMap<&str, (u32, u32)>> = LazyLock::new(|| {
+static GATES: LazyLock<BTreeMap<&str, Gate>> = LazyLock::new(|| {
     let lines = include_str!("../../data/feature-gates.txt").lines();
     lines.filter_map(parse_line).collect()
 });
 
-/// `33-36 NAME`: the first and last minor with a gate. None: a comment.
-fn parse_line(line: &'static str) -> Option<(&'static str, (u32, u32))> {
-    let (minors, name) = line.split_once(' ')?;
-    let (first, last) = minors.split_once('-')?;
-    Some((name, (first.parse().ok()?, last.parse().ok()?)))
+/// A gate by minors of Kubernetes 1.
+#[derive(Debug)]
+struct Gate {
+    first: u32,
+    last: u32,
+    /// Its only value, and the first minor in which it has no other.
+    lock: Option<(bool, u32)>,
+}
+
+impl Gate {
+    fn is_in(&self, minor: u32) -> bool {
+        (self.first..=self.last).contains(&minor)
+    }
+
+    /// The only value that it takes in a minor.
+    fn only_value(&self, minor: u32) -> Option<bool> {
+        let lock = self.lock.filter(|(_, from)| *from <= minor);
+        lock.map(|(value, _)| value)
+    }
+}
+
+/// `33-37 NAME` or `33-37 NAME true@35`. None: a comment.
+fn parse_line(line: &'static str) -> Option<(&'static str, Gate)> {
+    let mut words = line.split(' ');
+    let (first, last) = words.next()?.split_once('-')?;
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    let name = words.next()?;
+    let lock = match words.next() {
+        None => None,
+        Some(lock) => {
+            let (value, from) = lock.split_once('@')?;
+            Some((value.parse().ok()?, from.parse().ok()?))
+        }
+    };
+    Some((name, Gate { first, last, lock }))
 }
 
 pub fn check_cluster(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
@@ -79,17 +111,32 @@ fn check(
     if ![oldest, newest].iter().all(is_known) {
         return;
     }
-    for gate in gates.into_iter().flat_map(BTreeMap::keys) {
+    for (gate, value) in gates.into_iter().flatten() {
         let path = field_path(at, gate);
         let none = |minor: u32| format!("Kubernetes 1.{minor} has no feature gate {gate}");
         let problem = match GATES.get(gate.as_str()) {
-            Some((first, last)) if *first <= oldest && newest <= *last => continue,
-            Some((first, _)) if oldest < *first => {
+            Some(known) if known.is_in(oldest) && known.is_in(newest) => {
+                // What is no value is found by another rule.
+                let asked = parse_switch(value);
+                let locked = [oldest, newest].into_iter().find_map(|minor| {
+                    let only = known.only_value(minor)?;
+                    asked
+                        .is_some_and(|asked| asked != only)
+                        .then_some((minor, only))
+                });
+                let Some((minor, only)) = locked else {
+                    continue;
+                };
+                let message =
+                    format!("feature gate {gate} of Kubernetes 1.{minor} is locked to {only}");
+                Problem::error(path, message).hint("remove it")
+            }
+            Some(Gate { first, .. }) if oldest < *first => {
                 let none = none(oldest);
                 Problem::error(path, format!("{none} yet; the first with it is 1.{first}"))
                     .hint("remove it until then")
             }
-            Some((_, last)) => Problem::error(
+            Some(Gate { last, .. }) => Problem::error(
                 path,
                 format!(
                     "{} any more; the last that had it is 1.{last}",
@@ -105,7 +152,7 @@ fn check(
 
 fn unknown_hint(gate: &str, minor: u32) -> String {
     let known = GATES.iter();
-    let known = known.filter(|(_, (first, last))| (*first..=*last).contains(&minor));
+    let known = known.filter(|(_, gate)| gate.is_in(minor));
     nearest::nearest_name(gate, known.map(|(name, _)| *name)).map_or_else(
         || "remove it".to_owned(),
         |near| format!("did you mean \"{near}\"?"),
@@ -114,7 +161,7 @@ fn unknown_hint(gate: &str, minor: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::GATES;
+    use super::{GATES, Gate};
     use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR};
 
     #[test]
@@ -123,13 +170,17 @@ mod tests {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         assert_eq!(lines.count(), GATES.len());
         for minor in OLDEST_MINOR..=NEWEST_MINOR {
-            let has = |(first, last): &&(u32, u32)| (*first..=*last).contains(&minor);
-            let count = GATES.values().filter(has).count();
+            let count = GATES.values().filter(|gate| gate.is_in(minor)).count();
             assert!(count > 150, "1.{minor}: {count}");
         }
-        for (name, (first, last)) in GATES.iter() {
+        for (name, gate) in GATES.iter() {
+            let Gate { first, last, lock } = gate;
             assert!(
                 OLDEST_MINOR <= *first && first <= last && *last <= NEWEST_MINOR,
+                "{name}"
+            );
+            assert!(
+                lock.is_none_or(|(_, from)| (*first..=*last).contains(&from)),
                 "{name}"
             );
         }

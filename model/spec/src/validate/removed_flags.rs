@@ -1,8 +1,9 @@
 //! Fields whose flags Kubernetes removed. Passed on, they end the component at its start: `unknown flag`.
 
-use super::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
+use super::versions::{OLDEST_MINOR, Version};
 use crate::api::cluster::ClusterSpec;
 use crate::api::kubelet::KubeletConfigSpec;
+use crate::catalog::DEFAULT_MINOR;
 use crate::read::Problem;
 use serde::Serialize;
 use serde_json::Value;
@@ -43,7 +44,7 @@ const fn gone_unless(
 
 const NOTHING: &str = "remove it";
 
-/// `CHANGELOG-1.X.md` of Kubernetes says where each went; the sources of 1.32 and 1.36 have the flags of all other fields.
+/// `CHANGELOG-1.X.md` of Kubernetes says where each went; the sources of 1.32, 1.36 and 1.37 have the flags of all other fields.
 const API_SERVER: &[Removed] = &[
     gone("address", 23, "use bindAddress"),
     gone_unless("false", "auditDynamicConfiguration", 18, NOTHING),
@@ -65,6 +66,11 @@ const API_SERVER: &[Removed] = &[
 ];
 
 const CONTROLLER_MANAGER: &[Removed] = &[
+    gone(
+        "concurrentServiceSyncs",
+        36,
+        "remove it: it has had no effect since 1.31",
+    ),
     gone(
         "experimentalClusterSigningDuration",
         24,
@@ -176,7 +182,7 @@ pub(crate) fn check_group(
 /// The minor of Kubernetes 1 that a spec asks for.
 pub(super) fn minor_of(spec: &ClusterSpec) -> u32 {
     let version = spec.kubernetes_version.as_deref().and_then(Version::parse);
-    version.map_or(NEWEST_MINOR, |version| version.minor)
+    version.map_or(DEFAULT_MINOR, |version| version.minor)
 }
 
 fn check<T: Serialize>(
@@ -212,6 +218,7 @@ mod tests {
     use super::{API_SERVER, CONTROLLER_MANAGER, KUBELET, Removed, check_cluster, check_group};
     use crate::api::cluster::ClusterSpec;
     use crate::expand::component_flags;
+    use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR};
     use serde_json::{Value, json};
 
     /// A value that the field takes and that asks for something.
@@ -247,7 +254,7 @@ mod tests {
             for row in table {
                 let mut tried = 0;
                 for value in wrong_values(row) {
-                    for minor in 32..=36 {
+                    for minor in OLDEST_MINOR..=NEWEST_MINOR {
                         let Some(spec) = spec_with(section, row.field, &value, minor) else {
                             continue;
                         };
@@ -275,7 +282,7 @@ mod tests {
                 for text in idle {
                     let words = [json!(text), serde_json::from_str(text).unwrap_or_default()];
                     for value in words.iter().filter(|value| !value.is_null()) {
-                        let Some(spec) = spec_with(section, row.field, value, 36) else {
+                        let Some(spec) = spec_with(section, row.field, value, NEWEST_MINOR) else {
                             continue;
                         };
                         let mut problems = Vec::new();

@@ -57,9 +57,9 @@ impl fmt::Display for Version {
 /// The oldest minor of Kubernetes 1 whose specs are read.
 pub const OLDEST_MINOR: u32 = 32;
 /// The newest minor of Kubernetes 1 that is known.
-pub const NEWEST_MINOR: u32 = 36;
+pub const NEWEST_MINOR: u32 = 37;
 /// The newest minor of etcd 3 that is known.
-const NEWEST_ETCD_MINOR: u32 = 6;
+const NEWEST_ETCD_MINOR: u32 = 7;
 /// Minors that are supported, the newest one included; older ones get a warning.
 pub const SUPPORTED_MINORS: u32 = 4;
 
