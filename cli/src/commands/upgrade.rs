@@ -13,6 +13,7 @@ use crate::state::ClusterState;
 use gate::Check;
 use node::yaml;
 use serde::Serialize;
+use spec::catalog::end_of_life;
 use spec::read::ReadOptions;
 use spec::validate::versions::Version;
 use std::fmt::Write;
@@ -25,9 +26,14 @@ struct UpgradeDocument<'a> {
     format: u32,
     cluster: &'a str,
     current: String,
+    /// The last day of its minor; absent if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_end_of_life: Option<String>,
     /// Absent if there is nothing newer.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_end_of_life: Option<String>,
     ready: bool,
     checks: &'a [Check],
 }
@@ -98,10 +104,21 @@ fn report_newest(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     print_document(name, current, None, &[], args, session)?;
+    let ends = end_of_life(current.minor).map(|end| format!(" (until {end})"));
     session.shell.print_done(&format!(
-        "{name} has Kubernetes {current}: this kctl knows nothing newer"
+        "{name} has Kubernetes {current}{}: this kctl knows nothing newer",
+        ends.unwrap_or_default()
     ));
     Ok(Outcome::Fine)
+}
+
+/// Until when both minors get patches: `1.35 until 2027-02-28, 1.36 until 2027-06-28`. Empty if that is not known.
+fn describe_ends(current: &Version, target: &Version) -> String {
+    let mut minors = vec![current.minor, target.minor];
+    minors.dedup();
+    let end = |minor: u32| Some(format!("1.{minor} until {}", end_of_life(minor)?));
+    let ends: Vec<String> = minors.into_iter().filter_map(end).collect();
+    ends.join(", ")
 }
 
 fn print_checks(
@@ -115,7 +132,12 @@ fn print_checks(
     if args.output != ReportFormat::Table {
         return print_document(name, current, Some(target), checks, args, session);
     }
-    let mut text = format!("Cluster {name}  Kubernetes {current} -> {target}\n\n");
+    let mut text = format!("Cluster {name}  Kubernetes {current} -> {target}\n");
+    let ends = describe_ends(current, target);
+    if !ends.is_empty() {
+        let _ = writeln!(text, "Kubernetes gets patches: {ends}");
+    }
+    text.push('\n');
     for check in checks {
         let result = match check.problems.len() {
             0 if check.warnings.is_empty() => "ok".to_owned(),
@@ -145,7 +167,11 @@ fn print_document(
         format: 1,
         cluster: name,
         current: current.to_string(),
+        current_end_of_life: end_of_life(current.minor).map(|end| end.to_string()),
         target: target.map(ToString::to_string),
+        target_end_of_life: target
+            .and_then(|target| end_of_life(target.minor))
+            .map(|end| end.to_string()),
         ready: checks.iter().all(|check| check.problems.is_empty()),
         checks,
     };

@@ -14,7 +14,9 @@ use etcd_rules::backup::find_backup_problems;
 use etcd_rules::{find_etcd_problems, find_slow_disks};
 use fleet::{FindingKind, Fleet, Group, Health, IgnoredProblem, check_health};
 use serde::Serialize;
+use spec::catalog::end_of_life_warning;
 use spec::not_yet::NotYet;
+use spec::validate::versions::Version;
 use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -54,6 +56,7 @@ async fn validate_cluster(
     let last = last?;
     print_report(name, args.output, &last, session)?;
     let warned = last.gaps.iter().chain(&last.slow_disks);
+    let warned = warned.chain(&last.end_of_life);
     warned.for_each(|text| session.shell.warning(text));
     session.shell.not_yet(&last.warnings);
     if last.health.healthy {
@@ -71,6 +74,8 @@ struct Validation {
     warnings: Vec<NotYet>,
     /// etcd members that work, but wait long for their disk.
     slow_disks: Vec<String>,
+    /// That the minor of Kubernetes has ended, or will soon.
+    end_of_life: Option<String>,
     /// Up to when etcd can be restored.
     restorable: Vec<RestorableRow>,
     /// What could not be read.
@@ -144,6 +149,7 @@ async fn watch_health(
                         api: inspector.api_url(),
                         warnings: inspector.not_yet(),
                         slow_disks: find_slow_disks(&looked.etcd.members),
+                        end_of_life: find_end_of_life(inspector),
                         restorable: looked.etcd.seen_restorable(),
                         gaps: [looked.fleet.gaps, looked.etcd.gaps].concat(),
                     });
@@ -157,6 +163,13 @@ async fn watch_health(
         }
         tokio::time::sleep(next_pause(args.interval, left, healthy)).await;
     }
+}
+
+/// By the version of the last update.
+fn find_end_of_life(inspector: &Inspector<'_>) -> Option<String> {
+    let cluster = &inspector.cluster().spec;
+    let version = Version::parse(cluster.spec.kubernetes_version.as_deref()?)?;
+    end_of_life_warning(&version, OffsetDateTime::now_utc().date())
 }
 
 /// The pause before the next check. The last check happens when the time is over, but a healthy cluster is checked as often
@@ -235,7 +248,7 @@ struct ValidationDocument<'a> {
 /// What does not make the cluster unhealthy.
 #[derive(Serialize)]
 struct Warning<'a> {
-    /// `etcd` for a slow disk; otherwise the heading of what kctl does not implement yet.
+    /// `etcd` for a slow disk, `kubernetes` for a minor that ends; otherwise the heading of what kctl does not implement yet.
     topic: &'a str,
     message: &'a str,
 }
@@ -244,7 +257,8 @@ impl Validation {
     fn warnings(&self) -> Vec<Warning<'_>> {
         let missing = self.warnings.iter().map(|one| (one.topic, &one.message));
         let slow = self.slow_disks.iter().map(|text| ("etcd", text));
-        let all = missing.chain(slow);
+        let ends = self.end_of_life.iter().map(|text| ("kubernetes", text));
+        let all = missing.chain(slow).chain(ends);
         all.map(|(topic, message)| Warning { topic, message })
             .collect()
     }

@@ -154,8 +154,7 @@ mod tests {
                 for arch in [Arch::Amd64, Arch::Arm64] {
                     let version = component.version_for(&version);
                     let download = catalog.find_download(component, &version, arch).unwrap();
-                    let unlisted = component == Component::CniPlugins && minor < 35;
-                    assert_eq!(download.sha256.is_none(), unlisted, "{download:?}");
+                    assert!(download.sha256.is_some(), "{download:?}");
                 }
             }
         }

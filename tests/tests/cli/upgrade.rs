@@ -5,6 +5,8 @@ use crate::instances::{Cluster, node_object};
 use crate::kctl::KctlOutput;
 use crate::scenario::{NAME, REGION};
 use serde_json::{Value, json};
+use spec::catalog::{end_of_life, recommended_patch};
+use spec::validate::versions::NEWEST_MINOR;
 
 /// A cluster of 1.35 whose instances have joined with that kubelet.
 fn joined_cluster(kubelet: &str) -> (Cluster, ApiServer) {
@@ -103,10 +105,6 @@ fn the_next_version_is_written_once_the_cluster_is_ready_for_it() {
     let at_once = ["--no-emulation", "--no-backup", "--yes"];
     upgrade(&cluster, &api, &at_once).expect_success();
     assert_eq!(stored_versions(&cluster), ["1.36.3", ""]);
-    let ran = upgrade(&cluster, &api, &[]);
-    assert!(ran.err.contains("nothing newer"), "{}", ran.all_output());
-    ran.expect_success();
-
     let words = ["reconcile", NAME, "--api-server", &api.url];
     let ran = cluster.kctl.run(&words);
     let text = ran.all_output();
@@ -118,6 +116,48 @@ fn the_next_version_is_written_once_the_cluster_is_ready_for_it() {
         assert!(text.contains(part), "{part}: {text}");
     }
     ran.expect_success();
+}
+
+#[test]
+fn behind_the_newest_version_there_is_nothing() {
+    let (cluster, api) = joined_cluster("v1.35.7");
+    let newest = recommended_patch(NEWEST_MINOR).expect("it");
+    let set = format!("spec.kubernetesVersion={newest}");
+    let edit = ["edit", "cluster", NAME, "--set", &set];
+    cluster.kctl.run(&edit).expect_success();
+    let ran = upgrade(&cluster, &api, &[]);
+    assert!(ran.err.contains("nothing newer"), "{}", ran.all_output());
+    ran.expect_success();
+    let json = upgrade(&cluster, &api, &["-o", "json"]).expect_success();
+    let document: Value = serde_json::from_str(&json).expect("JSON");
+    let end = end_of_life(NEWEST_MINOR).expect("a day").to_string();
+    assert_eq!(document["currentEndOfLife"], json!(end));
+    assert_eq!(document["target"], Value::Null);
+}
+
+/// 1.34 ended on 2026-10-27; every later day is another test of the same.
+#[test]
+fn validate_says_that_a_minor_has_ended() {
+    let cluster = Cluster::create(1, &["--kubernetes-version", "1.34.10"]);
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
+    cluster.api_shows_joined(&api, &[&cluster.workers[0]]);
+    let validate = ["validate", NAME, "--api-server", &api.url];
+    let said = "Kubernetes 1.34 ended on 2026-10-27";
+    let ran = cluster.kctl.run(&validate);
+    assert_eq!(ran.code, 0, "{}", ran.all_output());
+    assert_eq!(ran.err.matches(said).count(), 1, "{}", ran.err);
+    let json = cluster
+        .kctl
+        .run(&[&validate[..], &["-o", "json"]].concat())
+        .expect_success();
+    let document: Value = serde_json::from_str(&json).expect("JSON");
+    let warnings = document["warnings"].as_array().expect("a list");
+    let of_kubernetes = |one: &&Value| one["topic"] == "kubernetes";
+    let found: Vec<&Value> = warnings.iter().filter(of_kubernetes).collect();
+    assert_eq!(found.len(), 1, "{warnings:?}");
+    let message = found[0]["message"].as_str().expect("text");
+    assert!(message.contains(said), "{message}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::Value;
 use spec::api::{Cluster, DnsType, InstanceGroup};
 use spec::create::{CreateOptions, Topology};
 use spec::read::render_problems;
+use spec::validate::versions::{NEWEST_MINOR, OLDEST_MINOR};
 
 /// Every value in `said` is in `completed` at the same place. Maps may have grown, lists not.
 fn assert_kept(said: &Value, completed: &Value, path: &str) {
@@ -80,7 +81,8 @@ fn any_options() -> impl Strategy<Value = CreateOptions> {
     let networking = prop::option::of(prop_oneof![Just("cni"), Just("flannel-udp")]);
     let ranges =
         prop::sample::subsequence(vec!["10.0.0.0/16", "10.1.0.0/16", "10.2.0.0/16"], 0..=3);
-    let version = prop::option::of((32..=36_u32).prop_map(|minor| format!("v1.{minor}.0")));
+    let version =
+        prop::option::of((OLDEST_MINOR..=NEWEST_MINOR).prop_map(|minor| format!("v1.{minor}.0")));
     (
         prop::sample::subsequence(vec!["a", "b", "c"], 1..=3),
         topology,
