@@ -21,7 +21,8 @@ use go::Go;
 use key::CacheKey;
 use kit::ContentKit;
 use modules::{
-    ADDONS, CILIUM, CONFORMANCE, MODULES, Module, PREVIOUS_ETCD, PREVIOUS_KUBERNETES, all_modules,
+    ADDONS, CILIUM, CONFORMANCE, MODULES, Module, NEXT_KUBERNETES, PREVIOUS_ETCD,
+    PREVIOUS_KUBERNETES, all_modules,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,6 +84,8 @@ pub enum Versions {
     WithPreviousMinor,
     /// The minor of etcd before as well.
     WithPreviousEtcd,
+    /// The minor of Kubernetes after as well, with what goes with it.
+    WithNextMinor,
     /// Addons that are off by default as well.
     WithAddons,
     /// cilium as well.
@@ -103,6 +106,7 @@ impl Versions {
             Self::Newest => &[],
             Self::WithPreviousMinor => &[KUBERNETES],
             Self::WithPreviousEtcd => &[PREVIOUS_ETCD],
+            Self::WithNextMinor => &[NEXT_KUBERNETES],
             Self::WithAddons => &[ADDONS],
             Self::WithCilium => &[CILIUM],
             Self::WithConformance => &[CONFORMANCE],
@@ -118,6 +122,7 @@ impl Versions {
             Self::Newest => "",
             Self::WithPreviousMinor => " --previous",
             Self::WithPreviousEtcd => " --previous-etcd",
+            Self::WithNextMinor => " --next",
             Self::WithAddons => " --addons",
             Self::WithCilium => " --cilium",
             Self::WithConformance => " --conformance",

@@ -35,6 +35,9 @@ pub struct Others {
     /// Also the etcd minor before, for upgrades
     #[arg(long, conflicts_with_all = ["previous", "addons", "cilium", "conformance"])]
     previous_etcd: bool,
+    /// Also the Kubernetes minor after, with its etcd, for upgrades
+    #[arg(long, conflicts_with_all = ["previous", "previous_etcd", "addons", "cilium", "conformance"])]
+    next: bool,
     /// Also addons that are off by default
     #[arg(long, conflicts_with_all = ["previous", "cilium", "conformance"])]
     addons: bool,
@@ -68,6 +71,7 @@ impl Others {
                 previous_etcd: true,
                 ..
             } => Versions::WithPreviousEtcd,
+            Self { next: true, .. } => Versions::WithNextMinor,
             Self { addons: true, .. } => Versions::WithAddons,
             Self { cilium: true, .. } => Versions::WithCilium,
             _ => Versions::Newest,

@@ -148,9 +148,13 @@ fn kubernetes_images(kubernetes: &BuiltModule, layers: &Layers) -> Vec<Image> {
 
 fn control_plane(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
     let mut images = vec![etcd_image(kit, ("etcd", "etcdctl"), layers)?];
-    let previous = ("etcd-previous", "etcdctl-previous");
-    if kit.module_version(previous.0).is_ok() {
-        images.push(etcd_image(kit, previous, layers)?);
+    for other in [
+        ("etcd-previous", "etcdctl-previous"),
+        ("etcd-next", "etcdctl-next"),
+    ] {
+        if kit.module_version(other.0).is_ok() {
+            images.push(etcd_image(kit, other, layers)?);
+        }
     }
     images.push(pause_image(kit, PAUSE.to_owned())?);
     Ok(images)
@@ -195,17 +199,6 @@ fn addon_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
         with(autoscaler),
         &["/cluster-proportional-autoscaler"],
     );
-    let name = "aws-cloud-controller-manager";
-    let cloud = Tree::default().add_program(
-        "bin/aws-cloud-controller-manager",
-        kit.program_path("cloud-provider", name)?,
-    );
-    let cloud = new_image(
-        (KUBERNETES, "provider-aws/cloud-controller-manager"),
-        format!("v{}", kit.module_version("cloud-provider")?),
-        with(cloud),
-        &["/bin/aws-cloud-controller-manager"],
-    );
     let mut images = vec![
         Image {
             user: NONROOT,
@@ -215,8 +208,12 @@ fn addon_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
             user: NONROOT,
             ..autoscaler
         },
-        cloud,
+        cloud_controller_manager(kit, "cloud-provider", layers)?,
     ];
+    let next = "cloud-provider-next";
+    if kit.module_version(next).is_ok() {
+        images.push(cloud_controller_manager(kit, next, layers)?);
+    }
     let name = "metrics-server";
     if let Ok(version) = kit.module_version(name) {
         let tree = Tree::default().add_program(name, kit.program_path(name, name)?);
@@ -243,6 +240,19 @@ fn addon_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
         ));
     }
     Ok(images)
+}
+
+/// The AWS cloud controller manager of this module.
+fn cloud_controller_manager(kit: &ContentKit, module: &str, layers: &Layers) -> Result<Image> {
+    let name = "aws-cloud-controller-manager";
+    let program = kit.program_path(module, name)?;
+    let tree = Tree::default().add_program(&format!("bin/{name}"), program);
+    Ok(new_image(
+        (KUBERNETES, "provider-aws/cloud-controller-manager"),
+        format!("v{}", kit.module_version(module)?),
+        vec![layers.base.clone(), Rc::new(tree)],
+        &["/bin/aws-cloud-controller-manager"],
+    ))
 }
 
 /// The EBS CSI driver's pods: the sidecars, each with one program, and those that share the stand-in's layer.

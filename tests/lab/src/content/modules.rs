@@ -119,6 +119,36 @@ pub const PREVIOUS_ETCD: &[Module] = &[
     },
 ];
 
+/// The minor of Kubernetes after, with the etcd and the cloud controller manager that kctl runs with it: only built when a test needs it.
+pub const NEXT_KUBERNETES: &[Module] = &[
+    Module {
+        name: "kubernetes-next",
+        about: "the Kubernetes minor after, for upgrades",
+        code: Some("kubernetes"),
+        ..KUBERNETES
+    },
+    Module {
+        name: "etcd-next",
+        about: "the etcd that goes with it",
+        ..ETCD
+    },
+    Module {
+        name: "etcdctl-next",
+        about: "etcdctl and etcdutl of that etcd",
+        ..ETCDCTL
+    },
+    Module {
+        name: "cloud-provider-next",
+        about: "the AWS cloud controller manager that goes with it",
+        upstream: Some("k8s.io/cloud-provider-aws"),
+        binaries: binaries! {
+            "aws-cloud-controller-manager" from "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager",
+        },
+        variables: COMPONENT_VERSION,
+        ..ORDINARY
+    },
+];
+
 /// In the order in which they are built: what most others wait for first.
 pub const MODULES: &[Module] = &[
     Module {
@@ -342,6 +372,7 @@ pub fn all_modules() -> impl Iterator<Item = &'static Module> {
         .iter()
         .chain([&PREVIOUS_KUBERNETES])
         .chain(PREVIOUS_ETCD)
+        .chain(NEXT_KUBERNETES)
         .chain(ADDONS)
         .chain(CILIUM)
         .chain(CONFORMANCE)
@@ -478,11 +509,19 @@ mod tests {
                 .read_version(&module_sources())
                 .unwrap()
         };
-        let kubernetes = version("kubernetes");
-        let library = format!("0.{}", kubernetes.split_once('.').unwrap().1);
-        assert_eq!(version("autoscaler"), library);
-        assert_eq!(version("conformance"), kubernetes);
-        for module in ["kubernetes", "conformance"] {
+        let library = |module| {
+            let version = version(module);
+            format!("0.{}", version.split_once('.').unwrap().1)
+        };
+        assert_eq!(version("autoscaler"), library("kubernetes"));
+        assert_eq!(version("conformance"), version("kubernetes"));
+        for module in [
+            "kubernetes",
+            "kubernetes-previous",
+            "kubernetes-next",
+            "conformance",
+        ] {
+            let library = library(module);
             let path = module_sources().join(module).join("go.mod");
             let text = std::fs::read_to_string(path).unwrap();
             let replaced: Vec<_> = text.lines().filter(|line| line.contains(" => ")).collect();

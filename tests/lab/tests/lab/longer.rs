@@ -17,6 +17,7 @@ mod ipv6;
 mod keys;
 mod latest;
 mod metrics;
+mod next_minor;
 mod old_record;
 mod renewals;
 mod restored;
@@ -221,6 +222,17 @@ fn a_minor_is_taken_back_and_made_again() -> Result<()> {
         return Ok(());
     };
     taken_back::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "fifteen minutes, and the Kubernetes and etcd after these: make soak"]
+fn the_next_minor_brings_the_next_etcd() -> Result<()> {
+    let test = "the_next_minor_brings_the_next_etcd";
+    let Some(mut lab) = start_lab_with(test, "t-next", 8, Versions::WithNextMinor)? else {
+        return Ok(());
+    };
+    next_minor::run(&mut lab)?;
     lab.take_down()
 }
 

@@ -28,19 +28,7 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         expect_version(lab, NEW)
     })?;
     lab.run_step("each volume has the data of before", |lab| {
-        for instance in cluster::control_planes(lab, 3)? {
-            let list =
-                format!("ls -d /mnt/master-*/var/etcd*/data.before-{NEW}/member/wal | wc -l");
-            let copies = lab.run_script(&instance.id, &list)?;
-            ensure!(copies == "2", "{copies} copies on {}", instance.id);
-            let marker = "grep -h etcdVersion /mnt/master-*/k8s.io/etcd-member.json | sort -u";
-            let marked = lab.run_script(&instance.id, marker)?;
-            ensure!(
-                marked.contains(NEW) && marked.lines().count() == 1,
-                "{marked}"
-            );
-        }
-        Ok(())
+        expect_data_of_before(lab, NEW)
     })?;
     lab.run_step(
         "all that clients did and saw fits one order of writes",
@@ -53,6 +41,23 @@ pub fn make_cluster(lab: &mut Lab) -> Result<()> {
     // etcd 3.5 does not report its quota, so members are not expected to report all.
     restored::make_cluster(lab, 3, &[&version])?;
     expect_version(lab, OLD)
+}
+
+/// Each volume has a copy of the data before this version, and its marker names the version.
+pub fn expect_data_of_before(lab: &Lab, version: &str) -> Result<()> {
+    for instance in cluster::control_planes(lab, 3)? {
+        let list =
+            format!("ls -d /mnt/master-*/var/etcd*/data.before-{version}/member/wal | wc -l");
+        let copies = lab.run_script(&instance.id, &list)?;
+        ensure!(copies == "2", "{copies} copies on {}", instance.id);
+        let marker = "grep -h etcdVersion /mnt/master-*/k8s.io/etcd-member.json | sort -u";
+        let marked = lab.run_script(&instance.id, marker)?;
+        ensure!(
+            marked.contains(version) && marked.lines().count() == 1,
+            "{marked}"
+        );
+    }
+    Ok(())
 }
 
 pub fn set_version(lab: &Lab, version: &str) -> Result<()> {
