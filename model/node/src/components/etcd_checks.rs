@@ -11,8 +11,8 @@ const QUOTA: &str = "ETCD_QUOTA_BACKEND_BYTES";
 /// Setting of etcd 3.6 and newer for features: `Name=true,Other=false`.
 const FEATURE_GATES: &str = "ETCD_FEATURE_GATES";
 
-/// Checks as features of etcd 3.6 and newer, each with the setting of etcd 3.5, which 3.6 still knows and refuses beside its feature; a spec
-/// with it for 3.7 is refused.
+/// Checks as features of etcd 3.6 and newer, each with the setting of etcd 3.5, which 3.6 still knows and refuses beside its feature. With
+/// 3.7, a spec that has it is refused.
 ///
 /// At its start, a member compares its data with those of the members that answer, and exits if they differ; without an answer, which
 /// takes seven seconds for each of them at most, it starts (etcd: `corruptionChecker.InitialCheck`). A new member is not checked

@@ -4,6 +4,9 @@ use crate::validate::versions::Version;
 use time::macros::date;
 use time::{Date, Duration};
 
+/// Where the days are published.
+const PAGE: &str = "https://kubernetes.io/releases/";
+
 /// How long before the end of a minor it is announced.
 const NOTICE: Duration = Duration::days(60);
 
@@ -26,12 +29,12 @@ pub fn end_of_life_warning(version: &Version, today: Date) -> Option<String> {
     let minor = format!("Kubernetes 1.{}", version.minor);
     if end < today {
         return Some(format!(
-            "{minor} ended on {end}: it gets no more patches, not even for vulnerabilities (https://kubernetes.io/releases/); kctl upgrade shows the next version"
+            "{minor} ended on {end}: it gets no more patches, not even for vulnerabilities ({PAGE}); kctl upgrade shows the next version"
         ));
     }
     (end - today <= NOTICE).then(|| {
         format!(
-            "{minor} ends on {end}: after that it gets no more patches (https://kubernetes.io/releases/); kctl upgrade shows the next version"
+            "{minor} ends on {end}: after that it gets no more patches ({PAGE}); kctl upgrade shows the next version"
         )
     })
 }
