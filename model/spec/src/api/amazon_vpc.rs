@@ -4,15 +4,15 @@ use super::etcd::EnvVar;
 use super::fields::spec;
 
 spec! {
-    /// The network plugin of Amazon, which gives pods addresses of the VPC.
+    /// The Amazon VPC CNI, which gives pods addresses of the VPC.
     pub struct AmazonVPCNetworkingSpec {
-        /// Image of the agent, instead of the usual one.
+        /// Image of the agent. Default that of the release.
         pub image_name: Option<String>,
-        /// Image of the init container, which installs the plugins.
+        /// Image of the init container, which installs the plugin's programs. Default that of the release.
         pub init_image_name: Option<String>,
-        /// Image of the agent that enforces NetworkPolicies.
+        /// Image of the agent that enforces NetworkPolicies. Default that of the release.
         pub network_policy_agent_image: Option<String>,
-        /// Variables of the agent: the plugin's settings.
+        /// Environment variables of the agent: the settings of the plugin, such as `WARM_IP_TARGET`.
         pub env: Vec<EnvVar>,
     }
 }

@@ -4,62 +4,65 @@ use super::enums::{LoadBalancerClass, LoadBalancerType};
 use super::fields::spec;
 
 spec! {
-    /// DNS names or a load balancer; one of the two.
+    /// How clients reach the API: by DNS names of the control planes, or through a load balancer.
     pub struct APISpec {
-        /// The name resolves to the control-plane instances.
+        /// Clients reach the control planes by the DNS name `masterPublicName`. It needs a hosted zone.
         pub dns: Option<DNSAccessSpec>,
-        /// The name resolves to a load balancer.
+        /// Clients reach the API through a network load balancer.
         pub load_balancer: Option<LoadBalancerAccessSpec>,
     }
 
-    /// Marks access by DNS; has no fields.
+    /// Access by DNS names. It has no fields: write `dns: {}`.
     pub struct DNSAccessSpec {
     }
 
-    /// The API's load balancer.
+    /// The load balancer of the API.
     pub struct LoadBalancerAccessSpec {
-        /// Only `Network`; kOps reads a missing class as `Classic`.
+        /// Class of the load balancer; only `Network` is possible.
         pub class: Option<LoadBalancerClass>,
-        /// Reachable from the internet or from the VPC only.
+        /// `Public`: reachable from the internet. `Internal`: from the VPC and networks connected to it. Default `Public`.
         #[serde(rename = "type")]
         pub type_: Option<LoadBalancerType>,
-        /// Seconds before an idle connection closes; Classic only.
+        /// Seconds after which an idle connection is closed. It is for classic load balancers: no effect.
         pub idle_timeout_seconds: Option<i32>,
-        /// An existing security group instead of our own.
+        /// ID of an existing security group that takes the place of the one that kctl makes.
         pub security_group_override: Option<String>,
+        /// IDs of further security groups of the load balancer.
         pub additional_security_groups: Vec<String>,
-        /// True: instances use it too.
+        /// Instances reach the API through the load balancer too, which must be `Internal` where there are DNS names. Default
+        /// false.
         pub use_for_internal_api: Option<bool>,
-        /// ARN of an ACM certificate for port 443.
+        /// ARN of an ACM certificate. Port 443 then has this certificate, and client certificates work on port 8443.
         pub ssl_certificate: Option<String>,
-        /// Name of the TLS policy of that listener.
+        /// Name of the TLS policy for `sslCertificate`. Default `ELBSecurityPolicy-2016-08`.
         pub ssl_policy: Option<String>,
-        /// True: spreads over the targets of all zones.
+        /// Sends requests to the control planes of all zones, not only of the zone they arrive in. Default true without DNS
+        /// names, else false.
         pub cross_zone_load_balancing: Option<bool>,
-        /// Subnets it is placed in; default one per zone.
+        /// Subnets of the load balancer, one for each zone. Default one for each zone, chosen by type.
         pub subnets: Vec<LoadBalancerSubnetSpec>,
-        /// Access log in S3.
+        /// Where the load balancer writes its access log. Default nowhere.
         pub access_log: Option<AccessLogSpec>,
     }
 
-    /// Placement of a load balancer in one subnet.
+    /// One subnet of the load balancer.
     pub struct LoadBalancerSubnetSpec {
         /// Name of a subnet of the cluster.
         pub name: String,
-        /// Fixed private address; internal only.
+        /// Fixed IPv4 address of the load balancer in the subnet. Internal load balancers only.
         #[serde(rename = "privateIPv4Address")]
         pub private_ipv4_address: Option<String>,
-        /// Elastic IP, `eipalloc-...`; public only.
+        /// ID of an Elastic IP, `eipalloc-...`, as its address in the subnet. Public load balancers only.
         pub allocation_id: Option<String>,
     }
 
-    /// Access log of a load balancer.
+    /// Access log of the load balancer in S3.
     pub struct AccessLogSpec {
-        /// Minutes between files: 5 or 60; Classic only.
+        /// Minutes between two files. Network load balancers have one interval: no effect.
         pub interval: Option<i32>,
-        /// Name of the bucket.
+        /// Name of the bucket, which has to let the load balancer write.
         pub bucket: Option<String>,
-        /// Prefix of the keys.
+        /// What the names of the files in the bucket begin with.
         pub bucket_prefix: Option<String>,
     }
 }

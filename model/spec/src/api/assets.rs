@@ -3,17 +3,18 @@
 use super::fields::spec;
 
 spec! {
+    /// Where instances get container images and files from.
     pub struct AssetsSpec {
-        /// Registry that holds copies of all images.
+        /// Registry that holds a copy of every image, such as `registry.example.com/k8s`.
         pub container_registry: Option<String>,
-        /// URL that holds copies of all files.
+        /// URL below which there is a copy of every file that instances download.
         pub file_repository: Option<String>,
-        /// Pull-through proxy of all registries.
+        /// Registry that pulls images from the others as they are asked for.
         pub container_proxy: Option<String>,
-        /// Adds to and overrides the compiled-in catalog of binaries: a path in the store or an https
-        /// URL. kctl's own field.
+        /// YAML file that adds to and overrides kctl's list of downloads: a path in the state store or an https URL. kctl's own
+        /// field.
         pub catalog: Option<String>,
-        /// Hex SHA-256 of `catalog`; required for a URL. kctl's own field.
+        /// SHA-256 of `catalog`, in hex. Needed if it is a URL. kctl's own field.
         #[serde(rename = "catalogSHA256")]
         pub catalog_sha256: Option<String>,
     }

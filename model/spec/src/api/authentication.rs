@@ -6,40 +6,43 @@ use super::fields::spec;
 use super::scalars::Quantity;
 
 spec! {
-    /// One of the webhooks that API servers ask.
+    /// Who API servers ask about tokens that they do not know.
     pub struct AuthenticationSpec {
-        /// That of kopeio, which is refused.
+        /// Authentication by kopeio.
         pub kopeio: Option<Value>,
-        /// The AWS IAM authenticator.
+        /// Installs the AWS IAM authenticator: identities of AWS are users of the cluster.
         pub aws: Option<AWSAuthenticationSpec>,
     }
 
-    /// Says which user of the cluster an AWS identity is.
+    /// The AWS IAM authenticator. An empty section installs it too.
     pub struct AWSAuthenticationSpec {
+        /// Image of the authenticator. Default that of the release.
         pub image: Option<String>,
-        /// Where it finds identities: `CRD`, `MountedFile`, `EKSConfigMap`, `DynamicFile`, with commas between them.
+        /// Where it finds identities: `CRD`, `MountedFile`, `EKSConfigMap` or `DynamicFile`, or several with commas between
+        /// them. Default `MountedFile`.
         pub backend_mode: Option<String>,
-        /// What tokens are for; default the cluster's name.
+        /// What tokens are for, so that a token for another cluster does not count. Default the name of the cluster.
         #[serde(rename = "clusterID")]
         pub cluster_id: Option<String>,
-        /// Memory a pod asks for.
+        /// Memory that a pod asks for. Default 20Mi.
         pub memory_request: Option<Quantity>,
-        /// CPU a pod asks for.
+        /// CPU that a pod asks for. Default 10m.
         pub cpu_request: Option<Quantity>,
-        /// Memory a pod may use at most.
+        /// Memory that a pod may use at most. Default 20Mi.
         pub memory_limit: Option<Quantity>,
-        /// CPU a pod may use at most.
+        /// CPU that a pod may use at most. Default no limit.
         pub cpu_limit: Option<Quantity>,
-        /// Identities and who they are.
+        /// Identities of AWS and the users that they are. They need the backend `CRD`.
         pub identity_mappings: Vec<AWSAuthenticationIdentityMappingSpec>,
     }
 
-    /// An AWS identity and who it is in the cluster.
+    /// An identity of AWS, and the user of the cluster that it is.
     pub struct AWSAuthenticationIdentityMappingSpec {
         /// ARN of a role or user of IAM.
         pub arn: Option<String>,
-        /// Name of the user in the cluster; may have the authenticator's variables.
+        /// Name of the user in the cluster. It may have variables such as `{{SessionName}}`.
         pub username: Option<String>,
+        /// Groups of the user in the cluster.
         pub groups: Vec<String>,
     }
 }

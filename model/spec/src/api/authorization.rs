@@ -3,19 +3,19 @@
 use super::fields::spec;
 
 spec! {
-    /// One of the modes.
+    /// How the API server decides who may do what. One of the two.
     pub struct AuthorizationSpec {
-        /// Everybody may do everything.
+        /// Everybody who has any token or certificate of the cluster may do everything. It needs no fields: `{}`.
         pub always_allow: Option<AlwaysAllowAuthorizationSpec>,
-        /// Kubernetes RBAC.
+        /// Roles and bindings of Kubernetes decide (RBAC). This is the default. It needs no fields: `{}`.
         pub rbac: Option<RBACAuthorizationSpec>,
     }
 
-    /// Marks the mode; has no fields.
+    /// Everybody may do everything. It has no fields.
     pub struct AlwaysAllowAuthorizationSpec {
     }
 
-    /// Marks the mode; has no fields.
+    /// Roles and bindings of Kubernetes decide. It has no fields.
     pub struct RBACAuthorizationSpec {
     }
 }

@@ -8,9 +8,10 @@ use super::fields::spec;
 use super::scalars::Quantity;
 
 spec! {
-    /// One flat set of fields for all clouds, as in kOps.
+    /// Settings of the cloud controller manager, of the EBS CSI driver and of StorageClasses. The fields of all clouds are in
+    /// one section, as in kOps.
     pub struct CloudConfiguration {
-        /// False: kctl makes no StorageClasses.
+        /// Makes StorageClasses for EBS volumes, one of them the default. Default true.
         pub manage_storage_classes: Option<bool>,
         /// Google Cloud only.
         pub multizone: Option<bool>,
@@ -18,20 +19,22 @@ spec! {
         pub node_tags: Option<String>,
         /// Google Cloud only.
         pub node_instance_prefix: Option<String>,
-        /// Address families of Nodes: `ipv4`, `ipv6`.
+        /// Families of the addresses of Nodes, the first one first: `ipv4`, `ipv6`. Default `ipv6`, `ipv4` on IPv6, else
+        /// `ipv4`.
         #[serde(rename = "nodeIPFamilies")]
         pub node_ip_families: Vec<String>,
         /// Google Cloud only.
         pub gce_service_account: Option<String>,
         /// Google Cloud only.
         pub gce_use_startup_script: Option<bool>,
-        /// True: the controller opens no rules for load balancers of services.
+        /// The cloud controller manager opens no ports of nodes for load balancers of Services. Default false.
         pub disable_security_group_ingress: Option<bool>,
-        /// Security group of the load balancers of services.
+        /// ID of the security group of all classic load balancers of Services. Default one for each.
         pub elb_security_group: Option<String>,
-        /// `Managed`: network load balancers of services get security groups.
+        /// `Managed`: the cloud controller manager makes a security group for each network load balancer of a Service. Default
+        /// none.
         pub nlb_security_group_mode: Option<String>,
-        /// True: a Node is named after its private DNS name rather than its instance.
+        /// Nodes are named after their private addresses, not after their instances.
         #[serde(rename = "useIPBasedNodeNames")]
         pub use_ip_based_node_names: Option<bool>,
         /// vSphere only.
@@ -57,7 +60,7 @@ spec! {
         pub openstack: Option<Value>,
         /// Azure only.
         pub azure: Option<Value>,
-        /// The EBS CSI driver addon.
+        /// The EBS CSI driver, which makes and attaches volumes for PersistentVolumeClaims.
         #[serde(rename = "awsEBSCSIDriver")]
         pub aws_ebscsi_driver: Option<EBSCSIDriverSpec>,
         /// Google Cloud only.
@@ -65,24 +68,25 @@ spec! {
         pub gcp_pdcsi_driver: Option<Value>,
     }
 
-    /// The EBS CSI driver.
+    /// The EBS CSI driver, which is part of every cluster.
     pub struct EBSCSIDriverSpec {
-        /// Only true.
+        /// Only true is possible. To install the driver yourself, set `managed` to false.
         pub enabled: Option<bool>,
-        /// False: the user installs it.
+        /// False: you install the driver yourself. Default true.
         pub managed: Option<bool>,
+        /// Tag of the driver's image. Default that of the release.
         pub version: Option<String>,
-        /// Queries per second to the API.
+        /// Queries per second that each sidecar of the driver may send to the API. Default 20.
         #[serde(rename = "kubeAPIQPS")]
         pub kube_apiqps: Option<Quantity>,
-        /// Queries at once to the API.
+        /// Queries that each sidecar of the driver may send to the API at once. Default 100.
         #[serde(rename = "kubeAPIBurst")]
         pub kube_api_burst: Option<i32>,
-        /// True: its pods on the nodes use the host's network.
+        /// Pods of the driver on the nodes use the network of the instance. Default false.
         pub host_network: Option<bool>,
-        /// Volumes per node at most.
+        /// Most volumes of a node. Default what EC2 allows for the instance type.
         pub volume_attach_limit: Option<i32>,
-        /// Annotations of its pods.
+        /// Annotations of the driver's pods.
         pub pod_annotations: BTreeMap<String, String>,
     }
 }

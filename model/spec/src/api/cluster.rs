@@ -35,161 +35,181 @@ use super::subnet::ClusterSubnetSpec;
 use super::topology::TopologySpec;
 
 spec! {
-    /// The spec of a Cluster, as kOps' v1alpha2 writes it.
+    /// A cluster: its network, its control plane, its addons, and what all its instances share.
     pub struct ClusterSpec {
-        /// Channel that recommends versions and images: a name such as `stable`, or a URL.
+        /// Name or URL of the channel that recommends versions. Versions and images come with kctl: no effect. Default
+        /// `stable`.
         pub channel: Option<String>,
-        /// Manifests applied beside the cluster's own addons.
+        /// Lists of addons of yours, which `kctl update` reads and applies beside the cluster's own.
         pub addons: Vec<AddonSpec>,
-        /// Changes of addons' pods. kctl's own field.
+        /// Changes of the pods of addons: replicas, resources, placement, arguments. kctl's own field.
         pub addon_values: Vec<AddonValues>,
-        /// Where the cluster's files are kept: `s3://bucket/NAME`.
+        /// Folder of the cluster in the state store, `s3://BUCKET/NAME`. `kctl create cluster` writes it.
         pub config_base: Option<String>,
-        /// The cloud; `aws`.
+        /// Cloud of the cluster; only `aws` is possible.
         pub cloud_provider: Option<String>,
-        /// Names without DNS; left kOps with gossip.
+        /// Settings of names without DNS.
         pub gossip_config: Option<Value>,
-        /// Container runtime; `containerd`.
+        /// Container runtime of the instances; only `containerd` is possible.
         pub container_runtime: Option<String>,
-        /// Kubernetes version, with or without `v`, kept as written.
+        /// Version of Kubernetes, such as `1.36.0`. `kctl create cluster` writes that of kOps' stable channel, and `kctl upgrade` the
+        /// next one.
         pub kubernetes_version: Option<String>,
         /// An upgrade to another minor that can be taken back. kctl's own field.
         pub kubernetes_upgrade: Option<KubernetesUpgrade>,
-        /// Slices of the VPC, one or more per zone.
+        /// Subnets of the cluster, at least one in each zone, all of one region.
         pub subnets: Vec<ClusterSubnetSpec>,
-        /// Google Cloud project; no meaning on AWS.
+        /// Google Cloud only.
         pub project: Option<String>,
-        /// Name of the API for users; default `api.NAME`.
+        /// DNS name of the API for users. Default `api.NAME`.
         pub master_public_name: Option<String>,
-        /// Name of the API for instances; default `api.internal.NAME`.
+        /// DNS name of the API for instances. Default `api.internal.NAME`.
         pub master_internal_name: Option<String>,
-        /// IPv4 range of the VPC.
+        /// IPv4 range of the VPC. Default `172.20.0.0/16`, or that of `networkID`.
         #[serde(rename = "networkCIDR")]
         pub network_cidr: Option<String>,
         /// Further IPv4 ranges of the VPC.
         #[serde(rename = "additionalNetworkCIDRs")]
         pub additional_network_cidrs: Vec<String>,
-        /// An existing VPC to use, `vpc-...`; kctl then never creates or deletes it.
+        /// ID of an existing VPC, `vpc-...`, which kctl uses and never changes or deletes. Default a VPC of the cluster's own.
         #[serde(rename = "networkID")]
         pub network_id: Option<String>,
+        /// Which hosted zone has the cluster's names, and the bastion.
         pub topology: Option<TopologySpec>,
-        /// Where secrets are kept; default `configBase` + `/secrets`.
+        /// Folder of the cluster's secrets; only `secrets` below `configBase` is possible.
         pub secret_store: Option<String>,
-        /// Where keysets are kept; default `configBase` + `/pki`.
+        /// Folder of the cluster's keys and certificates; only `pki` below `configBase` is possible.
         pub key_store: Option<String>,
-        /// Where the cluster's files are kept, when not `configBase`.
+        /// Folder of the cluster's files; only that of `configBase` is possible.
         pub config_store: Option<String>,
-        /// Hosted zone of the cluster's names: a name or an id; default the longest zone that fits.
+        /// Name or ID of the hosted zone of the cluster's names. Default the zone with the longest name that fits.
         pub dns_zone: Option<String>,
-        /// Names without DNS; left kOps with gossip.
+        /// Settings of names without DNS.
         pub dns_controller_gossip_config: Option<Value>,
-        /// Further names and addresses in the API's certificate.
+        /// Further DNS names and addresses in the certificate of the API server.
         pub additional_sans: Vec<String>,
-        /// Domain of services inside the cluster; default `cluster.local`.
+        /// Domain of the names of Services and pods. Default `cluster.local`.
         #[serde(rename = "clusterDNSDomain")]
         pub cluster_dns_domain: Option<String>,
-        /// Range of service addresses, inside `nonMasqueradeCIDR`.
+        /// Range of the addresses of Services, which kctl never moves in a running cluster. Default a part of
+        /// `nonMasqueradeCIDR`.
         #[serde(rename = "serviceClusterIPRange")]
         pub service_cluster_ip_range: Option<String>,
-        /// Range of pod addresses, inside `nonMasqueradeCIDR`.
+        /// Range of the addresses of pods. Default a part of `nonMasqueradeCIDR`.
         #[serde(rename = "podCIDR")]
         pub pod_cidr: Option<String>,
-        /// Range that pods reach without address translation: pods and services.
+        /// Range of pods and Services, which they reach with their own addresses. `::/0` makes an IPv6 cluster. Default
+        /// `100.64.0.0/10`.
         #[serde(rename = "nonMasqueradeCIDR")]
         pub non_masquerade_cidr: Option<String>,
-        /// CIDRs and prefix lists that may reach port 22.
+        /// Ranges and prefix lists (`pl-...`) from which port 22 of instances or bastions can be reached. Default none; `kctl
+        /// create cluster` writes everywhere.
         pub ssh_access: Vec<String>,
-        /// CIDRs and prefix lists that may reach NodePort services.
+        /// Ranges and prefix lists (`pl-...`) from which NodePorts of nodes can be reached. Default none.
         pub node_port_access: Vec<String>,
-        /// HTTP proxy through which instances reach the internet.
+        /// HTTP proxy through which instances reach the internet. Default none.
         pub egress_proxy: Option<EgressProxySpec>,
-        /// Name of an existing EC2 key pair; empty: none.
+        /// Name of an existing EC2 key pair for instances; empty for none. Default the cluster's SSHCredential.
         pub ssh_key_name: Option<String>,
-        /// CIDRs and prefix lists that may reach the API.
+        /// Ranges and prefix lists (`pl-...`) from which the API can be reached. Default none; `kctl create cluster` writes
+        /// everywhere.
         pub kubernetes_api_access: Vec<String>,
-        /// Removed from kOps.
+        /// Keeps control planes off the network of pods.
         pub isolate_masters: Option<bool>,
-        /// `automatic` (security updates by the system) or `external`.
+        /// `automatic`: instances install security updates of their system by themselves. `external`: they do not. Default
+        /// `automatic`.
         pub update_policy: Option<String>,
-        /// ARNs of managed policies per role (`master`, `node`, `bastion`).
+        /// ARNs of managed policies that the roles of instances get, by role: `master`, `node`, `bastion`.
         pub external_policies: BTreeMap<String, Vec<String>>,
-        /// IAM statements as JSON text per role (`master`, `node`, `bastion`).
+        /// IAM statements that the roles of instances get, each a JSON list as text, by role: `master`, `node`, `bastion`.
         pub additional_policies: BTreeMap<String, String>,
-        /// Files written on instances.
+        /// Files that are written on instances.
         pub file_assets: Vec<FileAssetSpec>,
-        /// The etcd clusters: `main` and `events`.
+        /// The etcd clusters `main` and `events`. Default each with a member in every control-plane group.
         pub etcd_clusters: Vec<EtcdClusterSpec>,
-        /// Docker as container runtime; removed from kOps.
+        /// Settings of Docker.
         pub docker: Option<Value>,
+        /// The container runtime of all instances.
         pub containerd: Option<ContainerdConfig>,
+        /// CoreDNS, which answers for the names of Services and pods.
         #[serde(rename = "kubeDNS")]
         pub kube_dns: Option<KubeDNSConfig>,
+        /// The API server of every control plane.
         #[serde(rename = "kubeAPIServer")]
         pub kube_api_server: Option<KubeAPIServerConfig>,
+        /// The controller manager of every control plane.
         pub kube_controller_manager: Option<KubeControllerManagerConfig>,
-        /// The AWS cloud controller manager.
+        /// The AWS cloud controller manager, which initializes Nodes and makes load balancers of Services.
         pub cloud_controller_manager: Option<CloudControllerManagerConfig>,
+        /// The scheduler of every control plane.
         pub kube_scheduler: Option<KubeSchedulerConfig>,
+        /// kube-proxy of every instance, which answers for Services.
         pub kube_proxy: Option<KubeProxyConfig>,
-        /// kubelet of every instance.
+        /// kubelet of every instance. Values of an instance group win.
         pub kubelet: Option<KubeletConfigSpec>,
-        /// kubelet of control-plane instances; wins over `kubelet`.
+        /// kubelet of control planes. Its values win over `kubelet`.
         pub master_kubelet: Option<KubeletConfigSpec>,
-        /// Settings of the cloud's controllers and drivers.
+        /// Settings of the cloud controller manager, of the EBS CSI driver and of StorageClasses.
         pub cloud_config: Option<CloudConfiguration>,
-        /// external-dns, or the publication of names for ingresses.
+        /// Who publishes the names of Services, Ingresses and pods in the hosted zone.
         pub external_dns: Option<ExternalDNSConfig>,
+        /// Who sets the clocks of instances.
         pub ntp: Option<NTPConfig>,
-        /// System packages installed on every instance.
+        /// Packages of the system that every instance installs.
         pub packages: Vec<String>,
-        /// Drains instances that AWS is about to stop.
+        /// Drains Nodes before AWS ends their instances. Default on.
         pub node_termination_handler: Option<NodeTerminationHandlerSpec>,
+        /// Reports what is wrong with a node. Default off.
         pub node_problem_detector: Option<NodeProblemDetectorConfig>,
+        /// Reads from kubelets what nodes and pods use. Default off.
         pub metrics_server: Option<MetricsServerConfig>,
+        /// Issues certificates for objects of Kubernetes. Default off.
         pub cert_manager: Option<CertManagerConfig>,
-        /// Makes load balancers for Ingresses and Services.
+        /// Makes load balancers for Ingresses and Services. Default off.
         pub aws_load_balancer_controller: Option<LoadBalancerControllerSpec>,
-        /// The CNI; exactly one.
+        /// The network plugin, which connects pods. Exactly one of the fields is set.
         pub networking: Option<NetworkingSpec>,
-        /// How the API is reached: DNS names or a load balancer.
+        /// How clients reach the API. Default DNS names, or a load balancer where control planes are private or there is no
+        /// hosted zone.
         pub api: Option<APISpec>,
-        /// Webhook that API servers ask who sent a token.
+        /// Who API servers ask about tokens that they do not know. Default nobody.
         pub authentication: Option<AuthenticationSpec>,
-        /// Authorization mode of the API.
+        /// How the API server decides who may do what. Default RBAC.
         pub authorization: Option<AuthorizationSpec>,
-        /// Removed from kOps.
+        /// Settings of the authorization of Nodes.
         pub node_authorization: Option<Value>,
-        /// Tags put on every cloud resource.
+        /// Tags of every AWS object of the cluster.
         pub cloud_labels: BTreeMap<String, String>,
-        /// systemd units run on instances.
+        /// systemd units that run on instances.
         pub hooks: Vec<HookSpec>,
-        /// Where images and binaries come from.
+        /// Where instances get container images and files from. Default the internet.
         pub assets: Option<AssetsSpec>,
-        /// IAM roles of the instances.
+        /// Roles of the instances and of service accounts.
         pub iam: Option<IAMSpec>,
-        /// True: secrets are encrypted at rest with the secret `encryptionconfig`.
+        /// Encrypts Secrets in etcd with the secret `encryptionconfig`, which `kctl create secret` stores. Default false.
         pub encryption_config: Option<bool>,
-        /// True: shared subnets get no tags.
+        /// Subnets get no tags for load balancers of Services. Default false.
         #[serde(rename = "DisableSubnetTags")]
         pub disable_subnet_tags: Option<bool>,
-        /// What further outputs need, of which kctl has none.
+        /// Settings of outputs that kctl does not have.
         pub target: Option<TargetSpec>,
-        /// True: what calls AWS trusts the CA certificates of the instance, which in kctl is always so.
+        /// Programs that call AWS trust the CA certificates of the instance. In kctl they always do: no effect.
         pub use_host_certificates: Option<bool>,
-        /// Kernel parameters, `name=value`.
+        /// Kernel parameters of every instance, each as `name=value`.
         pub sysctl_parameters: Vec<String>,
-        /// Defaults of rolling updates.
+        /// How fast a rolling update replaces instances. Values of an instance group win.
         pub rolling_update: Option<RollingUpdate>,
-        /// Adds and removes instances as pods need them.
+        /// Adds and removes instances of groups of nodes as pods need them. Default off.
         pub cluster_autoscaler: Option<ClusterAutoscalerConfig>,
-        /// Defaults of warm pools.
+        /// Stopped instances that are kept ready for each group of nodes. Values of an instance group win. Default none.
         pub warm_pool: Option<WarmPoolSpec>,
-        /// Public OIDC discovery of service account tokens.
+        /// Publishes who issues the tokens of service accounts, so that AWS and others take them. Default not.
         pub service_account_issuer_discovery: Option<ServiceAccountIssuerDiscoveryConfig>,
-        /// Volume snapshot controller addon.
+        /// Makes snapshots of volumes for objects of Kubernetes. Default off.
         pub snapshot_controller: Option<SnapshotControllerConfig>,
+        /// Settings of Karpenter.
         pub karpenter: Option<Value>,
-        /// Gives pods the AWS role of their service account.
+        /// Changes pods so that they get the AWS role of their service account. Default off.
         pub pod_identity_webhook: Option<PodIdentityWebhookSpec>,
     }
 
@@ -202,18 +222,21 @@ spec! {
 
     /// Settings of outputs other than AWS itself.
     pub struct TargetSpec {
+        /// Settings of kOps' Terraform output. kctl has none: no effect.
         pub terraform: Option<TerraformSpec>,
     }
 
-    /// What Terraform's AWS providers get beside the region.
+    /// Settings of kOps' Terraform output. kctl has none: no effect.
     pub struct TerraformSpec {
+        /// Settings of the AWS provider of Terraform: no effect.
         pub provider_extra_config: BTreeMap<String, String>,
+        /// Settings of the provider of files of Terraform: no effect.
         pub files_provider_extra_config: BTreeMap<String, String>,
     }
 
-    /// One manifest applied beside the cluster's own addons.
+    /// A list of addons of yours.
     pub struct AddonSpec {
-        /// URL or path of the manifest or channel.
+        /// Place of the list: an https URL, or an object in the bucket of the state store, `s3://BUCKET/...`.
         pub manifest: String,
     }
 }

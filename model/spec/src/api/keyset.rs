@@ -5,26 +5,26 @@ use super::fields::spec;
 use node::secret::{self, Secret};
 
 spec! {
-    /// All keys of the set.
+    /// The keys of one purpose, such as a certificate authority, as the state store has them.
     pub struct KeysetSpec {
-        /// What its items are.
+        /// What the keys are: `Keypair`, certificates with their keys, or `Secret`.
         #[serde(rename = "type")]
         pub type_: Option<KeysetType>,
-        /// Id of the key that signs.
+        /// ID of the key that signs.
         pub primary_id: Option<String>,
-        /// All keys, oldest first.
+        /// The keys, the oldest first.
         pub keys: Vec<KeysetItem>,
     }
 
-    /// One key of a set.
+    /// One key.
     pub struct KeysetItem {
-        /// Its id: a number made of the time of creation.
+        /// ID of the key: a number made of the time when it was created.
         pub id: String,
-        /// When it was distrusted, RFC 3339.
+        /// When the key ceased to be trusted, in RFC 3339. Default it is trusted.
         pub distrust_timestamp: Option<String>,
-        /// Base64 of the PEM certificate or public key.
+        /// Certificate or public key: base64 of its PEM form.
         pub public_material: Option<String>,
-        /// Base64 of the PEM private key. Secret.
+        /// Private key: base64 of its PEM form. It is secret.
         #[serde(serialize_with = "secret::serialize_revealed")]
         pub private_material: Option<Secret>,
     }

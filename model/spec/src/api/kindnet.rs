@@ -3,33 +3,33 @@
 use super::fields::spec;
 
 spec! {
-    /// The network plugin kindnet.
+    /// The network plugin kindnet, which connects the pods of one subnet by routes. All instances must be in one subnet.
     pub struct KindnetNetworkingSpec {
-        /// Its version, `v1.0.1`.
+        /// Version of its image; only releases of 1.0 are possible. Default that of the release of kctl.
         pub version: Option<String>,
-        /// False: NetworkPolicies are not enforced.
+        /// Enforces NetworkPolicies. Default true.
         pub network_policies: Option<bool>,
-        /// True: AdminNetworkPolicies are enforced.
+        /// Enforces AdminNetworkPolicies.
         pub admin_network_policies: Option<bool>,
-        /// True: BaselineAdminNetworkPolicies are enforced.
+        /// Enforces BaselineAdminNetworkPolicies.
         pub baseline_admin_network_policies: Option<bool>,
-        /// True: answers of the cluster's DNS are cached on the node.
+        /// Keeps answers of the cluster's DNS on the node.
         pub dns_caching: Option<bool>,
-        /// True: in IPv6 clusters, pods reach IPv4 addresses.
+        /// Pods of IPv6 clusters reach IPv4 addresses. Default false.
         pub nat64: Option<bool>,
-        /// Packets after which a connection takes the fast path; 0: none does.
+        /// Packets after which a connection skips most of the kernel's rules; 0 for never. Default 0.
         pub fast_path_threshold: Option<i32>,
-        /// Which traffic of pods gets the address of their node.
+        /// For which destinations pods have the address of their node. Default outside of the VPC, of pods and of Services.
         pub masquerade: Option<KindnetMasqueradeSpec>,
-        /// How much the agent logs.
+        /// How much the agent logs. Default 2.
         pub log_level: Option<i32>,
     }
 
-    /// Masquerading by kindnet.
+    /// For which destinations pods have the address of their node. The section is taken as it is.
     pub struct KindnetMasqueradeSpec {
-        /// False: pods keep their addresses.
+        /// False: pods keep their addresses everywhere. Default true.
         pub enabled: Option<bool>,
-        /// Destinations for which pods keep their addresses.
+        /// Ranges of destinations for which pods keep their addresses. Default none if the section is there.
         #[serde(rename = "nonMasqueradeCIDRs")]
         pub non_masquerade_cidrs: Vec<String>,
     }

@@ -6,159 +6,172 @@ use super::fields::spec;
 use super::scalars::{Duration, Quantity};
 
 spec! {
-    /// The controller manager of every control-plane instance.
+    /// The controller manager of every control plane. The flag that a field becomes is in parentheses; without a default here,
+    /// Kubernetes' own counts.
     pub struct KubeControllerManagerConfig {
-        /// `--master`.
+        /// Address of the API server (`--master`). Default that of its kubeconfig.
         pub master: Option<String>,
-        /// `--logging-format`.
+        /// Form of the log: `text` or `json` (`--logging-format`). Default `text`.
         pub log_format: Option<String>,
-        /// `--v`.
+        /// How much it logs (`--v`). Default 2.
         pub log_level: Option<i32>,
-        /// `--service-account-private-key-file`.
+        /// File with the key that signs tokens in Secrets (`--service-account-private-key-file`). Default that of the cluster's
+        /// keyset.
         pub service_account_private_key_file: Option<String>,
-        /// Image to run instead of the one of the Kubernetes version.
+        /// Image of the controller manager. Default that of `spec.kubernetesVersion`.
         pub image: Option<String>,
-        /// `--cloud-provider`.
+        /// Where the code for the cloud is: `external` (`--cloud-provider`). Default that.
         pub cloud_provider: Option<String>,
-        /// `--cluster-name`.
+        /// Name of the cluster in names of AWS objects (`--cluster-name`). Default the name of the cluster.
         pub cluster_name: Option<String>,
-        /// `--cluster-cidr`.
+        /// Range of the addresses of pods (`--cluster-cidr`). Default `spec.podCIDR`, on IPv6 none.
         #[serde(rename = "clusterCIDR")]
         pub cluster_cidr: Option<String>,
-        /// `--allocate-node-cidrs`.
+        /// Gives each Node a range for its pods (`--allocate-node-cidrs`). Default true, on IPv6 false.
         #[serde(rename = "allocateNodeCIDRs")]
         pub allocate_node_cidrs: Option<bool>,
-        /// `--node-cidr-mask-size`.
+        /// Prefix length of the range of each Node, 16 to 30 (`--node-cidr-mask-size`). Default 24, with room for 254 pods.
         #[serde(rename = "nodeCIDRMaskSize")]
         pub node_cidr_mask_size: Option<i32>,
-        /// `--configure-cloud-routes`.
+        /// Makes a route in the VPC to the pods of each Node, which the cloud controller manager does
+        /// (`--configure-cloud-routes`). Default false.
         pub configure_cloud_routes: Option<bool>,
-        /// `--controllers`.
+        /// Controllers that run (`--controllers`): names, `-NAME` for all but one, `*` for the usual ones. Default `*`.
         pub controllers: Vec<String>,
-        /// `--cidr-allocator-type`.
+        /// Who gives ranges to Nodes: `RangeAllocator` or `CloudAllocator` (`--cidr-allocator-type`). Default `RangeAllocator`.
         pub cidr_allocator_type: Option<String>,
-        /// `--root-ca-file`.
+        /// Certificate that pods get to verify the API (`--root-ca-file`). Default the cluster's authority.
         #[serde(rename = "rootCAFile")]
         pub root_ca_file: Option<String>,
         /// How replicas agree which of them acts.
         pub leader_election: Option<LeaderElectionConfiguration>,
-        /// `--attach-detach-reconcile-sync-period`.
+        /// How often it compares attached volumes with those that should be (`--attach-detach-reconcile-sync-period`). Default
+        /// 1m0s.
         pub attach_detach_reconcile_sync_period: Option<Duration>,
-        /// `--disable-attach-detach-reconcile-sync`.
+        /// Never compares attached volumes with those that should be (`--disable-attach-detach-reconcile-sync`). Default false.
         pub disable_attach_detach_reconcile_sync: Option<bool>,
-        /// `--terminated-pod-gc-threshold`.
+        /// Number of ended pods above which they are deleted; 0 or less for never (`--terminated-pod-gc-threshold`). Default
+        /// 12500.
         #[serde(rename = "terminatedPodGCThreshold")]
         pub terminated_pod_gc_threshold: Option<i32>,
-        /// `--node-monitor-period`.
+        /// How often it looks at the status of Nodes (`--node-monitor-period`). Default 5s.
         pub node_monitor_period: Option<Duration>,
-        /// `--node-monitor-grace-period`.
+        /// How long a Node may be silent before it is not ready (`--node-monitor-grace-period`). Default 50s.
         pub node_monitor_grace_period: Option<Duration>,
-        /// `--pod-eviction-timeout`.
+        /// How long pods stay on a Node that failed (`--pod-eviction-timeout`).
         pub pod_eviction_timeout: Option<Duration>,
-        /// `--use-service-account-credentials`.
+        /// Each controller has a service account of its own (`--use-service-account-credentials`). Default true.
         pub use_service_account_credentials: Option<bool>,
-        /// `--horizontal-pod-autoscaler-sync-period`.
+        /// How often HorizontalPodAutoscalers look at their pods (`--horizontal-pod-autoscaler-sync-period`). Default 15s.
         pub horizontal_pod_autoscaler_sync_period: Option<Duration>,
-        /// `--horizontal-pod-autoscaler-downscale-delay`.
+        /// How long they wait between two reductions (`--horizontal-pod-autoscaler-downscale-delay`).
         pub horizontal_pod_autoscaler_downscale_delay: Option<Duration>,
-        /// `--horizontal-pod-autoscaler-downscale-stabilization`.
+        /// How far they look back before they reduce, so that they do not go below a recent recommendation
+        /// (`--horizontal-pod-autoscaler-downscale-stabilization`). Default 5m.
         pub horizontal_pod_autoscaler_downscale_stabilization: Option<Duration>,
-        /// `--horizontal-pod-autoscaler-upscale-delay`.
+        /// How long they wait between two increases (`--horizontal-pod-autoscaler-upscale-delay`).
         pub horizontal_pod_autoscaler_upscale_delay: Option<Duration>,
-        /// `--horizontal-pod-autoscaler-initial-readiness-delay`.
+        /// How long after its start changes of a pod's readiness count as part of the start
+        /// (`--horizontal-pod-autoscaler-initial-readiness-delay`). Default 30s.
         pub horizontal_pod_autoscaler_initial_readiness_delay: Option<Duration>,
-        /// `--horizontal-pod-autoscaler-cpu-initialization-period`.
+        /// How long after its start the CPU of a pod may be left out (`--horizontal-pod-autoscaler-cpu-initialization-period`).
+        /// Default 5m.
         pub horizontal_pod_autoscaler_cpu_initialization_period: Option<Duration>,
-        /// `--horizontal-pod-autoscaler-tolerance`.
+        /// Least change of the ratio from 1 for which they act (`--horizontal-pod-autoscaler-tolerance`). Default 0.1.
         pub horizontal_pod_autoscaler_tolerance: Option<Quantity>,
-        /// `--horizontal-pod-autoscaler-use-rest-clients`.
+        /// They read metrics from APIs, which they always do (`--horizontal-pod-autoscaler-use-rest-clients`).
         pub horizontal_pod_autoscaler_use_rest_clients: Option<bool>,
-        /// `--experimental-cluster-signing-duration`.
+        /// Older name of `ClusterSigningDuration` (`--experimental-cluster-signing-duration`).
         pub experimental_cluster_signing_duration: Option<Duration>,
-        /// `--cluster-signing-duration`.
+        /// Lifetime of certificates of kubelets, 10m to 87600h (`--cluster-signing-duration`). Default 455 days for the first
+        /// one of an instance, then 8760h.
         #[serde(rename = "ClusterSigningDuration")]
         pub cluster_signing_duration: Option<Duration>,
-        /// `--feature-gates`.
+        /// Feature gates, `true` or `false` by name (`--feature-gates`).
         pub feature_gates: BTreeMap<String, String>,
-        /// `--tls-cert-file`.
+        /// Certificate of its own server (`--tls-cert-file`). Default one that kctl issues.
         pub tls_cert_file: Option<String>,
-        /// `--tls-cipher-suites`.
+        /// Cipher suites up to TLS 1.2, by Go's names (`--tls-cipher-suites`).
         pub tls_cipher_suites: Vec<String>,
-        /// `--tls-min-version`.
+        /// Least version of TLS, such as `VersionTLS12` (`--tls-min-version`).
         pub tls_min_version: Option<String>,
-        /// `--tls-private-key-file`.
+        /// Key of the certificate of its own server (`--tls-private-key-file`). Default that of the one that kctl issues.
         pub tls_private_key_file: Option<String>,
-        /// `--min-resync-period`.
+        /// How often it looks at all objects anew, at least (`--min-resync-period`). Default 12h.
         pub min_resync_period: Option<String>,
-        /// `--kube-api-qps`.
+        /// Queries per second to the API (`--kube-api-qps`). Default 20.
         #[serde(rename = "kubeAPIQPS")]
         pub kube_apiqps: Option<Quantity>,
-        /// `--kube-api-burst`.
+        /// Queries to the API at once (`--kube-api-burst`). Default 30.
         #[serde(rename = "kubeAPIBurst")]
         pub kube_api_burst: Option<i32>,
-        /// `--concurrent-deployment-syncs`.
+        /// Deployments that are worked on at a time (`--concurrent-deployment-syncs`). Default 5.
         pub concurrent_deployment_syncs: Option<i32>,
-        /// `--concurrent-endpoint-syncs`.
+        /// Endpoints that are worked on at a time (`--concurrent-endpoint-syncs`). Default 5.
         pub concurrent_endpoint_syncs: Option<i32>,
-        /// `--concurrent-namespace-syncs`.
+        /// Namespaces that are worked on at a time (`--concurrent-namespace-syncs`). Default 10.
         pub concurrent_namespace_syncs: Option<i32>,
-        /// `--concurrent-replicaset-syncs`.
+        /// ReplicaSets that are worked on at a time (`--concurrent-replicaset-syncs`). Default 5.
         pub concurrent_replicaset_syncs: Option<i32>,
-        /// `--concurrent-service-syncs`.
+        /// Services that are worked on at a time (`--concurrent-service-syncs`). Default 1.
         pub concurrent_service_syncs: Option<i32>,
-        /// `--concurrent-resource-quota-syncs`.
+        /// ResourceQuotas that are worked on at a time (`--concurrent-resource-quota-syncs`). Default 5.
         pub concurrent_resource_quota_syncs: Option<i32>,
-        /// `--concurrent-serviceaccount-token-syncs`.
+        /// Service accounts whose tokens are worked on at a time (`--concurrent-serviceaccount-token-syncs`). Default 5.
         pub concurrent_serviceaccount_token_syncs: Option<i32>,
-        /// `--concurrent-rc-syncs`.
+        /// ReplicationControllers that are worked on at a time (`--concurrent-rc-syncs`). Default 5.
         pub concurrent_rc_syncs: Option<i32>,
-        /// `--concurrent-horizontal-pod-autoscaler-syncs`.
+        /// HorizontalPodAutoscalers that are worked on at a time (`--concurrent-horizontal-pod-autoscaler-syncs`). Default 5.
+        /// The name is kOps'.
         pub concurrent_horizontal_pod_austoscaler_syncs: Option<i32>,
-        /// `--concurrent-job-syncs`.
+        /// Jobs that are worked on at a time (`--concurrent-job-syncs`). Default 5.
         pub concurrent_job_syncs: Option<i32>,
-        /// `--authentication-kubeconfig`.
+        /// Kubeconfig file with which it asks the API who its clients are (`--authentication-kubeconfig`). Default its own.
         pub authentication_kubeconfig: Option<String>,
-        /// `--authorization-kubeconfig`.
+        /// Kubeconfig file with which it asks the API what its clients may do (`--authorization-kubeconfig`). Default its own.
         pub authorization_kubeconfig: Option<String>,
-        /// `--authorization-always-allow-paths`.
+        /// Paths of its own server that everybody may read (`--authorization-always-allow-paths`). Default those of health
+        /// checks.
         pub authorization_always_allow_paths: Vec<String>,
-        /// `--external-cloud-volume-plugin`.
+        /// Cloud whose volumes it handles beside an external cloud provider (`--external-cloud-volume-plugin`).
         pub external_cloud_volume_plugin: Option<String>,
-        /// `--endpoint-updates-batch-period`.
+        /// How long changes of Endpoints are collected (`--endpoint-updates-batch-period`). Default 0s.
         pub endpoint_updates_batch_period: Option<Duration>,
-        /// `--endpointslice-updates-batch-period`.
+        /// How long changes of EndpointSlices are collected (`--endpointslice-updates-batch-period`). Default 0s.
         pub endpoint_slice_updates_batch_period: Option<Duration>,
-        /// `--profiling`.
+        /// Serves profiles of itself at `/debug/pprof` (`--profiling`). Default true.
         pub enable_profiling: Option<bool>,
-        /// `--contention-profiling`.
+        /// Its profiles show waiting for locks (`--contention-profiling`). Default false.
         pub enable_contention_profiling: Option<bool>,
-        /// `--enable-leader-migration`.
+        /// Hands controllers over to the cloud controller manager without both running them (`--enable-leader-migration`).
+        /// Default false.
         pub enable_leader_migration: Option<bool>,
-        /// CPU the pod asks for.
+        /// CPU that its pod asks for. Default 100m.
         pub cpu_request: Option<Quantity>,
-        /// CPU the pod may use at most.
+        /// CPU that its pod may use at most. Default no limit.
         pub cpu_limit: Option<Quantity>,
-        /// Memory the pod asks for.
+        /// Memory that its pod asks for. Default none.
         pub memory_request: Option<Quantity>,
-        /// Memory the pod may use at most.
+        /// Memory that its pod may use at most. Default no limit.
         pub memory_limit: Option<Quantity>,
     }
 
     /// How replicas of a component agree which of them acts.
     pub struct LeaderElectionConfiguration {
-        /// `--leader-elect`.
+        /// Only one replica acts at a time (`--leader-elect`). Default true.
         pub leader_elect: Option<bool>,
-        /// `--leader-elect-lease-duration`.
+        /// How long others wait after the leader's last renewal before one takes over (`--leader-elect-lease-duration`).
+        /// Default 15s.
         pub leader_elect_lease_duration: Option<Duration>,
-        /// `--leader-elect-renew-deadline`.
+        /// How long the leader tries to renew before it gives up (`--leader-elect-renew-deadline`). Default 10s.
         pub leader_elect_renew_deadline_duration: Option<Duration>,
-        /// `--leader-elect-resource-lock`.
+        /// Kind of the object by which they agree (`--leader-elect-resource-lock`). Default `leases`.
         pub leader_elect_resource_lock: Option<String>,
-        /// `--leader-elect-resource-name`.
+        /// Name of that object (`--leader-elect-resource-name`). Default that of the component.
         pub leader_elect_resource_name: Option<String>,
-        /// `--leader-elect-resource-namespace`.
+        /// Namespace of that object (`--leader-elect-resource-namespace`). Default `kube-system`.
         pub leader_elect_resource_namespace: Option<String>,
-        /// `--leader-elect-retry-period`.
+        /// How long a replica waits between two tries (`--leader-elect-retry-period`). Default 2s.
         pub leader_elect_retry_period: Option<Duration>,
     }
 }

@@ -6,48 +6,50 @@ use super::fields::spec;
 use super::scalars::{Duration, Quantity};
 
 spec! {
-    /// kube-proxy of every instance.
+    /// kube-proxy of every instance, which answers for Services. The flag that a field becomes is in parentheses; without a
+    /// default here, Kubernetes' own counts.
     pub struct KubeProxyConfig {
-        /// Image to run instead of the one of the Kubernetes version.
+        /// Image of kube-proxy. Default that of `spec.kubernetesVersion`.
         pub image: Option<String>,
-        /// CPU the pod asks for.
+        /// CPU that its pod asks for. Default 100m.
         pub cpu_request: Option<Quantity>,
-        /// CPU the pod may use at most.
+        /// CPU that its pod may use at most. Default no limit.
         pub cpu_limit: Option<Quantity>,
-        /// Memory the pod asks for.
+        /// Memory that its pod asks for. Default none.
         pub memory_request: Option<Quantity>,
-        /// Memory the pod may use at most.
+        /// Memory that its pod may use at most. Default no limit.
         pub memory_limit: Option<Quantity>,
-        /// `--v`.
+        /// How much it logs (`--v`). Default 2.
         pub log_level: Option<i32>,
-        /// `--cluster-cidr`.
+        /// Range of the addresses of pods (`--cluster-cidr`). Default `spec.podCIDR`; none where pods have addresses of the
+        /// VPC.
         #[serde(rename = "clusterCIDR")]
         pub cluster_cidr: Option<String>,
-        /// `--hostname-override`.
+        /// Name of the Node, which has the ID of its instance: only kOps' placeholders are possible, and they have no effect.
         pub hostname_override: Option<String>,
-        /// `--bind-address`.
+        /// Address on which it listens (`--bind-address`). Default `0.0.0.0`.
         pub bind_address: Option<String>,
-        /// `--master`.
+        /// Address of the API server (`--master`). Default one that instances know.
         pub master: Option<String>,
-        /// `--metrics-bind-address`.
+        /// Address and port of its metrics (`--metrics-bind-address`). Default `127.0.0.1:10249`.
         pub metrics_bind_address: Option<String>,
-        /// False: no kube-proxy runs on any instance.
+        /// Whether kube-proxy runs. False where the network plugin takes its place. Default true.
         pub enabled: Option<bool>,
-        /// `--proxy-mode`.
+        /// How it answers for Services: `iptables`, `ipvs` or `nftables` (`--proxy-mode`). Default `iptables`.
         pub proxy_mode: Option<String>,
-        /// `--ipvs-exclude-cidrs`.
+        /// With `ipvs`: ranges whose rules it leaves alone (`--ipvs-exclude-cidrs`).
         pub ipvs_exclude_cidrs: Vec<String>,
-        /// `--ipvs-min-sync-period`.
+        /// With `ipvs`: least time between two updates of rules (`--ipvs-min-sync-period`).
         pub ipvs_min_sync_period: Option<Duration>,
-        /// `--ipvs-scheduler`.
+        /// With `ipvs`: how a backend is chosen, such as `rr` (`--ipvs-scheduler`). Default `rr`.
         pub ipvs_scheduler: Option<String>,
-        /// `--ipvs-sync-period`.
+        /// With `ipvs`: most time between two updates of rules (`--ipvs-sync-period`). Default 30s.
         pub ipvs_sync_period: Option<Duration>,
-        /// `--feature-gates`.
+        /// Feature gates, `true` or `false` by name (`--feature-gates`).
         pub feature_gates: BTreeMap<String, String>,
-        /// `--conntrack-max-per-core`.
+        /// Connections that the kernel tracks for each core (`--conntrack-max-per-core`). Default 131072.
         pub conntrack_max_per_core: Option<i32>,
-        /// `--conntrack-min`.
+        /// Connections that the kernel tracks at least (`--conntrack-min`). Default 131072.
         pub conntrack_min: Option<i32>,
     }
 }

@@ -3,9 +3,10 @@
 use super::fields::spec;
 
 spec! {
-    /// The network plugin kube-router.
+    /// The network plugin kube-router, which connects pods by routes, enforces NetworkPolicies and takes the place of
+    /// kube-proxy.
     pub struct KuberouterNetworkingSpec {
-        /// True: NetworkPolicies are enforced by nftables instead of iptables and ipsets.
+        /// Enforces NetworkPolicies with nftables, not with iptables and ipsets. Default false.
         #[serde(rename = "useNFTablesForNetpol")]
         pub use_nftables_for_netpol: Option<bool>,
     }

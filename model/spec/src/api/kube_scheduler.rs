@@ -7,55 +7,61 @@ use super::kube_controller_manager::LeaderElectionConfiguration;
 use super::scalars::Quantity;
 
 spec! {
-    /// The scheduler of every control-plane instance.
+    /// The scheduler of every control plane. The flag that a field becomes is in parentheses; without a default here,
+    /// Kubernetes' own counts.
     pub struct KubeSchedulerConfig {
-        /// `--master`.
+        /// Address of the API server (`--master`). Default that of its kubeconfig.
         pub master: Option<String>,
-        /// `--logging-format`.
+        /// Form of the log: `text` or `json` (`--logging-format`). Default `text`.
         pub log_format: Option<String>,
-        /// `--v`.
+        /// How much it logs (`--v`). Default 2.
         pub log_level: Option<i32>,
-        /// Image to run instead of the one of the Kubernetes version.
+        /// Image of the scheduler. Default that of `spec.kubernetesVersion`.
         pub image: Option<String>,
         /// How replicas agree which of them acts.
         pub leader_election: Option<LeaderElectionConfiguration>,
-        /// Removed from Kubernetes; kept for old specs.
+        /// Reads a policy from a ConfigMap.
         pub use_policy_config_map: Option<bool>,
-        /// `--feature-gates`.
+        /// Feature gates, `true` or `false` by name (`--feature-gates`).
         pub feature_gates: BTreeMap<String, String>,
-        /// `KUBE_MAX_PD_VOLS`: volumes per node at most.
+        /// Most volumes of a node (`KUBE_MAX_PD_VOLS`). The scheduler does not read it any more: no effect.
         pub max_persistent_volumes: Option<i32>,
-        /// Queries per second to the API: `clientConnection.qps` of the configuration file.
+        /// Queries per second to the API (`clientConnection.qps` of its configuration file). Default 50.
         pub qps: Option<Quantity>,
-        /// Queries at once to the API: `clientConnection.burst` of the configuration file.
+        /// Queries to the API at once (`clientConnection.burst` of its configuration file). Default 100.
         pub burst: Option<i32>,
-        /// `--kube-api-qps`.
+        /// Queries per second to the API (`--kube-api-qps`), which the scheduler ignores beside its configuration file. Use
+        /// `qps`.
         #[serde(rename = "kubeAPIQPS")]
         pub kube_apiqps: Option<Quantity>,
-        /// `--kube-api-burst`.
+        /// Queries to the API at once (`--kube-api-burst`), which the scheduler ignores beside its configuration file. Use
+        /// `burst`.
         #[serde(rename = "kubeAPIBurst")]
         pub kube_api_burst: Option<i32>,
-        /// `--authentication-kubeconfig`.
+        /// Kubeconfig file with which it asks the API who its clients are (`--authentication-kubeconfig`). Default its own.
         pub authentication_kubeconfig: Option<String>,
-        /// `--authorization-kubeconfig`.
+        /// Kubeconfig file with which it asks the API what its clients may do (`--authorization-kubeconfig`). Default its own.
         pub authorization_kubeconfig: Option<String>,
-        /// `--authorization-always-allow-paths`.
+        /// Paths of its own server that everybody may read (`--authorization-always-allow-paths`). Default those of health
+        /// checks.
         pub authorization_always_allow_paths: Vec<String>,
-        /// `--profiling`.
+        /// Serves profiles of itself at `/debug/pprof` (`--profiling`), which the scheduler ignores beside its configuration
+        /// file.
         pub enable_profiling: Option<bool>,
-        /// `--contention-profiling`.
+        /// Its profiles show waiting for locks (`--contention-profiling`), which the scheduler ignores beside its configuration
+        /// file.
         pub enable_contention_profiling: Option<bool>,
-        /// `--tls-cert-file`.
+        /// Certificate of its own server (`--tls-cert-file`). Default one that kctl issues.
         pub tls_cert_file: Option<String>,
-        /// `--tls-private-key-file`.
+        /// Key of the certificate of its own server (`--tls-private-key-file`). Default that of the one that kctl issues.
         pub tls_private_key_file: Option<String>,
-        /// CPU the pod asks for.
+        /// CPU that its pod asks for. Default 100m.
         pub cpu_request: Option<Quantity>,
-        /// CPU the pod may use at most.
+        /// CPU that its pod may use at most. Default no limit.
         pub cpu_limit: Option<Quantity>,
-        /// Memory the pod asks for.
+        /// Memory that its pod asks for. Default none.
         pub memory_request: Option<Quantity>,
-        /// Memory the pod may use at most.
+        /// Memory that its pod may use at most. Default no limit.
         pub memory_limit: Option<Quantity>,
     }
 }

@@ -6,223 +6,238 @@ use super::fields::spec;
 use super::scalars::Duration;
 
 spec! {
-    /// kubelet of an instance; the group's values win over the cluster's.
+    /// kubelet of instances. The flag that a field becomes, or its name in the file KubeletConfiguration, is in parentheses;
+    /// without a default here, Kubernetes' own counts.
     pub struct KubeletConfigSpec {
-        /// `--api-servers`.
+        /// Address of the API server (`--api-servers`).
         pub api_servers: Option<String>,
-        /// `anonymousAuth` of KubeletConfiguration.
+        /// Answers requests without a name (`authentication.anonymous`); only false is possible, the default.
         pub anonymous_auth: Option<bool>,
-        /// `authorizationMode` of KubeletConfiguration.
+        /// Who decides which requests are allowed: `Webhook`, the API server, or `AlwaysAllow` (`authorization.mode`). Default
+        /// `Webhook`.
         pub authorization_mode: Option<String>,
-        /// `--bootstrap-kubeconfig`.
+        /// Kubeconfig file with which it gets its first certificate (`--bootstrap-kubeconfig`). Default none: nodeup gets it.
         pub bootstrap_kubeconfig: Option<String>,
-        /// `clientCaFile` of KubeletConfiguration.
+        /// Certificates that verify those of clients (`authentication.x509.clientCAFile`). Default the cluster's authority.
         pub client_ca_file: Option<String>,
-        /// `tlsCertFile` of KubeletConfiguration.
+        /// Certificate of its own server (`tlsCertFile`). Default one that the cluster issues and kubelet renews.
         pub tls_cert_file: Option<String>,
-        /// `tlsPrivateKeyFile` of KubeletConfiguration.
+        /// Key of the certificate of its own server (`tlsPrivateKeyFile`).
         pub tls_private_key_file: Option<String>,
-        /// `tlsCipherSuites` of KubeletConfiguration.
+        /// Cipher suites up to TLS 1.2, by Go's names (`tlsCipherSuites`).
         pub tls_cipher_suites: Vec<String>,
-        /// `tlsMinVersion` of KubeletConfiguration.
+        /// Least version of TLS, such as `VersionTLS12` (`tlsMinVersion`).
         pub tls_min_version: Option<String>,
-        /// `--kubeconfig`.
+        /// Kubeconfig file with which it reaches the API (`--kubeconfig`). Default `/var/lib/kubelet/kubeconfig`.
         pub kubeconfig_path: Option<String>,
-        /// `--require-kubeconfig`.
+        /// Needs a kubeconfig file, which it always does (`--require-kubeconfig`).
         pub require_kubeconfig: Option<bool>,
-        /// `logFormat` of KubeletConfiguration.
+        /// Form of the log: `text` or `json` (`logging.format`). Default `text`.
         pub log_format: Option<String>,
-        /// `--v`.
+        /// How much it logs (`--v`). Default 2.
         pub log_level: Option<i32>,
-        /// `staticPodPath` of KubeletConfiguration: the folder of static pods.
+        /// Folder of the manifests of static pods; only `/etc/kubernetes/manifests` is possible (`staticPodPath`).
         pub pod_manifest_path: Option<String>,
-        /// `--hostname-override`.
+        /// Name of the Node, which has the ID of its instance: only kOps' placeholders are possible, and they have no effect.
         pub hostname_override: Option<String>,
+        /// Image of the container that holds a pod's network. `containerd.sandboxImage` names it: no effect.
         pub pod_infra_container_image: Option<String>,
-        /// `seccompDefault` of KubeletConfiguration.
+        /// Pods that name no seccomp profile get that of containerd (`seccompDefault`). Default false.
         pub seccomp_default: Option<bool>,
-        /// `--seccomp-profile-root`.
+        /// Folder of seccomp profiles (`--seccomp-profile-root`).
         pub seccomp_profile_root: Option<String>,
-        /// `--allow-privileged`.
+        /// Lets pods have privileged containers, which they always may (`--allow-privileged`).
         pub allow_privileged: Option<bool>,
-        /// `enableDebuggingHandlers` of KubeletConfiguration.
+        /// Serves logs, exec and port-forward (`enableDebuggingHandlers`). Default true.
         pub enable_debugging_handlers: Option<bool>,
-        /// `--register-node`.
+        /// Makes the Node (`--register-node`). Default true.
         pub register_node: Option<bool>,
-        /// `nodeStatusUpdateFrequency` of KubeletConfiguration.
+        /// How often it computes the status of the Node (`nodeStatusUpdateFrequency`). Default 10s.
         pub node_status_update_frequency: Option<Duration>,
-        /// `clusterDomain` of KubeletConfiguration.
+        /// Domain of the names of Services and pods (`clusterDomain`). Default `spec.clusterDNSDomain`.
         pub cluster_domain: Option<String>,
-        /// `clusterDNS` of KubeletConfiguration.
+        /// Addresses of the name servers of pods, with commas between (`clusterDNS`). Default that of the DNS cache on the node
+        /// or of CoreDNS.
         #[serde(rename = "clusterDNS")]
         pub cluster_dns: Option<String>,
-        /// `--network-plugin`.
+        /// Kind of network plugin; only `cni` is possible (`--network-plugin`).
         pub network_plugin_name: Option<String>,
-        /// `--cloud-provider`.
+        /// Where the code for the cloud is: `external` (`--cloud-provider`). Default that.
         pub cloud_provider: Option<String>,
-        /// `kubeletCgroups` of KubeletConfiguration.
+        /// Cgroup in which kubelet runs (`kubeletCgroups`).
         pub kubelet_cgroups: Option<String>,
-        /// `--runtime-cgroups`.
+        /// Cgroup in which the container runtime runs (`--runtime-cgroups`).
         pub runtime_cgroups: Option<String>,
-        /// `readOnlyPort` of KubeletConfiguration.
+        /// TCP port on which it answers everybody without TLS (`readOnlyPort`). Default 0: none.
         pub read_only_port: Option<i32>,
-        /// `systemCgroups` of KubeletConfiguration.
+        /// Cgroup for processes that are in none (`systemCgroups`). Default none.
         pub system_cgroups: Option<String>,
-        /// `cgroupRoot` of KubeletConfiguration.
+        /// Cgroup of all pods (`cgroupRoot`). Default `/`.
         pub cgroup_root: Option<String>,
-        /// `--configure-cbr0`.
+        /// Makes the bridge of pods (`--configure-cbr0`).
         pub configure_cbr0: Option<bool>,
-        /// `hairpinMode` of KubeletConfiguration.
+        /// How a pod reaches itself by its Service: `promiscuous-bridge`, `hairpin-veth` or `none` (`hairpinMode`). Default
+        /// `promiscuous-bridge`.
         pub hairpin_mode: Option<String>,
-        /// `--babysit-daemons`.
+        /// Another program watches kubelet (`--babysit-daemons`).
         pub babysit_daemons: Option<bool>,
-        /// `maxPods` of KubeletConfiguration.
+        /// Most pods of the Node (`maxPods`). Default 110; where pods have addresses of the VPC, by the instance type.
         pub max_pods: Option<i32>,
-        /// `--experimental-nvidia-gpus`.
+        /// Number of GPUs (`--experimental-nvidia-gpus`).
         #[serde(rename = "nvidiaGPUs")]
         pub nvidia_gpus: Option<i32>,
-        /// `podCIDR` of KubeletConfiguration.
+        /// Range of the addresses of pods of a kubelet without a cluster (`podCIDR`).
         #[serde(rename = "podCIDR")]
         pub pod_cidr: Option<String>,
-        /// `resolvConf` of KubeletConfiguration.
+        /// File with the name servers that pods inherit (`resolvConf`). Default that of the system.
         pub resolv_conf: Option<String>,
-        /// `--reconcile-cidr`.
+        /// Follows the range that the API server gives the Node (`--reconcile-cidr`).
         #[serde(rename = "reconcileCIDR")]
         pub reconcile_cidr: Option<bool>,
-        /// `--register-schedulable`.
+        /// Lets the scheduler use the Node from the beginning (`--register-schedulable`).
         pub register_schedulable: Option<bool>,
-        /// `serializeImagePulls` of KubeletConfiguration.
+        /// Pulls one image at a time (`serializeImagePulls`). Default true.
         pub serialize_image_pulls: Option<bool>,
-        /// `--node-labels`.
+        /// Labels of the Node, which the control plane sets. `nodeLabels` of an instance group win.
         pub node_labels: BTreeMap<String, String>,
-        /// `--non-masquerade-cidr`.
+        /// Range that pods reach with their own addresses (`--non-masquerade-cidr`).
         #[serde(rename = "nonMasqueradeCIDR")]
         pub non_masquerade_cidr: Option<String>,
-        /// `--enable-custom-metrics`.
+        /// Serves metrics of users (`--enable-custom-metrics`).
         pub enable_custom_metrics: Option<bool>,
-        /// `--network-plugin-mtu`.
+        /// Bytes of the largest packet of pods (`--network-plugin-mtu`).
         #[serde(rename = "networkPluginMTU")]
         pub network_plugin_mtu: Option<i32>,
-        /// `imageMinimumGCAge` of the configuration file.
+        /// Age that an unused image must have before it is removed (`imageMinimumGCAge`). Default 2m.
         #[serde(rename = "imageMinimumGCAge")]
         pub image_minimum_gc_age: Option<Duration>,
-        /// `imageMaximumGCAge` of KubeletConfiguration.
+        /// Age at which an unused image is removed; 0s for never (`imageMaximumGCAge`). Default 0s.
         #[serde(rename = "imageMaximumGCAge")]
         pub image_maximum_gc_age: Option<Duration>,
-        /// `maxParallelImagePulls` of KubeletConfiguration.
+        /// Images that are pulled at a time at most, with `serializeImagePulls: false` (`maxParallelImagePulls`). Default no
+        /// limit.
         pub max_parallel_image_pulls: Option<i32>,
-        /// `imageGCHighThresholdPercent` of KubeletConfiguration.
+        /// Percentage of the disk above which unused images are removed (`imageGCHighThresholdPercent`). Default 85.
         #[serde(rename = "imageGCHighThresholdPercent")]
         pub image_gc_high_threshold_percent: Option<i32>,
-        /// `imageGCLowThresholdPercent` of KubeletConfiguration.
+        /// Percentage of the disk down to which they are removed (`imageGCLowThresholdPercent`). Default 80.
         #[serde(rename = "imageGCLowThresholdPercent")]
         pub image_gc_low_threshold_percent: Option<i32>,
-        /// `--image-pull-progress-deadline`.
+        /// How long a pull may make no progress (`--image-pull-progress-deadline`).
         pub image_pull_progress_deadline: Option<Duration>,
-        /// `evictionHard` of KubeletConfiguration.
+        /// Thresholds at which pods are ended at once, such as `memory.available<100Mi,nodefs.available<10%` (`evictionHard`).
+        /// Default those of kOps.
         pub eviction_hard: Option<String>,
-        /// `evictionSoft` of KubeletConfiguration.
+        /// Thresholds at which pods are ended after a while, in the form of `evictionHard` (`evictionSoft`). Each needs an
+        /// `evictionSoftGracePeriod`.
         pub eviction_soft: Option<String>,
-        /// `evictionSoftGracePeriod` of KubeletConfiguration.
+        /// How long each threshold of `evictionSoft` is tolerated, such as `memory.available=1m30s`
+        /// (`evictionSoftGracePeriod`).
         pub eviction_soft_grace_period: Option<String>,
-        /// `evictionPressureTransitionPeriod` of KubeletConfiguration.
+        /// How long the Node stays under pressure after a threshold (`evictionPressureTransitionPeriod`). Default 5m.
         pub eviction_pressure_transition_period: Option<Duration>,
-        /// `evictionMaxPodGracePeriod` of KubeletConfiguration.
+        /// Seconds that a pod has to end at most, at a soft threshold (`evictionMaxPodGracePeriod`). Default 0.
         pub eviction_max_pod_grace_period: Option<i32>,
-        /// `evictionMinimumReclaim` of KubeletConfiguration.
+        /// How much is freed at least for a threshold, such as `imagefs.available=2Gi` (`evictionMinimumReclaim`).
         pub eviction_minimum_reclaim: Option<String>,
-        /// `volumePluginDirectory` of KubeletConfiguration.
+        /// Folder of further volume plugins (`volumePluginDir`). Default one below `/usr/libexec/kubernetes`.
         pub volume_plugin_directory: Option<String>,
-        /// Taints of the Node when it registers, `key=value:effect`.
+        /// Taints of the Node when it is made, as `key=value:Effect`, beside those of the instance group
+        /// (`registerWithTaints`).
         pub taints: Vec<String>,
-        /// `featureGates` of KubeletConfiguration.
+        /// Feature gates, `true` or `false` by name (`featureGates`).
         pub feature_gates: BTreeMap<String, String>,
-        /// `kernelMemcgNotification` of KubeletConfiguration.
+        /// The kernel tells it of thresholds of memory (`kernelMemcgNotification`). Default false.
         pub kernel_memcg_notification: Option<bool>,
-        /// `kubeReserved` of KubeletConfiguration.
+        /// Resources kept for kubelet and containerd: `cpu`, `memory`, `ephemeral-storage`, `pid` (`kubeReserved`). Default
+        /// none.
         pub kube_reserved: BTreeMap<String, String>,
-        /// `kubeReservedCgroup` of KubeletConfiguration.
+        /// Cgroup of kubelet and containerd, to enforce `kubeReserved` (`kubeReservedCgroup`).
         pub kube_reserved_cgroup: Option<String>,
-        /// `systemReserved` of KubeletConfiguration.
+        /// Resources kept for the system: `cpu`, `memory`, `ephemeral-storage`, `pid` (`systemReserved`). Default none.
         pub system_reserved: BTreeMap<String, String>,
-        /// `systemReservedCgroup` of KubeletConfiguration.
+        /// Cgroup of the system, to enforce `systemReserved` (`systemReservedCgroup`).
         pub system_reserved_cgroup: Option<String>,
-        /// `enforceNodeAllocatable` of KubeletConfiguration.
+        /// What is kept within its limits, with commas between: `pods`, `kube-reserved`, `system-reserved` or `none`
+        /// (`enforceNodeAllocatable`). Default `pods`.
         pub enforce_node_allocatable: Option<String>,
-        /// `--runtime-request-timeout`.
+        /// How long a request to containerd may take (`--runtime-request-timeout`). Default 15m0s.
         pub runtime_request_timeout: Option<Duration>,
-        /// `--volume-stats-agg-period`.
+        /// How often the usage of volumes is computed (`--volume-stats-agg-period`). Default 1m.
         pub volume_stats_agg_period: Option<Duration>,
-        /// `failSwapOn` of KubeletConfiguration.
+        /// Does not start while swap is on (`failSwapOn`). Default true.
         pub fail_swap_on: Option<bool>,
-        /// Old name of `allowedUnsafeSysctls`.
+        /// Older name of `allowedUnsafeSysctls`, to which its entries are added.
         pub experimental_allowed_unsafe_sysctls: Vec<String>,
-        /// `allowedUnsafeSysctls` of KubeletConfiguration.
+        /// Kernel parameters that pods may set although they are not safe; `*` at the end stands for any name
+        /// (`allowedUnsafeSysctls`).
         pub allowed_unsafe_sysctls: Vec<String>,
-        /// `--streaming-connection-idle-timeout`.
+        /// How long a connection of exec or port-forward may be idle (`--streaming-connection-idle-timeout`). Default 4h.
         pub streaming_connection_idle_timeout: Option<Duration>,
-        /// `--docker-disable-shared-pid`.
+        /// Containers of a pod do not share processes, which they do not (`--docker-disable-shared-pid`).
         #[serde(rename = "dockerDisableSharedPID")]
         pub docker_disable_shared_pid: Option<bool>,
-        /// `--root-dir`.
+        /// Folder of kubelet's files (`--root-dir`). Default `/var/lib/kubelet`.
         pub root_dir: Option<String>,
-        /// `authenticationTokenWebhook` of KubeletConfiguration.
+        /// Asks the API server about tokens (`authentication.webhook`). Default true.
         pub authentication_token_webhook: Option<bool>,
-        /// `--authentication-token-webhook-cache-ttl`.
+        /// How long answers about tokens are kept (`--authentication-token-webhook-cache-ttl`). Default 2m.
         pub authentication_token_webhook_cache_ttl: Option<Duration>,
-        /// `cpuCFSQuota` of KubeletConfiguration.
+        /// Enforces limits of CPU (`cpuCFSQuota`). Default true.
         #[serde(rename = "cpuCFSQuota")]
         pub cpu_cfs_quota: Option<bool>,
-        /// `cpuCFSQuotaPeriod` of KubeletConfiguration.
+        /// Period in which limits of CPU count (`cpuCFSQuotaPeriod`). Default 100ms.
         #[serde(rename = "cpuCFSQuotaPeriod")]
         pub cpu_cfs_quota_period: Option<Duration>,
-        /// `cpuManagerPolicy` of KubeletConfiguration.
+        /// Whether containers get cores of their own: `none` or `static` (`cpuManagerPolicy`). Default `none`.
         pub cpu_manager_policy: Option<String>,
-        /// `registryPullQPS` of KubeletConfiguration.
+        /// Pulls per second; 0 for no limit (`registryPullQPS`). Default 5.
         #[serde(rename = "registryPullQPS")]
         pub registry_pull_qps: Option<i32>,
-        /// `--registry-burst`.
+        /// Pulls at once (`--registry-burst`). Default 10.
         pub registry_burst: Option<i32>,
-        /// `topologyManagerPolicy` of KubeletConfiguration.
+        /// Whether resources of a pod have to be on one NUMA node: `none`, `best-effort`, `restricted` or `single-numa-node`
+        /// (`topologyManagerPolicy`). Default `none`.
         pub topology_manager_policy: Option<String>,
-        /// `rotateCertificates` of KubeletConfiguration.
+        /// Renews its client certificate (`rotateCertificates`). Default true.
         pub rotate_certificates: Option<bool>,
-        /// `protectKernelDefaults` of KubeletConfiguration.
+        /// Does not start where kernel parameters differ from what it needs (`protectKernelDefaults`). Default true.
         pub protect_kernel_defaults: Option<bool>,
-        /// `cgroupDriver` of KubeletConfiguration.
+        /// Who makes cgroups: `systemd` or `cgroupfs` (`cgroupDriver`). Default `systemd`.
         pub cgroup_driver: Option<String>,
-        /// `--housekeeping-interval`.
+        /// How often the usage of containers is measured (`--housekeeping-interval`). Default 10s.
         pub housekeeping_interval: Option<Duration>,
-        /// `eventQPS` of KubeletConfiguration.
+        /// Older name of `eventRecordQPS`, which wins.
         #[serde(rename = "eventQPS")]
         pub event_qps: Option<i32>,
-        /// `--event-burst`.
+        /// Events that it writes at once (`--event-burst`). Default 100.
         pub event_burst: Option<i32>,
-        /// `containerLogMaxSize` of KubeletConfiguration.
+        /// Size at which a new file of a container's log begins (`containerLogMaxSize`). Default 10Mi.
         pub container_log_max_size: Option<String>,
-        /// `containerLogMaxFiles` of KubeletConfiguration.
+        /// Files of a container's log that are kept, at least 2 (`containerLogMaxFiles`). Default 5.
         pub container_log_max_files: Option<i32>,
-        /// `--enable-cadvisor-json-endpoints`.
+        /// Serves the older metrics of cAdvisor (`--enable-cadvisor-json-endpoints`).
         pub enable_cadvisor_json_endpoints: Option<bool>,
-        /// `podPidsLimit` of KubeletConfiguration.
+        /// Processes of a pod at most; -1 for as many as the Node has (`podPidsLimit`). Default -1.
         pub pod_pids_limit: Option<i32>,
-        /// `--experimental-allocatable-ignore-eviction`.
+        /// Leaves hard thresholds out of what pods can have (`--experimental-allocatable-ignore-eviction`). Default false.
         pub experimental_allocatable_ignore_eviction: Option<bool>,
-        /// `shutdownGracePeriod` of KubeletConfiguration.
+        /// How long the instance waits for pods when it shuts down (`shutdownGracePeriod`). Default 30s; 0s with the VPC CNI.
         pub shutdown_grace_period: Option<Duration>,
-        /// `shutdownGracePeriodCriticalPods` of KubeletConfiguration.
+        /// Part of that time for critical pods (`shutdownGracePeriodCriticalPods`). Default 10s; 0s with the VPC CNI.
         pub shutdown_grace_period_critical_pods: Option<Duration>,
-        /// `memorySwapBehavior` of KubeletConfiguration.
+        /// How pods use swap: `NoSwap` or `LimitedSwap` (`memorySwap.swapBehavior`). Default `NoSwap`.
         pub memory_swap_behavior: Option<String>,
-        /// `crashLoopBackOffMaxContainerRestartPeriod` of KubeletConfiguration.
+        /// How long it waits at most before it starts a container that fails again
+        /// (`crashLoopBackOff.maxContainerRestartPeriod`). Default 5m; on control planes 1m0s since Kubernetes 1.35.
         pub crash_loop_back_off_max_container_restart_period: Option<Duration>,
-        /// `--kube-api-qps`.
+        /// Queries per second to the API (`--kube-api-qps`). Default 50.
         #[serde(rename = "kubeAPIQPS")]
         pub kube_apiqps: Option<i32>,
-        /// `eventRecordQPS` of KubeletConfiguration.
+        /// Events per second that it writes; 0 for no limit (`eventRecordQPS`). Default 50.
         #[serde(rename = "eventRecordQPS")]
         pub event_record_qps: Option<i32>,
-        /// `nodeLeaseDurationSeconds` of KubeletConfiguration.
+        /// Seconds for which it renews its Lease (`nodeLeaseDurationSeconds`). Default 40.
         pub node_lease_duration_seconds: Option<i32>,
     }
 }

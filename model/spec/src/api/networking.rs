@@ -10,55 +10,65 @@ use super::kindnet::KindnetNetworkingSpec;
 use super::kube_router::KuberouterNetworkingSpec;
 
 spec! {
-    /// One field per CNI, as kOps has them.
+    /// The network plugin, which connects pods. Exactly one of the fields is set, `{}` for its defaults.
     pub struct NetworkingSpec {
-        /// Removed from kOps.
+        /// The network of Kubernetes before there were plugins.
         pub classic: Option<Value>,
-        /// Pod routes in the VPC's route tables.
+        /// Pods are reached by routes of the VPC, of which a route table takes a limited number. It has no fields: `{}`.
         pub kubenet: Option<KubenetNetworkingSpec>,
-        /// The user installs the CNI; the same as `cni`.
+        /// You install the network plugin, as with `cni`. It has no fields: `{}`.
         pub external: Option<ExternalNetworkingSpec>,
-        /// The user installs the CNI.
+        /// You install the network plugin once the API answers; Nodes are not ready before.
         pub cni: Option<CNINetworkingSpec>,
+        /// The network plugin kopeio.
         pub kopeio: Option<Value>,
+        /// The network plugin Weave Net.
         pub weave: Option<Value>,
+        /// The network plugin flannel, which puts packets between nodes into VXLAN. It enforces no NetworkPolicies.
         pub flannel: Option<FlannelNetworkingSpec>,
-        /// In a box, as cilium.
+        // In a box, as cilium: a spec is moved often, and unoptimised each move takes its size of the stack.
+        /// The network plugin calico, with routes of the kernel and NetworkPolicies.
         pub calico: Option<Box<CalicoNetworkingSpec>>,
+        /// The network plugin canal.
         pub canal: Option<Value>,
+        /// The network plugin kube-router, with routes, NetworkPolicies and Services. `spec.kubeProxy.enabled` must be false.
         pub kuberouter: Option<KuberouterNetworkingSpec>,
+        /// The network plugin romana.
         pub romana: Option<Value>,
-        /// The Amazon VPC CNI.
+        /// The Amazon VPC CNI, which gives pods addresses of the VPC.
         pub amazonvpc: Option<AmazonVPCNetworkingSpec>,
-        /// In a box: a spec is moved often, and unoptimised each move takes its size of the stack.
+        /// The network plugin cilium, with programs in the kernel (BPF) and NetworkPolicies. `kctl create cluster` writes it.
         pub cilium: Option<Box<CiliumNetworkingSpec>>,
+        /// The network plugin of Lyft for the VPC.
         pub lyftvpc: Option<Value>,
         /// Google Cloud only.
         pub gce: Option<Value>,
+        /// The network plugin kindnet, for clusters in one subnet.
         pub kindnet: Option<KindnetNetworkingSpec>,
     }
 
-    /// Marks kubenet; has no fields.
+    /// Pods are reached by routes of the VPC. It has no fields.
     pub struct KubenetNetworkingSpec {
     }
 
-    /// Marks an external CNI; has no fields.
+    /// You install the network plugin. It has no fields.
     pub struct ExternalNetworkingSpec {
     }
 
-    /// A CNI that the user installs.
+    /// You install the network plugin.
     pub struct CNINetworkingSpec {
-        /// True: pods have addresses of the VPC.
+        /// The plugin gives pods addresses of the VPC.
         #[serde(rename = "usesSecondaryIP")]
         pub uses_secondary_ip: Option<bool>,
     }
 
+    /// The network plugin flannel.
     pub struct FlannelNetworkingSpec {
-        /// `vxlan` or `udp`.
+        /// How packets reach other nodes: `vxlan` or `udp`. Default `vxlan`. A running cluster keeps its way.
         pub backend: Option<String>,
-        /// True: works around kernels with broken checksums.
+        /// Works around kernels before 5.7 with wrong checksums. No supported system has one: no effect.
         pub disable_tx_checksum_offloading: Option<bool>,
-        /// Seconds between checks of its iptables rules.
+        /// Seconds after which flannel checks its rules of iptables again. Default flannel's own.
         pub iptables_resync_seconds: Option<i32>,
     }
 }

@@ -3,9 +3,9 @@
 use super::fields::spec;
 
 spec! {
-    /// A public SSH key that may log in to instances.
+    /// A public SSH key with which users log in to instances.
     pub struct SSHCredentialSpec {
-        /// The key in authorized_keys form.
+        /// The key as a line of `authorized_keys`, such as `ssh-ed25519 AAAA...`.
         pub public_key: String,
     }
 }

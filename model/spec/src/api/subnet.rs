@@ -4,37 +4,40 @@ use super::enums::SubnetType;
 use super::fields::spec;
 
 spec! {
-    /// One subnet: a slice of the VPC in one zone.
+    /// A subnet of the cluster: a part of the VPC in one zone.
     pub struct ClusterSubnetSpec {
-        /// Name, unique in the cluster; groups refer to it.
+        /// Name of the subnet, unique in the cluster, by which groups refer to it. Usually that of its zone.
         pub name: String,
+        /// Availability zone of the subnet, such as `eu-west-1a`.
         pub zone: String,
-        /// Region; derived from the zone.
+        /// Google Cloud only.
         pub region: Option<String>,
-        /// IPv4 range.
+        /// IPv4 range of the subnet, inside the VPC's. Default a free part of it.
         pub cidr: Option<String>,
-        /// IPv6 range, or `/64#N` for the Nth of the VPC's.
+        /// IPv6 range of the subnet, or `/64#N` for a part of the VPC's range, counted from 0 in hex. Default none.
         #[serde(rename = "ipv6CIDR")]
         pub ipv6_cidr: Option<String>,
-        /// An existing subnet to use, `subnet-...`; kctl then never creates or deletes it.
+        /// ID of an existing subnet, `subnet-...`, which kctl uses and never changes or deletes. It needs `networkID`.
         pub id: Option<String>,
-        /// How a private subnet reaches the internet: `nat-...`, `eipalloc-...`, `i-...`, `tgw-...` or
-        /// `External`.
+        /// How a private subnet reaches the internet: `nat-...`, `eipalloc-...`, `i-...`, `tgw-...`, or `External` if you
+        /// route. Default a NAT gateway for each zone.
         pub egress: Option<String>,
-        /// Who is in it: public, private, or the utility side of private ones.
+        /// Who is in the subnet. `Public`: instances with public addresses; `Private`: instances behind NAT; `DualStack`:
+        /// private ones with IPv4 and IPv6; `Utility`: NAT gateways and public load balancers. Default `Public`.
         #[serde(rename = "type")]
         pub type_: Option<SubnetType>,
-        /// Existing address of the NAT gateway.
+        /// Address of an existing Elastic IP for the NAT gateway of a private subnet. Default a new one.
         #[serde(rename = "publicIP")]
         pub public_ip: Option<String>,
-        /// Further routes of its route table.
+        /// Further routes of a private subnet's route table.
         pub additional_routes: Vec<RouteSpec>,
     }
 
-    /// One more route of a subnet.
+    /// A further route of a private subnet.
     pub struct RouteSpec {
+        /// Range of the destinations.
         pub cidr: String,
-        /// `pcx-...`, `i-...`, `nat-...`, `tgw-...`, `igw-...` or `eigw-...`.
+        /// Where packets go: `pcx-...`, `i-...`, `nat-...`, `tgw-...`, `igw-...` or `eigw-...`.
         pub target: String,
     }
 }

@@ -4,37 +4,41 @@ use super::enums::{DnsType, LoadBalancerType};
 use super::fields::spec;
 
 spec! {
-    /// How instances and names can be reached.
+    /// Which hosted zone has the cluster's names, and the bastion.
     pub struct TopologySpec {
-        /// `public` or `private`; kOps follows the subnets instead.
+        /// `public` or `private`. The types of the control planes' subnets decide: no effect.
         pub masters: Option<String>,
-        /// `public` or `private`; kOps follows the subnets instead.
+        /// `public` or `private`. The types of the nodes' subnets decide: no effect.
         pub nodes: Option<String>,
+        /// The load balancer of the bastions, through which users reach private instances by SSH.
         pub bastion: Option<BastionSpec>,
-        /// Which DNS zone is used.
+        /// Which hosted zone has the cluster's names.
         pub dns: Option<DNSSpec>,
     }
 
-    /// The SSH bastion of a private cluster.
+    /// The load balancer of the bastions, through which users reach private instances by SSH.
     pub struct BastionSpec {
-        /// Its name; default `bastion.NAME`.
+        /// DNS name of the bastions. Default none; `kctl create cluster` writes `bastion.NAME`.
         pub bastion_public_name: Option<String>,
-        /// Seconds before an idle connection closes; Classic only.
+        /// Seconds after which an idle connection is closed. Network load balancers have no such timeout: no effect.
         pub idle_timeout_seconds: Option<i32>,
+        /// The load balancer itself.
         pub load_balancer: Option<BastionLoadBalancerSpec>,
     }
 
-    /// The bastion's load balancer.
+    /// The load balancer of the bastions.
     pub struct BastionLoadBalancerSpec {
+        /// IDs of further security groups of the load balancer.
         pub additional_security_groups: Vec<String>,
-        /// Reachable from the internet or from the VPC only.
+        /// `Public`: reachable from the internet. `Internal`: from the VPC and networks connected to it. Default `Public`.
         #[serde(rename = "type")]
         pub type_: Option<LoadBalancerType>,
     }
 
-    /// Which DNS zone is used.
+    /// Which hosted zone has the cluster's names.
     pub struct DNSSpec {
-        /// A public zone, a private one, or none at all.
+        /// `Public` or `Private` hosted zone, or `None`: no names, and clients reach the API through its load balancer. Default
+        /// `Public`; `kctl create cluster` writes `None` unless a zone is named.
         #[serde(rename = "type")]
         pub type_: Option<DnsType>,
     }
