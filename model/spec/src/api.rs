@@ -37,6 +37,7 @@ pub mod object;
 pub mod scalars;
 pub mod set;
 pub(crate) mod set_names;
+pub mod shape;
 pub mod ssh_credential;
 pub mod subnet;
 pub mod topology;
@@ -46,6 +47,6 @@ pub use enums::{
     DnsType, InstanceGroupRole, KeysetType, LoadBalancerClass, LoadBalancerType, SubnetType,
 };
 pub use object::{
-    API_VERSION, Cluster, InstanceGroup, Keyset, Object, Resource, SSHCredential, Spec,
+    API_VERSION, API_VERSIONS, Cluster, InstanceGroup, Keyset, Object, Resource, SSHCredential, Spec,
 };
 pub use scalars::{Duration, IntOrString, Quantity};

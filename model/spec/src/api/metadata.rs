@@ -7,24 +7,29 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// `metadata` of an object.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Metadata {
-    /// Name, unique among the objects of its kind in the cluster.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub name: String,
-    /// Labels; `kops.k8s.io/cluster` names the cluster of an object.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
-    /// When it was first stored, RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub creation_timestamp: Option<String>,
-    /// Everything else, as it was read.
-    #[serde(flatten)]
-    pub other: BTreeMap<String, Value>,
+use super::fields::described;
+
+described! {
+    /// Name, labels and annotations of an object.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    #[serde(rename_all = "camelCase")]
+    pub struct Metadata {
+        /// Name, unique among the objects of its kind in the cluster. That of a Cluster is a DNS name.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        pub name: String,
+        /// Labels; `kops.k8s.io/cluster` names the cluster that an InstanceGroup or SSHCredential belongs to.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub labels: BTreeMap<String, String>,
+        /// Annotations. kctl keeps them and does not act on them.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub annotations: BTreeMap<String, String>,
+        /// When the object was first stored, in RFC 3339. kctl writes it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub creation_timestamp: Option<String>,
+        /// Everything else, as it was read.
+        #[serde(flatten)]
+        pub other: BTreeMap<String, Value>,
+    }
 }
 
 /// Label that names the cluster of an InstanceGroup or SSHCredential.

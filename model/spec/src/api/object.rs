@@ -13,6 +13,9 @@ use super::ssh_credential::SSHCredentialSpec;
 /// The one version of the wire format.
 pub const API_VERSION: &str = "kops.k8s.io/v1alpha2";
 
+/// How files may write it; the second is kOps' of old.
+pub const API_VERSIONS: [&str; 2] = [API_VERSION, "kops/v1alpha2"];
+
 /// A spec that has an envelope.
 pub trait Spec: Serialize + DeserializeOwned {
     /// The envelope's `kind`.
@@ -89,7 +92,7 @@ impl<'de, S: Spec + Default> Deserialize<'de> for Resource<S> {
                 S::KIND
             )));
         }
-        if wire.api_version != API_VERSION && wire.api_version != "kops/v1alpha2" {
+        if !API_VERSIONS.contains(&wire.api_version.as_str()) {
             return Err(D::Error::custom(format!(
                 "apiVersion is {}, not {API_VERSION}",
                 wire.api_version

@@ -3,6 +3,8 @@
 //! The change that implements a field removes it from this list. A field that is not in the list is
 //! supported if it has a type in this folder, and is otherwise reported as unknown.
 
+use std::collections::BTreeSet;
+
 use crate::read::node::{Content, Node, Scalar};
 use crate::read::path;
 
@@ -37,7 +39,7 @@ enum Standing {
 
 /// When a field counts as used.
 #[derive(Clone, Copy, Debug)]
-enum When {
+pub(crate) enum When {
     /// Whenever it is there: its presence is the choice.
     Present,
     /// When it asks for something: not false, not empty, not `enabled: false`.
@@ -465,6 +467,41 @@ impl Unsupported {
             .split_at(self.reason.find(';').unwrap_or(self.reason.len()));
         format!("kctl does not support {what}{advice}")
     }
+
+    /// The same as a sentence, with the values that it is said of.
+    pub fn note(&self) -> String {
+        let verb = if self.is_dropped_by_kops() {
+            "Ignored"
+        } else {
+            "Refused"
+        };
+        let condition = match self.when {
+            When::Present => String::new(),
+            When::Set => " unless it is empty or off".to_owned(),
+            When::Is(value) => format!(" if it is {value}"),
+        };
+        format!("{verb}{condition}: {}.", self.message())
+    }
+
+    /// When the field counts as used.
+    pub(crate) fn when(&self) -> When {
+        self.when
+    }
+}
+
+/// The entries of a field, by its path with `[]` for any element of a list.
+pub(crate) fn entries_at(kind: &str, path: &str) -> Vec<&'static Unsupported> {
+    let all = UNSUPPORTED.iter();
+    all.filter(|entry| entry.kind == kind && entry.paths.contains(&path))
+        .collect()
+}
+
+/// The names of all listed fields directly below a path.
+pub(crate) fn names_below(kind: &str, parent: &str) -> BTreeSet<&'static str> {
+    let entries = UNSUPPORTED.iter().filter(|entry| entry.kind == kind);
+    let paths = entries.flat_map(|entry| entry.paths.iter().copied());
+    let names = paths.filter_map(|path| path.strip_prefix(parent)?.strip_prefix('.'));
+    names.filter(|name| !name.contains('.')).collect()
 }
 
 /// Every use in an object.
@@ -531,6 +568,24 @@ fn is_enabled(node: &Node) -> bool {
             let off =
                 |enabled: &Node| matches!(enabled.content, Content::Scalar(Scalar::Bool(false, _)));
             !entries.is_empty() && !node.get("enabled").is_some_and(off)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UNSUPPORTED;
+    use crate::field::objects;
+
+    #[test]
+    fn every_listed_field_is_one_that_is_described() {
+        let objects = objects();
+        for entry in UNSUPPORTED {
+            let object = objects.iter().find(|object| object.name == entry.kind);
+            let fields = object.unwrap().below(true);
+            for path in entry.paths {
+                assert!(fields.iter().any(|field| field.path == *path), "{path}");
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::keyset::KeysetSpec;
 use crate::api::ssh_credential::SSHCredentialSpec;
-use crate::api::{API_VERSION, Object, Resource, Spec, set_names, unsupported};
+use crate::api::{API_VERSION, API_VERSIONS, Object, Resource, Spec, set_names, unsupported};
 
 use super::locations::{Locations, Source, place_of_span};
 use super::node::{Content, Node, Span, quote_text};
@@ -82,7 +82,7 @@ fn read_envelope(root: &Node) -> Result<&'static str, Box<Problem>> {
     let version = root.get_text("apiVersion").unwrap_or_default();
     let known = KINDS.into_iter().find(|known| *known == kind);
     match (known, version) {
-        (Some(known), API_VERSION | "kops/v1alpha2") => Ok(known),
+        (Some(known), version) if API_VERSIONS.contains(&version) => Ok(known),
         (Some(_), "") => refuse_document(
             "apiVersion",
             "apiVersion is missing".to_owned(),

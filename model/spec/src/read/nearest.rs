@@ -2,18 +2,31 @@
 
 /// The known name that was probably meant, if one is near enough.
 pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let all = like_names(name, known).into_iter();
+    let nearest = all.max_by(|left, right| left.0.total_cmp(&right.0));
+    nearest.map(|(_, candidate)| candidate)
+}
+
+/// All known names that resemble one, the nearest first.
+pub fn nearest_names<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut all = like_names(name, known);
+    all.sort_by(|left, right| right.0.total_cmp(&left.0));
+    all.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// The known names that are near enough, each with its likeness.
+fn like_names<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<(f64, &'a str)> {
     // Comparing takes the product of both lengths; no known name is nearly as long.
     const LONGEST: usize = 100;
     let wanted = name.to_lowercase();
     if wanted.len() > LONGEST {
-        return None;
+        return Vec::new();
     }
     known
         .into_iter()
         .map(|candidate| (likeness(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|(score, _)| *score > 0.0)
-        .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, candidate)| candidate)
+        .collect()
 }
 
 /// 0 for names too far apart, otherwise more for nearer ones.

@@ -123,6 +123,31 @@ fn removed_of(component: &str) -> &'static [Removed] {
     }
 }
 
+/// The parts of a Cluster with flags that can be gone; kubelet's is in an InstanceGroup too.
+const SECTIONS: [(&str, &str); 4] = [
+    ("spec.kubeAPIServer.", "kube-apiserver"),
+    ("spec.kubeControllerManager.", "kube-controller-manager"),
+    ("spec.kubelet.", "kubelet"),
+    ("spec.masterKubelet.", "kubelet"),
+];
+
+/// What to say of the field at a path whose flag Kubernetes has removed.
+pub(crate) fn removal_note(path: &str) -> Option<String> {
+    let (component, field) = SECTIONS
+        .iter()
+        .find_map(|(at, component)| Some((*component, path.strip_prefix(*at)?)))?;
+    let row = removed_of(component)
+        .iter()
+        .find(|row| row.field == field)?;
+    let idle = row.idle.map(|idle| format!(" unless it is {idle}"));
+    Some(format!(
+        "Refused{} where Kubernetes is newer than 1.{}, the last one whose {component} had this flag: {}.",
+        idle.unwrap_or_default(),
+        row.last,
+        row.instead
+    ))
+}
+
 /// True if a field asks for what is always so, and no version that kctl runs has its flag.
 pub(crate) fn is_idle(component: &str, field: &str, value: &str) -> bool {
     removed_of(component)

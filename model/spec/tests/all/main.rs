@@ -21,6 +21,7 @@ mod cilium;
 mod cluster_autoscaler;
 mod components;
 mod create;
+mod described;
 mod dns_controller;
 mod expand;
 mod external_dns;
