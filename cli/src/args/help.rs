@@ -24,9 +24,11 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Look",
-        &["get", "validate", "etcd", "render", "lock", "toolbox"],
+        &[
+            "get", "explain", "validate", "etcd", "render", "lock", "toolbox",
+        ],
     ),
-    ("Use", &["export", "completion", "version"]),
+    ("Use", &["export", "schema", "completion", "version"]),
 ];
 
 const EXAMPLES: &str = "Start here:

@@ -6,6 +6,7 @@ mod delete;
 mod edit;
 mod etcd;
 mod etcd_snapshot;
+mod explain;
 mod export;
 mod get;
 mod help;
@@ -16,6 +17,7 @@ mod reach;
 mod reconcile;
 mod render;
 mod rolling_update;
+mod schema;
 mod toolbox;
 mod update;
 mod upgrade;
@@ -37,6 +39,7 @@ pub use etcd_snapshot::{
     SnapshotImport, SnapshotImportState, SnapshotList, SnapshotPlace, SnapshotPrune, SnapshotSave,
     SnapshotVerify, SnapshotWhat,
 };
+pub use explain::Explain;
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{
     Get, GetAddons, GetInstances, GetKeypairs, GetObjects, GetOfCluster, GetOperations, GetOutput,
@@ -52,6 +55,7 @@ pub use reach::ApiReach;
 pub use reconcile::Reconcile;
 pub use render::Render;
 pub use rolling_update::{DrainTimeoutAction, ReplacementOptions, RoleName, RollingUpdate};
+pub use schema::{Schema, SchemaKind};
 pub use toolbox::{Toolbox, ToolboxDump, ToolboxWhat};
 pub use update::Update;
 pub use upgrade::Upgrade;
@@ -154,6 +158,10 @@ pub enum Command {
     Export(Export),
     /// Write everything that follows from a spec into a folder, without AWS
     Render(Render),
+    /// Describe a field of the spec: meaning, type, default, and the fields below it
+    Explain(Explain),
+    /// Print the JSON Schema of spec files, for editors
+    Schema(Schema),
     /// Print the script that completes kctl's commands in a shell
     #[command(
         after_help = "Examples:\n  source <(kctl completion bash)\n  kctl completion zsh > ~/.zfunc/_kctl\n  kctl completion fish > ~/.config/fish/completions/kctl.fish"

@@ -13,6 +13,7 @@ mod delete_instance;
 mod edit;
 mod etcd;
 mod existing_cluster;
+mod explain;
 mod export;
 mod get;
 mod inspect;
@@ -28,6 +29,7 @@ mod reference;
 mod removal;
 mod render;
 mod rolling_update;
+mod schema;
 mod secret;
 mod session;
 mod spec_log;
@@ -106,6 +108,8 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             ToolboxWhat::Dump(what) => toolbox_dump::run(what, &open().await?).await,
         },
         Command::Render(what) => render::run(what, shell),
+        Command::Explain(what) => explain::run(what, shell),
+        Command::Schema(what) => schema::run(what, shell),
         Command::Completion(options) => completion::run(options.shell, shell),
         Command::Reference(options) => reference::run(&options.out, shell),
         Command::Version => version::run(shell),

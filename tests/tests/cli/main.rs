@@ -21,6 +21,7 @@ mod etcd_recover;
 mod etcd_removal;
 mod etcd_restore_times;
 mod etcd_snapshots;
+mod explain;
 mod help;
 mod instances;
 mod json;
@@ -40,6 +41,7 @@ mod plans;
 mod render;
 mod rolling_update;
 mod scenario;
+mod schema;
 mod secrets;
 mod shared_network;
 #[allow(dead_code)] // The wire tests use all of it.
