@@ -47,6 +47,7 @@ pub use enums::{
     DnsType, InstanceGroupRole, KeysetType, LoadBalancerClass, LoadBalancerType, SubnetType,
 };
 pub use object::{
-    API_VERSION, API_VERSIONS, Cluster, InstanceGroup, Keyset, Object, Resource, SSHCredential, Spec,
+    API_VERSION, API_VERSIONS, Cluster, InstanceGroup, Keyset, Object, Resource, SSHCredential,
+    Spec,
 };
 pub use scalars::{Duration, IntOrString, Quantity};
