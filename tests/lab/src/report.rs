@@ -1,6 +1,6 @@
 //! A report of a lab: consoles, journals, network and logs in a folder, for whoever looks at what went wrong.
 
-use crate::host;
+use crate::host::{self, HostState};
 use crate::lab_paths::LabPaths;
 use crate::network::commands::describe_network;
 use anyhow::{Context, Result};
@@ -46,8 +46,8 @@ pub fn write_report(place: &LabPaths, folder: &Path) -> Result<()> {
     for one in host::list_hosts(place)? {
         let id = &one.spec.instance;
         put(&format!("{id}.console"), &host::read_console(place, id)?)?;
-        // Off or crashed: nothing runs there, and its console says the rest.
-        let on = one.init_process()?.is_some();
+        // Else nothing runs there yet or any more, and its console says the rest.
+        let on = one.current_state(place)? == HostState::Running;
         for (what, words) in PROGRAMS.into_iter().filter(|_| on) {
             let output = host::exec_output(place, id, words);
             let text = text_or_error(

@@ -55,6 +55,9 @@ pub struct UpArguments {
     /// How much faster than told health checks run
     #[arg(long, default_value_t = 1.0)]
     pace: f64,
+    /// Instances become virtual machines, with kernels of their own (docs/lab/machines.md)
+    #[arg(long)]
+    machines: bool,
     #[command(flatten)]
     others: Others,
 }
@@ -145,6 +148,7 @@ fn daemon_options(arguments: UpArguments) -> Result<DaemonOptions> {
         tools,
         tests,
         pace: arguments.pace,
+        machines: arguments.machines,
     })
 }
 

@@ -3,6 +3,7 @@
 use super::build::{BuiltModule, ModuleSlot};
 use super::modules::{all_modules, find_module};
 use super::{ContentStore, ServedContent, Versions};
+use crate::host::MachineImages;
 use anyhow::{Context, Result};
 use clap::Args;
 use comfy_table::Table;
@@ -21,6 +22,9 @@ pub struct Content {
     list: bool,
     #[command(flatten)]
     others: Others,
+    /// Also the images of virtual machines, for `lab up --machines`
+    #[arg(long, conflicts_with_all = ["only", "list"])]
+    machines: bool,
     /// Afterwards remove Go's caches (about 10 GB) and what other versions left
     #[arg(long, conflicts_with = "list")]
     prune: bool,
@@ -103,12 +107,23 @@ impl Content {
             show_content(&[built], None, out)?;
             return writeln!(out, "programs {folder}").context("saying where they are");
         }
+        let images = self.machines.then(|| {
+            say("making the images of virtual machines that the cache lacks");
+            MachineImages::prepare_images(cache, roots.as_deref().unwrap_or_default())
+        });
+        let images = images.transpose()?;
         let versions = self.others.versions();
         let (served, built) = store.prepare_content(roots, versions, &mut say)?;
         if self.prune {
             store.prune_cache(&served)?;
         }
-        show_content(&built, Some(&served), out)
+        show_content(&built, Some(&served), out)?;
+        if let Some(images) = images {
+            for folder in images.folders() {
+                writeln!(out, "machine  {}", folder.display())?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::orders::{self, HostStatus, Order, VolumeAttachment, VolumeOrder};
 use crate::aws_state::{AwsState, HostReport, Instance, InstanceState, Volume};
-use crate::host::{self, DetachResult, Host, HostSpec, HostState, LowerLayers, VolumeSpec};
+use crate::host::{self, DetachResult, Host, HostSpec, HostState, Images, VolumeSpec};
 use crate::lab_paths::LabPaths;
 use crate::ledger::Ledger;
 use crate::network::detach_host;
@@ -41,7 +41,7 @@ pub enum FinishedOrder {
 pub struct HostOrders {
     place: LabPaths,
     ledger: Arc<Ledger>,
-    lower: LowerLayers,
+    images: Images,
     told: UnboundedSender<FinishedOrder>,
     machines: BTreeMap<String, HostStatus>,
     /// Attachments by volume id.
@@ -54,13 +54,13 @@ impl HostOrders {
     pub fn new(
         place: &LabPaths,
         ledger: &Arc<Ledger>,
-        lower: LowerLayers,
+        images: Images,
         told: UnboundedSender<FinishedOrder>,
     ) -> Self {
         Self {
             place: place.clone(),
             ledger: Arc::clone(ledger),
-            lower,
+            images,
             told,
             machines: BTreeMap::new(),
             attached: BTreeMap::new(),
@@ -99,16 +99,17 @@ impl HostOrders {
         tracing::info!(instance = instance.id, ?order, "begin");
         self.busy.insert(instance.id.clone());
         let (place, ledger) = (self.place.clone(), Arc::clone(&self.ledger));
-        let (lower, told) = (self.lower.clone(), self.told.clone());
+        let (images, told) = (self.images.clone(), self.told.clone());
         let (id, reboots) = (instance.id.clone(), instance.reboots);
         let spec = HostSpec {
             instance: id.clone(),
             instance_type: instance.instance_type.clone(),
             image: instance.image.clone(),
+            mac: instance.mac.clone(),
         };
         tokio::task::spawn_blocking(move || {
             let result = match order {
-                Order::Boot => host::boot_host(&place, &ledger, &lower, &spec).map(drop),
+                Order::Boot => host::boot_host(&place, &ledger, &images, &spec).map(drop),
                 Order::Start => host::start_host(&place, &ledger, &id).map(drop),
                 Order::Reboot => host::reboot_host(&place, &ledger, &id, PATIENCE),
                 Order::Stop => stop_host(&place, &id),
@@ -225,7 +226,7 @@ impl HostOrders {
                 continue;
             }
             let host = Host::read_host(&self.place, instance)?;
-            if host.current_state(&self.place)? == HostState::Off {
+            if host.end_state(&self.place)? == Some(HostState::Off) {
                 machine.on = false;
                 report
                     .instances

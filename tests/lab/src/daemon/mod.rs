@@ -7,7 +7,7 @@ mod rounds;
 pub mod simulator;
 pub mod start;
 
-use crate::host::{LowerLayers, cache_folder, requirements_ready};
+use crate::host::{Images, cache_folder, requirements_ready};
 use crate::lab_paths::LabPaths;
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::network::{self, Router, TargetHealth, advertise, dhcp, health};
@@ -43,6 +43,8 @@ pub struct DaemonOptions {
     pub tools: Option<PathBuf>,
     /// How much faster than said targets are checked.
     pub pace: f64,
+    /// Hosts are virtual machines.
+    pub machines: bool,
 }
 
 /// Where a lab that is up can be reached; `run/up.json`.
@@ -88,8 +90,14 @@ pub fn run_daemon(place: &LabPaths, options: &DaemonOptions) -> Result<()> {
     // Daemon and simulator get their share of the lab's CPU time: machines wait for both.
     cgroup::join_cgroup(&ledger, &place.cgroup_path().join("daemon"))?;
     let ca = Arc::new(Ca::open(&authority_folder()?)?);
-    let authority = Some(ca.certificate_pem());
-    let lower = LowerLayers::prepare_layers(&cache_folder()?, place, &ledger, authority)?;
+    let authority = ca.certificate_pem();
+    let images = Images::prepare_images(
+        &cache_folder()?,
+        place,
+        &ledger,
+        authority,
+        options.machines,
+    )?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -121,7 +129,7 @@ pub fn run_daemon(place: &LabPaths, options: &DaemonOptions) -> Result<()> {
             catalog: options.catalog.clone(),
             tools: options.tools.clone(),
         };
-        let rounds = Rounds::new(place, &ledger, lower, router, simulator, worlds, verdicts);
+        let rounds = Rounds::new(place, &ledger, images, router, simulator, worlds, verdicts);
         json_file::write_json(&LabAddresses::state_file(place), &up)?;
         let mut terminate = signal(SignalKind::terminate())?;
         tokio::select! {

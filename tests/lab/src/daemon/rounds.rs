@@ -4,10 +4,10 @@
 use super::host_orders::{FinishedOrder, HostOrders};
 use super::simulator::SimulatorClient;
 use crate::aws_state::{AwsState, HostReport, InstanceState};
-use crate::host::LowerLayers;
+use crate::host::Images;
 use crate::lab_paths::LabPaths;
 use crate::ledger::Ledger;
-use crate::network::{Router, TargetHealth, attach_host};
+use crate::network::{Router, TargetHealth, attach_host, attach_machine};
 use anyhow::{Context, Result, anyhow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct Rounds {
     machines: HostOrders,
     /// Instances that have a link: it is made once, since a host that boots again moves it to a new namespace.
     linked: BTreeSet<String>,
+    /// Instances are virtual machines.
+    virtual_machines: bool,
     done: mpsc::UnboundedReceiver<FinishedOrder>,
     /// Size of each console when it was told.
     consoles: BTreeMap<String, usize>,
@@ -41,7 +43,7 @@ impl Rounds {
     pub fn new(
         place: &LabPaths,
         ledger: &Arc<Ledger>,
-        lower: LowerLayers,
+        images: Images,
         router: Router,
         simulator: SimulatorClient,
         worlds: watch::Sender<Arc<AwsState>>,
@@ -55,7 +57,8 @@ impl Rounds {
             simulator: Arc::new(simulator),
             worlds,
             verdicts,
-            machines: HostOrders::new(place, ledger, lower, told),
+            virtual_machines: matches!(images, Images::Machines(_)),
+            machines: HostOrders::new(place, ledger, images, told),
             linked: BTreeSet::new(),
             done,
             consoles: BTreeMap::new(),
@@ -118,8 +121,9 @@ impl Rounds {
         let (place, ledger) = (self.place.clone(), Arc::clone(&self.ledger));
         let (seen, health) = (Arc::clone(&world), self.verdicts.borrow().clone());
         let linked = std::mem::take(&mut self.linked);
+        let machines = self.virtual_machines;
         let work = move || -> Result<(Router, BTreeSet<String>)> {
-            let linked = attach_links(&place, &ledger, &seen, &linked)?;
+            let linked = attach_links(&place, &ledger, &seen, &linked, machines)?;
             router.apply_world(&seen, &health)?;
             Ok((router, linked))
         };
@@ -165,6 +169,7 @@ fn attach_links(
     ledger: &Ledger,
     world: &AwsState,
     linked: &BTreeSet<String>,
+    machines: bool,
 ) -> Result<BTreeSet<String>> {
     use InstanceState::{Pending, Running};
     let there = |state| matches!(state, Pending | Running);
@@ -174,7 +179,11 @@ fn attach_links(
         if linked.contains(&instance.id) {
             continue;
         }
-        attach_host(place, ledger, instance)?;
+        if machines {
+            attach_machine(place, instance)?;
+        } else {
+            attach_host(place, ledger, instance)?;
+        }
     }
     Ok(now)
 }

@@ -1,7 +1,8 @@
 //! Booting: a disk of layers, cgroups, and a process that runs the host in its network namespace.
 
 use super::image::write_file;
-use super::layer::LowerLayers;
+use super::images::Images;
+use super::machine::{self, MachineImage};
 use super::state::{Host, HostPaths, HostSpec};
 use super::{recipe, volume};
 use crate::lab_paths::LabPaths;
@@ -32,12 +33,20 @@ const DIRECT: [(&str, &str); 2] = [
 /// Taken from every host: both would reach the machine.
 const DROPPED: &str = "CAP_SYS_TIME,CAP_SYS_MODULE";
 
-/// Boots a new host in the network namespace [`LabPaths::host_netns`], which must exist and have the interface `eth0`.
-/// Returns when its first process is begun, before systemd has booted.
+/// What is booted, for the first time or again.
+struct Boot<'a> {
+    spec: &'a HostSpec,
+    /// For a virtual machine.
+    machine: Option<&'a MachineImage>,
+    again: bool,
+}
+
+/// Boots a new host in the network namespace [`LabPaths::host_netns`], which must exist and have the interface `eth0`; a virtual
+/// machine at its link in the router's. Returns when its first process is begun, before systemd has booted.
 pub fn boot_host(
     place: &LabPaths,
     ledger: &Ledger,
-    lower: &LowerLayers,
+    images: &Images,
     spec: &HostSpec,
 ) -> Result<Host> {
     let paths = HostPaths::for_host(place, &spec.instance);
@@ -45,24 +54,42 @@ pub fn boot_host(
         if paths.host_file().exists() {
             bail!("it was booted before: start it, or terminate it first");
         }
-        mount_disk(ledger, &paths)?;
-        mount_root(ledger, &paths, lower.find_layers(&spec.image)?)?;
-        begin_boot(place, ledger, &paths, spec, false)
+        let machine = match images {
+            Images::Layers(lower) => {
+                mount_disk(ledger, &paths)?;
+                mount_root(ledger, &paths, lower.find_layers(&spec.image)?)?;
+                None
+            }
+            Images::Machines(machines) => {
+                let image = machines.find_image(&spec.image)?;
+                machine::copy_root_disk(ledger, &paths, image)?;
+                Some(image)
+            }
+        };
+        let boot = Boot {
+            spec,
+            machine,
+            again: false,
+        };
+        begin_boot(place, ledger, &paths, &boot)
     };
     begun().with_context(|| format!("booting host {} of lab {}", spec.instance, place.name()))
 }
 
 /// Boots a host that is off from its disk, with its network namespace renewed.
-pub(super) fn boot_again(place: &LabPaths, ledger: &Ledger, spec: &HostSpec) -> Result<Host> {
+pub(super) fn boot_again(place: &LabPaths, ledger: &Ledger, host: &Host) -> Result<Host> {
+    let spec = &host.spec;
     let paths = HostPaths::for_host(place, &spec.instance);
     let begun = || -> Result<Host> {
-        if Host::read_host(place, &spec.instance)?
-            .launcher
-            .is_alive()?
-        {
+        if host.launcher.is_alive()? {
             bail!("it is on");
         }
-        begin_boot(place, ledger, &paths, spec, true)
+        let boot = Boot {
+            spec,
+            machine: host.machine.as_ref(),
+            again: true,
+        };
+        begin_boot(place, ledger, &paths, &boot)
     };
     begun().with_context(|| format!("starting host {} of lab {}", spec.instance, place.name()))
 }
@@ -71,18 +98,20 @@ fn begin_boot(
     place: &LabPaths,
     ledger: &Ledger,
     paths: &HostPaths,
-    spec: &HostSpec,
-    again: bool,
+    boot: &Boot<'_>,
 ) -> Result<Host> {
-    write_dmi(paths, spec)?;
-    volume::write_devices(place, &spec.instance)?;
+    let spec = boot.spec;
+    let words = if let Some(image) = boot.machine {
+        let volumes = paths.read_volumes()?;
+        machine::qemu_command(place, spec, &firmware_uuid(spec), image, &volumes)
+    } else {
+        write_dmi(paths, spec)?;
+        volume::write_devices(place, &spec.instance)?;
+        runtime_command(paths, spec, &place.host_netns(&spec.instance))?
+    };
     // What a crash left behind: nothing of it runs, and the new systemd begins with empty cgroups.
     cgroup::remove_cgroup(&place.host_cgroup(&spec.instance))?;
-    let launcher = launch_container(place, ledger, paths, spec, again)?;
-    Ok(Host {
-        spec: spec.clone(),
-        launcher,
-    })
+    launch_host(place, ledger, paths, boot, words)
 }
 
 /// Makes the host's disk and mounts it; it may be there already. A disk of its own, so that the host's free space is not the
@@ -93,7 +122,7 @@ fn mount_disk(ledger: &Ledger, paths: &HostPaths) -> Result<()> {
             path: folder.clone(),
         })?;
     }
-    let (image, disk) = (paths.data.join("disk.img"), paths.disk_folder());
+    let (image, disk) = (paths.disk_image(), paths.disk_folder());
     fs::create_dir_all(&disk).with_context(|| format!("making {}", disk.display()))?;
     if mounts::mount_points_below(&disk)?.contains(&disk) {
         return Ok(());
@@ -144,32 +173,39 @@ fn mount_root(ledger: &Ledger, paths: &HostPaths, lower: &[PathBuf]) -> Result<(
     tool::run(&mut mount).map(drop)
 }
 
-/// What the firmware of an EC2 machine says of it.
-fn write_dmi(paths: &HostPaths, spec: &HostSpec) -> Result<()> {
+/// Of an EC2 machine: begins with ec2, as cloud-init expects of the platform.
+fn firmware_uuid(spec: &HostSpec) -> String {
     let hex = format!("{:x}", Sha256::digest(&spec.instance));
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-    // Begins with ec2, as cloud-init expects of the platform.
-    let uuid = format!(
+    format!(
         "ec2{}-{}-4{}-8{}-{}",
         part(0, 5),
         part(5, 9),
         part(9, 12),
         part(12, 15),
         part(15, 27)
-    );
+    )
+}
+
+/// What the firmware of an EC2 machine says of it.
+fn write_dmi(paths: &HostPaths, spec: &HostSpec) -> Result<()> {
+    let uuid = firmware_uuid(spec);
     let (instance, kind) = (&spec.instance, &spec.instance_type);
     let text = format!("INSTANCE={instance}\nTYPE={kind}\nUUID={uuid}\n");
     write_file(&paths.root_folder().join("etc/kctl-lab/dmi"), 0o644, &text)
 }
 
-/// Starts the process that runs the host, and lets it go on once it is in the ledger.
-fn launch_container(
+/// Starts the process that runs the host by these words, and lets it go on once it is in the ledger.
+fn launch_host(
     place: &LabPaths,
     ledger: &Ledger,
     paths: &HostPaths,
-    spec: &HostSpec,
-    again: bool,
-) -> Result<Process> {
+    boot: &Boot<'_>,
+    words: Vec<OsString>,
+) -> Result<Host> {
+    let spec = boot.spec;
+    // A virtual machine's network is its own kernel's, and new at every boot.
+    let renew = boot.again && boot.machine.is_none();
     let netns = place.host_netns(&spec.instance);
     ledger.record(&LedgerEntry::Netns {
         name: format!("{netns}.new"),
@@ -195,10 +231,10 @@ fn launch_container(
     let mut command = Command::new("setsid");
     command
         .args(["--fork", "sh", "-c", LAUNCH, "kctl-lab-launch"])
-        .args(runtime_command(paths, spec, &netns)?)
+        .args(words)
         .env("PATH", SEARCH)
         .env("NETNS", &netns)
-        .env("RENEW", if again { "1" } else { "" })
+        .env("RENEW", if renew { "1" } else { "" })
         .env("OWN_CGROUPS", joined(&own))
         .env("HOST_CGROUPS", joined(&host))
         .env("CONSOLE", paths.console_file())
@@ -221,17 +257,16 @@ fn launch_container(
         .with_context(|| format!("the launcher said {pid:?}, not its pid"))?;
     let launcher = Process::from_pid(pid)?;
     ledger.record(&LedgerEntry::Process(launcher))?;
-    json_file::write_json(
-        &paths.host_file(),
-        &Host {
-            spec: spec.clone(),
-            launcher,
-        },
-    )?;
+    let host = Host {
+        spec: spec.clone(),
+        launcher,
+        machine: boot.machine.cloned(),
+    };
+    json_file::write_json(&paths.host_file(), &host)?;
     orders
         .write_all(b"go\n")
         .context("telling the launcher to go on")?;
-    Ok(launcher)
+    Ok(host)
 }
 
 /// The container runtime and its arguments.

@@ -1,7 +1,8 @@
 //! Detaching volumes: refused by what is in use, as EC2 does, unless forced, which is pulling the plug. A crash pulls all of
 //! them.
 
-use super::state::{Host, HostPaths, HostState};
+use super::machine;
+use super::state::{Host, HostPaths};
 use super::volume::{HostVolume, lock_attachments, volume_file, write_devices};
 use crate::lab_paths::LabPaths;
 use crate::ledger::Ledger;
@@ -66,18 +67,27 @@ fn detach_locked(
     let attached = volumes.remove(position);
     // Held while the devices go, so that nobody begins to use them.
     let held = open_exclusively(&attached)?;
-    if held.is_none() {
-        if !force {
+    if host.machine.is_some() {
+        // Who uses it there, this machine's kernel does not know.
+        if !machine::unplug_volume(place, &host, &attached, force)? {
             return Ok(DetachResult::Busy);
         }
-        shut_down(place, instance, &attached)?;
+    } else {
+        if held.is_none() {
+            if !force {
+                return Ok(DetachResult::Busy);
+            }
+            shut_down(place, instance, &attached)?;
+        }
+        hide_device(place, &host, &attached)?;
     }
-    hide_device(place, &host, &attached)?;
     json_file::write_json(
         &HostPaths::for_host(place, instance).volumes_file(),
         &volumes,
     )?;
-    write_devices(place, instance)?;
+    if host.machine.is_none() {
+        write_devices(place, instance)?;
+    }
     drop(held);
     if force {
         // A file system that was cut off keeps the loop device until it is unmounted.
@@ -111,10 +121,7 @@ fn open_exclusively(attached: &HostVolume) -> Result<Option<File>> {
 
 /// Removes node and links from the host, if it runs; at its next boot they are not made.
 fn hide_device(place: &LabPaths, host: &Host, attached: &HostVolume) -> Result<()> {
-    if matches!(
-        host.current_state(place)?,
-        HostState::Off | HostState::Crashed
-    ) {
+    if host.end_state(place)?.is_some() {
         return Ok(());
     }
     let mut words = vec![

@@ -1,18 +1,24 @@
-//! Running a program inside a host, as one of its processes: its namespaces, its cgroups, its capabilities.
+//! Running a program inside a host, as one of its processes: its namespaces, its cgroups, its capabilities. In a virtual machine its
+//! agent runs it.
 
+use super::machine;
 use super::state::{Host, HostState, wait_for_state};
 use crate::cgroup;
 use crate::lab_paths::LabPaths;
 use crate::tool;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 /// How long a host may take from its launch to systemd.
 const BOOT: Duration = Duration::from_mins(1);
+
+/// The same for a virtual machine, up to its agent, on two busy cores.
+const MACHINE_BOOT: Duration = Duration::from_mins(20);
 
 /// Joins the cgroups in `CGROUPS`, then becomes its arguments: entering namespaces does not move between cgroups.
 const JOIN: &str =
@@ -22,12 +28,20 @@ const JOIN: &str =
 /// all processes on its way down, reap it never, and so hold the host's end up for ever.
 const RUN: &str = r#""$@"; exit $?"#;
 
-/// Runs with this program's standard input, output and error; the program's exit status.
+/// Runs with this program's standard input, output and error; the program's exit status. In a virtual machine it has no input, and its
+/// output comes when it has ended.
 pub fn exec_in_host<S: AsRef<OsStr>>(
     place: &LabPaths,
     instance: &str,
     words: &[S],
 ) -> Result<ExitStatus> {
+    if is_machine(place, instance)? {
+        let output = exec_in_machine(place, instance, words)?;
+        let written = stdout().write_all(&output.stdout);
+        let written = written.and_then(|()| stderr().write_all(&output.stderr));
+        written.context("writing its output")?;
+        return Ok(output.status);
+    }
     let mut command = host_command(place, instance, words)?;
     command
         .status()
@@ -40,9 +54,28 @@ pub fn exec_output<S: AsRef<OsStr>>(
     instance: &str,
     words: &[S],
 ) -> Result<Output> {
+    if is_machine(place, instance)? {
+        return exec_in_machine(place, instance, words);
+    }
     let mut command = host_command(place, instance, words)?;
     tool::run_tool(command.stdin(Stdio::null()))
         .with_context(|| format!("entering host {instance}"))
+}
+
+fn is_machine(place: &LabPaths, instance: &str) -> Result<bool> {
+    Ok(Host::read_host(place, instance)?.machine.is_some())
+}
+
+fn exec_in_machine<S: AsRef<OsStr>>(
+    place: &LabPaths,
+    instance: &str,
+    words: &[S],
+) -> Result<Output> {
+    use HostState::{Crashed, Off, Running};
+    if wait_for_state(place, instance, &[Running, Off, Crashed], MACHINE_BOOT)? != Running {
+        bail!("host {instance} is off: see `lab console {instance}`");
+    }
+    machine::run_program(place, instance, words)
 }
 
 fn host_command<S: AsRef<OsStr>>(place: &LabPaths, instance: &str, words: &[S]) -> Result<Command> {

@@ -38,49 +38,68 @@ impl Image {
     /// The image of this program's recipe, made first if the cache does not have it: about a minute on two quiet cores, and
     /// 300 MB. Of several callers one makes it, the others wait.
     pub fn prepare_image(cache: &Path, release: Release) -> Result<Self> {
+        requirements::ready()?;
         let name = format!("image-{}", recipe::recipe_key(release));
-        let root = cache.join(&name);
-        if root.exists() {
-            requirements::ready()?;
-            return Ok(Self { release, root });
-        }
-        fs::create_dir_all(cache)
-            .with_context(|| format!("making the cache directory {}", cache.display()))?;
-        let lock = cache.join(format!("{name}.lock"));
-        let lock = File::create(&lock).with_context(|| format!("opening {}", lock.display()))?;
-        lock.lock()
-            .context("waiting for whoever makes the machine image")?;
-        if !root.exists() {
-            requirements::ready()?;
-            let part = cache.join(format!("{name}.part"));
-            build_image(&part, release, &lock).context("making the machine image")?;
-            fs::rename(&part, &root).with_context(|| format!("naming {}", root.display()))?;
-        }
+        let root = prepare_folder(cache, &name, |part, lock| {
+            install_release(part, release, &recipe::requested_packages(), lock)
+        })?;
         Ok(Self { release, root })
     }
 }
 
-/// Builds into `part`, where an earlier build may have been cut off.
-fn build_image(part: &Path, release: Release, lock: &File) -> Result<()> {
+/// A folder of the cache, made by `build` if it is not there, beside its place first. Of several callers one makes it, the others
+/// wait.
+pub(super) fn prepare_folder(
+    cache: &Path,
+    name: &str,
+    build: impl FnOnce(&Path, &File) -> Result<()>,
+) -> Result<PathBuf> {
+    let folder = cache.join(name);
+    if folder.exists() {
+        return Ok(folder);
+    }
+    fs::create_dir_all(cache)
+        .with_context(|| format!("making the cache directory {}", cache.display()))?;
+    let lock = cache.join(format!("{name}.lock"));
+    let lock = File::create(&lock).with_context(|| format!("opening {}", lock.display()))?;
+    lock.lock()
+        .context("waiting for whoever makes the machine image")?;
+    if !folder.exists() {
+        let part = cache.join(format!("{name}.part"));
+        remove_part(&part)?;
+        build(&part, &lock).context("making the machine image")?;
+        fs::rename(&part, &folder).with_context(|| format!("naming {}", folder.display()))?;
+    }
+    Ok(folder)
+}
+
+/// Removes what a build that was cut off has left.
+fn remove_part(part: &Path) -> Result<()> {
     for point in mounts::mount_points_below(part)? {
         unmount(&point, UnmountFlags::DETACH)
             .with_context(|| format!("unmounting {}", point.display()))?;
     }
-    mounts::remove_tree(part)?;
+    mounts::remove_tree(part)
+}
+
+/// Installs a release with these packages, and what they depend on, into a folder.
+pub(super) fn install_release(
+    root: &Path,
+    release: Release,
+    packages: &[&str],
+    lock: &File,
+) -> Result<()> {
     let mut command = Command::new("mmdebstrap");
     command
         .args(["--variant=minbase", "--components=main"])
         .arg("--aptopt=APT::Install-Recommends \"false\"")
         .args(recipe::LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")))
-        .arg(format!(
-            "--include={}",
-            recipe::requested_packages().join(",")
-        ))
+        .arg(format!("--include={}", packages.join(",")))
         .arg(format!(
             "--customize-hook=chroot \"$1\" systemctl enable {}",
             recipe::ENABLED.join(" ")
         ))
-        .args([release.suite().as_ref(), part.as_os_str()])
+        .args([release.suite().as_ref(), root.as_os_str()])
         // Shares the lock for the case that this program is killed and leaves it running.
         .stdin(Stdio::from(lock.try_clone()?));
     tool::run(&mut command).map(drop)

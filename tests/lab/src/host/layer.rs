@@ -23,7 +23,7 @@ impl LowerLayers {
         cache: &Path,
         place: &LabPaths,
         ledger: &Ledger,
-        authority: Option<&str>,
+        authority: &str,
     ) -> Result<Self> {
         let layers = Release::ALL.into_iter().map(|release| {
             let image = Image::prepare_image(cache, release)?;
@@ -67,7 +67,7 @@ impl Image {
         &self,
         place: &LabPaths,
         ledger: &Ledger,
-        authority: Option<&str>,
+        authority: &str,
     ) -> Result<[PathBuf; 2]> {
         let name = format!("layer-{}", self.release.suite());
         let layer = place.data_folder().join(name);
@@ -76,28 +76,27 @@ impl Image {
         })?;
         write_system_files(&layer)?;
         write_builtin_modules(&layer)?;
-        if let Some(authority) = authority {
-            self.trust_authority(&layer, authority)?;
-        }
+        trust_authority(&self.root, &layer, authority)?;
         Ok([layer, self.root.clone()])
-    }
-
-    fn trust_authority(&self, layer: &Path, authority: &str) -> Result<()> {
-        let bundle = Path::new("etc/ssl/certs/ca-certificates.crt");
-        let theirs = self.root.join(bundle);
-        let theirs =
-            fs::read_to_string(&theirs).with_context(|| format!("reading {}", theirs.display()))?;
-        write_file(&layer.join(bundle), 0o644, &format!("{theirs}{authority}"))?;
-        write_file(
-            &layer.join("usr/local/share/ca-certificates/kctl-lab.crt"),
-            0o644,
-            authority,
-        )
     }
 }
 
+/// Adds an authority (PEM) to those that a distribution trusts. The files go to `layer`, which may be the distribution itself.
+pub(super) fn trust_authority(root: &Path, layer: &Path, authority: &str) -> Result<()> {
+    let bundle = Path::new("etc/ssl/certs/ca-certificates.crt");
+    let theirs = root.join(bundle);
+    let theirs =
+        fs::read_to_string(&theirs).with_context(|| format!("reading {}", theirs.display()))?;
+    write_file(&layer.join(bundle), 0o644, &format!("{theirs}{authority}"))?;
+    write_file(
+        &layer.join("usr/local/share/ca-certificates/kctl-lab.crt"),
+        0o644,
+        authority,
+    )
+}
+
 fn write_system_files(layer: &Path) -> Result<()> {
-    for file in &recipe::FILES {
+    for file in recipe::FILES.iter().chain(&recipe::HOST_FILES) {
         write_file(&layer.join(file.path), file.mode, file.content)?;
     }
     let units = layer.join("etc/systemd/system");

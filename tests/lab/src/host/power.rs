@@ -1,9 +1,9 @@
 //! Switching hosts off and on.
 
 use super::boot::boot_again;
-use super::detach;
 use super::exec::exec_output;
 use super::state::{Host, HostPaths, HostState, wait_for_state};
+use super::{detach, machine};
 use crate::lab_paths::LabPaths;
 use crate::ledger::Ledger;
 use crate::process::Process;
@@ -18,7 +18,7 @@ const KILLED: Duration = Duration::from_secs(20);
 
 /// Crashes a host as a power failure does: its volumes are cut off, so that what was not flushed to them is lost; then its
 /// first process is killed, and with it all others, without a word to them. Its own disk stays as
-/// it is.
+/// it is; that of a virtual machine, which is QEMU, lacks what was not flushed too.
 pub fn kill9(place: &LabPaths, instance: &str) -> Result<()> {
     let host = Host::read_host(place, instance)?;
     detach::cut_off(place, &host)?;
@@ -41,7 +41,11 @@ pub fn kill9(place: &LabPaths, instance: &str) -> Result<()> {
 /// Asks a host to power itself off, as EC2 does when an instance is stopped; the state after `limit` at the latest.
 pub fn power_off(place: &LabPaths, instance: &str, limit: Duration) -> Result<HostState> {
     let host = Host::read_host(place, instance)?;
-    ask_systemd(place, &host, "poweroff", limit)?;
+    if host.machine.is_none() {
+        ask_systemd(place, &host, "poweroff", limit)?;
+    } else if host.end_state(place)?.is_none() {
+        machine::press_button(place, instance)?;
+    }
     wait_for_state(
         place,
         instance,
@@ -58,6 +62,12 @@ pub fn reboot_host(
     limit: Duration,
 ) -> Result<()> {
     let host = Host::read_host(place, instance)?;
+    if host.machine.is_some() {
+        if power_off(place, instance, limit).is_err() {
+            kill9(place, instance)?;
+        }
+        return start_host(place, ledger, instance).map(drop);
+    }
     let end = Instant::now() + limit;
     let Some(before) = ask_systemd(place, &host, "reboot", limit)? else {
         return start_host(place, ledger, instance).map(drop);
@@ -75,7 +85,7 @@ pub fn reboot_host(
 /// Starts a host that is off, from its disk.
 pub fn start_host(place: &LabPaths, ledger: &Ledger, instance: &str) -> Result<Host> {
     let host = Host::read_host(place, instance)?;
-    boot_again(place, ledger, &host.spec)
+    boot_again(place, ledger, &host)
 }
 
 /// Tells systemd, once it is there to understand it; the first process that was told, `None` when the host is off.

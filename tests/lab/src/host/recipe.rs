@@ -1,5 +1,5 @@
 //! What a machine image is made of: the distribution's packages, made once and kept under their hash, and the files of
-//! `tests/lab/image`, part of this program, which each lab lays over them.
+//! `tests/lab/image`, part of this program, which each lab lays over them, and which images of virtual machines contain.
 
 use sha2::{Digest, Sha256};
 
@@ -47,6 +47,7 @@ fn is_image(image: &str, name: &str) -> bool {
 }
 
 const PACKAGES: &str = include_str!("../../image/packages");
+const MACHINE_PACKAGES: &str = include_str!("../../image/machine-packages");
 const MASKED: &str = include_str!("../../image/masked");
 
 /// A file of the image: path below its root, mode, content.
@@ -76,7 +77,30 @@ const fn recipe_file(path: &'static str, mode: u32, content: &'static str) -> Re
     }
 }
 
-pub(crate) const FILES: [RecipeFile; 13] = [
+/// Of every image.
+pub(crate) const FILES: [RecipeFile; 5] = [
+    recipe_file(
+        "etc/cloud/cloud.cfg.d/90-ec2.cfg",
+        0o644,
+        include_str!("../../image/cloud.cfg"),
+    ),
+    recipe_file(
+        "etc/systemd/resolved.conf.d/90-ec2.conf",
+        0o644,
+        include_str!("../../image/resolved.conf"),
+    ),
+    recipe_file(
+        "etc/hosts",
+        0o644,
+        "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
+    ),
+    recipe_file("etc/hostname", 0o644, "localhost\n"),
+    // Empty: systemd gives each host its own at its first boot.
+    recipe_file("etc/machine-id", 0o444, ""),
+];
+
+/// Of hosts, which have no kernel of their own.
+pub(crate) const HOST_FILES: [RecipeFile; 9] = [
     recipe_file(
         "usr/lib/kctl-lab/panic",
         0o755,
@@ -103,14 +127,9 @@ pub(crate) const FILES: [RecipeFile; 13] = [
         include_str!("../../image/dmidecode"),
     ),
     recipe_file(
-        "etc/cloud/cloud.cfg.d/90-ec2.cfg",
+        "etc/cloud/cloud.cfg.d/91-no-udev.cfg",
         0o644,
-        include_str!("../../image/cloud.cfg"),
-    ),
-    recipe_file(
-        "etc/systemd/resolved.conf.d/90-ec2.conf",
-        0o644,
-        include_str!("../../image/resolved.conf"),
+        include_str!("../../image/cloud-no-udev.cfg"),
     ),
     recipe_file(
         "etc/systemd/journald.conf.d/90-ec2.conf",
@@ -122,16 +141,30 @@ pub(crate) const FILES: [RecipeFile; 13] = [
         0o644,
         include_str!("../../image/sysctl.conf"),
     ),
-    recipe_file(
-        "etc/hosts",
-        0o644,
-        "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
-    ),
-    recipe_file("etc/hostname", 0o644, "localhost\n"),
-    // Empty: systemd gives each host its own at its first boot.
-    recipe_file("etc/machine-id", 0o444, ""),
     // The root file system is there already.
     recipe_file("etc/fstab", 0o644, ""),
+];
+
+/// Label of the file system on a virtual machine's root disk.
+pub(crate) const ROOT_LABEL: &str = "kctl-root";
+
+/// How that file system is made, by mkfs.ext4. A sparse file is zeroed already.
+pub(crate) const ROOT_OPTIONS: [&str; 5] = [
+    "-q",
+    "-L",
+    ROOT_LABEL,
+    "-E",
+    "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
+];
+
+/// Of virtual machines.
+pub(crate) const MACHINE_FILES: [RecipeFile; 1] = [
+    // Else the kernel zeroes the file system's tables, and a sparse file grows by a gigabyte.
+    recipe_file(
+        "etc/fstab",
+        0o644,
+        "LABEL=kctl-root / ext4 noinit_itable,errors=remount-ro 0 1\n",
+    ),
 ];
 
 /// Units that begin with the machine though the distribution leaves that to the image's maker.
@@ -149,6 +182,11 @@ pub fn requested_packages() -> Vec<&'static str> {
     list_entries(PACKAGES)
 }
 
+/// The packages of a virtual machine: those of every host, a kernel, and the agent by which the lab runs programs in it.
+pub(crate) fn machine_packages() -> Vec<&'static str> {
+    [requested_packages(), list_entries(MACHINE_PACKAGES)].concat()
+}
+
 pub(crate) fn masked_units() -> Vec<&'static str> {
     list_entries(MASKED)
 }
@@ -161,13 +199,28 @@ fn list_entries(text: &'static str) -> Vec<&'static str> {
 
 /// Changes with anything that the distribution's part is made of: 16 hexadecimal digits.
 pub(crate) fn recipe_key(release: Release) -> String {
+    hash_lists(&distribution_lists(release, requested_packages()))
+}
+
+/// The same for all that a virtual machine's image is made of.
+pub(crate) fn machine_key(release: Release, authority: &str) -> String {
+    let mut lists = distribution_lists(release, machine_packages());
+    for file in FILES.iter().chain(&MACHINE_FILES) {
+        lists.push(vec![file.path, file.content]);
+    }
+    lists.push(ROOT_OPTIONS.to_vec());
+    lists.push(vec![authority]);
+    hash_lists(&lists)
+}
+
+fn distribution_lists<'a>(release: Release, packages: Vec<&'a str>) -> Vec<Vec<&'a str>> {
+    let suite = vec![release.suite()];
+    vec![suite, packages, ENABLED.to_vec(), LEFT_OUT.to_vec()]
+}
+
+fn hash_lists(lists: &[Vec<&str>]) -> String {
     let mut hash = Sha256::new();
-    for list in [
-        vec![release.suite()],
-        requested_packages(),
-        ENABLED.to_vec(),
-        LEFT_OUT.to_vec(),
-    ] {
+    for list in lists {
         hash.update(list.join("\n"));
         hash.update("\n\n");
     }

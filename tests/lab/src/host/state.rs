@@ -1,5 +1,6 @@
 //! What is known of a host: where its things are, and how it is now.
 
+use super::machine::{self, MachineImage};
 use super::volume::HostVolume;
 use crate::json_file;
 use crate::lab_paths::LabPaths;
@@ -20,6 +21,8 @@ pub struct HostSpec {
     pub instance_type: String,
     /// Id of the machine image. All are the lab's own, but [`super::PANICS`].
     pub image: String,
+    /// Hardware address of the network interface.
+    pub mac: String,
 }
 
 /// A host that was booted once. Kept in `run/hosts/INSTANCE/host.json`.
@@ -29,6 +32,9 @@ pub struct Host {
     pub spec: HostSpec,
     /// The process that runs the host and outlives its reboots.
     pub launcher: Process,
+    /// What it boots, if it is a virtual machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineImage>,
 }
 
 /// How a host is.
@@ -37,7 +43,7 @@ pub struct Host {
 pub enum HostState {
     /// Between two boots, or before systemd has begun.
     Booting,
-    /// systemd runs, or still boots.
+    /// systemd runs, or still boots; in a virtual machine, the agent that it starts answers.
     Running,
     /// It powered itself off.
     Off,
@@ -79,13 +85,32 @@ impl HostPaths {
         self.run.join("volumes.json")
     }
 
+    pub(super) fn read_volumes(&self) -> Result<Vec<HostVolume>> {
+        Ok(json_file::read_json(&self.volumes_file())?.unwrap_or_default())
+    }
+
     pub(super) fn console_file(&self) -> PathBuf {
         self.run.join("console")
     }
 
-    /// The container runtime's exit code, written when the host is off for good.
+    /// The runtime's exit code, written when the host is off for good.
     pub(super) fn exit_file(&self) -> PathBuf {
         self.run.join("exit")
+    }
+
+    /// The file of the host's disk.
+    pub(super) fn disk_image(&self) -> PathBuf {
+        self.data.join("disk.img")
+    }
+
+    /// Socket of QEMU's monitor.
+    pub(super) fn monitor_socket(&self) -> PathBuf {
+        self.run.join("monitor")
+    }
+
+    /// Socket of the agent in a virtual machine.
+    pub(super) fn agent_socket(&self) -> PathBuf {
+        self.run.join("agent")
     }
 }
 
@@ -101,24 +126,31 @@ impl Host {
         })
     }
 
-    /// The container runtime of the present boot.
+    /// The container runtime, or QEMU, of the present boot.
     fn runtime_pid(&self) -> Result<Option<u32>> {
         if !self.launcher.is_alive()? {
             return Ok(None);
         }
+        let name = match self.machine {
+            Some(_) => machine::PROCESS_NAME,
+            None => "systemd-nspawn",
+        };
         for child in process::child_pids(self.launcher.pid)? {
-            if process::process_name(child)?.as_deref() == Some("systemd-nspawn") {
+            if process::process_name(child)?.as_deref() == Some(name) {
                 return Ok(Some(child));
             }
         }
         Ok(None)
     }
 
-    /// The host's first process of the present boot, as the machine sees it.
+    /// The host's first process of the present boot, as the machine sees it; of a virtual machine all there is to see, QEMU.
     pub fn init_process(&self) -> Result<Option<Process>> {
         let Some(runtime) = self.runtime_pid()? else {
             return Ok(None);
         };
+        if self.machine.is_some() {
+            return Ok(Process::from_pid(runtime).ok());
+        }
         for child in process::child_pids(runtime)? {
             // Others are on the way to becoming the host, in the machine's pid namespace.
             if process::namespace_pids(child)?.get(1) == Some(&1) {
@@ -128,32 +160,45 @@ impl Host {
         Ok(None)
     }
 
+    /// A virtual machine is asked, which takes seconds if it does not answer.
     pub fn current_state(&self, place: &LabPaths) -> Result<HostState> {
-        if let Some(init) = self.init_process()? {
-            let systemd = process::process_name(init.pid)?.as_deref() == Some("systemd");
-            return Ok(if systemd {
-                HostState::Running
-            } else {
-                HostState::Booting
-            });
+        if let Some(ended) = self.end_state(place)? {
+            return Ok(ended);
         }
+        let running = match self.machine {
+            Some(_) => machine::answers(place, &self.spec.instance),
+            None => self.has_systemd()?,
+        };
+        Ok(if running {
+            HostState::Running
+        } else {
+            HostState::Booting
+        })
+    }
+
+    fn has_systemd(&self) -> Result<bool> {
+        let Some(init) = self.init_process()? else {
+            return Ok(false);
+        };
+        Ok(process::process_name(init.pid)?.as_deref() == Some("systemd"))
+    }
+
+    /// Off or crashed; `None` while the host boots or runs.
+    pub fn end_state(&self, place: &LabPaths) -> Result<Option<HostState>> {
         if self.launcher.is_alive()? {
-            return Ok(HostState::Booting);
+            return Ok(None);
         }
         let exit = HostPaths::for_host(place, &self.spec.instance).exit_file();
         match fs::read_to_string(&exit) {
-            Ok(code) if code.trim() == "0" => Ok(HostState::Off),
-            Ok(_) => Ok(HostState::Crashed),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(HostState::Crashed),
+            Ok(code) if code.trim() == "0" => Ok(Some(HostState::Off)),
+            Ok(_) => Ok(Some(HostState::Crashed)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(HostState::Crashed)),
             Err(error) => Err(error).with_context(|| format!("reading {}", exit.display())),
         }
     }
 
     pub fn read_volumes(&self, place: &LabPaths) -> Result<Vec<HostVolume>> {
-        Ok(
-            json_file::read_json(&HostPaths::for_host(place, &self.spec.instance).volumes_file())?
-                .unwrap_or_default(),
-        )
+        HostPaths::for_host(place, &self.spec.instance).read_volumes()
     }
 }
 

@@ -2,7 +2,8 @@
 //! make there.
 
 use super::image::write_file;
-use super::state::{Host, HostPaths, HostState};
+use super::machine;
+use super::state::{Host, HostPaths};
 use crate::lab_paths::LabPaths;
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::{json_file, teardown, tool};
@@ -38,7 +39,7 @@ pub struct HostVolume {
     pub volume: String,
     /// Device name as in the request, for example `/dev/xvdba`.
     pub device: String,
-    /// N of the host's `/dev/nvmeNn1`.
+    /// N of the host's `/dev/nvmeNn1`; the kernel of a virtual machine counts for itself.
     pub number: u32,
     /// The machine's loop device behind it.
     pub loop_device: PathBuf,
@@ -53,10 +54,15 @@ impl HostVolume {
         format!("nvme{}n1", self.number)
     }
 
+    /// Serial number of the disk.
+    pub(super) fn serial(&self) -> String {
+        self.volume.replace('-', "")
+    }
+
     /// Links below `/dev` and what they point to: by volume id, with and without the name space, and as asked for.
     pub(super) fn device_links(&self) -> Vec<(String, String)> {
         let node = self.device_node();
-        let serial = self.volume.replace('-', "");
+        let serial = self.serial();
         let by_id = format!("disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
         let mut links = vec![
             (by_id.clone(), format!("../../{node}")),
@@ -130,7 +136,7 @@ fn attach_locked(
         let mut losetup = ledger.locked_command("losetup")?;
         tool::run(losetup.arg("--set-capacity").arg(&attached.loop_device))?;
         // An attachment that was cut off may not have come to this.
-        show_devices(place, &host)?;
+        show_device(place, &host, &attached)?;
         return Ok(attached);
     }
     ledger.record(&LedgerEntry::Loop { file: file.clone() })?;
@@ -160,8 +166,7 @@ fn attach_locked(
         &HostPaths::for_host(place, instance).volumes_file(),
         &volumes,
     )?;
-    write_devices(place, instance)?;
-    show_devices(place, &host)?;
+    show_device(place, &host, &attached)?;
     Ok(attached)
 }
 
@@ -227,7 +232,7 @@ fn device_number(path: &Path) -> Result<(u32, u32)> {
 /// Writes the host's script of devices, from what is attached.
 pub(super) fn write_devices(place: &LabPaths, instance: &str) -> Result<()> {
     let paths = HostPaths::for_host(place, instance);
-    let volumes: Vec<HostVolume> = json_file::read_json(&paths.volumes_file())?.unwrap_or_default();
+    let volumes = paths.read_volumes()?;
     let mut script = String::from(
         "# The volumes attached to this machine.\nmkdir -p /dev/disk/by-id /dev/disk/by-uuid\n",
     );
@@ -249,13 +254,17 @@ pub(super) fn write_devices(place: &LabPaths, instance: &str) -> Result<()> {
     write_file(&paths.root_folder().join(DEVICES), 0o644, &script)
 }
 
-/// Makes the devices in a host that is past the point where it does so itself.
-fn show_devices(place: &LabPaths, host: &Host) -> Result<()> {
-    if matches!(
-        host.current_state(place)?,
-        HostState::Off | HostState::Crashed
-    ) {
+/// Shows a volume to its host. Into a virtual machine that is on it is plugged; any other host has a script that makes its devices at
+/// boot, and that runs again if it is on.
+fn show_device(place: &LabPaths, host: &Host, attached: &HostVolume) -> Result<()> {
+    if host.machine.is_none() {
+        write_devices(place, &host.spec.instance)?;
+    }
+    if host.end_state(place)?.is_some() {
         return Ok(());
+    }
+    if host.machine.is_some() {
+        return machine::plug_volume(place, &host.spec.instance, attached);
     }
     let output = super::exec_output(place, &host.spec.instance, &["sh", &format!("/{DEVICES}")])?;
     if !output.status.success() {

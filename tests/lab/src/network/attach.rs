@@ -35,11 +35,25 @@ pub fn attach_host(place: &LabPaths, ledger: &Ledger, instance: &Instance) -> Re
         let peer = ["peer", "name", &link, "mtu", names::MTU, "netns", &router];
         netns::run_ip(&host, &[&new[..], &peer].concat())?;
     }
+    open_link(&router, &link)
+}
+
+/// The same for a virtual machine, which has no namespace: its end of the link is QEMU, which opens the router's, a tap device.
+pub fn attach_machine(place: &LabPaths, instance: &Instance) -> Result<()> {
+    let (router, link) = (place.router_netns(), names::link_name(&instance.id));
+    if !has_link(&router, &link)? {
+        netns::run_ip(&router, &["tuntap", "add", "dev", &link, "mode", "tap"])?;
+    }
+    netns::run_ip(&router, &["link", "set", &link, "mtu", names::MTU])?;
+    open_link(&router, &link)
+}
+
+fn open_link(router: &str, link: &str) -> Result<()> {
     // Answers for its neighbours come at once, not after the random wait of a proxy.
     let settings =
         [("proxy_delay", "0")].map(|(name, value)| (format!("ipv4/neigh/{link}/{name}"), value));
-    netns::write_settings(&router, &settings)?;
-    netns::run_ip(&router, &["link", "set", &link, "up"])
+    netns::write_settings(router, &settings)?;
+    netns::run_ip(router, &["link", "set", link, "up"])
 }
 
 /// Takes the link away and the namespace's name. Whoever still runs inside is without a network.

@@ -18,7 +18,7 @@ pub mod ruleset;
 pub mod snapshot;
 pub mod topology;
 
-pub use attach::{attach_host, detach_host};
+pub use attach::{attach_host, attach_machine, detach_host};
 pub use balancing::TargetHealth;
 pub use error::{Error, Result};
 

@@ -29,9 +29,11 @@ pub use writes::{PUBLIC, Writers, count_failures, describe_gaps, longest_gap, un
 use crate::aws_state::AwsState;
 use crate::content::{ContentStore, ServedContent, Versions};
 use crate::daemon::simulator::SimulatorClient;
-use crate::daemon::{DaemonOptions, LabAddresses, start};
+use crate::daemon::{self, DaemonOptions, LabAddresses, start};
+use crate::host::MachineImages;
 use crate::lab_paths::LabPaths;
 use crate::ledger::{Ledger, LedgerEntry};
+use crate::services::ca::Ca;
 use crate::{host, report, teardown};
 use anyhow::{Context, Result, bail};
 use calls::AwsCalls;
@@ -62,6 +64,8 @@ pub struct Settings {
     pub hosts: usize,
     /// Factor by which health checks are faster than their settings.
     pub pace: f64,
+    /// Hosts are virtual machines.
+    pub machines: bool,
     /// Folder for reports of failures, each in a folder with the lab's name.
     pub reports: PathBuf,
 }
@@ -76,6 +80,7 @@ impl Settings {
             content: None,
             hosts: 5,
             pace: 5.0,
+            machines: false,
             reports: std::env::var_os("KCTL_LAB_REPORTS")
                 .map_or_else(|| std::env::temp_dir().join("kctl-lab-reports"), Into::into),
         }
@@ -137,6 +142,17 @@ pub fn built_content(test: &str, versions: Versions) -> Result<Option<ServedCont
         let _ = writeln!(stderr(), "{line}");
     })
     .map(Some)
+}
+
+/// Whether the cache has the images of virtual machines. If not, this prints that the test is skipped.
+pub fn are_machines_built(test: &str) -> Result<bool> {
+    let authority = Ca::open(&daemon::authority_folder()?)?;
+    let built = MachineImages::are_built(&host::cache_folder()?, authority.certificate_pem());
+    if !built {
+        let why = "images of virtual machines are not built: `lab content --machines` builds them";
+        said_skipped(test, why);
+    }
+    Ok(built)
 }
 
 impl Lab {
@@ -301,5 +317,6 @@ fn daemon_options(settings: &Settings) -> Result<DaemonOptions> {
         catalog: content.map(ServedContent::catalog_file),
         tools: content.map(ServedContent::tools_folder),
         pace: settings.pace,
+        machines: settings.machines,
     })
 }
