@@ -16,6 +16,7 @@ mod in_use;
 mod ipv6;
 mod keys;
 mod latest;
+mod machines;
 mod metrics;
 mod next_minor;
 mod old_record;
@@ -36,6 +37,7 @@ use super::cluster::Network;
 use super::{run_steps, run_steps_with, start_lab, start_lab_with, wait_for_turn};
 use anyhow::Result;
 use lab::content::Versions;
+use lab::host::Release;
 use upgraded::Upgrade;
 
 #[test]
@@ -342,6 +344,20 @@ fn etcd_goes_from_3_5_to_3_6() -> Result<()> {
     };
     etcd_upgraded::run(&mut lab)?;
     lab.take_down()
+}
+
+#[test]
+#[ignore = "an hour of emulation, and images have to be made: make soak"]
+fn debian_12_boots_in_virtual_machines() -> Result<()> {
+    let test = "debian_12_boots_in_virtual_machines";
+    machines::run(test, "t-machines12", Release::Bookworm)
+}
+
+#[test]
+#[ignore = "an hour of emulation, and images have to be made: make soak"]
+fn debian_13_boots_in_virtual_machines() -> Result<()> {
+    let test = "debian_13_boots_in_virtual_machines";
+    machines::run(test, "t-machines13", Release::Trixie)
 }
 
 #[test]
