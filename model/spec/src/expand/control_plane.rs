@@ -59,8 +59,14 @@ fn complete_api_server(spec: &mut ClusterSpec, context: &Context, findings: &mut
         .authorization
         .as_ref()
         .is_some_and(|authorization| authorization.always_allow.is_some());
+    let metrics_server = spec.metrics_server.as_ref();
+    let has_metrics_server = metrics_server.is_some_and(|server| server.enabled == Some(true));
     let api = spec.kube_api_server.get_or_insert_default();
     fill(&mut api.image, image);
+    if has_metrics_server {
+        // Else the API server asks the same one of its pods as long as the connection lives.
+        fill(&mut api.enable_aggregator_routing, true);
+    }
     fill(&mut api.allow_privileged, true);
     fill(&mut api.anonymous_auth, false);
     fill(

@@ -35,6 +35,20 @@ fn it_is_installed_if_the_spec_says_so() {
 }
 
 #[test]
+fn api_servers_ask_all_of_its_pods_unless_the_spec_says_otherwise() {
+    let routing = |fields: Value| {
+        let spec = expanded_with_fields(&fields).cluster.spec;
+        spec.kube_api_server.unwrap().enable_aggregator_routing
+    };
+    let on = json!({"enabled": true, "insecure": true});
+    let otherwise = json!({"enableAggregatorRouting": false});
+    assert_eq!(routing(json!({})), None);
+    assert_eq!(routing(json!({ "metricsServer": on })), Some(true));
+    let fields = json!({"metricsServer": on, "kubeAPIServer": otherwise});
+    assert_eq!(routing(fields), Some(false));
+}
+
+#[test]
 fn it_verifies_kubelets_unless_some_have_certificates_of_the_user() {
     let verifies = |fields: Value| {
         let addon = metrics_server(&fields).unwrap();
