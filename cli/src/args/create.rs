@@ -264,7 +264,7 @@ pub struct CreateCluster {
     )]
     pub utility_subnets: Vec<String>,
     /// Instances in public subnets, or in private ones behind NAT gateways [default: public, private with --ipv6]
-    #[arg(long, value_name = "TOPOLOGY", help_heading = "Placement")]
+    #[arg(short, long, value_name = "TOPOLOGY", help_heading = "Placement")]
     pub topology: Option<Topology>,
     /// Nodes, pods and Services with IPv6 addresses
     #[arg(long, help_heading = "Placement")]
@@ -408,7 +408,7 @@ pub struct AccessOptions {
     #[arg(long, value_name = "ARN")]
     pub api_ssl_certificate: Option<String>,
     /// The API's public name [default: api.NAME]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, alias = "master-public-name", value_name = "NAME")]
     pub api_public_name: Option<String>,
 }
 

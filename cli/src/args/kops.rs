@@ -127,6 +127,21 @@ pub fn explain_kops_word(error: &clap::Error) -> Option<CommandError> {
 mod tests {
     use super::*;
     use crate::args::build_command;
+    use std::collections::BTreeSet;
+
+    /// Options of `kops create cluster` by its documentation and its source, among them those of other clouds, of a feature flag, of
+    /// all commands, and former names.
+    const CREATE_CLUSTER: &str = "
+        admin-access api-loadbalancer-type api-public-name api-ssl-certificate associate-public-ip authorization bastion
+        bastion-image channel cloud cloud-labels config control-plane-count control-plane-image control-plane-security-groups
+        control-plane-size control-plane-tenancy control-plane-volume-size control-plane-volume-type control-plane-zones
+        disable-subnet-tags discovery-store dns dns-zone dry-run encrypt-etcd-storage etcd-clusters etcd-storage-type
+        gce-service-account h help image instance-manager ipv6 kubernetes-feature-gates kubernetes-version master-count
+        master-image master-public-name master-security-groups master-size master-tenancy master-volume-size master-zones name
+        network-cidr network-id networking node-count node-image node-security-groups node-size node-tenancy node-volume-size
+        node-volume-type o os-dns-servers os-ext-net os-ext-subnet os-kubelet-ignore-az os-lb-floating-subnet os-network
+        os-octavia os-octavia-provider out output override project set spotinst-orientation spotinst-product ssh-access
+        ssh-public-key state subnets t target topology unset utility-subnets v vpc y yes zones";
 
     fn explanation(words: &[&str]) -> Option<String> {
         let all = std::iter::once("kctl").chain(words.iter().copied());
@@ -157,5 +172,40 @@ mod tests {
         assert_eq!(explanation(&["get", "ig"]), None);
         assert_eq!(explanation(&["updat"]), None);
         assert_eq!(explanation(&["update", "--yess"]), None);
+    }
+    /// Rows of docs/compat.md that begin with an option; `*` at its end stands for anything.
+    #[test]
+    fn each_option_of_create_cluster_is_one_of_kctl_or_has_a_row() {
+        let mut command = build_command();
+        command.build();
+        let create = command.find_subcommand("create");
+        let create = create.and_then(|create| create.find_subcommand("cluster"));
+        let shown = create.unwrap().get_arguments();
+        let names = shown
+            .filter(|option| !option.is_hide_set())
+            .flat_map(|option| {
+                let long = option.get_long_and_visible_aliases().unwrap_or_default();
+                let hidden = option.get_aliases().unwrap_or_default();
+                let short = option.get_short().map(String::from);
+                let long = long.into_iter().chain(hidden).map(str::to_owned);
+                long.chain(short)
+            });
+        let names: BTreeSet<String> = names.collect();
+        let rows = include_str!("../../../docs/compat.md").lines();
+        let rows = rows.filter_map(|line| line.strip_prefix("| `--")?.split_once("` |"));
+        let rows: Vec<&str> = rows.map(|(option, _)| option).collect();
+        let fits = |row: &str, option: &str| match row.strip_suffix('*') {
+            Some(start) => option.starts_with(start),
+            None => row == option,
+        };
+        let options: Vec<&str> = CREATE_CLUSTER.split_whitespace().collect();
+        let without = options.iter().filter(|option| {
+            !names.contains(**option) && !rows.iter().any(|row| fits(row, option))
+        });
+        assert_eq!(without.collect::<Vec<_>>(), Vec::<&&str>::new());
+        let idle = rows
+            .iter()
+            .filter(|row| !options.iter().any(|option| fits(row, option)));
+        assert_eq!(idle.collect::<Vec<_>>(), Vec::<&&str>::new());
     }
 }
