@@ -1,4 +1,4 @@
-//! What `create` writes: kOps' rules, with kOps' own expectations where they are at hand.
+//! What `create` writes, by kOps' rules. kOps' own cases are in `kops`.
 
 use cloud::Cloud;
 use cloud::facts::{Facts, InstanceType, SharedSubnet, SharedVpc, TakenRange};
@@ -7,16 +7,15 @@ use node::config::Arch;
 use node::yaml::to_yaml_documents;
 use serde_json::{Value, json};
 use spec::api::{Cluster, DnsType, InstanceGroup, LoadBalancerType, SubnetType, set};
-use spec::catalog::{Catalog, default_image, new_group_image};
+use spec::catalog::Catalog;
 use spec::create::{
     Authorization, CreateOptions, NewCluster, Topology, create_cluster, create_cluster_with,
 };
 use spec::expand::expand;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// A region that offers old instance types only, with a VPC of the user's.
-fn old_region() -> Facts {
+pub fn old_region() -> Facts {
     let types = [
         ("m3.medium", Arch::Amd64),
         ("t2.medium", Arch::Amd64),
@@ -472,186 +471,6 @@ fn what_is_created_is_valid() {
             assert_eq!(utility > 0, topology == Topology::Private);
         }
     }
-}
-
-/// kOps' own expectations: folders of `options.yaml` and `expected.yaml` below
-/// `$KCTL_KOPS_FIXTURES/create_cluster`.
-#[test]
-fn kops_expectations_hold() {
-    let Some(fixtures) = std::env::var_os("KCTL_KOPS_FIXTURES") else {
-        return;
-    };
-    let mut checked = 0;
-    for entry in std::fs::read_dir(Path::new(&fixtures).join("create_cluster")).unwrap() {
-        let folder = entry.unwrap().path();
-        let read = |name| std::fs::read_to_string(folder.join(name)).unwrap();
-        let said: Value = serde_saphyr::from_str(&read("options.yaml")).unwrap();
-        let Some((options, sets)) = as_options(&said) else {
-            continue;
-        };
-        let change = |cluster: &mut Cluster| {
-            let mut sets = sets.iter();
-            sets.try_for_each(|(path, value)| set::set_field(cluster, path, value))
-        };
-        let created = create_cluster_with(&options, &old_region(), change).unwrap();
-        let actual = without_creation_time(parse_documents(&printed_objects(&created)));
-        let expected = read("expected.yaml");
-        let expected = [Arch::Amd64, Arch::Arm64]
-            .into_iter()
-            .fold(expected, |text, arch| {
-                // compat.md: new clusters have an image that has booted.
-                text.replace(&default_image(arch), &new_group_image(arch))
-            });
-        let expected = without_creation_time(parse_documents(&expected));
-        let show = |documents: &[Value]| serde_json::to_string_pretty(documents).unwrap();
-        assert_eq!(show(&actual), show(&expected), "{}", folder.display());
-        checked += 1;
-    }
-    assert!(checked > 0);
-}
-
-fn parse_documents(text: &str) -> Vec<Value> {
-    text.split("\n---\n")
-        .map(|document| serde_saphyr::from_str(document).unwrap())
-        .collect()
-}
-
-/// Without when it was made, which is not `create`'s to say.
-fn without_creation_time(mut documents: Vec<Value>) -> Vec<Value> {
-    for document in &mut documents {
-        document["metadata"]
-            .as_object_mut()
-            .unwrap()
-            .remove("creationTimestamp");
-    }
-    documents
-}
-
-/// kOps' options as ours, and its `--set`s; `None` for what kctl does not do.
-fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
-    let mut options = CreateOptions {
-        state_store: "memfs://tests".into(),
-        ..CreateOptions::default()
-    };
-    let mut sets = Vec::new();
-    for (key, value) in said.as_object().unwrap() {
-        let refused = match key.as_str() {
-            "InstanceManager" => value == "karpenter",
-            "CloudProvider" => value != "aws",
-            "Networking" => ![
-                "amazonvpc",
-                "calico",
-                "cilium",
-                "cilium-eni",
-                "cni",
-                "external",
-                "flannel",
-                "flannel-udp",
-                "kindnet",
-                "kube-router",
-                "kubenet",
-            ]
-            .contains(&value.as_str().unwrap()),
-            _ => false,
-        };
-        if refused {
-            return None;
-        }
-        if key == "IPv6" {
-            options.ipv6 = value.as_bool().unwrap();
-            if said.get("Topology").is_none() {
-                options.topology = Topology::Private;
-            }
-        } else if key == "Sets" {
-            sets = string_list(value)
-                .into_iter()
-                .map(|set| owned_pair(set.split_once('=').unwrap()))
-                .collect();
-        } else {
-            assert!(
-                set_cluster_option(&mut options, key, value)
-                    || set_machine_option(&mut options, key, value),
-                "{key}: {value}"
-            );
-        }
-    }
-    Some((options, sets))
-}
-
-fn owned_pair((path, value): (&str, &str)) -> (String, String) {
-    (path.to_owned(), value.to_owned())
-}
-
-fn string_list(value: &Value) -> Vec<String> {
-    serde_json::from_value(value.clone()).unwrap()
-}
-
-/// Options about names, places and access; false for others.
-fn set_cluster_option(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
-    let text = || value.as_str().unwrap().to_owned();
-    let list = || string_list(value);
-    match key {
-        "ClusterName" => options.name = text(),
-        "CloudProvider" | "InstanceManager" => {}
-        "Zones" => options.zones = list(),
-        "ControlPlaneZones" => options.control_plane_zones = list(),
-        "Networking" => options.networking = Some(text()),
-        "NetworkCIDRs" => options.network_cidrs = list(),
-        "NetworkID" => options.network_id = Some(text()),
-        "SubnetIDs" => options.subnets = list(),
-        "UtilitySubnetIDs" => options.utility_subnets = list(),
-        "Egress" => options.egress = Some(text()),
-        "Topology" if value == "private" => options.topology = Topology::Private,
-        "Topology" => options.topology = Topology::Public,
-        "DNSZone" => options.dns_zone = Some(text()),
-        "DNSType" => {
-            options.dns = Some(match text().to_lowercase().as_str() {
-                "public" => DnsType::Public,
-                "private" => DnsType::Private,
-                _ => DnsType::None,
-            });
-        }
-        "KubernetesVersion" => options.kubernetes_version = Some(text()),
-        "KubernetesFeatureGates" => options.kubernetes_feature_gates = list(),
-        "AdminAccess" => options.admin_access = list(),
-        "SSHAccess" => options.ssh_access = list(),
-        "APISSLCertificate" => options.api_ssl_certificate = Some(text()),
-        "PublicName" | "APIPublicName" => options.api_public_name = Some(text()),
-        "DiscoveryStore" => options.discovery_store = Some(text()),
-        "cloudLabels" | "CloudLabels" => options.cloud_labels = text(),
-        _ => return false,
-    }
-    true
-}
-
-/// Options about instances and volumes; false for others.
-fn set_machine_option(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
-    let text = || value.as_str().unwrap().to_owned();
-    let list = || string_list(value);
-    let number = || usize::try_from(value.as_u64().unwrap()).unwrap();
-    let size = || i32::try_from(value.as_i64().unwrap()).unwrap();
-    match key {
-        "ControlPlaneCount" => options.control_plane_count = Some(number()),
-        "NodeCount" => options.node_count = Some(number()),
-        "ControlPlaneSizes" => options.control_plane_sizes = list(),
-        "NodeSizes" => options.node_sizes = list(),
-        "Image" => options.image = Some(text()),
-        "NodeImage" => options.node_image = Some(text()),
-        "ControlPlaneImage" => options.control_plane_image = Some(text()),
-        "BastionImage" => options.bastion_image = Some(text()),
-        "ControlPlaneVolumeSize" => options.control_plane_volume_size = Some(size()),
-        "NodeVolumeSize" => options.node_volume_size = Some(size()),
-        "ControlPlaneTenancy" => options.control_plane_tenancy = Some(text()),
-        "NodeTenancy" => options.node_tenancy = Some(text()),
-        "Bastion" => options.bastion = value.as_bool().unwrap(),
-        "NodeSecurityGroups" => options.node_security_groups = list(),
-        "ControlPlaneSecurityGroups" => options.control_plane_security_groups = list(),
-        "AssociatePublicIP" => options.associate_public_ip = value.as_bool(),
-        "EncryptEtcdStorage" => options.encrypt_etcd_storage = value.as_bool(),
-        "EtcdStorageType" => options.etcd_storage_type = Some(text()),
-        _ => return false,
-    }
-    true
 }
 
 /// The spec stays kOps': fields that it has too, which pass all rules, and an API server that starts with them.

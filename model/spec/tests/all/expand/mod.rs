@@ -1,8 +1,7 @@
 //! What expansion decides, and its laws: deterministic, idempotent, and values set by the user stay.
 
 mod aws;
-mod kops;
-mod laws;
+pub mod laws;
 mod limits;
 mod upgrade;
 mod user_settings;

@@ -1,213 +1,293 @@
-//! Compares the AWS objects that we derive from kOps' own test specs with those that kOps makes of them.
-//! Runs where `KCTL_KOPS_FIXTURES` names the folder of fixtures; every difference must be one that
-//! `docs/compat.md` states.
+//! The gate: kctl makes of kOps' own test cases what kOps makes of them, but for what docs/compat-cases.md states. It runs where
+//! `KCTL_KOPS_FIXTURES` names the folder with the cases.
 
 mod addons;
-mod difference;
+mod aws;
+mod compare;
+mod completed;
 mod facts;
+mod new_clusters;
+mod stated;
 mod terraform;
 
-use difference::{Difference, compat_topic, find_differences};
-use full::FullSpec;
-use full::objects::desired_objects;
-use spec::api::Object;
+use addons::{compare_addons, kops_objects};
+use aws::{Table, compare_aws};
+use compare::Difference;
+use completed::compare_completed;
+use facts::kops_facts;
+use new_clusters::compare_new_cluster;
+use spec::api::{Cluster, InstanceGroup, Object};
 use spec::catalog::Catalog;
-use spec::expand::expand;
+use spec::expand::{Expanded, expand};
 use spec::read::{Problem, ReadOptions, read_documents_with};
 use spec::validate::{ClusterInput, validate};
-use std::collections::{BTreeMap, BTreeSet};
+use stated::{
+    ADDONS, AWS_OBJECTS, COMPLETED_SPECS, NEW_CLUSTERS, REFUSED, Row, find_row, read_rows,
+};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use terraform::{Attributes, from_cloud, from_fixture};
+use std::sync::LazyLock;
 
-/// Scenarios that are refused, and the topic that says why; everything else must compare.
-pub const REFUSED: [(&str, &str); 1] = [("karpenter", "karpenter")];
+const LENIENT: ReadOptions = ReadOptions {
+    allow_unsupported: true,
+};
 
-#[test]
-fn aws_objects_are_those_of_kops_but_for_stated_differences() {
-    let Some(folder) = std::env::var_os("KCTL_KOPS_FIXTURES").map(PathBuf::from) else {
+/// A difference, the case that shows it, and the heading of docs/compat-cases.md that it belongs to.
+struct Found {
+    section: &'static str,
+    case: String,
+    difference: Difference,
+}
+
+/// What all cases come to.
+#[derive(Default)]
+struct Comparison {
+    found: Vec<Found>,
+    /// As docs/specification.md has them.
+    figures: Vec<String>,
+    table: Table,
+}
+
+impl Comparison {
+    fn add(&mut self, section: &'static str, case: &Path, differences: Vec<Difference>) {
+        let case = case_name(case);
+        let found = differences.into_iter().map(|difference| Found {
+            section,
+            case: case.clone(),
+            difference,
+        });
+        self.found.extend(found);
+    }
+}
+
+/// Made once for all tests; `None` without the cases.
+static COMPARISON: LazyLock<Option<Comparison>> = LazyLock::new(|| {
+    let folder = std::env::var_os("KCTL_KOPS_FIXTURES").map(PathBuf::from)?;
+    let mut comparison = Comparison::default();
+    compare_new_clusters(&folder.join("create_cluster"), &mut comparison);
+    compare_updates(&folder.join("update_cluster"), &mut comparison);
+    Some(comparison)
+});
+
+fn comparison() -> Option<&'static Comparison> {
+    let made = LazyLock::force(&COMPARISON).as_ref();
+    if made.is_none() {
         eprintln!("skipped: KCTL_KOPS_FIXTURES is not set");
-        return;
-    };
-    let stated = include_str!("../../../../../docs/compat.md");
-    let mut table: BTreeMap<String, BTreeMap<String, (usize, usize)>> = BTreeMap::new();
-    let mut unstated: Vec<String> = Vec::new();
-    let mut topics: BTreeSet<&str> = BTreeSet::new();
-    let (mut all, mut strictly, mut leniently) = (0, 0, 0);
-    for scenario in scenario_folders(&folder.join("update_cluster")) {
-        let name = scenario
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
-        all += 1;
-        strictly += usize::from(full_spec(&scenario, ReadOptions::default()).is_ok());
-        let lenient = ReadOptions {
-            allow_unsupported: true,
-        };
-        let full = match full_spec(&scenario, lenient) {
-            Ok(full) => full,
+    }
+    made
+}
+
+fn compare_new_clusters(folder: &Path, to: &mut Comparison) {
+    let cases = case_folders(folder);
+    let mut made = 0;
+    for case in &cases {
+        match compare_new_cluster(case) {
+            Ok(objects) => {
+                made += 1;
+                let differences = objects.into_iter().flat_map(|one| one.differences);
+                to.add(NEW_CLUSTERS, case, differences.collect());
+            }
+            Err(refused) => to.add(REFUSED, case, refused),
+        }
+    }
+    let all = cases.len();
+    to.figures
+        .push(format!("of {all} create fixtures {made} are made"));
+}
+
+fn compare_updates(folder: &Path, to: &mut Comparison) {
+    let cases = case_folders(folder);
+    let (mut strictly, mut leniently) = (0, 0);
+    let (mut values, mut equal_values) = (0, 0);
+    let (mut objects, mut made_objects, mut equal_objects) = (0, 0, 0);
+    for case in &cases {
+        objects += kops_objects(case).len();
+        strictly += usize::from(expand_case(case, ReadOptions::default()).is_ok());
+        let expanded = match expand_case(case, LENIENT) {
+            Ok(expanded) => expanded,
             Err(problems) => {
-                match REFUSED.iter().find(|(refused, _)| *refused == name) {
-                    Some((_, topic)) => {
-                        topics.insert(topic);
-                    }
-                    None => unstated.push(format!("{name} is refused: {problems}")),
-                }
+                to.add(REFUSED, case, refusals(&problems));
                 continue;
             }
         };
         leniently += 1;
-        let theirs = read_text(&scenario.join("resources.json"));
-        let single = with_single_dashes(&theirs);
-        if single != theirs {
-            topics.insert("balancer-dashes");
-        }
-        let theirs = from_fixture(&single);
-        let ours = from_cloud(&desired_objects(&full, &BTreeMap::new(), Vec::new()));
-        let found = find_differences(&ours, &theirs);
-        count_equal(&mut table, &name, &theirs, &found);
-        for one in found {
-            match compat_topic(&one) {
-                Some(topic) => {
-                    topics.insert(topic);
-                }
-                None => unstated.push(format!("{name}: {one}")),
-            }
-        }
+
+        let (found, all, equal) = compare_completed(&expanded.cluster, case);
+        (values, equal_values) = (values + all, equal_values + equal);
+        to.add(COMPLETED_SPECS, case, found);
+
+        let resources = read_text(&case.join("resources.json"));
+        let (compared, renamed) = compare_aws(&expanded.full, &resources);
+        to.table.add(&case_name(case), &compared);
+        to.add(AWS_OBJECTS, case, renamed);
+        let found = compared.into_iter().flat_map(|one| one.differences);
+        to.add(AWS_OBJECTS, case, found.collect());
+
+        let [compared, entries] = compare_addons(&expanded.full, case);
+        let both = compared.iter().filter(|one| one.is_ours && one.is_theirs);
+        // Who manages an object differs for all of them.
+        let owner = |one: &Difference| one.place.ends_with(node::addons::MANAGED_BY_LABEL);
+        let equal = both
+            .clone()
+            .filter(|one| one.differences.iter().all(owner))
+            .count();
+        (made_objects, equal_objects) = (made_objects + both.count(), equal_objects + equal);
+        let all = compared.into_iter().chain(entries);
+        let found = all.flat_map(|one| one.differences);
+        to.add(ADDONS, case, found.collect());
     }
-    for topic in topics {
-        if !stated.contains(&format!("`{topic}`")) {
-            unstated.push(format!("docs/compat.md says nothing of {topic}"));
-        }
-    }
-    eprintln!("{}", format_table(&table));
-    let figures = format!(
-        "of {all} update fixtures {strictly} as they are, {leniently} with `--allow-unsupported`"
-    );
-    if !include_str!("../../../../../docs/specification.md").contains(&figures) {
-        unstated.push(format!("docs/specification.md does not say: {figures}"));
-    }
+    let all = cases.len();
+    let (equal_aws, aws) = to.table.sum();
+    to.figures.extend([
+        format!("of {all} update fixtures {strictly} as they are, {leniently} with `--allow-unsupported`"),
+        format!("of {values} values of completed specs {equal_values} are equal"),
+        format!("of {aws} AWS objects {equal_aws} are equal"),
+        format!("of {objects} addon objects {made_objects} are made, {equal_objects} of them equal"),
+    ]);
+}
+
+#[test]
+fn every_difference_from_kops_is_stated() {
+    let Some(comparison) = comparison() else {
+        return;
+    };
+    let rows = read_rows();
+    let found = comparison.found.iter();
+    let unstated = found.filter(|one| find_row(&rows, one.section, &one.difference).is_none());
+    let unstated: Vec<String> = unstated
+        .map(|one| format!("{}: {}: {}", one.section, one.case, one.difference))
+        .collect();
+    let count = unstated.len();
+    let list = unstated.join("\n");
     assert!(
         unstated.is_empty(),
-        "{} unstated differences:\n{}",
-        unstated.len(),
-        unstated.join("\n")
+        "{count} differences have no row in docs/compat-cases.md:\n{list}"
     );
 }
 
-/// Names of load balancers and target groups with one dash where kOps has several.
-fn with_single_dashes(text: &str) -> String {
-    let mut single = text.to_owned();
-    let words = text.split(|one: char| !(one.is_ascii_alphanumeric() || one == '-'));
-    let balanced = |word: &&str| {
-        let kinds = ["api-", "bastion-", "kops-controller-", "tcp-", "tls-"];
-        kinds.iter().any(|kind| word.starts_with(kind)) && word.contains("--")
+#[test]
+fn every_row_states_a_difference_and_the_specification_has_the_figures() {
+    let Some(comparison) = comparison() else {
+        return;
     };
-    for word in words.filter(balanced) {
-        single = single.replace(word, &word.replace("--", "-"));
-    }
-    single
+    let figures = comparison.figures.join("\n");
+    eprintln!("{}\n{figures}", comparison.table.as_text());
+    let rows = read_rows();
+    let found = comparison.found.iter();
+    let shown = found.filter_map(|one| find_row(&rows, one.section, &one.difference));
+    let shown: BTreeSet<&str> = shown.map(Row::id).collect();
+    let idle = rows
+        .iter()
+        .filter(|row| row.is_shown && !shown.contains(row.id()));
+    let mut wrong: Vec<String> = idle
+        .map(|row| format!("no case shows {}", row.id()))
+        .collect();
+    let page = include_str!("../../../../../docs/specification.md");
+    let unsaid = comparison.figures.iter().filter(|one| !page.contains(*one));
+    wrong.extend(unsaid.map(|one| format!("docs/specification.md does not say: {one}")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn scenario_folders(folder: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
-        .expect("the fixtures")
+#[test]
+fn every_row_has_its_reason() {
+    let page = include_str!("../../../../../docs/compat.md");
+    for row in read_rows() {
+        let start = format!("\n| `{}` |", row.topic);
+        assert!(
+            page.contains(&start),
+            "docs/compat.md has no row for {}",
+            row.id()
+        );
+    }
+}
+
+#[test]
+fn the_laws_of_expansion_hold_for_every_case() {
+    let Some(folder) = std::env::var_os("KCTL_KOPS_FIXTURES") else {
+        return;
+    };
+    for case in case_folders(&Path::new(&folder).join("update_cluster")) {
+        let read = read_case(&case, LENIENT).and_then(checked);
+        if let Ok((cluster, groups)) = read {
+            crate::expand::laws::assert_laws(&cluster, &groups, &kops_facts());
+        }
+    }
+}
+
+/// True of an error that docs/compat-cases.md states.
+pub fn is_stated_refusal(problem: &Problem) -> bool {
+    let refused = refusals(std::slice::from_ref(problem));
+    let rows = read_rows();
+    refused
+        .iter()
+        .all(|one| find_row(&rows, REFUSED, one).is_some())
+}
+
+fn refusals(problems: &[Problem]) -> Vec<Difference> {
+    let each = problems.iter();
+    each.map(|one| refused(format!("{}: {}", one.path, one.message)))
+        .collect()
+}
+
+fn refused(place: String) -> Difference {
+    Difference {
+        place,
+        ours: Some("refused".into()),
+        theirs: Some("made".into()),
+    }
+}
+
+fn case_folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the cases");
+    let mut all: Vec<PathBuf> = entries
         .map(|entry| entry.expect("an entry").path())
         .collect();
     all.sort();
     all
 }
 
+fn case_name(case: &Path) -> String {
+    let name = case.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
 fn read_text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What the spec comes to, read, validated and expanded.
-fn full_spec(scenario: &Path, options: ReadOptions) -> Result<FullSpec, String> {
+type CaseSpec = (Cluster, Vec<InstanceGroup>);
+
+fn read_case(case: &Path, options: ReadOptions) -> Result<CaseSpec, Vec<Problem>> {
     // kOps' tests keep state in memory and stand buckets of other names in for it; ours is one bucket.
-    let yaml = read_text(&scenario.join("in.yaml"));
-    let yaml = yaml.replace("memfs://", "s3://state/");
-    let shown = |problems: Vec<Problem>| {
-        let lines: Vec<String> = problems
-            .iter()
-            .map(|one| format!("{one:?}").chars().take(300).collect())
-            .collect();
-        lines.join("\n")
-    };
-    let documents = read_documents_with("in.yaml", &yaml, options).map_err(shown)?;
-    let mut cluster = None;
-    let mut groups = Vec::new();
-    for document in documents {
+    let text = read_text(&case.join("in.yaml")).replace("memfs://", "s3://state/");
+    let (mut cluster, mut groups) = (None, Vec::new());
+    for document in read_documents_with("in.yaml", &text, options)? {
         match document.object {
             Object::Cluster(one) => cluster = Some(one),
             Object::InstanceGroup(one) => groups.push(one),
             _ => {}
         }
     }
-    let keys = [read_text(&scenario.join("id_rsa.pub"))];
-    let cluster = cluster.expect("a cluster");
+    Ok((cluster.expect("a cluster"), groups))
+}
+
+fn checked((cluster, groups): CaseSpec) -> Result<CaseSpec, Vec<Problem>> {
     let found = validate(&ClusterInput {
         cluster: &cluster,
         instance_groups: &groups,
         ssh_keys: &[],
     });
-    let errors: Vec<_> = found.into_iter().filter(Problem::is_error).collect();
-    if !errors.is_empty() {
-        return Err(shown(errors));
-    }
-    let expanded = expand(
-        &cluster,
-        &groups,
-        &keys,
-        &facts::kops_facts(),
-        &Catalog::default(),
-    )
-    .map_err(shown)?;
-    Ok(expanded.full)
-}
-
-fn count_equal(
-    table: &mut BTreeMap<String, BTreeMap<String, (usize, usize)>>,
-    scenario: &str,
-    theirs: &BTreeMap<(String, String), Attributes>,
-    found: &[Difference],
-) {
-    let differing: BTreeSet<(&str, &str)> = found
-        .iter()
-        .map(|one| (one.kind.as_str(), one.name.as_str()))
-        .collect();
-    for (kind, name) in theirs.keys() {
-        let cell = table
-            .entry(kind.clone())
-            .or_default()
-            .entry(scenario.to_owned())
-            .or_default();
-        cell.1 += 1;
-        if !differing.contains(&(kind.as_str(), name.as_str())) {
-            cell.0 += 1;
-        }
+    let errors: Vec<Problem> = found.into_iter().filter(Problem::is_error).collect();
+    if errors.is_empty() {
+        Ok((cluster, groups))
+    } else {
+        Err(errors)
     }
 }
 
-/// Kinds down, scenarios across: how many of kOps' objects ours equal in every attribute.
-fn format_table(table: &BTreeMap<String, BTreeMap<String, (usize, usize)>>) -> String {
-    let scenarios: BTreeSet<&String> = table.values().flat_map(BTreeMap::keys).collect();
-    let mut lines: Vec<String> = scenarios
-        .iter()
-        .enumerate()
-        .map(|(number, one)| format!("{:>3} {one}", number + 1))
-        .collect();
-    let header: Vec<String> = (1..=scenarios.len())
-        .map(|number| format!("{number:>7}"))
-        .collect();
-    lines.push(format!("{:34}{}", "equal / all", header.concat()));
-    for (kind, row) in table {
-        let cell = |scenario: &&String| match row.get(*scenario) {
-            Some((equal, all)) => format!("{:>7}", format!("{equal}/{all}")),
-            None => format!("{:>7}", "-"),
-        };
-        let cells: Vec<String> = scenarios.iter().map(cell).collect();
-        lines.push(format!("{kind:34}{}", cells.concat()));
-    }
-    lines.join("\n")
+/// What a case's spec comes to.
+fn expand_case(case: &Path, options: ReadOptions) -> Result<Expanded, Vec<Problem>> {
+    let (cluster, groups) = read_case(case, options).and_then(checked)?;
+    let keys = [read_text(&case.join("id_rsa.pub"))];
+    expand(&cluster, &groups, &keys, &kops_facts(), &Catalog::default())
 }

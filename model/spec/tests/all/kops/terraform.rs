@@ -12,7 +12,7 @@ pub type Attributes = Map<String, Value>;
 const NOT_COMPARED: [&str; 3] = ["lifecycle", "user_data", "public_key"];
 
 /// What stands before an issuer of kOps in ours.
-const OUR_ISSUERS: &str = "state.s3.us-test-1.amazonaws.com/";
+pub const OUR_ISSUERS: &str = "state.s3.us-test-1.amazonaws.com/";
 
 fn attachment_name(role: &str, policy_arn: &str) -> String {
     format!("{} {policy_arn}", terraform_name(role))
@@ -52,7 +52,7 @@ pub fn from_fixture(text: &str) -> BTreeMap<(String, String), Attributes> {
 pub fn from_cloud(all: &[Cloud]) -> BTreeMap<(String, String), Attributes> {
     let object = |one: &Cloud| {
         let attrs = terraform_attributes(one)?;
-        // The stand-in for the bucket of kOps' discovery store ([`super::full_spec`]).
+        // The stand-in for the bucket of kOps' discovery store ([`super::read_case`]).
         let text = attrs.to_string().replace(OUR_ISSUERS, "");
         let attrs = serde_json::from_str(&text).expect("JSON");
         let mut attrs = without_empty(attrs);
@@ -150,7 +150,6 @@ fn sort_sets(attrs: &mut Attributes) {
         "target_group_arns",
         "security_groups",
         "subnet_mapping",
-        "tag",
         "load_balancers",
     ] {
         if let Some(Value::Array(list)) = attrs.get_mut(name) {
