@@ -12,7 +12,7 @@ fn run(parent: &Path) -> Output {
     std::fs::copy(checkout_folder().join(".ci/run"), own.join("run")).expect("a copy");
     write_script(
         &parent.join("make"),
-        "echo \"make $*: $KCTL_KOPS_FIXTURES\"",
+        "echo \"make $*: $KCTL_KOPS_FIXTURES $KCTL_AWS_RECORDED\"",
     );
     let path = format!("{}:/usr/bin:/bin", parent.display());
     // Not the copy itself: see `write_script`.
@@ -21,29 +21,46 @@ fn run(parent: &Path) -> Output {
         .arg(own.join("run"))
         .current_dir("/")
         .env("PATH", path);
-    command.env_remove("KCTL_KOPS_FIXTURES");
+    command
+        .env_remove("KCTL_KOPS_FIXTURES")
+        .env_remove("KCTL_AWS_RECORDED");
     command.output().expect("it runs")
 }
 
-#[test]
-fn the_cases_of_kops_are_given_to_every_run() {
-    let parent = tempfile::tempdir().expect("a folder");
-    let fixtures = parent.path().join("shared/fixtures/kops");
-    std::fs::create_dir_all(&fixtures).expect("a folder");
-    let ran = run(parent.path());
-    let said = String::from_utf8(ran.stdout).expect("text");
-    let fixtures = fixtures.canonicalize().expect("a path");
-    assert_eq!(said, format!("make test: {}\n", fixtures.display()));
+/// What tests compare with, below a folder beside the checkout.
+const COMPARED_WITH: [&str; 2] = ["fixtures/kops", "data/aws-recorded"];
+
+fn make_folders(parent: &Path, names: &[&str]) -> Vec<String> {
+    let made = names.iter().map(|name| {
+        let folder = parent.join("shared").join(name);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let folder = folder.canonicalize().expect("a path");
+        folder.display().to_string()
+    });
+    made.collect()
 }
 
 #[test]
-fn without_the_cases_of_kops_nothing_is_run() {
+fn what_tests_compare_with_is_given_to_every_run() {
     let parent = tempfile::tempdir().expect("a folder");
+    let folders = make_folders(parent.path(), &COMPARED_WITH);
     let ran = run(parent.path());
-    assert!(!ran.status.success());
-    assert!(ran.stdout.is_empty(), "{ran:?}");
-    let said = String::from_utf8(ran.stderr).expect("text");
-    assert!(said.contains("../shared/fixtures/kops"), "{said}");
+    let said = String::from_utf8(ran.stdout).expect("text");
+    assert_eq!(said, format!("make test: {}\n", folders.join(" ")));
+}
+
+#[test]
+fn without_what_tests_compare_with_nothing_is_run() {
+    for missing in COMPARED_WITH {
+        let parent = tempfile::tempdir().expect("a folder");
+        let others = COMPARED_WITH.into_iter().filter(|name| *name != missing);
+        make_folders(parent.path(), &others.collect::<Vec<_>>());
+        let ran = run(parent.path());
+        assert!(!ran.status.success());
+        assert!(ran.stdout.is_empty(), "{ran:?}");
+        let said = String::from_utf8(ran.stderr).expect("text");
+        assert!(said.contains(&format!("../shared/{missing}")), "{said}");
+    }
 }
 
 /// Runs `tests/run` in a checkout in which every part says the seed of the lab and no more.
