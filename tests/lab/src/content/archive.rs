@@ -206,16 +206,52 @@ fn append_node(archive: &mut Builder<impl Write>, path: &str, node: &Node) -> Re
             match content {
                 Content::Bytes(bytes) => {
                     header.set_size(bytes.len() as u64);
-                    archive.append_data(&mut header, path, bytes.as_slice())?;
+                    append_file(archive, &mut header, path, bytes.as_slice())?;
                 }
                 Content::Of(source) => {
                     let file = fs::File::open(source)
                         .with_context(|| format!("opening {}", source.display()))?;
                     header.set_size(file.metadata()?.len());
-                    archive.append_data(&mut header, path, file)?;
+                    append_file(archive, &mut header, path, file)?;
                 }
             }
         }
     }
     Ok(())
+}
+
+/// As [`Builder::append_data`], which would drop a `./` before the name.
+fn append_file(
+    archive: &mut Builder<impl Write>,
+    header: &mut Header,
+    path: &str,
+    content: impl io::Read,
+) -> io::Result<()> {
+    if !path.starts_with("./") {
+        return archive.append_data(header, path, content);
+    }
+    let name = header.as_old_mut().name.get_mut(..path.len());
+    let name = name.ok_or_else(|| io::Error::other("the name is too long"))?;
+    name.copy_from_slice(path.as_bytes());
+    header.set_cksum();
+    archive.append(header, content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tree;
+
+    #[test]
+    fn names_are_as_in_the_tree() {
+        let tree = Tree::default().add_script("./bridge", "a");
+        let tree = tree.add_script("bin/ctr", "b").add_script("crictl", "c");
+        let mut out = Vec::new();
+        tree.write_tar(&mut out).unwrap();
+        let mut archive = tar::Archive::new(out.as_slice());
+        let entries = archive.entries().unwrap().map(Result::unwrap);
+        let names =
+            entries.map(|entry| String::from_utf8(entry.path_bytes().into_owned()).unwrap());
+        let names: Vec<String> = names.collect();
+        assert_eq!(names, ["./", "./bridge", "bin/", "bin/ctr", "crictl"]);
+    }
 }

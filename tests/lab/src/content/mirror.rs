@@ -82,13 +82,15 @@ pub fn write_mirror(mirror: &Path, kit: &ContentKit) -> Result<Vec<Published>> {
     Ok(all)
 }
 
+/// Members of archives have the names that the projects give them: `tar -C bin -caf FILE .` (scripts/release.sh of the CNI plugins),
+/// `tar -czf FILE -C releases/NAME bin` (containerd's Makefile), `tar zcvf FILE -C FOLDER crictl` (hack/release.sh of cri-tools).
 fn component_form(
     component: Component,
     kit: &ContentKit,
     kubernetes: &BuiltModule,
 ) -> Result<FileForm> {
     Ok(match component {
-        Component::CniPlugins => FileForm::Archive(folder_of(kit, "cni", "")?),
+        Component::CniPlugins => FileForm::Archive(folder_of(kit, "cni", "./")?),
         Component::Containerd => FileForm::Archive(folder_of(kit, "containerd", "bin/")?),
         Component::Crictl => FileForm::Archive(Tree::default().add_script("crictl", CRICTL)),
         Component::EcrCredentialProvider => {
