@@ -12,6 +12,7 @@
 
 mod addons;
 mod api_server;
+mod catalog;
 mod cluster_state;
 mod documented_commands;
 mod etcd;

@@ -9,6 +9,7 @@
     reason = "a test that meets the unexpected fails"
 )]
 
+mod catalog;
 mod ci;
 mod page;
 mod pages;
