@@ -77,7 +77,7 @@ fn explain(kind: &str, field: &Field, new: &NewObjects) -> Explanation {
     };
     Explanation {
         field: field.path.clone(),
-        type_name: field.type_name(),
+        type_name: field.shape.type_name(),
         description: field.description.clone(),
         values: field.choices(),
         default: values.filled,
@@ -118,7 +118,7 @@ fn below_text(field: &Field, below: &[&Field]) -> String {
     };
     let rows: Vec<Vec<String>> = below
         .iter()
-        .map(|one| vec![name(one), one.type_name(), one.summary()])
+        .map(|one| vec![name(one), one.shape.type_name(), one.summary()])
         .collect();
     format!(
         "\n{}",

@@ -4,7 +4,7 @@
 //! It has only keywords that draft 7 has too, which is what language servers of YAML know.
 
 use crate::api::API_VERSIONS;
-use crate::api::shape::Shape;
+use crate::api::shape::{SectionField, Shape};
 use crate::api::unsupported::When;
 use crate::field::{Field, objects};
 use serde_json::{Map, Value, json};
@@ -126,7 +126,7 @@ fn value_schema(shape: Shape, field: &Field) -> Schema {
         }),
         Shape::Section(section) => json!({
             "type": ["object", "null"],
-            "additionalProperties": section.fields.iter().any(|one| one.is_flattened()),
+            "additionalProperties": section.fields.iter().any(SectionField::is_flattened),
             "properties": properties_of(field),
         }),
     };

@@ -80,17 +80,19 @@ mod tests {
     fn the_refusal_says_what_leads_back_and_that_it_is_finalized() {
         for (wanted, expected) in [
             (
-                cluster(36, true),
+                (36, true),
                 "spec.kubernetesUpgrade.from: API servers of the cluster serve Kubernetes 1.36, and may have stored what 1.35 cannot \
                  read; remove spec.kubernetesUpgrade: an upgrade that is finalized cannot be taken back",
             ),
             (
-                cluster(35, false),
+                (35, false),
                 "spec.kubernetesVersion: API servers of the cluster serve Kubernetes 1.36, and may have stored what 1.35 cannot read; \
                  set it to a version of Kubernetes 1.36: an upgrade that is finalized cannot be taken back",
             ),
         ] {
-            let problem = find_version_change(&wanted, &cluster(36, false)).unwrap();
+            let (minor, emulates) = wanted;
+            let problem =
+                find_version_change(&cluster(minor, emulates), &cluster(36, false)).unwrap();
             let hint = problem.hint.unwrap_or_default();
             let text = format!("{}: {}; {hint}", problem.path, problem.message);
             assert_eq!(text, expected);

@@ -6,7 +6,7 @@ use full::objects;
 use node::config::Arch;
 use node::yaml::to_yaml_documents;
 use serde_json::{Value, json};
-use spec::api::{Cluster, DnsType, InstanceGroup, LoadBalancerType, SubnetType, set};
+use spec::api::{DnsType, InstanceGroup, LoadBalancerType, SubnetType, set};
 use spec::catalog::Catalog;
 use spec::create::{
     Authorization, CreateOptions, NewCluster, Topology, create_cluster, create_cluster_with,

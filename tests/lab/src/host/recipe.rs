@@ -213,7 +213,7 @@ pub(crate) fn machine_key(release: Release, authority: &str) -> String {
     hash_lists(&lists)
 }
 
-fn distribution_lists<'a>(release: Release, packages: Vec<&'a str>) -> Vec<Vec<&'a str>> {
+fn distribution_lists(release: Release, packages: Vec<&str>) -> Vec<Vec<&str>> {
     let suite = vec![release.suite()];
     vec![suite, packages, ENABLED.to_vec(), LEFT_OUT.to_vec()]
 }

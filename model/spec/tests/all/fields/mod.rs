@@ -6,7 +6,7 @@ mod outcome;
 
 use by_design::BY_DESIGN;
 use cloud::facts::Facts;
-use outcome::render_outcome;
+use outcome::Outcome;
 use serde_json::{Value, json};
 use spec::api::cluster::ClusterSpec;
 use spec::api::instance_group::InstanceGroupSpec;
@@ -16,8 +16,7 @@ use spec::read::read_documents;
 use spec::validate::values::known_keys;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use test_support::trace::{Leaf, LeafType, type_leaves};
 
 /// Specs in which a field may have an effect.
@@ -137,7 +136,7 @@ struct SampleSpec {
     number: usize,
     cluster: Value,
     groups: Vec<Value>,
-    before: Value,
+    before: Arc<Outcome>,
 }
 
 struct SampleSpecs {
@@ -182,13 +181,13 @@ impl SampleSpecs {
                 number,
                 cluster,
                 groups,
-                before,
+                before: Arc::new(before),
             });
         }
         world
     }
 
-    fn outcome(&self, cluster: &Value, groups: &[Value]) -> Result<Value, String> {
+    fn outcome(&self, cluster: &Value, groups: &[Value]) -> Result<Outcome, String> {
         let cluster: Cluster =
             serde_json::from_value(cluster.clone()).map_err(|error| error.to_string())?;
         let groups = groups
@@ -197,7 +196,7 @@ impl SampleSpecs {
         let groups: Vec<InstanceGroup> = groups
             .collect::<Result<_, _>>()
             .map_err(|error| error.to_string())?;
-        render_outcome(&cluster, &groups, &self.facts, &self.catalog)
+        Outcome::expand(&cluster, &groups, &self.facts, &self.catalog)
     }
 
     /// True if some value of the field of the cluster changes what is rendered.
@@ -211,7 +210,7 @@ impl SampleSpecs {
                 let bare = || self.outcome(&bare, &base.groups);
                 self.parents.outcome(key, bare)
             });
-            has_effect(&after, base, without)
+            has_effect(after, base, without.as_deref())
         };
         let depth = |base: &SampleSpec| present_depth(&base.cluster, &leaf.path);
         self.likely_bases(depth)
@@ -240,7 +239,7 @@ impl SampleSpecs {
                 };
                 self.parents.outcome(key, bare)
             });
-            has_effect(&after, base, without)
+            has_effect(after, base, without.as_deref())
         };
         let depth = |base: &SampleSpec| {
             let depths = base
@@ -260,12 +259,17 @@ impl SampleSpecs {
 
 /// True if the output changes, or if expansion refuses the field by name. `without`: of the spec with what is on the way to the field,
 /// where some of that is missing.
-fn has_effect(after: &Result<Value, String>, base: &SampleSpec, without: Option<u64>) -> bool {
-    match (after, without) {
-        (Err(said), _) => said.contains("kctl does not support"),
-        (Ok(_), Some(without)) => outcome_hash(after) != without,
-        (Ok(after), None) => *after != base.before,
-    }
+fn has_effect(
+    after: Result<Outcome, String>,
+    base: &SampleSpec,
+    without: Option<&Result<Outcome, String>>,
+) -> bool {
+    let differs = after.and_then(|after| match without {
+        Some(Ok(without)) => after.differs(without),
+        Some(Err(_)) => Ok(true),
+        None => after.differs(&base.before),
+    });
+    differs.unwrap_or_else(|said| said.contains("kctl does not support"))
 }
 
 fn leaf_samples(leaf: &Leaf) -> Vec<Value> {
@@ -336,28 +340,24 @@ fn with_parents(root: &Value, path: &str) -> Option<(String, Value)> {
     })
 }
 
-/// What stands for an outcome: outcomes are large.
-fn outcome_hash(outcome: &Result<Value, String>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let text = outcome.as_ref().map(Value::to_string);
-    text.hash(&mut hasher);
-    hasher.finish()
-}
-
 /// Number of a spec, position of one of its groups, and path.
 type ParentKey = (usize, Option<usize>, String);
 
 /// Outcomes of specs with what is on the way to fields: many fields have one parent.
 #[derive(Default)]
-struct ParentOutcomes(Mutex<HashMap<ParentKey, u64>>);
+struct ParentOutcomes(Mutex<HashMap<ParentKey, Arc<Result<Outcome, String>>>>);
 
 impl ParentOutcomes {
-    fn outcome(&self, key: ParentKey, render: impl FnOnce() -> Result<Value, String>) -> u64 {
-        let known = self.0.lock().unwrap().get(&key).copied();
+    fn outcome(
+        &self,
+        key: ParentKey,
+        expand: impl FnOnce() -> Result<Outcome, String>,
+    ) -> Arc<Result<Outcome, String>> {
+        let known = self.0.lock().unwrap().get(&key).cloned();
         known.unwrap_or_else(|| {
-            let rendered = outcome_hash(&render());
-            self.0.lock().unwrap().insert(key, rendered);
-            rendered
+            let expanded = Arc::new(expand());
+            self.0.lock().unwrap().insert(key, Arc::clone(&expanded));
+            expanded
         })
     }
 }

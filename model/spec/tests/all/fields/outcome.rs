@@ -15,32 +15,74 @@ use spec::catalog::Catalog;
 use spec::expand::expand;
 use spec::read::render_problems;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use test_support::made_up_agents;
 
 const KEY: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAQQC7VJTUt9Us8cKj jo@example.com";
 const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
 
-/// All of it as one value; an error: the spec cannot be expanded, or its instances cannot be made.
-pub fn render_outcome(
-    cluster: &Cluster,
-    groups: &[InstanceGroup],
-    facts: &Facts,
-    catalog: &Catalog,
-) -> Result<Value, String> {
-    let keys = [KEY.to_owned()];
-    let expanded = expand(cluster, groups, &keys, facts, catalog);
-    let expanded = expanded.map_err(|problems| render_problems(&problems))?;
+/// What a spec is expanded to, and what is rendered from that, once it is asked for: most comparisons need less than all of it.
+pub struct Outcome {
+    full: FullSpec,
+    /// AWS objects and the files of instances.
+    own: OnceLock<Result<Value, String>>,
+    /// Manifests, which take longest.
+    addons: OnceLock<Result<Vec<String>, String>>,
+}
+
+impl Outcome {
+    /// Fails if the spec cannot be expanded.
+    pub fn expand(
+        cluster: &Cluster,
+        groups: &[InstanceGroup],
+        facts: &Facts,
+        catalog: &Catalog,
+    ) -> Result<Self, String> {
+        let keys = [KEY.to_owned()];
+        let expanded = expand(cluster, groups, &keys, facts, catalog);
+        let expanded = expanded.map_err(|problems| render_problems(&problems))?;
+        Ok(Self {
+            full: expanded.full,
+            own: OnceLock::new(),
+            addons: OnceLock::new(),
+        })
+    }
+
+    /// Fails if this one's instances cannot be made.
+    pub fn differs(&self, other: &Self) -> Result<bool, String> {
+        if self.full == other.full {
+            return Ok(false);
+        }
+        let own = self.own().as_ref().map_err(Clone::clone)?;
+        if other.own().as_ref() != Ok(own) {
+            return Ok(true);
+        }
+        let addons = self.addons().as_ref().map_err(Clone::clone)?;
+        Ok(other.addons().as_ref() != Ok(addons))
+    }
+
+    fn own(&self) -> &Result<Value, String> {
+        self.own.get_or_init(|| render_own(&self.full))
+    }
+
+    fn addons(&self) -> &Result<Vec<String>, String> {
+        self.addons.get_or_init(|| {
+            let addons = make_addons(&self.full).map_err(error_text)?;
+            Ok(addons.into_iter().map(|addon| addon.manifest).collect())
+        })
+    }
+}
+
+fn render_own(full: &FullSpec) -> Result<Value, String> {
     let mut machines = serde_json::Map::new();
     let mut texts = BTreeMap::new();
-    for group in &expanded.full.groups {
-        let (machine, text) = render_group(&expanded.full, &group.name)?;
+    for group in &full.groups {
+        let (machine, text) = render_group(full, &group.name)?;
         machines.insert(group.name.clone(), machine);
         texts.extend(text.map(|text| (group.name.clone(), text)));
     }
-    let cloud = cloud_json(&desired_objects(&expanded.full, &texts, Vec::new()));
-    let addons = make_addons(&expanded.full).map_err(error_text)?;
-    let addons: Vec<&String> = addons.iter().map(|addon| &addon.manifest).collect();
-    Ok(json!({"cloud": cloud, "machines": machines, "addons": addons}))
+    let cloud = cloud_json(&desired_objects(full, &texts, Vec::new()));
+    Ok(json!({"cloud": cloud, "machines": machines}))
 }
 
 /// The NodeConfig and user data of a group.

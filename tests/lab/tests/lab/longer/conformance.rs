@@ -3,8 +3,8 @@
 
 use super::super::cluster::{self, CLUSTER, Network};
 use super::super::start_lab_with;
-use super::rolled;
 use super::upgraded::{Upgrade, expect_versions};
+use super::{rolled, zone};
 use anyhow::{Result, ensure};
 use lab::checkout::tests_folder;
 use lab::conformance::{Conformance, Results, read_names};
@@ -13,9 +13,10 @@ use lab::scenario::{LIMIT, Lab, number_from_environment};
 use std::env;
 use std::path::PathBuf;
 
-/// What the tests ask of a cluster: node ports that are open, and an issuer of tokens that a pod resolves and trusts.
+/// What the tests ask of a cluster: an API whose name is in DNS, because e2e.test takes no `tls-server-name` from a kubeconfig; node ports
+/// that are open; an issuer of tokens that a pod resolves and trusts.
 const SETTINGS: [&str; 3] = [
-    "--dns=none",
+    "--dns=public",
     "--set=spec.nodePortAccess[0]=0.0.0.0/0",
     "--set=spec.kubeAPIServer.serviceAccountIssuer=https://kubernetes.default.svc",
 ];
@@ -74,11 +75,7 @@ fn conformance_tests_pass_while_control_planes_are_replaced() -> Result<()> {
     let Some(mut lab) = start_lab_with(test, "t-conf-roll", 8, Versions::WithConformance)? else {
         return Ok(());
     };
-    lab.run_step("kctl makes a cluster", |lab| {
-        let words = [&[Network::Flannel.argument(), THREE], &SETTINGS[..]].concat();
-        cluster::create_cluster(lab, &words)
-    })?;
-    await_cluster(&mut lab, 3)?;
+    make_cluster(&mut lab, 3, &[Network::Flannel.argument(), THREE])?;
     lab.run_step("the spec changes, and the instances stay", |lab| {
         lab.run_kctl(&["edit", "cluster", CLUSTER, "--set", rolled::SETTING])?;
         lab.run_kctl(&["update", CLUSTER, "--yes"]).map(drop)
@@ -102,10 +99,8 @@ fn conformance_tests_pass_during_a_minor_upgrade() -> Result<()> {
         to: "1.36.3",
         control_planes: 3,
     };
-    lab.run_step("kctl makes a cluster of the minor before", |lab| {
-        upgrade.make_cluster(lab)
-    })?;
-    await_cluster(&mut lab, 3)?;
+    let before = format!("--kubernetes-version={}", upgrade.from);
+    make_cluster(&mut lab, 3, &[Network::Flannel.argument(), THREE, &before])?;
     lab.run_step("its spec gets the new version", |lab| {
         upgrade.change_spec(lab)
     })?;
@@ -130,14 +125,14 @@ fn conformance_tests_pass_during_a_minor_upgrade() -> Result<()> {
 
 /// One control plane and two workers, which the tests need.
 fn make_small_cluster(lab: &mut Lab, network: Network) -> Result<()> {
-    lab.run_step("kctl makes a cluster", |lab| {
-        let words = [&[network.argument()], &SETTINGS[..]].concat();
-        cluster::create_cluster(lab, &words)
-    })?;
-    await_cluster(lab, 1)
+    make_cluster(lab, 1, &[network.argument()])
 }
 
-fn await_cluster(lab: &mut Lab, control_planes: usize) -> Result<()> {
+fn make_cluster(lab: &mut Lab, control_planes: usize, words: &[&str]) -> Result<()> {
+    lab.run_step("a hosted zone", zone::make_public_zone)?;
+    lab.run_step("kctl makes a cluster", |lab| {
+        cluster::create_cluster(lab, &[words, &SETTINGS[..]].concat())
+    })?;
     lab.run_step("its instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, control_planes)
     })?;
