@@ -23,6 +23,7 @@ pub fn json_schema(kind: Option<&str>) -> Value {
         .map(|object| (object.name.clone(), object_schema(object)))
         .collect();
     definitions.insert(USED.to_owned(), used());
+    definitions.insert(ANY.to_owned(), any());
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Objects of kctl's spec files",
@@ -115,10 +116,13 @@ fn value_schema(shape: Shape, field: &Field) -> Schema {
             "type": ["string"],
             "anyOf": [{ "enum": words }, { "pattern": any_case(words) }],
         }),
-        Shape::Anything => json!({}),
+        // What kOps drops is dropped before anything in it is read.
+        Shape::Anything if field.refusals.iter().any(|one| one.is_dropped_by_kops()) => json!({}),
+        Shape::Anything => json!({ "allOf": [{ "$ref": format!("#/$defs/{ANY}") }] }),
         Shape::Optional(of) => return or_null(value_schema(of(), field)),
         Shape::List(of) => {
-            json!({ "type": ["array", "null"], "items": value_schema(of(), field) })
+            let elements = without_null(value_schema(of(), field));
+            json!({ "type": ["array", "null"], "items": elements })
         }
         Shape::Map(of) => json!({
             "type": ["object", "null"],
@@ -156,6 +160,15 @@ fn or_null(mut schema: Schema) -> Schema {
     schema
 }
 
+/// Of an element of a list: the reader takes no null there.
+fn without_null(mut schema: Schema) -> Schema {
+    match schema.get_mut("type") {
+        Some(Value::Array(types)) => types.retain(|one| one != "null"),
+        _ => _ = schema.insert("not".to_owned(), json!({ "type": "null" })),
+    }
+    schema
+}
+
 /// A pattern of words in any case.
 fn any_case(words: &[&str]) -> String {
     let letter = |letter: char| match letter.is_ascii_alphabetic() {
@@ -171,6 +184,18 @@ fn any_case(words: &[&str]) -> String {
         .map(|word| word.chars().map(letter).collect())
         .collect();
     format!("^({})$", words.join("|"))
+}
+
+/// Name of the definition of anything.
+const ANY: &str = "any";
+
+/// Anything, but null in a list.
+fn any() -> Value {
+    let this = json!({ "$ref": format!("#/$defs/{ANY}") });
+    json!({
+        "items": { "allOf": [this], "not": { "type": "null" } },
+        "additionalProperties": this,
+    })
 }
 
 /// Name of the definition of what counts as used.
