@@ -12,6 +12,8 @@
 
 mod addons;
 mod api_server;
+mod assets;
+mod bundles;
 mod cluster_state;
 mod documented_commands;
 mod etcd;
@@ -24,6 +26,7 @@ mod etcd_snapshots;
 mod explain;
 mod help;
 mod instances;
+mod internet;
 mod json;
 mod kctl;
 mod kept;
