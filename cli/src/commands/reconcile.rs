@@ -33,10 +33,7 @@ pub async fn run(args: &Reconcile, session: &Session<'_>) -> Result<Outcome, Com
     run_update(args, session).await?;
     note(2, "replace control planes");
     run_rolling_update(args, vec![RoleName::ControlPlane], session).await?;
-    note(
-        3,
-        "update, with the control planes' version for all instances",
-    );
+    note(3, "update, now that control planes have their version");
     run_update(args, session).await?;
     note(4, "replace the other instances");
     run_rolling_update(args, Vec::new(), session).await

@@ -16,7 +16,7 @@ use fleet::{FindingKind, Fleet, Group, Health, IgnoredProblem, check_health};
 use serde::Serialize;
 use spec::catalog::end_of_life_warning;
 use spec::not_yet::NotYet;
-use spec::validate::versions::Version;
+use spec::upgrade::nodes_version;
 use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -168,7 +168,7 @@ async fn watch_health(
 /// By the version of the last update.
 fn find_end_of_life(inspector: &Inspector<'_>) -> Option<String> {
     let cluster = &inspector.cluster().spec;
-    let version = Version::parse(cluster.spec.kubernetes_version.as_deref()?)?;
+    let version = nodes_version(&cluster.spec)?;
     end_of_life_warning(&version, OffsetDateTime::now_utc().date())
 }
 

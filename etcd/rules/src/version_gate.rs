@@ -98,7 +98,7 @@ pub fn find_refusal(from: &str, to: &str) -> Option<String> {
     if (new.0, new.1) < (old.0, old.1) {
         // "cluster cannot be downgraded" (etcd: `serverversion.MustDetectDowngrade`).
         return Some(format!(
-            "no older minor can read the data. Set spec.etcdClusters[].version to {from}, {change}"
+            "kctl takes etcd to no older minor. Set spec.etcdClusters[].version to {from}, {change}"
         ));
     }
     if (new.0, new.1) > next {

@@ -4,8 +4,8 @@ mod addons;
 mod emulation;
 
 pub use addons::{AddonFindings, check_addons};
-pub(crate) use emulation::{emulated_version, nodes_version};
-pub use emulation::{find_version_change, version_before};
+pub(crate) use emulation::emulated_version;
+pub use emulation::{find_version_change, nodes_version, version_before};
 
 use crate::api::cluster::ClusterSpec;
 use crate::catalog::recommended_patch;

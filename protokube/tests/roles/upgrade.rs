@@ -142,7 +142,7 @@ async fn what_may_not_run_on_the_data_is_never_shown() {
         ("3.5.20", NEW, "3.5.26 or newer"),
         (OLD, "3.7.2", "one minor at a time"),
         ("3.6.10", "3.7.2", "3.6.11 or newer"),
-        (NEW, OLD, "no older minor can read the data"),
+        (NEW, OLD, "kctl takes etcd to no older minor"),
     ] {
         let (host, config) = upgraded_member(false, old, new).await;
         let before = host.file_tree();

@@ -229,15 +229,23 @@ fn a_finalized_upgrade_reaches_everything_and_is_not_taken_back() {
     update(&cluster);
 
     let ran = upgrade(&cluster, &api, &["--finalize"]);
-    insta::assert_snapshot!(ran.all_output());
-    let ran = upgrade(&cluster, &api, &["--finalize", "--yes"]);
+    insta::assert_snapshot!(without_ids(ran.all_output(), &cluster));
+    let ran = upgrade(&cluster, &api, &["--finalize", "--yes", "--force"]);
     assert_refused(&ran, &["--no-backup goes on without a snapshot"]);
     // The emulated API server still serves what the new minor does not.
     api.set_metrics("apiserver_requested_deprecated_apis{group=\"flow.example.com\",removed_release=\"1.36\",resource=\"flows\",subresource=\"\",version=\"v1beta1\"} 1\n");
-    let finalize = ["--finalize", "--yes", "--no-backup"];
-    let ran = upgrade(&cluster, &api, &finalize);
+    let finalize = ["--finalize", "--yes", "--no-backup", "--force"];
+    let ran = upgrade(&cluster, &api, &finalize[..3]);
     assert_refused(&ran, &["is not ready for 1.36.3: nothing was changed"]);
     api.set_metrics("");
+    // Nobody has replaced the control plane.
+    let ran = upgrade(&cluster, &api, &finalize[..3]);
+    assert_refused(&ran, &["is not ready for 1.36.3"]);
+    assert!(
+        ran.out.contains("does not have the version yet"),
+        "{}",
+        ran.out
+    );
     assert_eq!(stored_versions(&cluster), ["1.36.3", "1.35.7"]);
 
     upgrade(&cluster, &api, &finalize).expect_success();

@@ -1,16 +1,18 @@
 //! What a cluster must satisfy before an upgrade, and again before it is finalized.
 
-use super::step::Step;
+use super::step::{Step, StepKind};
 use crate::args::{DrainTimeoutAction, ReplacementOptions, RollingUpdate, Upgrade};
 use crate::commands::etcd::EtcdReports;
 use crate::commands::rolling_update::Forecast;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext};
 use etcd_rules::find_upgrade_obstacle;
-use fleet::{Health, check_health, read_deprecated_apis};
+use fleet::{Fleet, Health, check_health, read_deprecated_apis};
 use serde::Serialize;
+use spec::api::Cluster;
 use spec::upgrade::{
     check_addons, etcd_minor_changes, etcd_problems, kubelet_problems, unfinished_problems,
+    version_before,
 };
 use spec::validate::versions::Version;
 use std::time::Duration;
@@ -46,6 +48,9 @@ pub async fn check_upgrade(
     let health = check_health(forecast.inspector().groups(), &view.fleet);
     let mut skew = unfinished_problems(current, &nodes);
     skew.extend(kubelet_problems(target, &nodes));
+    if step.kind == StepKind::Finalize {
+        skew.extend(untried_problems(&cluster.spec, &view.fleet));
+    }
     let mut etcd = etcd_problems(
         &cluster.state.cluster.object.spec,
         &cluster.completed.etcd_versions,
@@ -79,6 +84,23 @@ pub async fn check_upgrade(
         },
         check("budgets", forecast.stopping.clone()),
     ])
+}
+
+/// Control planes that do not run the version of the upgrade yet: there is no way back from what nobody has tried.
+fn untried_problems(updated: &Cluster, fleet: &Fleet) -> Vec<String> {
+    if version_before(&updated.spec).is_none() {
+        return vec!["no `kctl update` has given the version to control planes".to_owned()];
+    }
+    let control_planes = fleet.instances.iter();
+    let control_planes = control_planes.filter(|one| one.is_control_plane() && one.is_counted());
+    let old = control_planes.filter(|one| one.up_to_date.is_current() != Some(true));
+    old.map(|one| {
+        format!(
+            "control plane {} does not have the version yet: `kctl reconcile` replaces it",
+            one.instance.id
+        )
+    })
+    .collect()
 }
 
 /// What holds up a minor upgrade of etcd that comes with the target, as the members report it.

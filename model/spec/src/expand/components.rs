@@ -76,6 +76,9 @@ pub(super) fn full_control_plane(
         for component in &mut components {
             component.flags.set("emulated-version", &emulated);
         }
+        // The other two watch the newest version of what they need, which an API server that emulates would not serve (KEP-4330).
+        let [api_server, ..] = &mut components;
+        api_server.flags.set("emulation-forward-compatible", "true");
     }
     let [api_server, controller_manager, scheduler] = components;
     (!findings.has_errors()).then(|| ControlPlane {

@@ -14,7 +14,7 @@ pub fn version_before(spec: &ClusterSpec) -> Option<Version> {
 }
 
 /// The version of nodes, etcd and addons, whose minor API servers serve; `None` if the spec names none.
-pub(crate) fn nodes_version(spec: &ClusterSpec) -> Option<Version> {
+pub fn nodes_version(spec: &ClusterSpec) -> Option<Version> {
     let version = || Version::parse(spec.kubernetes_version.as_deref()?);
     version_before(spec).or_else(version)
 }

@@ -45,6 +45,8 @@ fn emulating(mut components: ControlPlane, minor: u32) -> ControlPlane {
             .flags
             .set("emulated-version", format!("1.{minor}"));
     }
+    let own = &mut components.api_server.flags;
+    own.set("emulation-forward-compatible", "true");
     components
 }
 

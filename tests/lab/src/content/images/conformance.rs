@@ -40,8 +40,14 @@ macro_rules! e2e {
     };
 }
 
-/// What of the C library busybox needs, by the beginning of names.
-const C_LIBRARY: [&str; 4] = ["ld-linux", "libc.so", "libnss_", "libresolv.so"];
+/// What of the C library busybox and bash need, by the beginning of names.
+const LIBRARIES: [&str; 5] = [
+    "ld-linux",
+    "libc.so",
+    "libnss_",
+    "libresolv.so",
+    "libtinfo.so",
+];
 
 pub(super) fn test_images(
     kit: &ContentKit,
@@ -153,19 +159,21 @@ fn above(below: &[Rc<Tree>], tree: Tree) -> Vec<Rc<Tree>> {
     [below, &[Rc::new(tree)]].concat()
 }
 
-/// busybox with the C library, so that it resolves names.
+/// busybox with the C library, so that it resolves names. Its shell is bash: the one of Debian's busybox drops environment variables whose
+/// names a shell cannot have, and a test wants `data-1`.
 fn shell_layer(debian: &Debian) -> Result<Tree> {
     let tree = Tree::default().import_folder(&debian.root, is_of_shell)?;
     Ok(debian.applets.iter().fold(tree, |tree, applet| {
-        tree.add_symlink(&format!("bin/{applet}"), "busybox")
+        let program = if applet == "sh" { "bash" } else { "busybox" };
+        tree.add_symlink(&format!("bin/{applet}"), program)
     }))
 }
 
 fn is_of_shell(path: &str) -> bool {
     let library = path.strip_prefix("lib/x86_64-linux-gnu/");
-    path == "bin/busybox"
+    ["bin/bash", "bin/busybox"].contains(&path)
         || path.starts_with("lib64/")
-        || library.is_some_and(|name| C_LIBRARY.iter().any(|start| name.starts_with(start)))
+        || library.is_some_and(|name| LIBRARIES.iter().any(|start| name.starts_with(start)))
 }
 
 /// Everything else of the packages but Perl, which only their installation needs. Installing makes the link of nc.
