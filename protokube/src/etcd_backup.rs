@@ -15,7 +15,7 @@ use etcd_member::etcd_backup::{
 };
 use etcd_rules::backup::StoreOwner;
 use host::{Host, LocalSystem};
-use node::components::{EtcdMemberNames, KUBERNETES};
+use node::components::EtcdMemberNames;
 use node::config::EtcdCluster;
 use protokube_role::pace::sleep_for;
 use s3::open_s3;
@@ -85,7 +85,7 @@ impl Here {
         let local = local
             .with_context(|| format!("this instance runs no member of etcd {}", self.etcd.name))?;
         let saver = SnapshotSaver {
-            taker: local.snapshot_taker(&work),
+            taker: local.build_snapshot_taker(&work),
             local: self.local,
             s3: self.s3,
             retries: save.retries,
@@ -145,7 +145,7 @@ impl Here {
         let names = EtcdMemberNames::from_config(&self.etcd, &self.daemon.config.cluster);
         PeerAccess {
             host: self.daemon.host.clone(),
-            certificates: format!("{KUBERNETES}/{}", names.prefix),
+            certificates: names.certificate_folder(),
             names,
         }
     }

@@ -42,9 +42,6 @@ pub const MEMBER_PACE: PollPace = PollPace {
     sleep: sleep_for,
 };
 
-/// EC2 answers from copies that may be old for seconds (AWS: "Eventual consistency in the Amazon EC2 API").
-const VOLUME_CONFIRMATION: Duration = Duration::from_mins(1);
-
 /// Intervals of the role names.
 pub const NAMES_PACE: PollPace = PollPace {
     quick: Duration::from_secs(5),
@@ -209,7 +206,9 @@ async fn publish_members(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
         zone,
     };
     let own = find_local_etcd(&daemon);
-    let members = own.iter().map(|etcd| (etcd.settings(), etcd.formation()));
+    let members = own
+        .iter()
+        .map(|etcd| (etcd.build_settings(), etcd.open_formation()));
     let publisher = names::MemberPublisher {
         host: &daemon.host,
         records: &records,

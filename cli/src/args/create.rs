@@ -416,7 +416,7 @@ pub struct AccessOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Software")]
 pub struct SoftwareOptions {
-    /// Kubernetes version [default: that of kOps' stable channel]
+    /// Kubernetes version [default: the one that this kctl has for new clusters]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<String>,
     /// cilium, cilium-eni, flannel, calico, amazonvpc, kube-router, kindnet, kubenet, cni or external [default: cilium]

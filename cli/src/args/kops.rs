@@ -173,7 +173,8 @@ mod tests {
         assert_eq!(explanation(&["updat"]), None);
         assert_eq!(explanation(&["update", "--yess"]), None);
     }
-    /// Rows of docs/compat.md that begin with an option; `*` at its end stands for anything.
+
+    /// Rows are those of docs/compat.md that begin with an option; `*` at its end stands for anything. One that no option needs fails too.
     #[test]
     fn each_option_of_create_cluster_is_one_of_kctl_or_has_a_row() {
         let mut command = build_command();

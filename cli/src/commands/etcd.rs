@@ -20,9 +20,8 @@ pub(super) use formation::Formation;
 pub(super) use reports::EtcdReports;
 
 use super::session::Session;
-use crate::args::{EtcdWhat, ReportFormat};
-use crate::error::{CommandError, ErrorContext, Outcome};
-use serde::Serialize;
+use crate::args::EtcdWhat;
+use crate::error::{CommandError, Outcome};
 
 /// Runs a command of `kctl etcd`.
 pub async fn run(what: &EtcdWhat, session: &Session<'_>) -> Result<Outcome, CommandError> {
@@ -36,22 +35,4 @@ pub async fn run(what: &EtcdWhat, session: &Session<'_>) -> Result<Outcome, Comm
         EtcdWhat::Restore(what) => restore::run(what, session).await,
         EtcdWhat::Forget(what) => forget::run(what, session).await,
     }
-}
-
-/// Prints a document as JSON or YAML.
-fn print_document(
-    document: &impl Serialize,
-    output: ReportFormat,
-    session: &Session<'_>,
-) -> Result<Outcome, CommandError> {
-    const DEFECT: &str = "report this: it is a defect of kctl";
-    let text = match output {
-        ReportFormat::Yaml => {
-            node::yaml::to_yaml(document).or_failed("the result has no YAML form", DEFECT)?
-        }
-        ReportFormat::Json | ReportFormat::Table => serde_json::to_string_pretty(document)
-            .or_failed("the result has no JSON form", DEFECT)?,
-    };
-    session.shell.print_document(&text)?;
-    Ok(Outcome::Fine)
 }

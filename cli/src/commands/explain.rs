@@ -1,9 +1,9 @@
 //! `kctl explain`: what a field of the spec means, what it takes, and what is below it.
 
+use super::document::print_document;
 use crate::args::{Explain, ReportFormat};
-use crate::error::{CommandError, ErrorContext, Outcome};
+use crate::error::{CommandError, Outcome};
 use crate::ui::{Shell, table};
-use node::yaml::to_yaml;
 use serde::Serialize;
 use spec::defaults::{NewObjects, NewValues, new_objects};
 use spec::field::{Field, look_up};
@@ -59,13 +59,7 @@ pub fn run(args: &Explain, shell: &Shell) -> Result<Outcome, CommandError> {
         kind,
         explained,
     };
-    const DEFECT: &str = "report this: it is a defect of kctl";
-    let text = match args.output {
-        ReportFormat::Yaml => to_yaml(&document).or_failed("the field has no YAML form", DEFECT)?,
-        _ => serde_json::to_string_pretty(&document)
-            .or_failed("the field has no JSON form", DEFECT)?,
-    };
-    shell.print_document(&text)?;
+    print_document(&document, args.output, shell)?;
     Ok(Outcome::Fine)
 }
 

@@ -1,8 +1,9 @@
 //! `kctl lock`: shows the lock of a cluster, and releases one whose holder has died.
 
+use super::document::print_document;
 use super::session::Session;
 use crate::args::{LockRelease, LockStatus, ReportFormat};
-use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
+use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::{LockKind, LockState, ObservedLock, StoreKeys, store_error};
 use crate::ui::lock as shown;
 use aws_client::store::{Expect, StoreError};
@@ -64,22 +65,12 @@ pub async fn show_lock(args: &LockStatus, session: &Session<'_>) -> Result<Outco
     let kind = selected_kind(args.rolling_update);
     let (name, lock) = read_lock(args.cluster.as_deref(), kind, session).await?;
     let document = LockDocument::new(&name, lock.as_ref());
-    let text = match args.output {
-        ReportFormat::Table => {
-            let table = shown::lock_table(&name, lock.as_ref(), OffsetDateTime::now_utc());
-            session.shell.print_result(&table)?;
-            return Ok(Outcome::Fine);
-        }
-        ReportFormat::Json => serde_json::to_string_pretty(&document).or_failed(
-            "the lock has no JSON form",
-            "report this: it is a defect of kctl",
-        )?,
-        ReportFormat::Yaml => node::yaml::to_yaml(&document).or_failed(
-            "the lock has no YAML form",
-            "report this: it is a defect of kctl",
-        )?,
-    };
-    session.shell.print_document(&text)?;
+    if args.output == ReportFormat::Table {
+        let table = shown::lock_table(&name, lock.as_ref(), OffsetDateTime::now_utc());
+        session.shell.print_result(&table)?;
+        return Ok(Outcome::Fine);
+    }
+    print_document(&document, args.output, session.shell)?;
     Ok(Outcome::Fine)
 }
 

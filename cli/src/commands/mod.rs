@@ -10,6 +10,7 @@ mod create_group;
 mod delete_cluster;
 mod delete_group;
 mod delete_instance;
+mod document;
 mod edit;
 mod etcd;
 mod existing_cluster;

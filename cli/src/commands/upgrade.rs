@@ -4,14 +4,14 @@
 mod gate;
 mod step;
 
+use super::document::print_document;
 use super::existing_cluster::ExistingCluster;
 use super::session::Session;
 use super::{backups, edit};
 use crate::args::{ReportFormat, Upgrade};
-use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
+use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::ClusterState;
 use gate::Check;
-use node::yaml;
 use serde::Serialize;
 use spec::catalog::end_of_life;
 use spec::read::ReadOptions;
@@ -65,8 +65,8 @@ pub async fn run(args: &Upgrade, session: &Session<'_>) -> Result<Outcome, Comma
         let force = if ready { "" } else { " --force" };
         session.shell.hint(&format!(
             "kctl upgrade {name} {} --yes{force}    {}",
-            step.options(),
-            step.effect()
+            step.list_options(),
+            step.describe_effect()
         ));
         return Ok(Outcome::Fine);
     }
@@ -80,10 +80,10 @@ pub async fn run(args: &Upgrade, session: &Session<'_>) -> Result<Outcome, Comma
     if step.needs_snapshots() && !args.no_backup {
         Box::pin(take_snapshots(&name, session)).await?;
     }
-    edit::run(&step.edit(&name), session).await?;
+    edit::run(&step.build_edit(&name), session).await?;
     session.shell.hint(&format!(
         "kctl reconcile {name} --yes    {}",
-        step.follow_up()
+        step.describe_follow_up()
     ));
     Ok(Outcome::Fine)
 }
@@ -103,7 +103,9 @@ fn report_newest(
     args: &Upgrade,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    print_document(name, current, None, &[], args, session)?;
+    if args.output != ReportFormat::Table {
+        print_as_document(name, current, None, &[], args, session)?;
+    }
     let ends = end_of_life(current.minor).map(|end| format!(" (until {end})"));
     session.shell.print_done(&format!(
         "{name} has Kubernetes {current}{}: this kctl knows nothing newer",
@@ -130,7 +132,7 @@ fn print_checks(
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     if args.output != ReportFormat::Table {
-        return print_document(name, current, Some(target), checks, args, session);
+        return print_as_document(name, current, Some(target), checks, args, session);
     }
     let mut text = format!("Cluster {name}  Kubernetes {current} -> {target}\n");
     let ends = describe_ends(current, target);
@@ -153,7 +155,7 @@ fn print_checks(
     session.shell.print_result(&text)
 }
 
-fn print_document(
+fn print_as_document(
     name: &str,
     current: &Version,
     target: Option<&Version>,
@@ -161,8 +163,6 @@ fn print_document(
     args: &Upgrade,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    const BROKEN: &str = "the upgrade has no form for programs";
-    const DEFECT: &str = "report this: it is a defect of kctl";
     let document = UpgradeDocument {
         format: 1,
         cluster: name,
@@ -175,10 +175,5 @@ fn print_document(
         ready: checks.iter().all(|check| check.problems.is_empty()),
         checks,
     };
-    let text = match args.output {
-        ReportFormat::Table => return Ok(()),
-        ReportFormat::Json => serde_json::to_string_pretty(&document).or_failed(BROKEN, DEFECT)?,
-        ReportFormat::Yaml => yaml::to_yaml(&document).or_failed(BROKEN, DEFECT)?,
-    };
-    session.shell.print_document(&text)
+    print_document(&document, args.output, session.shell)
 }

@@ -1,11 +1,12 @@
 //! `kctl validate`: checks whether a cluster is healthy, and waits until it is.
 
+use super::document::print_document;
 use super::etcd::EtcdReports;
 use super::inspect::Inspector;
 use super::session::Session;
 use crate::api::ApiQuery;
 use crate::args::{ReportFormat, Validate};
-use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
+use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::ui::etcd::{RestorableRow, restorable_table};
 use crate::ui::health as shown;
@@ -202,7 +203,6 @@ fn print_report(
     validation: &Validation,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    const DEFECT: &str = "report this: it is a defect of kctl";
     let document = ValidationDocument {
         format: 1,
         cluster: name,
@@ -212,22 +212,15 @@ fn print_report(
         warnings: validation.warnings(),
     };
     let shell = session.shell;
-    let text = match output {
-        ReportFormat::Table => {
-            let mut text = shown::render(&validation.health, shell.paint());
-            if !validation.restorable.is_empty() {
-                text.push('\n');
-                text.push_str(&restorable_table(&validation.restorable));
-            }
-            return shell.print_result(&text);
-        }
-        ReportFormat::Json => serde_json::to_string_pretty(&document)
-            .or_failed("the report has no JSON form", DEFECT)?,
-        ReportFormat::Yaml => {
-            node::yaml::to_yaml(&document).or_failed("the report has no YAML form", DEFECT)?
-        }
-    };
-    shell.print_document(&text)
+    if output != ReportFormat::Table {
+        return print_document(&document, output, shell);
+    }
+    let mut text = shown::render(&validation.health, shell.paint());
+    if !validation.restorable.is_empty() {
+        text.push('\n');
+        text.push_str(&restorable_table(&validation.restorable));
+    }
+    shell.print_result(&text)
 }
 
 /// The report for programs. Additions keep `format`; anything else raises it.

@@ -201,10 +201,8 @@ fn find_problem(peer: &RunningMember, version: &str) -> Option<String> {
     };
     let is_near = runs.0 == wanted.0 && runs.1.abs_diff(wanted.1) <= 1;
     // One that is there already needs only to know its members.
-    let unready = match runs == wanted {
-        true => (!keeps_membership(&peer.version)).then_some(FORGETFUL),
-        false => find_unready(&peer.version),
-    };
+    let unready = find_unready(&peer.version);
+    let unready = unready.filter(|one| runs != wanted || *one == FORGETFUL);
     let version = match unready {
         Some(unready) if is_near => unready.ready,
         None if is_near => return None,

@@ -17,13 +17,13 @@ pub fn json_schema(kind: Option<&str>) -> Value {
     let mut objects = Vec::from(objects());
     objects.retain(|object| kind.is_none_or(|kind| object.name == kind));
     let kinds: Vec<&str> = objects.iter().map(|object| object.name.as_str()).collect();
-    let cases: Vec<Value> = kinds.iter().map(|kind| case_of(kind)).collect();
+    let cases: Vec<Value> = kinds.iter().map(|kind| match_kind(kind)).collect();
     let objects = objects.iter();
     let mut definitions: Schema = objects
         .map(|object| (object.name.clone(), object_schema(object)))
         .collect();
-    definitions.insert(USED.to_owned(), used());
-    definitions.insert(ANY.to_owned(), any());
+    definitions.insert(USED.to_owned(), define_used());
+    definitions.insert(ANY.to_owned(), define_any());
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Objects of kctl's spec files",
@@ -39,7 +39,7 @@ pub fn json_schema(kind: Option<&str>) -> Value {
 }
 
 /// What holds for objects of a kind.
-fn case_of(kind: &str) -> Value {
+fn match_kind(kind: &str) -> Value {
     json!({
         "if": { "properties": { "kind": { "const": kind } }, "required": ["kind"] },
         "then": { "$ref": format!("#/$defs/{kind}") },
@@ -49,18 +49,18 @@ fn case_of(kind: &str) -> Value {
 fn object_schema(object: &Field) -> Value {
     let mut properties = properties_of(object);
     // Of these, letters count as they are written.
-    put(&mut properties, "apiVersion", "enum", json!(API_VERSIONS));
-    put(&mut properties, "kind", "const", json!(object.name));
+    set_keyword(&mut properties, "apiVersion", "enum", json!(API_VERSIONS));
+    set_keyword(&mut properties, "kind", "const", json!(object.name));
     // What the reader asks of every object: a name.
-    put(&mut properties, "metadata", "type", json!("object"));
-    put(&mut properties, "metadata", "required", json!(["name"]));
+    set_keyword(&mut properties, "metadata", "type", json!("object"));
+    set_keyword(&mut properties, "metadata", "required", json!(["name"]));
     let metadata = properties
         .get_mut("metadata")
         .and_then(|metadata| metadata.get_mut("properties"));
     if let Some(Value::Object(metadata)) = metadata {
         let scalar = json!(["string", "number", "boolean"]);
-        put(metadata, "name", "type", scalar);
-        put(metadata, "name", "minLength", json!(1));
+        set_keyword(metadata, "name", "type", scalar);
+        set_keyword(metadata, "name", "minLength", json!(1));
     }
     json!({
         "description": object.description,
@@ -72,7 +72,7 @@ fn object_schema(object: &Field) -> Value {
 }
 
 /// Sets a keyword of a property.
-fn put(properties: &mut Schema, name: &str, keyword: &str, value: Value) {
+fn set_keyword(properties: &mut Schema, name: &str, keyword: &str, value: Value) {
     if let Some(Value::Object(schema)) = properties.get_mut(name) {
         schema.insert(keyword.to_owned(), value);
     }
@@ -93,7 +93,7 @@ fn field_schema(field: &Field) -> Value {
     let refusals = field.refusals.iter();
     let refusals: Vec<_> = refusals.filter(|one| !one.is_dropped_by_kops()).collect();
     if !refusals.is_empty() {
-        let uses: Vec<Value> = refusals.iter().map(|one| use_of(one.when())).collect();
+        let uses: Vec<Value> = refusals.iter().map(|one| match_use(one.when())).collect();
         let messages: Vec<String> = refusals.iter().map(|one| one.message()).collect();
         schema.insert("not".to_owned(), json!({ "anyOf": uses }));
         // What language servers show in the place of their own words.
@@ -190,7 +190,7 @@ fn any_case(words: &[&str]) -> String {
 const ANY: &str = "any";
 
 /// Anything, but null in a list.
-fn any() -> Value {
+fn define_any() -> Value {
     let this = json!({ "$ref": format!("#/$defs/{ANY}") });
     json!({
         "items": { "allOf": [this], "not": { "type": "null" } },
@@ -202,7 +202,7 @@ fn any() -> Value {
 const USED: &str = "used";
 
 /// As `When::Set`: not false, not empty, not switched off.
-fn used() -> Value {
+fn define_used() -> Value {
     let off = json!({ "properties": { "enabled": { "const": false } }, "required": ["enabled"] });
     json!({
         "anyOf": [
@@ -216,7 +216,7 @@ fn used() -> Value {
 }
 
 /// The values with which a listed field counts as used.
-fn use_of(when: When) -> Value {
+fn match_use(when: When) -> Value {
     match when {
         When::Present => json!({ "type": ["boolean", "number", "string", "array", "object"] }),
         When::Set => json!({ "$ref": format!("#/$defs/{USED}") }),

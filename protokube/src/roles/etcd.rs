@@ -1,6 +1,6 @@
 //! The roles of the etcd clusters of which this instance runs a member.
 
-use super::{MEMBER_PACE, VOLUME_CONFIRMATION, new_role_log, spawn_supervised};
+use super::{MEMBER_PACE, new_role_log, spawn_supervised};
 use crate::daemon::DaemonState;
 use aws_client::ec2_query::Ec2QueryClient;
 use etcd_member::api_manifests::find_encryption_config;
@@ -11,14 +11,18 @@ use etcd_member::{
     MemberSettings, MemberVolume, StatusReporter, UpkeepMemory, UpkeepRole,
 };
 use etcd_store::{FormationStore, UpkeepClaims};
-use node::components::{EtcdMemberNames, EtcdPorts, KUBERNETES, etcd_ports, etcd_quota};
+use node::components::{EtcdMemberNames, EtcdPorts, etcd_ports, etcd_quota};
 use node::config::{EtcdCluster, etcd_members};
 use protokube_role::log::RoleLog;
 use protokube_role::pace::sleep_for;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::task::JoinSet;
+
+/// EC2 answers from copies that may be old for seconds (AWS: "Eventual consistency in the Amazon EC2 API").
+const VOLUME_CONFIRMATION: Duration = Duration::from_mins(1);
 
 /// An etcd cluster of which this instance's group runs a member.
 pub(crate) struct LocalEtcd<'a> {
@@ -37,17 +41,19 @@ pub(crate) fn find_local_etcd(daemon: &DaemonState) -> Vec<LocalEtcd<'_>> {
     let control_plane = daemon.config.control_plane.iter();
     let all = control_plane.flat_map(|control_plane| &control_plane.etcd);
     let own = all.filter_map(|etcd| {
-        Some(LocalEtcd {
+        let own = etcd_members(&daemon.config, etcd);
+        let ports = etcd_ports(&etcd.name)?;
+        (!own.is_empty()).then_some((etcd, ports, own))
+    });
+    own.enumerate()
+        .map(|(position, (etcd, ports, own))| LocalEtcd {
             daemon,
             cluster: etcd.clone(),
-            ports: etcd_ports(&etcd.name)?,
+            ports,
             names: EtcdMemberNames::from_config(etcd, &daemon.config.cluster),
-            own: etcd_members(&daemon.config, etcd),
-            position: 0,
+            own,
+            position,
         })
-    });
-    let own = own.filter(|etcd| !etcd.own.is_empty()).enumerate();
-    own.map(|(position, etcd)| LocalEtcd { position, ..etcd })
         .collect()
 }
 
@@ -56,33 +62,33 @@ pub(super) fn start_etcd_roles(set: &mut JoinSet<()>, daemon: &Arc<DaemonState>)
     let all = find_local_etcd(daemon);
     let mut takers = BTreeMap::new();
     for etcd in &all {
-        let member = Arc::new(etcd.member());
+        let member = Arc::new(etcd.build_member());
         spawn_supervised(
             set,
-            etcd.member_log(),
+            etcd.new_member_log(),
             &member,
             async |role: Arc<EtcdMember<Ec2QueryClient, EtcdHttp, EtcdPeers>>| {
                 role.run_member().await
             },
         );
-        let status = Arc::new(etcd.status());
+        let status = Arc::new(etcd.build_status_role());
         let report = async |role: Arc<StatusReporter>| role.keep_status().await;
-        spawn_supervised(set, etcd.role_log("status"), &status, report);
-        let upkeep = Arc::new(etcd.upkeep());
+        spawn_supervised(set, etcd.new_log("status"), &status, report);
+        let upkeep = Arc::new(etcd.build_upkeep_role());
         let keep = async |role: Arc<UpkeepRole<EtcdGateway>>| role.keep_up().await;
-        spawn_supervised(set, etcd.role_log("upkeep"), &upkeep, keep);
-        let taker = Arc::new(etcd.snapshot_taker(etcd.name()));
+        spawn_supervised(set, etcd.new_log("upkeep"), &upkeep, keep);
+        let taker = Arc::new(etcd.build_snapshot_taker(etcd.name()));
         takers.insert(etcd.name().to_owned(), Arc::clone(&taker));
-        let backup = Arc::new(etcd.backup(taker));
+        let backup = Arc::new(etcd.build_backup_role(taker));
         let keep = async |role: Arc<BackupRole<EtcdGateway>>| role.keep_backups().await;
-        spawn_supervised(set, etcd.role_log("backup"), &backup, keep);
-        let changes = Arc::new(etcd.changes());
+        spawn_supervised(set, etcd.new_log("backup"), &backup, keep);
+        let changes = Arc::new(etcd.build_changes_role());
         let keep = async |role: Arc<ChangesRole<EtcdGateway>>| role.keep_changes().await;
-        spawn_supervised(set, etcd.role_log("changes"), &changes, keep);
+        spawn_supervised(set, etcd.new_log("changes"), &changes, keep);
     }
     let members = all
         .iter()
-        .map(|etcd| (etcd.name().to_owned(), etcd.gateway()));
+        .map(|etcd| (etcd.name().to_owned(), etcd.build_gateway()));
     let commands = Arc::new(CommandRole {
         store: daemon.store.clone(),
         instance: daemon.instance.clone(),
@@ -103,11 +109,11 @@ impl LocalEtcd<'_> {
         &self.cluster.name
     }
 
-    pub(crate) fn formation(&self) -> FormationStore {
+    pub(crate) fn open_formation(&self) -> FormationStore {
         FormationStore::new(&self.daemon.store, self.name())
     }
 
-    pub(crate) fn settings(&self) -> MemberSettings {
+    pub(crate) fn build_settings(&self) -> MemberSettings {
         MemberSettings {
             config: Arc::clone(&self.daemon.config),
             etcd: self.cluster.clone(),
@@ -121,7 +127,7 @@ impl LocalEtcd<'_> {
     }
 
     /// What takes snapshots of the local member, in a folder of this name.
-    pub(crate) fn snapshot_taker(&self, work: &str) -> SnapshotTaker<EtcdGateway> {
+    pub(crate) fn build_snapshot_taker(&self, work: &str) -> SnapshotTaker<EtcdGateway> {
         let daemon = self.daemon;
         SnapshotTaker {
             cluster: daemon.config.cluster.clone(),
@@ -132,7 +138,7 @@ impl LocalEtcd<'_> {
             image: self.cluster.image.clone(),
             encryption_config: find_encryption_config(&daemon.config),
             members: self.cluster.members.len(),
-            source: self.gateway(),
+            source: self.build_gateway(),
             host: daemon.host.clone(),
             store: daemon.store.clone(),
             signed: daemon.signed.clone(),
@@ -142,12 +148,12 @@ impl LocalEtcd<'_> {
         }
     }
 
-    fn role_log(&self, role: &str) -> RoleLog {
+    fn new_log(&self, role: &str) -> RoleLog {
         new_role_log(self.daemon, &format!("{role}-{}", self.name()))
     }
 
     /// The log of the member's role. It names the member if the group has only one.
-    fn member_log(&self) -> RoleLog {
+    fn new_member_log(&self) -> RoleLog {
         let about = match &self.own[..] {
             [member] => format!("member {member}"),
             _ => String::new(),
@@ -156,17 +162,12 @@ impl LocalEtcd<'_> {
             .recording_waits(&self.daemon.current_waits, &about)
     }
 
-    /// The folder of its certificates.
-    fn certificates(&self) -> String {
-        format!("{KUBERNETES}/{}", self.names.prefix)
-    }
-
     /// The role of the member.
-    fn member(&self) -> EtcdMember<Ec2QueryClient, EtcdHttp, EtcdPeers> {
+    fn build_member(&self) -> EtcdMember<Ec2QueryClient, EtcdHttp, EtcdPeers> {
         let daemon = self.daemon;
         let quorum = EtcdPeers {
             host: daemon.host.clone(),
-            certificates: self.certificates(),
+            certificates: self.names.certificate_folder(),
             names: self.names.clone(),
             port: self.ports.client,
         };
@@ -175,48 +176,48 @@ impl LocalEtcd<'_> {
             health: format!("http://127.0.0.1:{}", self.ports.health),
             peer: EtcdPeer {
                 host: daemon.host.clone(),
-                certificates: self.certificates(),
+                certificates: self.names.certificate_folder(),
                 names: self.names.clone(),
                 address: daemon.address,
                 port: self.ports.peer,
             },
         };
         let member = EtcdMember::new(
-            self.settings(),
+            self.build_settings(),
             Arc::clone(&daemon.ec2),
             daemon.host.clone(),
-            self.formation(),
+            self.open_formation(),
             (running, quorum),
             Arc::clone(&daemon.settled),
-            self.member_log(),
+            self.new_member_log(),
         );
         member.waking_on(Arc::clone(&daemon.records))
     }
 
     /// The role that reports what the member says about itself.
-    fn status(&self) -> StatusReporter {
+    fn build_status_role(&self) -> StatusReporter {
         let daemon = self.daemon;
         StatusReporter {
-            settings: self.settings(),
+            settings: self.build_settings(),
             host: daemon.host.clone(),
             store: daemon.store.clone(),
             current_waits: Arc::clone(&daemon.current_waits),
-            gateway: self.gateway(),
+            gateway: self.build_gateway(),
             probe: daemon.probe.clone(),
             metrics: format!("http://127.0.0.1:{}/metrics", self.ports.health),
-            role_log: self.role_log("status"),
+            role_log: self.new_log("status"),
             clock: OffsetDateTime::now_utc,
             sleep: sleep_for,
         }
     }
 
     /// Access to the client port of the local member.
-    fn gateway(&self) -> EtcdGateway {
+    fn build_gateway(&self) -> EtcdGateway {
         // The certificate names every member that this group may run.
         let own = self.own.first().map(String::as_str).unwrap_or_default();
         EtcdGateway {
             host: self.daemon.host.clone(),
-            certificates: self.certificates(),
+            certificates: self.names.certificate_folder(),
             name: self.names.member_host(own),
             address: Some(self.daemon.address),
             port: self.ports.client,
@@ -226,49 +227,49 @@ impl LocalEtcd<'_> {
     }
 
     /// The role that keeps the database of the member small, and ends an alarm of a full one.
-    fn upkeep(&self) -> UpkeepRole<EtcdGateway> {
+    fn build_upkeep_role(&self) -> UpkeepRole<EtcdGateway> {
         let daemon = self.daemon;
         UpkeepRole {
             volume: MemberVolume {
-                settings: self.settings(),
+                settings: self.build_settings(),
                 host: daemon.host.clone(),
             },
-            member: self.gateway(),
-            formation: self.formation(),
+            member: self.build_gateway(),
+            formation: self.open_formation(),
             claims: UpkeepClaims {
                 store: daemon.store.clone(),
                 etcd: self.name().to_owned(),
                 instance: daemon.instance.clone(),
                 clock: OffsetDateTime::now_utc,
             },
-            role_log: self.role_log("upkeep"),
+            role_log: self.new_log("upkeep"),
             sleep: sleep_for,
             memory: UpkeepMemory::default(),
         }
     }
 
     /// The role that takes snapshots when they are due.
-    fn backup(&self, taker: Arc<SnapshotTaker<EtcdGateway>>) -> BackupRole<EtcdGateway> {
+    fn build_backup_role(&self, taker: Arc<SnapshotTaker<EtcdGateway>>) -> BackupRole<EtcdGateway> {
         BackupRole {
             taker,
-            role_log: self.role_log("backup"),
+            role_log: self.new_log("backup"),
             observed: Arc::clone(&self.daemon.backups),
             sleep: sleep_for,
         }
     }
 
     /// The role that stores the changes between snapshots.
-    fn changes(&self) -> ChangesRole<EtcdGateway> {
+    fn build_changes_role(&self) -> ChangesRole<EtcdGateway> {
         let daemon = self.daemon;
         ChangesRole {
             cluster: daemon.config.cluster.clone(),
             incarnation: daemon.incarnation.clone(),
             etcd: self.name().to_owned(),
             instance: daemon.instance.clone(),
-            source: self.gateway(),
+            source: self.build_gateway(),
             store: daemon.store.clone(),
             signed: daemon.signed.clone(),
-            role_log: self.role_log("changes"),
+            role_log: self.new_log("changes"),
             clock: OffsetDateTime::now_utc,
             pace: ChangesPace::default(),
             memory: ChangesMemory::default(),

@@ -2,24 +2,16 @@
 
 use crate::api_server::ApiServer;
 use crate::instances::Cluster;
-use crate::scenario::{NAME, REGION};
 use node::addons::{CHANNEL_KEY, ChannelAddon, read_channel, read_manifest};
 use node::protokube::ADDON_RECORD;
 use serde_json::{Map, Value, json};
 
-fn stored_text(cluster: &Cluster, key: &str) -> String {
-    let code = format!(
-        "print(boto('s3').get_object(Bucket='state', Key='clusters/{NAME}/{key}')['Body'].read().decode())"
-    );
-    cluster.simulator.run_python(REGION, &code)
-}
-
 /// The addons in the store, with their objects.
 fn stored_addons(cluster: &Cluster) -> Vec<(ChannelAddon, Vec<Value>)> {
-    let list = read_channel(&stored_text(cluster, CHANNEL_KEY)).expect("a list");
+    let list = read_channel(&cluster.stored_text(CHANNEL_KEY)).expect("a list");
     let read = |addon: ChannelAddon| {
         let key = addon.manifest_key();
-        let objects = read_manifest(&key, &stored_text(cluster, &key)).expect("objects");
+        let objects = read_manifest(&key, &cluster.stored_text(&key)).expect("objects");
         (addon, objects)
     };
     list.spec.addons.into_iter().map(read).collect()

@@ -74,10 +74,16 @@ impl Cluster {
 
     /// The authority of the cluster, from its store.
     fn cluster_authority(&self) -> Keyset {
+        let text = self.stored_text("pki/private/kubernetes-ca/keyset.yaml");
+        read_keyset("kubernetes-ca", &text).expect("a keyset")
+    }
+
+    /// An object of the cluster's folder in its store.
+    pub fn stored_text(&self, key: &str) -> String {
         let code = format!(
-            "print(boto('s3').get_object(Bucket='state', Key='clusters/{NAME}/pki/private/kubernetes-ca/keyset.yaml')['Body'].read().decode())"
+            "print(boto('s3').get_object(Bucket='state', Key='clusters/{NAME}/{key}')['Body'].read().decode())"
         );
-        read_keyset("kubernetes-ca", &self.simulator.run_python(REGION, &code)).expect("a keyset")
+        self.simulator.run_python(REGION, &code)
     }
 
     pub fn start_api(&self) -> ApiServer {

@@ -2,6 +2,7 @@
 //! simulator's environment.
 
 use crate::kctl::{Kctl, repository_folder};
+use crate::toolbox::files_below;
 use serde_json::{Value, json};
 use spec::field::{Field, objects};
 use spec::read::read_documents;
@@ -133,16 +134,11 @@ fn the_schema_takes_of_every_field_what_the_reader_takes() {
 
 /// The spec files of the tests below a folder.
 fn spec_files(folder: &Path, names: &[&str]) -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() {
-            all.extend(spec_files(&path, names));
-        } else if names.iter().any(|end| name.ends_with(end)) {
-            all.push(path);
-        }
-    }
+    let mut all = files_below(folder);
+    all.retain(|path| {
+        let name = path.to_string_lossy();
+        names.iter().any(|end| name.ends_with(end))
+    });
     all
 }
 

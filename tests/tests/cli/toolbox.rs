@@ -69,7 +69,7 @@ fn a_dump_has_what_could_be_read_and_says_what_not() {
 const SECRET: &str = "hunter2-is-no-password";
 
 /// Every file below a folder.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder");
     let below = entries.flat_map(|entry| {
         let path = entry.expect("an entry").path();

@@ -3,7 +3,7 @@
 use crate::api_server::ApiServer;
 use crate::instances::{Cluster, node_object};
 use crate::kctl::KctlOutput;
-use crate::scenario::{NAME, REGION};
+use crate::scenario::NAME;
 use serde_json::{Value, json};
 use spec::catalog::{end_of_life, recommended_patch};
 use spec::validate::versions::NEWEST_MINOR;
@@ -63,12 +63,7 @@ fn node_configs(cluster: &Cluster) -> [String; 2] {
         "control-plane/control-plane-eu-west-1a",
         "node/nodes-eu-west-1a",
     ];
-    groups.map(|group| {
-        let code = format!(
-            "print(boto('s3').get_object(Bucket='state', Key='clusters/{NAME}/igconfig/{group}/nodeupconfig.yaml')['Body'].read().decode())"
-        );
-        cluster.simulator.run_python(REGION, &code)
-    })
+    groups.map(|group| cluster.stored_text(&format!("igconfig/{group}/nodeupconfig.yaml")))
 }
 
 /// The command changed nothing, and said all of this.
@@ -242,7 +237,7 @@ fn a_finalized_upgrade_reaches_everything_and_is_not_taken_back() {
     let ran = upgrade(&cluster, &api, &finalize[..3]);
     assert_refused(&ran, &["is not ready for 1.36.3"]);
     assert!(
-        ran.out.contains("does not have the version yet"),
+        ran.out.contains("is not known to be up to date"),
         "{}",
         ran.out
     );

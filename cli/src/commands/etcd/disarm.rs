@@ -3,6 +3,7 @@
 use super::command::{CommandChannel, reporting_members};
 use super::reports::EtcdReports;
 use crate::args::{EtcdDisarm, ReportFormat};
+use crate::commands::document::print_document;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::etcd_members::member_name;
@@ -62,7 +63,10 @@ pub async fn run(args: &EtcdDisarm, session: &Session<'_>) -> Result<Outcome, Co
     };
     match args.output {
         ReportFormat::Table => Ok(Outcome::Fine),
-        other => super::print_document(&document, other, session),
+        other => {
+            print_document(&document, other, session.shell)?;
+            Ok(Outcome::Fine)
+        }
     }
 }
 

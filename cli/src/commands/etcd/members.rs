@@ -2,6 +2,7 @@
 
 use super::reports::EtcdReports;
 use crate::args::{EtcdMembers, ReportFormat};
+use crate::commands::document::print_document;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::ui::etcd_members::{ListedRow, list_members, listing_gaps, members_list};
@@ -34,6 +35,9 @@ pub async fn run(args: &EtcdMembers, session: &Session<'_>) -> Result<Outcome, C
             session.shell.print_result(&members_list(&members))?;
             Ok(Outcome::Fine)
         }
-        other => super::print_document(&document, other, session),
+        other => {
+            print_document(&document, other, session.shell)?;
+            Ok(Outcome::Fine)
+        }
     }
 }

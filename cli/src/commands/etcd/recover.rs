@@ -6,6 +6,7 @@ use super::formation::{Formation, new_token};
 use super::reports::EtcdReports;
 use super::restore::call_off;
 use crate::args::{EtcdRecover, ReportFormat};
+use crate::commands::document::print_document;
 use crate::commands::existing_cluster::ExistingCluster;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
@@ -97,7 +98,7 @@ pub async fn run(args: &EtcdRecover, session: &Session<'_>) -> Result<Outcome, C
     };
     match args.output {
         ReportFormat::Table => session.shell.print_result(&text)?,
-        other => drop(super::print_document(&document, other, session)?),
+        other => print_document(&document, other, session.shell)?,
     }
     Ok(Outcome::Fine)
 }

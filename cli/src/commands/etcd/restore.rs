@@ -3,13 +3,13 @@
 
 use super::follow::{Followed, follow_until_done};
 use super::formation::{Formation, new_token};
-use super::print_document;
 use super::reports::EtcdReports;
 use super::restore_point::{PointRow, PointSearch, Source, count_parts};
 use super::snapshot::BackupStore;
 use super::volume_holders::find_holder;
 use crate::args::{EtcdRestore, ReportFormat};
 use crate::commands::backups::take_before;
+use crate::commands::document::print_document;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::user_at_host;
@@ -527,7 +527,7 @@ impl Restore<'_> {
         };
         match self.args.output {
             ReportFormat::Table => session.shell.print_result(text)?,
-            other => drop(print_document(&document, other, session)?),
+            other => print_document(&document, other, session.shell)?,
         }
         Ok(Outcome::Fine)
     }

@@ -2,6 +2,7 @@
 
 use super::reports::EtcdReports;
 use crate::args::{EtcdStatus, ReportFormat};
+use crate::commands::document::print_document;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::ui::etcd::{self as shown, RestorableRow};
@@ -56,6 +57,9 @@ pub async fn run(args: &EtcdStatus, session: &Session<'_>) -> Result<Outcome, Co
             session.shell.print_result(&filled.join("\n"))?;
             Ok(Outcome::Fine)
         }
-        other => super::print_document(&document, other, session),
+        other => {
+            print_document(&document, other, session.shell)?;
+            Ok(Outcome::Fine)
+        }
     }
 }

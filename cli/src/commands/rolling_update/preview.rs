@@ -3,12 +3,11 @@
 use super::differences::Differences;
 use super::watch::View;
 use crate::args::{ReportFormat, RollingUpdate};
+use crate::commands::document::print_document;
 use crate::commands::session::Session;
-use crate::error::{CommandError, ErrorContext};
+use crate::error::CommandError;
 use crate::ui::rolling_update as shown;
-use node::yaml;
 use rolling_update::Obstacle;
-use serde::Serialize;
 
 /// Prints which instances would be replaced and why, and what would stop it.
 pub fn print(
@@ -21,7 +20,7 @@ pub fn print(
 ) -> Result<(), CommandError> {
     let preview = shown::Preview::new(&view.observed, &view.fleet, obstacles, differences);
     if args.output != ReportFormat::Table {
-        return print_document(&preview, args.output, session);
+        return print_document(&preview, args.output, session.shell);
     }
     session
         .shell
@@ -52,21 +51,4 @@ pub fn print_obstacles(obstacles: &[Obstacle], session: &Session<'_>) {
     for obstacle in obstacles {
         session.shell.warning(&obstacle.text);
     }
-}
-
-/// Prints a document for programs.
-pub fn print_document(
-    document: &impl Serialize,
-    format: ReportFormat,
-    session: &Session<'_>,
-) -> Result<(), CommandError> {
-    const BROKEN: &str = "the rolling update has no form for programs";
-    const DEFECT: &str = "report this: it is a defect of kctl";
-    let text = match format {
-        ReportFormat::Yaml => yaml::to_yaml(document).or_failed(BROKEN, DEFECT)?,
-        ReportFormat::Json | ReportFormat::Table => {
-            serde_json::to_string_pretty(document).or_failed(BROKEN, DEFECT)?
-        }
-    };
-    session.shell.print_document(&text)
 }

@@ -1,13 +1,14 @@
 //! Replaces instances: observes, decides, acts, until nothing is left or something stops it. What is remembered between two
 //! processes is on the Nodes and in the record in the state store.
 
+use super::COMMAND;
 use super::actions::{ActionError, Actions};
 use super::changes::ChangeWatch;
 use super::confirm::Confirmation;
 use super::watch::{View, Watch};
-use super::{COMMAND, preview};
 use crate::args::{ReportFormat, RollingUpdate};
 use crate::commands::backups;
+use crate::commands::document::print_document;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
@@ -124,7 +125,7 @@ fn report_end(
             "seconds": took_ms / 1000,
             "reason": stop.map(ToString::to_string),
         });
-        preview::print_document(&document, args.output, session)?;
+        print_document(&document, args.output, session.shell)?;
     }
     if stop.is_none() {
         session.shell.print_done(&match replaced {

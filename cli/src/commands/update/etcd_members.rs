@@ -21,8 +21,8 @@ use spec::network_change::find_network_change;
 use spec::read::Problem;
 use spec::upgrade::find_version_change;
 
-/// Compares the spec with the formation records, running versions, the running network and the served minor, and fails with all problems; warnings are printed. Returns the
-/// members that leave or come back.
+/// Compares the spec with the formation records, running versions, the running network and the served minor, and fails with all problems;
+/// warnings are printed. Returns the members that leave or come back.
 pub async fn check_etcd_members(
     observed: &ObservedCluster,
     snapshot: &Snapshot<Cloud>,

@@ -86,7 +86,7 @@ pub async fn check_upgrade(
     ])
 }
 
-/// Control planes that do not run the version of the upgrade yet: there is no way back from what nobody has tried.
+/// Control planes of which it is not known that they run the version of the upgrade: there is no way back from what nobody has tried.
 fn untried_problems(updated: &Cluster, fleet: &Fleet) -> Vec<String> {
     if version_before(&updated.spec).is_none() {
         return vec!["no `kctl update` has given the version to control planes".to_owned()];
@@ -96,7 +96,7 @@ fn untried_problems(updated: &Cluster, fleet: &Fleet) -> Vec<String> {
     let old = control_planes.filter(|one| one.up_to_date.is_current() != Some(true));
     old.map(|one| {
         format!(
-            "control plane {} does not have the version yet: `kctl reconcile` replaces it",
+            "control plane {} is not known to be up to date: `kctl reconcile` replaces it",
             one.instance.id
         )
     })

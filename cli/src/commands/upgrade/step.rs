@@ -33,7 +33,7 @@ pub fn choose_step(cluster: &Cluster, args: &Upgrade) -> Result<Option<Step>, Co
     let current = current_version(cluster)?;
     let (kind, from, to) = match version_before(&cluster.spec) {
         None if args.finalize || args.rollback => {
-            return Err(nothing_to_end(cluster.name(), &current, args));
+            return Err(refuse_end(cluster.name(), &current, args));
         }
         None => {
             let Some(to) = choose_version(&current, args)? else {
@@ -47,7 +47,7 @@ pub fn choose_step(cluster: &Cluster, args: &Upgrade) -> Result<Option<Step>, Co
         }
         Some(before) if args.finalize => (StepKind::Finalize, before, current),
         Some(before) if args.rollback => (StepKind::Rollback, current, before),
-        Some(before) => return Err(not_finalized(cluster.name(), &before, &current)),
+        Some(before) => return Err(refuse_next(cluster.name(), &before, &current)),
     };
     Ok(Some(Step { kind, from, to }))
 }
@@ -89,7 +89,7 @@ fn choose_version(current: &Version, args: &Upgrade) -> Result<Option<Version>, 
     }
 }
 
-fn nothing_to_end(name: &str, current: &Version, args: &Upgrade) -> CommandError {
+fn refuse_end(name: &str, current: &Version, args: &Upgrade) -> CommandError {
     let minor = current.minor;
     let message = if args.rollback {
         format!(
@@ -108,7 +108,7 @@ fn nothing_to_end(name: &str, current: &Version, args: &Upgrade) -> CommandError
     )
 }
 
-fn not_finalized(name: &str, before: &Version, current: &Version) -> CommandError {
+fn refuse_next(name: &str, before: &Version, current: &Version) -> CommandError {
     CommandError::from_message(
         ErrorKind::Precondition,
         format!("the upgrade of {name} from {before} to {current} is not finalized"),
@@ -126,7 +126,7 @@ impl Step {
     }
 
     /// The options of `kctl upgrade` for this step.
-    pub fn options(&self) -> String {
+    pub fn list_options(&self) -> String {
         let to = &self.to;
         match self.kind {
             StepKind::Upgrade if self.from.minor != to.minor => {
@@ -139,7 +139,7 @@ impl Step {
     }
 
     /// What `--yes` does.
-    pub fn effect(&self) -> String {
+    pub fn describe_effect(&self) -> String {
         let (from, to) = (&self.from, &self.to);
         match self.kind {
             StepKind::Upgrade => format!("writes {to} to the spec"),
@@ -158,7 +158,7 @@ impl Step {
     }
 
     /// What `kctl reconcile` then does.
-    pub fn follow_up(&self) -> &'static str {
+    pub fn describe_follow_up(&self) -> &'static str {
         match self.kind {
             StepKind::Upgrade | StepKind::Finalize => {
                 "updates AWS, replaces the control planes, then the other instances"
@@ -170,7 +170,7 @@ impl Step {
     }
 
     /// The edit of the spec.
-    pub fn edit(&self, name: &str) -> Edit {
+    pub fn build_edit(&self, name: &str) -> Edit {
         let version = format!("spec.kubernetesVersion={}", self.to);
         let ended = || vec!["spec.kubernetesUpgrade".to_owned()];
         let (set, unset) = match self.kind {

@@ -77,6 +77,11 @@ impl EtcdMemberNames {
         Self::new(&etcd.name, members, cluster)
     }
 
+    /// The folder of the certificates of this instance's member.
+    pub fn certificate_folder(&self) -> String {
+        format!("{KUBERNETES}/{}", self.prefix)
+    }
+
     /// The name of a member in etcd: `etcd-a`, `etcd-events-a`.
     pub fn member_name(&self, member: &str) -> String {
         format!("{}-{member}", self.prefix)
@@ -143,7 +148,7 @@ fn member_identity(
 ) -> BTreeMap<String, String> {
     let host = names.member_host(member);
     let EtcdPorts { client, peer, .. } = ports;
-    let pki = format!("{KUBERNETES}/{}", names.prefix);
+    let pki = names.certificate_folder();
     let entry = |member: &str| {
         let name = names.member_name(member);
         format!("{name}=https://{}:{peer}", names.member_host(member))

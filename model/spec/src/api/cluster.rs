@@ -52,8 +52,8 @@ spec! {
         pub gossip_config: Option<Value>,
         /// Container runtime of the instances; only `containerd` is possible.
         pub container_runtime: Option<String>,
-        /// Version of Kubernetes, such as `1.36.0`. `kctl create cluster` writes that of kOps' stable channel, and `kctl upgrade` the
-        /// next one.
+        /// Version of Kubernetes, such as `1.36.0`. `kctl create cluster` writes the one that this kctl has for new clusters, and
+        /// `kctl upgrade` the next one.
         pub kubernetes_version: Option<String>,
         /// An upgrade to another minor that can be taken back. kctl's own field.
         pub kubernetes_upgrade: Option<KubernetesUpgrade>,

@@ -37,7 +37,7 @@ spec! {
         /// Takes bootstrap tokens in `kube-system` (`--enable-bootstrap-token-auth`). Default false.
         pub enable_bootstrap_token_auth: Option<bool>,
         /// Sends requests for aggregated APIs to the addresses of pods, not of Services (`--enable-aggregator-routing`).
-        /// Default false.
+        /// Default true with `metricsServer`, else false.
         pub enable_aggregator_routing: Option<bool>,
         /// All admission plugins, in order (`--admission-control`). In the place of the other fields with plugins.
         pub admission_control: Vec<String>,
@@ -130,11 +130,14 @@ spec! {
         pub audit_log_format: Option<String>,
         /// File of the audit log, `-` for the log of the API server (`--audit-log-path`). Default no audit log.
         pub audit_log_path: Option<String>,
-        /// Days that old files of the audit log are kept (`--audit-log-maxage`). Default 0: for ever.
+        /// Days that old files of the audit log are kept (`--audit-log-maxage`); 0 for ever. Default 366,
+        /// before Kubernetes 1.36 0.
         pub audit_log_max_age: Option<i32>,
-        /// Number of old files of the audit log that are kept (`--audit-log-maxbackup`). Default 0: all.
+        /// Number of old files of the audit log that are kept (`--audit-log-maxbackup`); 0 for all. Default 100,
+        /// before Kubernetes 1.36 0.
         pub audit_log_max_backups: Option<i32>,
-        /// Size in MB at which a new file of the audit log begins (`--audit-log-maxsize`). Default 100.
+        /// Size in MB at which a new file of the audit log begins (`--audit-log-maxsize`); since Kubernetes 1.36, 0
+        /// for one file without an end. Default 100.
         pub audit_log_max_size: Option<i32>,
         /// File that says which requests are logged (`--audit-policy-file`). Without it none are.
         pub audit_policy_file: Option<String>,

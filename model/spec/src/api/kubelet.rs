@@ -234,7 +234,7 @@ spec! {
         /// Queries per second to the API (`--kube-api-qps`). Default 50.
         #[serde(rename = "kubeAPIQPS")]
         pub kube_apiqps: Option<i32>,
-        /// Events per second that it writes; 0 for no limit (`eventRecordQPS`). Default 50.
+        /// Events per second that it writes; since Kubernetes 1.37, 0 is no limit (`eventRecordQPS`). Default 50.
         #[serde(rename = "eventRecordQPS")]
         pub event_record_qps: Option<i32>,
         /// Seconds for which it renews its Lease (`nodeLeaseDurationSeconds`). Default 40.

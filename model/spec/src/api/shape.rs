@@ -36,7 +36,7 @@ pub enum Shape {
     Choice(&'static [&'static str]),
     /// Anything: the reader looks into it no further.
     Anything,
-    /// The same, or null.
+    /// What the type inside takes, or null.
     Optional(fn() -> Shape),
     List(fn() -> Shape),
     /// Keys of the user's, and what each has.
@@ -185,16 +185,16 @@ shapes! {
     Secret => Shape::Text,
     IntOrString => Shape::IntOrText,
     Value => Shape::Anything,
-    DnsType => Shape::Choice(words::<Self>()),
-    InstanceGroupRole => Shape::Choice(words::<Self>()),
-    KeysetType => Shape::Choice(words::<Self>()),
-    LoadBalancerClass => Shape::Choice(words::<Self>()),
-    LoadBalancerType => Shape::Choice(words::<Self>()),
-    SubnetType => Shape::Choice(words::<Self>()),
+    DnsType => Shape::Choice(read_words::<Self>()),
+    InstanceGroupRole => Shape::Choice(read_words::<Self>()),
+    KeysetType => Shape::Choice(read_words::<Self>()),
+    LoadBalancerClass => Shape::Choice(read_words::<Self>()),
+    LoadBalancerType => Shape::Choice(read_words::<Self>()),
+    SubnetType => Shape::Choice(read_words::<Self>()),
 }
 
 /// The words of an enum as its reader has them: it names all when it meets another one.
-fn words<T: Deserialize<'static>>() -> &'static [&'static str] {
+fn read_words<T: Deserialize<'static>>() -> &'static [&'static str] {
     let other: StrDeserializer<'static, Words> = "".into_deserializer();
     match T::deserialize(other) {
         Err(Words(all)) => all,

@@ -521,9 +521,7 @@ pub(crate) fn find_unsupported(kind: &str, root: &Node) -> Vec<Found> {
 
 /// True if the field at a path is of the list, whatever its value.
 pub(crate) fn is_listed(kind: &str, path: &str) -> bool {
-    UNSUPPORTED
-        .iter()
-        .any(|entry| entry.kind == kind && entry.paths.contains(&path))
+    !entries_at(kind, path).is_empty()
 }
 
 fn find_pattern(node: &Node, at: String, pattern: &str, found: &mut impl FnMut(String, &Node)) {

@@ -32,7 +32,7 @@ pub(super) fn full_control_plane(
         let file = authenticator::WEBHOOK_CONFIG;
         api_flags.set("authentication-token-webhook-config-file", file);
     }
-    let api_server = Component {
+    let mut api_server = Component {
         image: config.image.clone().unwrap_or_default(),
         flags: api_flags,
         env: env.collect(),
@@ -44,7 +44,7 @@ pub(super) fn full_control_plane(
     };
     let config = spec.kube_controller_manager.clone().unwrap_or_default();
     let made = flags::controller_manager_flags(&config);
-    let controller_manager = Component {
+    let mut controller_manager = Component {
         image: config.image.clone().unwrap_or_default(),
         flags: value_or_error("spec.kubeControllerManager", made, findings),
         env: Vec::new(),
@@ -61,7 +61,7 @@ pub(super) fn full_control_plane(
         value_from: None,
     });
     let made = flags::scheduler_flags(&config);
-    let scheduler = Component {
+    let mut scheduler = Component {
         image: config.image.clone().unwrap_or_default(),
         flags: value_or_error("spec.kubeScheduler", made, findings),
         env: volumes.into_iter().collect(),
@@ -71,16 +71,13 @@ pub(super) fn full_control_plane(
             (&config.cpu_limit, &config.memory_limit),
         ),
     };
-    let mut components = [api_server, controller_manager, scheduler];
     if let Some(emulated) = emulated_version(spec) {
-        for component in &mut components {
+        for component in [&mut api_server, &mut controller_manager, &mut scheduler] {
             component.flags.set("emulated-version", &emulated);
         }
         // The other two watch the newest version of what they need, which an API server that emulates would not serve (KEP-4330).
-        let [api_server, ..] = &mut components;
         api_server.flags.set("emulation-forward-compatible", "true");
     }
-    let [api_server, controller_manager, scheduler] = components;
     (!findings.has_errors()).then(|| ControlPlane {
         api_server,
         controller_manager,

@@ -121,13 +121,13 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 
 fn check_plugin_names(config: &KubeAPIServerConfig, minor: u32, problems: &mut Vec<Problem>) {
     let known = PLUGINS.iter().filter(|(first, _)| *first <= minor);
-    let is_gone = |name: &str| {
+    let find_gone = |name: &str| {
         GONE.iter()
-            .any(|(gone, last)| *gone == name && *last < minor)
+            .find(|(gone, last)| *gone == name && *last < minor)
     };
     let known: Vec<&str> = known
         .flat_map(|(_, names)| names.iter().copied())
-        .filter(|name| !is_gone(name))
+        .filter(|name| find_gone(name).is_none())
         .collect();
     for (field, plugins) in [
         ("admissionControl", &config.admission_control),
@@ -139,13 +139,12 @@ fn check_plugin_names(config: &KubeAPIServerConfig, minor: u32, problems: &mut V
             // The flag is a list with commas.
             for plugin in entry.split(',').filter(|plugin| !known.contains(plugin)) {
                 let none = format!("Kubernetes 1.{minor} has no admission plugin {plugin}");
-                let gone = GONE.iter().find(|(name, _)| *name == plugin);
-                let (message, hint) = match gone {
-                    Some((_, last)) if *last < minor => (
+                let (message, hint) = match find_gone(plugin) {
+                    Some((_, last)) => (
                         format!("{none} any more; the last that had it is 1.{last}"),
                         "remove it".to_owned(),
                     ),
-                    _ => (none, nearest::hint(plugin, &known)),
+                    None => (none, nearest::hint(plugin, &known)),
                 };
                 let path = element_path(&format!("{AT}.{field}"), index);
                 problems.push(Problem::error(path, message).hint(hint));

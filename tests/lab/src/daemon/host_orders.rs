@@ -112,7 +112,7 @@ impl HostOrders {
                 Order::Boot => host::boot_host(&place, &ledger, &images, &spec).map(drop),
                 Order::Start => host::start_host(&place, &ledger, &id).map(drop),
                 Order::Reboot => host::reboot_host(&place, &ledger, &id, PATIENCE),
-                Order::Stop => stop_host(&place, &id),
+                Order::Stop => host::stop_host(&place, &id, PATIENCE),
                 Order::Terminate => host::terminate_host(&place, &id, PATIENCE)
                     .and_then(|()| detach_host(&place, &id).map_err(Into::into)),
             };
@@ -270,12 +270,4 @@ fn change_volume(
             Ok(detached == DetachResult::Done)
         }
     }
-}
-
-/// Powers a machine off, by force if it takes too long.
-fn stop_host(place: &LabPaths, instance: &str) -> Result<()> {
-    if host::power_off(place, instance, PATIENCE).is_err() {
-        host::kill9(place, instance)?;
-    }
-    Ok(())
 }

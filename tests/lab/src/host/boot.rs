@@ -1,4 +1,4 @@
-//! Booting: a disk of layers, cgroups, and a process that runs the host in its network namespace.
+//! Booting: a disk of layers, cgroups, and a process that runs the host in its network namespace; or QEMU with a disk of its own.
 
 use super::image::write_file;
 use super::images::Images;
@@ -207,9 +207,11 @@ fn launch_host(
     // A virtual machine's network is its own kernel's, and new at every boot.
     let renew = boot.again && boot.machine.is_none();
     let netns = place.host_netns(&spec.instance);
-    ledger.record(&LedgerEntry::Netns {
-        name: format!("{netns}.new"),
-    })?;
+    if boot.machine.is_none() {
+        ledger.record(&LedgerEntry::Netns {
+            name: format!("{netns}.new"),
+        })?;
+    }
     let own = cgroup::create_cgroup(ledger, &place.cgroup_path().join("launchers"))?;
     let host = cgroup::create_cgroup(ledger, &place.host_cgroup(&spec.instance))?;
     let joined = |cgroups: &[PathBuf]| {

@@ -65,14 +65,15 @@ fn detach_locked(
         return Ok(DetachResult::Done);
     };
     let attached = volumes.remove(position);
-    // Held while the devices go, so that nobody begins to use them.
-    let held = open_exclusively(&attached)?;
-    if host.machine.is_some() {
+    let held = if host.machine.is_some() {
         // Who uses it there, this machine's kernel does not know.
         if !machine::unplug_volume(place, &host, &attached, force)? {
             return Ok(DetachResult::Busy);
         }
+        None
     } else {
+        // Held while the devices go, so that nobody begins to use them.
+        let held = open_exclusively(&attached)?;
         if held.is_none() {
             if !force {
                 return Ok(DetachResult::Busy);
@@ -80,7 +81,8 @@ fn detach_locked(
             shut_down(place, instance, &attached)?;
         }
         hide_device(place, &host, &attached)?;
-    }
+        held
+    };
     json_file::write_json(
         &HostPaths::for_host(place, instance).volumes_file(),
         &volumes,

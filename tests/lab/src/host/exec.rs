@@ -14,6 +14,14 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
+/// What `env` is told before a program's terminal: nothing of the environment outside is there.
+pub(super) const ENVIRONMENT: [&str; 4] = [
+    "-i",
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=/root",
+    "LANG=C.UTF-8",
+];
+
 /// How long a host may take from its launch to systemd.
 const BOOT: Duration = Duration::from_mins(1);
 
@@ -107,10 +115,8 @@ fn host_command<S: AsRef<OsStr>>(place: &LabPaths, instance: &str, words: &[S]) 
             "--bounding-set=-sys_time,-sys_module",
             "--inh-caps=-all",
             "env",
-            "-i",
         ])
-        .arg("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-        .args(["HOME=/root", "LANG=C.UTF-8"])
+        .args(ENVIRONMENT)
         .arg(format!(
             "TERM={}",
             std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned())

@@ -27,7 +27,7 @@ pub use image::{Image, cache_folder};
 pub use images::Images;
 pub use inotify::ensure_left as ensure_inotify_left;
 pub use machine::MachineImages;
-pub use power::{kill9, power_off, reboot_host, start_host, terminate_host};
+pub use power::{kill9, power_off, reboot_host, start_host, stop_host, terminate_host};
 pub use recipe::{PANICS, Release};
 pub use requirements::ready as requirements_ready;
 pub use slow_disk::limit_writes;

@@ -18,7 +18,7 @@ const KILLED: Duration = Duration::from_secs(20);
 
 /// Crashes a host as a power failure does: its volumes are cut off, so that what was not flushed to them is lost; then its
 /// first process is killed, and with it all others, without a word to them. Its own disk stays as
-/// it is; that of a virtual machine, which is QEMU, lacks what was not flushed too.
+/// it is; that of a virtual machine lacks what its kernel had not written.
 pub fn kill9(place: &LabPaths, instance: &str) -> Result<()> {
     let host = Host::read_host(place, instance)?;
     detach::cut_off(place, &host)?;
@@ -54,6 +54,14 @@ pub fn power_off(place: &LabPaths, instance: &str, limit: Duration) -> Result<Ho
     )
 }
 
+/// Powers a host off, and kills it if that takes longer than `limit`.
+pub fn stop_host(place: &LabPaths, instance: &str, limit: Duration) -> Result<()> {
+    if power_off(place, instance, limit).is_err() {
+        kill9(place, instance)?;
+    }
+    Ok(())
+}
+
 /// Reboots a host with the same disk: asks it, and if it is not down within `limit`, crashes it and starts it.
 pub fn reboot_host(
     place: &LabPaths,
@@ -63,9 +71,7 @@ pub fn reboot_host(
 ) -> Result<()> {
     let host = Host::read_host(place, instance)?;
     if host.machine.is_some() {
-        if power_off(place, instance, limit).is_err() {
-            kill9(place, instance)?;
-        }
+        stop_host(place, instance, limit)?;
         return start_host(place, ledger, instance).map(drop);
     }
     let end = Instant::now() + limit;
@@ -129,8 +135,8 @@ pub fn terminate_host(place: &LabPaths, instance: &str, limit: Duration) -> Resu
     let paths = HostPaths::for_host(place, instance);
     if paths.host_file().exists() {
         let host = Host::read_host(place, instance)?;
-        if host.launcher.is_alive()? && power_off(place, instance, limit).is_err() {
-            kill9(place, instance)?;
+        if host.launcher.is_alive()? {
+            stop_host(place, instance, limit)?;
         }
         host.launcher.signal(Signal::KILL)?;
         cgroup::remove_cgroup(&place.host_cgroup(instance))?;

@@ -202,7 +202,7 @@ pub(crate) fn recipe_key(release: Release) -> String {
     hash_lists(&distribution_lists(release, requested_packages()))
 }
 
-/// The same for all that a virtual machine's image is made of.
+/// The same for a virtual machine's image: packages, contents of files, options and authority.
 pub(crate) fn machine_key(release: Release, authority: &str) -> String {
     let mut lists = distribution_lists(release, machine_packages());
     for file in FILES.iter().chain(&MACHINE_FILES) {

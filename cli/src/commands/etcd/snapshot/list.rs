@@ -2,7 +2,7 @@
 
 use super::BackupStore;
 use crate::args::{ReportFormat, SnapshotList};
-use crate::commands::etcd::print_document;
+use crate::commands::document::print_document;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Outcome};
 use crate::moment;
@@ -57,7 +57,8 @@ pub async fn run(args: &SnapshotList, session: &Session<'_>) -> Result<Outcome, 
             snapshots: all.iter().map(row).collect(),
         };
         warn_of_gaps(&all, session);
-        return print_document(&document, args.output, session);
+        print_document(&document, args.output, session.shell)?;
+        return Ok(Outcome::Fine);
     }
     if all.is_empty() {
         let empty = format!("{} has no snapshots.\n", backups.store.url());

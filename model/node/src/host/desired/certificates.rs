@@ -132,7 +132,7 @@ fn etcd_certificates(config: &NodeConfig) -> Vec<Certificate> {
         let mut hosts: Vec<String> = own.map(|member| names.member_host(&member)).collect();
         hosts.sort();
         let first = hosts.first()?.clone();
-        let folder = format!("{KUBERNETES}/{}", names.prefix);
+        let folder = names.certificate_folder();
         let peer = Certificate {
             signer: format!("etcd-peers-ca-{}", etcd.name),
             // A member is both server and client of the others; etcd also connects to itself with its server certificate.

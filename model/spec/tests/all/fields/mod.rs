@@ -136,7 +136,7 @@ struct SampleSpec {
     number: usize,
     cluster: Value,
     groups: Vec<Value>,
-    before: Arc<Outcome>,
+    before: Outcome,
 }
 
 struct SampleSpecs {
@@ -181,7 +181,7 @@ impl SampleSpecs {
                 number,
                 cluster,
                 groups,
-                before: Arc::new(before),
+                before,
             });
         }
         world

@@ -48,7 +48,7 @@ impl Outcome {
         })
     }
 
-    /// Fails if this one's instances cannot be made.
+    /// Fails if instances or addons of this one cannot be made.
     pub fn differs(&self, other: &Self) -> Result<bool, String> {
         if self.full == other.full {
             return Ok(false);

@@ -11,14 +11,14 @@ use std::path::Path;
 const LIST: &str = "bootstrap.yaml";
 
 /// The objects of a case, and the entries of its list.
-pub fn compare_addons(full: &FullSpec, case: &Path) -> [Vec<ComparedObject>; 2] {
+pub fn compare_addons(full: &FullSpec, case: &Path, theirs: &Objects) -> [Vec<ComparedObject>; 2] {
     let addons = make_addons(full).expect("addons");
     let list = channel_yaml(&addons).expect("a list");
     let ours = addons.into_iter().flat_map(|addon| addon.objects);
-    let ours = ours.map(by_place).collect();
+    let ours = ours.map(key_by_place).collect();
     let kops_list = read_text(&case.join("addons").join(LIST));
     [
-        compare_objects(&ours, &kops_objects(case)),
+        compare_objects(&ours, theirs),
         compare_objects(&entries(&list), &entries(&kops_list)),
     ]
 }
@@ -30,11 +30,15 @@ pub fn kops_objects(case: &Path) -> Objects {
     let manifests = files.filter(|path| !path.ends_with(LIST));
     let texts = manifests.map(|path| read_text(&path));
     let objects = texts.flat_map(|text| read_manifest("kops", &text).expect("objects"));
-    objects.map(by_place).collect()
+    objects.map(key_by_place).collect()
 }
 
-fn by_place(object: Value) -> ((String, String), Value) {
+fn key_by_place(mut object: Value) -> ((String, String), Value) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // What kOps' own tool leaves of an object that it has read.
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+    }
     let metadata = &object["metadata"];
     let place = [
         text(&metadata["labels"][ADDON_LABEL]),
@@ -45,12 +49,12 @@ fn by_place(object: Value) -> ((String, String), Value) {
     (key, without_idle(object))
 }
 
-/// Without what says nothing: null, an empty text, and `0`, which is what kOps' own tool leaves of an object that it has read.
+/// Without what says nothing: null and an empty text.
 fn without_idle(value: Value) -> Value {
     match value {
         Value::Object(map) => {
             let rest = map.into_iter().map(|(name, one)| (name, without_idle(one)));
-            let rest = rest.filter(|(_, one)| !one.is_null() && one != "" && one != "0");
+            let rest = rest.filter(|(_, one)| !one.is_null() && one != "");
             rest.collect()
         }
         Value::Array(list) => list.into_iter().map(without_idle).collect(),

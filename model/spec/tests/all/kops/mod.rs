@@ -21,16 +21,10 @@ use spec::catalog::Catalog;
 use spec::expand::{Expanded, expand};
 use spec::read::{Problem, ReadOptions, read_documents_with};
 use spec::validate::{ClusterInput, validate};
-use stated::{
-    ADDONS, AWS_OBJECTS, COMPLETED_SPECS, NEW_CLUSTERS, REFUSED, Row, find_row, read_rows,
-};
+use stated::{ADDONS, AWS_OBJECTS, COMPLETED_SPECS, NEW_CLUSTERS, REFUSED, find_row, read_rows};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-
-const LENIENT: ReadOptions = ReadOptions {
-    allow_unsupported: true,
-};
 
 /// A difference, the case that shows it, and the heading of docs/compat-cases.md that it belongs to.
 struct Found {
@@ -101,9 +95,11 @@ fn compare_updates(folder: &Path, to: &mut Comparison) {
     let (mut values, mut equal_values) = (0, 0);
     let (mut objects, mut made_objects, mut equal_objects) = (0, 0, 0);
     for case in &cases {
-        objects += kops_objects(case).len();
-        strictly += usize::from(expand_case(case, ReadOptions::default()).is_ok());
-        let expanded = match expand_case(case, LENIENT) {
+        let theirs = kops_objects(case);
+        objects += theirs.len();
+        let strict = expand_case(case, ReadOptions::default());
+        strictly += usize::from(strict.is_ok());
+        let expanded = match strict.or_else(|_| expand_case(case, ReadOptions::AS_STORED)) {
             Ok(expanded) => expanded,
             Err(problems) => {
                 to.add(REFUSED, case, refusals(&problems));
@@ -123,7 +119,7 @@ fn compare_updates(folder: &Path, to: &mut Comparison) {
         let found = compared.into_iter().flat_map(|one| one.differences);
         to.add(AWS_OBJECTS, case, found.collect());
 
-        let [compared, entries] = compare_addons(&expanded.full, case);
+        let [compared, entries] = compare_addons(&expanded.full, case, &theirs);
         let both = compared.iter().filter(|one| one.is_ours && one.is_theirs);
         // Who manages an object differs for all of them.
         let owner = |one: &Difference| one.place.ends_with(node::addons::MANAGED_BY_LABEL);
@@ -175,12 +171,12 @@ fn every_row_states_a_difference_and_the_specification_has_the_figures() {
     let rows = read_rows();
     let found = comparison.found.iter();
     let shown = found.filter_map(|one| find_row(&rows, one.section, &one.difference));
-    let shown: BTreeSet<&str> = shown.map(Row::id).collect();
+    let shown: BTreeSet<&str> = shown.map(|row| row.line).collect();
     let idle = rows
         .iter()
-        .filter(|row| row.is_shown && !shown.contains(row.id()));
+        .filter(|row| row.is_shown && !shown.contains(row.line));
     let mut wrong: Vec<String> = idle
-        .map(|row| format!("no case shows {}", row.id()))
+        .map(|row| format!("no case shows {}", row.line))
         .collect();
     let page = include_str!("../../../../../docs/specification.md");
     let unsaid = comparison.figures.iter().filter(|one| !page.contains(*one));
@@ -196,7 +192,7 @@ fn every_row_has_its_reason() {
         assert!(
             page.contains(&start),
             "docs/compat.md has no row for {}",
-            row.id()
+            row.line
         );
     }
 }
@@ -207,7 +203,7 @@ fn the_laws_of_expansion_hold_for_every_case() {
         return;
     };
     for case in case_folders(&Path::new(&folder).join("update_cluster")) {
-        let read = read_case(&case, LENIENT).and_then(checked);
+        let read = read_case(&case, ReadOptions::AS_STORED).and_then(checked);
         if let Ok((cluster, groups)) = read {
             crate::expand::laws::assert_laws(&cluster, &groups, &kops_facts());
         }
@@ -216,17 +212,15 @@ fn the_laws_of_expansion_hold_for_every_case() {
 
 /// True of an error that docs/compat-cases.md states.
 pub fn is_stated_refusal(problem: &Problem) -> bool {
-    let refused = refusals(std::slice::from_ref(problem));
-    let rows = read_rows();
-    refused
-        .iter()
-        .all(|one| find_row(&rows, REFUSED, one).is_some())
+    find_row(&read_rows(), REFUSED, &refusal_of(problem)).is_some()
 }
 
 fn refusals(problems: &[Problem]) -> Vec<Difference> {
-    let each = problems.iter();
-    each.map(|one| refused(format!("{}: {}", one.path, one.message)))
-        .collect()
+    problems.iter().map(refusal_of).collect()
+}
+
+fn refusal_of(problem: &Problem) -> Difference {
+    refused(format!("{}: {}", problem.path, problem.message))
 }
 
 fn refused(place: String) -> Difference {

@@ -14,7 +14,7 @@ const PAGE: &str = include_str!("../../../../../docs/compat-cases.md");
 
 /// A difference as the page states it.
 pub struct Row {
-    line: &'static str,
+    pub line: &'static str,
     /// The heading that it is below.
     section: &'static str,
     /// A case has to show it.
@@ -24,13 +24,6 @@ pub struct Row {
     theirs: &'static str,
     /// The row of docs/compat.md that explains it.
     pub topic: &'static str,
-}
-
-impl Row {
-    /// As it stands on the page.
-    pub fn id(&self) -> &'static str {
-        self.line
-    }
 }
 
 /// All rows, in their order. Below a heading of the third level are those that no case has to show.

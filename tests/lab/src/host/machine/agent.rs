@@ -1,5 +1,6 @@
 //! Programs in a virtual machine: started by QEMU's agent there, since nobody enters another kernel from outside.
 
+use super::super::exec::ENVIRONMENT;
 use super::super::state::HostPaths;
 use super::json_socket::JsonSocket;
 use crate::lab_paths::LabPaths;
@@ -23,15 +24,6 @@ const PING: Duration = Duration::from_secs(5);
 
 /// Between two looks at a program.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// As in other hosts.
-const ENVIRONMENT: [&str; 5] = [
-    "-i",
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME=/root",
-    "LANG=C.UTF-8",
-    "TERM=dumb",
-];
 
 /// A program that has ended, as the agent says it.
 #[derive(Deserialize)]
@@ -60,8 +52,9 @@ pub(in super::super) fn run_program<S: AsRef<OsStr>>(
 ) -> Result<Output> {
     let words = words.iter().map(|word| word.as_ref().to_string_lossy());
     let words: Vec<_> = ENVIRONMENT
-        .map(Cow::Borrowed)
         .into_iter()
+        .chain(["TERM=dumb"])
+        .map(Cow::Borrowed)
         .chain(words)
         .collect();
     let program = json!({"path": "/usr/bin/env", "arg": words, "capture-output": true});

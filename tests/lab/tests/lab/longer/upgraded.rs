@@ -48,11 +48,7 @@ impl Upgrade {
                 lab.wait_until("all Nodes are new", LIMIT, |lab| {
                     expect_versions(lab, self.to)
                 })?;
-                expect_order(lab)?;
-                cluster::expect_healthy(lab)?;
-                let plan = lab.run_kctl(&["update", CLUSTER])?;
-                ensure!(plan.contains("No changes."), "{plan}");
-                Ok(())
+                expect_ended(lab)
             },
         )?;
         lab.run_step("a dump has everything but secrets", dumps::expect_dump)?;
@@ -131,8 +127,17 @@ pub(super) fn expect_kubelets(lab: &Lab, version: &str) -> Result<()> {
     Ok(())
 }
 
+/// Control planes were replaced first, the cluster is healthy, and nothing is left to do.
+pub(super) fn expect_ended(lab: &mut Lab) -> Result<()> {
+    expect_order(lab)?;
+    cluster::expect_healthy(lab)?;
+    let plan = lab.run_kctl(&["update", CLUSTER])?;
+    ensure!(plan.contains("No changes."), "{plan}");
+    Ok(())
+}
+
 /// A kubelet is never newer than an API server: every worker joined after the last control plane.
-pub(super) fn expect_order(lab: &Lab) -> Result<()> {
+fn expect_order(lab: &Lab) -> Result<()> {
     let nodes = list_nodes(lab)?;
     let is_control_plane = |node: &&Value| node["metadata"]["labels"].get(CONTROL_PLANE).is_some();
     let created = |node: &Value| {
