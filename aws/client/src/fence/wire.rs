@@ -74,7 +74,8 @@ pub(crate) fn fenced_http_client(authorities: Option<&[u8]>) -> SharedHttpClient
     let given = authorities.map(Authorities::from_pem);
     let authorities = given.unwrap_or_else(|| Authorities::of_system().clone());
     let proxied = https_client(&authorities, ProxyConfig::from_env);
-    let direct = https_client(&authorities, ProxyConfig::disabled);
+    // Metadata services speak HTTP: no authorities to read, and none is trusted.
+    let direct = Builder::new().build_http();
     http_client_fn(move |settings, components| {
         SharedHttpConnector::new(Connector {
             proxied: proxied.http_connector(settings, components),
@@ -139,8 +140,9 @@ impl HttpConnector for Connector {
 
 fn is_for_metadata(request: &HttpRequest) -> bool {
     let mut headers = request.headers().iter();
-    request.uri().starts_with(LINK_LOCAL)
-        || headers.any(|(name, _)| name.starts_with(METADATA_HEADERS))
+    let mut has_header = || headers.any(|(name, _)| name.starts_with(METADATA_HEADERS));
+    let uri = request.uri();
+    uri.starts_with(LINK_LOCAL) || (uri.starts_with("http://") && has_header())
 }
 
 /// Sends a write as soon as the fence is open. If the fence closes while the request is on its way to its first byte, nothing was sent,

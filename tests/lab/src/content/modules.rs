@@ -473,8 +473,8 @@ fn required_version(text: &str, module: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::module_sources;
-    use super::{all_modules, find_module};
-    use std::collections::BTreeSet;
+    use super::{CONFORMANCE, MODULES, all_modules, find_module};
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn every_folder_is_a_row_and_every_row_a_folder() {
@@ -530,6 +530,58 @@ mod tests {
                 assert!(line.ends_with(&format!(" v{library}")), "{line}");
             }
         }
+    }
+
+    /// The versions that a `go.mod` asks for, by module: what `replace` says, otherwise what `require` says.
+    fn read_requirements(module: &str) -> BTreeMap<String, String> {
+        let path = module_sources().join(module).join("go.mod");
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut versions = BTreeMap::new();
+        for line in text.lines() {
+            let line = line.split("//").next().unwrap().trim();
+            let line = line.trim_start_matches("require ");
+            let words: Vec<_> = line.trim_start_matches("replace ").split(' ').collect();
+            match words[..] {
+                [path, version] if version.starts_with('v') => {
+                    versions.insert(path.to_owned(), version.to_owned());
+                }
+                [path, "=>", _, version] => {
+                    versions.insert(path.to_owned(), version.to_owned());
+                }
+                _ => {}
+            }
+        }
+        versions
+    }
+
+    /// Without this law, every program compiles client-go, gRPC and more anew: a third of the time of a cold build.
+    #[test]
+    fn libraries_of_several_modules_have_one_version() {
+        // What is served has versions of its own, and the others are few packages.
+        let apart = [
+            "cyphar.com/go-pathrs",
+            "github.com/Microsoft/",
+            "github.com/container-storage-interface/spec",
+            "github.com/containerd/",
+            "go.etcd.io/",
+            "sigs.k8s.io/controller-runtime",
+        ];
+        let mut found: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        // The CNI plugins are small, and the older one is to be what it was.
+        let modules = MODULES.iter().chain(CONFORMANCE);
+        for module in modules.filter(|module| !module.name.starts_with("cni")) {
+            for (library, version) in read_requirements(module.requirements_folder()) {
+                found
+                    .entry(library)
+                    .or_default()
+                    .insert(version, module.name);
+            }
+        }
+        assert!(found["golang.org/x/net"].len() == 1 && found.len() > 200);
+        found.retain(|library, versions| {
+            versions.len() > 1 && !apart.iter().any(|start| library.starts_with(start))
+        });
+        assert!(found.is_empty(), "{found:#?}");
     }
 
     #[test]
