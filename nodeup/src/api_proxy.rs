@@ -44,7 +44,7 @@ pub struct ProxyContext {
 pub struct Pace {
     /// Between two checks of a server that has connections, or while none is ready.
     pub check: Duration,
-    /// Between two checks of another server. API servers are asked by every node.
+    /// Between two checks of another server, unless it gets connections meanwhile. API servers are asked by every node.
     pub idle_check: Duration,
     /// For the answer to a check, and for a connection.
     pub answer: Duration,
@@ -180,8 +180,14 @@ impl Proxy {
                 None => (self.context.note)(&format!("{address} is ready")),
                 Some(why) => (self.context.note)(&format!("{address} is not ready: {why:#}")),
             }
-            let urgent = lock_ignoring_poison(&self.servers).is_urgent(address);
-            sleep(if urgent { pace.check } else { pace.idle_check }).await;
+            let mut waited = Duration::ZERO;
+            while waited < pace.idle_check {
+                sleep(pace.check).await;
+                waited += pace.check;
+                if lock_ignoring_poison(&self.servers).is_urgent(address) {
+                    break;
+                }
+            }
         }
     }
 
@@ -198,11 +204,13 @@ impl Proxy {
             }
             self.use_servers(&listed, &named);
             match self.read_endpoints(&mut client, &listed).await {
-                Ok(list) if list == listed => {}
                 Ok(list) => {
-                    (self.context.note)(&format!("API servers: {list:?}"));
-                    listed = list;
-                    self.use_servers(&listed, &named);
+                    if list != listed {
+                        (self.context.note)(&format!("API servers: {list:?}"));
+                        listed = list;
+                        self.use_servers(&listed, &named);
+                    }
+                    // A list that could not be kept is tried again.
                     problems.extend(write_list(&self.context.host, &listed).err());
                 }
                 Err(error) => problems.push(error),

@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 const PACE: Pace = Pace {
     check: Duration::from_millis(50),
     idle_check: Duration::from_millis(100),
-    answer: Duration::from_secs(1),
+    answer: Duration::from_millis(500),
     list: Duration::from_millis(100),
 };
 
@@ -148,7 +148,7 @@ async fn wait_for_end(watch: &mut Response) {
 /// Reads a watch for as long as many checks take; false if it ends.
 async fn goes_on(watch: &mut Response) -> bool {
     let ended = async { while let Ok(Some(_)) = watch.chunk().await {} };
-    timeout(20 * PACE.check, ended).await.is_err()
+    timeout(10 * PACE.check, ended).await.is_err()
 }
 
 /// Two servers that know each other, in these conditions, and an instance that knows both.

@@ -101,8 +101,8 @@ impl Servers {
         ranked.into_iter().map(|(_, address)| address).collect()
     }
 
-    /// Notes the result of a check. Connections to servers that are down close if there is one that is ready: otherwise there is nothing
-    /// better, and an API server that has lost etcd still serves watches. True if the server's health is another than before.
+    /// Notes the result of a check, and closes connections that have a better server now. True if the server's health is another than
+    /// before.
     pub(super) fn set_health(&mut self, address: SocketAddr, ready: bool) -> bool {
         let health = if ready { Health::Ready } else { Health::Down };
         let Some(server) = self.all.get_mut(&address) else {
@@ -110,11 +110,24 @@ impl Servers {
         };
         let changed = server.health != health;
         server.health = health;
-        if self.is_any_ready() {
-            let down = self.all.values().filter(|one| one.health == Health::Down);
-            down.for_each(|one| one.close.send_replace(()));
-        }
+        self.close_for_better();
         changed
+    }
+
+    /// Without a server that is ready nothing is closed: an API server that has lost etcd still serves watches.
+    fn close_for_better(&self) {
+        let ready = self.all.values().filter(|one| one.health == Health::Ready);
+        let best = ready.map(|one| one.source).min();
+        let Some(best) = best.filter(|best| *best != Source::Nobody) else {
+            return;
+        };
+        for server in self.all.values() {
+            // Checks of a load balancer say nothing of the API server at the other end of a connection.
+            let by_name = server.source == Source::Name && best == Source::List;
+            if by_name || server.health == Health::Down {
+                server.close.send_replace(());
+            }
+        }
     }
 
     /// True if a new connection would go to a server that is ready.
@@ -186,7 +199,7 @@ mod tests {
 
     proptest! {
         /// Whatever is named and checked, a new connection has somewhere to go, to a server that is ready if one is; and a connection is
-        /// closed only if its server is down and another one is ready.
+        /// closed only if another one is ready, and its own server is down or not of the list, as that one is.
         #[test]
         fn nobody_is_left_without_a_server(happenings in vec(happening(), 1..60)) {
             let mut servers = Servers::default();
@@ -212,14 +225,20 @@ mod tests {
                 let candidates = servers.candidates();
                 prop_assert!(!candidates.is_empty());
                 let health = |address: &SocketAddr| servers.all[address].health;
+                let source = |address: &SocketAddr| servers.all[address].source;
                 prop_assert!(candidates.is_sorted_by_key(health));
+                let (better, listed) = (
+                    health(&candidates[0]) == Health::Ready,
+                    source(&candidates[0]) == Source::List,
+                );
                 for (server, closing) in &mut connections {
                     // Known as long as it has a connection.
                     let closed = closing.has_changed().unwrap();
                     closing.mark_unchanged();
-                    let server = *server;
-                    let better = health(&candidates[0]) == Health::Ready;
-                    prop_assert!(!closed || (health(&server) == Health::Down && better));
+                    let server = &*server;
+                    let worse = health(server) == Health::Down
+                        || (source(server) == Source::Name && listed);
+                    prop_assert!(!closed || (better && worse));
                 }
             }
         }
@@ -249,6 +268,18 @@ mod tests {
         assert_eq!(servers.candidates()[..2], [address(2), address(3)]);
         servers.set_health(address(2), false);
         assert_eq!(servers.candidates()[0], address(3));
+    }
+
+    #[test]
+    fn connections_by_the_name_move_to_a_listed_server_once_it_is_ready() {
+        let mut servers = Servers::default();
+        servers.set_addresses(&[], &[address(9)]);
+        let closing = servers.open_connection(address(9)).unwrap();
+        servers.set_addresses(&[address(1)], &[address(9)]);
+        servers.set_health(address(9), true);
+        assert!(!closing.has_changed().unwrap(), "the other is not known");
+        servers.set_health(address(1), true);
+        assert!(closing.has_changed().unwrap());
     }
 
     #[test]

@@ -10,8 +10,8 @@ spec! {
         pub dns: Option<DNSAccessSpec>,
         /// Clients reach the API through a network load balancer.
         pub load_balancer: Option<LoadBalancerAccessSpec>,
-        /// Every node has a proxy of the API on loopback, which passes connections on to a control plane that is ready. A field of
-        /// kctl. Default: nodes reach the API by `masterInternalName`.
+        /// Every node has a proxy of the API on loopback, which passes connections on to a control plane that is ready. kctl's own
+        /// field. Default: nodes reach the API by `masterInternalName`.
         pub node_proxy: Option<NodeProxySpec>,
     }
 
