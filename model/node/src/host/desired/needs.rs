@@ -200,9 +200,8 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
         "cni-iptables-setup.service" => all(&instance),
         VPC_INTERFACES => all(&|other| is_in(other, &NETWORK)),
         RENEWAL_TIMER => all(&|other| is_in(other, &[RENEWAL_SERVICE])),
-        // It waits for kubelet's certificate, and reads it again whenever it is another.
-        API_PROXY_UNIT => BTreeSet::new(),
-        _ if !unit.enabled => BTreeSet::new(),
+        // The proxy waits for kubelet's certificate itself, and reads it again whenever it is another.
+        _ if !unit.enabled || unit.name == API_PROXY_UNIT => BTreeSet::new(),
         _ if unit.content.is_none() => all(&|other| match other {
             HostObject::Packages(packages) => packages.name == "upkeep",
             other => {
