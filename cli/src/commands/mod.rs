@@ -20,6 +20,7 @@ mod get;
 mod inspect;
 mod keypair;
 mod lock;
+mod look;
 mod node_configs;
 mod observe;
 mod own_addons;
