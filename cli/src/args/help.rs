@@ -25,7 +25,15 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Look",
         &[
-            "get", "explain", "validate", "etcd", "render", "lock", "toolbox",
+            "get",
+            "explain",
+            "validate",
+            "report",
+            "dashboard",
+            "etcd",
+            "render",
+            "lock",
+            "toolbox",
         ],
     ),
     ("Use", &["export", "schema", "completion", "version"]),

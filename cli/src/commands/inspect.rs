@@ -6,11 +6,13 @@ use super::session::Session;
 use crate::api::{self, ApiObjects, ApiQuery, ApiServer, missing_resource};
 use crate::args::ApiReach;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
-use crate::gather::{FleetSources, gather_fleet};
+use crate::gather::{FleetSources, gather_fleet, read_boot_reports};
 use fleet::{ApiError, Fleet, Group};
 use node::config::Role;
+use node::report::BootReport;
 use spec::api::{InstanceGroup, InstanceGroupRole};
 use spec::not_yet::{NotYet, not_yet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use time::OffsetDateTime;
 
@@ -120,14 +122,25 @@ impl<'a> Inspector<'a> {
                 Err(error) => Err::<ApiObjects, ApiError>(error),
             }
         };
-        let sources = FleetSources {
-            cluster: name,
+        let fleet = gather_fleet(&self.sources(), answer, OffsetDateTime::now_utc).await;
+        fleet.map_err(aws_error)
+    }
+
+    /// The boot reports of these instances that the store has, by instance, and what could not be read.
+    pub async fn boot_reports(
+        &self,
+        instances: &[String],
+    ) -> (BTreeMap<String, BootReport>, Vec<String>) {
+        read_boot_reports(&self.sources(), instances).await
+    }
+
+    fn sources(&self) -> FleetSources<'_> {
+        FleetSources {
+            cluster: self.cluster.state.name(),
             groups: &self.groups,
             clients: &self.cluster.clients,
             store: &self.session.store,
-        };
-        let fleet = gather_fleet(&sources, answer, OffsetDateTime::now_utc).await;
-        fleet.map_err(aws_error)
+        }
     }
 
     /// Connects to the API. Looks again for keys and load balancer at each call, since an update may create them meanwhile.

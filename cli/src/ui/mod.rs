@@ -19,6 +19,7 @@ pub mod plan;
 pub mod plan_drift;
 pub mod plan_json;
 pub mod progress;
+pub mod report;
 pub mod rolling_progress;
 pub mod rolling_update;
 pub mod shell;
