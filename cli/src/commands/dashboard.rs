@@ -26,7 +26,7 @@ use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Mutex;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 
 /// Most connections at the same time. Others wait.
@@ -44,7 +44,7 @@ const OWN_HOSTS: [&str; 2] = ["127.0.0.1", "localhost"];
 /// Serves the page until the process is interrupted.
 pub async fn run(args: &args::Dashboard, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(args.cluster.as_deref()).await?;
-    let cluster = ReportedCluster::open(&name, &args.reach, session).await?;
+    let mut cluster = ReportedCluster::open(&name, &args.reach, session).await?;
     let port = args.port.unwrap_or(0);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
     let listener = listener.or_usage_error(
@@ -59,51 +59,62 @@ pub async fn run(args: &args::Dashboard, session: &Session<'_>) -> Result<Outcom
     session
         .shell
         .note("open it in a browser on this computer; Ctrl-C ends it");
-    let dashboard = Dashboard {
-        interval: args.interval,
-        last: Mutex::new(LastLook {
-            cluster,
-            page: None,
-        }),
-    };
+    let (ask, asked) = mpsc::channel(CONNECTIONS);
     let interrupts = Interrupts::default();
     tokio::select! {
         biased;
         () = interrupts.wait_to_leave(|| ()) => {}
-        () = serve(&listener, &dashboard) => {}
+        () = look_when_asked(&mut cluster, args.interval, asked) => {}
+        () = serve(&listener, &ask) => {}
     }
     Ok(Outcome::Fine)
 }
 
-/// What connections share.
-struct Dashboard<'a> {
-    interval: Duration,
-    /// Locked during a look, so that requests meanwhile get the same page.
-    last: Mutex<LastLook<'a>>,
-}
+/// The page, or why there is none.
+type Answer = Result<Page, String>;
 
-struct LastLook<'a> {
-    cluster: ReportedCluster<'a>,
-    /// When the last look ended, and the page, or why there is none.
-    page: Option<(Instant, Result<Page, String>)>,
+/// A connection that waits for the page.
+type Asking = oneshot::Sender<Answer>;
+
+/// Gives the page of the last look to all who ask, or that of a new one if the last ended too long ago. Not a part of the connections: a
+/// browser that goes away breaks no look off, so that going away leads to no more calls.
+async fn look_when_asked(
+    cluster: &mut ReportedCluster<'_>,
+    interval: Duration,
+    mut asked: mpsc::Receiver<Asking>,
+) {
+    let mut last: Option<(Instant, Answer)> = None;
+    while let Some(asking) = asked.recv().await {
+        let recent = last.take().filter(|(at, _)| at.elapsed() < interval);
+        let (at, answer) = match recent {
+            Some(recent) => recent,
+            None => {
+                let answer = read_page(cluster, interval).await;
+                (Instant::now(), answer)
+            }
+        };
+        // Who asked may have gone away.
+        let _ = asking.send(answer.clone());
+        last = Some((at, answer));
+    }
 }
 
 /// Accepts connections for ever.
-async fn serve(listener: &TcpListener, dashboard: &Dashboard<'_>) {
+async fn serve(listener: &TcpListener, ask: &mpsc::Sender<Asking>) {
     let mut open = FuturesUnordered::new();
     loop {
         tokio::select! {
             Some(()) = open.next() => {}
             accepted = listener.accept(), if open.len() < CONNECTIONS => match accepted {
-                Ok((stream, _)) => open.push(serve_connection(stream, dashboard)),
+                Ok((stream, _)) => open.push(serve_connection(stream, ask)),
                 Err(_) => sleep(PAUSE).await,
             },
         }
     }
 }
 
-async fn serve_connection(stream: TcpStream, dashboard: &Dashboard<'_>) {
-    let service = service_fn(|request| answer(request, dashboard));
+async fn serve_connection(stream: TcpStream, ask: &mpsc::Sender<Asking>) {
+    let service = service_fn(|request| answer(request, ask));
     // A browser that goes away has what it wants.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -115,11 +126,11 @@ async fn serve_connection(stream: TcpStream, dashboard: &Dashboard<'_>) {
 
 async fn answer(
     request: Request<Incoming>,
-    dashboard: &Dashboard<'_>,
+    ask: &mpsc::Sender<Asking>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let mut response = match refuse(request.method(), request.uri(), request.headers()) {
         Some((status, why)) => text_response(status, why.to_owned()),
-        None => dashboard.page_response().await,
+        None => page_response(ask).await,
     };
     guard(response.headers_mut());
     Ok(response)
@@ -176,37 +187,29 @@ fn is_asked_by_own_name(uri: &Uri, headers: &HeaderMap) -> bool {
     host.as_ref().is_some_and(is_own) && uri.authority().is_none_or(is_own)
 }
 
-impl Dashboard<'_> {
-    /// The page of the last look, or of a new one if that was too long ago.
-    async fn page_response(&self) -> Response<Full<Bytes>> {
-        let mut last = self.last.lock().await;
-        let page = last.page.take();
-        let page = page.filter(|(at, _)| at.elapsed() < self.interval);
-        let page = match page {
-            Some(page) => page,
-            None => {
-                let page = read_page(&mut last.cluster, self.interval).await;
-                (Instant::now(), page)
-            }
-        };
-        let response = match &page.1 {
-            Ok(page) => html_response(page),
-            Err(why) => text_response(StatusCode::SERVICE_UNAVAILABLE, why.clone()),
-        };
-        last.page = Some(page);
-        response
+async fn page_response(ask: &mpsc::Sender<Asking>) -> Response<Full<Bytes>> {
+    let (asking, answer) = oneshot::channel();
+    // Fails only once nobody looks any more; then there is no answer either.
+    let _ = ask.send(asking).await;
+    match answer.await {
+        Ok(Ok(page)) => html_response(page),
+        Ok(Err(why)) => text_response(StatusCode::SERVICE_UNAVAILABLE, why),
+        Err(_) => text_response(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "kctl dashboard has ended".to_owned(),
+        ),
     }
 }
 
-async fn read_page(cluster: &mut ReportedCluster<'_>, interval: Duration) -> Result<Page, String> {
-    match cluster.read().await {
+async fn read_page(cluster: &mut ReportedCluster<'_>, interval: Duration) -> Answer {
+    match cluster.reread().await {
         Ok(report) => Ok(render(&report, Some(interval))),
         Err(error) => Err(Paint::default().sanitize(&shown::render(&error, Paint::default()))),
     }
 }
 
-fn html_response(page: &Page) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(page.html.clone()));
+fn html_response(page: Page) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(page.html));
     let headers = response.headers_mut();
     let html = HeaderValue::from_static("text/html; charset=utf-8");
     headers.insert(CONTENT_TYPE, html);

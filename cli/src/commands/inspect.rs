@@ -58,6 +58,13 @@ impl<'a> Inspector<'a> {
         })
     }
 
+    /// Reads the cluster's objects again: others may have changed them.
+    pub async fn reread(&mut self) -> Result<(), CommandError> {
+        self.cluster = ExistingCluster::read(self.cluster.state.name(), self.session).await?;
+        self.groups = stored_groups(&self.cluster);
+        Ok(())
+    }
+
     /// The cluster's instance groups, from the stored spec.
     pub fn groups(&self) -> &[Group] {
         &self.groups
@@ -153,8 +160,7 @@ impl<'a> Inspector<'a> {
         }
         let name = self.cluster.state.name().to_owned();
         if !self.cluster.has_keys() {
-            self.cluster = ExistingCluster::read(&name, self.session).await?;
-            self.groups = stored_groups(&self.cluster);
+            self.reread().await?;
         }
         if !self.cluster.has_keys() {
             return Ok(Err(missing_resource(&name, "keys")));

@@ -59,13 +59,16 @@ impl<'a> ReportedCluster<'a> {
         })
     }
 
+    /// Reads the cluster's objects again, and what the page shows.
+    pub async fn reread(&mut self) -> Result<Report, CommandError> {
+        self.inspector.reread().await?;
+        self.read().await
+    }
+
     /// Reads what the page shows.
     pub async fn read(&mut self) -> Result<Report, CommandError> {
-        let (look, log) = futures::join!(
-            Look::take(self.name, self.session, &mut self.inspector),
-            read_log(self.name, self.session),
-        );
-        let (look, (operations, locks)) = (look?, log?);
+        let look = Look::take(self.name, self.session, &mut self.inspector).await?;
+        let (operations, locks) = read_log(self.name, self.session).await?;
         let mut gaps = look.gaps();
         gaps.extend(self.read_boots(&look).await);
         gaps.sort();
