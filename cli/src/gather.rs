@@ -169,7 +169,7 @@ async fn read_report(
     };
     if bytes.len() > REPORT_LIMIT {
         return Err(format!(
-            "{key} in the store has more than {REPORT_LIMIT} bytes, as no boot report has"
+            "{key} in the store has more than {REPORT_LIMIT} bytes, the limit of a boot report"
         ));
     }
     serde_json::from_slice(&bytes)

@@ -162,7 +162,7 @@ fn of_three_hundred_instances_those_with_a_problem_are_open_and_the_others_folde
     }
     assert_eq!(failed, 9);
     for group in ["nodes-a", "nodes-b", "nodes-c"] {
-        let summary = "<summary>97 instances without a problem</summary>";
+        let summary = "<summary>97 instances without a known problem</summary>";
         let folded = format!("<details id=\"group-{group}\">{summary}");
         assert!(html.contains(&folded), "{folded}");
     }
@@ -232,7 +232,7 @@ fn a_page_says_what_other_commands_say() {
     // Of one that has joined too.
     assert!(html.contains("apply 1m01s; ") && html.contains("apply 1m01s failed; "));
     assert!(html.contains("no space left on &lt;device&gt;"));
-    assert!(html.contains("has more than 65536 bytes, as no boot report has"));
+    assert!(html.contains("has more than 65536 bytes, the limit of a boot report"));
 
     let ran = run(&["report", NAME, "--html", "/nowhere/page.html"]);
     assert_eq!(ran.code, 2, "{}", ran.all_output());

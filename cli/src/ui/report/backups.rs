@@ -19,7 +19,7 @@ const SNAPSHOT_COLUMNS: [&str; 7] = [
 
 pub(super) fn section(report: &Report) -> Html {
     if report.backups.is_empty() {
-        let none = paragraph("No snapshot has been taken.");
+        let none = paragraph("protokube has stored no state of backups.");
         return super::section("backups", "Backups", [none]);
     }
     // Without stored changes, the snapshot is the last moment.

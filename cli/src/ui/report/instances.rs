@@ -69,7 +69,10 @@ fn group(name: &str, health: Option<&GroupHealth>, report: &Report) -> Vec<Html>
         parts.push(folded(&id, false, &summary, [row_list(rest, longest)]));
     }
     if !well.is_empty() {
-        let summary = format!("{} without a problem", count_text(well.len(), "instance"));
+        let summary = format!(
+            "{} without a known problem",
+            count_text(well.len(), "instance")
+        );
         let id = format!("group-{name}");
         let is_open = report.instances.len() <= FEW;
         parts.push(folded(&id, is_open, &summary, [row_list(&well, longest)]));
@@ -147,9 +150,10 @@ fn row_list(rows: &[Row<'_>], longest: Duration) -> Html {
 
 fn instance_item(row: &Row<'_>, longest: Duration) -> Html {
     let status = row.status;
-    let class = match row.problems.as_slice() {
-        [] => "good",
-        _ => "bad",
+    let class = match status.membership {
+        _ if !row.problems.is_empty() => "bad",
+        Membership::Ready => "good",
+        _ => "faint",
     };
     let name = plain("strong", [text(&status.instance.id)]);
     let word = match status.membership.word() {
@@ -190,9 +194,11 @@ fn instance_text(status: &InstanceStatus) -> String {
             .launched
             .map(|at| format!("launched {}", moment::text(at))),
     );
-    said.push(match status.up_to_date.reason() {
-        None => "up to date".to_owned(),
-        Some(reason) => format!("not up to date: {reason}"),
+    let up_to_date = &status.up_to_date;
+    said.push(match (up_to_date.is_current(), up_to_date.reason()) {
+        (Some(false), Some(reason)) => format!("not up to date: {reason}"),
+        (_, Some(reason)) => format!("not known to be up to date: {reason}"),
+        (_, None) => "up to date".to_owned(),
     });
     said.retain(|word| !word.is_empty());
     said.join(", ")
