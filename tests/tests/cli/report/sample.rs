@@ -85,7 +85,7 @@ pub fn large_report(count: usize) -> Report {
     for (of, name) in names.into_iter().enumerate() {
         for number in 0..each {
             let id = format!("i-{:017x}", of * each + number);
-            if number % 34 == 0 {
+            if number.is_multiple_of(34) {
                 instances.push(failed_instance(&id, name, say));
                 boots.extend([failed_boot(&id, say)]);
                 findings.push(failed_finding(&id, name, say));
