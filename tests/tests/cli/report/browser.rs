@@ -16,7 +16,7 @@ use std::time::Duration;
 const WIDTHS: [u32; 2] = [1280, 390];
 
 /// Looks at every page in a frame, and writes down what is wrong.
-const LOOK: &str = r##"
+const LOOK: &str = r#"
 <pre id="found"></pre>
 <script>
 addEventListener("load", () => {
@@ -42,7 +42,7 @@ addEventListener("load", () => {
   document.getElementById("found").textContent = `found ${found.length}: ${found.slice(0, 20).join("\n")}`;
 });
 </script>
-"##;
+"#;
 
 /// The browser; `None`, and a line that says so, if none is named.
 fn find_browser() -> Option<PathBuf> {
