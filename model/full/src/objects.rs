@@ -5,6 +5,7 @@ mod autoscaling;
 mod bastion;
 mod discovery;
 mod dns;
+mod edges;
 mod etcd_backups;
 mod etcd_volumes;
 mod group_tags;
@@ -26,6 +27,7 @@ pub(crate) mod tests;
 pub use addons::addon_objects;
 pub use autoscaling::hooks_digest;
 pub use discovery::discovery_documents;
+pub use edges::{required_edges, subnets_with_routes};
 
 use crate::{FullSpec, Group, Subnet};
 use cloud::{Cloud, Kind, S3Object};
