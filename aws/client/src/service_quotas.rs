@@ -24,11 +24,12 @@ pub struct ServiceQuotas {
 }
 
 /// A quota as it holds for the account in the region.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceQuota {
     /// `VPCs per Region`.
     pub name: String,
-    pub value: f64,
+    /// In whole units.
+    pub value: u64,
 }
 
 impl ServiceQuotas {
@@ -96,8 +97,32 @@ fn parse_quota(call: &str, answer: &Value) -> Result<ServiceQuota, Failure> {
         let quota = answer.get("Quota")?;
         Some(ServiceQuota {
             name: quota.get("QuotaName")?.as_str()?.to_owned(),
-            value: quota.get("Value")?.as_f64()?,
+            value: whole_number(quota.get("Value")?.as_f64()?)?,
         })
     };
     read().ok_or_else(|| local_failure(Class::Unknown, call, "the answer lacks name or value"))
+}
+
+/// A number as Service Quotas has it, which is never negative, without what is behind its point.
+fn whole_number(value: f64) -> Option<u64> {
+    format!("{:.0}", value.floor()).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_read_in_whole_units() {
+        let read = |value: Value| {
+            let answer = json!({"Quota": {"QuotaName": "VPCs per Region", "Value": value}});
+            parse_quota(APPLIED, &answer).map(|quota| quota.value)
+        };
+        assert_eq!(read(json!(5.0)), Ok(5));
+        assert_eq!(read(json!(4800)), Ok(4800));
+        assert_eq!(read(json!(0.9)), Ok(0));
+        for broken in [json!(null), json!("5"), json!(-1.0)] {
+            assert!(read(broken.clone()).is_err(), "{broken}");
+        }
+    }
 }

@@ -97,7 +97,7 @@ fn vpc_ref(full: &FullSpec) -> Ref {
 }
 
 /// A reference to a subnet: the cluster's own or a shared one.
-fn subnet_ref(full: &FullSpec, subnet: &Subnet) -> Ref {
+pub fn subnet_ref(full: &FullSpec, subnet: &Subnet) -> Ref {
     match &subnet.shared {
         Some(given) => Ref::Given(given.clone()),
         None => own_ref::<cloud::Subnet>(node::names::subnet_name(&full.name, &subnet.name)),
