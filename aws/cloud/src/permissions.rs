@@ -17,6 +17,9 @@ const CALL: &str = "iam:SimulatePrincipalPolicy";
 /// Actions asked about at once: the size of a request is limited.
 const ACTIONS_AT_ONCE: usize = 50;
 
+/// What IAM says of actions that it does not evaluate in one call, such as `iam:PassRole` among others (`InvalidInput`).
+const ASK_APART: &str = "require different authorization information";
+
 /// What keeps the caller from an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denial {
@@ -70,8 +73,16 @@ pub async fn simulate_actions(
     let mut denied = Vec::new();
     for (resource, actions) in needed {
         let actions: Vec<&str> = actions.iter().copied().collect();
-        for some in actions.chunks(ACTIONS_AT_ONCE) {
-            denied.extend(simulate(clients, &principal, resource, some).await?);
+        let mut waiting: Vec<&[&str]> = actions.chunks(ACTIONS_AT_ONCE).rev().collect();
+        while let Some(some) = waiting.pop() {
+            match simulate(clients, &principal, resource, some).await {
+                Ok(found) => denied.extend(found),
+                Err(failure) if some.len() > 1 && failure.message.contains(ASK_APART) => {
+                    let (first, second) = some.split_at(some.len() / 2);
+                    waiting.extend([second, first]);
+                }
+                Err(failure) => return Err(failure),
+            }
         }
     }
     Ok(CallerPermissions { principal, denied })
