@@ -429,10 +429,14 @@ pub async fn preview_plan(
         events: None,
     };
     let (assembled, interrupts) = (observed.assemble()?, Interrupts::default());
-    let body = async |_: &PlanContext<'_>, plan: &Plan<Cloud>, snapshot: &Snapshot<Cloud>| {
-        Ok((plan.clone(), snapshot.clone()))
-    };
-    with_plan(observed, &assembled, run, &interrupts, body).await
+    with_plan(
+        observed,
+        &assembled,
+        run,
+        &interrupts,
+        async |_, plan, snapshot| Ok((plan.clone(), snapshot.clone())),
+    )
+    .await
 }
 
 /// The outcome of a preview.
