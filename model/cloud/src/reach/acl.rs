@@ -78,7 +78,7 @@ impl fmt::Display for BlockingEntry {
 struct Crossing<'a> {
     place: &'a Place,
     other: IpNet,
-    /// The other side is no subnet: what an ACL says of parts of it is somebody's decision about strangers.
+    /// The other side is no subnet: that an ACL denies or allows a part of it only is somebody's decision about strangers.
     is_outside: bool,
     sends: bool,
 }
@@ -163,10 +163,9 @@ impl Crossing<'_> {
         let acl = acls
             .iter()
             .find(|acl| acl.subnets.contains(&self.place.subnet))?;
-        let is_asked = |entry: &&AclEntry| {
-            entry.is_egress == is_egress && (!self.is_outside || entry.range.contains(&self.other))
-        };
-        let mut entries: Vec<&AclEntry> = acl.entries.iter().filter(is_asked).collect();
+        let entries = acl.entries.iter();
+        let entries = entries.filter(|entry| entry.is_egress == is_egress && self.asks(entry));
+        let mut entries: Vec<&AclEntry> = entries.collect();
         entries.sort_by_key(|entry| entry.number);
         let ranges = entries
             .iter()
@@ -178,7 +177,10 @@ impl Crossing<'_> {
             .flat_map(|address| ports.iter().map(move |port| (address, *port)));
         let number = points.find_map(|(address, port)| {
             let mut decided = entries.iter();
-            let entry = decided.find(|entry| entry.fits(traffic, address, port));
+            let entry = decided.find(|entry| {
+                let is_about = self.is_outside || entry.range.contains(&address);
+                is_about && entry.fits(traffic, port)
+            });
             match entry {
                 Some(entry) if entry.is_allow => None,
                 Some(entry) => Some(entry.number),
@@ -193,6 +195,12 @@ impl Crossing<'_> {
             other: self.other,
             subnet: self.place.subnet.clone(),
         })
+    }
+
+    /// True if an entry decides about packets of this crossing, and of strangers for this connection to count.
+    fn asks(&self, entry: &AclEntry) -> bool {
+        let is_of_part = entry.is_allow && self.other.contains(&entry.range);
+        !self.is_outside || is_of_part || entry.range.contains(&self.other)
     }
 }
 
@@ -214,7 +222,7 @@ fn after(range: IpNet) -> Option<IpAddr> {
 }
 
 impl AclEntry {
-    fn fits(&self, traffic: Traffic, address: IpAddr, port: i32) -> bool {
+    fn fits(&self, traffic: Traffic, port: i32) -> bool {
         let protocol = match traffic.protocol {
             "tcp" => "6",
             "udp" => "17",
@@ -233,7 +241,6 @@ impl AclEntry {
             "icmp" | "icmpv6" => any_or(self.from, traffic.from) && any_or(self.to, traffic.to),
             _ => true,
         };
-        let of_protocol = self.protocol == "-1" || self.protocol == protocol;
-        of_protocol && ports && self.range.contains(&address)
+        (self.protocol == "-1" || self.protocol == protocol) && ports
     }
 }

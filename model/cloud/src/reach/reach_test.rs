@@ -201,15 +201,21 @@ fn replies_of_tcp_have_to_pass_too() {
 
 #[test]
 fn strangers_that_an_acl_keeps_out_are_no_obstacle_and_everybody_is() {
+    let outside = || Edge {
+        to: End::Outside(RuleSource::parse_peer("0.0.0.0/0")),
+        ..edge()
+    };
     let world = |range: &str| {
-        Edge {
-            to: End::Outside(RuleSource::parse_peer("0.0.0.0/0")),
-            ..edge()
-        }
-        .blocking_entries(&[open_but_for(entry(90, true, false, "-1", range))])
+        let denied = entry(90, true, false, "-1", range);
+        outside().blocking_entries(&[open_but_for(denied)])
     };
     assert!(world("192.0.2.0/24").is_empty());
     assert_eq!(world("0.0.0.0/0").len(), 1);
+    let some_alone = NetworkAcl {
+        entries: vec![entry(100, true, true, "-1", "192.0.2.0/24")],
+        ..open_but_for(entry(90, true, true, "-1", "192.0.2.0/24"))
+    };
+    assert!(outside().blocking_entries(&[some_alone]).is_empty());
 }
 
 fn table(subnet: &str, routes: &[(&str, &str)]) -> ObservedRouteTable {
@@ -267,5 +273,32 @@ fn packets_leave_a_subnet_by_the_way_of_its_kind_and_stay_in_the_vpc_otherwise()
     assert_eq!(
         told(&[local, out], &[local]),
         ["rtb-private has no route to 0.0.0.0/0"]
+    );
+}
+
+#[test]
+fn what_packets_do_behind_routes_of_others_is_not_certain() {
+    let certain = |is_public: bool, is_routed: bool, routes: &[(&str, &str)]| -> Vec<bool> {
+        let subnet = RoutedSubnet {
+            subnet: given("one"),
+            range: "10.0.0.0/24".parse().ok(),
+            is_public,
+            is_routed,
+        };
+        let found = RouteProblem::find_all(&[table("one", routes)], &[subnet]);
+        found.iter().map(RouteProblem::is_certain).collect()
+    };
+    let local = ("10.0.0.0/16", "local");
+    // With endpoints of AWS' services and a proxy it works without a default route.
+    assert_eq!(certain(false, false, &[local]), [false]);
+    assert_eq!(certain(false, true, &[local]), [true]);
+    // A firewall before the internet gateway passes packets with public addresses on.
+    assert_eq!(
+        certain(true, false, &[local, ("0.0.0.0/0", "vpce-1")]),
+        [false]
+    );
+    assert_eq!(
+        certain(true, false, &[local, ("0.0.0.0/0", "nat-1")]),
+        [true]
     );
 }

@@ -50,14 +50,14 @@ pub struct RouteProblem {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrongRoute {
-    /// There is no default route. Certain: endpoints of AWS' services do not stand in its place.
+    /// There is no default route. Certain: it is of kctl's making. Others may do with endpoints of AWS' services and a proxy.
     NoDefault { is_certain: bool },
     /// The target of the default route is gone.
     Blackhole(String),
     /// Packets go to an internet gateway, with private addresses.
     NoTranslation(String),
-    /// Packets with public addresses go elsewhere than to an internet gateway.
-    NoInternetGateway(String),
+    /// Packets with public addresses go elsewhere than to an internet gateway. Certain: the target does not pass them on to one.
+    NoInternetGateway { target: String, is_certain: bool },
     /// Packets to another subnet of the cluster go elsewhere: the route and its target, and that subnet. Certain: the target does not
     /// pass them on.
     Diverted {
@@ -80,7 +80,7 @@ impl fmt::Display for RouteProblem {
                 f,
                 "{table} sends 0.0.0.0/0 to {target}: instances of a private subnet have no public address"
             ),
-            WrongRoute::NoInternetGateway(target) => write!(
+            WrongRoute::NoInternetGateway { target, .. } => write!(
                 f,
                 "{table} sends 0.0.0.0/0 to {target}: public addresses of this subnet work only through an internet gateway"
             ),
@@ -102,12 +102,10 @@ impl RouteProblem {
     /// False if packets may arrive all the same, by what a route table does not show.
     pub fn is_certain(&self) -> bool {
         match &self.what {
-            WrongRoute::NoDefault { is_certain } | WrongRoute::Diverted { is_certain, .. } => {
-                *is_certain
-            }
-            WrongRoute::Blackhole(_)
-            | WrongRoute::NoTranslation(_)
-            | WrongRoute::NoInternetGateway(_) => true,
+            WrongRoute::NoDefault { is_certain }
+            | WrongRoute::NoInternetGateway { is_certain, .. }
+            | WrongRoute::Diverted { is_certain, .. } => *is_certain,
+            WrongRoute::Blackhole(_) | WrongRoute::NoTranslation(_) => true,
         }
     }
 
@@ -141,22 +139,29 @@ impl RouteProblem {
     }
 }
 
+impl ObservedRoute {
+    /// True for targets that send packets out of the VPC. Others may be machines that look at packets and pass them on.
+    fn leaves_vpc(&self) -> bool {
+        self.target.starts_with("igw-") || self.target.starts_with("nat-")
+    }
+}
+
 impl ObservedRouteTable {
     fn find_wrong_default(&self, of: &RoutedSubnet) -> Option<WrongRoute> {
         let mut routes = self.routes.iter();
         let Some(route) = routes.find(|route| route.destination == "0.0.0.0/0") else {
-            let has_endpoint = self
-                .routes
-                .iter()
-                .any(|route| route.target.starts_with("vpce-"));
-            let is_certain = of.is_routed || !has_endpoint;
-            return Some(WrongRoute::NoDefault { is_certain });
+            return Some(WrongRoute::NoDefault {
+                is_certain: of.is_routed,
+            });
         };
         let target = route.target.clone();
         let is_gateway = target.starts_with("igw-");
         match (of.is_public, is_gateway) {
             _ if route.is_blackhole => Some(WrongRoute::Blackhole(target)),
-            (true, false) => Some(WrongRoute::NoInternetGateway(target)),
+            (true, false) => Some(WrongRoute::NoInternetGateway {
+                target,
+                is_certain: route.leaves_vpc(),
+            }),
             (false, true) => Some(WrongRoute::NoTranslation(target)),
             (true, true) | (false, false) => None,
         }
@@ -186,11 +191,7 @@ impl ObservedRouteTable {
             destination: route.destination.clone(),
             target: route.target.clone(),
             to: to.subnet.clone(),
-            // Other targets may be machines that look at packets and pass them on.
-            is_certain: route.is_blackhole
-                || ["igw-", "nat-"]
-                    .iter()
-                    .any(|gateway| route.target.starts_with(gateway)),
+            is_certain: route.is_blackhole || route.leaves_vpc(),
         })
     }
 }
