@@ -1,7 +1,8 @@
 """How each service says that a request breaks its model.
 
 Sources: answers recorded from AWS (`tests/recorded.md`: SQS, EventBridge, IAM, STS, S3); EC2's `MissingParameter` is there too and its
-`UnknownParameter` in aws/aws-sdk-js#57, its `InvalidAction` in cognitect-labs/aws-api#6; Route 53's in aws/aws-sdk-js#71. That of Service Quotas is in its model.
+`UnknownParameter` in aws/aws-sdk-js#57, its `InvalidAction` in cognitect-labs/aws-api#6; Route 53's in aws/aws-sdk-js#71. That
+of Service Quotas is in its model.
 
 Services other than EC2 and those of XML ignore what they do not know. The simulator refuses it for all: what a client names, it means.
 """

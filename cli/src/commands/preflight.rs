@@ -8,11 +8,12 @@ mod ports;
 mod quotas;
 mod spec_problems;
 
+use super::document::print_document;
 use super::observe::{ObserveOptions, ObservedCluster, observe_cluster};
 use super::session::Session;
 use super::update::preview_plan;
 use crate::args::{Preflight, ReportFormat};
-use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
+use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::preflight::{PreflightRow, RowState, render};
 use cloud::Cloud;
 use engine::{Action, Plan, Ref, Snapshot};
@@ -136,20 +137,14 @@ fn print_report(
     rows: &[PreflightRow],
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    const DEFECT: &str = "report this: it is a defect of kctl";
     let document = PreflightDocument {
         format: 1,
         cluster: name,
         checks: rows,
     };
     let shell = session.shell;
-    let text = match output {
-        ReportFormat::Table => return shell.print_result(&render(rows, shell.paint())),
-        ReportFormat::Json => serde_json::to_string_pretty(&document)
-            .or_failed("the report has no JSON form", DEFECT)?,
-        ReportFormat::Yaml => {
-            node::yaml::to_yaml(&document).or_failed("the report has no YAML form", DEFECT)?
-        }
-    };
-    shell.print_document(&text)
+    if output != ReportFormat::Table {
+        return print_document(&document, output, shell);
+    }
+    shell.print_result(&render(rows, shell.paint()))
 }

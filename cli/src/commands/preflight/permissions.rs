@@ -2,7 +2,7 @@
 
 use super::{Inputs, PERMISSIONS};
 use crate::ui::preflight::PreflightRow;
-use aws_cloud::{DeniedAction, PlanPlace, planned_actions, simulate_actions};
+use aws_cloud::{Denial, DeniedAction, PlanPlace, planned_actions, simulate_actions};
 
 pub(super) async fn check(inputs: &Inputs<'_>) -> Vec<PreflightRow> {
     let full = inputs.full();
@@ -48,6 +48,10 @@ fn row_of_denial(denied: &DeniedAction, principal: &str) -> PreflightRow {
             "on {resource}: policies of {principal} ask for {}, which only the call itself has",
             missing_keys.join(", ")
         );
+        return PreflightRow::not_known(PERMISSIONS, action, why);
+    }
+    if action.starts_with("s3:") && *denial == Denial::Silent {
+        let why = format!("on {resource}: {denial} to {principal}, but the bucket's own may");
         return PreflightRow::not_known(PERMISSIONS, action, why);
     }
     PreflightRow::problem(

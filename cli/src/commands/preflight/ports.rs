@@ -7,8 +7,8 @@ use aws_cloud::network_state;
 use cloud::reach::{
     BlockingEntry, Edge, End, Interfaces, MissingRule, NetworkState, RouteProblem, RoutedSubnet,
 };
-use cloud::{Kind, SecurityGroup, Vpc};
-use engine::{Id, Ref, Resource};
+use cloud::{Kind, Vpc};
+use engine::{Id, Ref};
 use full::objects::{required_edges, subnets_with_routes};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,14 +73,8 @@ fn security_group_rows(
     edges: &[Edge],
     state: &NetworkState,
 ) -> Vec<PreflightRow> {
-    let command = format!("kctl update {} --yes", inputs.full().name);
-    let mut items = inputs.snapshot.items.iter();
-    if !items.any(|item| item.resource.id().kind() == SecurityGroup::TYPE) {
-        let why = "the first update makes them";
-        return vec![PreflightRow::not_known(PORTS, SECURITY_GROUPS, why)];
-    }
     let mut rows = Vec::new();
-    let mut absent = BTreeSet::new();
+    let mut absent: BTreeSet<&Ref> = BTreeSet::new();
     for edge in edges {
         let groups = interfaces_of(edge).filter_map(|one| one.groups.first());
         let gone: Vec<&Ref> = groups
@@ -91,16 +85,14 @@ fn security_group_rows(
             continue;
         }
         let missing = edge.missing_rules(&state.rules).into_iter();
-        rows.extend(missing.map(|rule| row_of_rule(inputs, edge, &rule, &command)));
+        rows.extend(missing.map(|rule| row_of_rule(inputs, edge, &rule)));
     }
-    rows.extend(absent.into_iter().map(|group| {
-        PreflightRow::problem(
-            PORTS,
-            name_of(group),
-            "the security group does not exist",
-            format!("`{command}` makes it again"),
-        )
-    }));
+    // AWS deletes none that an interface has: these were never made.
+    if !absent.is_empty() {
+        let names: Vec<&str> = absent.into_iter().map(name_of).collect();
+        let why = format!("an update makes {}", names.join(", "));
+        rows.push(PreflightRow::not_known(PORTS, SECURITY_GROUPS, why));
+    }
     if rows.is_empty() {
         let message = format!("rules allow all {} connections", edges.len());
         rows.push(PreflightRow::fine(PORTS, SECURITY_GROUPS, message));
@@ -108,18 +100,16 @@ fn security_group_rows(
     rows
 }
 
-fn row_of_rule(
-    inputs: &Inputs<'_>,
-    edge: &Edge,
-    rule: &MissingRule,
-    command: &str,
-) -> PreflightRow {
+fn row_of_rule(inputs: &Inputs<'_>, edge: &Edge, rule: &MissingRule) -> PreflightRow {
     let group = words_of(inputs, &rule.group);
     PreflightRow::problem(
         PORTS,
         format!("{} to {}, {}", edge.from, edge.to, edge.traffic),
         format!("{}: no rule of {group} allows {rule}", edge.why),
-        format!("`{command}` makes the rules of kctl again; in {group} is needed: {rule}"),
+        format!(
+            "`kctl update {} --yes` makes the rules of kctl; in {group} is needed: {rule}",
+            inputs.full().name
+        ),
     )
 }
 

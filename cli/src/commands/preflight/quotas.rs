@@ -6,7 +6,6 @@ use aws_client::service_quotas::{ServiceQuota, ServiceQuotas};
 use aws_cloud::{AccountUse, InstanceKind, account_use};
 use engine::Failure;
 use full::greatest_size::{InstanceCount, instance_counts, volume_sizes};
-use futures::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Families of instance types that share quotas, by the letters before the generation, and the codes of their quotas on demand and as
@@ -33,7 +32,8 @@ const SPECIAL: &[Families] = &[
     families(&["f"], "L-74FC7D96", Some("L-88CF9481")),
     families(&["g", "gr", "vt"], "L-DB2E81BA", Some("L-3819A6DF")),
     families(&["inf"], "L-1945791B", Some("L-B5D1601B")),
-    families(&["p"], "L-417A185B", Some("L-7212CCBC")),
+    // P5 has a spot quota of its own.
+    families(&["p"], "L-417A185B", None),
     families(&["trn"], "L-2C3B7624", Some("L-6B0D517C")),
     families(&["x"], "L-7295265B", Some("L-E3A00192")),
     families(&["dl"], "L-6E869C2A", Some("L-85EED4F7")),
@@ -44,7 +44,7 @@ const SPECIAL: &[Families] = &[
 /// A, C, D, H, I, M, R, T and Z, whatever letters follow.
 const STANDARD: Families = families(&[], "L-1216C47A", Some("L-34B43A08"));
 
-/// The quota of an instance type; `None`: it has none, or not as a spot instance.
+/// The quota of an instance type; `None`: as a spot instance it has none, or its letters do not say which.
 fn vcpu_quota(machine_type: &str, spot: bool) -> Option<&'static str> {
     let letters = machine_type
         .split(|char: char| !char.is_ascii_alphabetic())
@@ -106,17 +106,14 @@ pub(super) async fn check(inputs: &Inputs<'_>) -> Vec<PreflightRow> {
     needs.extend(volume_needs(inputs, &used));
     needs.extend(object_needs(inputs, &used));
     needs.retain(|_, need| need.wanted > 0);
-    let asked = needs.iter().map(|((service, code), need)| {
-        let client = &client;
-        async move {
-            match client.find(service, code).await {
-                Ok(Some(quota)) => row_of_quota(service, code, need, &quota),
-                Ok(None) => PreflightRow::not_known(QUOTAS, *code, "this region does not have it"),
-                Err(failure) => not_known(code, &failure),
-            }
-        }
-    });
-    rows.extend(join_all(asked).await);
+    // One after the other: Service Quotas takes few calls at a time.
+    for ((service, code), need) in &needs {
+        rows.push(match client.find(service, code).await {
+            Ok(Some(quota)) => row_of_quota(service, code, need, &quota),
+            Ok(None) => PreflightRow::not_known(QUOTAS, *code, "this region does not have it"),
+            Err(failure) => not_known(code, &failure),
+        });
+    }
     rows
 }
 
