@@ -25,7 +25,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Look",
         &[
-            "get", "explain", "validate", "etcd", "render", "lock", "toolbox",
+            "get", "explain", "validate", "etcd", "render", "bundle", "lock", "toolbox",
         ],
     ),
     ("Use", &["export", "schema", "completion", "version"]),

@@ -3,6 +3,7 @@
 
 pub mod addons;
 pub mod iam;
+pub mod images;
 pub mod manifests;
 pub mod nodes;
 pub mod objects;

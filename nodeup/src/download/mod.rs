@@ -1,12 +1,14 @@
 //! Parallel downloads into a cache. Interrupted downloads resume, URLs are tried in turn, and checksums are computed while
 //! streaming. A file gets its name, its sha256, only once its content has that sha256.
 
+mod object;
 mod part;
 mod pull;
 
 use crate::digest;
 use crate::retry::AttemptLog;
 use anyhow::{Context, Error, anyhow, bail};
+use aws_client::Clients;
 use aws_client::authorities::Authorities;
 use futures::future::join_all;
 use node::config::Asset;
@@ -54,6 +56,8 @@ impl Default for DownloadLimits {
 pub struct Downloads {
     cache: PathBuf,
     client: Client,
+    /// For objects of S3.
+    aws: Option<Clients>,
     limits: DownloadLimits,
     slots: Semaphore,
 }
@@ -78,9 +82,19 @@ impl Downloads {
         Ok(Self {
             cache,
             client,
+            aws: None,
             slots: Semaphore::new(limits.parallel),
             limits,
         })
+    }
+
+    /// The same, which reads objects of S3 with these clients.
+    #[must_use]
+    pub fn with_clients(self, aws: Clients) -> Self {
+        Self {
+            aws: Some(aws),
+            ..self
+        }
     }
 
     /// Downloads all assets. Returns their paths in the cache by sha256. Every asset is tried; the error contains all failures.
@@ -119,9 +133,26 @@ impl Downloads {
         if self.is_complete(&target, sha256, attempt_log).await? {
             return Ok(target);
         }
-        self.fetch_from_any(asset, sha256, &target, attempt_log)
-            .await
-            .with_context(|| name.clone())?;
+        let object = asset.urls.iter().find(|url| url.starts_with("s3://"));
+        let fetched = match (object, &self.aws) {
+            (Some(url), Some(aws)) => {
+                let most = self.limits.largest;
+                Box::pin(object::fetch_object(
+                    aws,
+                    url,
+                    sha256,
+                    &target,
+                    most,
+                    attempt_log,
+                ))
+                .await
+            }
+            _ => {
+                self.fetch_from_any(asset, sha256, &target, attempt_log)
+                    .await
+            }
+        };
+        fetched.with_context(|| name.clone())?;
         Ok(target)
     }
 

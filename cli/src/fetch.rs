@@ -1,0 +1,153 @@
+//! Downloads into a folder in which each file has its sha256 as its name once it is complete. What was interrupted goes on.
+
+use anyhow::{Context, Error, anyhow};
+use aws_client::store::sha256_of_file;
+use node::digest::to_hex;
+use reqwest::header::CONTENT_RANGE;
+use reqwest::{Response, StatusCode};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Attempts without progress before giving up.
+const TRIES: u32 = 5;
+
+/// Pause after the first of them; doubled for each further one.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A folder of downloads.
+#[derive(Debug)]
+pub struct DownloadFolder {
+    folder: PathBuf,
+}
+
+/// Why an attempt did not complete a file.
+struct Missed {
+    /// Another one ends no better.
+    lasting: bool,
+    cause: Error,
+}
+
+impl From<Error> for Missed {
+    /// Of a failure that may pass.
+    fn from(cause: Error) -> Self {
+        Self {
+            lasting: false,
+            cause,
+        }
+    }
+}
+
+impl DownloadFolder {
+    /// The downloads in this folder, which is made if need be.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// A path in it, for other files.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Removes the folder and what is in it.
+    pub fn remove(self) -> io::Result<()> {
+        fs::remove_dir_all(self.folder)
+    }
+
+    /// The path of the file with this sha256. If it is not there, `ask` is called for an answer from this byte on.
+    pub async fn fetch<F>(&self, sha256: &str, ask: impl Fn(u64) -> F) -> Result<PathBuf, Error>
+    where
+        F: Future<Output = Result<Response, Error>>,
+    {
+        let (path, part) = (self.path(sha256), self.path(&format!("{sha256}.part")));
+        if path.exists() && has_sha256(&path, sha256).await? {
+            return Ok(path);
+        }
+        let mut tries = 0;
+        loop {
+            let begun = length_of(&part);
+            let missed = match receive(&part, begun, &ask).await {
+                Err(missed) => missed,
+                Ok(()) => {
+                    if has_sha256(&part, sha256).await? {
+                        fs::rename(&part, &path)
+                            .with_context(|| format!("could not make {}", path.display()))?;
+                        return Ok(path);
+                    }
+                    Missed {
+                        // What an earlier attempt left may be at fault.
+                        lasting: begun == 0,
+                        cause: anyhow!("what was sent does not have the sha256 {sha256}"),
+                    }
+                }
+            };
+            tries = if length_of(&part) > begun {
+                1
+            } else {
+                tries + 1
+            };
+            if missed.lasting || tries >= TRIES {
+                return Err(missed.cause);
+            }
+            tokio::time::sleep(PAUSE * 2_u32.pow(tries.saturating_sub(1))).await;
+        }
+    }
+}
+
+/// True if the file has this sha256; another one is removed.
+async fn has_sha256(path: &Path, sha256: &str) -> Result<bool, Error> {
+    let found = sha256_of_file(path).await;
+    let found = found.with_context(|| format!("could not read {}", path.display()))?;
+    if to_hex(&found) == sha256 {
+        return Ok(true);
+    }
+    fs::remove_file(path).with_context(|| format!("could not remove {}", path.display()))?;
+    Ok(false)
+}
+
+fn length_of(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |about| about.len())
+}
+
+/// Appends to the part what it lacks.
+async fn receive<F>(part: &Path, begun: u64, ask: &impl Fn(u64) -> F) -> Result<(), Missed>
+where
+    F: Future<Output = Result<Response, Error>>,
+{
+    let mut response = ask(begun).await?;
+    let status = response.status();
+    // There is nothing behind its last byte.
+    if begun > 0 && status == StatusCode::RANGE_NOT_SATISFIABLE {
+        return Ok(());
+    }
+    if !status.is_success() {
+        let again = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+        return Err(Missed {
+            lasting: status.is_client_error() && !again.contains(&status),
+            cause: anyhow!("the answer is {status}"),
+        });
+    }
+    let range = response.headers().get(CONTENT_RANGE);
+    let range = range.and_then(|range| range.to_str().ok());
+    let goes_on = range.is_some_and(|range| range.starts_with(&format!("bytes {begun}-")));
+    let failed = || format!("could not write {}", part.display());
+    let mut file = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .append(goes_on)
+        .truncate(!goes_on)
+        .open(part)
+        .with_context(failed)?;
+    loop {
+        let piece = response.chunk().await;
+        let piece = piece.map_err(reqwest::Error::without_url);
+        let Some(piece) = piece.context("the answer broke off")? else {
+            return Ok(());
+        };
+        file.write_all(&piece).with_context(failed)?;
+    }
+}
