@@ -16,7 +16,8 @@ const JOB: &str = "DEFAULT_JOB_IMAGE";
 
 /// The full names of all images, as [`parse_image`] writes them. Some stand there more than once.
 pub fn cluster_images(full: &FullSpec, addons: &[Addon]) -> Vec<String> {
-    let mut images = [control_plane_images(full), node_images(full)].concat();
+    let etcd = full.etcd.iter().map(|etcd| name(&etcd.image)).collect();
+    let mut images = [control_plane_images(full), etcd, node_images(full)].concat();
     let objects = addons.iter().flat_map(|addon| &addon.objects);
     objects.for_each(|object| collect_images(object, &mut images));
     images
@@ -34,7 +35,8 @@ pub fn node_images(full: &FullSpec) -> Vec<String> {
     images
 }
 
-/// The full names of the images that only control planes run: those of their static pods.
+/// The full names of the images of API server, controller manager and scheduler. No worker has a use for them; for etcd's, pods of a user may
+/// have.
 pub fn control_plane_images(full: &FullSpec) -> Vec<String> {
     let pods = [
         manifests::api_server_pod(full),
@@ -42,9 +44,7 @@ pub fn control_plane_images(full: &FullSpec) -> Vec<String> {
         manifests::scheduler_pod(full),
     ];
     let containers = pods.iter().flat_map(|pod| &pod.spec.containers);
-    let etcd = full.etcd.iter().map(|etcd| &etcd.image);
-    let all = containers.map(|container| &container.image).chain(etcd);
-    all.map(|image| name(image)).collect()
+    containers.map(|container| name(&container.image)).collect()
 }
 
 /// Whatever kubelet makes of a text that is no name of an image, it finds no image under it.

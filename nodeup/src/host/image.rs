@@ -55,7 +55,6 @@ pub(super) fn put_image(host: &Host, cache: &Path, want: &Image) -> Result<(), F
         let message = format!("{} has sha256 {found}", archive.display());
         return Err(permanent_failure(&call, &message));
     }
-    host.may_change().map_err(call_failure(&call))?;
     let (path, platform) = (
         archive.display().to_string(),
         format!("linux/{}", want.arch.as_str()),
@@ -64,6 +63,7 @@ pub(super) fn put_image(host: &Host, cache: &Path, want: &Image) -> Result<(), F
     let import = ["images", "import", "--platform", &platform, &path];
     let label = ["images", "label", &want.name, PIN];
     for arguments in [&import[..], &label] {
+        host.may_change().map_err(call_failure(&call))?;
         let ran = run_ctr(host, arguments)?;
         if !ran.is_success() {
             let message = format!("ctr {}: {}", arguments.join(" "), ran.error_output());

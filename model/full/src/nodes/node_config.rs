@@ -83,7 +83,7 @@ pub fn check_node_config(config: &NodeConfig) -> Result<(), Error> {
     Ok(())
 }
 
-/// The archives of the group's architecture; workers need none of what only control planes run.
+/// The archives of the group's architecture; workers need none of the control plane's components.
 fn image_archives(full: &FullSpec, group: &Group) -> Vec<ImageArchive> {
     let not_needed = match group.role {
         Role::ControlPlane => Vec::new(),

@@ -39,24 +39,31 @@ pub(super) fn take_from_bundle(full: &mut FullSpec, context: &Context, findings:
         .iter()
         .map(|image| image.in_store(base))
         .collect();
-    check_runtimes(full, findings);
+    check_others(full, findings);
 }
 
-/// Packages of these runtimes come from their vendors' sites, whatever the spec says.
-fn check_runtimes(full: &FullSpec, findings: &mut Findings) {
-    const OUTSIDE: &str = "put it into the image of the instances, and turn this off";
+/// What instances fetch whatever the spec says: packages of these runtimes from their vendors' sites, and images of hooks.
+fn check_others(full: &FullSpec, findings: &mut Findings) {
+    const OUTSIDE: &str = "put it into the image of the instances, and leave it out here";
     for group in &full.groups {
-        let containerd = group.node.as_ref().map(|node| &node.containerd);
-        let gvisor = containerd.is_some_and(|containerd| containerd.gvisor.is_some());
-        let nvidia = containerd.is_some_and(|containerd| containerd.nvidia);
-        for (installed, runtime) in [(gvisor, "gvisor"), (nvidia, "nvidiaGPU")] {
-            if installed {
-                let message = format!(
-                    "containerd.{runtime} of the instance group {} is installed from its vendor's site, which no bundle replaces",
-                    group.name
-                );
-                findings.add_error(PATH, message, OUTSIDE);
-            }
+        let Some(node) = &group.node else { continue };
+        let mut fetched = Vec::new();
+        if node.containerd.gvisor.is_some() {
+            fetched.push("the packages of containerd.gvisor".to_owned());
+        }
+        if node.containerd.nvidia {
+            fetched.push("the packages of containerd.nvidiaGPU".to_owned());
+        }
+        let pulls = |content: &str| content.contains(" images pull ");
+        let units = node.units.iter();
+        let hooks = units.filter(|unit| unit.enabled && pulls(&unit.content));
+        fetched.extend(hooks.map(|unit| format!("the image of the hook {}", unit.name)));
+        for what in fetched {
+            let message = format!(
+                "instances of {} fetch {what} from elsewhere, which no bundle replaces",
+                group.name
+            );
+            findings.add_error(PATH, message, OUTSIDE);
         }
     }
 }
