@@ -151,3 +151,65 @@ where
         file.write_all(&piece).with_context(failed)?;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node::digest::sha256_hex;
+    use std::cell::RefCell;
+
+    const CONTENT: &[u8] = b"what is published";
+
+    /// The answer of a server that can send the rest of a file (`ranges`), or only all of it.
+    fn answer(from: u64, ranges: bool) -> Response {
+        let from = usize::try_from(from).unwrap();
+        let begun = |status: u16| http::Response::builder().status(status);
+        let answer = match CONTENT.get(from..) {
+            None | Some([]) if ranges => begun(416).body(CONTENT),
+            Some(rest) if ranges && from > 0 => {
+                let range = format!("bytes {from}-{}/{}", CONTENT.len() - 1, CONTENT.len());
+                begun(206).header(CONTENT_RANGE, range).body(rest)
+            }
+            _ => begun(200).body(CONTENT),
+        };
+        Response::from(answer.unwrap())
+    }
+
+    #[tokio::test]
+    async fn whatever_an_earlier_attempt_left_the_file_is_whole_in_the_end() {
+        let sha256 = &sha256_hex(CONTENT);
+        for ranges in [true, false] {
+            let begun = (0..=CONTENT.len()).map(|length| CONTENT[..length].to_vec());
+            for left in begun.chain([vec![b'?'; 2 * CONTENT.len()]]) {
+                let folder = tempfile::tempdir().unwrap();
+                let folder = DownloadFolder::open(folder.path()).unwrap();
+                fs::write(folder.path(&format!("{sha256}.part")), &left).unwrap();
+                let asked = RefCell::new(Vec::new());
+                let ask = |from: u64| {
+                    asked.borrow_mut().push(from);
+                    async move { Ok::<_, Error>(answer(from, ranges)) }
+                };
+                let path = folder.fetch(sha256, ask).await.unwrap();
+                assert_eq!(fs::read(path).unwrap(), CONTENT);
+                assert_eq!(asked.borrow()[0], left.len() as u64);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_and_another_file_are_final() {
+        for (status, body) in [(404_u16, ""), (200, "another file")] {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = DownloadFolder::open(folder.path()).unwrap();
+            let asked = RefCell::new(0);
+            let ask = |_: u64| {
+                *asked.borrow_mut() += 1;
+                let answer = http::Response::builder().status(status).body(body);
+                async move { Ok::<_, Error>(Response::from(answer.unwrap())) }
+            };
+            let fetched = folder.fetch(&sha256_hex(CONTENT), ask).await;
+            assert!(fetched.is_err());
+            assert_eq!(*asked.borrow(), 1);
+        }
+    }
+}

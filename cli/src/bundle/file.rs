@@ -249,3 +249,7 @@ fn check_padding(file: &mut impl Read, size: u64) -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "file_test.rs"]
+mod tests;

@@ -102,7 +102,7 @@ async fn copy_image(
     folder: &DownloadFolder,
     registries: &Registries,
 ) -> anyhow::Result<()> {
-    if parse_image(place).as_deref() == Ok(image) {
+    if parse_image(place).is_ok_and(|full| full == image) {
         return Ok(());
     }
     let (from, to) = (ImageName::parse(image)?, ImageName::parse(place)?);
