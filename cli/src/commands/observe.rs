@@ -359,7 +359,8 @@ impl ObservedCluster {
         std::iter::once(&self.expanded).chain(&self.held_back)
     }
 
-    /// The same with files and images from where `spec.assets` wants them, of an observation of what is published.
+    /// The same with files and images from where `spec.assets` wants them, of an observation of what is published. Copies need not exist yet,
+    /// so hashes that they would tell are missing.
     pub async fn expand_as_stored(
         &self,
         session: &Session<'_>,
@@ -372,17 +373,16 @@ impl ObservedCluster {
         let older = older.map(|older| Some(older.full.kubernetes_version.clone()));
         let mut all = Vec::new();
         for version in std::iter::once(None).chain(older) {
-            let ExpandInputs {
-                mut objects,
-                mut facts,
-            } = inputs.clone();
+            let mut objects = inputs.objects.clone();
             if let Some(version) = version {
                 hold_back(&mut objects, version);
             }
-            let ssh_keys = &self.public.ssh_keys;
-            let expanded =
-                expand_with_hashes(&objects, &mut facts, &catalog, ssh_keys, session).await?;
-            all.push(expanded);
+            all.push(assemble::expand_spec(SpecInputs {
+                objects: &objects,
+                facts: &inputs.facts,
+                catalog: &catalog,
+                ssh_keys: &self.public.ssh_keys,
+            })?);
         }
         Ok(all)
     }
