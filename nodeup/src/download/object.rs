@@ -66,7 +66,7 @@ async fn receive_rest(
             return Ok(());
         }
         let missing = anyhow!(
-            "{}/{key} does not exist: `kctl get assets` says how it gets there",
+            "{}/{key} does not exist: `kctl bundle push` or `kctl get assets --copy` puts it there",
             store.url()
         );
         Err(AttemptError::Final(missing))

@@ -24,7 +24,7 @@ pub async fn copy(
     let temporary = tempfile::tempdir().or_failed(NO_FOLDER, AGAIN)?;
     let folder = DownloadFolder::open(temporary.path()).or_failed(NO_FOLDER, AGAIN)?;
     match places.file_repository.as_deref() {
-        Some(url) if url.starts_with("s3://") => {
+        Some(url) if find_object(&format!("{url}/")).is_some() => {
             copy_files(&assets.files, &folder, session).await?;
         }
         Some(url) => {
@@ -63,9 +63,9 @@ async fn copy_files(
 ) -> Result<(), CommandError> {
     let client = &file_client()?;
     for (index, file) in files.iter().enumerate() {
-        let place = file.download.strip_prefix("s3://");
-        let Some((bucket, key)) = place.and_then(|place| place.split_once('/')) else {
-            // The spec names this file itself.
+        let object = find_object(&file.download);
+        // A file that the spec names itself stays where it is.
+        let Some((bucket, key)) = object.filter(|_| file.download != file.published) else {
             continue;
         };
         let shown = format!("file {} of {}: {}", index + 1, files.len(), file.download);
@@ -93,6 +93,27 @@ async fn copy_files(
         remove(&path)?;
     }
     Ok(())
+}
+
+/// Bucket and key of an address in S3: `s3://BUCKET/KEY`, or one of S3's own by https, as kOps knows them.
+fn find_object(url: &str) -> Option<(&str, &str)> {
+    if let Some(place) = url.strip_prefix("s3://") {
+        return place.split_once('/');
+    }
+    let (host, path) = url.strip_prefix("https://")?.split_once('/')?;
+    let cn = host.strip_suffix(".cn").unwrap_or(host);
+    let service = cn.strip_suffix(".amazonaws.com")?;
+    let is_s3 = |service: &str| {
+        let region = service.strip_prefix("s3");
+        region.is_some_and(|region| region.is_empty() || region.starts_with(['.', '-']))
+    };
+    if is_s3(service) {
+        return path.split_once('/');
+    }
+    let dots = service.match_indices('.');
+    let mut splits = dots.filter_map(|(dot, _)| service.split_at_checked(dot));
+    let (bucket, _) = splits.find(|(_, rest)| is_s3(rest.trim_start_matches('.')))?;
+    Some((bucket, path))
 }
 
 /// Copies an image with all its platforms, under the digest that it has.
@@ -141,4 +162,33 @@ async fn copy_blobs(
 fn remove(path: &std::path::Path) -> Result<(), CommandError> {
     let removed = fs::remove_file(path);
     removed.or_failed(format!("could not remove {}", path.display()), AGAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find_object;
+
+    #[test]
+    fn addresses_of_s3_are_known_in_every_form() {
+        for url in [
+            "s3://my.files/k8s/kubelet",
+            "https://s3.amazonaws.com/my.files/k8s/kubelet",
+            "https://s3-us-west-2.amazonaws.com/my.files/k8s/kubelet",
+            "https://s3.eu-west-1.amazonaws.com/my.files/k8s/kubelet",
+            "https://s3.cn-north-1.amazonaws.com.cn/my.files/k8s/kubelet",
+            "https://my.files.s3.amazonaws.com/k8s/kubelet",
+            "https://my.files.s3-us-west-2.amazonaws.com/k8s/kubelet",
+            "https://my.files.s3.eu-west-1.amazonaws.com/k8s/kubelet",
+        ] {
+            assert_eq!(find_object(url), Some(("my.files", "k8s/kubelet")), "{url}");
+        }
+        for url in [
+            "https://files.example.com/my.files/k8s/kubelet",
+            "https://sts.eu-west-1.amazonaws.com/my.files/k8s/kubelet",
+            "https://s3.amazonaws.com.example.com/my.files/k8s/kubelet",
+            "s3://my.files",
+        ] {
+            assert_eq!(find_object(url), None, "{url}");
+        }
+    }
 }
