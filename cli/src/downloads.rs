@@ -154,6 +154,11 @@ pub fn file_client() -> Result<reqwest::Client, CommandError> {
     build_client(|builder| builder.connect_timeout(TIMEOUT).read_timeout(TIMEOUT))
 }
 
+/// A client for sending files of any size. A limit of reading would end it while it sends.
+pub fn upload_client() -> Result<reqwest::Client, CommandError> {
+    build_client(|builder| builder.connect_timeout(TIMEOUT))
+}
+
 fn build_client(
     with_limits: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
 ) -> Result<reqwest::Client, CommandError> {

@@ -7,7 +7,7 @@ mod token;
 pub use docker_config::DockerConfig;
 pub use manifest::{Descriptor, Manifest};
 
-use crate::downloads::{file_client, with_range};
+use crate::downloads::{file_client, upload_client, with_range};
 use crate::error::CommandError;
 use crate::fetch::DownloadFolder;
 use anyhow::{Context, bail};
@@ -38,9 +38,10 @@ enum Access {
 }
 
 /// A client of registries. It asks for a token where a registry wants one, with the passwords of docker's configuration.
-#[derive(Debug)]
 pub struct Registries {
     client: Client,
+    /// For blobs that are sent, however long that takes.
+    uploads: Client,
     passwords: DockerConfig,
     /// Headers that registries have accepted, by host and scope.
     tokens: RefCell<BTreeMap<(String, String), String>>,
@@ -88,6 +89,7 @@ impl Registries {
     pub fn new(passwords: DockerConfig) -> Result<Self, CommandError> {
         Ok(Self {
             client: file_client()?,
+            uploads: upload_client()?,
             passwords,
             tokens: RefCell::default(),
         })
@@ -172,17 +174,18 @@ impl Registries {
         let place = begun.headers().get(LOCATION);
         let place = place.and_then(|place| place.to_str().ok());
         let place = place.context("the registry says no place for the upload")?;
-        let mut place = Url::parse(&url)?.join(place)?;
+        let own = Url::parse(&url)?;
+        let mut place = own.join(place)?;
         place.query_pairs_mut().append_pair("digest", digest);
         let bytes = tokio::fs::read(file).await;
         let bytes = bytes.with_context(|| format!("could not read {}", file.display()))?;
-        let put = |client: &Client| {
-            client
-                .put(place.clone())
-                .header(CONTENT_TYPE, "application/octet-stream")
-                .body(bytes.clone())
-        };
-        check_status(self.send(image, Access::Push, put).await?).map(drop)
+        let is_own = place.origin() == own.origin();
+        let put = self.uploads.put(place);
+        let put = put.header(CONTENT_TYPE, "application/octet-stream");
+        // The request before it has brought a token if the registry wants one. No other host gets to see it.
+        let token = self.known_token(image, Access::Push).filter(|_| is_own);
+        let sent = send_with(put.body(bytes), token.as_deref()).await?;
+        check_status(sent).map(drop)
     }
 
     /// Stores a manifest under the image's tag or digest, or under its own digest.
@@ -214,8 +217,7 @@ impl Registries {
         request: impl Fn(&Client) -> RequestBuilder,
     ) -> anyhow::Result<Response> {
         Authorities::of_system().check_address(&image.url(""))?;
-        let key = (image.host.clone(), image.scope(access));
-        let known = self.tokens.borrow().get(&key).cloned();
+        let known = self.known_token(image, access);
         let answer = send_with(request(&self.client), known.as_deref()).await?;
         if answer.status() != StatusCode::UNAUTHORIZED {
             return Ok(answer);
@@ -223,18 +225,25 @@ impl Registries {
         let challenge = answer.headers().get(WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|challenge| challenge.to_str().ok());
         let challenge = challenge.unwrap_or_default().to_owned();
+        let scope = image.scope(access);
         let token = token::request_token(
             &self.client,
             &challenge,
-            &key.1,
+            &scope,
             self.passwords.find_password(&image.host),
         );
         let token = token
             .await
             .with_context(|| format!("{} wants a login", image.host))?;
         let answer = send_with(request(&self.client), Some(&token)).await?;
+        let key = (image.host.clone(), scope);
         self.tokens.borrow_mut().insert(key, token);
         Ok(answer)
+    }
+
+    fn known_token(&self, image: &ImageName, access: Access) -> Option<String> {
+        let key = (image.host.clone(), image.scope(access));
+        self.tokens.borrow().get(&key).cloned()
     }
 }
 

@@ -28,7 +28,7 @@ pub enum BundleWhat {
 Examples:
   kctl bundle create demo.example.com --out demo.bundle     write demo.bundle and demo.bundle.sig
 
-Files and images are those of the spec as it is stored, from where they are published. The same spec gives the same bytes.
+Files and images are those of the spec as it is stored, from where they are published. The same spec and the same published images give the same bytes.
 What was interrupted goes on: until it is done, downloads are in FILE.parts.")]
 pub struct BundleCreate {
     /// The cluster; instead of --name

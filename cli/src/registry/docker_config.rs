@@ -53,7 +53,7 @@ impl DockerConfig {
     pub(super) fn find_password(&self, host: &str) -> Option<&str> {
         let hub = (host == "registry-1.docker.io").then_some(HUB);
         let url = format!("https://{host}");
-        let mut keys = [hub, Some(host), Some(&url)].into_iter().flatten();
+        let mut keys = [hub, Some(host), Some(url.as_str())].into_iter().flatten();
         let login = keys.find_map(|key| self.auths.get(key))?;
         login.auth.as_deref().filter(|auth| !auth.is_empty())
     }

@@ -41,7 +41,8 @@ struct Content {
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     pub digest: String,
-    pub size: u64,
+    #[serde(default)]
+    media_type: String,
     platform: Option<Platform>,
 }
 
@@ -57,6 +58,12 @@ impl Descriptor {
         let hex = self.digest.strip_prefix("sha256:");
         let hex = hex.filter(|hex| is_sha256(hex));
         hex.with_context(|| format!("{:?} is not a digest that kctl knows", self.digest))
+    }
+
+    /// True for a layer that its owner alone may distribute, as those of Windows: registries do without it.
+    pub fn is_foreign(&self) -> bool {
+        let kinds = [".foreign.", ".nondistributable."];
+        kinds.iter().any(|kind| self.media_type.contains(kind))
     }
 }
 
@@ -141,5 +148,9 @@ mod tests {
         own["mediaType"] = json!(MEDIA_TYPES[1]);
         let image = parse(&own, Some("application/json")).unwrap();
         assert_eq!(image.media_type, MEDIA_TYPES[1]);
+        assert!(!image.config().unwrap().is_foreign());
+        own["layers"] = json!([{"digest": "sha256:0", "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip"}]);
+        let image = parse(&own, None).unwrap();
+        assert!(image.blobs().last().unwrap().is_foreign());
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Error, anyhow, bail};
 use aws_client::Clients;
 use aws_client::authorities::Authorities;
 use futures::future::join_all;
-use node::config::Asset;
+use node::config::{Asset, LARGEST_DOWNLOAD};
 use part::PartFile;
 use pull::{FailedRequest, LocalError, pull_missing};
 use reqwest::{Certificate, Client};
@@ -35,7 +35,7 @@ pub struct DownloadLimits {
     pub rounds: u32,
     /// Pause after the first round without progress; doubled for each further round.
     pub pause: Duration,
-    /// Limit of a file, bytes. Nothing that instances need is larger; a longer response would fill the disk.
+    /// Limit of a file, bytes.
     pub largest: u64,
 }
 
@@ -47,7 +47,7 @@ impl Default for DownloadLimits {
             idle: Duration::from_secs(30),
             rounds: 5,
             pause: Duration::from_secs(1),
-            largest: 2 << 30,
+            largest: LARGEST_DOWNLOAD,
         }
     }
 }
@@ -137,15 +137,8 @@ impl Downloads {
         let fetched = match (object, &self.aws) {
             (Some(url), Some(aws)) => {
                 let most = self.limits.largest;
-                Box::pin(object::fetch_object(
-                    aws,
-                    url,
-                    sha256,
-                    &target,
-                    most,
-                    attempt_log,
-                ))
-                .await
+                let fetched = object::fetch_object(aws, url, sha256, &target, most, attempt_log);
+                Box::pin(fetched).await
             }
             _ => {
                 self.fetch_from_any(asset, sha256, &target, attempt_log)

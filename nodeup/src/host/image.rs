@@ -8,21 +8,21 @@ use host::{Host, Output};
 use node::host::Image;
 use std::path::Path;
 
-const RECORDS: &str = "/var/lib/kctl/images";
-
 /// The label by which kubelet leaves an image alone (containerd: `internal/cri/labels`, `PinnedImageLabelKey`).
 const PIN: &str = "io.cri-containerd.pinned=pinned";
 
-/// The image as containerd has it. While containerd does not answer, as early in a boot, the record of the import counts: otherwise every
-/// boot would download all archives again.
+/// The image as containerd has it, once its import was recorded. While containerd does not answer, as early in a boot, the record counts:
+/// otherwise every boot would download all archives again.
 pub(super) fn observe_image(host: &Host, want: &Image) -> Result<Option<Image>, Failure> {
+    let recorded = host.read_lossy(&want.record);
+    let recorded = recorded.map_err(file_failure("reading", &want.record))?;
+    if recorded != want.digest {
+        return Ok(None);
+    }
     let filter = format!("name=={}", want.name);
     let listed = run_ctr(host, &["images", "list", &filter]);
     let Some(listed) = listed.ok().filter(Output::is_success) else {
-        let path = record_path(want);
-        let recorded = host.read_lossy(&path);
-        let recorded = recorded.map_err(file_failure("reading", &path))?;
-        return Ok((recorded == want.digest).then(|| want.clone()));
+        return Ok(Some(want.clone()));
     };
     Ok(listed.stdout.lines().find_map(|line| parse_row(line, want)))
 }
@@ -70,17 +70,12 @@ pub(super) fn put_image(host: &Host, cache: &Path, want: &Image) -> Result<(), F
             return Err(permanent_failure(&call, &message));
         }
     }
-    let path = record_path(want);
-    let written = host.write_file(&path, want.digest.as_bytes(), 0o644, Some("root:root"));
-    written.map_err(file_failure("writing", &path))
+    let written = host.write_file(&want.record, want.digest.as_bytes(), 0o644, None);
+    written.map_err(file_failure("writing", &want.record))
 }
 
 fn run_ctr(host: &Host, arguments: &[&str]) -> Result<Output, Failure> {
     let all = [&["--namespace", "k8s.io"], arguments].concat();
     host.run_program("ctr", &all)
         .map_err(call_failure("starting ctr"))
-}
-
-fn record_path(image: &Image) -> String {
-    format!("{RECORDS}/{}", image.archive)
 }

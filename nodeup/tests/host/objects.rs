@@ -636,6 +636,10 @@ fn an_image_is_imported_once_and_again_only_if_containerd_has_it_no_more() {
     assert_eq!(host.planned_changes(&wanted).len(), 2);
     assert!(host.apply(&wanted).is_complete());
     assert_eq!(count_calls(&host, IMPORT), 4);
+    // Its folder is on a disk that a stop of the instance empties.
+    std::fs::remove_dir_all(host.host_path("/var/lib/containerd")).unwrap();
+    set_containerd(&host, "inactive");
+    assert_eq!(host.planned_changes(&wanted).len(), 2);
 }
 
 #[test]

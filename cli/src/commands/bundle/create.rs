@@ -11,6 +11,7 @@ use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::fetch::DownloadFolder;
 use crate::registry::{DockerConfig, ImageName, Registries};
 use crate::state::{load_keyset, mint_and_store};
+use node::config::LARGEST_DOWNLOAD;
 use node::pki::STATE_SIGNER;
 use node::signed::{SignedPlace, sign_text};
 use spec::bundle::{BUNDLE_FORMAT, Bundle, BundledFile, BundledImage};
@@ -151,12 +152,17 @@ async fn gather_image(
         let Some(content) = archive else {
             continue;
         };
+        let size = content.size();
+        anyhow::ensure!(
+            size <= LARGEST_DOWNLOAD,
+            "its archive has {size} bytes, and instances download no more than {LARGEST_DOWNLOAD}"
+        );
         let bundled = BundledImage {
             image: image.to_owned(),
             arch,
             digest: top.digest.clone(),
             sha256: content.sha256()?,
-            size: content.size(),
+            size,
         };
         gathered.contents.insert(bundled.key(), content);
         gathered.images.push(bundled);

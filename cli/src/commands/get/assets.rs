@@ -3,11 +3,11 @@
 use super::copy_assets;
 use crate::args::{GetAssets, ReportFormat};
 use crate::commands::assets::ClusterAssets;
+use crate::commands::document::print_document;
 use crate::commands::observe::{ObserveOptions, observe_cluster};
 use crate::commands::session::Session;
-use crate::error::{CommandError, ErrorContext};
+use crate::error::CommandError;
 use crate::ui::table;
-use node::yaml;
 use serde::Serialize;
 use spec::read::ReadOptions;
 
@@ -33,7 +33,6 @@ struct ListedFile<'a> {
 
 /// Shows the assets of a cluster; with `--copy`, copies first what is missing.
 pub async fn run(args: &GetAssets, session: &Session<'_>) -> Result<(), CommandError> {
-    const DEFECT: &str = "report this: it is a defect of kctl";
     let name = session.cluster_name(args.cluster.as_deref()).await?;
     let options = ObserveOptions {
         read: ReadOptions::AS_STORED,
@@ -48,17 +47,9 @@ pub async fn run(args: &GetAssets, session: &Session<'_>) -> Result<(), CommandE
         Box::pin(copy_assets::copy(&assets, &places, session)).await?;
     }
     let listed = ListedAssets::new(&assets);
-    let shell = session.shell;
     match args.output {
-        ReportFormat::Json => {
-            let text = serde_json::to_string_pretty(&listed);
-            shell.print_document(&text.or_failed("the assets have no JSON form", DEFECT)?)
-        }
-        ReportFormat::Yaml => {
-            let text = yaml::to_yaml(&listed);
-            shell.print_document(&text.or_failed("the assets have no YAML form", DEFECT)?)
-        }
-        ReportFormat::Table => shell.print_result(&listed.to_tables()),
+        ReportFormat::Table => session.shell.print_result(&listed.to_tables()),
+        other => print_document(&listed, other, session.shell),
     }
 }
 

@@ -149,7 +149,7 @@ async fn copy_blobs(
 ) -> anyhow::Result<()> {
     let blobs: Vec<&Descriptor> = manifest.blobs().collect();
     for blob in blobs {
-        if registries.has_blob(to, &blob.digest).await? {
+        if blob.is_foreign() || registries.has_blob(to, &blob.digest).await? {
             continue;
         }
         let path = registries.blob(from, blob, folder).await?;

@@ -82,6 +82,9 @@ pub struct Asset {
     pub sha256: Option<String>,
 }
 
+/// Limit of a file that instances download, bytes. Nothing that they need is larger; a longer response would fill the disk.
+pub const LARGEST_DOWNLOAD: u64 = 2 << 30;
+
 /// A container image in an archive that instances import before kubelet starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

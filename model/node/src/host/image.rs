@@ -15,4 +15,6 @@ pub struct Image {
     pub archive: String,
     /// kubelet never removes it to make room.
     pub pinned: bool,
+    /// File with the digest of what was imported. It lies in containerd's folder, so it goes when the images go.
+    pub record: String,
 }
