@@ -144,7 +144,7 @@ pub fn server_certificate(
         common_name: "kubernetes-master".to_owned(),
         organization: None,
         usage: Usage::Server,
-        names: names.iter().map(ToString::to_string).collect(),
+        names: names.iter().map(|&name| name.to_owned()).collect(),
         validity: Duration::days(1),
     };
     let now = OffsetDateTime::now_utc();

@@ -24,7 +24,10 @@ const PASSWORD: &str = "dXNlcjpwYXNzd29yZA==";
 /// Who gives tokens for most registries.
 const TOKENS: &str = "auth.example.com";
 
-const HOSTS: [&str; 10] = [
+/// Where the registry wants blobs to be sent.
+const UPLOADS: &str = "uploads.example.com";
+
+const HOSTS: [&str; 11] = [
     "artifacts.k8s.io",
     "dl.k8s.io",
     "ghcr.io",
@@ -35,6 +38,7 @@ const HOSTS: [&str; 10] = [
     "registry.k8s.io",
     OWN_REGISTRY,
     TOKENS,
+    UPLOADS,
 ];
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -270,6 +274,9 @@ fn answer_request(request: &Request, state: &mut State) -> Answer {
             Answer::challenge("Basic realm=\"registry\"".to_owned())
         }
         OWN_REGISTRY => answer_own_registry(request, state),
+        // Nobody but the registry gets its password.
+        UPLOADS if authorization.is_some() => Answer::status(400),
+        UPLOADS => answer_own_registry(request, state),
         _ if !path.starts_with("/v2/") => {
             let file = published_file(&format!("https://{host}{path}"));
             Answer::of(BLOB, file.into_bytes())
@@ -309,7 +316,7 @@ fn answer_own_registry(request: &Request, state: &mut State) -> Answer {
     match request.method.as_str() {
         "POST" => Answer {
             status: 202,
-            headers: vec![("Location", format!("{path}1?state=x"))],
+            headers: vec![("Location", format!("https://{UPLOADS}{path}1?state=x"))],
             body: Vec::new(),
         },
         "PUT" if path.contains("/blobs/uploads/") => {
