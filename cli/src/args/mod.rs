@@ -152,7 +152,7 @@ pub enum Command {
     Delete(Delete),
     /// See and maintain the etcd clusters and their backups
     Etcd(Etcd),
-    /// Make and store bundles: all files and images of a cluster, for networks without internet
+    /// Put all files and images of a cluster into one file, for networks without internet
     Bundle(Bundle),
     /// Show or release the lock of a cluster
     Lock(Lock),
