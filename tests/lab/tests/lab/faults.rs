@@ -100,8 +100,46 @@ pub fn read_seed() -> Result<u64> {
     Ok(number_from_environment("KCTL_LAB_SEED")?.unwrap_or(now.as_secs()))
 }
 
-/// Draws as many faults as fit into [`SECONDS`], in the order of the list.
+/// What `make test` does beside the life of a cluster that every run has: a run has time for one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The faults of [`FAULTS`].
+    Faults,
+    /// An upgrade to another patch.
+    Upgrade,
+    /// The restore of one control plane from its backups.
+    Restore,
+}
+
+/// Whether this run has the part that a test is; prints it if not. If `KCTL_LAB_FAULTS` names faults, it has all.
+pub fn is_drawn(test: &str, part: Part) -> Result<bool> {
+    let seed = read_seed()?;
+    let named = std::env::var_os("KCTL_LAB_FAULTS").is_some_and(|names| !names.is_empty());
+    let drawn = named || draw_part(seed) == part;
+    if !drawn {
+        let hint = "KCTL_LAB_FAULTS=all runs it";
+        writeln!(
+            stderr(),
+            "{test}: not drawn by KCTL_LAB_SEED={seed}; {hint}"
+        )
+        .context("printing what is drawn")?;
+    }
+    Ok(drawn)
+}
+
+fn draw_part(seed: u64) -> Part {
+    match random_fraction(seed, FAULTS.len() as u64) {
+        ..0.33 => Part::Faults,
+        0.33..0.67 => Part::Upgrade,
+        _ => Part::Restore,
+    }
+}
+
+/// Draws as many faults as fit into [`SECONDS`], in the order of the list; none if the seed draws another part.
 fn draw_faults(seed: u64) -> Vec<&'static Fault> {
+    if draw_part(seed) != Part::Faults {
+        return Vec::new();
+    }
     let mut lots: Vec<(f64, usize)> = (0..FAULTS.len())
         .zip(0_u64..)
         .map(|(fault, position)| (random_fraction(seed, position), fault))
@@ -138,7 +176,9 @@ fn seeds_draw_every_fault_and_none_draws_more_than_fits() {
     let names = |faults: &[&Fault]| faults.iter().map(|fault| fault.name).collect::<Vec<_>>();
     let all = names(&FAULTS.each_ref());
     let mut seen = std::collections::BTreeSet::new();
-    for seed in 0..200 {
+    let parts: std::collections::BTreeSet<_> = (0..600).map(draw_part).collect();
+    assert_eq!(parts.len(), 3);
+    for seed in (0..600).filter(|seed| draw_part(*seed) == Part::Faults) {
         let drawn = draw_faults(seed);
         assert_eq!(names(&drawn), names(&draw_faults(seed)));
         assert_eq!(

@@ -10,9 +10,6 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::scenario::{Lab, Writers};
 use serde_json::{Value, json};
 
-/// Bytes of the superblock, in its UUID: its checksum is wrong then (kernel: `Documentation/filesystems/ext4/super.rst`).
-const DAMAGED: [&str; 2] = ["seek=1128", "count=16"];
-
 const RECOVER: [&str; 5] = ["etcd", "recover", CLUSTER, "--from", "a"];
 
 pub fn run(lab: &mut Lab) -> Result<()> {
@@ -46,7 +43,8 @@ pub fn run(lab: &mut Lab) -> Result<()> {
     )
 }
 
-/// The superblock of member b's volume is overwritten while nothing uses it, and the host reboots.
+/// Member b's volume loses its root folder while nothing uses it, and the host reboots. What e2fsck repairs by itself differs from version
+/// to version: 1.47.2 a superblock whose checksum is wrong, 1.47.0 not; none a root that is gone. A clean file system it does not check.
 fn damage(lab: &Lab, volume: &str) -> Result<()> {
     let host = cluster::control_plane(lab, 1)?.id;
     let (boot, folder) = (lab.boot_id(&host)?, etcd::mount_point(volume));
@@ -54,8 +52,8 @@ fn damage(lab: &Lab, volume: &str) -> Result<()> {
         "systemctl stop kubelet protokube; pkill -KILL -x etcd || true
         device=$(findmnt --noheadings --output SOURCE {folder})
         timeout 60 sh -c 'until umount {folder}; do sleep 0.2; done'
-        dd if=/dev/urandom of=\"$device\" bs=1 {} conv=notrunc,fsync",
-        DAMAGED.join(" ")
+        for change in 'clri <2>' 'set_super_value state 0'; do debugfs -w -R \"$change\" \"$device\"; done
+        sync"
     );
     lab.run_script(&host, &overwrite)?;
     lab.call_aws("ec2", "RebootInstances", &json!({"InstanceIds": [host]}))?;
