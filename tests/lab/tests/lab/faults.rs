@@ -80,8 +80,8 @@ const FAULTS: [Fault; 20] = [
 
 /// The faults that `KCTL_LAB_FAULTS` names, separated by commas, or `all`. If it is not set, the seed draws them. Prints both.
 pub fn choose_faults() -> Result<Vec<&'static Fault>> {
-    let (seed, named) = (read_seed()?, std::env::var("KCTL_LAB_FAULTS"));
-    let faults = match named.unwrap_or_default().as_str() {
+    let (seed, named) = (read_seed()?, read_named());
+    let faults = match named.as_str() {
         "" => draw_faults(seed),
         "all" => FAULTS.iter().collect(),
         names => find_faults(names)?,
@@ -100,6 +100,11 @@ pub fn read_seed() -> Result<u64> {
     Ok(number_from_environment("KCTL_LAB_SEED")?.unwrap_or(now.as_secs()))
 }
 
+/// `KCTL_LAB_FAULTS`; empty if it is not set.
+fn read_named() -> String {
+    std::env::var("KCTL_LAB_FAULTS").unwrap_or_default()
+}
+
 /// What `make test` does beside the life of a cluster that every run has: a run has time for one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
@@ -114,15 +119,10 @@ pub enum Part {
 /// Whether this run has the part that a test is; prints it if not. If `KCTL_LAB_FAULTS` names faults, it has all.
 pub fn is_drawn(test: &str, part: Part) -> Result<bool> {
     let seed = read_seed()?;
-    let named = std::env::var_os("KCTL_LAB_FAULTS").is_some_and(|names| !names.is_empty());
-    let drawn = named || draw_part(seed) == part;
+    let drawn = !read_named().is_empty() || draw_part(seed) == part;
     if !drawn {
-        let hint = "KCTL_LAB_FAULTS=all runs it";
-        writeln!(
-            stderr(),
-            "{test}: not drawn by KCTL_LAB_SEED={seed}; {hint}"
-        )
-        .context("printing what is drawn")?;
+        let why = format!("KCTL_LAB_SEED={seed} does not draw it; KCTL_LAB_FAULTS=all runs it");
+        writeln!(stderr(), "SKIPPED {test}: {why}").context("printing what is drawn")?;
     }
     Ok(drawn)
 }
