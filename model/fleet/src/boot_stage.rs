@@ -150,6 +150,19 @@ impl BootStage {
         console::read_console(instance, console, now)
     }
 
+    /// True if a boot report says that nodeup is done and nothing failed.
+    pub fn is_nodeup_done(&self) -> bool {
+        self.known_from == BootSource::Report
+            && self.status == Some(Status::Finished)
+            && self.error.is_none()
+    }
+
+    /// True if nodeup is done or protokube runs, and nothing failed. What protokube waits for is told elsewhere.
+    pub fn is_control_plane_up(&self) -> bool {
+        let is_protokube = self.stage.split('/').next() == Some(PROTOKUBE);
+        self.error.is_none() && (is_protokube || self.is_nodeup_done())
+    }
+
     /// Stage and cause in one line: `nodeup/fetch: connection refused`.
     pub fn line(&self) -> String {
         match self.error.as_ref().or(self.note.as_ref()) {

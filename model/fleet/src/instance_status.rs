@@ -11,6 +11,9 @@ use node::config::Role;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// How long ago an instance without a Node must have been launched, in seconds, to count as one that will get none.
+const LOST_AFTER: i64 = 600;
+
 /// An instance with its node and its boot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(into = "InstanceJson")]
@@ -57,6 +60,23 @@ impl InstanceStatus {
     pub fn is_explained_by(&self, report: &BootStage) -> bool {
         let probably_joined = self.membership == Membership::Unknown && !self.is_control_plane();
         report.error.is_some() || probably_joined
+    }
+
+    /// True if it will not become a node by itself any more: AWS launched it ten minutes ago or earlier, its nodeup is done, on a control
+    /// plane nothing is wrong with its API server and etcd, and the API has no Node of it. kubelet makes its Node once, when it starts (`registerWithAPIServer` in Kubernetes'
+    /// pkg/kubelet/kubelet_node_status.go), so an instance that joined after the moment to which etcd was restored has none.
+    /// `now`: seconds since 1970.
+    pub fn has_lost_its_node(&self, now: i64) -> bool {
+        let is_old = |launched: i64| now - launched >= LOST_AFTER;
+        let is_up = |boot: &BootStage| match self.is_control_plane() {
+            true => boot.is_control_plane_up() && unhealthy_waits(&self.waits).next().is_none(),
+            false => boot.is_nodeup_done(),
+        };
+        self.membership == Membership::NotJoined
+            && self.is_counted()
+            && self.instance.is_running()
+            && self.instance.launched.is_some_and(is_old)
+            && self.boot.as_ref().is_some_and(is_up)
     }
 
     /// What to do about what keeps it from joining, or else about what its protokube reports.

@@ -65,7 +65,7 @@ const NEXT_STEPS: &[(&str, &str, &str)] = &[
     (
         "nodeup/report",
         "",
-        "log in to the instance and read kubelet's log: journalctl -u kubelet",
+        "if etcd was restored to a moment before it joined: kctl rolling-update --yes replaces it; otherwise log in to the instance and read kubelet's log: journalctl -u kubelet",
     ),
     (
         "nodeup/",

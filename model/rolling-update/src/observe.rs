@@ -134,8 +134,9 @@ fn rolling_instance(
     RollingInstance {
         id: instance.id.clone(),
         group: status.group().to_owned(),
-        outdated: outdated_reason(selection, status, object),
-        condition: condition(cluster.health, status),
+        outdated: outdated_reason(selection, status, object)
+            .or_else(|| lost_node_reason(cluster.now, selection, status)),
+        condition: condition(cluster, status),
         attached: instance.scaling_group.is_some(),
         node: object.map(|object| rolling_node(object, cluster.pods)),
         traffic: cluster
@@ -187,7 +188,21 @@ fn outdated_reason(
     forced.then(|| "--force replaces every instance".to_owned())
 }
 
-fn condition(health: &Health, status: &InstanceStatus) -> Condition {
+/// Why an instance without a Node has to be replaced. Starting kubelet again would not do: its new Node may get another range of pod
+/// addresses than the bridge, the routes and the files of the network plugin on the instance have.
+fn lost_node_reason(
+    now: i64,
+    selection: &Selection<'_>,
+    status: &InstanceStatus,
+) -> Option<String> {
+    let is_lost = selection.only.is_none() && status.has_lost_its_node(now);
+    is_lost.then(|| {
+        "it has no Node and makes none: etcd was restored to a moment before it joined, or its kubelet cannot register".to_owned()
+    })
+}
+
+fn condition(cluster: &ClusterState<'_>, status: &InstanceStatus) -> Condition {
+    let health = cluster.health;
     if status.instance.is_leaving() {
         return Condition::Leaving;
     }
@@ -203,6 +218,14 @@ fn condition(health: &Health, status: &InstanceStatus) -> Condition {
             }
         }
         Membership::NotReady => Condition::NotReady,
+        // Its API server and its etcd member need no Node: control planes go one at a time, as if they were Ready.
+        Membership::NotJoined if status.has_lost_its_node(cluster.now) => {
+            if status.is_control_plane() {
+                Condition::Ready
+            } else {
+                Condition::NotReady
+            }
+        }
         // Unknown: only AWS is asked (`--cloudonly`), and the API does not answer.
         Membership::Bastion | Membership::Unknown if status.instance.is_running() => {
             Condition::Ready
@@ -281,7 +304,7 @@ fn etcd_clusters(cluster: &ClusterState<'_>) -> Vec<EtcdCluster> {
                 name: member.clone(),
                 instance: found.map(|one| one.instance.id.clone()),
                 problem: match found {
-                    Some(one) => member_problem(cluster, one, etcd),
+                    Some(one) => member_problem(cluster, one, etcd, reported),
                     None => Some("no instance of its group runs it".to_owned()),
                 },
             });
@@ -296,16 +319,22 @@ fn etcd_clusters(cluster: &ClusterState<'_>) -> Vec<EtcdCluster> {
     .collect()
 }
 
-/// Why the member on an instance is not healthy.
+/// Why the member on an instance is not healthy. `reported`: the instance that reports the member lately.
 fn member_problem(
     cluster: &ClusterState<'_>,
     status: &InstanceStatus,
     etcd: &str,
+    reported: Option<&str>,
 ) -> Option<String> {
     let app = format!("etcd-{etcd}");
     let id = &status.instance.id;
     let Some(node) = status.node.as_ref().filter(|node| node.ready) else {
-        return Some(format!("the Node of {id} is not Ready"));
+        // Without a Node the API shows no pods: that the member runs is what it reports itself.
+        let reports_it = status.has_lost_its_node(cluster.now) && reported == Some(id.as_str());
+        if !reports_it {
+            return Some(format!("the Node of {id} is not Ready"));
+        }
+        return protokube_problem(status, &app);
     };
     let runs = |pod: &k8s::Pod| {
         let spec = pod.spec.as_ref();
@@ -321,8 +350,14 @@ fn member_problem(
     if !cluster.pods.iter().any(runs) {
         return Some(format!("its pod on {id} is not ready"));
     }
+    protokube_problem(status, &app)
+}
+
+/// What protokube waits for or refuses in the role of an etcd member.
+fn protokube_problem(status: &InstanceStatus, role: &str) -> Option<String> {
     let mut waits = fleet::unhealthy_waits(&status.waits);
-    let wait = waits.find(|wait| wait.role == app)?;
+    let wait = waits.find(|wait| wait.role == role)?;
+    let id = &status.instance.id;
     Some(format!("protokube on {id}: {}", wait.message))
 }
 
@@ -356,3 +391,7 @@ fn problems(cluster: &ClusterState<'_>, groups: &BTreeSet<&str>) -> BTreeMap<Str
         })
         .collect()
 }
+
+#[cfg(test)]
+#[path = "observe_test.rs"]
+mod tests;

@@ -4,7 +4,7 @@
 pub mod crashes;
 mod cut_off;
 pub mod full;
-mod kills;
+pub mod kills;
 pub mod lost_data;
 mod members;
 pub mod quorum_lost;

@@ -118,12 +118,17 @@ pub fn expect_audit(lab: &mut Lab) -> Result<()> {
 /// Images of components have no tools; the release's are mounted into static pods.
 pub fn expect_tools(lab: &mut Lab) -> Result<()> {
     let host = cluster::control_plane(lab, 0)?.id;
-    for component in [
-        "kube-apiserver",
-        "kube-scheduler",
-        "etcd-main",
-        "kube-proxy",
-    ] {
+    let here = [
+        "pods",
+        "--namespace=kube-system",
+        &format!("--field-selector=spec.nodeName={host}"),
+    ];
+    let here = lab.get_objects(&here)?["items"].to_string();
+    let mut components = vec!["kube-apiserver", "kube-scheduler", "etcd-main"];
+    // cilium may have taken its place.
+    let proxy = format!("kube-proxy-{host}");
+    components.extend(here.contains(&proxy).then_some("kube-proxy"));
+    for component in components {
         let pod = format!("{component}-{host}");
         let kubectl = format!("{TOOLS}/bin/kubectl");
         let exec = ["exec", "--namespace=kube-system", &pod, "--"];

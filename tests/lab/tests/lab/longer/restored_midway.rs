@@ -1,12 +1,13 @@
 //! etcd is restored in the middle of an upgrade from 3.5 to 3.6: all members serve the snapshot, whatever minor their instances have, and the
-//! upgrade goes on.
+//! upgrade goes on. Instances that joined after the snapshot are replaced.
 
 use super::super::cluster::{self, CLUSTER};
-use super::super::faults::replaced::wait_for_replacement;
+use super::super::faults::{kills, replaced::wait_for_replacement};
 use super::super::{PATIENCE, etcd};
 use super::etcd_upgraded::{NEW, OLD, expect_version, list_versions, make_cluster, set_version};
 use super::restored::{expect_before, expect_snapshot, make_configmap, snapshot};
 use anyhow::{Result, ensure};
+use lab::aws_state::InstanceState;
 use lab::scenario::Lab;
 use serde_json::json;
 
@@ -18,17 +19,37 @@ pub fn run(lab: &mut Lab) -> Result<()> {
         make_configmap(lab, "after")
     })?;
     lab.run_step("one control plane gets etcd 3.6", upgrade_one)?;
+    lab.run_step("a worker is replaced", replace_worker)?;
     lab.run_step("the snapshot takes the place of the data", |lab| {
         lab.run_kctl(&["etcd", "restore", CLUSTER, "--snapshot", "asked", "--yes"])?;
         expect_before(lab)?;
         etcd::expect_three_voters(lab)
     })?;
-    lab.run_step("the upgrade goes on", |lab| {
-        lab.run_kctl(&["rolling-update", CLUSTER, "--yes"])?;
-        expect_snapshot(lab)?;
-        etcd::expect_reported(lab)?;
-        expect_version(lab, NEW)
-    })
+    lab.run_step(
+        "the upgrade goes on, and replaces what joined after the snapshot",
+        |lab| {
+            let lost = instances_without_node(lab)?;
+            ensure!(lost.len() == 2, "{lost:?}");
+            lab.run_kctl(&["rolling-update", CLUSTER, "--yes"])?;
+            for id in &lost {
+                lab.wait_for_instance_state(id, InstanceState::Terminated)?;
+            }
+            cluster::expect_healthy(lab)?;
+            expect_snapshot(lab)?;
+            etcd::expect_reported(lab)?;
+            expect_version(lab, NEW)
+        },
+    )
+}
+
+fn instances_without_node(lab: &Lab) -> Result<Vec<String>> {
+    let all = [
+        cluster::control_planes(lab, 3)?,
+        cluster::worker_instances(lab)?,
+    ];
+    let nodes = lab.get_objects(&["nodes"])?["items"].to_string();
+    let ids = all.concat().into_iter().map(|instance| instance.id);
+    Ok(ids.filter(|id| !nodes.contains(id.as_str())).collect())
 }
 
 fn upgrade_one(lab: &mut Lab) -> Result<()> {
@@ -44,4 +65,10 @@ fn upgrade_one(lab: &mut Lab) -> Result<()> {
         ensure!((count(NEW), count(OLD)) == (2, 4), "{versions:?}");
         Ok(())
     })
+}
+
+fn replace_worker(lab: &mut Lab) -> Result<()> {
+    let kept = cluster::worker_instances(lab)?.remove(0);
+    let new = kills::replace_worker(lab, &kept)?;
+    cluster::becomes_ready(lab, &new.id)
 }
