@@ -3,6 +3,7 @@
 mod apt_source;
 mod egress_proxy;
 mod group_files;
+mod images;
 mod mime;
 mod node_config;
 mod user_data;

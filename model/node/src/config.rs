@@ -48,12 +48,16 @@ pub const RENEWAL_TIMER: &str = "nodeup-certificates.timer";
 /// Name of the unit that keeps the network services of the host away from interfaces that the network plugin attaches.
 pub const VPC_INTERFACES: &str = "kctl-vpc-interfaces.service";
 
+/// Name of the unit that pulls the images that pods need first.
+pub const IMAGE_PULLS: &str = "kctl-images.service";
+
 /// Units that kctl sets up on instances, besides containerd's, which some images bring. No hook can have their names.
-pub const OWN_UNITS: [&str; 11] = [
+pub const OWN_UNITS: [&str; 12] = [
     "chrony.service",
     "chronyd.service",
     "cni-iptables-setup.service",
     "dnf-automatic-install.timer",
+    IMAGE_PULLS,
     "kubelet.service",
     "logrotate.timer",
     VPC_INTERFACES,

@@ -1,10 +1,11 @@
 //! Files and units that are the same on every instance of a group.
 
 use super::apt_source;
+use super::images::first_images;
 use crate::{FullSpec, Group, NodeSettings};
 use node::config::{
-    Agents, DIRECTORY, Error, File, Networking, RENEWAL_SERVICE, RENEWAL_TIMER, Role, UnitFile,
-    VPC_INTERFACES, find_agent,
+    Agents, DIRECTORY, Error, File, IMAGE_PULLS, Networking, RENEWAL_SERVICE, RENEWAL_TIMER, Role,
+    UnitFile, VPC_INTERFACES, find_agent,
 };
 use node::yaml::to_yaml;
 
@@ -117,6 +118,19 @@ pub(super) fn group_units(
         units.push(UnitFile::new(
             "protokube.service",
             templates::render(&protokube).map_err(template)?,
+        ));
+    }
+    let images = first_images(full, group, node);
+    if !images.is_empty() {
+        let words = images
+            .iter()
+            .map(|image| templates::quote_systemd_word(image));
+        let pulls = templates::ImagePulls {
+            images: words.collect(),
+        };
+        units.push(UnitFile::new(
+            IMAGE_PULLS,
+            templates::render(&pulls).map_err(template)?,
         ));
     }
     if full.pods.networking == Networking::Kubenet {

@@ -1,7 +1,7 @@
 //! Dependencies between objects. Most follow from paths: a file needs its folder, and the volume that contains the folder.
 
 use crate::components::{KUBERNETES, MANIFESTS, TOOLS};
-use crate::config::{NodeConfig, RENEWAL_SERVICE, RENEWAL_TIMER, VPC_INTERFACES};
+use crate::config::{IMAGE_PULLS, NodeConfig, RENEWAL_SERVICE, RENEWAL_TIMER, VPC_INTERFACES};
 use crate::host::{HostObject, HostResource, Unit};
 use engine::Id;
 use std::collections::{BTreeMap, BTreeSet};
@@ -199,6 +199,12 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
         }),
         "cni-iptables-setup.service" => all(&instance),
         VPC_INTERFACES => all(&|other| is_in(other, &NETWORK)),
+        // Not the user's files, packages and volumes: it is to run before kubelet wants an image.
+        IMAGE_PULLS => all(&|other| {
+            downloads(&["crictl"])(other)
+                || units(&["containerd.service"])(other)
+                || is_in(other, &["/etc/crictl.yaml"])
+        }),
         RENEWAL_TIMER => all(&|other| is_in(other, &[RENEWAL_SERVICE])),
         _ if !unit.enabled => BTreeSet::new(),
         _ if unit.content.is_none() => all(&|other| match other {
