@@ -157,10 +157,11 @@ impl BootStage {
             && self.error.is_none()
     }
 
-    /// True if nodeup is done or protokube runs, and nothing failed. What protokube waits for is told elsewhere.
+    /// True if nodeup is done or protokube runs. A failure of protokube on the console may be of before a restore: what it waits for
+    /// now is in the state store.
     pub fn is_control_plane_up(&self) -> bool {
         let is_protokube = self.stage.split('/').next() == Some(PROTOKUBE);
-        self.error.is_none() && (is_protokube || self.is_nodeup_done())
+        is_protokube || self.is_nodeup_done()
     }
 
     /// Stage and cause in one line: `nodeup/fetch: connection refused`.
