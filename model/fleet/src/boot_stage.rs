@@ -160,8 +160,12 @@ impl BootStage {
     /// True if nodeup is done or protokube runs. A failure of protokube on the console may be of before a restore: what it waits for
     /// now is in the state store.
     pub fn is_control_plane_up(&self) -> bool {
-        let is_protokube = self.stage.split('/').next() == Some(PROTOKUBE);
-        is_protokube || self.is_nodeup_done()
+        self.is_of_protokube() || self.is_nodeup_done()
+    }
+
+    /// True if a role of protokube is the stage.
+    fn is_of_protokube(&self) -> bool {
+        self.stage.split('/').next() == Some(PROTOKUBE)
     }
 
     /// Stage and cause in one line: `nodeup/fetch: connection refused`.
@@ -209,9 +213,7 @@ pub fn latest_boot_stage(
     report: Option<BootStage>,
     console: Option<BootStage>,
 ) -> Option<BootStage> {
-    let protokube = format!("{PROTOKUBE}/");
-    let precedes_report =
-        |stage: &BootStage| stage.error.is_none() && !stage.stage.starts_with(&protokube);
+    let precedes_report = |stage: &BootStage| stage.error.is_none() && !stage.is_of_protokube();
     match (report, console) {
         (Some(report), Some(console)) if precedes_report(&console) => Some(report),
         (report, console) => console.or(report),

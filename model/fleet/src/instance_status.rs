@@ -63,9 +63,10 @@ impl InstanceStatus {
     }
 
     /// True if it will not become a node by itself any more: AWS launched it ten minutes ago or earlier, its nodeup is done, on a control
-    /// plane nothing is wrong with its API server and etcd, and the API has no Node of it. kubelet makes its Node once, when it starts (`registerWithAPIServer` in Kubernetes'
-    /// pkg/kubelet/kubelet_node_status.go), so an instance that joined after the moment to which etcd was restored has none.
-    /// `now`: seconds since 1970.
+    /// plane nothing is wrong with its API server and etcd, and the API has no Node of it. `now`: seconds since 1970.
+    ///
+    /// kubelet makes its Node once, when it starts (`registerWithAPIServer` in Kubernetes' pkg/kubelet/kubelet_node_status.go), so an
+    /// instance that joined after the moment to which etcd was restored has none.
     pub fn has_lost_its_node(&self, now: i64) -> bool {
         let is_old = |launched: i64| now - launched >= LOST_AFTER;
         let is_up = |boot: &BootStage| match self.is_control_plane() {

@@ -94,7 +94,7 @@ pub fn observe(cluster: &ClusterState<'_>, selection: &Selection<'_>) -> Observe
             .collect(),
         warm: warm
             .into_iter()
-            .map(|one| warm_instance(selection, one))
+            .map(|one| warm_instance(cluster.now, selection, one))
             .collect(),
         etcd: etcd_clusters(cluster),
         problems: problems(cluster, &names),
@@ -134,8 +134,7 @@ fn rolling_instance(
     RollingInstance {
         id: instance.id.clone(),
         group: status.group().to_owned(),
-        outdated: outdated_reason(selection, status, object)
-            .or_else(|| lost_node_reason(cluster.now, selection, status)),
+        outdated: outdated_reason(cluster.now, selection, status, object),
         condition: condition(cluster, status),
         attached: instance.scaling_group.is_some(),
         node: object.map(|object| rolling_node(object, cluster.pods)),
@@ -149,20 +148,21 @@ fn rolling_instance(
     }
 }
 
-fn warm_instance(selection: &Selection<'_>, status: &InstanceStatus) -> WarmInstance {
+fn warm_instance(now: i64, selection: &Selection<'_>, status: &InstanceStatus) -> WarmInstance {
     let instance = &status.instance;
     WarmInstance {
         id: instance.id.clone(),
         group: status.group().to_owned(),
-        outdated: outdated_reason(selection, status, None),
+        outdated: outdated_reason(now, selection, status, None),
         leaving: instance.is_leaving(),
         hook_waits: instance.lifecycle.as_deref() == Some("Warmed:Terminating:Wait"),
     }
 }
 
 /// Why an instance has to be replaced: as `kctl get instances` says it, or because a rolling update has detached it, or
-/// because its Node says so, or because all are replaced.
+/// because its Node says so, or because all are replaced, or because it will get no Node.
 fn outdated_reason(
+    now: i64,
     selection: &Selection<'_>,
     status: &InstanceStatus,
     node: Option<&k8s::Node>,
@@ -185,24 +185,17 @@ fn outdated_reason(
     }
     let is_older = |before: i64| instance.launched.is_some_and(|launched| launched <= before);
     let forced = selection.launched_before.is_some_and(is_older);
-    forced.then(|| "--force replaces every instance".to_owned())
-}
-
-/// Why an instance without a Node has to be replaced. Starting kubelet again would not do: its new Node may get another range of pod
-/// addresses than the bridge, the routes and the files of the network plugin on the instance have.
-fn lost_node_reason(
-    now: i64,
-    selection: &Selection<'_>,
-    status: &InstanceStatus,
-) -> Option<String> {
-    let is_lost = selection.only.is_none() && status.has_lost_its_node(now);
-    is_lost.then(|| {
+    if forced {
+        return Some("--force replaces every instance".to_owned());
+    }
+    // Starting kubelet again would not do: its new Node may get another range of pod addresses than the bridge, the routes and the files
+    // of the network plugin on the instance have.
+    status.has_lost_its_node(now).then(|| {
         "it has no Node and makes none: etcd was restored to a moment before it joined, or its kubelet cannot register".to_owned()
     })
 }
 
 fn condition(cluster: &ClusterState<'_>, status: &InstanceStatus) -> Condition {
-    let health = cluster.health;
     if status.instance.is_leaving() {
         return Condition::Leaving;
     }
@@ -211,7 +204,7 @@ fn condition(cluster: &ClusterState<'_>, status: &InstanceStatus) -> Condition {
             let is_new = status.node.as_ref().is_some_and(|node| node.uninitialized);
             if is_new {
                 Condition::Booting
-            } else if status.is_control_plane() && has_finding(health, status) {
+            } else if status.is_control_plane() && has_finding(cluster.health, status) {
                 Condition::NotReady
             } else {
                 Condition::Ready

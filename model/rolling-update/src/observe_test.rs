@@ -6,7 +6,7 @@ use node::report::Status;
 
 const NOW: i64 = 10_000;
 
-fn instance(age: i64) -> Instance {
+fn launched_instance(age: i64) -> Instance {
     Instance {
         id: "i-1".to_owned(),
         scaling_group: Some("group.a".to_owned()),
@@ -18,7 +18,7 @@ fn instance(age: i64) -> Instance {
     }
 }
 
-fn boot(stage: &str, status: Status, error: Option<&str>) -> BootStage {
+fn boot_stage(stage: &str, status: Status, error: Option<&str>) -> BootStage {
     BootStage {
         stage: stage.to_owned(),
         status: Some(status),
@@ -32,7 +32,7 @@ fn boot(stage: &str, status: Status, error: Option<&str>) -> BootStage {
     }
 }
 
-fn refusal() -> RoleWait {
+fn failed_wait() -> RoleWait {
     RoleWait {
         role: "etcd-main".to_owned(),
         about: String::new(),
@@ -47,7 +47,7 @@ fn refusal() -> RoleWait {
 /// What a rolling update sees of the only instance, which has no Node.
 fn observe_one(role: Role, age: i64, boot: &BootStage, waits: &[RoleWait]) -> RollingInstance {
     let aws = AwsFleet {
-        instances: vec![instance(age)],
+        instances: vec![launched_instance(age)],
         scaling_groups: Vec::new(),
     };
     let group = fleet::Group {
@@ -97,7 +97,7 @@ fn observe_one(role: Role, age: i64, boot: &BootStage, waits: &[RoleWait]) -> Ro
 
 #[test]
 fn an_instance_that_is_up_for_ten_minutes_without_a_node_is_replaced() {
-    let done = || boot("nodeup/apply", Status::Finished, None);
+    let done = || boot_stage("nodeup/apply", Status::Finished, None);
     for role in [Role::ControlPlane, Role::Node] {
         let lost = observe_one(role, 600, &done(), &[]);
         assert!(lost.outdated.is_some_and(|why| why.contains("no Node")));
@@ -108,17 +108,17 @@ fn an_instance_that_is_up_for_ten_minutes_without_a_node_is_replaced() {
         };
         assert_eq!(lost.condition, condition);
 
-        let failed = boot("nodeup/apply", Status::Failed, Some("no space"));
-        let going = boot("nodeup/apply", Status::Started, None);
+        let failed = boot_stage("nodeup/apply", Status::Failed, Some("no space"));
+        let going = boot_stage("nodeup/apply", Status::Started, None);
         for (age, boot) in [(599, done()), (600, failed), (600, going)] {
             let seen = observe_one(role, age, &boot, &[]);
             assert_eq!((seen.outdated, seen.condition), (None, Condition::Booting));
         }
     }
     // The console's last failure of a role may be of the time when etcd was restored.
-    let serving = boot("protokube/removal", Status::Failed, Some("refused"));
+    let serving = boot_stage("protokube/removal", Status::Failed, Some("refused"));
     let seen = observe_one(Role::ControlPlane, 600, &serving, &[]);
     assert!(seen.outdated.is_some());
-    let seen = observe_one(Role::ControlPlane, 600, &serving, &[refusal()]);
+    let seen = observe_one(Role::ControlPlane, 600, &serving, &[failed_wait()]);
     assert_eq!((seen.outdated, seen.condition), (None, Condition::Booting));
 }
