@@ -5,13 +5,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// One-line usage, printed with errors.
-pub const USAGE: &str = "usage: nodeup --boot-config FILE [--certificates] [--dry-run] [--root DIR] | --version | --help";
+pub const USAGE: &str = "usage: nodeup --boot-config FILE [--api-proxy | [--certificates] [--dry-run]] [--root DIR] | --version | --help";
 
 const HELP: &str = "
 Configures this instance as a Kubernetes node, in stages: identify, fetch, verify, build, apply, report. Runs at every boot
 and changes only what differs. Writes one JSON line per stage to standard error.
 
   --boot-config FILE  file written by user data: cluster, instance group, sha256 of NodeConfig
+  --api-proxy         pass connections to 127.0.0.1:6443 on to an API server that is ready, until stopped; a unit runs this
   --certificates      renew certificates that expire soon and change nothing else; a timer runs this once a week
   --dry-run           print the plan as JSON and change nothing
   --root DIR          inspect and change the files below DIR, where /proc must be mounted; for --dry-run and tests
@@ -26,6 +27,8 @@ example: show what the next boot would change on this instance
 pub struct Arguments {
     /// Path of the BootConfig that user data wrote.
     pub boot_config: PathBuf,
+    /// True to serve the proxy of the API, and do nothing else.
+    pub api_proxy: bool,
     /// True to renew certificates only.
     pub certificates: bool,
     /// True to print the plan and change nothing.
@@ -41,11 +44,12 @@ pub fn parse_arguments(
     let mut arguments = arguments.into_iter();
     let mut boot_config = None;
     let mut root = PathBuf::from("/");
-    let (mut certificates, mut dry_run) = (false, false);
+    let (mut api_proxy, mut certificates, mut dry_run) = (false, false, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--version" => return Ok(print_text(concat!("nodeup ", env!("CARGO_PKG_VERSION")))),
             "--help" | "-h" => return Ok(print_text(&format!("{USAGE}\n{HELP}"))),
+            "--api-proxy" => api_proxy = true,
             "--certificates" => certificates = true,
             "--dry-run" => dry_run = true,
             "--boot-config" => {
@@ -57,8 +61,12 @@ pub fn parse_arguments(
         }
     }
     let boot_config = boot_config.ok_or("--boot-config is missing")?;
+    if api_proxy && (certificates || dry_run) {
+        return Err("--api-proxy changes nothing: leave out the other option".to_owned());
+    }
     Ok(Some(Arguments {
         boot_config,
+        api_proxy,
         certificates,
         dry_run,
         root,
@@ -89,7 +97,15 @@ mod tests {
             (Some("/opt/kctl/boot.yaml"), true)
         );
         assert_eq!(arguments.root, Path::new("/"));
-        for wrong in ["", "--boot-config", "--boot-config a --force", "--root"] {
+        let proxy = parse_line("--boot-config a --api-proxy").unwrap().unwrap();
+        assert!(proxy.api_proxy && !arguments.api_proxy);
+        for wrong in [
+            "",
+            "--boot-config",
+            "--boot-config a --force",
+            "--root",
+            "--boot-config a --api-proxy --dry-run",
+        ] {
             assert!(parse_line(wrong).is_err(), "{wrong}");
         }
     }

@@ -3,6 +3,7 @@
 // The modules are public for the tests of this crate only.
 #![warn(unreachable_pub)]
 
+pub mod api_proxy;
 pub mod apply;
 pub mod arguments;
 mod bootstrap_client;

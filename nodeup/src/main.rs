@@ -1,12 +1,12 @@
 //! nodeup configures an instance at boot so that it becomes a Kubernetes node, in stages: identify, fetch, verify, build, apply,
-//! report. It runs at every boot and changes only what differs.
+//! report. It runs at every boot and changes only what differs. As a service of its own it is the node's proxy of the API.
 
 #![warn(unreachable_pub)]
 
 use anyhow::{Context, Error};
 use aws_client::authorities::Authorities;
 use engine::Plan;
-use host::LocalSystem;
+use host::{Host, LocalSystem, read_text_file};
 use node::config::{BootConfig, read_boot_config};
 use node::host::HostResource;
 use node::report::{changed_line, first_changes};
@@ -15,7 +15,7 @@ use nodeup::paths::NodeupPaths;
 use nodeup::run::Run;
 use nodeup::stage::Stages;
 use nodeup::warm_pool::{self, Launch};
-use nodeup::{apply, build, fetch, identify, report};
+use nodeup::{api_proxy, apply, build, fetch, identify, report};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
@@ -36,6 +36,12 @@ async fn main() -> ExitCode {
         }
     };
     let mut stages = Stages::start();
+    if arguments.api_proxy {
+        stages.begin_stage("api-proxy");
+        let ended = serve_api_proxy(&arguments, &stages).await;
+        ended.unwrap_or_else(|error| stages.fail_stage(&error));
+        return ExitCode::FAILURE;
+    }
     stages.begin_stage("identify");
     match start_run(arguments, &stages).await {
         Ok(run) => run_and_report(&run, &mut stages).await,
@@ -44,6 +50,23 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Serves the proxy of the API, with the configuration that the instance has. Returns only with an error.
+async fn serve_api_proxy(arguments: &Arguments, stages: &Stages) -> anyhow::Result<()> {
+    let boot = read_boot_config_file(arguments)?;
+    let path = NodeupPaths::new(&arguments.root).node_config();
+    let text = read_text_file(&path)?;
+    let text = text.with_context(|| {
+        format!(
+            "{} does not exist: the instance has not joined yet",
+            path.display()
+        )
+    })?;
+    let config = build::verify_config(&text, &boot)?;
+    let system = Arc::new(LocalSystem::with_root(&arguments.root));
+    let host = Host::new(&arguments.root, system);
+    api_proxy::run_api_proxy(config, host, stages.note_logger()).await
 }
 
 /// Runs all stages after identify. The result is reported even after a failure. A report that cannot be sent neither hides an

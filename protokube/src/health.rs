@@ -9,6 +9,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use node::api_health::needed_checks;
 use node::pki::{Keyset, Leaf, Usage};
 use protokube_role::lock::lock_ignoring_poison;
 use reqwest::redirect;
@@ -24,11 +25,6 @@ use tokio::sync::oneshot;
 const METRICS: &str = "/metrics";
 
 const PATHS: &[&str] = &["/healthz", "/livez", "/readyz"];
-
-/// Checks of the API server that do not count: those of the etcd cluster events. The API serves everything but Event objects without
-/// it, and no restart of the API server brings it back. Kubernetes 1.34 has them (`apiserver/pkg/server/options/etcd.go`,
-/// `addEtcdHealthEndpoint`); an API server without these checks ignores their names (`healthz.go`, `handleRootHealth`).
-const NOT_NEEDED: [&str; 2] = ["etcd-override-0", "etcd-override-readiness-0"];
 
 /// Timeout of a request to the API server, whose checks may be slow.
 const TIMEOUT: Duration = Duration::from_secs(14);
@@ -177,8 +173,12 @@ async fn answer_request(
         return Ok(text_response(StatusCode::METHOD_NOT_ALLOWED, String::new()));
     }
     let own = uri.query().map(|query| format!("{query}&"));
-    let excluded = NOT_NEEDED.map(|check| format!("exclude={check}")).join("&");
-    let path = format!("{}?{}{excluded}", uri.path(), own.unwrap_or_default());
+    let path = format!(
+        "{}?{}{}",
+        uri.path(),
+        own.unwrap_or_default(),
+        needed_checks()
+    );
     Ok(match fetch_health(http, &format!("{server}{path}")).await {
         Ok((true, body)) => text_response(StatusCode::OK, body),
         Ok((false, body)) => text_response(StatusCode::SERVICE_UNAVAILABLE, body),

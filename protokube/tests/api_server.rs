@@ -1,5 +1,5 @@
 //! Addons on a real API server: it accepts every object, a second round changes nothing, and an addon that leaves the list is
-//! removed. Also checks what the tokens of flannel's, calico's and cilium's pods on a worker may do.
+//! removed. Also checks what the tokens of flannel's, calico's and cilium's pods on a worker may do, and what a kubelet may.
 #![cfg(test)]
 
 #[path = "support/control_plane.rs"]
@@ -16,7 +16,8 @@ use full::addons::{Addon, make_addons};
 use full::objects::addon_objects;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Node, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{
@@ -224,6 +225,27 @@ async fn a_kubelet_makes_its_node_with_the_taint_that_the_cloud_controller_manag
     let all: Api<Node> = Api::all(admin);
     let bare = node(other, json!(null));
     all.create(&PostParams::default(), &bare).await.unwrap();
+}
+
+/// The proxy of a node asks with kubelet's certificate (`nodeup/src/api_proxy/list.rs`).
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn a_kubelet_may_read_who_the_api_servers_are_in_endpoints_only() {
+    let plane = ControlPlane::start();
+    let [own, _] = NODES;
+    let kubelet = plane.client_for_user(&format!("system:node:{own}"), "system:nodes");
+    let endpoints: Api<Endpoints> = Api::namespaced(kubelet.clone(), "default");
+    // There are none of an API server on loopback: not to be found is not to be forbidden.
+    wait_until("Endpoints may be read", || async {
+        endpoints.get_opt("kubernetes").await.is_ok()
+    })
+    .await;
+    let slices: Api<EndpointSlice> = Api::namespaced(kubelet, "default");
+    let refused = slices.get_opt("kubernetes").await;
+    assert!(
+        matches!(&refused, Err(kube::Error::Api(status)) if status.code == 403),
+        "{refused:?}"
+    );
 }
 
 /// Names of two workers.

@@ -11,9 +11,9 @@ mod units;
 pub use boot::{Heredoc, UserData};
 pub use helpers::{here_document, quote_corefile, quote_sh, quote_systemd, quote_systemd_word};
 pub use units::{
-    CertificatesService, CertificatesTimer, ContainerdService, Environment, HookService,
-    KubeletService, Logrotate, MasqueradeService, MountUnit, NodeupService, ProtokubeService,
-    Variable, VpcInterfacesService,
+    ApiProxyService, CertificatesService, CertificatesTimer, ContainerdService, Environment,
+    HookService, KubeletService, Logrotate, MasqueradeService, MountUnit, NodeupService,
+    ProtokubeService, Variable, VpcInterfacesService,
 };
 
 use handlebars::{Handlebars, RenderError};

@@ -4,9 +4,9 @@
 use crate::addons::{NodeRegistration, samples};
 use crate::boot::UserData;
 use crate::units::{
-    CertificatesService, CertificatesTimer, ContainerdService, Environment, HookService,
-    KubeletService, Logrotate, MasqueradeService, MountUnit, NodeupService, ProtokubeService,
-    Variable, VpcInterfacesService,
+    ApiProxyService, CertificatesService, CertificatesTimer, ContainerdService, Environment,
+    HookService, KubeletService, Logrotate, MasqueradeService, MountUnit, NodeupService,
+    ProtokubeService, Variable, VpcInterfacesService,
 };
 use crate::{Template, render};
 use handlebars::template::{HelperTemplate, Parameter, Template as Parsed, TemplateElement};
@@ -176,6 +176,9 @@ fn templates_and_contexts_agree() {
         }),
         lint_template(&CertificatesTimer {}),
         lint_template(&ProtokubeService {
+            directory: directory(),
+        }),
+        lint_template(&ApiProxyService {
             directory: directory(),
         }),
         lint_template(&ContainerdService {

@@ -28,6 +28,13 @@ pub struct ProtokubeService {
     pub directory: String,
 }
 
+/// `kctl-api-proxy.service`: the proxy of the API on loopback.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ApiProxyService {
+    /// Folder of nodeup and its configuration.
+    pub directory: String,
+}
+
 /// `containerd.service`: the container runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ContainerdService {
@@ -130,6 +137,11 @@ impl Template for CertificatesTimer {
 impl Template for ProtokubeService {
     const NAME: &'static str = "units/protokube.service.hbs";
     const SOURCE: &'static str = include_str!("../units/protokube.service.hbs");
+}
+
+impl Template for ApiProxyService {
+    const NAME: &'static str = "units/api_proxy.service.hbs";
+    const SOURCE: &'static str = include_str!("../units/api_proxy.service.hbs");
 }
 
 impl Template for ContainerdService {

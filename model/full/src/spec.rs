@@ -261,6 +261,8 @@ pub struct Api {
     pub load_balancer: Option<ApiLoadBalancer>,
     /// More names and addresses in the API server's certificate.
     pub additional_names: Vec<String>,
+    /// Every node reaches the API through a proxy of its own.
+    pub node_proxy: bool,
 }
 
 /// The API's network load balancer.

@@ -28,9 +28,9 @@ pub use host::{Distribution, InstanceFacts};
 pub use keyset_ids::KeysetIds;
 pub use kinds::{Arch, Asset, Networking, Role};
 pub use node_config::{
-    ControlPlane, EtcdCluster, EtcdMember, Kubelet, NODE_FORMAT, NodeConfig, StoredNodeConfig,
-    VolumeMount, WarmPool, etcd_versions_of, kubernetes_version_of, newest_node_config_key,
-    node_config_key, read_newest_node_config, read_node_config, to_stored,
+    ApiProxy, ControlPlane, EtcdCluster, EtcdMember, Kubelet, NODE_FORMAT, NodeConfig,
+    StoredNodeConfig, VolumeMount, WarmPool, etcd_versions_of, kubernetes_version_of,
+    newest_node_config_key, node_config_key, read_newest_node_config, read_node_config, to_stored,
 };
 pub(crate) use packages::{needed_packages, upkeep_packages};
 pub(crate) use sysctls::{kernel_modules, kernel_parameters_of};
@@ -48,14 +48,18 @@ pub const RENEWAL_TIMER: &str = "nodeup-certificates.timer";
 /// Name of the unit that keeps the network services of the host away from interfaces that the network plugin attaches.
 pub const VPC_INTERFACES: &str = "kctl-vpc-interfaces.service";
 
+/// Name of the unit of the proxy of the API.
+pub const API_PROXY_UNIT: &str = "kctl-api-proxy.service";
+
 /// Units that kctl sets up on instances, besides containerd's, which some images bring. No hook can have their names.
-pub const OWN_UNITS: [&str; 11] = [
+pub const OWN_UNITS: [&str; 12] = [
     "chrony.service",
     "chronyd.service",
     "cni-iptables-setup.service",
     "dnf-automatic-install.timer",
     "kubelet.service",
     "logrotate.timer",
+    API_PROXY_UNIT,
     VPC_INTERFACES,
     "nodeup-certificates.service",
     RENEWAL_TIMER,

@@ -2,6 +2,7 @@
 //! names, ports and settings. No I/O, no clock, no randomness.
 
 pub mod addons;
+pub mod api_health;
 pub mod backup;
 pub mod bootstrap;
 pub mod components;

@@ -7,6 +7,9 @@ pub const API: u16 = 443;
 /// The API server's port on a load balancer whose port 443 ends TLS with a certificate of ACM: only here client certificates work.
 pub const API_BESIDE_ACM_CERTIFICATE: u16 = 8443;
 
+/// The proxy of the API on every node, on loopback, in clusters that have it.
+pub const API_PROXY: u16 = 6443;
+
 /// protokube's bootstrap endpoint for workers, kops-controller's port.
 pub const BOOTSTRAP: u16 = 3988;
 

@@ -116,7 +116,8 @@ pub fn mint_authority() -> Keyset {
     mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
 }
 
-fn tls_config(authority: &Keyset, name: &str) -> Arc<ServerConfig> {
+/// TLS of a server with a certificate for this name.
+pub fn tls_config(authority: &Keyset, name: &str) -> Arc<ServerConfig> {
     let leaf = Leaf {
         common_name: "kops-controller".into(),
         organization: None,

@@ -1,6 +1,7 @@
 //! Fakes of everything outside an instance, on the loopback address, and instances in folders.
 #![allow(dead_code)] // Each test takes what it needs.
 
+pub mod api_server;
 pub mod autoscaling;
 pub mod bootstrap;
 pub mod files;

@@ -14,7 +14,7 @@ use crate::iam::Statement;
 use crate::{AddonValues, FullSpec};
 use hubble::Hubble;
 use node::digest::sha256_hex;
-use node::names;
+use node::{names, ports};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use settings::SETTINGS;
@@ -86,7 +86,9 @@ struct Manifest {
     resources: Value,
     agent_annotations: BTreeMap<String, String>,
     operator_annotations: Option<BTreeMap<String, String>>,
+    /// Of the operator, which every update replaces.
     api_host: String,
+    agent_api: AgentApi,
     /// The address at which the agent and the operator answer health checks.
     loopback: String,
     replicas: i32,
@@ -98,6 +100,13 @@ struct Manifest {
     makes_services: bool,
     /// Of the operator's calls to EC2; it makes some only for interfaces.
     region: Option<String>,
+}
+
+/// Where an agent reaches the API.
+#[derive(Serialize)]
+struct AgentApi {
+    host: String,
+    port: String,
 }
 
 impl Template for Manifest {
@@ -134,6 +143,7 @@ pub(super) fn addon(full: &FullSpec) -> Result<Option<Addon>, Error> {
         operator_annotations: Some(cilium.operator_annotations.clone())
             .filter(|annotations| !annotations.is_empty()),
         api_host: full.dns.api_internal_name.clone(),
+        agent_api: agent_api(full),
         loopback: if full.is_ipv6() { "::1" } else { "127.0.0.1" }.to_owned(),
         replicas: controller_replicas(full),
         hubble: cilium.hubble.is_some(),
@@ -147,6 +157,20 @@ pub(super) fn addon(full: &FullSpec) -> Result<Option<Addon>, Error> {
     let addresses = if cilium.eni { INTERFACES } else { RANGES };
     let rendered = [POLICIES.to_owned(), addresses.to_owned(), manifest];
     named.make_addon(full, &rendered).map(Some)
+}
+
+/// By the proxy of the node, if nodes have one: an agent is replaced with its instance, so that none looks for a proxy that its instance
+/// lacks.
+fn agent_api(full: &FullSpec) -> AgentApi {
+    let (host, port) = if full.api.node_proxy {
+        ("127.0.0.1", ports::API_PROXY)
+    } else {
+        (full.dns.api_internal_name.as_str(), ports::API)
+    };
+    AgentApi {
+        host: host.to_owned(),
+        port: port.to_string(),
+    }
 }
 
 /// The tags of interfaces, and those by which the operator finds what it has made and not attached: in this cluster only.

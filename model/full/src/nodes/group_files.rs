@@ -3,8 +3,8 @@
 use super::apt_source;
 use crate::{FullSpec, Group, NodeSettings};
 use node::config::{
-    Agents, DIRECTORY, Error, File, Networking, RENEWAL_SERVICE, RENEWAL_TIMER, Role, UnitFile,
-    VPC_INTERFACES, find_agent,
+    API_PROXY_UNIT, Agents, DIRECTORY, Error, File, Networking, RENEWAL_SERVICE, RENEWAL_TIMER,
+    Role, UnitFile, VPC_INTERFACES, find_agent,
 };
 use node::yaml::to_yaml;
 
@@ -117,6 +117,15 @@ pub(super) fn group_units(
         units.push(UnitFile::new(
             "protokube.service",
             templates::render(&protokube).map_err(template)?,
+        ));
+    }
+    if full.api.node_proxy {
+        let proxy = templates::ApiProxyService {
+            directory: DIRECTORY.to_owned(),
+        };
+        units.push(UnitFile::new(
+            API_PROXY_UNIT,
+            templates::render(&proxy).map_err(template)?,
         ));
     }
     if full.pods.networking == Networking::Kubenet {

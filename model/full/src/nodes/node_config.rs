@@ -3,11 +3,11 @@
 use crate::nodes::{group_files, warm_pool};
 use crate::{FullSpec, Group, NodeTermination, manifests};
 use node::config::{
-    Agents, ControlPlane, Distribution, Error, EtcdCluster, EtcdMember, InstanceFacts, NODE_FORMAT,
-    NodeConfig, Role, Termination, find_agent, kernel_parameters,
+    Agents, ApiProxy, ControlPlane, Distribution, Error, EtcdCluster, EtcdMember, InstanceFacts,
+    NODE_FORMAT, NodeConfig, Role, Termination, find_agent, kernel_parameters,
 };
 use node::host::check_paths;
-use node::names;
+use node::{names, ports};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -39,6 +39,7 @@ pub fn node_config(
             .collect(),
         agents: own_agents(agents, of),
         api_server: api_server(full, of.role),
+        api_proxy: full.api.node_proxy.then(|| api_proxy(full, of.role)),
         ca_certificates: trust_bundle.to_owned(),
         keysets: BTreeMap::new(),
         kubelet: node.kubelet.clone(),
@@ -100,12 +101,23 @@ fn own_agents(agents: &Agents, group: &Group) -> Agents {
     }
 }
 
-/// URL of the API server for instances of this role. Without DNS, the name is in `/etc/hosts`.
+/// URL of the API server for instances of this role. Without DNS, the name is in `/etc/hosts`. Control planes use no proxy: in an
+/// upgrade a new kubelet or controller must not meet an older API server.
 fn api_server(full: &FullSpec, role: Role) -> String {
     match role {
         Role::ControlPlane => "https://127.0.0.1".to_owned(),
+        _ if full.api.node_proxy => format!("https://127.0.0.1:{}", ports::API_PROXY),
         _ => format!("https://{}", full.dns.api_internal_name),
     }
+}
+
+/// The proxy for what runs on the host's network of every node alike.
+fn api_proxy(full: &FullSpec, role: Role) -> ApiProxy {
+    let server = match role {
+        Role::ControlPlane => "127.0.0.1".to_owned(),
+        _ => full.dns.api_internal_name.clone(),
+    };
+    ApiProxy { server }
 }
 
 fn control_plane(full: &FullSpec) -> ControlPlane {

@@ -37,6 +37,9 @@ pub struct NodeConfig {
     pub agents: Agents,
     /// URL of the API for components: `https://127.0.0.1`, `https://api.internal.NAME`.
     pub api_server: String,
+    /// The proxy of the API on loopback; `None`: the instance has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_proxy: Option<ApiProxy>,
     /// Certificates of `kubernetes-ca`, PEM.
     pub ca_certificates: String,
     /// Keys of the keysets that were rotated, by name: a new stage of a rotation is a new NodeConfig.
@@ -74,6 +77,15 @@ pub struct NodeConfig {
     /// The group has a warm pool: an instance may have to prepare for it before it joins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_pool: Option<WarmPool>,
+}
+
+/// The proxy of the API on an instance, at [`crate::ports::API_PROXY`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApiProxy {
+    /// Name of the API servers, which their certificate has: `api.internal.NAME`. The proxy connects to its addresses while it knows no
+    /// API server that is ready. On control planes 127.0.0.1: the proxy uses no other API server than that of the instance.
+    pub server: String,
 }
 
 /// What the instances of a group with a warm pool do besides.

@@ -10,10 +10,17 @@ spec! {
         pub dns: Option<DNSAccessSpec>,
         /// Clients reach the API through a network load balancer.
         pub load_balancer: Option<LoadBalancerAccessSpec>,
+        /// Every node has a proxy of the API on loopback, which passes connections on to a control plane that is ready. kctl's own
+        /// field. Default: nodes reach the API by `masterInternalName`.
+        pub node_proxy: Option<NodeProxySpec>,
     }
 
     /// Access by DNS names. It has no fields: write `dns: {}`.
     pub struct DNSAccessSpec {
+    }
+
+    /// The proxy of the API on every node. It has no fields: write `nodeProxy: {}`.
+    pub struct NodeProxySpec {
     }
 
     /// The load balancer of the API.

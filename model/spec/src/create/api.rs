@@ -37,6 +37,7 @@ pub(super) fn choose_api_access(options: &CreateOptions, spec: &mut ClusterSpec)
                 .map(|_| SSL_POLICY.to_owned()),
             ..LoadBalancerAccessSpec::default()
         }),
+        node_proxy: None,
     });
     spec.master_public_name = options
         .api_public_name

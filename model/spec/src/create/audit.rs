@@ -12,13 +12,16 @@ const POLICY: &str = "/srv/kubernetes/kube-apiserver/audit-policy.yaml";
 const LOG: &str = "/var/log/kube-audit/audit.log";
 
 /// Level Metadata leaves out request and response bodies, and so secrets. Without the stage RequestReceived there is one line for
-/// each request instead of two.
+/// each request instead of two. Who only asks whether the API server is well is left out: protokube, and the proxies of all nodes, ask
+/// every two seconds.
 const RULES: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages:
 - RequestReceived
 rules:
+- level: None
+  nonResourceURLs: [/healthz*, /livez*, /readyz*]
 - level: Metadata
 ";
 

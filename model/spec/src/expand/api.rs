@@ -3,9 +3,7 @@
 use super::fill::fill;
 use super::network::is_ipv6_only;
 use super::{Findings, dns};
-use crate::api::api_access::{
-    APISpec, DNSAccessSpec, LoadBalancerAccessSpec, LoadBalancerSubnetSpec,
-};
+use crate::api::api_access::{DNSAccessSpec, LoadBalancerAccessSpec, LoadBalancerSubnetSpec};
 use crate::api::cluster::ClusterSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::{
@@ -34,20 +32,14 @@ pub(super) fn complete_api(
     let private = control_planes_are_private(spec, groups);
     let api = spec.api.get_or_insert_default();
     if api.load_balancer.is_none() && api.dns.is_none() {
-        *api = if unreachable_by_name || private {
-            APISpec {
-                load_balancer: Some(LoadBalancerAccessSpec {
-                    class: Some(LoadBalancerClass::Network),
-                    ..LoadBalancerAccessSpec::default()
-                }),
-                dns: None,
-            }
+        if unreachable_by_name || private {
+            api.load_balancer = Some(LoadBalancerAccessSpec {
+                class: Some(LoadBalancerClass::Network),
+                ..LoadBalancerAccessSpec::default()
+            });
         } else {
-            APISpec {
-                load_balancer: None,
-                dns: Some(DNSAccessSpec {}),
-            }
-        };
+            api.dns = Some(DNSAccessSpec {});
+        }
     }
     let subnets = spec.subnets.clone();
     if let Some(balancer) = &mut api.load_balancer {
@@ -136,11 +128,13 @@ fn is_private(subnet: &ClusterSubnetSpec) -> bool {
 
 /// API access of a completed spec.
 pub(super) fn full_api(spec: &ClusterSpec) -> Api {
-    let balancer = spec.api.as_ref().and_then(|api| api.load_balancer.as_ref());
+    let api = spec.api.as_ref();
+    let balancer = api.and_then(|api| api.load_balancer.as_ref());
     Api {
         access: spec.kubernetes_api_access.clone(),
         load_balancer: balancer.map(full_load_balancer),
         additional_names: spec.additional_sans.clone(),
+        node_proxy: api.is_some_and(|api| api.node_proxy.is_some()),
     }
 }
 

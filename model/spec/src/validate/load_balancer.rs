@@ -1,6 +1,7 @@
-//! How the API is reached: names or a load balancer.
+//! How the API is reached: names or a load balancer, and the proxy of nodes.
 
 use ipnet::Ipv4Net;
+use node::ports::API_PROXY;
 
 use crate::api::api_access::{LoadBalancerAccessSpec, LoadBalancerSubnetSpec};
 use crate::api::cluster::ClusterSpec;
@@ -8,6 +9,7 @@ use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::{DnsType, LoadBalancerClass, LoadBalancerType};
 use crate::read::Problem;
 
+use super::components::parse_port_range;
 use super::text::{check_unique, is_arn, is_id};
 
 const PATH: &str = "spec.api.loadBalancer";
@@ -30,6 +32,9 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         );
         problems.push(problem.hint("use \"loadBalancer: {class: Network, type: Public}\" instead"));
     }
+    if api.node_proxy.is_some() {
+        check_node_ports(spec, problems);
+    }
     if let Some(balancer) = &api.load_balancer {
         check_class(balancer, problems);
         check_certificate(balancer, problems);
@@ -49,6 +54,22 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
                 problem.hint("add the name of an S3 bucket that the load balancer may write to"),
             );
         }
+    }
+}
+
+/// A Service with the port of the proxy would get what is meant for the API.
+fn check_node_ports(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let config = spec.kube_api_server.as_ref();
+    let range = config.and_then(|config| config.service_node_port_range.as_deref());
+    let Some((first, last)) = range.and_then(parse_port_range) else {
+        return;
+    };
+    if (first..=last).contains(&API_PROXY) {
+        let problem = Problem::error(
+            "spec.kubeAPIServer.serviceNodePortRange",
+            format!("it has port {API_PROXY}, at which spec.api.nodeProxy listens on every node"),
+        );
+        problems.push(problem.hint("use another range, such as 30000-32767"));
     }
 }
 

@@ -54,6 +54,34 @@ fn operator_variables(full: &FullSpec) -> Value {
     operator["spec"]["template"]["spec"]["containers"][0]["env"].clone()
 }
 
+/// An update replaces the operator at once, and an agent with its instance only.
+#[test]
+fn agents_use_the_proxy_of_their_node_and_the_operator_does_not() {
+    let api_of = |full: &FullSpec, kind: &str| -> Vec<(Value, Value)> {
+        let pods = find_kind(&objects(full), kind)["spec"]["template"]["spec"].clone();
+        let containers = ["initContainers", "containers"].into_iter();
+        let containers = containers.filter_map(|list| pods[list].as_array().cloned());
+        let variable = |container: &Value, name: &str| {
+            let mut all = container["env"].as_array()?.iter();
+            Some(all.find(|one| one["name"] == name)?["value"].clone())
+        };
+        let api = containers.flatten().filter_map(|container| {
+            let host = variable(&container, "KUBERNETES_SERVICE_HOST")?;
+            Some((host, variable(&container, "KUBERNETES_SERVICE_PORT")?))
+        });
+        api.collect()
+    };
+    let named = (json!("api.internal.a.example.com"), json!("443"));
+    let own = (json!("127.0.0.1"), json!("6443"));
+    let plain = cilium(&json!({}));
+    let proxied = with_cilium(&json!({}), &json!({"api": {"nodeProxy": {}}}));
+    assert_eq!(api_of(&plain, "DaemonSet"), vec![named.clone(); 3]);
+    assert_eq!(api_of(&proxied, "DaemonSet"), vec![own; 3]);
+    for full in [&plain, &proxied] {
+        assert_eq!(api_of(full, "Deployment"), [named.clone()]);
+    }
+}
+
 #[test]
 fn pods_have_addresses_of_interfaces_or_of_a_range() {
     let tunnel = settings(&cilium(&json!({})));

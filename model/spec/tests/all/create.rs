@@ -501,7 +501,11 @@ fn an_audit_log_is_a_policy_file_and_flags_of_the_api_server() {
     };
     assert_eq!(policy.path, api.audit_policy_file);
     let rules: Value = serde_saphyr::from_str(&policy.content).unwrap();
-    assert_eq!(rules["rules"][0]["level"], "Metadata");
+    let health = json!(["/healthz*", "/livez*", "/readyz*"]);
+    assert_eq!(
+        rules["rules"],
+        json!([{"level": "None", "nonResourceURLs": health}, {"level": "Metadata"}])
+    );
 
     let plain = create_offline(&zone_options(&["eu-west-1a"]));
     assert!(plain.cluster.spec.kube_api_server.is_none());

@@ -1,6 +1,6 @@
 //! The desired state of instances: its content, its order, and what it must not contain.
 use engine::{Resource, Snapshot, plan};
-use node::config::{Asset, Distribution, InstanceFacts, NodeConfig, Role};
+use node::config::{API_PROXY_UNIT, Asset, Distribution, InstanceFacts, NodeConfig, Role};
 use node::host::{Certificate, HostObject, HostResource, desired_resources};
 use serde_json::json;
 use spec::expand::Expanded;
@@ -122,6 +122,24 @@ fn every_machine_can_be_made_from_nothing() {
                 assert_eq!(plan.steps.len(), all.len());
             }
         }
+    }
+}
+
+/// The proxy itself waits for nothing: it finds kubelet's certificate when it is there.
+#[test]
+fn kubelet_starts_after_the_proxy_of_the_api() {
+    let api = json!({ "nodeProxy": {} });
+    let expanded = expanded_with(|cluster, _| {
+        cluster.spec.api = Some(serde_json::from_value(api).unwrap());
+    });
+    for role in [Role::ControlPlane, Role::Node] {
+        let all = desired_resources(&config_of(&expanded, role), &instance_facts(false)).unwrap();
+        let (_, needs) = find_unit(&all, "kubelet.service");
+        assert!(
+            needs.contains(&format!("unit/{API_PROXY_UNIT}")),
+            "{needs:?}"
+        );
+        assert_eq!(find_unit(&all, API_PROXY_UNIT).1, [""; 0]);
     }
 }
 

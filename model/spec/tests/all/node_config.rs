@@ -1,11 +1,12 @@
 //! NodeConfig of each group, and the files and units that follow from it.
 use full::nodes::node_config;
 use node::config::{
-    Distribution, Error, File, InstanceFacts, NodeConfig, Role, host_files, read_node_config,
-    to_stored,
+    API_PROXY_UNIT, Distribution, Error, File, InstanceFacts, NodeConfig, Role, host_files,
+    read_node_config, to_stored,
 };
 use node::manifests::Pod;
 use serde_json::{Value, json};
+use spec::api::api_access::NodeProxySpec;
 use spec::expand::Expanded;
 use spec::read::Problem;
 use spec::validate::{ClusterInput, validate};
@@ -263,6 +264,45 @@ fn components_find_the_api_wherever_it_is() {
         server(&without_dns, Role::Node),
         server(&expanded_spec(), Role::Node)
     );
+    let proxied = expanded_with_fields(&json!({ "api": { "nodeProxy": {} } }));
+    assert_eq!(
+        server(&proxied, Role::Node),
+        [
+            "https://127.0.0.1:6443",
+            "https://127.0.0.1:6443",
+            "https://127.0.0.1:6443"
+        ]
+    );
+    // A new kubelet must not meet the older API server of another control plane.
+    assert_eq!(
+        server(&proxied, Role::ControlPlane),
+        server(&expanded_spec(), Role::ControlPlane)
+    );
+}
+
+#[test]
+fn every_node_has_a_proxy_of_the_api_if_the_spec_says_so_and_none_otherwise() {
+    let proxied = expanded_with_fields(&json!({ "api": { "nodeProxy": {} } }));
+    // It says nothing of how clients reach the API.
+    let mut api = expanded_with_fields(&json!({ "api": {} })).cluster.spec.api;
+    api.get_or_insert_default().node_proxy = Some(NodeProxySpec {});
+    assert_eq!(proxied.cluster.spec.api, api);
+    for (role, server) in [
+        (Role::ControlPlane, "127.0.0.1"),
+        (Role::Node, "api.internal.a.example.com"),
+    ] {
+        let config = config_of(&proxied, role);
+        assert_eq!(config.api_proxy.unwrap().server, server);
+        let mut units = config.units.into_iter();
+        let unit = units.find(|unit| unit.name == API_PROXY_UNIT).unwrap();
+        assert!(
+            unit.content
+                .contains("/opt/kctl/nodeup --boot-config /opt/kctl/boot.yaml --api-proxy\n")
+        );
+        let without = config_of(&expanded_spec(), role);
+        assert_eq!(without.api_proxy, None);
+        assert!(without.units.iter().all(|unit| unit.name != API_PROXY_UNIT));
+    }
 }
 
 #[test]
@@ -492,9 +532,10 @@ fn no_two_objects_of_an_instance_have_one_path() {
         let said = refusal(&hook(name), Role::Node);
         assert!(said.contains("one path"), "{name}: {said}");
     }
-    // This network has no unit for those of the VPC CNI.
+    // This network has no unit for those of the VPC CNI, and this spec no proxy of the API.
+    let absent = [node::config::VPC_INTERFACES, API_PROXY_UNIT];
     let own = node::config::OWN_UNITS.into_iter();
-    for name in own.filter(|name| *name != node::config::VPC_INTERFACES) {
+    for name in own.filter(|name| !absent.contains(name)) {
         let hook =
             json!({ "hooks": [{ "name": name, "useRawManifest": true, "manifest": "[Unit]" }] });
         assert!(
@@ -685,6 +726,11 @@ fn units_are_what_systemd_accepts() {
         node::config::VPC_INTERFACES,
         interfaces,
     ));
+    let proxy = templates::render(&templates::ApiProxyService {
+        directory: "/opt/kctl".into(),
+    })
+    .unwrap();
+    units.push(node::config::UnitFile::new(API_PROXY_UNIT, proxy));
     let files = config_of(&expanded, Role::ControlPlane).files;
     let services = files.iter().filter_map(|file| {
         let name = file.path.strip_prefix("/etc/systemd/system/")?;

@@ -1,6 +1,7 @@
 //! Scenarios of a cluster's life beside its faults: rolling updates, upgrades, certificate renewal, hosted zones, figures. `make soak`
 //! and `make bench` run those that `make test` does not.
 
+mod api_proxy;
 mod backup_figures;
 mod backups_stopped;
 mod charts;
@@ -62,6 +63,27 @@ fn figures_of_backups() -> Result<()> {
         return Ok(());
     };
     backup_figures::run(&mut lab)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "prints figures beside those of nodes_watch_the_api_while_control_planes_die: make bench"]
+fn figures_without_an_api_proxy() -> Result<()> {
+    let Some(mut lab) = start_lab("figures_without_an_api_proxy", "t-no-proxy", 8)? else {
+        return Ok(());
+    };
+    api_proxy::run(&mut lab, false)?;
+    lab.take_down()
+}
+
+#[test]
+#[ignore = "fifteen minutes: make soak"]
+fn nodes_watch_the_api_while_control_planes_die() -> Result<()> {
+    let test = "nodes_watch_the_api_while_control_planes_die";
+    let Some(mut lab) = start_lab(test, "t-api-proxy", 8)? else {
+        return Ok(());
+    };
+    api_proxy::run(&mut lab, true)?;
     lab.take_down()
 }
 

@@ -57,6 +57,7 @@ pub fn minimal_spec() -> FullSpec {
             access: vec!["0.0.0.0/0".into(), "::/0".into()],
             load_balancer: None,
             additional_names: Vec::new(),
+            node_proxy: false,
         },
         bastion: Bastion::default(),
         ssh_access: vec!["0.0.0.0/0".into(), "::/0".into()],

@@ -1,7 +1,7 @@
 //! Dependencies between objects. Most follow from paths: a file needs its folder, and the volume that contains the folder.
 
 use crate::components::{KUBERNETES, MANIFESTS, TOOLS};
-use crate::config::{NodeConfig, RENEWAL_SERVICE, RENEWAL_TIMER, VPC_INTERFACES};
+use crate::config::{API_PROXY_UNIT, NodeConfig, RENEWAL_SERVICE, RENEWAL_TIMER, VPC_INTERFACES};
 use crate::host::{HostObject, HostResource, Unit};
 use engine::Id;
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,7 +200,8 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
         "cni-iptables-setup.service" => all(&instance),
         VPC_INTERFACES => all(&|other| is_in(other, &NETWORK)),
         RENEWAL_TIMER => all(&|other| is_in(other, &[RENEWAL_SERVICE])),
-        _ if !unit.enabled => BTreeSet::new(),
+        // The proxy waits for kubelet's certificate itself, and reads it again whenever it is another.
+        _ if !unit.enabled || unit.name == API_PROXY_UNIT => BTreeSet::new(),
         _ if unit.content.is_none() => all(&|other| match other {
             HostObject::Packages(packages) => packages.name == "upkeep",
             other => {

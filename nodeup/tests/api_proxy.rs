@@ -1,0 +1,287 @@
+//! The proxy of the API: connections go to an API server that is ready, and its list of API servers outlives them, boots and mistakes.
+#![cfg(test)]
+
+mod support;
+
+use host::{Host, LocalSystem};
+use node::config::KUBELET_CLIENT;
+use node::pki::{Keyset, Leaf, SystemKeys, Usage, issue_certificate, trust_bundle};
+use nodeup::api_proxy::{Pace, ProxyContext, serve_api};
+use reqwest::{Certificate, Client, Response};
+use std::fs;
+use std::net::{SocketAddr, TcpListener as SilentListener};
+use std::sync::Arc;
+use std::time::Duration;
+use support::api_server::{Condition, FakeApiServer, NAME, WATCH};
+use support::bootstrap::mint_authority;
+use support::test_instance::TestInstance;
+use tempfile::TempDir;
+use time::OffsetDateTime;
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+
+const PACE: Pace = Pace {
+    check: Duration::from_millis(50),
+    idle_check: Duration::from_millis(100),
+    answer: Duration::from_millis(500),
+    list: Duration::from_millis(100),
+};
+
+/// Limit of everything that happens sooner or later.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A port of loopback at which nobody listens.
+const NOBODY: u16 = 1;
+
+/// An instance with kubelet's certificate, and the authority of its cluster.
+struct TestNode {
+    folder: TempDir,
+    authority: Keyset,
+}
+
+impl TestNode {
+    /// An instance whose list names these API servers.
+    fn new(listed: &[SocketAddr]) -> Self {
+        let node = Self {
+            folder: TempDir::new().unwrap(),
+            authority: mint_authority(),
+        };
+        let leaf = Leaf {
+            common_name: "system:node:i-1".into(),
+            organization: Some("system:nodes".into()),
+            usage: Usage::Client,
+            names: Vec::new(),
+            validity: time::Duration::days(1),
+        };
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
+        let issued = issue_certificate(&node.authority, &leaf, &mut keys).unwrap();
+        let pem = format!("{}{}", issued.certificate, issued.key.reveal());
+        let host = node.host();
+        host.write_file(KUBELET_CLIENT, pem.as_bytes(), 0o600, None)
+            .unwrap();
+        node.write_list(listed);
+        node
+    }
+
+    fn host(&self) -> Host {
+        Host::new(self.folder.path(), Arc::new(LocalSystem::default()))
+    }
+
+    fn write_list(&self, servers: &[SocketAddr]) {
+        let lines: String = servers.iter().map(|server| format!("{server}\n")).collect();
+        let host = self.host();
+        host.write_file("/var/lib/kctl/api-servers", lines.as_bytes(), 0o644, None)
+            .unwrap();
+    }
+
+    fn list(&self) -> String {
+        fs::read_to_string(self.folder.path().join("var/lib/kctl/api-servers")).unwrap()
+    }
+
+    /// Starts a proxy, and returns where it listens. It runs as long as the runtime.
+    async fn start_proxy(&self, port: u16, follows_list: bool) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let context = ProxyContext {
+            host: self.host(),
+            server: (NAME.to_owned(), port),
+            follows_list,
+            trust_bundle: trust_bundle(&self.authority),
+            pace: PACE,
+            note: Arc::new(|line: &str| println!("{line}")),
+        };
+        tokio::spawn(serve_api(context, listener));
+        address
+    }
+
+    /// Opens a watch through the proxy; `None` if it ends before its first line.
+    async fn try_watch(&self, proxy: SocketAddr) -> Option<(Response, String)> {
+        let trusted = trust_bundle(&self.authority);
+        let client = Client::builder()
+            .tls_certs_only(Certificate::from_pem_bundle(trusted.as_bytes()).unwrap())
+            .resolve(NAME, proxy)
+            .http1_only()
+            .build()
+            .unwrap();
+        let url = format!("https://{NAME}:{}{WATCH}", proxy.port());
+        let mut watch = client.get(url).send().await.ok()?;
+        let line = watch.chunk().await.ok()??;
+        let line = String::from_utf8(line.to_vec()).unwrap();
+        let server = line.lines().next()?.to_owned();
+        Some((watch, server))
+    }
+
+    /// A watch through the proxy and who serves it.
+    async fn watch(&self, proxy: SocketAddr) -> (Response, String) {
+        let opened = async {
+            loop {
+                if let Some(opened) = self.try_watch(proxy).await {
+                    return opened;
+                }
+                sleep(PACE.check).await;
+            }
+        };
+        timeout(LIMIT, opened).await.unwrap()
+    }
+
+    /// A watch that this server serves, as soon as new connections go there.
+    async fn watch_at(&self, proxy: SocketAddr, server: &FakeApiServer) -> Response {
+        let opened = async {
+            loop {
+                let (watch, by) = self.watch(proxy).await;
+                if by == server.address.to_string() {
+                    return watch;
+                }
+                sleep(PACE.check).await;
+            }
+        };
+        timeout(LIMIT, opened).await.unwrap()
+    }
+}
+
+/// Reads a watch until it ends.
+async fn wait_for_end(watch: &mut Response) {
+    let ended = async { while let Ok(Some(_)) = watch.chunk().await {} };
+    timeout(LIMIT, ended).await.unwrap();
+}
+
+/// Reads a watch for as long as many checks take; false if it ends.
+async fn goes_on(watch: &mut Response) -> bool {
+    let ended = async { while let Ok(Some(_)) = watch.chunk().await {} };
+    timeout(10 * PACE.check, ended).await.is_err()
+}
+
+/// Two servers that know each other, in these conditions, and an instance that knows both.
+fn two_servers(first: Condition, second: Condition) -> (TestNode, [FakeApiServer; 2]) {
+    let node = TestNode::new(&[]);
+    let servers = [first, second].map(|condition| FakeApiServer::start(&node.authority, condition));
+    for server in &servers {
+        server.set_listed(&[&servers[0], &servers[1]]);
+    }
+    node.write_list(&servers.each_ref().map(|server| server.address));
+    (node, servers)
+}
+
+/// Each of two servers has the fault, one after the other.
+async fn move_between_servers(fault: Condition) {
+    let (node, servers) = two_servers(Condition::Ready, Condition::Ready);
+    let proxy = node.start_proxy(NOBODY, true).await;
+    let (mut watch, by) = node.watch(proxy).await;
+    let (own, other) = if by == servers[0].address.to_string() {
+        (&servers[0], &servers[1])
+    } else {
+        (&servers[1], &servers[0])
+    };
+    own.set_condition(fault);
+    wait_for_end(&mut watch).await;
+    let mut watch = node.watch_at(proxy, other).await;
+    assert!(goes_on(&mut watch).await, "{fault:?}");
+    // It is used again once it is ready, and nobody is moved for that.
+    own.set_condition(Condition::Ready);
+    assert!(goes_on(&mut watch).await, "{fault:?}");
+    other.set_condition(fault);
+    wait_for_end(&mut watch).await;
+    node.watch_at(proxy, own).await;
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_at_another_server_when_its_own_hangs_ends_or_is_not_ready() {
+    futures::join!(
+        move_between_servers(Condition::Hung),
+        move_between_servers(Condition::Ended),
+        move_between_servers(Condition::NotReady),
+    );
+}
+
+#[tokio::test]
+async fn no_connection_is_closed_while_no_server_is_better() {
+    let (node, [first, second]) = two_servers(Condition::Ready, Condition::NotReady);
+    let proxy = node.start_proxy(NOBODY, true).await;
+    let mut watch = node.watch_at(proxy, &first).await;
+    assert!(goes_on(&mut watch).await, "the other is found not ready");
+    // Such as without a quorum of etcd.
+    first.set_condition(Condition::NotReady);
+    assert!(goes_on(&mut watch).await);
+    second.set_condition(Condition::Ready);
+    wait_for_end(&mut watch).await;
+    node.watch_at(proxy, &second).await;
+}
+
+#[tokio::test]
+async fn a_list_of_dead_addresses_recovers_by_the_name() {
+    // It takes connections, and never says anything.
+    let silent = SilentListener::bind("127.0.0.1:0").unwrap();
+    let dead = [
+        silent.local_addr().unwrap(),
+        SocketAddr::from(([127, 0, 0, 1], NOBODY)),
+    ];
+    let node = TestNode::new(&dead);
+    let server = FakeApiServer::start(&node.authority, Condition::Ready);
+    let proxy = node.start_proxy(server.address.port(), true).await;
+    node.watch_at(proxy, &server).await;
+    let wanted = format!("{}\n", server.address);
+    let kept = async {
+        while node.list() != wanted {
+            sleep(PACE.check).await;
+        }
+    };
+    timeout(LIMIT, kept).await.unwrap();
+}
+
+/// Runs on a runtime of its own, with which everything ends that was started.
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(test)
+}
+
+#[test]
+fn replaced_servers_are_followed_and_the_list_outlives_the_proxy() {
+    let node = TestNode::new(&[]);
+    let servers: Vec<FakeApiServer> = (0..3)
+        .map(|_| FakeApiServer::start(&node.authority, Condition::Ready))
+        .collect();
+    node.write_list(&[servers[0].address]);
+    for pair in servers.windows(2) {
+        let [old, new] = pair else { unreachable!() };
+        run(async {
+            // The name leads nowhere: only what is kept does.
+            let proxy = node.start_proxy(NOBODY, true).await;
+            let mut watch = node.watch_at(proxy, old).await;
+            old.set_listed(&[new]);
+            let listed = async {
+                while node.list() != format!("{}\n", new.address) {
+                    sleep(PACE.check).await;
+                }
+            };
+            timeout(LIMIT, listed).await.unwrap();
+            // Whoever leaves the list ends its connections itself.
+            assert!(goes_on(&mut watch).await);
+            old.set_condition(Condition::Ended);
+            wait_for_end(&mut watch).await;
+            node.watch_at(proxy, new).await;
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_control_plane_uses_its_own_server_and_asks_it_nothing() {
+    let node = TestNode::new(&[]);
+    let own = FakeApiServer::start(&node.authority, Condition::NotReady);
+    let proxy = node.start_proxy(own.address.port(), false).await;
+    let mut watch = node.watch_at(proxy, &own).await;
+    assert!(goes_on(&mut watch).await);
+    assert_eq!((own.checks(), node.list()), (0, String::new()));
+}
+
+#[test]
+fn an_instance_that_has_not_joined_has_no_proxy() {
+    let instance = TestInstance::new_worker(&mint_authority(), &[]);
+    let ran = instance.run(&["--api-proxy"]);
+    assert_eq!(ran.exit_code, Some(1), "{ran:#?}");
+    let (last, detail) = ran.last_line();
+    assert_eq!(last, "api-proxy failed");
+    assert!(detail.contains("has not joined yet"), "{detail}");
+}
