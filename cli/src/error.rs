@@ -13,7 +13,7 @@ pub enum ErrorKind {
     Usage,
     /// The cluster is not healthy.
     Unhealthy,
-    /// Something else must happen first: a lock, a lost race, a store written by a newer kctl.
+    /// Something else must happen first: a lock, a lost race, a store written by a newer kctl, a problem of a preflight.
     Precondition,
     Interrupted,
     /// The reader of stdout has gone. Nothing is printed.
@@ -53,7 +53,7 @@ pub mod exit {
         (UNHEALTHY, "the cluster is not healthy"),
         (
             PRECONDITION,
-            "something else must happen first: a lock, a lost race, a store written by a newer kctl, missing binaries",
+            "something else must happen first: a lock, a lost race, a store written by a newer kctl, missing binaries, a problem that `kctl preflight` found",
         ),
         (
             CHANGES_PENDING,

@@ -6,6 +6,7 @@ pub mod api;
 pub mod args;
 pub mod clock;
 pub mod commands;
+pub mod delegation;
 pub mod downloads;
 pub mod duration;
 pub mod env;

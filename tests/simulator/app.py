@@ -167,6 +167,8 @@ def _control_action(state: State, method: str, name: str, body: bytes) -> "tuple
         state.later.lag = float(body or b"0")
     elif (method, name) == ("POST", "vcpus"):
         state.later.vcpus = int(body) if body else None
+    elif (method, name) == ("POST", "quotas"):
+        state.later.quotas = {code: float(value) for code, value in dict(json.loads(body or b"{}")).items()}
     elif (method, name) == ("POST", "foreign-tags"):
         state.foreign_tags = _tags(json.loads(body or b"{}"))
     elif (method, name) == ("POST", "clock"):

@@ -15,7 +15,7 @@ KILL = "kill-connection"
 
 _XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
 # Services that speak JSON 1.0 or 1.1.
-JSON_SERVICES = ("sqs", "events", "ecr", "kms", "ssm", "dynamodb", "logs")
+JSON_SERVICES = ("sqs", "events", "service-quotas", "ecr", "kms", "ssm", "dynamodb", "logs")
 
 
 @dataclass

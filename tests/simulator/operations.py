@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 # The signing name where it is not the name people use for the service.
-_NAMES = {"elasticloadbalancing": "elbv2"}
+_NAMES = {"elasticloadbalancing": "elbv2", "servicequotas": "service-quotas"}
 # The version of the API of classic load balancers, which has the same signing name.
 _CLASSIC = "2012-06-01"
 _REST = ("s3", "route53")

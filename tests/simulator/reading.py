@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from .operations import Call, path_style
 
 # The services whose requests are read, by the names of `operations.identify`.
-SERVICES = ("autoscaling", "ec2", "elb", "elbv2", "events", "iam", "route53", "s3", "sqs", "sts")
+SERVICES = ("autoscaling", "ec2", "elb", "elbv2", "events", "iam", "route53", "s3", "service-quotas", "sqs", "sts")
 # What every request may have: who signs it, and what SDKs say of themselves (`x-id`: the operation, for logs).
 _COMMON = ("Action", "Version", "x-id", "X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-Security-Token",
            "X-Amz-Signature", "X-Amz-SignedHeaders")  # fmt: skip

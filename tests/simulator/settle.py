@@ -24,6 +24,7 @@ class Later:
         self.delay = delay
         self.lag = 0.0
         self.vcpus: Optional[int] = None
+        self.quotas: "dict[str, float]" = {}
         self._ahead = 0.0
         self._made: "dict[str, float]" = {}
         self._due: "list[_Entry]" = []
@@ -90,6 +91,7 @@ class Later:
         self._views_end = 0.0
         self.lag = 0.0
         self.vcpus = None
+        self.quotas = {}
 
     def now(self) -> float:
         """Seconds on the clock of this queue."""

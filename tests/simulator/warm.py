@@ -53,6 +53,7 @@ def _call_everything(endpoint: str) -> None:
     client("iam").list_roles()
     client("route53").list_hosted_zones()
     client("sqs").list_queues()
+    client("service-quotas").list_aws_default_service_quotas(ServiceCode="vpc")
     client("events").list_rules()
     client("s3").list_buckets()
     client("sts").get_caller_identity()

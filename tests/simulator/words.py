@@ -1,7 +1,8 @@
 """How each service says that a request breaks its model.
 
 Sources: answers recorded from AWS (`tests/recorded.md`: SQS, EventBridge, IAM, STS, S3); EC2's `MissingParameter` is there too and its
-`UnknownParameter` in aws/aws-sdk-js#57, its `InvalidAction` in cognitect-labs/aws-api#6; Route 53's in aws/aws-sdk-js#71.
+`UnknownParameter` in aws/aws-sdk-js#57, its `InvalidAction` in cognitect-labs/aws-api#6; Route 53's in aws/aws-sdk-js#71. That
+of Service Quotas is in its model.
 
 Services other than EC2 and those of XML ignore what they do not know. The simulator refuses it for all: what a client names, it means.
 """
@@ -23,6 +24,7 @@ _CODES = {
     "events": "ValidationException",
     "route53": "InvalidInput",
     "s3": "InvalidArgument",
+    "service-quotas": "IllegalArgumentException",
     "sqs": "InvalidParameterValue",
 }
 _SCHEMA = "The XML you provided was not well-formed or did not validate against our published schema"

@@ -10,7 +10,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
-#[cfg(feature = "ec2-query")]
+#[cfg(feature = "signed-calls")]
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_runtime_api::client::auth::AuthSchemeId;
 use std::collections::BTreeMap;
@@ -234,7 +234,7 @@ impl Clients {
             .unwrap_or(ATTEMPT_TIMEOUT)
     }
 
-    #[cfg(feature = "ec2-query")]
+    #[cfg(feature = "signed-calls")]
     pub(crate) fn credentials(&self) -> Option<SharedCredentialsProvider> {
         self.config.credentials_provider()
     }

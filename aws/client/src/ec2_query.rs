@@ -4,25 +4,20 @@
 mod answer;
 mod autoscaling;
 mod ec2;
-mod sign;
 mod sqs;
 mod sts;
 
+pub use crate::signed_call::SignedCall;
 pub use autoscaling::ScalingMember;
 pub use ec2::{Attachment, Instance, NetworkInterface, Volume};
-pub use sign::SignedCall;
 pub use sqs::{Queue, QueueMessage};
 pub use sts::CallerIdentity;
 
-use crate::authorities::Authorities;
 use crate::failure::local_failure;
+use crate::signed_call::{self, UnsignedCall, build_http_client};
 use crate::{Clients, Imds};
-use aws_credential_types::provider::ProvideCredentials;
-use engine::{Class, Failure, error_chain};
-use std::time::{Duration, SystemTime};
-
-/// Timeout of one call.
-const TIMEOUT: Duration = Duration::from_secs(20);
+use engine::{Class, Failure};
+use std::time::SystemTime;
 
 /// Client of these services in the region of the instance it runs on. Cloning is cheap.
 #[derive(Clone, Debug)]
@@ -99,18 +94,7 @@ impl Ec2QueryClient {
 
     /// Sends a signed call; status and text of the answer.
     async fn send(&self, call: &str, signed: &SignedCall) -> Result<(u16, String), Failure> {
-        let refused = Authorities::of_system().check_address(&signed.url);
-        refused.map_err(|error| local_failure(Class::Invalid, call, error.to_string()))?;
-        let mut request = self.http.post(&signed.url).body(signed.body.clone());
-        for (name, value) in &signed.headers {
-            request = request.header(name, value);
-        }
-        let sent = async {
-            let reply = request.send().await?;
-            Ok::<_, reqwest::Error>((reply.status().as_u16(), reply.text().await?))
-        };
-        sent.await
-            .map_err(|error| local_failure(Class::Unknown, call, error_chain(&error)))
+        signed_call::send_call(&self.http, call, signed).await
     }
 
     /// A POST to a service of this region, signed with the instance's credentials; `headers` are signed with it.
@@ -121,30 +105,14 @@ impl Ec2QueryClient {
         headers: &[(String, String)],
         now: SystemTime,
     ) -> Result<SignedCall, String> {
-        let provider = self.clients.credentials();
-        let provider = provider.ok_or("there are no credentials")?;
-        let credentials = provider.provide_credentials().await;
-        let credentials = credentials
-            .map_err(|error| format!("there are no credentials: {}", error_chain(&error)))?;
-        let call = sign::UnsignedCall {
+        let call = UnsignedCall {
             service,
-            region: self.region(),
             url: self.endpoint(service),
             body,
             headers,
         };
-        sign::sign_call(&call, credentials, now).map_err(|error| error_chain(&*error))
+        signed_call::sign_call(&self.clients, &call, now).await
     }
-}
-
-fn build_http_client(call: &str) -> Result<reqwest::Client, Failure> {
-    let trusted = Authorities::of_system().certificates();
-    let trusted: reqwest::Result<Vec<_>> = trusted.map(reqwest::Certificate::from_der).collect();
-    let client = trusted.and_then(|trusted| {
-        let client = reqwest::Client::builder().timeout(TIMEOUT);
-        client.tls_certs_only(trusted).build()
-    });
-    client.map_err(|error| local_failure(Class::Invalid, call, error_chain(&error)))
 }
 
 /// `a=b&c=d`, encoded as AWS wants forms.

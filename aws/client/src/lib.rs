@@ -12,11 +12,17 @@ pub mod ec2_query;
 pub mod failure;
 pub mod fence;
 mod identity;
+#[cfg(feature = "signed-calls")]
+mod json_answer;
 pub mod packed;
 #[cfg(feature = "route53")]
 pub mod record_sets;
 #[cfg(test)]
 mod s3_test;
+#[cfg(feature = "signed-calls")]
+pub mod service_quotas;
+#[cfg(feature = "signed-calls")]
+mod signed_call;
 pub mod store;
 
 pub use attempts::{Attempts, RetryNotice};

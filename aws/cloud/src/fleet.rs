@@ -20,7 +20,7 @@ use crate::CloudClients;
 use engine::Failure;
 use fleet::{AwsFleet, Instance, ScalingGroup, join_members};
 use node::names::ownership_tag;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The ids of instances that a rolling update has detached from their Auto Scaling group and that still run: deleting the group does
 /// not terminate them. One paged call.
@@ -42,6 +42,14 @@ pub async fn instance_ids(
 ) -> Result<BTreeSet<String>, Failure> {
     let found = Box::pin(instances::fetch(clients, &ownership_tag(cluster))).await?;
     Ok(found.into_iter().map(|one| one.id).collect())
+}
+
+/// How many IPv4 addresses of each subnet, by id, the instances with the cluster's ownership tag have. One paged call.
+pub async fn instance_addresses(
+    clients: &CloudClients,
+    cluster: &str,
+) -> Result<BTreeMap<String, u64>, Failure> {
+    Box::pin(instances::count_addresses(clients, &ownership_tag(cluster))).await
 }
 
 /// All Auto Scaling groups and instances of a cluster, found by their ownership tag: two paged calls, a third one

@@ -25,7 +25,14 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Look",
         &[
-            "get", "explain", "validate", "etcd", "render", "lock", "toolbox",
+            "get",
+            "explain",
+            "preflight",
+            "validate",
+            "etcd",
+            "render",
+            "lock",
+            "toolbox",
         ],
     ),
     ("Use", &["export", "schema", "completion", "version"]),

@@ -13,6 +13,7 @@ mod help;
 mod keypair;
 pub mod kops;
 mod lock;
+mod preflight;
 mod reach;
 mod reconcile;
 mod render;
@@ -51,6 +52,7 @@ pub use keypair::{
     Trust, TrustKeypair, TrustWhat,
 };
 pub use lock::{Lock, LockRelease, LockStatus, LockWhat};
+pub use preflight::Preflight;
 pub use reach::ApiReach;
 pub use reconcile::Reconcile;
 pub use render::Render;
@@ -144,6 +146,8 @@ pub enum Command {
     Trust(Trust),
     /// Trust keys of a keyset no longer
     Distrust(Distrust),
+    /// Check quotas, addresses, permissions, names and ports before anything is made
+    Preflight(Preflight),
     /// Check whether a cluster is healthy, and wait until it is
     Validate(Validate),
     /// Delete a cluster, an instance group or a secret

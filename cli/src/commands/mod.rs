@@ -25,6 +25,7 @@ mod observe;
 mod own_addons;
 mod own_objects;
 mod ownership;
+mod preflight;
 mod reconcile;
 mod reference;
 mod removal;
@@ -96,6 +97,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::Distrust(what) => match &what.what {
             DistrustWhat::Keypair(what) => keypair::distrust(what, &open().await?).await,
         },
+        Command::Preflight(what) => preflight::run(what, &open().await?).await,
         Command::Validate(what) => validate::run(what, &open().await?).await,
         Command::Etcd(what) => etcd::run(&what.what, &open().await?).await,
         Command::Lock(what) => match &what.what {

@@ -405,6 +405,40 @@ async fn show_preview(
     .await
 }
 
+/// The plan that an update would show now, and the observation that it is made from.
+pub async fn preview_plan(
+    observed: &ObservedCluster,
+    session: &Session<'_>,
+) -> Result<(Plan<Cloud>, Snapshot<Cloud>), CommandError> {
+    let options = UpdateOptions {
+        yes: false,
+        output: PlanFormat::Table,
+        exit_code: false,
+        refresh: false,
+        observe: ObserveOptions {
+            read: ReadOptions::default(),
+            ignore_skew: true,
+        },
+        lock_wait: None,
+        kubeconfig: KubeconfigChange::Leave,
+        plan_out: None,
+    };
+    let run = UpdateRun {
+        options: &options,
+        session,
+        events: None,
+    };
+    let (assembled, interrupts) = (observed.assemble()?, Interrupts::default());
+    with_plan(
+        observed,
+        &assembled,
+        run,
+        &interrupts,
+        async |_, plan, snapshot| Ok((plan.clone(), snapshot.clone())),
+    )
+    .await
+}
+
 /// The outcome of a preview.
 fn preview_outcome(work: &PlanContext<'_>, plan: &Plan<Cloud>, options: &UpdateOptions) -> Outcome {
     if options.exit_code && (!plan.is_empty() || !work.members.is_empty()) {

@@ -18,6 +18,7 @@ pub mod paint;
 pub mod plan;
 pub mod plan_drift;
 pub mod plan_json;
+pub mod preflight;
 pub mod progress;
 pub mod rolling_progress;
 pub mod rolling_update;

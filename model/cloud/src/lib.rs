@@ -21,6 +21,7 @@ mod load_balancer;
 mod mixed_instances;
 mod nat;
 pub mod own_tags;
+pub mod reach;
 pub mod render;
 mod route;
 mod s3_object;

@@ -2,6 +2,7 @@
 //! addons and IAM policies. Builders read only the full spec.
 
 pub mod addons;
+pub mod greatest_size;
 pub mod iam;
 pub mod manifests;
 pub mod nodes;

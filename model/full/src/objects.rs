@@ -5,6 +5,7 @@ mod autoscaling;
 mod bastion;
 mod discovery;
 mod dns;
+mod edges;
 mod etcd_backups;
 mod etcd_volumes;
 mod group_tags;
@@ -26,6 +27,7 @@ pub(crate) mod tests;
 pub use addons::addon_objects;
 pub use autoscaling::hooks_digest;
 pub use discovery::discovery_documents;
+pub use edges::{required_edges, subnets_with_routes};
 
 use crate::{FullSpec, Group, Subnet};
 use cloud::{Cloud, Kind, S3Object};
@@ -95,7 +97,7 @@ fn vpc_ref(full: &FullSpec) -> Ref {
 }
 
 /// A reference to a subnet: the cluster's own or a shared one.
-fn subnet_ref(full: &FullSpec, subnet: &Subnet) -> Ref {
+pub fn subnet_ref(full: &FullSpec, subnet: &Subnet) -> Ref {
     match &subnet.shared {
         Some(given) => Ref::Given(given.clone()),
         None => own_ref::<cloud::Subnet>(node::names::subnet_name(&full.name, &subnet.name)),

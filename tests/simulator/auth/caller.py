@@ -70,8 +70,8 @@ def _of_session(session: Session) -> Caller:
         arn=f"arn:aws:sts::{ACCOUNT}:assumed-role/{role.name}/{session.name}",
         user_id=user_id,
         secret=session.secret,
-        identity=_documents(role),
-        limits=_boundary(role.permissions_boundary_arn),
+        identity=documents_of(role),
+        limits=boundary_of(role.permissions_boundary_arn),
         context={**_account(), **context},
     )
 
@@ -79,7 +79,7 @@ def _of_session(session: Session) -> Caller:
 def _of_user(user: Any, key: Any) -> Caller:
     backend = iam_backends[ACCOUNT]["aws"]
     groups = backend.get_groups_for_user(user.name)
-    documents = [text for holder in [user, *groups] for text in _documents(holder)]
+    documents = [text for holder in [user, *groups] for text in documents_of(holder)]
     context = {
         "aws:principalarn": [user.arn],
         "aws:principaltype": ["User"],
@@ -109,12 +109,13 @@ def _tags(tags: "dict[str, str]") -> "dict[str, list[str]]":
     return {f"aws:principaltag/{key}".lower(): [value] for key, value in tags.items()}
 
 
-def _documents(holder: Any) -> "tuple[str, ...]":
+def documents_of(holder: Any) -> "tuple[str, ...]":
     """Inline and managed policies of a user, group or role, managed ones in their default version."""
     return (*holder.policies.values(), *(_default(policy) for policy in holder.managed_policies.values()))
 
 
-def _boundary(arn: Optional[str]) -> "tuple[tuple[str, tuple[str, ...]], ...]":
+def boundary_of(arn: Optional[str]) -> "tuple[tuple[str, tuple[str, ...]], ...]":
+    """The policy that is a boundary of permissions, as a limit; nothing without one."""
     if not arn:
         return ()
     policy = iam_backends[ACCOUNT]["aws"].managed_policies.get(arn)

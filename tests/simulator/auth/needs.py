@@ -19,7 +19,7 @@ from ..operations import Call, path_style
 
 ANY = "*"
 # Signing names that are not the prefix of the service's actions.
-_PREFIXES = {"elb": "elasticloadbalancing", "elbv2": "elasticloadbalancing"}
+_PREFIXES = {"elb": "elasticloadbalancing", "elbv2": "elasticloadbalancing", "service-quotas": "servicequotas"}
 
 
 @dataclass(frozen=True)

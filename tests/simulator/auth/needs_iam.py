@@ -18,7 +18,7 @@ def of_iam(asked: Asked) -> "list[Need]":
             *_named(asked, "UserName", "users", "user"),
             *_named(asked, "GroupName", "groups", "group"),
         ]
-    arns = arns or asked.texts("PolicyArn")
+    arns = arns or asked.texts("PolicyArn") or asked.texts("PolicySourceArn")
     resources = tuple(Resource(arn, asked=of_pairs(asked.parameters.get("Tags"))) for arn in arns)
     service = asked.texts("AWSServiceName")
     context = {"iam:awsservicename": service} if service else {}

@@ -39,6 +39,7 @@ mod operations;
 mod own_objects;
 mod ownership;
 mod plans;
+mod preflight;
 mod render;
 mod rolling_update;
 mod scenario;

@@ -2,12 +2,13 @@
 //! name, and a cluster lives its life under exactly that.
 
 use crate::kctl::{Operator, REGION};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Services by the prefix of their actions, as the table calls them.
-const SERVICES: [(&str, &str); 9] = [
+const SERVICES: [(&str, &str); 10] = [
     ("sts", "STS"),
     ("s3", "S3, on the state store and the discovery store"),
     ("ec2", "EC2"),
@@ -17,6 +18,7 @@ const SERVICES: [(&str, &str); 9] = [
     ("route53", "Route 53"),
     ("sqs", "SQS"),
     ("events", "EventBridge"),
+    ("servicequotas", "Service Quotas"),
 ];
 
 /// What AWS' services do in the caller's name, so that no call of ours is called like it.
@@ -149,7 +151,13 @@ fn a_cluster_lives_under_exactly_the_documented_permissions() {
         "--dns-zone",
         "example.com",
     ]);
+    // Nobody serves names at that port.
+    let preflight = ["preflight", "--name-server", "127.0.0.1:9"];
+    let asked = operator.run_ok(&preflight).stdout;
+    assert!(asked.contains("IAM allows the "), "{asked}");
     operator.run_ok(&["update", "--yes"]);
+    let made = operator.run_ok(&preflight).stdout;
+    assert!(made.contains("none is in the way (IPv4)"), "{made}");
     operator.run_ok(&["edit", "ig", "nodes-us-east-1a", "--set", "spec.maxSize=3"]);
     operator.run_ok(&["edit", "cluster", "--set", "spec.cloudLabels.Owner=crew"]);
     operator.run_ok(&["update", "--yes"]);
@@ -158,4 +166,33 @@ fn a_cluster_lives_under_exactly_the_documented_permissions() {
     operator.run_ok(&["get", "instances"]);
     operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
     assert_eq!(operator.list_resources(), before);
+}
+
+#[test]
+fn a_preflight_names_the_action_that_is_not_allowed() {
+    let mut actions = documented_actions();
+    assert!(actions.remove("ec2:CreateNatGateway"));
+    let operator = Operator::with_permissions(&actions);
+    operator.run_ok(&[
+        "create",
+        "cluster",
+        "--zones",
+        "us-east-1a",
+        "--topology",
+        "private",
+    ]);
+    let ran = operator.run(&["preflight", "-o", "json"]);
+    assert_eq!(ran.code, Some(4), "{}{}", ran.stdout, ran.stderr);
+    let document: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let rows = document["checks"].as_array().expect("rows");
+    let mut problems = rows.iter().filter(|row| row["state"] == "problem");
+    let expected = json!({
+        "check": "permissions",
+        "subject": "ec2:CreateNatGateway",
+        "state": "problem",
+        "message": "on *: no policy allows it to arn:aws:iam::123456789012:user/operator",
+        "next": "allow ec2:CreateNatGateway to arn:aws:iam::123456789012:user/operator, or use other credentials",
+    });
+    assert_eq!(problems.next(), Some(&expected), "{}", ran.stdout);
+    assert_eq!(problems.next(), None);
 }

@@ -212,6 +212,11 @@ impl Simulator {
         self.send_control("POST", "vcpus", &count.to_string());
     }
 
+    /// Quotas that hold for the account, by their codes, in the place of those before.
+    pub fn set_quotas(&self, quotas: &Value) {
+        self.send_control("POST", "quotas", &quotas.to_string());
+    }
+
     /// Tags that somebody else puts on everything that has tags, from here on.
     pub fn foreign_tags(&self, tags: &Value) {
         self.send_control("POST", "foreign-tags", &tags.to_string());

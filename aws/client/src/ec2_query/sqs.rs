@@ -1,8 +1,9 @@
 //! SQS as protokube asks it, in the JSON protocol
 //! (<https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-making-api-requests-json.html>).
 
-use super::{Ec2QueryClient, answer};
+use super::Ec2QueryClient;
 use crate::failure::local_failure;
+use crate::json_answer::parse_json_answer;
 use engine::{Class, Failure};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
@@ -74,6 +75,6 @@ impl Ec2QueryClient {
             .sign("sqs", &body, &headers, SystemTime::now())
             .await
             .map_err(|error| local_failure(Class::Denied, &call, error))?;
-        answer::parse_json_answer(&call, self.send(&call, &signed).await?)
+        parse_json_answer(&call, self.send(&call, &signed).await?)
     }
 }

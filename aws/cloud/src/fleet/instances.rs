@@ -20,7 +20,36 @@ const SCALING_GROUP_TAG: &str = "aws:autoscaling:groupName";
 const TEMPLATE_TAG: &str = "aws:ec2launchtemplate:id";
 const VERSION_TAG: &str = "aws:ec2launchtemplate:version";
 
+/// Addresses of a prefix that is delegated to an interface (EC2 User Guide, "Prefix delegation").
+const OF_PREFIX: u64 = 16;
+
 pub(super) async fn fetch(clients: &CloudClients, owned: &str) -> Result<Vec<Instance>, Failure> {
+    let found = fetch_raw(clients, owned).await?;
+    let instances = found.iter().flat_map(ec2::Reservation::instances);
+    Ok(instances.filter_map(parse_instance).collect())
+}
+
+/// IPv4 addresses of the instances' interfaces by subnet.
+pub(super) async fn count_addresses(
+    clients: &CloudClients,
+    owned: &str,
+) -> Result<BTreeMap<String, u64>, Failure> {
+    let found = fetch_raw(clients, owned).await?;
+    let instances = found.iter().flat_map(ec2::Reservation::instances);
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for interface in instances.flat_map(ec2::Instance::network_interfaces) {
+        let Some(subnet) = interface.subnet_id() else {
+            continue;
+        };
+        let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+        let single = count(interface.private_ip_addresses().len());
+        let prefixes = count(interface.ipv4_prefixes().len());
+        *counts.entry(subnet.to_owned()).or_default() += single + prefixes * OF_PREFIX;
+    }
+    Ok(counts)
+}
+
+async fn fetch_raw(clients: &CloudClients, owned: &str) -> Result<Vec<ec2::Reservation>, Failure> {
     let owned = Filter::builder()
         .name(format!("tag:{owned}"))
         .values("owned");
@@ -31,9 +60,7 @@ pub(super) async fn fetch(clients: &CloudClients, owned: &str) -> Result<Vec<Ins
     let call = call.filters(owned.build()).filters(states.build());
     let pages = call.into_paginator().page_size(PAGE).items().send();
     let found: Result<Vec<ec2::Reservation>, _> = pages.collect().await;
-    let found = found.classify_call("ec2:DescribeInstances")?;
-    let instances = found.iter().flat_map(ec2::Reservation::instances);
-    Ok(instances.filter_map(parse_instance).collect())
+    found.classify_call("ec2:DescribeInstances")
 }
 
 fn parse_instance(raw: &ec2::Instance) -> Option<Instance> {

@@ -79,7 +79,11 @@ pub(crate) fn observe(
     (is_ours(world, raw) || is_wanted()).then_some(seen)
 }
 
-fn observe_any(raw: &types::SecurityGroupRule, names: &Names) -> Option<Observed<Cloud>> {
+/// A rule, whoever made it.
+pub(crate) fn observe_any(
+    raw: &types::SecurityGroupRule,
+    names: &Names,
+) -> Option<Observed<Cloud>> {
     let protocol = raw.ip_protocol()?.to_owned();
     // Other protocols have no ports; AWS is not of one mind about how it says so.
     let ports = matches!(protocol.as_str(), "tcp" | "udp" | "icmp" | "icmpv6");

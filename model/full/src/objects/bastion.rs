@@ -12,9 +12,9 @@ use node::config::Role;
 use node::names;
 use std::collections::BTreeMap;
 
-const SSH: u16 = 22;
+pub(super) const SSH: u16 = 22;
 
-fn has_bastions(full: &FullSpec) -> bool {
+pub(super) fn has_bastions(full: &FullSpec) -> bool {
     full.groups.iter().any(|group| group.role == Role::Bastion)
 }
 
@@ -79,7 +79,7 @@ pub(super) fn target_groups(full: &FullSpec) -> Vec<String> {
 
 /// The subnets of the load balancer: one with IPv4 in each zone, private ones for an internal load balancer. Utility subnets are
 /// preferred, then those that bastions use.
-fn load_balancer_subnets(full: &FullSpec) -> Vec<&Subnet> {
+pub(super) fn load_balancer_subnets(full: &FullSpec) -> Vec<&Subnet> {
     let used = |subnet: &Subnet| {
         let bastions = full.groups.iter().filter(|one| one.role == Role::Bastion);
         bastions
@@ -100,7 +100,7 @@ fn load_balancer_subnets(full: &FullSpec) -> Vec<&Subnet> {
     best.into_values().collect()
 }
 
-fn load_balancer_peer(full: &FullSpec) -> Peer {
+pub(super) fn load_balancer_peer(full: &FullSpec) -> Peer {
     let name = names::bastion_security_group(&full.name);
     Peer {
         suffix: String::new(),

@@ -75,13 +75,18 @@ fn instance_profile_ref(full: &FullSpec, group: &Group) -> Ref {
     }
 }
 
-/// The security group of the role or its override, additional ones, and on control planes also the additional ones of
-/// the API's load balancer, so that the same clients reach both.
-fn security_group_refs(full: &FullSpec, group: &Group) -> Vec<Ref> {
-    let base = match &group.security_group_override {
+/// The security group of a group's instances that kctl gives rules to: the role's or its override.
+pub(super) fn base_security_group(full: &FullSpec, group: &Group) -> Ref {
+    match &group.security_group_override {
         Some(id) => Ref::Given(id.clone()),
         None => super::own_ref::<SecurityGroup>(names::security_group(&full.name, group.role)),
-    };
+    }
+}
+
+/// The security group of the role or its override, additional ones, and on control planes also the additional ones of
+/// the API's load balancer, so that the same clients reach both.
+pub(super) fn security_group_refs(full: &FullSpec, group: &Group) -> Vec<Ref> {
+    let base = base_security_group(full, group);
     let balancer = full
         .api
         .load_balancer

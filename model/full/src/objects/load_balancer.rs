@@ -211,7 +211,7 @@ pub(super) fn target_group(full: &FullSpec, prefix: &str, port: u16) -> LbTarget
 }
 
 /// The load balancer's security group: the cluster's own or its override.
-fn load_balancer_peer(full: &FullSpec, balancer: &ApiLoadBalancer) -> Peer {
+pub(super) fn load_balancer_peer(full: &FullSpec, balancer: &ApiLoadBalancer) -> Peer {
     let name = names::api_security_group(&full.name);
     Peer {
         suffix: String::new(),

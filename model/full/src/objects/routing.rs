@@ -69,7 +69,7 @@ fn is_managed(subnet: &Subnet) -> bool {
     subnet.egress.as_deref() != Some("External")
 }
 
-fn routed_subnets(full: &FullSpec) -> impl Iterator<Item = &Subnet> {
+pub(super) fn routed_subnets(full: &FullSpec) -> impl Iterator<Item = &Subnet> {
     let is_routed = |one: &&Subnet| one.shared.is_none() && is_managed(one);
     full.network.subnets.iter().filter(is_routed)
 }

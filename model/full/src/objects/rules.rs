@@ -1,5 +1,6 @@
 //! Helpers that build security group rules: each has one peer, one range of ports, and kOps' name.
 
+use cloud::reach::Traffic;
 use cloud::{Cloud, RuleSource, SecurityGroupRule};
 use engine::Ref;
 use std::collections::BTreeMap;
@@ -14,20 +15,8 @@ pub(super) struct Peer {
     pub(super) group: Ref,
 }
 
-/// Protocol and range of ports, as in AWS.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Traffic {
-    protocol: &'static str,
-    from: i32,
-    to: i32,
-}
-
 /// All protocols and ports.
-pub(super) const ALL: Traffic = Traffic {
-    protocol: "-1",
-    from: -1,
-    to: -1,
-};
+pub(super) const ALL: Traffic = Traffic::ALL;
 /// IPv4 packets in IPv4 packets, protocol 4. AWS stores no ports for it.
 pub(super) const IP_IN_IP: Traffic = Traffic {
     protocol: "4",
@@ -108,20 +97,22 @@ pub(super) fn named_group_rule(
     ingress_rule(name, to, source, traffic)
 }
 
-/// Ingress rules for path MTU discovery from a range: ICMP or ICMPv6, for a prefix list both. `what` is the middle of the name.
+/// Ingress rules for path MTU discovery from a range. `what` is the middle of the name.
 pub(super) fn path_mtu_rules(what: &str, text: &str, to: &Peer) -> Vec<SecurityGroupRule> {
-    let v4 = || {
-        let name = format!("icmp-pmtu-{what}-{text}");
-        ingress_rule(name, to, RuleSource::parse_peer(text), PATH_MTU)
-    };
-    let v6 = || {
-        let name = format!("icmpv6-pmtu-{what}-{text}");
-        ingress_rule(name, to, RuleSource::parse_peer(text), PATH_MTU_V6)
-    };
-    match RuleSource::parse_peer(text) {
-        RuleSource::CidrIpv6(_) => vec![v6()],
-        RuleSource::PrefixListId(_) => vec![v4(), v6()],
-        RuleSource::CidrIpv4(_) | RuleSource::ReferencedGroupId(_) => vec![v4()],
+    let source = RuleSource::parse_peer(text);
+    let rules = path_mtu_traffic(&source).iter().map(|traffic| {
+        let name = format!("{}-pmtu-{what}-{text}", traffic.protocol);
+        ingress_rule(name, to, source.clone(), *traffic)
+    });
+    rules.collect()
+}
+
+/// Path MTU discovery by ICMP or ICMPv6, for a prefix list by both.
+pub(super) fn path_mtu_traffic(source: &RuleSource) -> &'static [Traffic] {
+    match source {
+        RuleSource::CidrIpv6(_) => &[PATH_MTU_V6],
+        RuleSource::PrefixListId(_) => &[PATH_MTU, PATH_MTU_V6],
+        RuleSource::CidrIpv4(_) | RuleSource::ReferencedGroupId(_) => &[PATH_MTU],
     }
 }
 

@@ -1,5 +1,6 @@
 //! Properties of the builders for every spec.
 
+mod edges;
 mod held_load_balancers;
 mod own_tags;
 mod ownership;

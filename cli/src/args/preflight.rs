@@ -1,0 +1,44 @@
+//! `kctl preflight`.
+
+use super::{ClusterWords, ReportFormat};
+use clap::Args;
+use std::net::{IpAddr, SocketAddr};
+
+/// The port of name servers.
+const DNS: u16 = 53;
+
+/// `kctl preflight`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    override_usage = "kctl preflight [OPTIONS] [cluster] [NAME]",
+    after_help = "\
+Examples:
+  kctl preflight demo.example.com                            before the first update, and whenever something does not connect
+  kctl preflight -o json                                     for programs
+  kctl preflight demo.example.com --name-server 192.0.2.53   ask this server who serves the hosted zone
+
+Ends with 0 if no check found a problem, with 4 if one did. What could not be checked is told, and is no problem. Changes nothing, and
+sends no packet to an instance."
+)]
+pub struct Preflight {
+    /// The cluster.
+    #[command(flatten)]
+    pub target: ClusterWords,
+    /// Name server to ask about the hosted zone [default: those of its parent]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = parse_name_server)]
+    pub name_server: Option<SocketAddr>,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
+}
+
+fn parse_name_server(text: &str) -> Result<SocketAddr, String> {
+    let without_port = || {
+        text.parse::<IpAddr>()
+            .map(|address| SocketAddr::from((address, DNS)))
+    };
+    let parsed = text.parse::<SocketAddr>().or_else(|_| without_port());
+    parsed.map_err(|_| {
+        "expected an address such as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353".to_owned()
+    })
+}

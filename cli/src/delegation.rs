@@ -1,0 +1,250 @@
+//! Who serves a zone of DNS by the word of its parent, which is what the rest of the world goes by.
+
+use anyhow::{Context, Result, bail, ensure};
+use hickory_proto::op::{Edns, Message, Query, ResponseCode};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+/// How long one server is waited for, and how often it is asked.
+const PATIENCE: Duration = Duration::from_secs(2);
+const ATTEMPTS: usize = 2;
+
+/// What answers may have at most: it fits into one packet everywhere (<https://www.dnsflagday.net/2020/>).
+const PAYLOAD: u16 = 1232;
+const DNS: u16 = 53;
+
+/// The file with the addresses of this machine's resolvers.
+const RESOLVERS: &str = "/etc/resolv.conf";
+
+/// How many of a parent's servers are asked before it is given up.
+const SERVERS: usize = 3;
+
+/// A question, and whom.
+struct Question<'a> {
+    server: SocketAddr,
+    name: &'a str,
+    kind: RecordType,
+    /// The server is to find the answer; else it says what it knows itself.
+    recursive: bool,
+}
+
+/// The name servers of a zone, in lower case and without dots at their ends, as `server` says them, or those of the parent zone. Empty:
+/// the zone is not delegated.
+pub async fn find_delegation(zone: &str, server: Option<SocketAddr>) -> Result<BTreeSet<String>> {
+    if let Some(server) = server {
+        return ask_for_servers(zone, server, true).await;
+    }
+    let resolver = find_resolver()?;
+    let parent = find_parent(zone, resolver).await?;
+    let mut failures = Vec::new();
+    for server in parent.servers.iter().take(SERVERS) {
+        match ask_parent(zone, server, resolver).await {
+            Ok(found) => return Ok(found),
+            Err(error) => failures.push(format!("{server}: {error:#}")),
+        }
+    }
+    bail!(
+        "no name server of {} answers ({}); name one with --name-server",
+        parent.name,
+        failures.join("; ")
+    )
+}
+
+fn find_resolver() -> Result<SocketAddr> {
+    let text = std::fs::read_to_string(RESOLVERS)
+        .with_context(|| format!("{RESOLVERS} cannot be read"))?;
+    let mut servers = text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let is_server = words.next() == Some("nameserver");
+        words.next().filter(|_| is_server)?.parse::<IpAddr>().ok()
+    });
+    let address = servers.next();
+    let address = address.with_context(|| format!("{RESOLVERS} has no nameserver"))?;
+    Ok((address, DNS).into())
+}
+
+/// A zone, and the names of its servers.
+struct ParentZone {
+    name: String,
+    servers: BTreeSet<String>,
+}
+
+/// The nearest zone above.
+async fn find_parent(zone: &str, resolver: SocketAddr) -> Result<ParentZone> {
+    let mut rest = zone;
+    while let Some((_, parent)) = rest.split_once('.') {
+        let servers = ask_for_servers(parent, resolver, true).await?;
+        if !servers.is_empty() {
+            let name = parent.to_owned();
+            return Ok(ParentZone { name, servers });
+        }
+        rest = parent;
+    }
+    bail!("no zone above {zone} has name servers, by the resolver {resolver}")
+}
+
+async fn ask_parent(zone: &str, server: &str, resolver: SocketAddr) -> Result<BTreeSet<String>> {
+    let question = Question {
+        server: resolver,
+        name: server,
+        kind: RecordType::A,
+        recursive: true,
+    };
+    let answer = ask(&question).await?;
+    let mut addresses = answer.answers.iter();
+    let address = addresses.find_map(|record| record.data.ip_addr());
+    let address = address.with_context(|| format!("{server} has no IPv4 address"))?;
+    ask_for_servers(zone, (address, DNS).into(), false).await
+}
+
+/// NS records of a name: in an answer of who serves the zone or looks it up, in a referral of who serves its parent.
+async fn ask_for_servers(
+    name: &str,
+    server: SocketAddr,
+    recursive: bool,
+) -> Result<BTreeSet<String>> {
+    let question = Question {
+        server,
+        name,
+        kind: RecordType::NS,
+        recursive,
+    };
+    let answer = ask(&question).await?;
+    let records = answer.answers.iter().chain(&answer.authorities);
+    let records = records.filter(|record| plain_name(&record.name) == plain_text(name));
+    Ok(records.filter_map(server_of).collect())
+}
+
+fn server_of(record: &Record) -> Option<String> {
+    match &record.data {
+        RData::NS(server) => Some(plain_name(&server.0)),
+        _ => None,
+    }
+}
+
+fn plain_name(name: &Name) -> String {
+    plain_text(&name.to_ascii())
+}
+
+fn plain_text(name: &str) -> String {
+    name.trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// The answer to a question. That a name does not exist is one.
+async fn ask(question: &Question<'_>) -> Result<Message> {
+    let Question { server, name, .. } = question;
+    for _ in 0..ATTEMPTS {
+        if let Ok(answer) = timeout(PATIENCE, ask_once(question)).await {
+            return answer.with_context(|| format!("{server} was asked about {name}"));
+        }
+    }
+    bail!("{server} does not answer questions about {name}")
+}
+
+async fn ask_once(question: &Question<'_>) -> Result<Message> {
+    let mut message = Message::query();
+    message.metadata.recursion_desired = question.recursive;
+    let mut name = Name::from_ascii(question.name)?;
+    name.set_fqdn(true);
+    message.add_query(Query::query(name, question.kind));
+    let mut edns = Edns::new();
+    edns.set_max_payload(PAYLOAD);
+    message.set_edns(edns);
+    let local: IpAddr = if question.server.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    };
+    let socket = UdpSocket::bind((local, 0)).await?;
+    socket.connect(question.server).await?;
+    socket.send(&message.to_vec()?).await?;
+    let mut buffer = [0; 2048];
+    loop {
+        let length = socket.recv(&mut buffer).await?;
+        let answer = Message::from_vec(buffer.get(..length).unwrap_or_default())?;
+        // Anything else is no answer to this.
+        if answer.metadata.id == message.metadata.id && answer.queries == message.queries {
+            return check_answer(answer);
+        }
+    }
+}
+
+fn check_answer(answer: Message) -> Result<Message> {
+    let code = answer.metadata.response_code;
+    ensure!(
+        !answer.metadata.truncation,
+        "the answer does not fit into a packet"
+    );
+    ensure!(
+        [ResponseCode::NoError, ResponseCode::NXDomain].contains(&code),
+        "the answer is {code}"
+    );
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hickory_proto::rr::rdata::NS;
+
+    fn name(text: &str) -> Name {
+        Name::from_ascii(text).unwrap()
+    }
+
+    /// A name server with one answer.
+    async fn serve(code: ResponseCode, in_referral: bool) -> SocketAddr {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = socket.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut buffer = [0; 512];
+            while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
+                let asked = Message::from_vec(&buffer[..length]).unwrap();
+                let mut answer =
+                    Message::error_msg(asked.metadata.id, asked.metadata.op_code, code);
+                answer.add_queries(asked.queries.clone());
+                let owner = asked.queries[0].name().clone();
+                let records = ["NS-1.example.net.", "ns-2.example.net."].map(|server| {
+                    Record::from_rdata(owner.clone(), 60, RData::NS(NS(name(server))))
+                });
+                let above = Record::from_rdata(name("com."), 60, RData::NS(NS(name("a.example."))));
+                answer.add_authority(above);
+                for record in records {
+                    if in_referral {
+                        answer.add_authority(record);
+                    } else if code == ResponseCode::NoError {
+                        answer.add_answer(record);
+                    }
+                }
+                socket
+                    .send_to(&answer.to_vec().unwrap(), from)
+                    .await
+                    .unwrap();
+            }
+        });
+        address
+    }
+
+    async fn servers(code: ResponseCode, in_referral: bool) -> Result<Vec<String>> {
+        let server = serve(code, in_referral).await;
+        let found = find_delegation("demo.example.com", Some(server)).await?;
+        Ok(found.into_iter().collect())
+    }
+
+    #[tokio::test]
+    async fn a_referral_and_an_answer_say_the_same_and_no_name_is_no_delegation() {
+        let both = ["ns-1.example.net", "ns-2.example.net"];
+        assert_eq!(servers(ResponseCode::NoError, true).await.unwrap(), both);
+        assert_eq!(servers(ResponseCode::NoError, false).await.unwrap(), both);
+        let none = servers(ResponseCode::NXDomain, false).await.unwrap();
+        assert!(none.is_empty(), "{none:?}");
+        let failed = servers(ResponseCode::ServFail, false).await.unwrap_err();
+        assert!(
+            format!("{failed:#}").contains("the answer is"),
+            "{failed:#}"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Edges and security group rules belong together: the rules let every edge pass, and each rule is there for one.
+
+use super::{desired_of, every_shape, spec};
+use crate::FullSpec;
+use crate::objects::required_edges;
+use cloud::reach::MissingRule;
+use cloud::{Cloud, RuleSource, SecurityGroupRule};
+use node::config::Networking;
+
+fn rules_of(full: &FullSpec) -> Vec<SecurityGroupRule> {
+    let all = desired_of(full).into_iter();
+    all.filter_map(|one| match one {
+        Cloud::SecurityGroupRule(rule) => Some(rule),
+        _ => None,
+    })
+    .collect()
+}
+
+fn missing_of(full: &FullSpec, rules: &[SecurityGroupRule]) -> Vec<MissingRule> {
+    let edges = required_edges(full);
+    let missing = edges.iter().flat_map(|edge| edge.missing_rules(rules));
+    missing.collect()
+}
+
+#[test]
+fn the_rules_let_every_edge_pass() {
+    let mut all = every_shape();
+    let cilium = |in_vpc| Networking::Cilium {
+        digest: String::new(),
+        in_vpc,
+    };
+    for networking in [
+        Networking::Flannel("vxlan".into()),
+        Networking::Flannel("udp".into()),
+        Networking::KubeRouter,
+        Networking::Kindnet,
+        Networking::AmazonVpc,
+        cilium(true),
+        cilium(false),
+    ] {
+        let mut full = spec::ha_spec();
+        full.pods.networking = networking;
+        // Where etcd's ports are too, which stay shut.
+        full.node_port_range = (2000, 4500);
+        full.node_port_access = vec!["192.0.2.0/24".into()];
+        all.push(("with another network", full));
+    }
+    for (shape, full) in all {
+        let networking = &full.pods.networking;
+        let missing = missing_of(&full, &rules_of(&full));
+        assert!(missing.is_empty(), "{shape}, {networking:?}: {missing:#?}");
+    }
+}
+
+/// What another rule allows too, and a rule of kOps' for a port at which nothing listens.
+fn is_idle(rule: &SecurityGroupRule, others: &[SecurityGroupRule]) -> bool {
+    let allows = |other: &SecurityGroupRule| {
+        let ports = other.ip_protocol == rule.ip_protocol
+            && other.from_port <= rule.from_port
+            && rule.to_port <= other.to_port;
+        (&other.group_id, other.is_egress) == (&rule.group_id, rule.is_egress)
+            && (other.ip_protocol == "-1" || ports)
+            && other.source == RuleSource::CidrIpv4("0.0.0.0/0".into())
+    };
+    rule.name.starts_with("tcp-api-cp") || others.iter().any(allows)
+}
+
+#[test]
+fn a_rule_that_is_gone_is_missed_where_it_was() {
+    for (shape, mut full) in every_shape() {
+        // Everybody's way to the API would be the nodes' too.
+        full.api.access = vec!["192.0.2.0/24".into()];
+        let rules = rules_of(&full);
+        for (index, gone) in rules.iter().enumerate() {
+            let mut rest = rules.clone();
+            rest.remove(index);
+            let missing = missing_of(&full, &rest);
+            assert!(
+                !missing.is_empty() || is_idle(gone, &rest),
+                "{shape}: nobody misses {}",
+                gone.name
+            );
+            let elsewhere = missing
+                .iter()
+                .find(|one| (&one.group, one.is_egress) != (&gone.group_id, gone.is_egress));
+            assert_eq!(elsewhere, None, "{shape}: {}", gone.name);
+        }
+    }
+}
