@@ -13,6 +13,7 @@ use fleet::{
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
+use node::bootstrap::REPORT_LIMIT;
 use node::report::{BootReport, report_key};
 use node::waits::{WAITS_LIMIT, read_waits, waits_key};
 use std::collections::BTreeMap;
@@ -133,18 +134,45 @@ async fn running_boot_stage(
     (boot, gap)
 }
 
+/// The boot reports of these instances that the store has, by instance, and what could not be read.
+pub async fn read_boot_reports(
+    sources: &FleetSources<'_>,
+    instances: &[String],
+) -> (BTreeMap<String, BootReport>, Vec<String>) {
+    let found: Vec<_> = stream::iter(instances)
+        .map(async |id| (id, read_report(sources, id).await))
+        .buffered(PARALLEL)
+        .collect()
+        .await;
+    let (mut reports, mut gaps) = (BTreeMap::new(), Vec::new());
+    for (id, report) in found {
+        match report {
+            Ok(Some(report)) => drop(reports.insert(id.clone(), report)),
+            Ok(None) => {}
+            Err(gap) => gaps.push(gap),
+        }
+    }
+    (reports, gaps)
+}
+
 /// An instance's boot report in the state store.
 async fn read_report(
     sources: &FleetSources<'_>,
     instance: &str,
 ) -> Result<Option<BootReport>, String> {
     let key = format!("{}/{}", sources.cluster, report_key(instance));
-    let object = sources.store.get(&key).await;
+    // An instance may have written anything.
+    let object = sources.store.get_first(&key, REPORT_LIMIT + 1).await;
     let object = object.map_err(|error| error_chain(&error))?;
-    let Some(object) = object else {
+    let Some(bytes) = object else {
         return Ok(None);
     };
-    serde_json::from_slice(&object.bytes)
+    if bytes.len() > REPORT_LIMIT {
+        return Err(format!(
+            "{key} in the store has more than {REPORT_LIMIT} bytes, the limit of a boot report"
+        ));
+    }
+    serde_json::from_slice(&bytes)
         .map(Some)
         .map_err(|error| format!("{key} in the store is not a boot report: {error}"))
 }

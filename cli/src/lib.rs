@@ -16,6 +16,7 @@ pub mod interrupt;
 pub mod kubeconfig;
 pub mod moment;
 pub mod plan_target;
+pub mod private_file;
 pub mod saved_plan;
 pub mod state;
 pub mod ui;

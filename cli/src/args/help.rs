@@ -29,6 +29,8 @@ const GROUPS: &[(&str, &[&str])] = &[
             "explain",
             "preflight",
             "validate",
+            "report",
+            "dashboard",
             "etcd",
             "render",
             "lock",

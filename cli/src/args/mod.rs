@@ -17,6 +17,7 @@ mod preflight;
 mod reach;
 mod reconcile;
 mod render;
+mod report;
 mod rolling_update;
 mod schema;
 mod toolbox;
@@ -56,6 +57,7 @@ pub use preflight::Preflight;
 pub use reach::ApiReach;
 pub use reconcile::Reconcile;
 pub use render::Render;
+pub use report::{Dashboard, Report};
 pub use rolling_update::{DrainTimeoutAction, ReplacementOptions, RoleName, RollingUpdate};
 pub use schema::{Schema, SchemaKind};
 pub use toolbox::{Toolbox, ToolboxDump, ToolboxWhat};
@@ -150,6 +152,10 @@ pub enum Command {
     Preflight(Preflight),
     /// Check whether a cluster is healthy, and wait until it is
     Validate(Validate),
+    /// Write a page that shows a cluster: problems, boots, etcd, backups, operations
+    Report(Report),
+    /// Serve the same page on this computer, and keep it up to date
+    Dashboard(Dashboard),
     /// Delete a cluster, an instance group or a secret
     Delete(Delete),
     /// See and maintain the etcd clusters and their backups

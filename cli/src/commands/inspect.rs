@@ -6,11 +6,13 @@ use super::session::Session;
 use crate::api::{self, ApiObjects, ApiQuery, ApiServer, missing_resource};
 use crate::args::ApiReach;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
-use crate::gather::{FleetSources, gather_fleet};
+use crate::gather::{FleetSources, gather_fleet, read_boot_reports};
 use fleet::{ApiError, Fleet, Group};
 use node::config::Role;
+use node::report::BootReport;
 use spec::api::{InstanceGroup, InstanceGroupRole};
 use spec::not_yet::{NotYet, not_yet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use time::OffsetDateTime;
 
@@ -54,6 +56,13 @@ impl<'a> Inspector<'a> {
             cluster,
             connection: None,
         })
+    }
+
+    /// Reads the cluster's objects again: others may have changed them.
+    pub async fn reread(&mut self) -> Result<(), CommandError> {
+        self.cluster = ExistingCluster::read(self.cluster.state.name(), self.session).await?;
+        self.groups = stored_groups(&self.cluster);
+        Ok(())
     }
 
     /// The cluster's instance groups, from the stored spec.
@@ -120,14 +129,25 @@ impl<'a> Inspector<'a> {
                 Err(error) => Err::<ApiObjects, ApiError>(error),
             }
         };
-        let sources = FleetSources {
-            cluster: name,
+        let fleet = gather_fleet(&self.sources(), answer, OffsetDateTime::now_utc).await;
+        fleet.map_err(aws_error)
+    }
+
+    /// The boot reports of these instances that the store has, by instance, and what could not be read.
+    pub async fn boot_reports(
+        &self,
+        instances: &[String],
+    ) -> (BTreeMap<String, BootReport>, Vec<String>) {
+        read_boot_reports(&self.sources(), instances).await
+    }
+
+    fn sources(&self) -> FleetSources<'_> {
+        FleetSources {
+            cluster: self.cluster.state.name(),
             groups: &self.groups,
             clients: &self.cluster.clients,
             store: &self.session.store,
-        };
-        let fleet = gather_fleet(&sources, answer, OffsetDateTime::now_utc).await;
-        fleet.map_err(aws_error)
+        }
     }
 
     /// Connects to the API. Looks again for keys and load balancer at each call, since an update may create them meanwhile.
@@ -140,8 +160,7 @@ impl<'a> Inspector<'a> {
         }
         let name = self.cluster.state.name().to_owned();
         if !self.cluster.has_keys() {
-            self.cluster = ExistingCluster::read(&name, self.session).await?;
-            self.groups = stored_groups(&self.cluster);
+            self.reread().await?;
         }
         if !self.cluster.has_keys() {
             return Ok(Err(missing_resource(&name, "keys")));

@@ -7,6 +7,7 @@ mod cluster_scope;
 mod completion;
 mod create_cluster;
 mod create_group;
+mod dashboard;
 mod delete_cluster;
 mod delete_group;
 mod delete_instance;
@@ -20,6 +21,7 @@ mod get;
 mod inspect;
 mod keypair;
 mod lock;
+mod look;
 mod node_configs;
 mod observe;
 mod own_addons;
@@ -30,6 +32,7 @@ mod reconcile;
 mod reference;
 mod removal;
 mod render;
+mod report;
 mod rolling_update;
 mod schema;
 mod secret;
@@ -99,6 +102,8 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         },
         Command::Preflight(what) => preflight::run(what, &open().await?).await,
         Command::Validate(what) => validate::run(what, &open().await?).await,
+        Command::Report(what) => report::run(what, &open().await?).await,
+        Command::Dashboard(what) => dashboard::run(what, &open().await?).await,
         Command::Etcd(what) => etcd::run(&what.what, &open().await?).await,
         Command::Lock(what) => match &what.what {
             LockWhat::Status(what) => lock::show_lock(what, &open().await?).await,

@@ -1,25 +1,19 @@
 //! `kctl validate`: checks whether a cluster is healthy, and waits until it is.
 
 use super::document::print_document;
-use super::etcd::EtcdReports;
 use super::inspect::Inspector;
+use super::look::{Look, Warnings};
 use super::session::Session;
 use crate::api::ApiQuery;
 use crate::args::{ReportFormat, Validate};
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::ui::etcd::{RestorableRow, restorable_table};
-use crate::ui::health as shown;
+use crate::ui::health::{self as shown, Warning};
 use crate::ui::health_progress::HealthProgress;
-use etcd_rules::backup::find_backup_problems;
-use etcd_rules::{find_etcd_problems, find_slow_disks};
-use fleet::{FindingKind, Fleet, Group, Health, IgnoredProblem, check_health};
+use fleet::{FindingKind, Health};
 use serde::Serialize;
-use spec::catalog::end_of_life_warning;
-use spec::not_yet::NotYet;
-use spec::upgrade::nodes_version;
 use std::time::Duration;
-use time::OffsetDateTime;
 use tokio::time::Instant;
 
 /// Validates the cluster that the options name.
@@ -56,10 +50,10 @@ async fn validate_cluster(
     waiting.finish();
     let last = last?;
     print_report(name, args.output, &last, session)?;
-    let warned = last.gaps.iter().chain(&last.slow_disks);
-    let warned = warned.chain(&last.end_of_life);
+    let warned = last.gaps.iter().chain(&last.warnings.slow_disks);
+    let warned = warned.chain(&last.warnings.end_of_life);
     warned.for_each(|text| session.shell.warning(text));
-    session.shell.not_yet(&last.warnings);
+    session.shell.not_yet(&last.warnings.not_yet);
     if last.health.healthy {
         session.shell.print_done(&format!("{name} is healthy"));
         return Ok(Outcome::Fine);
@@ -71,57 +65,11 @@ struct Validation {
     health: Health,
     /// The API's URL, if known.
     api: Option<String>,
-    /// What kctl does not implement yet.
-    warnings: Vec<NotYet>,
-    /// etcd members that work, but wait long for their disk.
-    slow_disks: Vec<String>,
-    /// That the minor of Kubernetes has ended, or will soon.
-    end_of_life: Option<String>,
+    warnings: Warnings,
     /// Up to when etcd can be restored.
     restorable: Vec<RestorableRow>,
     /// What could not be read.
     gaps: Vec<String>,
-}
-
-/// What one look at the cluster found.
-struct Look {
-    fleet: Fleet,
-    etcd: EtcdReports,
-}
-
-/// Reads what etcd's members report, and up to when their backups reach.
-async fn read_etcd(name: &str, session: &Session<'_>) -> Result<EtcdReports, CommandError> {
-    let found = EtcdReports::find(name, session).await?;
-    let mut reports = found.unwrap_or_default();
-    reports.read_restorable(session).await;
-    Ok(reports)
-}
-
-/// Looks at AWS, the API and the state store in parallel.
-async fn look(
-    name: &str,
-    session: &Session<'_>,
-    inspector: &mut Inspector<'_>,
-) -> Result<Look, CommandError> {
-    let (fleet, etcd) = futures::join!(inspector.observe(), read_etcd(name, session));
-    Ok(Look {
-        fleet: fleet?,
-        etcd: etcd?,
-    })
-}
-
-impl Look {
-    /// The health as this command sees it: only here, what etcd's members report counts.
-    fn health(&self, groups: &[Group], ignored: &[IgnoredProblem]) -> Health {
-        let mut problems = find_etcd_problems(&self.etcd.members, &self.etcd.records);
-        problems.extend(find_backup_problems(
-            &self.etcd.backups,
-            OffsetDateTime::now_utc(),
-        ));
-        check_health(groups, &self.fleet)
-            .with_etcd(problems, &self.fleet)
-            .ignore(ignored)
-    }
 }
 
 /// Checks until the cluster is healthy `--count` times in a row, or the time is over. Until then, failed checks are
@@ -136,7 +84,7 @@ async fn watch_health(
     let ends = Instant::now() + args.wait.unwrap_or_default();
     let mut healthy = 0;
     loop {
-        let looked = look(name, session, inspector).await;
+        let looked = Look::take(name, session, inspector).await;
         let left = ends.saturating_duration_since(Instant::now());
         match looked {
             Ok(looked) => {
@@ -148,11 +96,9 @@ async fn watch_health(
                     return Ok(Validation {
                         health,
                         api: inspector.api_url(),
-                        warnings: inspector.not_yet(),
-                        slow_disks: find_slow_disks(&looked.etcd.members),
-                        end_of_life: find_end_of_life(inspector),
+                        warnings: Warnings::find(&looked, inspector),
                         restorable: looked.etcd.seen_restorable(),
-                        gaps: [looked.fleet.gaps, looked.etcd.gaps].concat(),
+                        gaps: looked.gaps(),
                     });
                 }
             }
@@ -164,13 +110,6 @@ async fn watch_health(
         }
         tokio::time::sleep(next_pause(args.interval, left, healthy)).await;
     }
-}
-
-/// By the version of the last update.
-fn find_end_of_life(inspector: &Inspector<'_>) -> Option<String> {
-    let cluster = &inspector.cluster().spec;
-    let version = nodes_version(&cluster.spec)?;
-    end_of_life_warning(&version, OffsetDateTime::now_utc().date())
 }
 
 /// The pause before the next check. The last check happens when the time is over, but a healthy cluster is checked as often
@@ -209,7 +148,7 @@ fn print_report(
         api: validation.api.as_deref(),
         health: &validation.health,
         restorable: &validation.restorable,
-        warnings: validation.warnings(),
+        warnings: validation.warnings.list(),
     };
     let shell = session.shell;
     if output != ReportFormat::Table {
@@ -235,26 +174,7 @@ struct ValidationDocument<'a> {
     /// Up to when each etcd cluster can be restored.
     #[serde(skip_serializing_if = "<[RestorableRow]>::is_empty")]
     restorable: &'a [RestorableRow],
-    warnings: Vec<Warning<'a>>,
-}
-
-/// What does not make the cluster unhealthy.
-#[derive(Serialize)]
-struct Warning<'a> {
-    /// `etcd` for a slow disk, `kubernetes` for a minor that ends; otherwise the heading of what kctl does not implement yet.
-    topic: &'a str,
-    message: &'a str,
-}
-
-impl Validation {
-    fn warnings(&self) -> Vec<Warning<'_>> {
-        let missing = self.warnings.iter().map(|one| (one.topic, &one.message));
-        let slow = self.slow_disks.iter().map(|text| ("etcd", text));
-        let ends = self.end_of_life.iter().map(|text| ("kubernetes", text));
-        let all = missing.chain(slow).chain(ends);
-        all.map(|(topic, message)| Warning { topic, message })
-            .collect()
-    }
+    warnings: Vec<Warning>,
 }
 
 /// Text about instances that are not known to have joined. They are not problems, but must be visible.

@@ -2,10 +2,11 @@
 
 use super::{FORMAT, KIND, SavedPlan};
 use crate::error::{CommandError, ErrorContext, ErrorKind};
+use crate::private_file::replace_private_file;
 use node::digest::sha256_hex;
 use serde_json::Value;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 const AGAIN: &str = "make it again with `kctl update --plan-out FILE`";
@@ -19,18 +20,8 @@ pub fn write(path: &Path, saved: &SavedPlan) -> Result<(), CommandError> {
         "the plan has no JSON form",
         "report this: it is a defect of kctl",
     )?;
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    // A new file of this kind has the mode 0600.
-    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.write_all(b"\n")?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)
-    });
-    written.map(drop).or_usage_error(
+    let written = replace_private_file(path, format!("{text}\n").as_bytes());
+    written.or_usage_error(
         format!("could not write the plan to {}", path.display()),
         "name a file in a folder that is there and can be written to",
     )

@@ -26,45 +26,53 @@ pub struct RestorableRow {
     pub clock: Option<String>,
 }
 
+/// Columns of the table of the newest moments.
+pub(super) const RESTORABLE_COLUMNS: [&str; 6] = [
+    "ETCD",
+    "RESTORABLE UNTIL",
+    "AGE",
+    "SNAPSHOT",
+    "PARTS",
+    "CLOCK",
+];
+
 /// The newest moments as a table; nothing without any.
 pub fn restorable_table(rows: &[RestorableRow]) -> String {
-    let row = |one: &RestorableRow| {
-        let age = one.age_seconds.and_then(|age| i64::try_from(age).ok());
-        vec![
-            one.etcd.clone(),
-            one.until.clone().unwrap_or_default(),
-            age.map(duration_text).unwrap_or_default(),
-            one.snapshot.clone(),
-            one.parts.to_string(),
-            one.clock
-                .clone()
-                .unwrap_or_else(|| "backup store".to_owned()),
-        ]
-    };
-    let headers = [
-        "ETCD",
-        "RESTORABLE UNTIL",
-        "AGE",
-        "SNAPSHOT",
-        "PARTS",
-        "CLOCK",
-    ];
     match rows {
         [] => String::new(),
-        rows => table::render(&headers, &rows.iter().map(row).collect::<Vec<_>>()),
+        rows => {
+            let rows: Vec<Vec<String>> = rows.iter().map(restorable_row).collect();
+            table::render(&RESTORABLE_COLUMNS, &rows)
+        }
     }
 }
 
+pub(super) fn restorable_row(one: &RestorableRow) -> Vec<String> {
+    let age = one.age_seconds.and_then(|age| i64::try_from(age).ok());
+    vec![
+        one.etcd.clone(),
+        one.until.clone().unwrap_or_default(),
+        age.map(duration_text).unwrap_or_default(),
+        one.snapshot.clone(),
+        one.parts.to_string(),
+        one.clock
+            .clone()
+            .unwrap_or_else(|| "backup store".to_owned()),
+    ]
+}
+
+/// Columns of the table of members.
+pub(super) const MEMBER_COLUMNS: [&str; 13] = [
+    "ETCD", "MEMBER", "INSTANCE", "ROLE", "ID", "TERM", "REVISION", "VERSION", "DATABASE", "FSYNC",
+    "VOLUME", "FREE", "AGE",
+];
+
 /// The members as a table, and the problems below.
 pub fn members_table(members: &[ReportedMember], problems: &[EtcdProblem], paint: Paint) -> String {
-    let headers = [
-        "ETCD", "MEMBER", "INSTANCE", "ROLE", "ID", "TERM", "REVISION", "VERSION", "DATABASE",
-        "FSYNC", "VOLUME", "FREE", "AGE",
-    ];
     let rows: Vec<Vec<String>> = members.iter().map(member_row).collect();
     let mut text = match rows.as_slice() {
         [] => String::new(),
-        rows => table::render(&headers, rows),
+        rows => table::render(&MEMBER_COLUMNS, rows),
     };
     if !problems.is_empty() {
         if !text.is_empty() {
@@ -83,7 +91,7 @@ pub fn members_table(members: &[ReportedMember], problems: &[EtcdProblem], paint
     text
 }
 
-fn member_row(member: &ReportedMember) -> Vec<String> {
+pub(super) fn member_row(member: &ReportedMember) -> Vec<String> {
     let status = &member.status;
     let running = status.running.as_ref();
     let of = |value: &dyn Fn(&RunningMember) -> String| running.map(value).unwrap_or_default();

@@ -2,6 +2,15 @@
 
 use super::{Paint, Tone, table};
 use fleet::{BootStage, Finding, GroupHealth, Health, InstanceStatus, Node};
+use serde::Serialize;
+
+/// What does not make a cluster unhealthy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// `etcd` for a slow disk, `kubernetes` for a minor that ends; otherwise the heading of what kctl does not implement yet.
+    pub topic: &'static str,
+    pub message: String,
+}
 
 /// All tables of a health report.
 pub fn render(health: &Health, paint: Paint) -> String {

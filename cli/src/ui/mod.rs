@@ -20,6 +20,7 @@ pub mod plan_drift;
 pub mod plan_json;
 pub mod preflight;
 pub mod progress;
+pub mod report;
 pub mod rolling_progress;
 pub mod rolling_update;
 pub mod shell;

@@ -8,46 +8,23 @@ use engine::{Action, Id};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// Columns of the narrow table.
+pub(super) const COLUMNS: [&str; 7] = [
+    "ID", "STARTED", "WHO", "COMMAND", "RESULT", "TOOK", "CHANGES",
+];
+
+/// Columns that the wide one has besides.
+const WIDE_COLUMNS: [&str; 4] = ["ACCOUNT", "REGION", "PLAN", "KCTL"];
+
 /// A table of operations.
 pub fn operation_table(listed: &[ListedOperation], wide: bool) -> String {
-    let mut headers = vec![
-        "ID", "STARTED", "WHO", "COMMAND", "RESULT", "TOOK", "CHANGES",
-    ];
+    let mut headers = COLUMNS.to_vec();
     if wide {
-        headers.extend(["ACCOUNT", "REGION", "PLAN", "KCTL"]);
+        headers.extend(WIDE_COLUMNS);
     }
     let row = |one: &ListedOperation| {
-        let Ok(record) = &one.record else {
-            let mut row = vec![String::new(); headers.len()];
-            let why = one.record.as_ref().err().cloned().unwrap_or_default();
-            for (cell, text) in row.iter_mut().zip([
-                one.id.clone(),
-                String::new(),
-                String::new(),
-                String::new(),
-                one.result().to_owned(),
-                String::new(),
-                why,
-            ]) {
-                *cell = text;
-            }
-            return row;
-        };
-        let mut row = vec![
-            one.id.clone(),
-            record
-                .started
-                .split('.')
-                .next()
-                .map(until_second)
-                .unwrap_or_default(),
-            record.who.clone(),
-            record.command.clone(),
-            one.result().to_owned(),
-            record.took_ms.map_or(String::new(), millis_text),
-            change_summary(record),
-        ];
-        if wide {
+        let mut row = operation_row(one);
+        if let (true, Ok(record)) = (wide, &one.record) {
             let plan = record.plan.as_deref().map(short_hashes).unwrap_or_default();
             row.extend([
                 record.account.clone(),
@@ -56,9 +33,33 @@ pub fn operation_table(listed: &[ListedOperation], wide: bool) -> String {
                 record.version.clone(),
             ]);
         }
+        row.resize(headers.len(), String::new());
         row
     };
     table::render(&headers, &listed.iter().map(row).collect::<Vec<_>>())
+}
+
+/// An operation in the columns of the narrow table; of one that cannot be read, why.
+pub(super) fn operation_row(one: &ListedOperation) -> Vec<String> {
+    let (id, result) = (one.id.clone(), one.result().to_owned());
+    let nothing = String::new;
+    let record = match &one.record {
+        Ok(record) => record,
+        Err(why) => {
+            let why = why.clone();
+            return vec![id, nothing(), nothing(), nothing(), result, nothing(), why];
+        }
+    };
+    let started = record.started.split('.').next();
+    vec![
+        id,
+        started.map(until_second).unwrap_or_default(),
+        record.who.clone(),
+        record.command.clone(),
+        result,
+        record.took_ms.map_or(String::new(), millis_text),
+        change_summary(record),
+    ]
 }
 
 /// An RFC 3339 time in UTC that was cut after the second.
@@ -223,7 +224,7 @@ fn failure_details(record: &Operation) -> String {
     text
 }
 
-fn result_text(one: &ListedOperation) -> String {
+pub(super) fn result_text(one: &ListedOperation) -> String {
     match one.result() {
         "no end recorded" => "no end recorded: it was killed or lost access to the store, and its progress is unknown; `kctl update` shows what is left".to_owned(),
         other => other.to_owned(),
