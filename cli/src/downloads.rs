@@ -1,7 +1,10 @@
-//! HTTPS downloads of kctl itself: catalogs, and hashes published beside files.
+//! Downloads of kctl itself: catalogs, hashes published beside files, manifests; and the client for files.
 
-use crate::error::{CommandError, ErrorContext};
+use crate::error::{CommandError, ErrorContext, ErrorKind};
+use crate::state::store_error;
+use aws_client::Clients;
 use aws_client::authorities::Authorities;
+use aws_client::store::Store;
 use futures::future::try_join_all;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,23 +15,32 @@ const MOST: usize = 16 << 20;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const TRY: &str = "check the network and HTTPS_PROXY, or give the hash in spec.assets.catalog";
 
-/// Fetches the hashes published beside files, as `URL.sha256` or `URL.sha256sum`. Result: sha256 by URL.
-pub async fn published_hashes(urls: &[String]) -> Result<BTreeMap<String, String>, CommandError> {
+/// Fetches the hashes published beside files, as `URL.sha256` or `URL.sha256sum`; those of S3 with these clients. Result: sha256 by URL.
+pub async fn published_hashes(
+    urls: &[String],
+    aws: &Clients,
+) -> Result<BTreeMap<String, String>, CommandError> {
     if urls.is_empty() {
         return Ok(BTreeMap::new());
     }
     let client = https_client()?;
-    let all = urls.iter().map(|url| published_hash(&client, url));
+    let all = urls.iter().map(|url| published_hash(&client, aws, url));
     Ok(try_join_all(all).await?.into_iter().collect())
 }
 
 async fn published_hash(
     client: &reqwest::Client,
+    aws: &Clients,
     url: &str,
 ) -> Result<(String, String), CommandError> {
     let mut last = None;
     for suffix in ["sha256", "sha256sum"] {
-        match fetch_text(client, &format!("{url}.{suffix}")).await {
+        let beside = format!("{url}.{suffix}");
+        let read = match beside.strip_prefix("s3://") {
+            Some(place) => read_object(place, aws).await,
+            None => fetch_text(client, &beside).await,
+        };
+        match read {
             Ok(text) => {
                 let hash = text.split_whitespace().find(|word| is_sha256(word));
                 let hash = hash.ok_or_else(|| {
@@ -45,6 +57,40 @@ async fn published_hash(
     let hint = "name a version that exists, or one of the catalog";
     let nothing = || CommandError::usage_error(format!("no hash is published for {url}"), hint);
     Err(last.map_or_else(nothing, |error| error.with_hint(hint)))
+}
+
+/// The text of an object: `BUCKET/KEY`.
+async fn read_object(place: &str, aws: &Clients) -> Result<String, CommandError> {
+    let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
+    let store = Store::open(&format!("s3://{bucket}"), aws).map_err(store_error)?;
+    let bytes = store.get_first(key, MOST).await.map_err(store_error)?;
+    let bytes = bytes.ok_or_else(|| {
+        CommandError::from_message(
+            ErrorKind::Failed,
+            format!("s3://{place} does not exist"),
+            TRY,
+        )
+    })?;
+    String::from_utf8(bytes).or_usage_error(format!("s3://{place} is not text"), TRY)
+}
+
+/// Asks for a file from this byte on.
+pub async fn ask_for_file(
+    client: &reqwest::Client,
+    url: &str,
+    from: u64,
+) -> anyhow::Result<reqwest::Response> {
+    Authorities::of_system().check_address(url)?;
+    let sent = with_range(client.get(url), from).send().await;
+    Ok(sent.map_err(reqwest::Error::without_url)?)
+}
+
+/// The request for the rest of a file.
+pub fn with_range(request: reqwest::RequestBuilder, from: u64) -> reqwest::RequestBuilder {
+    match from {
+        0 => request,
+        from => request.header(reqwest::header::RANGE, format!("bytes={from}-")),
+    }
 }
 
 /// Fetches a file and checks its SHA-256.
@@ -100,6 +146,22 @@ pub async fn fetch_manifest(url: &str) -> Result<String, CommandError> {
 }
 
 fn https_client() -> Result<reqwest::Client, CommandError> {
+    build_client(|builder| builder.timeout(TIMEOUT))
+}
+
+/// A client for files of any size: it waits for bytes only so long.
+pub fn file_client() -> Result<reqwest::Client, CommandError> {
+    build_client(|builder| builder.connect_timeout(TIMEOUT).read_timeout(TIMEOUT))
+}
+
+/// A client for sending files of any size. A limit of reading would end it while it sends.
+pub fn upload_client() -> Result<reqwest::Client, CommandError> {
+    build_client(|builder| builder.connect_timeout(TIMEOUT))
+}
+
+fn build_client(
+    with_limits: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+) -> Result<reqwest::Client, CommandError> {
     let agent = concat!("kctl/", env!("CARGO_PKG_VERSION"));
     let trusted = Authorities::of_system().certificates();
     let trusted: reqwest::Result<Vec<_>> = trusted.map(reqwest::Certificate::from_der).collect();
@@ -107,10 +169,8 @@ fn https_client() -> Result<reqwest::Client, CommandError> {
     let client = reqwest::Client::builder()
         .tls_certs_only(trusted.or_failed(failed, TRY)?)
         .user_agent(agent)
-        .timeout(TIMEOUT)
-        .https_only(true)
-        .build();
-    client.or_failed(failed, TRY)
+        .https_only(true);
+    with_limits(client).build().or_failed(failed, TRY)
 }
 
 fn is_sha256(word: &str) -> bool {

@@ -32,6 +32,8 @@ pub const TERM: &str = "TERM";
 /// Where data of the user goes; default `~/.local/share`.
 pub const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 pub const HOME: &str = "HOME";
+/// Folder of docker's `config.json`, with passwords of registries; default `~/.docker`.
+pub const DOCKER_CONFIG: &str = "DOCKER_CONFIG";
 /// Who runs this, for the operation log.
 pub const USER: &str = "USER";
 
@@ -77,6 +79,10 @@ pub const DOCUMENTED: &[(&str, &str)] = &[
     (
         XDG_DATA_HOME,
         "default location of the store: `kctl/store` below it",
+    ),
+    (
+        DOCKER_CONFIG,
+        "folder of docker's `config.json`, with passwords of registries that images are copied from and to; default: `~/.docker`",
     ),
     (
         "AWS_*",

@@ -10,8 +10,10 @@ use crate::{host, stored};
 use anyhow::{Context, anyhow};
 use aws_client::store::Store;
 use engine::{Id, Resource};
+use node::config::Asset;
 use node::host::{HostObject, HostResource};
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 
 /// Downloads what is needed and brings the instance to its desired state. Ids of changed objects are added to `changes`, even if
 /// an error is returned.
@@ -36,6 +38,9 @@ pub async fn apply_plan(
     let applied = host::apply_desired(built.desired, built.context).await?;
     let error = applied.error_text();
     changes.extend(applied.changes);
+    if error.is_none() {
+        remove_archives(run, &built.downloads.images)?;
+    }
     match (downloaded, error) {
         (Ok(()), None) => Ok(()),
         (Ok(()), Some(error)) => Err(anyhow!(error)),
@@ -49,8 +54,10 @@ fn without_downloads(desired: &[HostResource]) -> Vec<HostResource> {
     let mut late: BTreeSet<Id> = BTreeSet::new();
     loop {
         let waits = |resource: &&HostResource| {
-            matches!(resource.thing, HostObject::Download(_))
-                || resource.needs.iter().any(|id| late.contains(id))
+            matches!(
+                resource.thing,
+                HostObject::Download(_) | HostObject::Image(_)
+            ) || resource.needs.iter().any(|id| late.contains(id))
         };
         let found: BTreeSet<Id> = desired.iter().filter(waits).map(Resource::id).collect();
         if found.len() == late.len() {
@@ -71,6 +78,7 @@ async fn download_needed(
     attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<()> {
     let downloads = Downloads::new(run.paths.cache_folder(), DownloadLimits::default())?;
+    let downloads = downloads.with_clients(run.identified.clients.clone());
     let own = async {
         for (name, agent) in &wanted.agents {
             let store = store.with_context(|| {
@@ -80,9 +88,24 @@ async fn download_needed(
         }
         Ok(())
     };
-    let (own, others) = futures::join!(own, downloads.fetch_all(&wanted.assets, attempt_log));
+    let files = [wanted.assets.clone(), wanted.images.clone()].concat();
+    let (own, others) = futures::join!(own, downloads.fetch_all(&files, attempt_log));
     match (own, others) {
         (Err(first), Err(second)) => Err(anyhow!("{first:#}; {second:#}")),
         (own, others) => own.and(others.map(drop)),
     }
+}
+
+/// Removes the archives of images that containerd has now: they are as large as the images, and of use once.
+fn remove_archives(run: &Run, images: &[Asset]) -> anyhow::Result<()> {
+    for sha256 in images.iter().filter_map(|image| image.sha256.as_ref()) {
+        let path = run.paths.cache_folder().join(sha256);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("could not remove {}", path.display()));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }

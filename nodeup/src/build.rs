@@ -12,7 +12,7 @@ use ::host::{read_text_file, write_secret_file};
 use anyhow::{Context as _, bail};
 use aws_client::store::Store;
 use engine::Plan;
-use node::config::{Agent, Asset, BootConfig, NodeConfig, read_node_config};
+use node::config::{Agent, Asset, BootConfig, ImageArchive, NodeConfig, read_node_config};
 use node::host::{HostObject, HostResource, KeysetPart, desired_resources};
 use node::pki::keyset_names;
 
@@ -34,6 +34,8 @@ pub struct BuildResult {
 pub struct NeededDownloads {
     /// Releases of other projects.
     pub assets: Vec<Asset>,
+    /// Archives of images.
+    pub images: Vec<Asset>,
     /// kctl's agents, by name.
     pub agents: Vec<(String, Agent)>,
 }
@@ -41,7 +43,7 @@ pub struct NeededDownloads {
 impl NeededDownloads {
     /// True if nothing has to be downloaded.
     pub fn is_empty(&self) -> bool {
-        self.assets.is_empty() && self.agents.is_empty()
+        self.assets.is_empty() && self.images.is_empty() && self.agents.is_empty()
     }
 }
 
@@ -152,9 +154,15 @@ fn needed_downloads(
 ) -> anyhow::Result<NeededDownloads> {
     let mut wanted = NeededDownloads::default();
     for step in plan.steps.values() {
-        let Some(HostObject::Download(download)) = step.after.as_ref().map(|after| &after.thing)
-        else {
-            continue;
+        let download = match step.after.as_ref().map(|after| &after.thing) {
+            Some(HostObject::Download(download)) => download,
+            Some(HostObject::Image(image)) => {
+                let mut archives = config.images.iter();
+                let archive = archives.find(|archive| archive.sha256 == image.archive);
+                wanted.images.extend(archive.map(ImageArchive::download));
+                continue;
+            }
+            _ => continue,
         };
         let mut assets = config.assets.iter();
         let mut agents = config.agents.protokube.iter();

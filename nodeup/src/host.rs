@@ -10,6 +10,7 @@ mod engine_run;
 mod failure;
 mod file;
 mod hosts_block;
+mod image;
 mod kernel;
 mod keyset_file;
 mod local;

@@ -139,7 +139,10 @@ pub(crate) async fn read_object(
 pub(crate) fn classify_error(error: StoreError) -> AttemptError {
     let final_ = matches!(
         error,
-        StoreError::Address { .. } | StoreError::Key(_) | StoreError::File { .. }
+        StoreError::Address { .. }
+            | StoreError::Key(_)
+            | StoreError::TooLarge { .. }
+            | StoreError::File { .. }
     );
     let error = Error::new(error);
     if final_ {

@@ -3,7 +3,7 @@
 
 mod support;
 
-use node::config::WarmPool;
+use node::config::{Arch, ImageArchive, WarmPool};
 use node::report::{BootReport, StageLine, Status, changed_line, report_key};
 use node::secret::{Secret, stored_path, write_stored};
 use std::fs;
@@ -16,7 +16,7 @@ use support::autoscaling::{Requests, start_autoscaling};
 use support::bootstrap::{FakeEndpoint, PASSWORDS, ScriptedAnswer, mint_authority};
 use support::files::Behaviour;
 use support::imds::{scaling_metadata_service, slow_metadata_service};
-use support::test_instance::{RunResult, TestInstance, finished_stages};
+use support::test_instance::{RunResult, TestInstance, file_content, finished_stages, sha256};
 
 const STAGES: [&str; 5] = ["identify", "fetch", "verify", "build", "apply"];
 
@@ -608,6 +608,114 @@ fn a_bucket_that_does_not_let_us_yet_is_waited_for() {
         b"protokube"
     );
     assert!(instance.store_path(&report_key("i-0abc")).exists());
+}
+
+/// A worker whose files and images are in the bucket `store`, whose first requests are denied.
+fn start_bundled_worker(images: &[&str], denied: usize) -> (TestInstance, FakeEndpoint) {
+    let authority = mint_authority();
+    let instance = TestInstance::new_worker(&authority, &[]);
+    let put = |instance: &TestInstance, name: &str, content: &[u8]| {
+        let key = format!("assets/{}/amd64/{name}", sha256(content));
+        instance.put_object(&key, content);
+        vec![format!("s3://store/{key}")]
+    };
+    let mut config = instance.config.clone();
+    for asset in &mut config.assets {
+        asset.urls = put(&instance, &asset.name, &file_content(&asset.name, 0));
+    }
+    for name in images {
+        let digest = format!("sha256:{}", sha256(name.as_bytes()));
+        let archive = format!("{name} {digest}\n");
+        config.images.push(ImageArchive {
+            image: (*name).to_owned(),
+            arch: Arch::Amd64,
+            digest,
+            sha256: sha256(archive.as_bytes()),
+            urls: put(&instance, "image.tar", archive.as_bytes()),
+        });
+    }
+    let mut instance = instance.with_config(|own| *own = config);
+    let endpoint = FakeEndpoint::start(authority, &instance.stored.text, Vec::new(), None);
+    let server = format!("https://localhost:{}", endpoint.address.port());
+    instance.boot.bootstrap_servers = vec![server];
+    instance.write_boot();
+    let bucket = support::s3::start_s3(&instance.store_path(""), denied);
+    instance.environment.push(("AWS_ENDPOINT_URL_S3", bucket));
+    (instance, endpoint)
+}
+
+#[test]
+fn an_instance_with_a_bundle_takes_everything_from_the_state_store_once() {
+    let images = ["registry.k8s.io/pause:3.10.1", "quay.io/a/b:1"];
+    let (mut instance, endpoint) = start_bundled_worker(&images, 3);
+    let ran = instance.run(&[]);
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    assert!(
+        instance
+            .downloads
+            .iter()
+            .all(|server| server.request_count() == 0)
+    );
+    let kubelet = fs::read(instance.host_path("usr/local/bin/kubelet")).unwrap();
+    assert_eq!(kubelet, b"kubelet");
+    let started = fs::read_to_string(instance.program_file("started")).unwrap();
+    let place = |what: &str| {
+        let found = started.lines().position(|line| line == what);
+        found.unwrap_or_else(|| panic!("{what}: {started}"))
+    };
+    for image in images {
+        let imported = place(&format!("import {image}"));
+        assert!(place("containerd.service") < imported, "{started}");
+        assert!(imported < place("kubelet.service"), "{started}");
+    }
+    // They have been of use.
+    for archive in &instance.config.images {
+        let cached = format!("opt/kctl/cache/{}", archive.sha256);
+        assert!(!instance.host_path(&cached).exists());
+    }
+
+    // Nothing is asked again, although containerd does not answer yet.
+    instance
+        .environment
+        .push(("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1".into()));
+    let tree = instance.file_tree();
+    let containerd = instance.program_file("units/containerd.service.active");
+    for answers in [true, false] {
+        if !answers {
+            fs::remove_file(&containerd).unwrap();
+        }
+        let ran = instance.run(&[]);
+        assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+        let again = fs::read_to_string(instance.program_file("started")).unwrap();
+        let imports = again.lines().filter(|line| line.starts_with("import"));
+        assert_eq!(imports.count(), images.len());
+    }
+    assert_eq!(instance.file_tree(), tree);
+    assert_eq!(endpoint.boot_reports().len(), 3);
+}
+
+#[test]
+fn an_object_of_a_bundle_with_another_hash_is_not_used() {
+    let (instance, endpoint) = start_bundled_worker(&["quay.io/a/b:1"], 0);
+    let url = &instance.config.images[0].urls[0];
+    let key = url.strip_prefix("s3://store/").unwrap();
+    instance.put_object(key, b"quay.io/a/b:1 sha256:0\n");
+    let ran = instance.run(&[]);
+    assert_eq!(ran.exit_code, Some(1), "{ran:#?}");
+    let error = endpoint.boot_reports().remove(0).error.unwrap();
+    assert!(
+        error.contains("quay.io/a/b:1") && error.contains("wrong sha256"),
+        "{error}"
+    );
+    let started = fs::read_to_string(instance.program_file("started")).unwrap();
+    assert!(
+        !started.contains("import") && !started.contains("kubelet"),
+        "{started}"
+    );
+    fs::remove_file(instance.store_path(key)).unwrap();
+    assert_eq!(instance.run(&[]).exit_code, Some(1));
+    let error = endpoint.boot_reports().remove(1).error.unwrap();
+    assert!(error.contains("does not exist"), "{error}");
 }
 
 #[test]

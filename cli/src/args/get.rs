@@ -1,6 +1,6 @@
 //! `kctl get`.
 
-use super::{ApiReach, ListFormat, SecretName};
+use super::{ApiReach, ListFormat, ReportFormat, SecretName};
 use clap::{Args, Subcommand, ValueEnum};
 
 /// `kctl get`.
@@ -59,6 +59,12 @@ pub enum GetWhat {
         after_help = "Examples:\n  kctl get addons demo.example.com\n  kctl get addons -o json"
     )]
     Addons(GetAddons),
+    /// Show the files and images that a cluster's instances need, and where they get them; with --copy, copy them there
+    #[command(
+        visible_alias = "asset",
+        after_help = "Examples:\n  kctl get assets demo.example.com\n  kctl get assets -o json\n  kctl get assets --copy    to spec.assets.fileRepository in S3, and to spec.assets.containerRegistry"
+    )]
+    Assets(GetAssets),
     /// Show the public SSH keys of a cluster
     #[command(
         name = "sshpublickeys",
@@ -152,6 +158,20 @@ pub struct GetAddons {
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ListFormat,
+}
+
+/// `kctl get assets`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GetAssets {
+    /// The cluster; instead of --name
+    #[arg(value_name = "CLUSTER")]
+    pub cluster: Option<String>,
+    /// Copy what is not there yet to spec.assets.fileRepository and spec.assets.containerRegistry
+    #[arg(long)]
+    pub copy: bool,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
 }
 
 /// `kctl get secrets`.

@@ -33,6 +33,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "dashboard",
             "etcd",
             "render",
+            "bundle",
             "lock",
             "toolbox",
         ],

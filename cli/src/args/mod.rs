@@ -1,5 +1,6 @@
 //! The command line as clap types. `commands` implements the commands.
 
+mod bundle;
 mod cluster_words;
 mod create;
 mod delete;
@@ -25,6 +26,7 @@ mod update;
 mod upgrade;
 mod validate;
 
+pub use bundle::{Bundle, BundleCreate, BundlePush, BundleVerify, BundleWhat};
 pub use cluster_words::ClusterWords;
 pub use create::{
     Authorization, Create, CreateCluster, CreateGroup, CreateObjects, CreateSecret, CreateWhat,
@@ -44,8 +46,8 @@ pub use etcd_snapshot::{
 pub use explain::Explain;
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{
-    Get, GetAddons, GetInstances, GetKeypairs, GetObjects, GetOfCluster, GetOperations, GetOutput,
-    GetSecrets, GetWhat as GetKind, SecretFormat,
+    Get, GetAddons, GetAssets, GetInstances, GetKeypairs, GetObjects, GetOfCluster, GetOperations,
+    GetOutput, GetSecrets, GetWhat as GetKind, SecretFormat,
 };
 pub use help::build_command;
 pub use keypair::{
@@ -160,6 +162,8 @@ pub enum Command {
     Delete(Delete),
     /// See and maintain the etcd clusters and their backups
     Etcd(Etcd),
+    /// Put all files and images of a cluster into one file, for networks without internet
+    Bundle(Bundle),
     /// Show or release the lock of a cluster
     Lock(Lock),
     /// Tools for finding faults

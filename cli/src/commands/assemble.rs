@@ -9,7 +9,8 @@ use cloud::facts::Facts;
 use cloud::{Cloud, ObjectContent, S3Object, ownership};
 use engine::Text;
 use full::FullSpec;
-use full::addons::{OwnAddon, OwnError, add_ipsec_key, add_own_addons, make_addons};
+use full::addons::{Addon, OwnAddon, OwnError, add_ipsec_key, add_own_addons, make_addons};
+use full::images::{cluster_images, node_images};
 use full::nodes::{UserData, check_node_config, node_config, user_data};
 use full::objects::{addon_objects, desired_objects, discovery_documents};
 use node::config::{NodeConfig, Role, to_stored};
@@ -22,7 +23,7 @@ use node::values::Refusal;
 use node::yaml::{to_yaml, to_yaml_documents};
 use spec::catalog::Catalog;
 use spec::expand::{Expanded, expand};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const DEFECT: &str = "report this: it is a defect of kctl";
@@ -149,7 +150,13 @@ pub fn assemble_cluster(
     let mut group_configs = BTreeMap::new();
     let mut objects = vec![completed_spec_object(&expanded)?];
     objects.extend(binaries.s3_objects());
-    objects.extend(addon_files(full, own, secrets.ipsec_key.as_ref())?);
+    let addons = all_addons(full, own, secrets.ipsec_key.as_ref())?;
+    check_bundle(full, cluster_images(full, &addons))?;
+    let files = addon_objects(&addons);
+    objects.extend(files.or_failed("the list of addons has no YAML form", DEFECT)?);
+    if let Some(older) = held_back {
+        check_bundle(&older.full, node_images(&older.full))?;
+    }
     for group in &full.groups {
         let older = held_back.filter(|_| group.role == Role::Node);
         let group_spec = older.map_or(full, |older| &older.full);
@@ -198,12 +205,12 @@ fn completed_spec_object(expanded: &Expanded) -> Result<S3Object, CommandError> 
     })
 }
 
-/// The addon manifests that protokube applies, as store objects.
-fn addon_files(
+/// The addons that protokube applies: those of kctl, then those of the user.
+pub fn all_addons(
     full: &FullSpec,
     own: &[OwnAddon],
     ipsec_key: Option<&Secret>,
-) -> Result<Vec<S3Object>, CommandError> {
+) -> Result<Vec<Addon>, CommandError> {
     let failed = "could not make the addons";
     let mut addons = make_addons(full).or_failed(failed, DEFECT)?;
     add_ipsec_key(full, &mut addons, ipsec_key).or_failed(failed, DEFECT)?;
@@ -211,7 +218,31 @@ fn addon_files(
         OwnError::Refused(refused) => unreadable_error(refused),
         OwnError::Failed(error) => CommandError::new(ErrorKind::Failed, error, DEFECT),
     })?;
-    addon_objects(&addons).or_failed("the list of addons has no YAML form", DEFECT)
+    Ok(addons)
+}
+
+/// Fails if instances take their images from a bundle that lacks one. Not every image is made for every architecture, so one archive of it is
+/// enough.
+fn check_bundle(full: &FullSpec, images: Vec<String>) -> Result<(), CommandError> {
+    if full.image_archives.is_empty() {
+        return Ok(());
+    }
+    let archives = full.image_archives.iter();
+    let bundled: BTreeSet<&String> = archives.map(|archive| &archive.image).collect();
+    let mut missing = images;
+    missing.retain(|image| !bundled.contains(image));
+    missing.sort();
+    missing.dedup();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(CommandError::usage_error(
+        format!(
+            "the bundle in spec.assets.bundle lacks {}",
+            missing.join(", ")
+        ),
+        "make one for this spec with `kctl bundle create`, store it with `kctl bundle push`, and name it there",
+    ))
 }
 
 /// The public documents of the issuer of service accounts' tokens.

@@ -114,6 +114,7 @@ pub async fn run(
                 allow_unsupported: args.allow_unsupported,
             },
             ignore_skew: false,
+            published: false,
         },
         lock_wait: None,
         kubeconfig,

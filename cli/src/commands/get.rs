@@ -1,6 +1,8 @@
 //! `kctl get`.
 
 mod addons;
+mod assets;
+mod copy_assets;
 mod instances;
 mod keys;
 mod operations;
@@ -37,6 +39,7 @@ pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, Comman
         Some(GetKind::All(what)) => show_all(what, session).await?,
         Some(GetKind::Instances(what)) => instances::run(what, session).await?,
         Some(GetKind::Addons(what)) => addons::run(what, session).await?,
+        Some(GetKind::Assets(what)) => assets::run(what, session).await?,
         Some(GetKind::SshPublicKeys(what)) => keys::show_ssh_keys(what, session).await?,
         Some(GetKind::KeyPairs(what)) => keys::show_key_pairs(what, session).await?,
         Some(GetKind::Secrets(what)) => secret::show_secrets(what, session).await?,

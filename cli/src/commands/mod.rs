@@ -2,7 +2,9 @@
 
 mod apply_plan;
 mod assemble;
+mod assets;
 mod backups;
+mod bundle;
 mod cluster_scope;
 mod completion;
 mod create_cluster;
@@ -50,8 +52,8 @@ mod version;
 mod version_skew;
 
 use crate::args::{
-    Cli, Command, CreateWhat, DeleteWhat, DistrustWhat, ExportWhat, LockWhat, PromoteWhat,
-    ToolboxWhat, TrustWhat,
+    BundleWhat, Cli, Command, CreateWhat, DeleteWhat, DistrustWhat, ExportWhat, LockWhat,
+    PromoteWhat, ToolboxWhat, TrustWhat,
 };
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
@@ -105,6 +107,11 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::Report(what) => report::run(what, &open().await?).await,
         Command::Dashboard(what) => dashboard::run(what, &open().await?).await,
         Command::Etcd(what) => etcd::run(&what.what, &open().await?).await,
+        Command::Bundle(what) => match &what.what {
+            BundleWhat::Create(what) => bundle::create(what, &open().await?).await,
+            BundleWhat::Verify(what) => bundle::verify(what, shell),
+            BundleWhat::Push(what) => bundle::push(what, &open().await?).await,
+        },
         Command::Lock(what) => match &what.what {
             LockWhat::Status(what) => lock::show_lock(what, &open().await?).await,
             LockWhat::Release(what) => lock::release_lock(what, &open().await?).await,

@@ -11,12 +11,14 @@ use super::spec_objects::SpecObjects;
 use super::store_place::{check_client_names, place_in_store};
 use super::{ownership, secret, version_skew};
 use crate::agents::AgentBinaries;
+use crate::bundle::read_stored_bundle;
 use crate::downloads;
 use crate::env;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::plan_target::ClusterTarget;
 use crate::state::{
-    ClusterState, LastOperation, ObjectDigests, PublicKeys, aws_hint, mint_and_store, store_error,
+    ClusterState, LastOperation, ObjectDigests, PublicKeys, StoreKeys, aws_hint, mint_and_store,
+    store_error,
 };
 use aws_cloud::{CloudClients, collect_facts};
 use cloud::facts::{Facts, FactsWanted, kept_zone};
@@ -25,6 +27,7 @@ use full::DnsKind;
 use full::addons::OwnAddon;
 use node::pki::{KUBERNETES_CA, Keyset};
 use spec::api::Cluster;
+use spec::api::assets::AssetsSpec;
 use spec::catalog::Catalog;
 use spec::expand::{Expanded, dns_kind, wanted_facts};
 use spec::not_yet::{NotYet, not_yet};
@@ -57,6 +60,8 @@ pub struct ObservedCluster {
     pub not_yet: Vec<NotYet>,
     /// The spec expanded with the Kubernetes version of the running control plane, for workers that must not get a newer one.
     pub held_back: Option<Expanded>,
+    /// If `expanded` has files and images from where they are published: what expands to the others.
+    as_stored: Option<ExpandInputs>,
 }
 
 /// Options of the observation.
@@ -66,6 +71,16 @@ pub struct ObserveOptions {
     pub read: ReadOptions,
     /// Give workers the spec's version, whatever the control plane runs.
     pub ignore_skew: bool,
+    /// Take files and images from where they are published, whatever `spec.assets` says: for what is copied from there.
+    pub published: bool,
+}
+
+/// What the spec was expanded from.
+#[derive(Clone, Debug)]
+struct ExpandInputs {
+    /// The objects as they are stored.
+    objects: SpecObjects,
+    facts: Facts,
 }
 
 /// Names the hosted zone that the cluster has had since its last update, unless the spec asks for another.
@@ -103,6 +118,10 @@ pub async fn observe_cluster(
     let mut objects = SpecObjects::from_state(&state);
     place_in_store(&mut objects, &session.url)?;
     objects.check(session.shell)?;
+    let assets = objects.cluster.spec.assets.clone();
+    if options.published {
+        take_as_published(&mut objects);
+    }
     check_client_names(&objects, session).await?;
     secret::check_required_secrets(&state)?;
     let wanted = wanted_facts(&objects.cluster, &objects.groups);
@@ -117,7 +136,9 @@ pub async fn observe_cluster(
     session.store.set_caller(&facts.account);
     ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
     keep_hosted_zone(&mut objects, &state, &facts, session).await?;
-    let expanded = expand_with_hashes(&objects, &mut facts, &catalog, &public.ssh_keys).await?;
+    let stored = options.published.then(|| with_assets(&objects, assets));
+    let expanded =
+        expand_with_hashes(&objects, &mut facts, &catalog, &public.ssh_keys, session).await?;
     expanded
         .warnings
         .iter()
@@ -148,18 +169,42 @@ pub async fn observe_cluster(
         binaries,
         not_yet,
         held_back: None,
+        as_stored: None,
     };
     if !options.ignore_skew
         && let Some(version) = held_back_version(&observed, session).await?
     {
-        objects.cluster.spec.kubernetes_version = Some(version);
-        // Workers take no part in the emulation, and this version may be older than the one before the upgrade.
-        objects.cluster.spec.kubernetes_upgrade = None;
+        hold_back(&mut objects, version);
         let ssh_keys = &observed.public.ssh_keys;
         observed.held_back =
-            Some(expand_with_hashes(&objects, &mut facts, &catalog, ssh_keys).await?);
+            Some(expand_with_hashes(&objects, &mut facts, &catalog, ssh_keys, session).await?);
     }
+    observed.as_stored = stored.map(|objects| ExpandInputs { objects, facts });
     Ok(observed)
+}
+
+/// Forgets copies and bundles of files and images.
+fn take_as_published(objects: &mut SpecObjects) {
+    if let Some(assets) = &mut objects.cluster.spec.assets {
+        *assets = AssetsSpec {
+            catalog: assets.catalog.take(),
+            catalog_sha256: assets.catalog_sha256.take(),
+            ..AssetsSpec::default()
+        };
+    }
+}
+
+/// The objects with these copies and bundles.
+fn with_assets(objects: &SpecObjects, assets: Option<AssetsSpec>) -> SpecObjects {
+    let mut objects = objects.clone();
+    objects.cluster.spec.assets = assets;
+    objects
+}
+
+/// The spec for workers that keep this version. They take no part in an emulation, and it may be older than the one before the upgrade.
+fn hold_back(objects: &mut SpecObjects, version: String) {
+    objects.cluster.spec.kubernetes_version = Some(version);
+    objects.cluster.spec.kubernetes_upgrade = None;
 }
 
 /// Says which versions a cluster has while its upgrade can be taken back.
@@ -225,7 +270,7 @@ pub async fn check_can_expand(
         read_catalog(objects, session)
     )?;
     let ssh_keys: Vec<String> = ssh_key.map(str::to_owned).into_iter().collect();
-    expand_with_hashes(objects, &mut facts, &catalog, &ssh_keys).await?;
+    expand_with_hashes(objects, &mut facts, &catalog, &ssh_keys, session).await?;
     Ok(())
 }
 
@@ -235,6 +280,7 @@ async fn expand_with_hashes(
     facts: &mut Facts,
     catalog: &Catalog,
     ssh_keys: &[String],
+    session: &Session<'_>,
 ) -> Result<Expanded, CommandError> {
     let expand = |facts: &Facts| {
         assemble::expand_spec(SpecInputs {
@@ -256,12 +302,27 @@ async fn expand_with_hashes(
     if unknown.is_empty() {
         return Ok(expanded);
     }
-    facts.published_hashes = downloads::published_hashes(&unknown).await?;
+    let published = downloads::published_hashes(&unknown, &session.clients).await?;
+    facts.published_hashes.extend(published);
     expand(facts)
 }
 
-/// The catalog of this release, overlaid with the cluster's own.
+/// The catalog of this release, overlaid with the cluster's own, and the bundle that the cluster uses.
 async fn read_catalog(
+    objects: &SpecObjects,
+    session: &Session<'_>,
+) -> Result<Catalog, CommandError> {
+    let catalog = read_own_catalog(objects, session).await?;
+    let assets = objects.cluster.spec.assets.as_ref();
+    let Some(sha256) = assets.and_then(|assets| assets.bundle.as_deref()) else {
+        return Ok(catalog);
+    };
+    let keys = StoreKeys::new(objects.cluster.name());
+    let bundle = read_stored_bundle(&session.store, &keys, &sha256.to_ascii_lowercase()).await?;
+    Ok(catalog.with_bundle(bundle))
+}
+
+async fn read_own_catalog(
     objects: &SpecObjects,
     session: &Session<'_>,
 ) -> Result<Catalog, CommandError> {
@@ -293,6 +354,39 @@ async fn read_catalog(
 }
 
 impl ObservedCluster {
+    /// The spec as it is expanded for control planes, and for workers where that differs.
+    pub fn all_expanded(&self) -> impl Iterator<Item = &Expanded> {
+        std::iter::once(&self.expanded).chain(&self.held_back)
+    }
+
+    /// The same with files and images from where `spec.assets` wants them, of an observation of what is published. Copies need not exist yet,
+    /// so hashes that they would tell are missing.
+    pub async fn expand_as_stored(
+        &self,
+        session: &Session<'_>,
+    ) -> Result<Vec<Expanded>, CommandError> {
+        let Some(inputs) = &self.as_stored else {
+            return Ok(self.all_expanded().cloned().collect());
+        };
+        let catalog = read_catalog(&inputs.objects, session).await?;
+        let older = self.held_back.iter();
+        let older = older.map(|older| Some(older.full.kubernetes_version.clone()));
+        let mut all = Vec::new();
+        for version in std::iter::once(None).chain(older) {
+            let mut objects = inputs.objects.clone();
+            if let Some(version) = version {
+                hold_back(&mut objects, version);
+            }
+            all.push(assemble::expand_spec(SpecInputs {
+                objects: &objects,
+                facts: &inputs.facts,
+                catalog: &catalog,
+                ssh_keys: &self.public.ssh_keys,
+            })?);
+        }
+        Ok(all)
+    }
+
     /// The observation to use under the lock: this one if the store has not changed since, else a new one.
     pub async fn refresh_under_lock(
         mut self,

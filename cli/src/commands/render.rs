@@ -68,6 +68,12 @@ pub fn run(args: &Render, shell: &Shell) -> Result<Outcome, CommandError> {
             "the addons of spec.addons are not rendered: `kctl update` reads their lists and manifests",
         );
     }
+    let assets = objects.cluster.spec.assets.as_ref();
+    if assets.is_some_and(|assets| assets.bundle.is_some()) {
+        shell.warning(
+            "the bundle of spec.assets.bundle is not rendered: files and images are shown where they are published",
+        );
+    }
     let assembled = assemble_cluster(
         expanded,
         &own,

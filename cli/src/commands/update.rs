@@ -103,6 +103,7 @@ pub async fn run(args: &Update, session: &Session<'_>) -> Result<Outcome, Comman
                 allow_unsupported: args.allow_unsupported,
             },
             ignore_skew: args.ignore_kubelet_version_skew,
+            published: false,
         },
         lock_wait: args.lock_wait,
         kubeconfig,

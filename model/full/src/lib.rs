@@ -4,6 +4,7 @@
 pub mod addons;
 pub mod greatest_size;
 pub mod iam;
+pub mod images;
 pub mod manifests;
 pub mod nodes;
 pub mod objects;

@@ -37,7 +37,7 @@ use cloud::SubnetIpv6Range;
 use ipnet::{IpNet, Ipv4Net};
 use node::backup::EtcdBackupSettings;
 use node::components::Component;
-use node::config::{Asset, Networking, Rebalance};
+use node::config::{Asset, ImageArchive, Networking, Rebalance};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -88,6 +88,9 @@ pub struct FullSpec {
     pub node_termination: Option<NodeTermination>,
     /// Downloads of every architecture in use, sorted by name and architecture.
     pub assets: Vec<Asset>,
+    /// Archives of images in the state store, which instances import instead of pulling the images.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub image_archives: Vec<ImageArchive>,
     /// Instance groups, sorted by name.
     pub groups: Vec<Group>,
 }

@@ -26,7 +26,7 @@ pub use file::{File, UnitFile};
 pub use files::{KUBELET_CLIENT, host_files};
 pub use host::{Distribution, InstanceFacts};
 pub use keyset_ids::KeysetIds;
-pub use kinds::{Arch, Asset, Networking, Role};
+pub use kinds::{Arch, Asset, ImageArchive, LARGEST_DOWNLOAD, Networking, Role};
 pub use node_config::{
     ApiProxy, ControlPlane, EtcdCluster, EtcdMember, Kubelet, NODE_FORMAT, NodeConfig,
     StoredNodeConfig, VolumeMount, WarmPool, etcd_versions_of, kubernetes_version_of,

@@ -8,7 +8,7 @@ mod path;
 mod sysctl;
 mod unit_name;
 
-pub use image::{parse_image, parse_registry_prefix};
+pub use image::{containerd_image, parse_image, parse_registry_prefix};
 pub use network::{
     parse_address, parse_endpoint, parse_host, parse_host_and_port, parse_url, parse_web_url,
 };

@@ -11,6 +11,7 @@ pub use end_of_life::{end_of_life, end_of_life_warning};
 pub use image::{BOOTED_IMAGES, DEFAULT_IMAGE_OWNER, default_image, new_group_image};
 pub use kubernetes::{DEFAULT_MINOR, recommended_patch};
 
+use crate::bundle::Bundle;
 use node::config::Arch;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ const EMBEDDED: &str = include_str!("../data/assets.yaml");
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
     sections: BTreeMap<String, Section>,
+    /// The bundle that takes the place of all base URLs.
+    bundle: Option<Bundle>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,6 +94,20 @@ impl Catalog {
             known.apply_overlay(&component, section)?;
         }
         Ok(catalog)
+    }
+
+    /// This catalog with the bundle that `spec.assets.bundle` names.
+    #[must_use]
+    pub fn with_bundle(self, bundle: Bundle) -> Self {
+        Self {
+            bundle: Some(bundle),
+            ..self
+        }
+    }
+
+    /// The bundle that files and images come from.
+    pub fn bundle(&self) -> Option<&Bundle> {
+        self.bundle.as_ref()
     }
 
     /// The download of a component in a version, for an architecture. A version that is not listed

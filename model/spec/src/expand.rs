@@ -10,6 +10,7 @@ mod authentication;
 mod aws_limits;
 mod basics;
 mod bastion;
+mod bundle;
 mod calico;
 mod cert_manager;
 mod cilium;
@@ -224,7 +225,7 @@ fn full_spec(
         .filter_map(|group| full_group::full_group(group, spec, context, findings))
         .collect();
     let pods = pods?;
-    Some(FullSpec {
+    let mut full = FullSpec {
         name: context.name.clone(),
         placement: placement?,
         kubernetes_version: context.version.to_string(),
@@ -249,6 +250,9 @@ fn full_spec(
         egress_proxy: egress_proxy::full_egress_proxy(spec),
         node_termination: node_termination::full_node_termination(spec),
         assets: assets::full_assets(spec, &full_groups, context),
+        image_archives: Vec::new(),
         groups: full_groups,
-    })
+    };
+    bundle::take_from_bundle(&mut full, context, findings);
+    Some(full)
 }

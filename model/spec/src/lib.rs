@@ -2,6 +2,7 @@
 //! `kctl create cluster`, and expanded into the full spec. Nothing behind expansion depends on this crate.
 
 pub mod api;
+pub mod bundle;
 pub mod catalog;
 pub mod cidr;
 pub mod completed;

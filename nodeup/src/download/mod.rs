@@ -1,15 +1,17 @@
 //! Parallel downloads into a cache. Interrupted downloads resume, URLs are tried in turn, and checksums are computed while
 //! streaming. A file gets its name, its sha256, only once its content has that sha256.
 
+mod object;
 mod part;
 mod pull;
 
 use crate::digest;
 use crate::retry::AttemptLog;
 use anyhow::{Context, Error, anyhow, bail};
+use aws_client::Clients;
 use aws_client::authorities::Authorities;
 use futures::future::join_all;
-use node::config::Asset;
+use node::config::{Asset, LARGEST_DOWNLOAD};
 use part::PartFile;
 use pull::{FailedRequest, LocalError, pull_missing};
 use reqwest::{Certificate, Client};
@@ -33,7 +35,7 @@ pub struct DownloadLimits {
     pub rounds: u32,
     /// Pause after the first round without progress; doubled for each further round.
     pub pause: Duration,
-    /// Limit of a file, bytes. Nothing that instances need is larger; a longer response would fill the disk.
+    /// Limit of a file, bytes.
     pub largest: u64,
 }
 
@@ -45,7 +47,7 @@ impl Default for DownloadLimits {
             idle: Duration::from_secs(30),
             rounds: 5,
             pause: Duration::from_secs(1),
-            largest: 2 << 30,
+            largest: LARGEST_DOWNLOAD,
         }
     }
 }
@@ -54,6 +56,8 @@ impl Default for DownloadLimits {
 pub struct Downloads {
     cache: PathBuf,
     client: Client,
+    /// For objects of S3.
+    aws: Option<Clients>,
     limits: DownloadLimits,
     slots: Semaphore,
 }
@@ -78,9 +82,19 @@ impl Downloads {
         Ok(Self {
             cache,
             client,
+            aws: None,
             slots: Semaphore::new(limits.parallel),
             limits,
         })
+    }
+
+    /// The same, which reads objects of S3 with these clients.
+    #[must_use]
+    pub fn with_clients(self, aws: Clients) -> Self {
+        Self {
+            aws: Some(aws),
+            ..self
+        }
     }
 
     /// Downloads all assets. Returns their paths in the cache by sha256. Every asset is tried; the error contains all failures.
@@ -119,9 +133,19 @@ impl Downloads {
         if self.is_complete(&target, sha256, attempt_log).await? {
             return Ok(target);
         }
-        self.fetch_from_any(asset, sha256, &target, attempt_log)
-            .await
-            .with_context(|| name.clone())?;
+        let object = asset.urls.iter().find(|url| url.starts_with("s3://"));
+        let fetched = match (object, &self.aws) {
+            (Some(url), Some(aws)) => {
+                let most = self.limits.largest;
+                let fetched = object::fetch_object(aws, url, sha256, &target, most, attempt_log);
+                Box::pin(fetched).await
+            }
+            _ => {
+                self.fetch_from_any(asset, sha256, &target, attempt_log)
+                    .await
+            }
+        };
+        fetched.with_context(|| name.clone())?;
         Ok(target)
     }
 

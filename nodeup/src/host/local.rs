@@ -3,8 +3,8 @@
 use super::failure::permanent_failure;
 use super::observed::check_observed;
 use super::{
-    HostContext, certificate, download, file, hosts_block, kernel, keyset_file, packages, tools,
-    units, volume,
+    HostContext, certificate, download, file, hosts_block, image, kernel, keyset_file, packages,
+    tools, units, volume,
 };
 use engine::{Attrs, Class, Failure, Observed, Put, Refs, Removed, Resource, Snapshot, World};
 use node::host::{HostObject, HostResource};
@@ -125,6 +125,7 @@ impl LocalHostInner {
             HostObject::HostsBlock(want) => {
                 hosts_block::observe_hosts_block(host, want)?.map(HostObject::HostsBlock)
             }
+            HostObject::Image(want) => image::observe_image(host, want)?.map(HostObject::Image),
             HostObject::KernelModule(want) => {
                 kernel::observe_module(host, want).map(HostObject::KernelModule)
             }
@@ -217,6 +218,7 @@ impl LocalHostInner {
             HostObject::Download(want) => download::put_download(host, &context.cache, want)?,
             HostObject::File(want) => file::put_file(host, want)?,
             HostObject::HostsBlock(want) => hosts_block::put_hosts_block(host, want)?,
+            HostObject::Image(want) => image::put_image(host, &context.cache, want)?,
             HostObject::KernelModule(want) => kernel::load_module(host, want)?,
             HostObject::KeysetFile(want) => {
                 keyset_file::put_keyset_file(host, &context.signer, want)?;

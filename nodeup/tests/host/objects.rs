@@ -1,6 +1,6 @@
 //! Tests of single kinds of objects.
 
-use crate::test_host::{SimulatedSystem, TestHost, failed_output};
+use crate::test_host::{SimulatedSystem, TestHost, dependencies_of, failed_output, image_archives};
 use node::config::{Distribution, Role};
 use node::host::{HostObject, HostResource, Packages};
 use std::os::unix::fs::MetadataExt;
@@ -543,6 +543,7 @@ fn what_is_reported_as_changed_and_is_not_is_an_error_for_every_kind() {
         "mount",
         "unit",
         "hosts_block",
+        "image",
     ] {
         let host = TestHost::new();
         let wanted = match kind {
@@ -551,6 +552,7 @@ fn what_is_reported_as_changed_and_is_not_is_an_error_for_every_kind() {
                 let mut masked = node::config::UnitFile::new("masked.service", "");
                 masked.enabled = false;
                 config.units.push(masked);
+                config.images = image_archives(&host.cache_folder());
                 if let Some(of) = &mut config.control_plane {
                     let pods = of.static_pods.values_mut();
                     pods.for_each(|pod| pod.metadata.annotations.clear());
@@ -581,7 +583,7 @@ fn what_is_reported_as_changed_and_is_not_is_an_error_for_every_kind() {
         assert!(!text.contains("PRIVATE"));
         failed.insert(kind);
     }
-    assert_eq!(failed.len(), 6);
+    assert_eq!(failed.len(), 7);
 }
 
 #[test]
@@ -596,4 +598,79 @@ fn a_module_that_is_not_loaded_is_an_error_with_a_next_step() {
         text.contains("br_netfilter") && text.contains("modprobe.d"),
         "{text}"
     );
+}
+
+fn set_containerd(host: &TestHost, state: &str) {
+    let mut memory = host.memory.lock().unwrap();
+    let unit = memory.units.entry("containerd.service".into());
+    state.clone_into(&mut unit.or_default().state);
+}
+
+fn wanted_images(host: &TestHost) -> Vec<HostResource> {
+    desired_of_kind(host, "image", |config| {
+        config.images = image_archives(&host.cache_folder());
+    })
+}
+
+const IMPORT: &str = "ctr --namespace k8s.io images import";
+
+/// Early in a boot containerd does not answer yet, and the archives are gone.
+#[test]
+fn an_image_is_imported_once_and_again_only_if_containerd_has_it_no_more() {
+    let host = TestHost::new();
+    let wanted = wanted_images(&host);
+    set_containerd(&host, "active");
+    assert!(host.apply(&wanted).is_complete());
+    assert_eq!(count_calls(&host, IMPORT), 2);
+    for state in ["inactive", "active"] {
+        set_containerd(&host, state);
+        assert!(host.planned_changes(&wanted).is_empty(), "{state}");
+    }
+    let unpin = |host: &TestHost| {
+        let mut memory = host.memory.lock().unwrap();
+        memory.images.values_mut().next().unwrap().1 = "io.cri-containerd.image=managed".into();
+    };
+    unpin(&host);
+    assert_eq!(host.planned_changes(&wanted).len(), 1);
+    host.memory.lock().unwrap().images.clear();
+    assert_eq!(host.planned_changes(&wanted).len(), 2);
+    assert!(host.apply(&wanted).is_complete());
+    assert_eq!(count_calls(&host, IMPORT), 4);
+    // Its folder is on a disk that a stop of the instance empties.
+    std::fs::remove_dir_all(host.host_path("/var/lib/containerd")).unwrap();
+    set_containerd(&host, "inactive");
+    assert_eq!(host.planned_changes(&wanted).len(), 2);
+}
+
+#[test]
+fn an_archive_that_the_disk_has_changed_is_not_imported() {
+    let host = TestHost::new();
+    let wanted = wanted_images(&host);
+    set_containerd(&host, "active");
+    for archive in image_archives(&host.cache_folder()) {
+        std::fs::write(host.cache_folder().join(archive.sha256), "other").unwrap();
+    }
+    let applied = host.apply(&wanted);
+    assert_eq!(applied.failed.len(), 2);
+    assert!(applied.error_text().unwrap().contains("has sha256"));
+    assert_eq!(count_calls(&host, IMPORT), 0);
+}
+
+#[test]
+fn kubelet_starts_with_all_images_and_containerd_with_none() {
+    let host = TestHost::new();
+    for role in [Role::ControlPlane, Role::Node] {
+        let all = host.desired_state(role, |config| {
+            config.images = image_archives(&host.cache_folder());
+        });
+        for archive in image_archives(&host.cache_folder()) {
+            let id = format!("image/{}", archive.image);
+            assert!(dependencies_of(&all, "unit/kubelet.service").contains(&id));
+            assert!(!dependencies_of(&all, "unit/containerd.service").contains(&id));
+            let needs = dependencies_of(&all, &id);
+            for need in ["download/containerd", "unit/containerd.service"] {
+                assert!(needs.contains(&need.to_owned()), "{needs:?}");
+            }
+        }
+    }
 }

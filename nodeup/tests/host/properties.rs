@@ -1,6 +1,6 @@
 //! Properties that hold for any host, whatever happens to it.
 
-use crate::test_host::{SimulatedUnit, TestHost, describe_difference};
+use crate::test_host::{SimulatedUnit, TestHost, describe_difference, image_archives};
 use node::config::Role;
 use node::host::{HostObject, HostResource};
 use proptest::prelude::*;
@@ -15,6 +15,7 @@ fn full_desired_state(host: &TestHost, role: Role, pods: u32) -> Vec<HostResourc
     host.desired_state(role, |config| {
         config.kubelet.config["maxPods"] = json!(pods);
         config.packages = vec!["nfs-common".into()];
+        config.images = image_archives(&host.cache_folder());
         config.units.push(node::config::UnitFile::new(
             "hook.service",
             "[Service]\nType=oneshot\nExecStart=/bin/true\n",

@@ -4,7 +4,7 @@ use engine::Resource;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use host::{LocalSystem, MountEntry, Output, System};
-use node::config::{Asset, InstanceFacts, NodeConfig, Role};
+use node::config::{Arch, Asset, ImageArchive, InstanceFacts, NodeConfig, Role};
 use node::host::{HostResource, desired_resources};
 use node::pki::{KeyAlgorithm, Keyset, SystemKeys, keyset_names, mint_keyset, trust_bundle};
 use nodeup::host::{ApplyResult, HostContext, Signer, apply_desired, plan_changes};
@@ -45,6 +45,8 @@ pub struct SimulatedSystem {
     pub does_nothing: bool,
     /// Device names in the attach requests, by device.
     pub attached: BTreeMap<String, String>,
+    /// Digests and labels of containerd's images, by name.
+    pub images: BTreeMap<String, (String, String)>,
 }
 
 pub struct TestHost {
@@ -113,6 +115,26 @@ fn download_content(name: &str) -> Vec<u8> {
         "crictl" => pack_programs(&["crictl"]),
         other => format!("program {other}").into_bytes(),
     }
+}
+
+/// Images whose archives are in `cache`, in the form that [`run_ctr`] reads.
+pub fn image_archives(cache: &Path) -> Vec<ImageArchive> {
+    let archive = |name: &str| {
+        let digest = format!("sha256:{}", sha256_hex(name.as_bytes()));
+        let content = format!("{name} {digest}");
+        let sha256 = sha256_hex(content.as_bytes());
+        fs::write(cache.join(&sha256), content).unwrap();
+        ImageArchive {
+            image: name.to_owned(),
+            arch: Arch::Amd64,
+            digest,
+            sha256,
+            urls: Vec::new(),
+        }
+    };
+    ["registry.k8s.io/pause:3.10.1", "docker.io/flannel/x:v1"]
+        .map(archive)
+        .into()
 }
 
 /// A NodeConfig whose downloads are in `cache`.
@@ -476,6 +498,40 @@ fn rpm_labels(full: &str) -> [String; 4] {
     ]
 }
 
+/// The images of containerd, which answers while its unit runs.
+fn run_ctr(memory: &mut SimulatedSystem, arguments: &[&str]) -> Output {
+    let unit = memory.units.get("containerd.service");
+    if unit.is_none_or(|unit| unit.state != "active") {
+        return failed_output(1, "ctr: failed to dial \"/run/containerd/containerd.sock\"");
+    }
+    let ["--namespace", "k8s.io", "images", arguments @ ..] = arguments else {
+        panic!("ctr {arguments:?}");
+    };
+    match arguments {
+        ["list", filter] => {
+            let name = filter.strip_prefix("name==").unwrap();
+            let row = memory.images.get(name).map(|(digest, labels)| {
+                format!("{name} application/vnd.oci.image.index.v1+json {digest} 12.3 MiB linux/amd64,linux/arm64 {labels} \n")
+            });
+            let head = "REF TYPE DIGEST SIZE PLATFORMS LABELS \n";
+            successful_output(&format!("{head}{}", row.unwrap_or_default()))
+        }
+        ["import", "--platform", "linux/amd64", path] => {
+            let text = fs::read_to_string(path).unwrap();
+            let (name, digest) = text.split_once(' ').unwrap();
+            let image = (digest.to_owned(), "-".to_owned());
+            memory.images.insert(name.to_owned(), image);
+            successful_output("")
+        }
+        ["label", name, label] => {
+            memory.images.get_mut(*name).unwrap().1 =
+                format!("io.cri-containerd.image=managed,{label}");
+            successful_output("")
+        }
+        other => panic!("ctr {other:?}"),
+    }
+}
+
 /// The device in the last argument of a program, with links resolved.
 fn last_argument_device(arguments: &[&str]) -> String {
     let given = Path::new(arguments.last().unwrap());
@@ -524,6 +580,7 @@ impl System for Programs {
                 }
                 successful_output("")
             }
+            "ctr" => run_ctr(&mut memory, arguments),
             "dnf" | "rpm" => run_rpm_tool(&mut memory.packages, program, arguments),
             "modprobe" => {
                 let sign = self.host_path("/proc/sys/net/bridge/bridge-nf-call-iptables");

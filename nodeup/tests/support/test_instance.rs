@@ -306,7 +306,7 @@ pub fn finished_stages(stages: &[Stage]) -> Vec<&str> {
 
 /// Content of a download in the format of the real one. A program consists of its name and pseudo-random bytes up to the
 /// given size, so it compresses about as well as a real program.
-fn file_content(name: &str, size: usize) -> Vec<u8> {
+pub fn file_content(name: &str, size: usize) -> Vec<u8> {
     let members: &[&str] = match name {
         "containerd" => &["bin/containerd", "bin/containerd-shim-runc-v2", "bin/ctr"],
         "cni-plugins" => &["bridge", "host-local", "loopback"],

@@ -130,33 +130,43 @@ pub fn another_authority() -> Keyset {
     .expect("a keyset")
 }
 
-fn tls_config(authority: &Keyset, name: &str) -> ServerConfig {
+fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
+    let all = CertificateDer::pem_slice_iter(pem.as_bytes());
+    all.collect::<Result<_, _>>().expect("certificates")
+}
+
+/// A server's certificate for these names by that authority, and its key.
+pub fn server_certificate(
+    authority: &Keyset,
+    names: &[&str],
+) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let leaf = Leaf {
         common_name: "kubernetes-master".to_owned(),
         organization: None,
         usage: Usage::Server,
-        names: vec![name.to_owned()],
+        names: names.iter().map(|&name| name.to_owned()).collect(),
         validity: Duration::days(1),
     };
     let now = OffsetDateTime::now_utc();
     let issued = issue_certificate(authority, &leaf, &mut SystemKeys::issuing_at(now))
         .expect("a certificate");
-    let certificates = |pem: &str| -> Vec<CertificateDer<'static>> {
-        let all = CertificateDer::pem_slice_iter(pem.as_bytes());
-        all.collect::<Result<_, _>>().expect("certificates")
-    };
+    let key = PrivateKeyDer::from_pem_slice(issued.key.reveal().as_bytes()).expect("a key");
+    (certificates(&issued.certificate), key)
+}
+
+fn tls_config(authority: &Keyset, name: &str) -> ServerConfig {
     let mut trusted = RootCertStore::empty();
     for certificate in certificates(&trust_bundle(authority)) {
         trusted.add(certificate).expect("an authority");
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let clients = WebPkiClientVerifier::builder_with_provider(trusted.into(), provider.clone());
-    let key = PrivateKeyDer::from_pem_slice(issued.key.reveal().as_bytes()).expect("a key");
+    let (certificate, key) = server_certificate(authority, &[name]);
     ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("TLS")
         .with_client_cert_verifier(clients.build().expect("a verifier"))
-        .with_single_cert(certificates(&issued.certificate), key)
+        .with_single_cert(certificate, key)
         .expect("a server's certificate")
 }
 

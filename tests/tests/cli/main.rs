@@ -12,6 +12,8 @@
 
 mod addons;
 mod api_server;
+mod assets;
+mod bundles;
 mod catalog;
 mod cluster_state;
 mod dashboard;
@@ -26,6 +28,7 @@ mod etcd_snapshots;
 mod explain;
 mod help;
 mod instances;
+mod internet;
 mod json;
 mod kctl;
 mod kept;

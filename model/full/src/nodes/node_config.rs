@@ -1,10 +1,11 @@
 //! Builds the NodeConfig of an instance group from the full spec.
 
+use crate::images::control_plane_images;
 use crate::nodes::{group_files, warm_pool};
 use crate::{FullSpec, Group, NodeTermination, manifests};
 use node::config::{
-    Agents, ApiProxy, ControlPlane, Distribution, Error, EtcdCluster, EtcdMember, InstanceFacts,
-    NODE_FORMAT, NodeConfig, Role, Termination, find_agent, kernel_parameters,
+    Agents, ApiProxy, ControlPlane, Distribution, Error, EtcdCluster, EtcdMember, ImageArchive,
+    InstanceFacts, NODE_FORMAT, NodeConfig, Role, Termination, find_agent, kernel_parameters,
 };
 use node::host::check_paths;
 use node::{names, ports};
@@ -37,6 +38,7 @@ pub fn node_config(
             .filter(|asset| asset.arch == of.arch && (node.nerdctl || asset.name != "nerdctl"))
             .cloned()
             .collect(),
+        images: image_archives(full, of),
         agents: own_agents(agents, of),
         api_server: api_server(full, of.role),
         api_proxy: full.api.node_proxy.then(|| api_proxy(full, of.role)),
@@ -80,6 +82,18 @@ pub fn check_node_config(config: &NodeConfig) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The archives of the group's architecture; workers need none of the control plane's components.
+fn image_archives(full: &FullSpec, group: &Group) -> Vec<ImageArchive> {
+    let not_needed = match group.role {
+        Role::ControlPlane => Vec::new(),
+        Role::Node | Role::Bastion => control_plane_images(full),
+    };
+    let all = full.image_archives.iter();
+    all.filter(|archive| archive.arch == group.arch && !not_needed.contains(&archive.image))
+        .cloned()
+        .collect()
 }
 
 /// The agents of the group's architecture; protokube only on control planes.

@@ -35,6 +35,10 @@ pub(super) fn warm_pool(
     let of_proxy = full.kube_proxy.iter().map(|proxy| proxy.image.clone());
     let own = of_node.chain(of_proxy).chain(pool.images.iter().cloned());
     let mut images: Vec<String> = own.chain(of_addons).collect();
+    // What instances import, they have already, and a registry that they do not reach would be asked nevertheless.
+    if !full.image_archives.is_empty() {
+        images.clear();
+    }
     images.sort();
     images.dedup();
     Ok(Some(WarmPool {

@@ -81,3 +81,33 @@ pub struct Asset {
     /// sha256, hex; `None` only in an offline render, where it is unknown.
     pub sha256: Option<String>,
 }
+
+/// Limit of a file that instances download, bytes. Nothing that they need is larger; a longer response would fill the disk.
+pub const LARGEST_DOWNLOAD: u64 = 2 << 30;
+
+/// A container image in an archive that instances import before kubelet starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageArchive {
+    /// Its full name, as [`parse_image`](crate::values::parse_image) writes it.
+    pub image: String,
+    pub arch: Arch,
+    /// Digest of its index or manifest: `sha256:...`.
+    pub digest: String,
+    /// sha256 (hex) of the archive, an OCI image layout.
+    pub sha256: String,
+    /// Sources of the archive in the order in which they are tried.
+    pub urls: Vec<String>,
+}
+
+impl ImageArchive {
+    /// The archive as a download.
+    pub fn download(&self) -> Asset {
+        Asset {
+            name: self.image.clone(),
+            arch: self.arch,
+            urls: self.urls.clone(),
+            sha256: Some(self.sha256.clone()),
+        }
+    }
+}

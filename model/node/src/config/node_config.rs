@@ -3,7 +3,7 @@
 
 use super::{Agents, Containerd, Error, File, KeysetIds, Termination, UnitFile};
 use crate::components::{Component, Flags};
-use crate::config::{Asset, Networking, Role};
+use crate::config::{Asset, ImageArchive, Networking, Role};
 use crate::digest::sha256_hex;
 use crate::manifests::Pod;
 use crate::yaml::{MAX_BYTES, read_as, to_yaml};
@@ -33,6 +33,9 @@ pub struct NodeConfig {
     pub kubernetes_version: String,
     /// Downloads for the group's architecture, sorted by name.
     pub assets: Vec<Asset>,
+    /// Images that are imported before kubelet starts, so that nothing pulls them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageArchive>,
     /// The binaries of nodeup and protokube.
     pub agents: Agents,
     /// URL of the API for components: `https://127.0.0.1`, `https://api.internal.NAME`.

@@ -25,6 +25,7 @@ pub fn desired_resources(
     let mut things = base::base_objects(config, host)?;
     things.extend(volumes::volume_objects(config)?);
     things.extend(downloads::download_objects(config)?);
+    things.extend(downloads::image_objects(config));
     things.extend(certificates::certificate_objects(config, host));
     things.extend(keysets::keyset_objects(config));
     things.extend(units::unit_objects(config, host));

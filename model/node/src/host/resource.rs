@@ -1,8 +1,8 @@
 //! The kinds of objects that make an instance a node.
 
 use super::{
-    Certificate, Directory, Download, HostsBlock, KernelModule, KeysetFile, Link, Mount, Packages,
-    Propagation, Sysctl, Tools, Unit,
+    Certificate, Directory, Download, HostsBlock, Image, KernelModule, KeysetFile, Link, Mount,
+    Packages, Propagation, Sysctl, Tools, Unit,
 };
 use crate::config::File;
 use engine::{Id, Resource};
@@ -31,6 +31,8 @@ pub enum HostObject {
     File(File),
     /// Lines in `/etc/hosts`.
     HostsBlock(HostsBlock),
+    /// A container image; see [`Image`].
+    Image(Image),
     KernelModule(KernelModule),
     /// A file with a part of a keyset.
     KeysetFile(KeysetFile),
@@ -67,6 +69,7 @@ impl HostObject {
             Self::Download(download) => ("download", download.name.as_str()),
             Self::File(file) => ("file", file.path.as_str()),
             Self::HostsBlock(block) => ("hosts_block", block.path.as_str()),
+            Self::Image(image) => ("image", image.name.as_str()),
             Self::KernelModule(module) => ("kernel_module", module.name.as_str()),
             Self::KeysetFile(file) => ("keyset_file", file.path.as_str()),
             Self::Link(link) => ("link", link.path.as_str()),
@@ -80,12 +83,12 @@ impl HostObject {
         Id::new(kind, name)
     }
 
-    /// True if a unit that depends on the object must be restarted when it changes. Kernel parameters apply to running processes, and
-    /// units follow each other by their own rules.
+    /// True if a unit that depends on the object must be restarted when it changes. Kernel parameters apply to running processes, units
+    /// follow each other by their own rules, and containers keep the image that they were started from.
     pub fn is_read_at_start(&self) -> bool {
         !matches!(
             self,
-            Self::KernelModule(_) | Self::Sysctl(_) | Self::Unit(_)
+            Self::Image(_) | Self::KernelModule(_) | Self::Sysctl(_) | Self::Unit(_)
         )
     }
 
@@ -107,6 +110,7 @@ impl HostObject {
             Self::Tools(tools) => Some(&tools.path),
             Self::Download(_)
             | Self::HostsBlock(_)
+            | Self::Image(_)
             | Self::KernelModule(_)
             | Self::Packages(_)
             | Self::Sysctl(_)

@@ -53,6 +53,18 @@ pub fn parse_image(text: &str) -> Result<String, Refusal> {
     Ok(format!("{registry}/{path}{tag}{digest}"))
 }
 
+/// The name of an image in containerd, by its full name: kubelet looks for one with a digest without its tag
+/// (<https://github.com/distribution/reference/blob/main/normalize.go>, `ParseDockerRef`).
+pub fn containerd_image(full: &str) -> String {
+    let Some((named, digest)) = full.split_once('@') else {
+        return full.to_owned();
+    };
+    let last = named.rfind('/').map_or(0, |slash| slash + 1);
+    let tag = named.get(last..).and_then(|end| end.find(':'));
+    let bare = tag.and_then(|tag| named.get(..last + tag));
+    format!("{}@{digest}", bare.unwrap_or(named))
+}
+
 /// What stands in front of names of images: `registry.example.com:5000/copies`. Slashes at its end are dropped.
 pub fn parse_registry_prefix(text: &str) -> Result<String, Refusal> {
     let prefix = text.trim_end_matches('/');
@@ -115,7 +127,7 @@ fn is_digest(digest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_image, parse_registry_prefix};
+    use super::{containerd_image, parse_image, parse_registry_prefix};
 
     #[test]
     fn images_have_full_names_as_in_docker() {
@@ -148,6 +160,13 @@ mod tests {
             Ok(format!("docker.io/library/busybox@{digest}"))
         );
         let both = format!("registry.k8s.io/pause:3@{digest}");
+        assert_eq!(
+            containerd_image(&both),
+            format!("registry.k8s.io/pause@{digest}")
+        );
+        for same in ["reg:5000/a/b:v1", &format!("reg:5000/a@{digest}")] {
+            assert_eq!(containerd_image(same), same);
+        }
         assert_eq!(parse_image(&both), Ok(both));
         for text in [
             "",

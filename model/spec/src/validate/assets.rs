@@ -1,5 +1,6 @@
 //! Where images and binaries come from.
 
+use crate::api::assets::AssetsSpec;
 use crate::api::cluster::ClusterSpec;
 use crate::read::Problem;
 use node::values::{Refusal, parse_web_url};
@@ -18,6 +19,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     if let Some(url) = assets.file_repository.as_deref() {
         check_repository(url, problems);
     }
+    check_bundle(assets, problems);
     let hash = assets.catalog_sha256.as_deref();
     match assets.catalog.as_deref() {
         None if hash.is_some() => {
@@ -29,15 +31,41 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Instances fetch files by HTTP. kOps reads buckets too, since 1.37.
+/// Instances fetch files by HTTP or from S3. kOps has other schemes for other clouds and for registries.
 fn check_repository(url: &str, problems: &mut Vec<Problem>) {
     let path = "spec.assets.fileRepository";
-    if url.starts_with("s3://") {
-        let message = "kctl does not support s3:// URLs of files";
-        let hint = "write the bucket's https URL, which the instances must be able to read without credentials";
-        problems.push(Problem::error(path, message).hint(hint));
+    if let Some(place) = url.strip_prefix("s3://") {
+        let (bucket, _) = place.split_once('/').unwrap_or((place, ""));
+        if bucket.is_empty() || place.trim_end_matches('/').contains("//") {
+            let problem = Problem::error(path, format!("{url:?} is not a place in S3"));
+            problems.push(problem.hint("write s3://BUCKET/PATH"));
+        }
+    } else if let Some(scheme) = ["azureblob", "gs", "oci"]
+        .into_iter()
+        .find(|scheme| url.starts_with(&format!("{scheme}://")))
+    {
+        let problem = Problem::error(path, format!("kctl does not support {scheme}:// URLs"));
+        problems.push(problem.hint("write https://HOST/PATH or s3://BUCKET/PATH"));
     } else if let Err(Refusal { message, hint }) = parse_web_url(url) {
         problems.push(Problem::error(path, message).hint(hint));
+    }
+}
+
+/// A bundle has everything, under the names of the public registries.
+fn check_bundle(assets: &AssetsSpec, problems: &mut Vec<Problem>) {
+    if assets.bundle.is_none() {
+        return;
+    }
+    for (field, value) in [
+        ("containerProxy", &assets.container_proxy),
+        ("containerRegistry", &assets.container_registry),
+        ("fileRepository", &assets.file_repository),
+    ] {
+        if value.is_some() {
+            let message = format!("both bundle and {field} are given");
+            let problem = Problem::error("spec.assets.bundle", message);
+            problems.push(problem.hint("keep one: the bundle has every file and image"));
+        }
     }
 }
 

@@ -182,6 +182,18 @@ const UNREACHED: &[(&str, &str)] = &[
         "validation refuses it: ssh_keys.rs",
     ),
     (
+        "findings.add_error(PATH, message, \"use a state store in S3",
+        "the bundle is read before: bundle.rs",
+    ),
+    (
+        "findings.add_error(PATH, message, MAKE)",
+        "the bundle is read before: bundle.rs",
+    ),
+    (
+        "findings.add_error(PATH, message, OUTSIDE)",
+        "the bundle is read before: bundle.rs",
+    ),
+    (
         "\"pass the spec file itself\"",
         "a file of 4 MiB: limits.rs",
     ),

@@ -11,6 +11,7 @@ mod lease;
 mod nodes;
 mod operator;
 mod service_calls;
+mod sites;
 mod stages;
 mod web;
 mod writes;
@@ -164,10 +165,13 @@ impl Lab {
         let guard = Down(&place);
         let up = start::start_daemon(
             &place,
-            &daemon_options(settings)?,
+            &daemon_options(settings, &place)?,
             &settings.program,
             settings.hosts,
         )?;
+        if let Some(content) = &settings.content {
+            sites::open(&place, content)?;
+        }
         let tests = settings.tests.canonicalize().context("finding tests")?;
         let calls = AwsCalls::start(&place, &up, &start::simulator_python(&tests)?)?;
         let ledger = Ledger::open(&place).context("opening the ledger")?;
@@ -302,18 +306,17 @@ impl Drop for Down<'_> {
     }
 }
 
-fn daemon_options(settings: &Settings) -> Result<DaemonOptions> {
+fn daemon_options(settings: &Settings, place: &LabPaths) -> Result<DaemonOptions> {
     let tests = settings.tests.canonicalize();
     let tests = tests.with_context(|| format!("{} is no folder", settings.tests.display()))?;
-    let nothing = host::cache_folder()?.join("nothing");
-    std::fs::create_dir_all(&nothing).with_context(|| format!("making {}", nothing.display()))?;
     let content = settings.content.as_ref();
+    let [mirror, registry] = sites::folders(place);
     Ok(DaemonOptions {
         region: "us-east-1".to_owned(),
         python: start::simulator_python(&tests)?,
         tests,
-        mirror: content.map_or_else(|| nothing.clone(), ServedContent::mirror_folder),
-        registry: content.map_or(nothing, ServedContent::registry_folder),
+        mirror,
+        registry,
         catalog: content.map(ServedContent::catalog_file),
         tools: content.map(ServedContent::tools_folder),
         pace: settings.pace,

@@ -1,6 +1,7 @@
 //! Scenarios of a cluster's life beside its faults: rolling updates, upgrades, certificate renewal, hosted zones, figures. `make soak`
 //! and `make bench` run those that `make test` does not.
 
+mod air_gap;
 mod api_proxy;
 mod backup_figures;
 mod backups_stopped;
@@ -94,6 +95,16 @@ fn kubelets_renew_their_certificates() -> Result<()> {
         "kubelets_renew_their_certificates",
         "t-renewals",
         &renewals::STEPS,
+    )
+}
+
+#[test]
+#[ignore = "five minutes: make soak"]
+fn a_cluster_is_born_from_its_bundle() -> Result<()> {
+    run_steps(
+        "a_cluster_is_born_from_its_bundle",
+        "t-air-gap",
+        &air_gap::STEPS,
     )
 }
 

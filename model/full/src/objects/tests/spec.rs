@@ -83,6 +83,7 @@ pub fn minimal_spec() -> FullSpec {
         egress_proxy: None,
         node_termination: Some(node_termination()),
         assets: Vec::new(),
+        image_archives: Vec::new(),
         groups: vec![
             instance_group("master-us-test-1a", Role::ControlPlane, "us-test-1a"),
             instance_group("nodes", Role::Node, "us-test-1a"),

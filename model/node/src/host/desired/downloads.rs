@@ -1,9 +1,13 @@
-//! Desired downloads with their target paths, and the folder of tools.
+//! Desired downloads with their target paths, the folder of tools, and the images that are imported.
 
-use crate::config::{Asset, DIRECTORY, NodeConfig};
+use crate::config::{Asset, DIRECTORY, ImageArchive, NodeConfig};
 use crate::digest::sha256_hex;
-use crate::host::{Download, Error, HostObject, InstallTarget, Link, Tools};
+use crate::host::{Download, Error, HostObject, Image, InstallTarget, Link, Tools};
+use crate::values::containerd_image;
 use std::collections::BTreeMap;
+
+/// Where containerd keeps images, unless NodeConfig says another folder.
+const CONTAINERD_ROOT: &str = "/var/lib/containerd";
 
 /// The programs that are installed from containerd's archive.
 const CONTAINERD: [&str; 3] = ["containerd", "containerd-shim-runc-v2", "ctr"];
@@ -38,6 +42,26 @@ pub(super) fn download_objects(config: &NodeConfig) -> Result<Vec<HostObject>, E
     let tools = tool_objects(config, &downloads);
     let downloads = downloads.into_iter().map(HostObject::Download);
     Ok(downloads.chain(tools).collect())
+}
+
+/// The images that kubelet finds in containerd.
+pub(super) fn image_objects(config: &NodeConfig) -> Vec<HostObject> {
+    let root = config.containerd.root.as_deref();
+    let root = root.unwrap_or(CONTAINERD_ROOT).trim_end_matches('/');
+    let object = |of: &ImageArchive| Image {
+        name: containerd_image(&of.image),
+        arch: of.arch,
+        digest: of.digest.clone(),
+        archive: of.sha256.clone(),
+        pinned: true,
+        record: format!("{root}/kctl-images/{}", of.sha256),
+    };
+    config
+        .images
+        .iter()
+        .map(object)
+        .map(HostObject::Image)
+        .collect()
 }
 
 /// All but containerd and runc where the image has them.

@@ -6,6 +6,9 @@ use crate::host::{HostObject, HostResource, Unit};
 use engine::Id;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The program that imports images.
+const CTR: &str = "/usr/bin/ctr";
+
 /// Folders in which package tools have their settings.
 const SOURCES: [&str; 2] = ["/etc/apt", "/etc/yum.repos.d"];
 
@@ -126,6 +129,12 @@ fn needs_by_kind(thing: &HostObject, things: &[HostObject], config: &NodeConfig)
             };
             all(&brings)
         }
+        // ctr is among containerd's programs, and asks containerd.
+        HostObject::Image(_) => all(&|other| match other {
+            HostObject::Download(download) => download.place.provides_file(CTR),
+            HostObject::Unit(unit) => unit.name == "containerd.service",
+            _ => false,
+        }),
         // kubelet starts a manifest as soon as it sees it.
         HostObject::File(file) if file.path.starts_with(MANIFESTS) => {
             all(&|other| is_in(other, &["/var/lib/kube-proxy", TOOLS]))
@@ -144,10 +153,14 @@ fn is_in(thing: &HostObject, folders: &[&str]) -> bool {
     folders.iter().any(|folder| is_below(path, folder))
 }
 
-/// True for the packages with further runtimes of containerd.
-fn brings_runtime(object: &HostObject, config: &NodeConfig) -> bool {
-    let wanted = config.containerd.gvisor.is_some() || config.containerd.nvidia;
-    wanted && matches!(object, HostObject::Packages(packages) if packages.name == "user")
+/// True for images, and for the packages with further runtimes of containerd.
+fn is_for_containers(object: &HostObject, config: &NodeConfig) -> bool {
+    let runtimes = config.containerd.gvisor.is_some() || config.containerd.nvidia;
+    match object {
+        HostObject::Image(_) => true,
+        HostObject::Packages(packages) => runtimes && packages.name == "user",
+        _ => false,
+    }
 }
 
 type All<'a> = dyn Fn(&dyn Fn(&HostObject) -> bool) -> BTreeSet<Id> + 'a;
@@ -180,7 +193,7 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
                 MANIFESTS,
             ];
             instance(other)
-                || brings_runtime(other, config)
+                || is_for_containers(other, config)
                 || downloads(&["cni-plugins", "ecr-credential-provider", "kubelet"])(other)
                 || units(&["containerd.service", VPC_INTERFACES])(other)
                 || (is_in(other, &folders) && !is_manifest(other))

@@ -159,6 +159,7 @@ fn paths_of(thing: &HostObject) -> Vec<Owned> {
         )],
         HostObject::Download(_)
         | HostObject::HostsBlock(_)
+        | HostObject::Image(_)
         | HostObject::KernelModule(_)
         | HostObject::Packages(_)
         | HostObject::Propagation(_)

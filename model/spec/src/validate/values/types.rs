@@ -641,7 +641,12 @@ const TYPES: &[(ValueType, &[&str])] = &[
     (ValueType::ContainerdConfig, &["configOverride"]),
     (
         ValueType::Sha256,
-        &["catalogSHA256", "packages.hashAmd64", "packages.hashArm64"],
+        &[
+            "assets.bundle",
+            "catalogSHA256",
+            "packages.hashAmd64",
+            "packages.hashArm64",
+        ],
     ),
     (ValueType::Units, &["before", "requires"]),
     (

@@ -1,6 +1,7 @@
 //! What expansion decides, and its laws: deterministic, idempotent, and values set by the user stay.
 
 mod aws;
+mod bundle;
 pub mod laws;
 mod limits;
 mod upgrade;

@@ -196,6 +196,11 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "spec.assets.catalogSHA256",
         "kctl reads it before it expands the spec",
     ),
+    (
+        "Cluster",
+        "spec.assets.bundle",
+        "kctl reads it before it expands the spec",
+    ),
     ("Cluster", "spec.kubelet.hostnameOverride", NODE_NAME),
     ("Cluster", "spec.masterKubelet.hostnameOverride", NODE_NAME),
     ("Cluster", "spec.kubeProxy.hostnameOverride", NODE_NAME),

@@ -1,0 +1,194 @@
+//! `kctl get assets --copy`: copies files and images to where `spec.assets` lets instances get them. What is there already is not read again.
+
+use crate::commands::assets::{ClusterAssets, ClusterFile};
+use crate::commands::session::Session;
+use crate::downloads::{ask_for_file, file_client};
+use crate::error::{CommandError, ErrorContext};
+use crate::fetch::DownloadFolder;
+use crate::registry::{Descriptor, DockerConfig, ImageName, Manifest, Registries};
+use crate::state::store_error;
+use aws_client::store::{Encryption, Expect, Store, sha256_of_file};
+use node::values::parse_image;
+use spec::api::assets::AssetsSpec;
+use std::fs;
+
+const AGAIN: &str = "check the network and HTTPS_PROXY, and repeat the command: it goes on";
+
+/// Copies what is missing.
+pub async fn copy(
+    assets: &ClusterAssets,
+    places: &AssetsSpec,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    const NO_FOLDER: &str = "could not make a folder for downloads";
+    let temporary = tempfile::tempdir().or_failed(NO_FOLDER, AGAIN)?;
+    let folder = DownloadFolder::open(temporary.path()).or_failed(NO_FOLDER, AGAIN)?;
+    match places.file_repository.as_deref() {
+        Some(url) if find_object(&format!("{url}/")).is_some() => {
+            copy_files(&assets.files, &folder, session).await?;
+        }
+        Some(url) => {
+            return Err(CommandError::usage_error(
+                format!("kctl does not copy files to {url}"),
+                "copy those that `kctl get assets -o json` lists in another way, or use s3://BUCKET/PATH",
+            ));
+        }
+        None if places.container_registry.is_none() => {
+            return Err(CommandError::usage_error(
+                "spec.assets names neither fileRepository nor containerRegistry to copy to",
+                "set one with `kctl edit cluster --set spec.assets.fileRepository=s3://BUCKET/PATH`",
+            ));
+        }
+        None => {}
+    }
+    if places.container_registry.is_none() {
+        return Ok(());
+    }
+    let registries = Registries::new(DockerConfig::read()?)?;
+    let count = assets.images.len();
+    for (index, (image, place)) in assets.images.iter().enumerate() {
+        let shown = format!("image {} of {count}: {image}", index + 1);
+        session.shell.note(&shown);
+        copy_image(image, place, &folder, &registries)
+            .await
+            .or_failed(format!("could not copy {image} to {place}"), AGAIN)?;
+    }
+    Ok(())
+}
+
+async fn copy_files(
+    files: &[ClusterFile],
+    folder: &DownloadFolder,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let client = &file_client()?;
+    for (index, file) in files.iter().enumerate() {
+        let object = find_object(&file.download);
+        // A file that the spec names itself stays where it is.
+        let Some((bucket, key)) = object.filter(|_| file.download != file.published) else {
+            continue;
+        };
+        let shown = format!("file {} of {}: {}", index + 1, files.len(), file.download);
+        session.shell.note(&shown);
+        let store = Store::open(&format!("s3://{bucket}"), &session.clients);
+        let store = store.map_err(store_error)?;
+        let beside = format!("{key}.sha256");
+        let known = store.get_first(&beside, 64).await.map_err(store_error)?;
+        if known.is_some_and(|known| known == file.sha256.as_bytes()) {
+            continue;
+        }
+        let url = file.published.as_str();
+        let fetched = folder.fetch(&file.sha256, |from| ask_for_file(client, url, from));
+        let path = fetched
+            .await
+            .or_failed(format!("could not fetch {url}"), AGAIN)?;
+        let digest = sha256_of_file(&path).await;
+        let digest = digest.or_failed(format!("could not read {}", path.display()), AGAIN)?;
+        let put = store.put_same_file(key, &path, &digest, Encryption::S3Keys);
+        Box::pin(put).await.map_err(store_error)?;
+        // Last: it says that the file is there.
+        let text = file.sha256.clone().into_bytes();
+        let put = store.put(&beside, text, Expect::Any).await;
+        put.map_err(store_error)?;
+        remove(&path)?;
+    }
+    Ok(())
+}
+
+/// Bucket and key of an address in S3: `s3://BUCKET/KEY`, or one of S3's own by https, as kOps knows them.
+fn find_object(url: &str) -> Option<(&str, &str)> {
+    if let Some(place) = url.strip_prefix("s3://") {
+        return place.split_once('/');
+    }
+    let (host, path) = url.strip_prefix("https://")?.split_once('/')?;
+    let cn = host.strip_suffix(".cn").unwrap_or(host);
+    let service = cn.strip_suffix(".amazonaws.com")?;
+    let is_s3 = |service: &str| {
+        let region = service.strip_prefix("s3");
+        region.is_some_and(|region| region.is_empty() || region.starts_with(['.', '-']))
+    };
+    if is_s3(service) {
+        return path.split_once('/');
+    }
+    let dots = service.match_indices('.');
+    let mut splits = dots.filter_map(|(dot, _)| service.split_at_checked(dot));
+    let (bucket, _) = splits.find(|(_, rest)| is_s3(rest.trim_start_matches('.')))?;
+    Some((bucket, path))
+}
+
+/// Copies an image with all its platforms, under the digest that it has.
+async fn copy_image(
+    image: &str,
+    place: &str,
+    folder: &DownloadFolder,
+    registries: &Registries,
+) -> anyhow::Result<()> {
+    if parse_image(place).is_ok_and(|full| full == image) {
+        return Ok(());
+    }
+    let (from, to) = (ImageName::parse(image)?, ImageName::parse(place)?);
+    let top = registries.manifest(&from, None).await?;
+    if registries.has_manifest(&to, &top.digest).await? {
+        return Ok(());
+    }
+    for one in top.manifests().unwrap_or_default() {
+        let manifest = registries.manifest(&from, Some(&one.digest)).await?;
+        copy_blobs(&manifest, &from, &to, folder, registries).await?;
+        registries.put_manifest(&to, &manifest, true).await?;
+    }
+    copy_blobs(&top, &from, &to, folder, registries).await?;
+    registries.put_manifest(&to, &top, false).await
+}
+
+async fn copy_blobs(
+    manifest: &Manifest,
+    from: &ImageName,
+    to: &ImageName,
+    folder: &DownloadFolder,
+    registries: &Registries,
+) -> anyhow::Result<()> {
+    let blobs: Vec<&Descriptor> = manifest.blobs().collect();
+    for blob in blobs {
+        if blob.is_foreign() || registries.has_blob(to, &blob.digest).await? {
+            continue;
+        }
+        let path = registries.blob(from, blob, folder).await?;
+        registries.put_blob(to, &blob.digest, &path).await?;
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+fn remove(path: &std::path::Path) -> Result<(), CommandError> {
+    let removed = fs::remove_file(path);
+    removed.or_failed(format!("could not remove {}", path.display()), AGAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find_object;
+
+    #[test]
+    fn addresses_of_s3_are_known_in_every_form() {
+        for url in [
+            "s3://my.files/k8s/kubelet",
+            "https://s3.amazonaws.com/my.files/k8s/kubelet",
+            "https://s3-us-west-2.amazonaws.com/my.files/k8s/kubelet",
+            "https://s3.eu-west-1.amazonaws.com/my.files/k8s/kubelet",
+            "https://s3.cn-north-1.amazonaws.com.cn/my.files/k8s/kubelet",
+            "https://my.files.s3.amazonaws.com/k8s/kubelet",
+            "https://my.files.s3-us-west-2.amazonaws.com/k8s/kubelet",
+            "https://my.files.s3.eu-west-1.amazonaws.com/k8s/kubelet",
+        ] {
+            assert_eq!(find_object(url), Some(("my.files", "k8s/kubelet")), "{url}");
+        }
+        for url in [
+            "https://files.example.com/my.files/k8s/kubelet",
+            "https://sts.eu-west-1.amazonaws.com/my.files/k8s/kubelet",
+            "https://s3.amazonaws.com.example.com/my.files/k8s/kubelet",
+            "s3://my.files",
+        ] {
+            assert_eq!(find_object(url), None, "{url}");
+        }
+    }
+}

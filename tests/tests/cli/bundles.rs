@@ -1,0 +1,152 @@
+//! `kctl bundle`: everything that instances need in one file, checked, stored, and the only place that they get it from.
+
+use crate::assets::{field_of_all, list_assets, stored_objects};
+use crate::internet::Internet;
+use crate::kctl::{Kctl, KctlOutput};
+use crate::scenario::{NAME, create_cluster, kctl_with_cloud};
+use crate::simulator::Simulator;
+use node::config::{ImageArchive, read_node_config};
+use node::digest::sha256_hex;
+use std::collections::BTreeSet;
+
+/// A cluster in the store, whose files and images are published.
+fn stored_cluster(simulator: &Simulator) -> (Kctl, Internet) {
+    let mut kctl = kctl_with_cloud(simulator);
+    let internet = Internet::connect(&mut kctl, simulator);
+    let catalog = "spec.assets.catalog=catalog.yaml";
+    create_cluster(&kctl, &["--networking", "flannel", "--set", catalog]).expect_success();
+    (kctl, internet)
+}
+
+fn create(kctl: &Kctl, file: &str) -> String {
+    kctl.run(&["bundle", "create", "--out", file])
+        .expect_success()
+}
+
+fn read(kctl: &Kctl, file: &str) -> Vec<u8> {
+    std::fs::read(kctl.home_path(file)).expect("a file")
+}
+
+/// Stores a bundle and has the spec name it.
+fn use_bundle(kctl: &Kctl, file: &str) {
+    let pushed = kctl.run(&["bundle", "push", file]).expect_success();
+    let set = format!("spec.assets.bundle={}", pushed.trim());
+    kctl.run(&["edit", "cluster", "--set", &set])
+        .expect_success();
+}
+
+fn expect_failure(ran: &KctlOutput, code: i32, words: &str) {
+    assert_eq!(ran.code, code, "{}", ran.err);
+    assert!(ran.err.contains(words), "{words}: {}", ran.err);
+}
+
+#[test]
+fn a_cluster_is_made_from_its_bundle_when_nothing_else_is_reachable() {
+    let simulator = Simulator::start_simulator();
+    let (kctl, internet) = stored_cluster(&simulator);
+    let created = create(&kctl, "demo.bundle");
+    assert!(created.contains(&format!("for {NAME}")), "{created}");
+    assert_eq!(
+        create(&kctl, "again.bundle"),
+        created.replace("demo.bundle", "again.bundle")
+    );
+    assert_eq!(read(&kctl, "demo.bundle"), read(&kctl, "again.bundle"));
+    assert!(!kctl.home_path("demo.bundle.parts").exists());
+    let verified = kctl.run(&["bundle", "verify", "demo.bundle"]);
+    assert_eq!(verified.expect_success(), created);
+
+    internet.cut();
+    use_bundle(&kctl, "demo.bundle");
+    let again = kctl.run(&["bundle", "push", "demo.bundle"]);
+    assert!(again.err.contains("stored 0 files"), "{}", again.err);
+    again.expect_success();
+    let assets = list_assets(&kctl);
+    let own = format!("s3://state/clusters/{NAME}/assets/");
+    let mut listed: BTreeSet<&str> = BTreeSet::new();
+    for list in ["files", "images"] {
+        listed.extend(field_of_all(&assets, list, "download"));
+    }
+    assert!(listed.iter().all(|url| url.starts_with(&own)), "{listed:?}");
+
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+    let stored = stored_objects(&simulator, "state", &format!("clusters/{NAME}/assets/"));
+    let configs = stored_objects(&simulator, "state", &format!("clusters/{NAME}/igconfig/"));
+    let mut used = BTreeSet::new();
+    for text in configs.values() {
+        let config = read_node_config(text, &sha256_hex(text)).expect("a NodeConfig");
+        assert!(!config.assets.is_empty() && !config.images.is_empty());
+        let archives = config.images.iter().map(ImageArchive::download);
+        for asset in config.assets.iter().cloned().chain(archives) {
+            for url in &asset.urls {
+                let key = url.strip_prefix("s3://state/").expect("an own object");
+                // Python returned each byte as a character.
+                let bytes = stored[key].chars().map(u8::try_from);
+                let content: Vec<u8> = bytes.map(|byte| byte.expect("a byte")).collect();
+                assert_eq!(Some(sha256_hex(content)), asset.sha256, "{url}");
+                used.insert(url.clone());
+            }
+        }
+    }
+    let used: BTreeSet<&str> = used.iter().map(String::as_str).collect();
+    assert_eq!(used, listed);
+}
+
+#[test]
+fn a_bundle_that_was_changed_or_is_for_another_cluster_is_refused() {
+    let simulator = Simulator::start_simulator();
+    let (kctl, _internet) = stored_cluster(&simulator);
+    create(&kctl, "demo.bundle");
+    let signature = kctl.home_path("demo.bundle.sig");
+    let other = [
+        "create",
+        "cluster",
+        "other.example.com",
+        "--zones",
+        "eu-west-1a",
+    ];
+    kctl.run(&other).expect_success();
+    let push = |cluster: &str| kctl.run(&["bundle", "push", "demo.bundle", cluster]);
+
+    expect_failure(&push("other.example.com"), 2, &format!("is for {NAME}"));
+    let create_again = kctl.run(&["bundle", "create", NAME, "--out", "demo.bundle"]);
+    expect_failure(&create_again, 2, "demo.bundle exists");
+    let whole = read(&kctl, "demo.bundle.sig");
+    std::fs::remove_file(&signature).expect("removed");
+    expect_failure(&push(NAME), 2, "copy the signature too");
+    let text = String::from_utf8(whole.clone()).expect("text");
+    let changed = text.replace(|c: char| c.is_ascii_digit(), "1");
+    std::fs::write(&signature, changed).expect("written");
+    expect_failure(&push(NAME), 1, "is no signature of the keyset state-signer");
+    std::fs::write(&signature, whole).expect("written");
+
+    let mut bytes = read(&kctl, "demo.bundle");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(kctl.home_path("demo.bundle"), bytes).expect("written");
+    expect_failure(&push(NAME), 1, "assets/");
+    let verified = kctl.run(&["bundle", "verify", "demo.bundle"]);
+    expect_failure(&verified, 1, "assets/");
+    let stored = stored_objects(&simulator, "state", &format!("clusters/{NAME}/assets/"));
+    assert_eq!(stored.len(), 0);
+}
+
+#[test]
+fn a_spec_that_needs_more_than_its_bundle_has_is_refused_before_anything_changes() {
+    let simulator = Simulator::start_simulator();
+    let (kctl, _internet) = stored_cluster(&simulator);
+    let unknown = format!("spec.assets.bundle={}", "0".repeat(64));
+    kctl.run(&["edit", "cluster", "--set", &unknown])
+        .expect_success();
+    let refused = kctl.run(&["update", "--yes"]);
+    expect_failure(&refused, 4, "is not in the state store");
+    create(&kctl, "demo.bundle");
+    use_bundle(&kctl, "demo.bundle");
+    let image = "spec.cloudControllerManager.image=registry.example.com/own:1";
+    kctl.run(&["edit", "cluster", "--set", image])
+        .expect_success();
+    let refused = kctl.run(&["update", "--yes"]);
+    expect_failure(&refused, 2, "lacks registry.example.com/own:1");
+    let calls = simulator.calls_by_operation();
+    assert!(calls["calls"].get("ec2.CreateVpc").is_none(), "{calls}");
+}
