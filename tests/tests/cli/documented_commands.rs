@@ -25,7 +25,8 @@ const TEXTS: &[&str] = &[
     "protokube/role/src",
 ];
 
-fn collect_texts(path: &Path, found: &mut Vec<PathBuf>) {
+/// Pages and sources below a path.
+pub fn collect_texts(path: &Path, found: &mut Vec<PathBuf>) {
     if path.is_dir() {
         for entry in std::fs::read_dir(path).expect("a folder") {
             collect_texts(&entry.expect("an entry").path(), found);

@@ -14,6 +14,7 @@ mod addons;
 mod api_server;
 mod assets;
 mod bundles;
+mod behaviours;
 mod catalog;
 mod cluster_state;
 mod dashboard;
