@@ -5,8 +5,8 @@ use crate::CloudClients;
 use aws_client::caller_identity;
 use aws_client::failure::{Classify, local_failure};
 use aws_sdk_iam::types::{
-    ContextEntry, ContextKeyTypeEnum, EvaluationResult, OrganizationsDecisionDetail,
-    PermissionsBoundaryDecisionDetail, PolicyEvaluationDecisionType, ResourceSpecificResult,
+    ContextEntry, ContextKeyTypeEnum, EvaluationResult, PolicyEvaluationDecisionType,
+    ResourceSpecificResult,
 };
 use engine::{Class, Failure};
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,11 +150,8 @@ fn denial_of(result: &EvaluationResult) -> Option<Denial> {
     }
     let organization = result.organizations_decision_detail();
     let boundary = result.permissions_boundary_decision_detail();
-    let by_organization =
-        organization.map(OrganizationsDecisionDetail::allowed_by_organizations) == Some(false);
-    let by_boundary = boundary
-        .map(PermissionsBoundaryDecisionDetail::allowed_by_permissions_boundary)
-        == Some(false);
+    let by_organization = organization.is_some_and(|detail| !detail.allowed_by_organizations());
+    let by_boundary = boundary.is_some_and(|detail| !detail.allowed_by_permissions_boundary());
     Some(match result.eval_decision() {
         _ if by_organization => Denial::Organization,
         PolicyEvaluationDecisionType::ExplicitDeny => Denial::Explicit,

@@ -2,7 +2,7 @@
 
 use super::document::print_document;
 use super::session::Session;
-use crate::args::{LockRelease, LockStatus, ReportFormat};
+use crate::args::{LockRelease, LockStatus, LockWhat, ReportFormat};
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::{LockKind, LockState, ObservedLock, StoreKeys, store_error};
 use crate::ui::lock as shown;
@@ -60,8 +60,16 @@ impl<'a> LockDocument<'a> {
     }
 }
 
+/// Runs `kctl lock`.
+pub async fn run(what: &LockWhat, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    match what {
+        LockWhat::Status(what) => show_lock(what, session).await,
+        LockWhat::Release(what) => release_lock(what, session).await,
+    }
+}
+
 /// Shows the lock: `kctl lock status`.
-pub async fn show_lock(args: &LockStatus, session: &Session<'_>) -> Result<Outcome, CommandError> {
+async fn show_lock(args: &LockStatus, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let kind = selected_kind(args.rolling_update);
     let (name, lock) = read_lock(args.cluster.as_deref(), kind, session).await?;
     let document = LockDocument::new(&name, lock.as_ref());
@@ -75,10 +83,7 @@ pub async fn show_lock(args: &LockStatus, session: &Session<'_>) -> Result<Outco
 }
 
 /// Deletes the lock: `kctl lock release`.
-pub async fn release_lock(
-    args: &LockRelease,
-    session: &Session<'_>,
-) -> Result<Outcome, CommandError> {
+async fn release_lock(args: &LockRelease, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let kind = selected_kind(args.rolling_update);
     let (name, lock) = read_lock(args.cluster.as_deref(), kind, session).await?;
     let Some(lock) = lock else {

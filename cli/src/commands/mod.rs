@@ -52,8 +52,8 @@ mod version;
 mod version_skew;
 
 use crate::args::{
-    BundleWhat, Cli, Command, CreateWhat, DeleteWhat, DistrustWhat, ExportWhat, LockWhat,
-    PromoteWhat, ToolboxWhat, TrustWhat,
+    BundleWhat, Cli, Command, CreateWhat, DeleteWhat, DistrustWhat, ExportWhat, PromoteWhat,
+    ToolboxWhat, TrustWhat,
 };
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
@@ -112,10 +112,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             BundleWhat::Verify(what) => bundle::verify(what, shell),
             BundleWhat::Push(what) => bundle::push(what, &open().await?).await,
         },
-        Command::Lock(what) => match &what.what {
-            LockWhat::Status(what) => lock::show_lock(what, &open().await?).await,
-            LockWhat::Release(what) => lock::release_lock(what, &open().await?).await,
-        },
+        Command::Lock(what) => lock::run(&what.what, &open().await?).await,
         Command::Export(what) => match &what.what {
             ExportWhat::Kubeconfig(what) => export::run(what, &open().await?).await,
         },

@@ -61,7 +61,7 @@ pub struct ObservedCluster {
     /// The spec expanded with the Kubernetes version of the running control plane, for workers that must not get a newer one.
     pub held_back: Option<Expanded>,
     /// If `expanded` has files and images from where they are published: what expands to the others.
-    as_stored: Option<ExpandInputs>,
+    as_stored: Option<Box<ExpandInputs>>,
 }
 
 /// Options of the observation.
@@ -109,6 +109,15 @@ async fn keep_hosted_zone(
 
 /// Observes a cluster. Changes nothing.
 pub async fn observe_cluster(
+    name: &str,
+    options: ObserveOptions,
+    session: &Session<'_>,
+) -> Result<ObservedCluster, CommandError> {
+    // On the heap: the copies of the spec that it holds are too much for the stacks of all its callers.
+    Box::pin(read_and_expand(name, options, session)).await
+}
+
+async fn read_and_expand(
     name: &str,
     options: ObserveOptions,
     session: &Session<'_>,
@@ -179,7 +188,7 @@ pub async fn observe_cluster(
         observed.held_back =
             Some(expand_with_hashes(&objects, &mut facts, &catalog, ssh_keys, session).await?);
     }
-    observed.as_stored = stored.map(|objects| ExpandInputs { objects, facts });
+    observed.as_stored = stored.map(|objects| Box::new(ExpandInputs { objects, facts }));
     Ok(observed)
 }
 

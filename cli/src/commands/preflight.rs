@@ -101,6 +101,7 @@ async fn check_cluster(
         read: ReadOptions::default(),
         // Which version workers get decides about nothing here.
         ignore_skew: true,
+        published: false,
     };
     let observed = match observe_cluster(name, options, session).await {
         Ok(observed) => observed,

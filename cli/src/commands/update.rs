@@ -419,6 +419,7 @@ pub async fn preview_plan(
         observe: ObserveOptions {
             read: ReadOptions::default(),
             ignore_skew: true,
+            published: false,
         },
         lock_wait: None,
         kubeconfig: KubeconfigChange::Leave,

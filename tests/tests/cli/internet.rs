@@ -273,10 +273,9 @@ fn answer_request(request: &Request, state: &mut State) -> Answer {
         OWN_REGISTRY if authorization != Some(format!("Basic {PASSWORD}").as_str()) => {
             Answer::challenge("Basic realm=\"registry\"".to_owned())
         }
-        OWN_REGISTRY => answer_own_registry(request, state),
         // Nobody but the registry gets its password.
         UPLOADS if authorization.is_some() => Answer::status(400),
-        UPLOADS => answer_own_registry(request, state),
+        OWN_REGISTRY | UPLOADS => answer_own_registry(request, state),
         _ if !path.starts_with("/v2/") => {
             let file = published_file(&format!("https://{host}{path}"));
             Answer::of(BLOB, file.into_bytes())

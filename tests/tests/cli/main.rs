@@ -13,8 +13,8 @@
 mod addons;
 mod api_server;
 mod assets;
-mod bundles;
 mod behaviours;
+mod bundles;
 mod catalog;
 mod cluster_state;
 mod dashboard;

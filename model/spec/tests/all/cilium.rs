@@ -78,7 +78,7 @@ fn agents_use_the_proxy_of_their_node_and_the_operator_does_not() {
     assert_eq!(api_of(&plain, "DaemonSet"), vec![named.clone(); 3]);
     assert_eq!(api_of(&proxied, "DaemonSet"), vec![own; 3]);
     for full in [&plain, &proxied] {
-        assert_eq!(api_of(full, "Deployment"), [named.clone()]);
+        assert_eq!(api_of(full, "Deployment"), std::slice::from_ref(&named));
     }
 }
 

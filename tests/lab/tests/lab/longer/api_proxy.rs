@@ -110,7 +110,7 @@ pub fn run(lab: &mut Lab, proxied: bool) -> Result<()> {
     let watcher = lab.run_step("a worker watches the API", |lab| {
         Watcher::start(lab, proxied)
     })?;
-    let before = watcher.ready_since(lab)?;
+    let before = ready_since(lab)?;
     for (title, fault) in FAULTS {
         lab.run_step(title, |lab| watcher.outlast(lab, fault))?;
     }
@@ -123,7 +123,7 @@ pub fn run(lab: &mut Lab, proxied: bool) -> Result<()> {
             watcher.recover(lab, &old)
         })?;
     }
-    let after = watcher.ready_since(lab)?;
+    let after = ready_since(lab)?;
     eprintln!("       workers are Ready since {before:?}, and in the end since {after:?}");
     ensure!(before == after || !proxied, "a worker was not Ready");
     lab.run_step(
@@ -272,23 +272,23 @@ impl Watcher {
             Ok(())
         })
     }
+}
 
-    /// Since when each worker is Ready.
-    fn ready_since(&self, lab: &Lab) -> Result<Vec<Value>> {
-        let since = |worker: Instance| {
-            let node = lab.get_objects(&["node", &worker.id])?;
-            let conditions = node["status"]["conditions"].as_array();
-            let mut conditions = conditions.context("conditions")?.iter();
-            let ready = conditions.find(|one| one["type"] == "Ready");
-            let ready = ready.context("nothing is said of Ready")?;
-            ensure!(ready["status"] == "True", "{} is {ready}", worker.id);
-            Ok(ready["lastTransitionTime"].clone())
-        };
-        cluster::worker_instances(lab)?
-            .into_iter()
-            .map(since)
-            .collect()
-    }
+/// Since when each worker is Ready.
+fn ready_since(lab: &Lab) -> Result<Vec<Value>> {
+    let since = |worker: Instance| {
+        let node = lab.get_objects(&["node", &worker.id])?;
+        let conditions = node["status"]["conditions"].as_array();
+        let mut conditions = conditions.context("conditions")?.iter();
+        let ready = conditions.find(|one| one["type"] == "Ready");
+        let ready = ready.context("nothing is said of Ready")?;
+        ensure!(ready["status"] == "True", "{} is {ready}", worker.id);
+        Ok(ready["lastTransitionTime"].clone())
+    };
+    cluster::worker_instances(lab)?
+        .into_iter()
+        .map(since)
+        .collect()
 }
 
 /// From now on this control plane changes the Service, and no other.
