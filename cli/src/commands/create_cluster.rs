@@ -115,6 +115,7 @@ pub async fn run(
             },
             ignore_skew: false,
             published: false,
+            offerings: false,
         },
         lock_wait: None,
         kubeconfig,

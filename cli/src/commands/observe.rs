@@ -73,6 +73,9 @@ pub struct ObserveOptions {
     pub ignore_skew: bool,
     /// Take files and images from where they are published, whatever `spec.assets` says: for what is copied from there.
     pub published: bool,
+    /// Ask which zones offer the instance types, and refuse a group with a zone that does not offer its own. An update does not ask:
+    /// an Auto Scaling group goes on in its other zones.
+    pub offerings: bool,
 }
 
 /// What the spec was expanded from.
@@ -133,7 +136,7 @@ async fn read_and_expand(
     }
     check_client_names(&objects, session).await?;
     secret::check_required_secrets(&state)?;
-    let wanted = wanted_facts(&objects.cluster, &objects.groups);
+    let wanted = facts_to_ask_for(&objects, options);
     let clients = session.cloud_clients(wanted.region.as_deref());
     let (mut facts, public, last_operation, digests, catalog) = tokio::try_join!(
         account_facts(&clients, &wanted),
@@ -190,6 +193,15 @@ async fn read_and_expand(
     }
     observed.as_stored = stored.map(|objects| Box::new(ExpandInputs { objects, facts }));
     Ok(observed)
+}
+
+fn facts_to_ask_for(objects: &SpecObjects, options: ObserveOptions) -> FactsWanted {
+    let mut wanted = wanted_facts(&objects.cluster, &objects.groups);
+    if options.offerings {
+        let zones = objects.cluster.spec.subnets.iter();
+        wanted.offered_in = zones.map(|subnet| subnet.zone.clone()).collect();
+    }
+    wanted
 }
 
 /// Forgets copies and bundles of files and images.

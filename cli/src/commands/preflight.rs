@@ -102,6 +102,7 @@ async fn check_cluster(
         // Which version workers get decides about nothing here.
         ignore_skew: true,
         published: false,
+        offerings: true,
     };
     let observed = match observe_cluster(name, options, session).await {
         Ok(observed) => observed,

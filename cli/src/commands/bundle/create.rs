@@ -44,6 +44,7 @@ pub async fn create(args: &BundleCreate, session: &Session<'_>) -> Result<Outcom
         read: ReadOptions::AS_STORED,
         ignore_skew: false,
         published: true,
+        offerings: false,
     };
     let observed = Box::pin(observe_cluster(&name, options, session)).await?;
     let assets = ClusterAssets::published(&observed)?;

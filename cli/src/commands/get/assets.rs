@@ -38,6 +38,7 @@ pub async fn run(args: &GetAssets, session: &Session<'_>) -> Result<(), CommandE
         read: ReadOptions::AS_STORED,
         ignore_skew: false,
         published: true,
+        offerings: false,
     };
     let observed = Box::pin(observe_cluster(&name, options, session)).await?;
     let assets = ClusterAssets::with_downloads(&observed, session).await?;

@@ -106,7 +106,7 @@ struct Manifest {
 #[derive(Serialize)]
 struct AgentApi {
     host: String,
-    port: String,
+    port: u16,
 }
 
 impl Template for Manifest {
@@ -169,7 +169,7 @@ fn agent_api(full: &FullSpec) -> AgentApi {
     };
     AgentApi {
         host: host.to_owned(),
-        port: port.to_string(),
+        port,
     }
 }
 

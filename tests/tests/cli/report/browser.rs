@@ -99,6 +99,12 @@ fn elements_after(browser: &Path, url: &str, milliseconds: u32) -> String {
     command
         .args(["--headless", "--no-sandbox", "--disable-gpu"])
         .args(["--disable-dev-shm-usage", "--no-first-run", "--dump-dom"])
+        // Nothing is asked of its maker.
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+        ])
+        .args(["--disable-sync", "--disable-quic"])
         .args([&data, &budget, url])
         .env("HOME", home.path());
     let ran = command.output();
