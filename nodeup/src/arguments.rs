@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// One-line usage, printed with errors.
-pub const USAGE: &str = "usage: nodeup --boot-config FILE [--api-proxy | [--certificates] [--dry-run]] [--root DIR] | --version | --help";
+pub const USAGE: &str = "usage: nodeup --boot-config FILE [--api-proxy | [--certificates [--force]] [--dry-run]] [--root DIR] | --version | --help";
 
 const HELP: &str = "
 Configures this instance as a Kubernetes node, in stages: identify, fetch, verify, build, apply, report. Runs at every boot
@@ -14,6 +14,8 @@ and changes only what differs. Writes one JSON line per stage to standard error.
   --boot-config FILE  file written by user data: cluster, instance group, sha256 of NodeConfig
   --api-proxy         pass connections to 127.0.0.1:6443 on to an API server that is ready, until stopped; a unit runs this
   --certificates      renew certificates that expire soon and change nothing else; a timer runs this once a week
+  --force             with --certificates: issue them all again now, with new keys, however long they are valid. Not kubelet's, which
+                      kubelet renews, and not protokube's, which protokube on control planes issues whenever it starts
   --dry-run           print the plan as JSON and change nothing
   --root DIR          inspect and change the files below DIR, where /proc must be mounted; for --dry-run and tests
   --version           print the version
@@ -31,6 +33,8 @@ pub struct Arguments {
     pub api_proxy: bool,
     /// True to renew certificates only.
     pub certificates: bool,
+    /// True to issue all of them again, however long they are valid.
+    pub force: bool,
     /// True to print the plan and change nothing.
     pub dry_run: bool,
     /// Root folder of the instance.
@@ -44,13 +48,14 @@ pub fn parse_arguments(
     let mut arguments = arguments.into_iter();
     let mut boot_config = None;
     let mut root = PathBuf::from("/");
-    let (mut api_proxy, mut certificates, mut dry_run) = (false, false, false);
+    let (mut api_proxy, mut certificates, mut force, mut dry_run) = (false, false, false, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--version" => return Ok(print_text(concat!("nodeup ", env!("CARGO_PKG_VERSION")))),
             "--help" | "-h" => return Ok(print_text(&format!("{USAGE}\n{HELP}"))),
             "--api-proxy" => api_proxy = true,
             "--certificates" => certificates = true,
+            "--force" => force = true,
             "--dry-run" => dry_run = true,
             "--boot-config" => {
                 let file = arguments.next().ok_or("--boot-config needs a file")?;
@@ -61,6 +66,9 @@ pub fn parse_arguments(
         }
     }
     let boot_config = boot_config.ok_or("--boot-config is missing")?;
+    if force && !certificates {
+        return Err("--force is for --certificates only: add it, or leave out --force".to_owned());
+    }
     if api_proxy && (certificates || dry_run) {
         return Err("--api-proxy changes nothing: leave out the other option".to_owned());
     }
@@ -68,6 +76,7 @@ pub fn parse_arguments(
         boot_config,
         api_proxy,
         certificates,
+        force,
         dry_run,
         root,
     }))
@@ -99,10 +108,16 @@ mod tests {
         assert_eq!(arguments.root, Path::new("/"));
         let proxy = parse_line("--boot-config a --api-proxy").unwrap().unwrap();
         assert!(proxy.api_proxy && !arguments.api_proxy);
+        let renew = parse_line("--boot-config a --certificates --force --dry-run");
+        let renew = renew.unwrap().unwrap();
+        assert!(renew.force && renew.certificates && renew.dry_run && !arguments.force);
         for wrong in [
             "",
             "--boot-config",
             "--boot-config a --force",
+            "--boot-config a --force --dry-run",
+            "--boot-config a --api-proxy --force",
+            "--boot-config a --api-proxy --certificates --force",
             "--root",
             "--boot-config a --api-proxy --dry-run",
         ] {

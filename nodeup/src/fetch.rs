@@ -110,6 +110,7 @@ async fn fetch_by_joining(
         &endpoint,
         run.facts(),
         &run.paths.keys_folder(),
+        run.force,
         pace,
         &*attempt_log,
     )
@@ -171,7 +172,7 @@ fn urgency_of_state(standing: CertificateState) -> Urgency {
     match standing {
         // A plain file in the place of the link contains a valid certificate.
         CertificateState::Good | CertificateState::NotALink => Urgency::Nothing,
-        CertificateState::Expiring => Urgency::Soon,
+        CertificateState::Expiring | CertificateState::Forced => Urgency::Soon,
         CertificateState::Unreadable
         | CertificateState::OtherKey
         | CertificateState::OtherContent

@@ -30,11 +30,12 @@ pub(crate) struct JoinResult {
 }
 
 /// Requests until the answer is final. Keys are stored in the folder `keys` before the first request, so that an interrupted run
-/// continues with the same keys: once the Node exists, another key would be refused.
+/// continues with the same keys: once the Node exists, another key of kubelet would be refused. With `force`, kube-proxy gets another one.
 pub(crate) async fn join_cluster(
     endpoint: &BootstrapClient<'_>,
     host: &InstanceFacts,
     keys: &Path,
+    force: bool,
     pace: backon::ExponentialBuilder,
     attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<JoinResult> {
@@ -42,11 +43,12 @@ pub(crate) async fn join_cluster(
     for kind in [CertificateKind::Kubelet, CertificateKind::KubeProxy] {
         // The signer determines the validity.
         let leaf = certificate_leaf(kind, &host.instance_id, Duration::ZERO);
-        let (request, key) = key_and_request(
-            &keys.join(key_file_name(kind)),
-            &leaf,
-            (endpoint.clock)().into(),
-        )?;
+        let path = keys.join(key_file_name(kind));
+        let kept = match kind {
+            CertificateKind::KubeProxy if force => None,
+            _ => read_text_file(&path)?,
+        };
+        let (request, key) = key_and_request(&path, kept, &leaf, (endpoint.clock)().into())?;
         requests.insert(kind, request);
         private.insert(kind, key);
     }
@@ -97,13 +99,14 @@ fn key_file_name(kind: CertificateKind) -> &'static str {
     }
 }
 
-/// Returns a certificate request and its key: the key in the file, or a new one that is stored there.
+/// Returns a certificate request and its key: the one that was kept, or a new one that is stored in the file.
 fn key_and_request(
     path: &Path,
+    kept: Option<String>,
     leaf: &Leaf,
     now: OffsetDateTime,
 ) -> anyhow::Result<(String, Secret)> {
-    if let Some(text) = read_text_file(path)? {
+    if let Some(text) = kept {
         let key = Secret::new(text);
         // An unusable key is replaced; no certificate can exist for it.
         if let Ok(request) = request_for_key(leaf, &key) {

@@ -182,6 +182,7 @@ async fn start_run(arguments: Arguments, stages: &Stages) -> anyhow::Result<Run>
     let identified = identify::identify_instance(&boot, &*stages.attempt_logger()).await?;
     Ok(Run {
         certificates: arguments.certificates,
+        force: arguments.force,
         dry_run: arguments.dry_run,
         boot,
         identified,

@@ -13,6 +13,8 @@ use std::time::SystemTime;
 pub struct Run {
     /// True if only certificates are renewed.
     pub certificates: bool,
+    /// True if all of them are issued again, however long they are valid.
+    pub force: bool,
     /// True if nothing is changed.
     pub dry_run: bool,
     /// BootConfig from user data.
@@ -42,6 +44,7 @@ impl Run {
             signer: Arc::new(signer),
             trust_bundle: trust_bundle.to_owned(),
             clock: Arc::new(move || clock().into()),
+            forced: self.force.then(Arc::default),
             note: stages.note_logger(),
         }
     }

@@ -784,6 +784,56 @@ fn what_ends_soon_is_renewed_with_the_same_key_and_is_no_reason_to_wait() {
     assert_eq!(fs::read(&started).unwrap(), before);
 }
 
+#[test]
+fn by_force_a_worker_asks_for_another_key_of_kube_proxy_and_kubelets_stays() {
+    let (mut instance, endpoint) = start_worker_fixture(Vec::new());
+    assert_eq!(instance.run(&[]).exit_code, Some(0));
+    let read = |instance: &TestInstance, paths: [&str; 3]| {
+        paths.map(|path| fs::read_to_string(instance.host_path(path)).unwrap())
+    };
+    let proxy = [
+        "var/lib/kube-proxy/client.key",
+        "var/lib/kube-proxy/client.crt",
+        "opt/kctl/keys/kube-proxy.key",
+    ];
+    let kubelet = [
+        "var/lib/kubelet/pki/kubelet-client-current.pem",
+        "opt/kctl/keys/kubelet.key",
+        "opt/kctl/node-config.yaml",
+    ];
+    let before = (read(&instance, proxy), read(&instance, kubelet));
+    let tree = instance.file_tree();
+    let started = fs::read(instance.program_file("started")).unwrap();
+
+    let shown = instance.run(&["--certificates", "--force", "--dry-run"]);
+    assert_eq!(shown.exit_code, Some(0), "{shown:#?}");
+    assert!(shown.stdout.contains("forced"), "{shown:#?}");
+    assert_eq!(instance.file_tree(), tree);
+
+    let ran = instance.run(&["--certificates", "--force"]);
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    let after = read(&instance, proxy);
+    assert!(after.iter().zip(&before.0).all(|(new, old)| new != old));
+    assert_eq!(after[0], after[2]);
+    assert_eq!(read(&instance, kubelet), before.1);
+    assert_eq!(endpoint.join_requests().len(), 2);
+    assert_eq!(endpoint.boot_reports().last().unwrap().changes, 1);
+
+    // Nothing is left to do, and nothing was restarted.
+    assert_eq!(instance.run(&[]).exit_code, Some(0));
+    assert_eq!(endpoint.boot_reports().last().unwrap().changes, 0);
+    let again = fs::read(instance.program_file("started")).unwrap();
+    assert_eq!(again, started);
+
+    // A control plane that does not answer is no reason to wait, and is told.
+    instance.boot.bootstrap_servers = vec!["https://127.0.0.1:1".into()];
+    instance.write_boot();
+    let ran = instance.run(&["--certificates", "--force"]);
+    assert_eq!(ran.exit_code, Some(1), "{ran:#?}");
+    assert!(ran.failure_causes("apply")[0].contains("kube-proxy"));
+    assert_eq!(read(&instance, proxy)[..2], after[..2]);
+}
+
 /// A control plane behind a proxy that does not work, with this metadata service.
 fn with_metadata_at(address: String) -> TestInstance {
     let mut instance = TestInstance::control_plane();

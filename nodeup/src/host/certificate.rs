@@ -3,6 +3,7 @@
 use super::HostContext;
 use super::certificate_state::{ExpectedCertificate, judge_certificate};
 use super::failure::{file_failure, permanent_failure};
+use crate::lock::lock_ignoring_poison;
 use engine::Failure;
 use host::{Error, Host};
 use node::bootstrap;
@@ -30,7 +31,12 @@ pub(super) fn observe_certificate(
             let (Some(certificate), Some(key)) = (text(certificate)?, text(key)?) else {
                 return Ok(None);
             };
-            certificate_state(context, want, &certificate, &key)
+            let standing = certificate_state(context, want, &certificate, &key);
+            if is_forced(context, want, standing) {
+                CertificateState::Forced
+            } else {
+                standing
+            }
         }
         CertificateStorage::Rotating { link } => {
             let Some(pem) = text(link)? else {
@@ -76,6 +82,17 @@ fn certificate_state(
     )
 }
 
+/// True if a certificate that could stay is to be issued again. What this run has issued stays, so that observing it afterwards finds
+/// nothing left to do.
+fn is_forced(context: &HostContext, want: &Certificate, standing: CertificateState) -> bool {
+    let usable = matches!(
+        standing,
+        CertificateState::Good | CertificateState::Expiring
+    );
+    let forced = context.forced.as_ref();
+    usable && forced.is_some_and(|done| !lock_ignoring_poison(done).contains(want.path()))
+}
+
 /// Installs a new certificate and its key.
 pub(super) fn put_certificate(
     host: &Host,
@@ -97,7 +114,11 @@ pub(super) fn put_certificate(
         failure.hint = Some("compare the clocks of this instance and the control plane".to_owned());
         return Err(failure);
     }
-    write_pair(host, want, &issued).map_err(file_failure("writing", want.path()))
+    write_pair(host, want, &issued).map_err(file_failure("writing", want.path()))?;
+    if let Some(done) = &context.forced {
+        lock_ignoring_poison(done).insert(want.path().to_owned());
+    }
+    Ok(())
 }
 
 fn issue_or_take_joined(

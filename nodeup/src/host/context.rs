@@ -2,9 +2,10 @@
 
 use super::Signer;
 use host::Host;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use time::OffsetDateTime;
 
 /// Inputs of observing and changing the instance.
@@ -20,6 +21,8 @@ pub struct HostContext {
     pub trust_bundle: String,
     /// Clock for validity of certificates.
     pub clock: Arc<dyn Fn() -> OffsetDateTime + Send + Sync>,
+    /// With `--force`: the paths of the certificates that this run has issued. Every other one is to be issued, however long it is valid.
+    pub forced: Option<Arc<Mutex<BTreeSet<String>>>>,
     /// Receives one line for everything that was left out or is being waited for.
     pub note: Arc<dyn Fn(&str) + Send + Sync>,
 }

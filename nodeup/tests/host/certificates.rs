@@ -3,7 +3,7 @@
 use crate::test_host::{TestHost, minted_keysets, test_date};
 use node::bootstrap;
 use node::config::Role;
-use node::host::{HostObject, HostResource};
+use node::host::{CertificateStorage, HostObject, HostResource};
 use node::pki::{KeyAlgorithm, SystemKeys, issue_certificate, mint_keyset, trust_bundle};
 use nodeup::host::Signer;
 use std::sync::Arc;
@@ -46,6 +46,43 @@ fn a_certificate_is_renewed_when_a_third_of_its_life_is_left_and_kubelets_is_kub
     assert!(text.contains("ended") && !text.contains("expiring"));
     assert!(host.apply(&wanted).is_complete());
     assert!(host.planned_changes(&wanted).is_empty());
+}
+
+#[test]
+fn by_force_each_certificate_gets_another_key_once_in_a_run_and_kubelets_is_kubelets() {
+    let (mut host, wanted) = issue_certificates();
+    let keys = |host: &TestHost| -> Vec<String> {
+        let pairs = wanted.iter().filter_map(|resource| match &resource.thing {
+            HostObject::Certificate(certificate) => match &certificate.storage {
+                CertificateStorage::Pair { key, .. } => Some(host.read_text(key)),
+                CertificateStorage::Rotating { .. } => None,
+            },
+            _ => None,
+        });
+        pairs.collect()
+    };
+    let kubelets = host.read_text(KUBELET);
+    // Another run issues them again.
+    for _ in 0..2 {
+        let before = keys(&host);
+        host.forced = Some(Arc::default());
+        let due = host.planned_changes(&wanted);
+        assert_eq!(due.len(), wanted.len() - 1, "{due:?}");
+        assert!(!due.contains(&format!("certificate/{KUBELET}")));
+        assert!(host.plan_text(&wanted).contains("forced"));
+        let applied = host.apply(&wanted);
+        assert!(applied.is_complete(), "{applied:?}");
+        assert_eq!(applied.changes.len(), due.len());
+        let after = keys(&host);
+        assert!(!after.iter().any(|key| before.contains(key)));
+        // To observe afterwards finds nothing to do, in the same run and in the next one.
+        assert!(host.planned_changes(&wanted).is_empty());
+        assert!(host.apply(&wanted).changes.is_empty());
+        assert_eq!(keys(&host), after);
+        host.forced = None;
+        assert!(host.planned_changes(&wanted).is_empty());
+    }
+    assert_eq!(host.read_text(KUBELET), kubelets);
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub struct TestHost {
     pub signer: Arc<Signer>,
     pub trust_bundle: String,
     pub now: OffsetDateTime,
+    /// With `--force`: paths of the certificates that the run has issued.
+    pub forced: Option<Arc<Mutex<BTreeSet<String>>>>,
     pub notes: Arc<Mutex<Vec<String>>>,
 }
 
@@ -207,6 +209,7 @@ impl TestHost {
                 ..Signer::default()
             }),
             now: test_date(),
+            forced: None,
             notes: Arc::default(),
         }
     }
@@ -241,6 +244,7 @@ impl TestHost {
             signer: Arc::clone(&self.signer),
             trust_bundle: self.trust_bundle.clone(),
             clock: Arc::new(move || now),
+            forced: self.forced.clone(),
             note: Arc::new(move |line| notes.lock().unwrap().push(line.to_owned())),
         }
     }

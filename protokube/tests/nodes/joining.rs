@@ -2,7 +2,9 @@
 
 use crate::fakes::{FakeWorker, INSTANCE, TestCluster, running_instance};
 use aws_client::store::Expect;
-use node::bootstrap::{CertificateKind, JOIN_PATH, JoinReply, KeyRecord, key_record_key};
+use node::bootstrap::{
+    CertificateKind, JOIN_PATH, JoinReply, JoinRequest, KeyRecord, key_record_key,
+};
 use node::config::{NodeConfig, read_node_config, to_stored};
 use node::pki::{KeysetItem, SystemKeys, keyset_path, mint_further, trust_bundle, write_keyset};
 use node::secret::{DOCKER_CONFIG, Secret, stored_path, write_stored};
@@ -90,6 +92,30 @@ async fn who_has_joined_gets_no_certificate_for_another_key() {
         assert!(refused.refusal_reply().retry && refused.body.contains(&way));
         assert_eq!(read_key_record(&cluster).await, before);
     }
+}
+
+#[tokio::test]
+async fn who_has_kubelets_key_gets_a_certificate_for_another_key_of_kube_proxy() {
+    let cluster = TestCluster::start().await;
+    let (worker, other) = (cluster.new_worker().await, cluster.new_worker().await);
+    let first = worker.join().await.join_reply();
+    cluster.set_node_exists(Some(true));
+    let [mut join, another] = [&worker, &other]
+        .map(|worker| -> JoinRequest { serde_json::from_slice(&worker.join_body()).unwrap() });
+    join.requests.extend(
+        another
+            .requests
+            .into_iter()
+            .filter(|(kind, _)| *kind == CertificateKind::KubeProxy),
+    );
+    let body = serde_json::to_vec(&join).unwrap();
+    let identity = worker.signed_identity(&body).await;
+    let reply = worker.send_request(JOIN_PATH, Some(&identity), body).await;
+    let second = reply.join_reply();
+    let keys = |reply: &JoinReply, kind: CertificateKind| public_key_of(&reply.certificates[&kind]);
+    let (kubelet, proxy) = (CertificateKind::Kubelet, CertificateKind::KubeProxy);
+    assert_eq!(keys(&first, kubelet), keys(&second, kubelet));
+    assert_ne!(keys(&first, proxy), keys(&second, proxy));
 }
 
 #[tokio::test]

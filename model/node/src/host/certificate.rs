@@ -62,6 +62,8 @@ pub enum CertificateState {
     OtherAuthority,
     /// Valid, but less than a third of its lifetime is left.
     Expiring,
+    /// It could stay, but this run is to issue it again and has not done so yet.
+    Forced,
     /// Not valid now: expired or not valid yet.
     Ended,
     /// A plain file is in the place of the link, so kubelet would not renew it.
