@@ -24,9 +24,10 @@ pub mod saved_plan;
 pub mod state;
 pub mod ui;
 
-use args::Cli;
+use args::{Cli, Command};
+use aws_client::fips;
 use clap::FromArgMatches;
-use error::{CommandError, ErrorContext};
+use error::{CommandError, ErrorContext, ErrorKind};
 use std::process::ExitCode;
 use ui::Shell;
 
@@ -58,6 +59,11 @@ pub fn run() -> ExitCode {
 }
 
 fn execute(cli: &Cli, shell: &Shell) -> Result<error::Outcome, CommandError> {
+    if !matches!(cli.command, Command::Version(_)) {
+        const HINT: &str = "`kctl version` says whether the module runs";
+        fips::check_start()
+            .map_err(|error| CommandError::new(ErrorKind::Precondition, error, HINT))?;
+    }
     // One thread is enough: the time goes to the network.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -5,6 +5,7 @@
 
 use anyhow::{Context, Error};
 use aws_client::authorities::Authorities;
+use aws_client::fips;
 use engine::Plan;
 use host::{Host, LocalSystem, read_text_file};
 use node::config::{BootConfig, read_boot_config};
@@ -54,6 +55,7 @@ async fn main() -> ExitCode {
 
 /// Serves the proxy of the API, with the configuration that the instance has. Returns only with an error.
 async fn serve_api_proxy(arguments: &Arguments, stages: &Stages) -> anyhow::Result<()> {
+    fips::check_start()?;
     let boot = read_boot_config_file(arguments)?;
     let path = NodeupPaths::new(&arguments.root).node_config();
     let text = read_text_file(&path)?;
@@ -175,6 +177,7 @@ async fn run_stages(
 }
 
 async fn start_run(arguments: Arguments, stages: &Stages) -> anyhow::Result<Run> {
+    fips::check_start()?;
     let boot = read_boot_config_file(&arguments)?;
     if let Some(warning) = Authorities::of_system().warning() {
         stages.note_logger()(&warning);

@@ -7,6 +7,7 @@ use crate::run::Run;
 use crate::stage::Stages;
 use crate::stored;
 use anyhow::Error;
+use aws_client::fips;
 use aws_client::store::Expect;
 use node::bootstrap::REPORT_PATH;
 use node::report::{BootReport, REPORT_FORMAT, first_changes, report_key};
@@ -33,6 +34,7 @@ pub fn build_report(
         cluster: boot.cluster.clone(),
         group: boot.group.clone(),
         release: env!("CARGO_PKG_VERSION").to_owned(),
+        fips: fips::is_running(),
         node_config: boot.node_config.clone(),
         started: stages.started_at_text(),
         stages: stages.all_stages(),

@@ -68,6 +68,7 @@ fn a_worker_joins_becomes_a_node_and_says_so() {
     assert_eq!(reports.len(), 1);
     assert_eq!(finished_stages(&reports[0].stages), STAGES);
     assert!(reports[0].changes > 10 && reports[0].error.is_none());
+    assert_eq!(reports[0].fips, cfg!(feature = "fips"));
     // The report and a log line name the changes.
     let line = changed_line(reports[0].changes, &reports[0].changed);
     assert!(line.contains("certificate/"), "{line}");

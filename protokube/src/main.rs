@@ -2,6 +2,7 @@
 
 #![warn(unreachable_pub)]
 
+use aws_client::fips;
 use protokube::arguments::{Invocation, USAGE, parse_arguments};
 use protokube::{admin_kubeconfig, etcd_backup, service};
 use protokube_role::log::Log;
@@ -42,8 +43,12 @@ async fn main() -> ExitCode {
 
 /// Runs a command until it ends or a signal stops it.
 async fn run_command(command: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
+    let run = async {
+        fips::check_start()?;
+        command.await
+    };
     let ended = tokio::select! {
-        ended = command => ended,
+        ended = run => ended,
         stopped = service::wait_for_stop() => stopped,
     };
     match ended {

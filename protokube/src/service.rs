@@ -5,6 +5,7 @@ use crate::daemon::{identify_instance, read_configuration};
 use crate::roles;
 use anyhow::{Context, bail};
 use aws_client::authorities::Authorities;
+use aws_client::fips;
 use node::report::Status;
 use protokube_role::log::Log;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Runs until a signal. Returns an error if the start fails; systemd restarts the service.
 pub async fn run_service(arguments: &Arguments) -> anyhow::Result<()> {
+    fips::check_start()?;
     let log = Log::stderr();
     let (boot, config) = read_configuration(arguments)?;
     let mut stopped = StopSignals::new()?;

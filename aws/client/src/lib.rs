@@ -11,6 +11,7 @@ pub mod dns;
 pub mod ec2_query;
 pub mod failure;
 pub mod fence;
+pub mod fips;
 mod identity;
 #[cfg(feature = "signed-calls")]
 mod json_answer;

@@ -25,6 +25,7 @@ mod toolbox;
 mod update;
 mod upgrade;
 mod validate;
+mod version;
 
 pub use bundle::{Bundle, BundleCreate, BundlePush, BundleVerify, BundleWhat};
 pub use cluster_words::ClusterWords;
@@ -66,6 +67,7 @@ pub use toolbox::{Toolbox, ToolboxDump, ToolboxWhat};
 pub use update::Update;
 pub use upgrade::Upgrade;
 pub use validate::Validate;
+pub use version::Version;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -182,8 +184,7 @@ pub enum Command {
     )]
     Completion(Completion),
     /// Print kctl's version
-    #[command(after_help = "Examples:\n  kctl version")]
-    Version,
+    Version(Version),
     /// Write the reference of all commands as Markdown into a folder
     #[command(hide = true)]
     Reference(Reference),

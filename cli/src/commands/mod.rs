@@ -124,6 +124,6 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::Schema(what) => schema::run(what, shell),
         Command::Completion(options) => completion::run(options.shell, shell),
         Command::Reference(options) => reference::run(&options.out, shell),
-        Command::Version => version::run(shell),
+        Command::Version(options) => version::run(options, shell),
     }
 }

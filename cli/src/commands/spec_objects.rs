@@ -4,12 +4,13 @@ use super::store_place::find_place_problem;
 use crate::error::{CommandError, ErrorContext};
 use crate::state::{ClusterState, unreadable_error};
 use crate::ui::Shell;
+use aws_client::fips;
 use node::addons::{OwnObject, split_own_objects};
 use node::yaml::MAX_BYTES;
 use spec::api::{Cluster, InstanceGroup, Object, SSHCredential};
 use spec::read::{Document, Problem, ReadOptions, read_documents_with};
 use spec::validate::{
-    ClusterInput, find_duplicates, locate_problems, open_access_warnings, validate,
+    ClusterInput, find_duplicates, fips_problems, locate_problems, open_access_warnings, validate,
 };
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -87,6 +88,9 @@ impl SpecObjects {
             .iter()
             .flat_map(|document| document.warnings.clone());
         let mut found = validate(&input);
+        if fips::is_running() {
+            found.extend(fips_problems(&self.cluster));
+        }
         self.locate_problems(&mut found);
         warnings.chain(found).collect()
     }

@@ -5,6 +5,7 @@ use super::disk_worker::run_blocking;
 use super::gateway::{EtcdGateway, parse_fsync_p99};
 use super::{EtcdDisk, MemberSettings, manifest};
 use anyhow::Context;
+use aws_client::fips;
 use aws_client::store::{Expect, Store};
 use etcd_rules::{
     MEMBER_STATUS_FORMAT, MEMBER_STATUS_LIMIT, MemberStatus, RunningMember, member_status_key,
@@ -99,6 +100,7 @@ impl StatusReporter {
                 _ => None,
             },
             release: env!("CARGO_PKG_VERSION").to_owned(),
+            fips: fips::is_running(),
             written: now.format(&Rfc3339).unwrap_or_default(),
             free_bytes: free_bytes(&self.host, volume.as_deref()).await,
             volume,

@@ -34,6 +34,8 @@ pub struct MemberStatus {
     pub member: Option<String>,
     /// Release of protokube.
     pub release: String,
+    /// True if protokube's cryptography is AWS-LC's FIPS module.
+    pub fips: bool,
     /// Time of writing by the instance's clock, RFC 3339.
     pub written: String,
     /// Volume with the member's data, also while the member is stopped.

@@ -199,6 +199,7 @@ mod tests {
             cluster: "a".to_owned(),
             group: "nodes".to_owned(),
             release: String::new(),
+            fips: false,
             node_config: String::new(),
             started: String::new(),
             stages: vec![Stage {

@@ -85,6 +85,9 @@ pub struct BootReport {
     /// Name of the instance group.
     pub group: String,
     pub release: String,
+    /// True if nodeup's cryptography is AWS-LC's FIPS module. False in reports of releases that had none.
+    #[serde(default)]
+    pub fips: bool,
     /// sha256 (hex) of the NodeConfig.
     pub node_config: String,
     /// Start of the run, RFC 3339.
@@ -190,6 +193,7 @@ mod tests {
             "started":"t","stages":[{"name":"apply","status":"finished","seconds":1,"new":1}],"changes":3,"new":[]}"#;
         let report: BootReport = serde_json::from_str(report).unwrap();
         assert_eq!((report.changes, report.changed.len()), (3, 0));
+        assert!(!report.fips);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod containerd;
 mod etcd;
 mod external_dns;
 mod feature_gates;
+mod fips;
 mod hooks;
 mod host;
 mod iam;
@@ -57,6 +58,7 @@ use std::collections::BTreeMap;
 use crate::read::{Document, ObjectRef, Problem, first_of, nearest};
 
 pub use access::open_access_warnings;
+pub use fips::fips_problems;
 
 /// The objects of one cluster, as the user wrote them.
 #[derive(Clone, Copy, Debug)]

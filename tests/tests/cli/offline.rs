@@ -27,6 +27,20 @@ fn a_dry_run_prints_the_spec_and_stores_nothing() {
     assert!(!kctl.home_path(".local").exists());
 }
 
+/// Whether the FIPS module runs is what the library says, in a build of either kind.
+#[test]
+fn a_version_says_whether_the_fips_module_runs() {
+    let kctl = Kctl::new();
+    let (version, fips) = (env!("CARGO_PKG_VERSION"), cfg!(feature = "fips"));
+    let said = kctl.run(&["version"]).expect_success();
+    let runs = if fips { "runs" } else { "does not run" };
+    assert_eq!(said, format!("kctl {version}\nFIPS module: {runs}\n"));
+    let said = kctl.run(&["version", "-o", "json"]).expect_success();
+    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let wanted = serde_json::json!({"format": 1, "version": version, "fips": fips});
+    assert_eq!(said, wanted);
+}
+
 #[test]
 fn a_dry_run_in_json_is_one_document() {
     let words = dry_run(&["-o", "json"]);

@@ -85,6 +85,12 @@ pub(crate) fn fenced_http_client(authorities: Option<&[u8]>) -> SharedHttpClient
     })
 }
 
+/// The build of AWS-LC that TLS of the SDK uses: that of the rest of the program.
+#[cfg(not(feature = "fips"))]
+const CRYPTO: CryptoMode = CryptoMode::AwsLc;
+#[cfg(feature = "fips")]
+const CRYPTO: CryptoMode = CryptoMode::AwsLcFips;
+
 /// A client that trusts these authorities and nobody else.
 fn https_client(authorities: &Authorities, proxy: fn() -> ProxyConfig) -> SharedHttpClient {
     let mut trusted = TrustStore::empty();
@@ -96,7 +102,7 @@ fn https_client(authorities: &Authorities, proxy: fn() -> ProxyConfig) -> Shared
     let trusted = TlsContext::builder().with_trust_store(trusted).build();
     Builder::new().build_with_connector_fn(move |settings, components| {
         let mut connector = ConnectorBuilder::default()
-            .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
+            .tls_provider(Provider::Rustls(CRYPTO))
             .proxy_config(proxy());
         if let Ok(trusted) = &trusted {
             connector = connector.tls_context(trusted.clone());

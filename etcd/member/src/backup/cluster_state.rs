@@ -1,7 +1,8 @@
 //! The objects of the state store without which a cluster cannot be created again, its private keys among them, as a zip that is sealed
 //! with age for those whom the spec names. Nobody else can read it, protokube neither.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use aws_client::fips;
 use aws_client::store::Store;
 use etcd_rules::backup::{CLUSTER_STATE_KEYS, SealedClusterState};
 use node::digest::sha256_hex;
@@ -18,6 +19,10 @@ pub(super) async fn seal_cluster_state(
     store: &Store,
     recipients: &[String],
 ) -> anyhow::Result<(Vec<u8>, SealedClusterState)> {
+    ensure!(
+        !fips::is_running(),
+        "they would be sealed with age, which is not of the FIPS module that this protokube runs with: remove KCTL_ETCD_BACKUP_AGE_RECIPIENTS from the spec"
+    );
     let parsed = recipients.iter().map(|one| {
         let key = one.parse::<age::x25519::Recipient>();
         key.map_err(|why| anyhow::anyhow!("{one} is not a public key of age: {why}"))
@@ -73,6 +78,10 @@ async fn pack_objects(store: &Store) -> anyhow::Result<(Vec<u8>, usize)> {
 
 /// Decrypts what was sealed. `identities`: the content of a file of `age-keygen`. Returns the zip.
 pub(crate) fn unseal_cluster_state(sealed: &[u8], identities: &str) -> anyhow::Result<Vec<u8>> {
+    ensure!(
+        !fips::is_running(),
+        "age is not of the FIPS module that this protokube runs with: decrypt the file with `age --decrypt`"
+    );
     let lines = identities.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     // The line is a secret, and stands in no error.

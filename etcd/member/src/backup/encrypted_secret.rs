@@ -1,6 +1,7 @@
 //! Decrypts Secrets of a snapshot as the API server would: a restored cluster whose Secrets cannot be read is not restored.
 
 use anyhow::{Context, bail};
+use aws_client::fips;
 use aws_lc_rs::aead::{AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey,
@@ -140,6 +141,12 @@ fn describe_readable(
         return Ok(format!(
             "Secrets are encrypted by the KMS plugin {name}, which a drill cannot ask"
         ));
+    }
+    if provider == "secretbox" && fips::is_running() {
+        return Ok(
+            "Secrets are encrypted by secretbox, which is not of the FIPS module: a drill does not decrypt them"
+                .to_owned(),
+        );
     }
     let configuration = configuration
         .context("Secrets are encrypted, but the API server has no EncryptionConfiguration")?;

@@ -65,6 +65,7 @@ mod tests {
             cluster: "a.example.com".to_owned(),
             group: "nodes".to_owned(),
             release: "0.1.0".to_owned(),
+            fips: false,
             node_config: "0".repeat(64),
             started: "2030-01-01T00:00:00Z".to_owned(),
             stages: Vec::new(),

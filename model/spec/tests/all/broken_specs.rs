@@ -89,6 +89,10 @@ fn expansion_findings(documents: &[Document], facts: &Facts) -> Vec<Problem> {
 /// Rules that no spec file reaches, by a piece of the line that tells of it, each with the reason.
 const UNREACHED: &[(&str, &str)] = &[
     (
+        "remove it, and back up the cluster's folder of the state store",
+        "only a kctl that runs with the FIPS module asks this rule: fips.rs",
+    ),
+    (
         "shorten the name or the label that it is made of",
         "tags of what belongs to no group are made of the cluster's name and labels, whose lengths are checked before",
     ),

@@ -204,6 +204,7 @@ fn boot_report(id: &str, started: &str, stages: &[(&str, f64)], say: Say) -> (St
         cluster: say("demo.example.com"),
         group: say("nodes-a"),
         release: say("0.1.0"),
+        fips: false,
         node_config: say("00"),
         started: format!("2026-11-21T{started}Z"),
         stages: stages.collect(),

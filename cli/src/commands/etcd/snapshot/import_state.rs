@@ -6,6 +6,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{StoreKeys, store_error};
 use anyhow::{Context, bail, ensure};
+use aws_client::fips;
 use aws_client::store::{Expect, StoreError};
 use etcd_rules::backup::CLUSTER_STATE_KEYS;
 use spec::api::Object;
@@ -112,6 +113,10 @@ fn read_objects(file: &Path, identity: Option<&Path>) -> anyhow::Result<Objects>
 
 /// Decrypts with the private keys in a file of `age-keygen`. No error quotes a key.
 fn unseal(sealed: &[u8], identity: &Path) -> anyhow::Result<Vec<u8>> {
+    ensure!(
+        !fips::is_running(),
+        "it is sealed with age, which is not of the FIPS module that this kctl runs with: decrypt it with `age --decrypt`, and leave --identity out"
+    );
     let opened =
         File::open(identity).with_context(|| format!("{} cannot be read", identity.display()))?;
     let keys = age::IdentityFile::from_buffer(BufReader::new(opened))
