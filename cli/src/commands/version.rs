@@ -23,12 +23,8 @@ pub fn run(args: &Version, shell: &Shell) -> Result<Outcome, CommandError> {
         fips: fips::is_running(),
     };
     if args.output == ReportFormat::Table {
-        let module = if document.fips {
-            "runs"
-        } else {
-            "does not run"
-        };
-        let text = format!("kctl {}\nFIPS module: {module}", document.version);
+        let module = if document.fips { " (FIPS module)" } else { "" };
+        let text = format!("kctl {}{module}", document.version);
         shell.print_result(&text)?;
     } else {
         print_document(&document, args.output, shell)?;
