@@ -17,7 +17,8 @@ use tokio::sync::watch;
 /// URL of kubelet's health check.
 const KUBELET: &str = "http://127.0.0.1:10248/healthz";
 
-const MODE: u32 = 0o440;
+/// kubelet reads them as root.
+const MODE: u32 = 0o400;
 
 /// The etcd cluster without which the API serves everything but Event objects.
 const EVENTS: &str = "events";

@@ -10,7 +10,8 @@ use node::components::EtcdStart;
 use node::yaml::to_yaml;
 use std::path::Path;
 
-pub(super) const MODE: u32 = 0o440;
+/// kubelet reads it as root.
+pub(super) const MODE: u32 = 0o400;
 
 /// Removes all links to the manifest on a disk, so that kubelet does not run it.
 pub(super) fn withdraw_manifest(
@@ -146,6 +147,8 @@ pub(super) fn put_manifest(
     }
     let pod = settings.build_pod(member, start, &disk.data_path())?;
     host.write_changed(&manifest, &to_yaml(&pod)?, MODE)?;
+    // One that was there already may be of a release with another mode.
+    host.set_mode(&manifest, MODE)?;
     show_link(host, &link, &manifest)
 }
 

@@ -144,7 +144,7 @@ pub(super) fn put_unit(
     }
     let changed = have.is_none_or(|have| have.content != want.content);
     if let Some(content) = want.content.as_ref().filter(|_| changed) {
-        host.write_file(&path, content.as_bytes(), 0o644, Some("root:root"))
+        host.write_file(&path, content.as_bytes(), 0o600, Some("root:root"))
             .map_err(&failed)?;
     }
     host.may_change().map_err(&failed)?;

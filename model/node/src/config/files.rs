@@ -55,7 +55,7 @@ pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>
     if let Some(proxy) = &config.kube_proxy {
         let pod = manifests::build_proxy_pod(proxy, &config.api_server, host);
         files.push(
-            File::new(manifests::manifest_path("kube-proxy"), to_yaml(&pod)?).with_mode("0440"),
+            File::new(manifests::manifest_path("kube-proxy"), to_yaml(&pod)?).with_mode("0400"),
         );
     }
     files.sort();
@@ -123,7 +123,7 @@ fn kubelet_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>,
             &flags.arguments().join(" "),
             config,
         )?,
-        File::new("/var/lib/kubelet/kubelet.conf", to_yaml(&settings)?),
+        File::new("/var/lib/kubelet/kubelet.conf", to_yaml(&settings)?).with_mode("0600"),
         File::new(
             "/var/lib/kubelet/credential-provider.conf",
             to_yaml(&credential_provider(config))?,
