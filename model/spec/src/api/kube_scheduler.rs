@@ -45,11 +45,11 @@ spec! {
         /// Paths of its own server that everybody may read (`--authorization-always-allow-paths`). Default those of health
         /// checks.
         pub authorization_always_allow_paths: Vec<String>,
-        /// Serves profiles of itself at `/debug/pprof` (`--profiling`), which the scheduler ignores beside its configuration
-        /// file.
+        /// Serves profiles of itself at `/debug/pprof` (`--profiling`, and the same in its configuration file, which counts).
+        /// Default true.
         pub enable_profiling: Option<bool>,
-        /// Its profiles show waiting for locks (`--contention-profiling`), which the scheduler ignores beside its configuration
-        /// file.
+        /// Its profiles show waiting for locks (`--contention-profiling`, and the same in its configuration file, which counts).
+        /// Default true.
         pub enable_contention_profiling: Option<bool>,
         /// Certificate of its own server (`--tls-cert-file`). Default one that kctl issues.
         pub tls_cert_file: Option<String>,

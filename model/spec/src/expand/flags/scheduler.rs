@@ -75,11 +75,24 @@ pub(in crate::expand) fn scheduler_config(config: &KubeSchedulerConfig) -> Value
             connection.insert("qps".into(), qps.into());
         }
     }
-    json!({
+    let mut file = json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": connection,
-    })
+    });
+    // Beside a file the flags of profiling are ignored.
+    for (name, on) in [
+        (
+            "enableContentionProfiling",
+            config.enable_contention_profiling,
+        ),
+        ("enableProfiling", config.enable_profiling),
+    ] {
+        if let (Value::Object(file), Some(on)) = (&mut file, on) {
+            file.insert(name.into(), on.into());
+        }
+    }
+    file
 }
 
 /// Adds the flags of leader election.
