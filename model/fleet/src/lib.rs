@@ -5,6 +5,7 @@
 mod addon;
 mod api_error;
 mod boot_stage;
+mod cis;
 mod deprecated_apis;
 mod group;
 mod health;
@@ -24,6 +25,9 @@ mod wait;
 pub use addon::{AddonObject, AddonState, AddonStatus, judge_addon};
 pub use api_error::{ApiError, ApiErrorReason};
 pub use boot_stage::{BootSource, BootStage, latest_boot_stage};
+pub use cis::{
+    CIS_BENCHMARK, CisNode, CisObserved, CisResult, CisRow, NodeFiles, PodAdmission, judge_cis,
+};
 pub use deprecated_apis::{DeprecatedApi, read_deprecated_apis};
 pub use group::{Group, role_name};
 pub use health::{

@@ -5,6 +5,7 @@ pub mod addons;
 pub mod api_health;
 pub mod backup;
 pub mod bootstrap;
+pub mod cipher_suites;
 pub mod components;
 pub mod config;
 pub mod digest;
