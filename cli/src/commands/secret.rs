@@ -169,7 +169,7 @@ fn changed_meanwhile(cluster: &str, name: &str) -> CommandError {
 /// The hint after a secret was stored.
 fn next_step(secret: SecretName, state: &ClusterState) -> String {
     let cluster = state.name();
-    let asked = state.cluster.object.spec.encryption_config == Some(true);
+    let asked = state.cluster.object.spec.encrypts_secrets();
     match secret {
         SecretName::EncryptionConfig if !asked => format!(
             "kctl edit cluster {cluster} --set spec.encryptionConfig=true    makes the API server use it"
@@ -381,7 +381,7 @@ fn is_required(state: &ClusterState, name: &str) -> bool {
     let own = spec.kube_api_server.as_ref();
     // With `encryptionProviderConfig` the user provides the file.
     let own = own.and_then(|config| config.encryption_provider_config.as_ref());
-    name == ENCRYPTION_CONFIG && spec.encryption_config == Some(true) && own.is_none()
+    name == ENCRYPTION_CONFIG && spec.encrypts_secrets() && own.is_none()
 }
 
 /// True if the store has the secret.

@@ -1,7 +1,7 @@
 //! New clusters: the spec that `kctl create cluster` writes for its options, by kOps' rules.
 
 mod api;
-mod audit;
+pub(crate) mod audit;
 mod cloud_labels;
 mod groups;
 mod network;

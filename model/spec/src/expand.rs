@@ -49,6 +49,7 @@ mod node_termination;
 mod pod_identity;
 mod pod_identity_webhook;
 mod pods;
+mod profile;
 mod ranges;
 mod reservations;
 mod snapshot_controller;
@@ -181,6 +182,7 @@ fn complete_spec(
 ) {
     let spec = &mut cluster.spec;
     basics::complete_basics(spec, context, findings);
+    profile::complete_profile(spec);
     cloud_config::complete_cloud_config(spec);
     network::complete_network(spec, context, findings);
     pods::complete_pod_network(spec, findings);

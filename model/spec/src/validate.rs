@@ -41,6 +41,7 @@ mod names;
 mod network;
 mod no_effect;
 mod pod_identity;
+mod profile;
 pub(crate) mod removed_flags;
 mod ssh_keys;
 mod subnet_plan;
@@ -130,6 +131,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);
     removed_flags::check_cluster(spec, problems);
     feature_gates::check_cluster(spec, problems);
+    profile::check_cluster(spec, problems);
     host::check_cluster(spec, problems);
     warm_pool::check_cluster(spec, problems);
     no_effect::check(spec, problems);
@@ -153,6 +155,7 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
     kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
     removed_flags::check_group(spec.kubelet.as_ref(), &input.cluster.spec, problems);
     feature_gates::check_group(spec.kubelet.as_ref(), &input.cluster.spec, problems);
+    profile::check_group(spec.kubelet.as_ref(), &input.cluster.spec, problems);
     host::check_group(spec, problems);
     values::check(spec, problems);
 }

@@ -186,7 +186,8 @@ spec! {
         pub assets: Option<AssetsSpec>,
         /// Roles of the instances and of service accounts.
         pub iam: Option<IAMSpec>,
-        /// Encrypts Secrets in etcd with the secret `encryptionconfig`, which `kctl create secret` stores. Default false.
+        /// Encrypts Secrets in etcd with the secret `encryptionconfig`, which `kctl create secret` stores. Default false, with
+        /// `profile: cis` true.
         pub encryption_config: Option<bool>,
         /// Subnets get no tags for load balancers of Services. Default false.
         #[serde(rename = "DisableSubnetTags")]
@@ -211,6 +212,9 @@ spec! {
         pub karpenter: Option<Value>,
         /// Changes pods so that they get the AWS role of their service account. Default off.
         pub pod_identity_webhook: Option<PodIdentityWebhookSpec>,
+        /// `cis`: fields that the spec leaves out get what the CIS Kubernetes Benchmark asks for, and values against it are refused.
+        /// kctl's own field. Default none.
+        pub profile: Option<String>,
     }
 
     /// While it is in the spec, the control plane's components are of `kubernetesVersion` and emulate the minor before, and everything else
@@ -242,6 +246,16 @@ spec! {
 }
 
 impl ClusterSpec {
+    /// True if the cluster is to be as the CIS Kubernetes Benchmark asks.
+    pub fn is_cis(&self) -> bool {
+        self.profile.as_deref() == Some("cis")
+    }
+
+    /// True if Secrets in etcd are encrypted, also before the spec is completed.
+    pub fn encrypts_secrets(&self) -> bool {
+        self.encryption_config.unwrap_or(self.is_cis())
+    }
+
     /// True if pods, Services and instances have IPv6 addresses: kOps decides by this field too.
     pub fn is_ipv6(&self) -> bool {
         let range = self.non_masquerade_cidr.as_deref();

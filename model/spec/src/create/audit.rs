@@ -6,15 +6,15 @@ use crate::api::host::FileAssetSpec;
 use crate::api::kube_apiserver::KubeAPIServerConfig;
 
 /// In a folder that the API server's pod mounts.
-const POLICY: &str = "/srv/kubernetes/kube-apiserver/audit-policy.yaml";
+pub(crate) const POLICY: &str = "/srv/kubernetes/kube-apiserver/audit-policy.yaml";
 
 /// In a folder of its own, which the pod mounts: the API server renames the file to rotate it.
-const LOG: &str = "/var/log/kube-audit/audit.log";
+pub(crate) const LOG: &str = "/var/log/kube-audit/audit.log";
 
 /// Level Metadata leaves out request and response bodies, and so secrets. Without the stage RequestReceived there is one line for
 /// each request instead of two. Who only asks whether the API server is well is left out: protokube, and the proxies of all nodes, ask
 /// every two seconds.
-const RULES: &str = "\
+pub(crate) const RULES: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages:
@@ -24,6 +24,9 @@ rules:
   nonResourceURLs: [/healthz*, /livez*, /readyz*]
 - level: Metadata
 ";
+
+/// Days for which old files are kept, how many of them, and the size of each in MB.
+pub(crate) const KEPT: (i32, i32, i32) = (30, 10, 100);
 
 /// Logs are kept for 30 days, at most 11 files of 100 MB.
 pub(super) fn write_audit_log(spec: &mut ClusterSpec) {
@@ -37,7 +40,8 @@ pub(super) fn write_audit_log(spec: &mut ClusterSpec) {
     let api: &mut KubeAPIServerConfig = spec.kube_api_server.get_or_insert_default();
     api.audit_policy_file = Some(POLICY.to_owned());
     api.audit_log_path = Some(LOG.to_owned());
-    api.audit_log_max_age = Some(30);
-    api.audit_log_max_backups = Some(10);
-    api.audit_log_max_size = Some(100);
+    let (days, files, size) = KEPT;
+    api.audit_log_max_age = Some(days);
+    api.audit_log_max_backups = Some(files);
+    api.audit_log_max_size = Some(size);
 }

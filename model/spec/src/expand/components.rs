@@ -1,6 +1,6 @@
 //! The Kubernetes components of the full spec: image, flags, environment, requests and limits of each.
 
-use super::{Findings, flags};
+use super::{Findings, flags, profile};
 use crate::api::cluster::ClusterSpec;
 use crate::upgrade::emulated_version;
 use full::ControlPlane;
@@ -78,12 +78,17 @@ pub(super) fn full_control_plane(
         // The other two watch the newest version of what they need, which an API server that emulates would not serve (KEP-4330).
         api_server.flags.set("emulation-forward-compatible", "true");
     }
-    (!findings.has_errors()).then(|| ControlPlane {
+    if findings.has_errors() {
+        return None;
+    }
+    let mut control_plane = ControlPlane {
         api_server,
         controller_manager,
         scheduler,
         scheduler_config: flags::scheduler_config(&config),
-    })
+    };
+    profile::set_flags(spec, &mut control_plane);
+    Some(control_plane)
 }
 
 /// kube-proxy; `None` where the spec turns it off.

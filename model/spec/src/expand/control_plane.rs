@@ -3,7 +3,7 @@
 use super::assets::{component_image, registry_image, remapped_image};
 use super::fill::{fill, fill_list};
 use super::pod_identity::published_issuer;
-use super::{Context, Findings};
+use super::{Context, Findings, profile};
 use crate::api::cluster::ClusterSpec;
 use crate::api::kube_controller_manager::LeaderElectionConfiguration;
 use crate::validate::components::parse_port_range;
@@ -119,12 +119,14 @@ fn complete_api_server(spec: &mut ClusterSpec, context: &Context, findings: &mut
 /// Fills in the admission plugins: the user's, or the defaults without `disableAdmissionPlugins`; then
 /// `appendAdmissionPlugins`, for which kube-apiserver has no flag.
 fn fill_admission_plugins(spec: &mut ClusterSpec) {
+    let of_profile = profile::admission_plugins(spec);
     let api = spec.kube_api_server.get_or_insert_default();
     if !api.admission_control.is_empty() {
         return;
     }
     if api.enable_admission_plugins.is_empty() {
-        let defaults = ADMISSION_PLUGINS.iter().map(|plugin| (*plugin).to_owned());
+        let defaults = ADMISSION_PLUGINS.iter().chain(&of_profile);
+        let defaults = defaults.map(|plugin| (*plugin).to_owned());
         api.enable_admission_plugins = defaults
             .filter(|plugin| !api.disable_admission_plugins.contains(plugin))
             .collect();

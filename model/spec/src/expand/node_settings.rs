@@ -3,7 +3,7 @@
 use super::amazon_vpc::max_pods;
 use super::components::value_or_error;
 use super::containerd::{gvisor_platform, merged_containerd, nvidia_driver, runtime_packages};
-use super::{Context, Findings, flags, user_files};
+use super::{Context, Findings, flags, profile, user_files};
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::ContainerdConfig;
 use crate::api::instance::VolumeMountSpec;
@@ -40,8 +40,11 @@ pub(super) fn full_node_settings(
     let ntp = spec.ntp.as_ref().and_then(|ntp| ntp.managed) != Some(false);
     let updates = own.update_policy.as_ref().or(spec.update_policy.as_ref());
     let updates = updates.is_none_or(|policy| policy != "external");
-    let units = user_files::hook_units(&spec.hooks, group, role, findings);
+    let mut units = user_files::hook_units(&spec.hooks, group, role, findings);
     check_masks(&units, ntp, updates, group, findings);
+    units.extend(profile::units(spec));
+    let mut files = user_files::file_assets(&spec.file_assets, group, role, findings);
+    profile::add_files(spec, role, &mut files);
     let driver = nvidia_driver(&merged, group, context.facts);
     let runtime_packages = runtime_packages(&merged, driver.as_deref());
     let mut kubelet_flags =
@@ -65,7 +68,7 @@ pub(super) fn full_node_settings(
             nvidia: driver.is_some(),
             ..full_containerd(merged)
         },
-        files: user_files::file_assets(&spec.file_assets, group, role, findings),
+        files,
         units,
         sysctls: [&spec.sysctl_parameters[..], &own.sysctl_parameters].concat(),
         packages: [&spec.packages[..], &own.packages, &runtime_packages].concat(),

@@ -357,6 +357,7 @@ const TYPES: &[(ValueType, &[&str])] = &[
         &["cloudControllerManager.cloudProvider"],
     ),
     (ValueType::OneOf(EXPANDERS), &["expander"]),
+    (ValueType::OneOf(&["cis"]), &["spec.profile"]),
     (ValueType::OneOf(&["kvm", "systrap"]), &["gvisor.platform"]),
     (
         ValueType::OneOf(&["Equal", "Exists"]),

@@ -4,6 +4,7 @@ mod aws;
 mod bundle;
 pub mod laws;
 mod limits;
+mod profile;
 mod upgrade;
 mod user_settings;
 

@@ -57,6 +57,7 @@ const TEXTS: [&str; 17] = [
 
 /// Fields that take only what no sample is.
 const SPECIAL: &[(&str, &str)] = &[
+    ("spec.profile", "cis"),
     (
         "spec.addonValues[].addon",
         "node-problem-detector.addons.k8s.io",
