@@ -11,7 +11,7 @@ pub enum ErrorKind {
     Failed,
     /// The command line or the spec is wrong.
     Usage,
-    /// The cluster is not healthy.
+    /// The cluster is not healthy, or fails a control.
     Unhealthy,
     /// Something else must happen first: a lock, a lost race, a store written by a newer kctl, a problem of a preflight.
     Precondition,
@@ -37,7 +37,7 @@ pub mod exit {
     pub const FAILED: u8 = 1;
     /// The command line or the spec is wrong.
     pub const USAGE: u8 = 2;
-    /// The cluster is not healthy.
+    /// The cluster is not healthy, or fails a control.
     pub const UNHEALTHY: u8 = 3;
     /// A lock, a lost race, a store written by a newer kctl.
     pub const PRECONDITION: u8 = 4;
@@ -50,7 +50,10 @@ pub mod exit {
         (FINE, "done, or nothing to do"),
         (FAILED, "it was tried and did not work"),
         (USAGE, "the command line or the spec is wrong"),
-        (UNHEALTHY, "the cluster is not healthy"),
+        (
+            UNHEALTHY,
+            "the cluster is not healthy, or fails a control of `kctl toolbox cis`",
+        ),
         (
             PRECONDITION,
             "something else must happen first: a lock, a lost race, a store written by a newer kctl, missing binaries, a problem that `kctl preflight` found",

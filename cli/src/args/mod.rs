@@ -63,7 +63,7 @@ pub use render::Render;
 pub use report::{Dashboard, Report};
 pub use rolling_update::{DrainTimeoutAction, ReplacementOptions, RoleName, RollingUpdate};
 pub use schema::{Schema, SchemaKind};
-pub use toolbox::{Toolbox, ToolboxDump, ToolboxWhat};
+pub use toolbox::{Toolbox, ToolboxCis, ToolboxDump, ToolboxWhat};
 pub use update::Update;
 pub use upgrade::Upgrade;
 pub use validate::Validate;

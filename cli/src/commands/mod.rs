@@ -44,6 +44,7 @@ mod spec_objects;
 mod ssh_keys;
 mod store_objects;
 mod store_place;
+mod toolbox_cis;
 mod toolbox_dump;
 mod update;
 mod upgrade;
@@ -117,6 +118,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             ExportWhat::Kubeconfig(what) => export::run(what, &open().await?).await,
         },
         Command::Toolbox(what) => match &what.what {
+            ToolboxWhat::Cis(what) => toolbox_cis::run(what, &open().await?).await,
             ToolboxWhat::Dump(what) => toolbox_dump::run(what, &open().await?).await,
         },
         Command::Render(what) => render::run(what, shell),

@@ -5,6 +5,8 @@ mod archive;
 mod kubernetes;
 mod redact;
 
+pub use kubernetes::read_bytes;
+
 use super::delete_cluster;
 use super::inspect::Inspector;
 use super::session::Session;

@@ -1,6 +1,7 @@
 //! Terminal output. Only this module prints: results to stdout, everything else to stderr. Plain functions turn values into
 //! text, so that they can be tested.
 
+pub mod cis;
 pub mod diff;
 pub mod error;
 pub mod etcd;

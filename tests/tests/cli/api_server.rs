@@ -98,6 +98,12 @@ impl ApiServer {
         says.resources.insert(path, Value::String(text));
     }
 
+    /// What it answers at a path, whatever the method.
+    pub fn put_answer(&self, path: &str, answer: Value) {
+        let mut says = self.says.lock().expect("its words");
+        says.resources.insert(path.to_owned(), answer);
+    }
+
     /// The disruption budgets that it has from now on.
     pub fn set_budgets(&self, budgets: Vec<Value>) {
         self.says.lock().expect("its words").budgets = budgets;

@@ -16,6 +16,7 @@ mod assets;
 mod behaviours;
 mod bundles;
 mod catalog;
+mod cis;
 mod cluster_state;
 mod dashboard;
 mod documented_commands;

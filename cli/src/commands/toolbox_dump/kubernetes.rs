@@ -234,7 +234,7 @@ async fn read_list(client: &Client, path: &str) -> anyhow::Result<Value> {
 }
 
 /// The beginning of a response.
-async fn read_bytes(client: &Client, path: &str, most: u64) -> anyhow::Result<Vec<u8>> {
+pub async fn read_bytes(client: &Client, path: &str, most: u64) -> anyhow::Result<Vec<u8>> {
     let request = Request::get(path).body(Vec::new())?;
     let read = async {
         let mut bytes = Vec::new();
