@@ -36,7 +36,13 @@ struct Question<'a> {
 /// the zone is not delegated.
 pub async fn find_delegation(zone: &str, server: Option<SocketAddr>) -> Result<BTreeSet<String>> {
     if let Some(server) = server {
-        return ask_for_servers(zone, server, true).await;
+        let answer = ask_for_records(zone, server, true).await?;
+        // What a resolver has found are the zone's own records, which may differ from the parent's.
+        ensure!(
+            answer.metadata.authoritative || answer.answers.is_empty(),
+            "{server} is a resolver, which says what {zone} says of itself: name a name server of the parent zone"
+        );
+        return Ok(servers_of(zone, &answer));
     }
     let resolver = find_resolver()?;
     let parent = find_parent(zone, resolver).await?;
@@ -101,22 +107,30 @@ async fn ask_parent(zone: &str, server: &str, resolver: SocketAddr) -> Result<BT
     ask_for_servers(zone, (address, DNS).into(), false).await
 }
 
-/// NS records of a name: in an answer of who serves the zone or looks it up, in a referral of who serves its parent.
 async fn ask_for_servers(
     name: &str,
     server: SocketAddr,
     recursive: bool,
 ) -> Result<BTreeSet<String>> {
+    let answer = ask_for_records(name, server, recursive).await?;
+    Ok(servers_of(name, &answer))
+}
+
+async fn ask_for_records(name: &str, server: SocketAddr, recursive: bool) -> Result<Message> {
     let question = Question {
         server,
         name,
         kind: RecordType::NS,
         recursive,
     };
-    let answer = ask(&question).await?;
+    ask(&question).await
+}
+
+/// NS records of a name: in an answer of who serves the zone or looks it up, in a referral of who serves its parent.
+fn servers_of(name: &str, answer: &Message) -> BTreeSet<String> {
     let records = answer.answers.iter().chain(&answer.authorities);
     let records = records.filter(|record| plain_name(&record.name) == plain_text(name));
-    Ok(records.filter_map(server_of).collect())
+    records.filter_map(server_of).collect()
 }
 
 fn server_of(record: &Record) -> Option<String> {
@@ -196,7 +210,7 @@ mod tests {
     }
 
     /// A name server with one answer.
-    async fn serve(code: ResponseCode, in_referral: bool) -> SocketAddr {
+    async fn serve(code: ResponseCode, in_referral: bool, authoritative: bool) -> SocketAddr {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = socket.local_addr().unwrap();
         tokio::spawn(async move {
@@ -205,6 +219,7 @@ mod tests {
                 let asked = Message::from_vec(&buffer[..length]).unwrap();
                 let mut answer =
                     Message::error_msg(asked.metadata.id, asked.metadata.op_code, code);
+                answer.metadata.authoritative = authoritative;
                 answer.add_queries(asked.queries.clone());
                 let owner = asked.queries[0].name().clone();
                 let records = ["NS-1.example.net.", "ns-2.example.net."].map(|server| {
@@ -229,7 +244,7 @@ mod tests {
     }
 
     async fn servers(code: ResponseCode, in_referral: bool) -> Result<Vec<String>> {
-        let server = serve(code, in_referral).await;
+        let server = serve(code, in_referral, !in_referral).await;
         let found = find_delegation("demo.example.com", Some(server)).await?;
         Ok(found.into_iter().collect())
     }
@@ -246,5 +261,13 @@ mod tests {
             format!("{failed:#}").contains("the answer is"),
             "{failed:#}"
         );
+    }
+
+    #[tokio::test]
+    async fn the_word_of_a_resolver_is_not_taken_for_the_parents() {
+        let resolver = serve(ResponseCode::NoError, false, false).await;
+        let failed = find_delegation("demo.example.com", Some(resolver)).await;
+        let failed = failed.unwrap_err().to_string();
+        assert!(failed.contains("is a resolver"), "{failed}");
     }
 }

@@ -5,7 +5,7 @@ use clap::Args;
 /// The words that name a cluster.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ClusterWords {
-    /// The cluster; the word `cluster` before it is accepted, as with kOps
+    /// The cluster; the word `cluster` before it is accepted
     #[arg(value_name = "NAME", num_args = 0..=2)]
     target: Vec<String>,
 }

@@ -152,13 +152,13 @@ pub enum Command {
     Trust(Trust),
     /// Trust keys of a keyset no longer
     Distrust(Distrust),
-    /// Check quotas, addresses, permissions, names and ports before anything is made
+    /// Check quotas, free addresses, IAM permissions, DNS and network rules before an update
     Preflight(Preflight),
     /// Check whether a cluster is healthy, and wait until it is
     Validate(Validate),
     /// Write a page that shows a cluster: problems, boots, etcd, backups, operations
     Report(Report),
-    /// Serve the same page on this computer, and keep it up to date
+    /// Serve the page of `kctl report` on this computer (127.0.0.1), and keep it up to date
     Dashboard(Dashboard),
     /// Delete a cluster, an instance group or a secret
     Delete(Delete),

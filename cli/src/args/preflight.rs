@@ -15,7 +15,7 @@ const DNS: u16 = 53;
 Examples:
   kctl preflight demo.example.com                            before the first update, and whenever something does not connect
   kctl preflight -o json                                     for programs
-  kctl preflight demo.example.com --name-server 192.0.2.53   ask this server who serves the hosted zone
+  kctl preflight demo.example.com --name-server 192.0.2.53   ask this name server of the parent zone
 
 Ends with 0 if no check found a problem, with 4 if one did. What could not be checked is told, and is no problem. Changes nothing, and
 sends no packet to an instance."
@@ -24,7 +24,7 @@ pub struct Preflight {
     /// The cluster.
     #[command(flatten)]
     pub target: ClusterWords,
-    /// Name server to ask about the hosted zone [default: those of its parent]
+    /// Name server of the parent zone to ask who serves the hosted zone [default: found by DNS]
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = parse_name_server)]
     pub name_server: Option<SocketAddr>,
     /// Form of the output

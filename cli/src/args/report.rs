@@ -20,7 +20,7 @@ The page needs no network and no other file, and only its owner can read it.
 Ends with 0 whether the cluster is healthy or not.")]
 pub struct Report {
     /// The cluster; instead of --name
-    #[arg(value_name = "CLUSTER")]
+    #[arg(value_name = "NAME")]
     pub cluster: Option<String>,
     /// The file to write; one that is there is replaced
     #[arg(long, value_name = "FILE")]
@@ -42,7 +42,7 @@ Listens on 127.0.0.1 only and changes nothing. The cluster is read only while so
 Everybody who works on this computer can look at it.")]
 pub struct Dashboard {
     /// The cluster; instead of --name
-    #[arg(value_name = "CLUSTER")]
+    #[arg(value_name = "NAME")]
     pub cluster: Option<String>,
     /// The port on 127.0.0.1 [default: a free one]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]

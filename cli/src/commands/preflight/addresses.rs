@@ -105,7 +105,7 @@ fn row_of_subnet(
         ADDRESSES,
         subject,
         message,
-        "give the groups in this subnet another one beside it, or lower their maxSize, and where pods have addresses of the VPC \
-         their kubelet.maxPods",
+        "add another subnet to the groups in this one (`spec.subnets`), or lower their maxSize, and where pods have addresses of the \
+         VPC their kubelet.maxPods",
     ))
 }

@@ -107,7 +107,7 @@ fn row_of_rule(inputs: &Inputs<'_>, edge: &Edge, rule: &MissingRule) -> Prefligh
         format!("{} to {}, {}", edge.from, edge.to, edge.traffic),
         format!("{}: no rule of {group} allows {rule}", edge.why),
         format!(
-            "`kctl update {} --yes` makes the rules of kctl; in {group} is needed: {rule}",
+            "run `kctl update {} --yes` if {group} is kctl's; in a group of yours add: {rule}",
             inputs.full().name
         ),
     )

@@ -128,7 +128,7 @@ fn row_of_quota(service: &str, code: &str, need: &Need, quota: &ServiceQuota) ->
     let value = quota.value.saturating_mul(need.scale);
     let all = used + wanted;
     let message = format!(
-        "{all} of {value} {unit}: {wanted} for the cluster at its greatest size, {used} in use besides"
+        "{all} {unit} needed, the quota is {value}: {wanted} for this cluster at maxSize, {used} used by others"
     );
     if all <= value {
         return PreflightRow::fine(QUOTAS, quota.name.clone(), message);

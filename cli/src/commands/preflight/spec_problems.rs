@@ -1,6 +1,6 @@
 //! Instance types and images: expansion compares them with what AWS has, and refuses a spec that does not fit.
 
-use super::{ADDRESSES, IMAGES, INSTANCE_TYPES, PERMISSIONS, PORTS, QUOTAS};
+use super::{ADDRESSES, DELEGATION, IMAGES, INSTANCE_TYPES, PERMISSIONS, PORTS, QUOTAS};
 use crate::error::CommandError;
 use crate::ui::preflight::PreflightRow;
 use full::FullSpec;
@@ -13,11 +13,11 @@ pub fn fine_rows(full: &FullSpec) -> Vec<PreflightRow> {
         count => format!("{count} instance groups"),
     };
     vec![
-        PreflightRow::fine(INSTANCE_TYPES, subject.clone(), "their zones offer them"),
+        PreflightRow::fine(INSTANCE_TYPES, subject.clone(), "every zone offers them"),
         PreflightRow::fine(
             IMAGES,
             subject,
-            "they are there, for the architecture of the instance types",
+            "every image exists and fits its instance types",
         ),
     ]
 }
@@ -29,7 +29,7 @@ pub fn rows_of_error(error: CommandError) -> Result<Vec<PreflightRow>, CommandEr
     let Some(mut rows) = rows.filter(|rows| !rows.is_empty()) else {
         return Err(error);
     };
-    let unknown = [QUOTAS, ADDRESSES, PERMISSIONS, PORTS].map(|check| {
+    let unknown = [QUOTAS, ADDRESSES, PERMISSIONS, DELEGATION, PORTS].map(|check| {
         let why = "depends on instance types and images that exist";
         PreflightRow::not_known(check, "the cluster", why)
     });
