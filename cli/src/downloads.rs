@@ -1,6 +1,8 @@
 //! Downloads of kctl itself: catalogs, hashes published beside files, manifests; and the client for files.
 
 use crate::error::{CommandError, ErrorContext, ErrorKind};
+use crate::fetch::Refused;
+use crate::registry::Refusal;
 use crate::state::store_error;
 use aws_client::Clients;
 use aws_client::authorities::Authorities;
@@ -13,6 +15,9 @@ use std::time::Duration;
 const MOST: usize = 16 << 20;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The next step where a temporary file cannot be written.
+pub const NO_TEMPORARY_ROOM: &str = "free space in the folder of temporary files, or name another one in TMPDIR, and repeat the command: it goes on";
+
 const TRY: &str = "check the network and HTTPS_PROXY, or give the hash in spec.assets.catalog";
 
 /// Fetches the hashes published beside files, as `URL.sha256` or `URL.sha256sum`; those of S3 with these clients. Result: sha256 by URL.
@@ -72,6 +77,37 @@ async fn read_object(place: &str, aws: &Clients) -> Result<String, CommandError>
         )
     })?;
     String::from_utf8(bytes).or_usage_error(format!("s3://{place} is not text"), TRY)
+}
+
+/// The error of a file or an image that was not fetched or copied. The next step goes by the cause.
+pub fn transfer_error(error: impl Into<anyhow::Error>, what: impl Into<String>) -> CommandError {
+    let error = error.into();
+    let step = next_step(&error);
+    CommandError::new(ErrorKind::Failed, error.context(what.into()), step)
+}
+
+fn next_step(error: &anyhow::Error) -> String {
+    const AGAIN: &str = "check the network and HTTPS_PROXY, and repeat the command: it goes on";
+    const NO_FILE: &str = "there is no such file, or a proxy refuses it: correct the version or the address in the spec";
+    const NO_ROOM: &str = "use a folder that you can write to, with enough free space (--out; for copies TMPDIR), and repeat the command";
+    if let Some(refusal) = find_cause::<Refusal>(error) {
+        return refusal.next_step().unwrap_or_else(|| AGAIN.to_owned());
+    }
+    let refused = find_cause::<Refused>(error);
+    let step = if refused.is_some_and(Refused::is_lasting) {
+        NO_FILE
+    } else if refused.is_some() || find_cause::<reqwest::Error>(error).is_some() {
+        AGAIN
+    } else if find_cause::<std::io::Error>(error).is_some() {
+        NO_ROOM
+    } else {
+        "correct it in the spec, or repeat the command"
+    };
+    step.to_owned()
+}
+
+fn find_cause<T: std::error::Error + 'static>(error: &anyhow::Error) -> Option<&T> {
+    error.chain().find_map(|cause| cause.downcast_ref())
 }
 
 /// Asks for a file from this byte on.
@@ -175,4 +211,27 @@ fn build_client(
 
 fn is_sha256(word: &str) -> bool {
     word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Refused, next_step};
+    use anyhow::{Context, Error, anyhow};
+    use reqwest::StatusCode;
+
+    #[test]
+    fn the_next_step_goes_by_the_cause() {
+        let refused = |status| Error::new(Refused(status)).context("could not fetch it");
+        let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let local = Err::<(), _>(denied).context("could not write it");
+        for (error, words) in [
+            (refused(StatusCode::NOT_FOUND), "no such file"),
+            (refused(StatusCode::SERVICE_UNAVAILABLE), "HTTPS_PROXY"),
+            (refused(StatusCode::TOO_MANY_REQUESTS), "HTTPS_PROXY"),
+            (local.unwrap_err(), "that you can write to"),
+            (anyhow!("another digest"), "correct it in the spec"),
+        ] {
+            assert!(next_step(&error).contains(words), "{error:#}");
+        }
+    }
 }

@@ -85,6 +85,10 @@ pub const DOCUMENTED: &[(&str, &str)] = &[
         "folder of docker's `config.json`, with passwords of registries that images are copied from and to; default: `~/.docker`",
     ),
     (
+        "TMPDIR",
+        "folder of temporary files: `get assets --copy` and `bundle push` need room there for one file or image layer at a time",
+    ),
+    (
         "AWS_*",
         "credentials, region, profile and endpoints, as the AWS SDK reads them",
     ),

@@ -5,6 +5,7 @@ use aws_client::store::sha256_of_file;
 use node::digest::to_hex;
 use reqwest::header::CONTENT_RANGE;
 use reqwest::{Response, StatusCode};
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,26 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct DownloadFolder {
     folder: PathBuf,
+}
+
+/// An answer that is no success.
+#[derive(Debug)]
+pub struct Refused(pub StatusCode);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the answer is {}", self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl Refused {
+    /// True if another attempt ends no better.
+    pub fn is_lasting(&self) -> bool {
+        let passing = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+        self.0.is_client_error() && !passing.contains(&self.0)
+    }
 }
 
 /// Why an attempt did not complete a file.
@@ -125,10 +146,10 @@ where
         return Ok(());
     }
     if !status.is_success() {
-        let again = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+        let refused = Refused(status);
         return Err(Missed {
-            lasting: status.is_client_error() && !again.contains(&status),
-            cause: anyhow!("the answer is {status}"),
+            lasting: refused.is_lasting(),
+            cause: Error::new(refused),
         });
     }
     let range = response.headers().get(CONTENT_RANGE);

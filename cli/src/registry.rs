@@ -19,6 +19,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, WWW_AUTHENT
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// An image in a registry.
@@ -35,6 +36,14 @@ pub struct ImageName {
 enum Access {
     Pull,
     Push,
+}
+
+/// An answer of a registry that is no success.
+#[derive(Debug)]
+pub struct Refusal {
+    host: String,
+    access: Access,
+    status: StatusCode,
 }
 
 /// A client of registries. It asks for a token where a registry wants one, with the passwords of docker's configuration.
@@ -82,6 +91,48 @@ impl ImageName {
         };
         format!("repository:{}:{actions}", self.repository)
     }
+
+    fn refusal(&self, access: Access, status: StatusCode) -> Refusal {
+        Refusal {
+            host: self.host.clone(),
+            access,
+            status,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the answer of {} is {}", self.host, self.status)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Refusal {
+    /// What to do about it; `None`: it may pass.
+    pub fn next_step(&self) -> Option<String> {
+        match (self.status, self.access) {
+            (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, access) => {
+                let mut step = format!(
+                    "log in: `docker login {}`; docs/operations/air-gap.md#passwords says how, if docker keeps passwords in a helper",
+                    self.host
+                );
+                if access == Access::Pull {
+                    step.push_str(". Some registries answer so if there is no such image: then correct the spec");
+                }
+                Some(step)
+            }
+            (StatusCode::NOT_FOUND, Access::Pull) => {
+                Some("the registry has no such image: correct the spec".to_owned())
+            }
+            (StatusCode::NOT_FOUND, Access::Push) => Some(
+                "the registry has no such repository, and makes none by itself: make it, and repeat the command"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
 }
 
 impl Registries {
@@ -105,7 +156,7 @@ impl Registries {
         let url = image.url(&format!("manifests/{reference}"));
         let ask = |client: &Client| client.get(&url).header(ACCEPT, MEDIA_TYPES.join(", "));
         let answer = self.send(image, Access::Pull, ask).await?;
-        let mut answer = check_status(answer)?;
+        let mut answer = check_status(answer, image, Access::Pull)?;
         let kind = answer.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).map(str::to_owned);
         let mut bytes = Vec::new();
@@ -146,7 +197,7 @@ impl Registries {
         if answer.status() == StatusCode::NOT_FOUND {
             return Ok(false);
         }
-        let answer = check_status(answer)?;
+        let answer = check_status(answer, image, Access::Push)?;
         let found = answer.headers().get("docker-content-digest");
         Ok(found.is_some_and(|found| found == digest))
     }
@@ -170,7 +221,7 @@ impl Registries {
         let begun = self
             .send(image, Access::Push, |client| client.post(&url))
             .await?;
-        let begun = check_status(begun)?;
+        let begun = check_status(begun, image, Access::Push)?;
         let place = begun.headers().get(LOCATION);
         let place = place.and_then(|place| place.to_str().ok());
         let place = place.context("the registry says no place for the upload")?;
@@ -185,7 +236,7 @@ impl Registries {
         // The request before it has brought a token if the registry wants one. No other host gets to see it.
         let token = self.known_token(image, Access::Push).filter(|_| is_own);
         let sent = send_with(put.body(bytes), token.as_deref()).await?;
-        check_status(sent).map(drop)
+        check_status(sent, image, Access::Push).map(drop)
     }
 
     /// Stores a manifest under the image's tag or digest, or under its own digest.
@@ -206,7 +257,8 @@ impl Registries {
                 .header(CONTENT_TYPE, &manifest.media_type)
                 .body(manifest.bytes.clone())
         };
-        check_status(self.send(image, Access::Push, put).await?).map(drop)
+        let sent = self.send(image, Access::Push, put).await?;
+        check_status(sent, image, Access::Push).map(drop)
     }
 
     /// Sends a request, and once more with a token if the registry wants one.
@@ -225,18 +277,18 @@ impl Registries {
         let challenge = answer.headers().get(WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|challenge| challenge.to_str().ok());
         let challenge = challenge.unwrap_or_default().to_owned();
-        let scope = image.scope(access);
         let token = token::request_token(
             &self.client,
             &challenge,
-            &scope,
+            image,
+            access,
             self.passwords.find_password(&image.host),
         );
         let token = token
             .await
             .with_context(|| format!("{} wants a login", image.host))?;
         let answer = send_with(request(&self.client), Some(&token)).await?;
-        let key = (image.host.clone(), scope);
+        let key = (image.host.clone(), image.scope(access));
         self.tokens.borrow_mut().insert(key, token);
         Ok(answer)
     }
@@ -256,17 +308,17 @@ async fn send_with(request: RequestBuilder, token: Option<&str>) -> anyhow::Resu
 }
 
 /// Fails of an answer that is no success.
-fn check_status(answer: Response) -> anyhow::Result<Response> {
+fn check_status(answer: Response, image: &ImageName, access: Access) -> anyhow::Result<Response> {
     let status = answer.status();
     if status.is_success() {
         return Ok(answer);
     }
-    bail!("the registry answers {status}")
+    Err(image.refusal(access, status).into())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Access, ImageName};
+    use super::{Access, ImageName, StatusCode};
 
     #[test]
     fn names_lead_to_repositories() {
@@ -289,5 +341,29 @@ mod tests {
         let name = ImageName::parse("quay.io/a/b:1").unwrap();
         assert_eq!(name.scope(Access::Push), "repository:a/b:pull,push");
         assert!(ImageName::parse("Not An Image").is_err());
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        let name = ImageName::parse("quay.io/a/b:1").unwrap();
+        for (access, status, words) in [
+            (
+                Access::Pull,
+                StatusCode::UNAUTHORIZED,
+                "`docker login quay.io`",
+            ),
+            (
+                Access::Push,
+                StatusCode::FORBIDDEN,
+                "`docker login quay.io`",
+            ),
+            (Access::Pull, StatusCode::NOT_FOUND, "correct the spec"),
+            (Access::Push, StatusCode::NOT_FOUND, "no such repository"),
+        ] {
+            let step = name.refusal(access, status).next_step();
+            assert!(step.is_some_and(|step| step.contains(words)), "{words}");
+        }
+        let passing = name.refusal(Access::Pull, StatusCode::BAD_GATEWAY);
+        assert_eq!(passing.next_step(), None);
     }
 }

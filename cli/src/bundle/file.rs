@@ -7,7 +7,7 @@ use node::digest::sha256_hex;
 use sha2::{Digest, Sha256};
 use spec::bundle::{Bundle, read_bundle};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tar::Header;
@@ -57,10 +57,9 @@ fn sums(text: &str, bundle: &Bundle) -> String {
         .collect()
 }
 
-/// Writes a bundle, complete or not at all. `contents`: by path, those that the index names.
+/// Writes a bundle. `contents`: by path, those that the index names.
 pub fn write_bundle(
     path: &Path,
-    part: &Path,
     bundle: &Bundle,
     mut contents: BTreeMap<String, Content>,
 ) -> anyhow::Result<()> {
@@ -76,11 +75,10 @@ pub fn write_bundle(
         files.push((path, content));
     }
     let written = || {
-        let mut file = BufWriter::new(File::create(part)?);
+        let mut file = BufWriter::new(File::create(path)?);
         pack(files)?.write_to(&mut file)?;
         file.flush()?;
-        file.get_ref().sync_all()?;
-        fs::rename(part, path)
+        file.get_ref().sync_all()
     };
     written().with_context(|| format!("could not write {}", path.display()))
 }

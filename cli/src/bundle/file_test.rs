@@ -3,6 +3,7 @@
 use super::*;
 use node::config::Arch;
 use spec::bundle::{BUNDLE_FORMAT, BundledFile, BundledImage};
+use std::fs;
 
 /// A bundle whose files end before, at and behind the end of a block.
 fn sample() -> (Bundle, BTreeMap<String, Content>) {
@@ -43,7 +44,7 @@ fn sample() -> (Bundle, BTreeMap<String, Content>) {
 fn write_sample(folder: &Path, name: &str) -> Vec<u8> {
     let (bundle, contents) = sample();
     let path = folder.join(name);
-    write_bundle(&path, &folder.join("part"), &bundle, contents).unwrap();
+    write_bundle(&path, &bundle, contents).unwrap();
     fs::read(path).unwrap()
 }
 
@@ -64,7 +65,6 @@ fn a_bundle_gives_back_what_was_put_in_and_is_the_same_each_time() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     assert_eq!(write_sample(folder, "one"), write_sample(folder, "two"));
-    assert!(!folder.join("part").exists());
     let file = BundleFile::open(&folder.join("one")).unwrap();
     file.check().unwrap();
     let (bundle, contents) = sample();
@@ -126,7 +126,7 @@ fn a_bundle_without_a_file_that_its_index_names_is_not_written() {
     let (bundle, mut contents) = sample();
     let (missing, _) = contents.pop_first().unwrap();
     let path = folder.join("bundle");
-    let error = write_bundle(&path, &folder.join("part"), &bundle, contents).unwrap_err();
+    let error = write_bundle(&path, &bundle, contents).unwrap_err();
     assert!(error.to_string().contains(&missing), "{error}");
     assert!(!path.exists());
 }

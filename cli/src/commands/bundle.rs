@@ -10,6 +10,7 @@ use crate::args::BundleVerify;
 use crate::bundle::BundleFile;
 use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::ui::Shell;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 const DAMAGED: &str =
@@ -24,11 +25,15 @@ pub fn verify(args: &BundleVerify, shell: &Shell) -> Result<Outcome, CommandErro
 
 /// Opens a bundle in which every byte is as it was written.
 fn open_checked(path: &Path) -> Result<BundleFile, CommandError> {
+    let failed = || format!("{} cannot be used as a bundle", path.display());
+    // A file that cannot be opened is not damaged.
+    let named = File::open(path);
+    named.or_usage_error(
+        failed(),
+        "name a file that `kctl bundle create` has written",
+    )?;
     let opened = BundleFile::open(path).and_then(|file| file.check().map(|()| file));
-    opened.or_failed(
-        format!("{} cannot be used as a bundle", path.display()),
-        DAMAGED,
-    )
+    opened.or_failed(failed(), DAMAGED)
 }
 
 fn describe(file: &BundleFile, path: &Path) -> String {

@@ -1,8 +1,9 @@
 //! What a registry wants to see (RFC 9110, `WWW-Authenticate`; distribution's token specification).
 
-use anyhow::{Context, bail};
+use super::{Access, ImageName};
+use anyhow::{Context, Error, bail};
 use reqwest::header::AUTHORIZATION;
-use reqwest::{Client, Url};
+use reqwest::{Client, StatusCode, Url};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -16,13 +17,16 @@ struct Answer {
 pub(super) async fn request_token(
     client: &Client,
     challenge: &str,
-    scope: &str,
+    image: &ImageName,
+    access: Access,
     password: Option<&str>,
 ) -> anyhow::Result<String> {
-    const LOGIN: &str = "docker's configuration has no password for it: `docker login` writes one; passwords in a helper (credsStore, credHelpers) are not read";
+    const NO_PASSWORD: &str = "docker's configuration has no password for it";
+    let refused = |status: StatusCode| Error::new(image.refusal(access, status));
     let (scheme, parameters) = challenge.split_once(' ').unwrap_or((challenge, ""));
     if scheme.eq_ignore_ascii_case("basic") {
-        return Ok(format!("Basic {}", password.context(LOGIN)?));
+        let missing = || refused(StatusCode::UNAUTHORIZED).context(NO_PASSWORD);
+        return Ok(format!("Basic {}", password.ok_or_else(missing)?));
     }
     if !scheme.eq_ignore_ascii_case("bearer") {
         bail!("it asks for {scheme:?}, which kctl does not know");
@@ -30,7 +34,8 @@ pub(super) async fn request_token(
     let realm = parameter(parameters, "realm").context("it says no address for tokens")?;
     let url = Url::parse(&realm).with_context(|| format!("{realm:?} is no address for tokens"));
     let mut url = url?;
-    url.query_pairs_mut().append_pair("scope", scope);
+    url.query_pairs_mut()
+        .append_pair("scope", &image.scope(access));
     if let Some(service) = parameter(parameters, "service") {
         url.query_pairs_mut().append_pair("service", &service);
     }
@@ -43,11 +48,11 @@ pub(super) async fn request_token(
     let status = answer.status();
     if !status.is_success() {
         let why = if password.is_none() {
-            LOGIN
+            NO_PASSWORD
         } else {
             "the password in docker's configuration is refused"
         };
-        bail!("{realm} answers {status}: {why}");
+        return Err(refused(status).context(format!("{realm} answers {status}: {why}")));
     }
     let answer: Answer = answer.json().await.map_err(reqwest::Error::without_url)?;
     let token = answer.token.or(answer.access_token);

@@ -46,6 +46,8 @@ fn a_cluster_is_made_from_its_bundle_when_nothing_else_is_reachable() {
     let (kctl, internet) = stored_cluster(&simulator);
     let created = create(&kctl, "demo.bundle");
     assert!(created.contains(&format!("for {NAME}")), "{created}");
+    // What is left of an attempt that ended before its bundle was in its place.
+    kctl.write_file("again.bundle.sig", "the signature of another bundle");
     assert_eq!(
         create(&kctl, "again.bundle"),
         created.replace("demo.bundle", "again.bundle")
@@ -57,7 +59,7 @@ fn a_cluster_is_made_from_its_bundle_when_nothing_else_is_reachable() {
 
     internet.cut();
     use_bundle(&kctl, "demo.bundle");
-    let again = kctl.run(&["bundle", "push", "demo.bundle"]);
+    let again = kctl.run(&["bundle", "push", "again.bundle"]);
     assert!(again.err.contains("stored 0 files"), "{}", again.err);
     again.expect_success();
     let assets = list_assets(&kctl);
@@ -114,6 +116,14 @@ fn a_bundle_that_was_changed_or_is_for_another_cluster_is_refused() {
     let whole = read(&kctl, "demo.bundle.sig");
     std::fs::remove_file(&signature).expect("removed");
     expect_failure(&push(NAME), 2, "copy the signature too");
+    let create_again = kctl.run(&["bundle", "create", NAME, "--out", "demo.bundle"]);
+    expect_failure(&create_again, 2, "it has no signature: remove it");
+    for mistyped in [["verify", "dem.bundle"], ["push", "dem.bundle"]] {
+        let ran = kctl.run(&["bundle", mistyped[0], mistyped[1], "--name", NAME]);
+        expect_failure(&ran, 2, "name a file that");
+    }
+    let below_a_file = kctl.run(&["bundle", "create", NAME, "--out", "demo.bundle/demo"]);
+    expect_failure(&below_a_file, 1, "a folder that you can write to");
     let text = String::from_utf8(whole.clone()).expect("text");
     let changed = text.replace(|c: char| c.is_ascii_digit(), "1");
     std::fs::write(&signature, changed).expect("written");

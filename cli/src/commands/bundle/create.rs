@@ -6,7 +6,7 @@ use crate::bundle::{BundleFile, Content, INDEX, Piece, pull_archive, write_bundl
 use crate::commands::assets::ClusterAssets;
 use crate::commands::observe::{ObserveOptions, ObservedCluster, observe_cluster};
 use crate::commands::session::Session;
-use crate::downloads::{ask_for_file, file_client};
+use crate::downloads::{ask_for_file, file_client, transfer_error};
 use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::fetch::DownloadFolder;
 use crate::registry::{DockerConfig, ImageName, Registries};
@@ -21,7 +21,8 @@ use std::fs;
 use std::path::Path;
 use time::OffsetDateTime;
 
-const AGAIN: &str = "check the network and HTTPS_PROXY, and repeat the command: it goes on";
+const NO_ROOM: &str =
+    "name a folder that you can write to, with enough free space, and repeat the command";
 
 /// What a bundle gets: its index, and contents by path.
 struct Gathered {
@@ -35,10 +36,12 @@ pub async fn create(args: &BundleCreate, session: &Session<'_>) -> Result<Outcom
     let name = session.cluster_name(args.cluster.as_deref()).await?;
     let out = &args.out;
     if out.exists() {
-        return Err(CommandError::usage_error(
-            format!("{} exists", out.display()),
-            "name another file, or remove it",
-        ));
+        let hint = match beside(out, ".sig").exists() {
+            true => "name another file, or remove it",
+            false => "it has no signature: remove it, and repeat the command",
+        };
+        let exists = format!("{} exists", out.display());
+        return Err(CommandError::usage_error(exists, hint));
     }
     let options = ObserveOptions {
         read: ReadOptions::AS_STORED,
@@ -50,7 +53,7 @@ pub async fn create(args: &BundleCreate, session: &Session<'_>) -> Result<Outcom
     let assets = ClusterAssets::published(&observed)?;
     let parts = beside(out, ".parts");
     let folder = DownloadFolder::open(&parts)
-        .or_failed(format!("could not make {}", parts.display()), AGAIN)?;
+        .or_failed(format!("could not make {}", parts.display()), NO_ROOM)?;
     let gathered = Box::pin(gather(&assets, &folder, session)).await?;
     let bundle = Bundle {
         format: BUNDLE_FORMAT,
@@ -60,12 +63,15 @@ pub async fn create(args: &BundleCreate, session: &Session<'_>) -> Result<Outcom
         images: gathered.images,
     };
     let failed = || format!("could not write {}", out.display());
-    write_bundle(out, &folder.path("bundle"), &bundle, gathered.contents)
-        .or_failed(failed(), "free some space, and repeat the command")?;
-    let file = BundleFile::open(out).or_failed(failed(), "repeat the command")?;
+    let unsigned = folder.path("bundle");
+    write_bundle(&unsigned, &bundle, gathered.contents).or_failed(failed(), NO_ROOM)?;
+    let file = BundleFile::open(&unsigned).or_failed(failed(), "repeat the command")?;
     sign(&file, out, &observed, session).await?;
+    // Last: so a bundle is never without its signature, and an interrupted command can be repeated.
+    fs::rename(&unsigned, out).or_failed(failed(), NO_ROOM)?;
     let removed = folder.remove();
-    removed.or_failed(format!("could not remove {}", parts.display()), AGAIN)?;
+    let left = format!("could not remove {}", parts.display());
+    removed.or_failed(left, "the bundle is complete: remove the folder")?;
     session.shell.print_result(&describe(&file, out))?;
     session.shell.hint(&format!(
         "store it with `kctl bundle push {} {}`",
@@ -99,7 +105,7 @@ async fn gather(
         }
         gather_image(image, assets, folder, &registries, &mut gathered)
             .await
-            .or_failed(format!("could not fetch the image {image}"), AGAIN)?;
+            .map_err(|error| transfer_error(error, format!("could not fetch the image {image}")))?;
     }
     gathered.files.sort();
     gathered.images.sort();
@@ -121,8 +127,9 @@ async fn gather_files(
             .note(&format!("file {} of {count}: {url}", index + 1));
         let fetched = folder.fetch(&file.sha256, |from| ask_for_file(client, url, from));
         let failed = || format!("could not fetch {url}");
-        let path = fetched.await.or_failed(failed(), AGAIN)?;
-        let content = Piece::of_file(path).or_failed(failed(), AGAIN)?;
+        let fetched = fetched.await;
+        let path = fetched.map_err(|error| transfer_error(error, failed()))?;
+        let content = Piece::of_file(path).or_failed(failed(), NO_ROOM)?;
         let content = Content(vec![content]);
         let bundled = BundledFile {
             name: file.name.clone(),
@@ -201,8 +208,5 @@ async fn sign(
         "restore the keyset state-signer",
     )?;
     let path = beside(out, ".sig");
-    fs::write(&path, signature).or_failed(
-        format!("could not write {}", path.display()),
-        "remove the bundle, and repeat the command",
-    )
+    fs::write(&path, signature).or_failed(format!("could not write {}", path.display()), NO_ROOM)
 }

@@ -4,6 +4,7 @@ use super::{DAMAGED, beside, open_checked};
 use crate::args::BundlePush;
 use crate::bundle::{BundleFile, INDEX};
 use crate::commands::session::Session;
+use crate::downloads::NO_TEMPORARY_ROOM;
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{StoreKeys, load_keyset, store_error};
 use aws_client::store::{Encryption, Expect, sha256_of_file};
@@ -12,8 +13,6 @@ use node::signed::{SignedPlace, verify_text};
 use spec::bundle::bundle_key;
 use std::collections::BTreeSet;
 use std::path::Path;
-
-const AGAIN: &str = "repeat the command: it goes on";
 
 /// Stores a bundle in the cluster's folder, its index last.
 pub async fn push(args: &BundlePush, session: &Session<'_>) -> Result<Outcome, CommandError> {
@@ -90,7 +89,7 @@ async fn store_files(
     let listed = listed.map_err(store_error)?;
     let there: BTreeSet<&str> = listed.iter().map(|entry| entry.key.as_str()).collect();
     let part = tempfile::NamedTempFile::new();
-    let part = part.or_failed("could not make a temporary file", AGAIN)?;
+    let part = part.or_failed("could not make a temporary file", NO_TEMPORARY_ROOM)?;
     let mut stored = 0;
     let count = file.paths().count();
     for (index, path) in file.paths().enumerate() {
@@ -103,9 +102,10 @@ async fn store_files(
             .shell
             .note(&format!("{} of {count}: {path}", index + 1));
         let extracted = file.extract(path, part.path());
-        extracted.or_failed("could not read the bundle", DAMAGED)?;
+        // All of it has been read before.
+        extracted.or_failed("could not unpack a file of the bundle", NO_TEMPORARY_ROOM)?;
         let digest = sha256_of_file(part.path()).await;
-        let digest = digest.or_failed("could not read a temporary file", AGAIN)?;
+        let digest = digest.or_failed("could not read a temporary file", NO_TEMPORARY_ROOM)?;
         let put = store.put_same_file(&key, part.path(), &digest, Encryption::S3Keys);
         Box::pin(put).await.map_err(store_error)?;
         stored += 1;

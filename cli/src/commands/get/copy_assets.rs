@@ -2,7 +2,7 @@
 
 use crate::commands::assets::{ClusterAssets, ClusterFile};
 use crate::commands::session::Session;
-use crate::downloads::{ask_for_file, file_client};
+use crate::downloads::{NO_TEMPORARY_ROOM, ask_for_file, file_client, transfer_error};
 use crate::error::{CommandError, ErrorContext};
 use crate::fetch::DownloadFolder;
 use crate::registry::{Descriptor, DockerConfig, ImageName, Manifest, Registries};
@@ -12,8 +12,6 @@ use node::values::parse_image;
 use spec::api::assets::AssetsSpec;
 use std::fs;
 
-const AGAIN: &str = "check the network and HTTPS_PROXY, and repeat the command: it goes on";
-
 /// Copies what is missing.
 pub async fn copy(
     assets: &ClusterAssets,
@@ -21,8 +19,8 @@ pub async fn copy(
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     const NO_FOLDER: &str = "could not make a folder for downloads";
-    let temporary = tempfile::tempdir().or_failed(NO_FOLDER, AGAIN)?;
-    let folder = DownloadFolder::open(temporary.path()).or_failed(NO_FOLDER, AGAIN)?;
+    let temporary = tempfile::tempdir().or_failed(NO_FOLDER, NO_TEMPORARY_ROOM)?;
+    let folder = DownloadFolder::open(temporary.path()).or_failed(NO_FOLDER, NO_TEMPORARY_ROOM)?;
     match places.file_repository.as_deref() {
         Some(url) if find_object(&format!("{url}/")).is_some() => {
             copy_files(&assets.files, &folder, session).await?;
@@ -51,7 +49,7 @@ pub async fn copy(
         session.shell.note(&shown);
         copy_image(image, place, &folder, &registries)
             .await
-            .or_failed(format!("could not copy {image} to {place}"), AGAIN)?;
+            .map_err(|error| transfer_error(error, format!("could not copy {image} to {place}")))?;
     }
     Ok(())
 }
@@ -79,11 +77,14 @@ async fn copy_files(
         }
         let url = file.published.as_str();
         let fetched = folder.fetch(&file.sha256, |from| ask_for_file(client, url, from));
-        let path = fetched
-            .await
-            .or_failed(format!("could not fetch {url}"), AGAIN)?;
+        let fetched = fetched.await;
+        let path =
+            fetched.map_err(|error| transfer_error(error, format!("could not fetch {url}")))?;
         let digest = sha256_of_file(&path).await;
-        let digest = digest.or_failed(format!("could not read {}", path.display()), AGAIN)?;
+        let digest = digest.or_failed(
+            format!("could not read {}", path.display()),
+            NO_TEMPORARY_ROOM,
+        )?;
         let put = store.put_same_file(key, &path, &digest, Encryption::S3Keys);
         Box::pin(put).await.map_err(store_error)?;
         // Last: it says that the file is there.
@@ -161,7 +162,10 @@ async fn copy_blobs(
 
 fn remove(path: &std::path::Path) -> Result<(), CommandError> {
     let removed = fs::remove_file(path);
-    removed.or_failed(format!("could not remove {}", path.display()), AGAIN)
+    removed.or_failed(
+        format!("could not remove {}", path.display()),
+        NO_TEMPORARY_ROOM,
+    )
 }
 
 #[cfg(test)]
