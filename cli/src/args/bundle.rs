@@ -29,7 +29,8 @@ Examples:
   kctl bundle create demo.example.com --out demo.bundle     write demo.bundle and demo.bundle.sig
 
 Files and images are those of the spec as it is stored, from where they are published. The same spec and the same published images give the same bytes.
-What was interrupted goes on: until it is done, downloads are in FILE.parts.")]
+What was interrupted goes on: until it is done, downloads are in FILE.parts. At the end both are there: the disk needs twice the size of the bundle.
+The key that signs the bundle is read, and made for a new cluster: this needs the rights of an administrator of the cluster.")]
 pub struct BundleCreate {
     /// The cluster; instead of --name
     #[arg(value_name = "NAME")]
@@ -59,7 +60,7 @@ Examples:
   kctl bundle push demo.bundle
   kctl edit cluster demo.example.com --set spec.assets.bundle=SHA256     what `push` prints
 
-What was interrupted goes on. Nothing uses the bundle until the spec names it.")]
+What was interrupted goes on. One file at a time, of up to 2 GiB, is unpacked into the folder of temporary files (TMPDIR). Nothing uses the bundle until the spec names it.")]
 pub struct BundlePush {
     /// The bundle; beside it must be its signature, FILE.sig
     #[arg(value_name = "FILE")]

@@ -10,6 +10,7 @@ use spec::api::api_access::NodeProxySpec;
 use spec::expand::Expanded;
 use spec::read::Problem;
 use spec::validate::{ClusterInput, validate};
+use std::collections::BTreeSet;
 use std::process::Command;
 use test_support::{
     expanded_spec, expanded_with, expanded_with_fields, full_spec, group_of, made_up_agents,
@@ -772,34 +773,49 @@ fn units_are_what_systemd_accepts() {
     assert!(wrong.is_empty(), "{said}");
 }
 
+fn packages_on(config: &NodeConfig, distribution: Distribution) -> BTreeSet<String> {
+    let host = InstanceFacts {
+        distribution,
+        ..render_machine()
+    };
+    let desired = node::host::desired_resources(config, &host).unwrap();
+    let sets = desired
+        .into_iter()
+        .filter_map(|resource| match resource.thing {
+            node::host::HostObject::Packages(set) => Some(set.packages),
+            _ => None,
+        });
+    sets.flatten().collect()
+}
+
+#[test]
+fn the_page_of_nodes_lists_the_packages() {
+    let page = include_str!("../../../../docs/nodes.md");
+    let (_, section) = page.split_once("\n### Packages\n").unwrap();
+    let (section, _) = section.split_once("\n### ").unwrap();
+    let config = config_of(&expanded_spec(), Role::Node);
+    for (column, distribution) in [(2, Distribution::Debian), (3, Distribution::AmazonLinux)] {
+        let cells = section
+            .lines()
+            .filter_map(|line| line.split('|').nth(column));
+        let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        let listed: BTreeSet<String> = names.map(str::to_owned).collect();
+        assert_eq!(listed, packages_on(&config, distribution));
+    }
+}
+
 #[test]
 fn packages_have_the_names_of_their_distribution_and_the_users_are_added() {
     let config = config_of(
         &expanded_with_fields(&json!({ "packages": ["nfs-common"], "ntp": { "managed": false } })),
         Role::Node,
     );
-    let packages_on = |distribution| -> Vec<String> {
-        let host = InstanceFacts {
-            distribution,
-            ..render_machine()
-        };
-        let desired = node::host::desired_resources(&config, &host).unwrap();
-        let sets = desired
-            .into_iter()
-            .filter_map(|resource| match resource.thing {
-                node::host::HostObject::Packages(set) => Some(set.packages),
-                _ => None,
-            });
-        sets.flatten().collect()
-    };
-    let debian = packages_on(Distribution::Debian);
-    let amazon = packages_on(Distribution::AmazonLinux);
-    assert!(debian.contains(&"nfs-common".to_owned()) && amazon.contains(&"nfs-common".to_owned()));
-    assert!(
-        debian.contains(&"conntrack".to_owned()) && amazon.contains(&"conntrack-tools".to_owned())
-    );
-    assert!(!debian.contains(&"chrony".to_owned()));
-    assert!(debian.contains(&"unattended-upgrades".to_owned()));
+    let debian = packages_on(&config, Distribution::Debian);
+    let amazon = packages_on(&config, Distribution::AmazonLinux);
+    assert!(debian.contains("nfs-common") && amazon.contains("nfs-common"));
+    assert!(debian.contains("conntrack") && amazon.contains("conntrack-tools"));
+    assert!(!debian.contains("chrony"));
+    assert!(debian.contains("unattended-upgrades"));
 }
 
 #[test]
