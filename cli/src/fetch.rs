@@ -6,8 +6,9 @@ use node::digest::to_hex;
 use reqwest::header::CONTENT_RANGE;
 use reqwest::{Response, StatusCode};
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -61,9 +62,21 @@ impl From<Error> for Missed {
 }
 
 impl DownloadFolder {
-    /// The downloads in this folder, which is made if need be.
+    /// The downloads in this folder, which is made if need be. Files are put together of what is in it, and signed: it must be one into which
+    /// nobody else writes.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        let there = folder.symlink_metadata()?;
+        let is_own = there.uid() == rustix::process::geteuid().as_raw();
+        if !there.is_dir() || !is_own || there.mode() & 0o022 != 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "it is there, and is a link or a folder that others may write to: remove it",
+            ));
+        }
         Ok(Self {
             folder: folder.to_owned(),
         })
@@ -178,6 +191,8 @@ mod tests {
     use super::*;
     use node::digest::sha256_hex;
     use std::cell::RefCell;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     const CONTENT: &[u8] = b"what is published";
 
@@ -214,6 +229,21 @@ mod tests {
                 assert_eq!(fs::read(path).unwrap(), CONTENT);
                 assert_eq!(asked.borrow()[0], left.len() as u64);
             }
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let (own, link) = (parent.path().join("own"), parent.path().join("link"));
+        let set_mode = |mode| fs::set_permissions(&own, Permissions::from_mode(mode)).unwrap();
+        DownloadFolder::open(&own).unwrap();
+        assert_eq!(fs::metadata(&own).unwrap().mode() & 0o777, 0o700);
+        symlink(&own, &link).unwrap();
+        assert!(DownloadFolder::open(&link).is_err());
+        for (mode, is_taken) in [(0o755, true), (0o775, false), (0o757, false)] {
+            set_mode(mode);
+            assert_eq!(DownloadFolder::open(&own).is_ok(), is_taken, "{mode:o}");
         }
     }
 

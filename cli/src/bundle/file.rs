@@ -57,17 +57,17 @@ fn sums(text: &str, bundle: &Bundle) -> String {
         .collect()
 }
 
-/// Writes a bundle. `contents`: by path, those that the index names.
+/// Writes a bundle. `contents`: by path, those that the index names. Returns the index as text.
 pub fn write_bundle(
     path: &Path,
     bundle: &Bundle,
     mut contents: BTreeMap<String, Content>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<String> {
     let text = bundle.to_text()?;
     let of_text = |text: String| Content(vec![Piece::Bytes(text.into_bytes())]);
     let mut files = vec![
         (SUMS.to_owned(), of_text(sums(&text, bundle))),
-        (INDEX.to_owned(), of_text(text)),
+        (INDEX.to_owned(), of_text(text.clone())),
     ];
     for path in bundle.members().into_keys() {
         let content = contents.remove(&path);
@@ -80,7 +80,8 @@ pub fn write_bundle(
         file.flush()?;
         file.get_ref().sync_all()
     };
-    written().with_context(|| format!("could not write {}", path.display()))
+    written().with_context(|| format!("could not write {}", path.display()))?;
+    Ok(text)
 }
 
 impl BundleFile {

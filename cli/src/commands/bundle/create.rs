@@ -7,7 +7,7 @@ use crate::commands::assets::ClusterAssets;
 use crate::commands::observe::{ObserveOptions, ObservedCluster, observe_cluster};
 use crate::commands::session::Session;
 use crate::downloads::{ask_for_file, file_client, transfer_error};
-use crate::error::{CommandError, ErrorContext, Outcome};
+use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::fetch::DownloadFolder;
 use crate::registry::{DockerConfig, ImageName, Registries};
 use crate::state::{load_keyset, mint_and_store};
@@ -64,9 +64,16 @@ pub async fn create(args: &BundleCreate, session: &Session<'_>) -> Result<Outcom
     };
     let failed = || format!("could not write {}", out.display());
     let unsigned = folder.path("bundle");
-    write_bundle(&unsigned, &bundle, gathered.contents).or_failed(failed(), NO_ROOM)?;
+    let text = write_bundle(&unsigned, &bundle, gathered.contents).or_failed(failed(), NO_ROOM)?;
     let file = BundleFile::open(&unsigned).or_failed(failed(), "repeat the command")?;
-    sign(&file, out, &observed, session).await?;
+    if file.text != text {
+        return Err(CommandError::from_message(
+            ErrorKind::Failed,
+            format!("another program has replaced {}", unsigned.display()),
+            "name a file in a folder into which nobody else writes",
+        ));
+    }
+    sign(&text, out, &folder, &observed, session).await?;
     // Last: so a bundle is never without its signature, and an interrupted command can be repeated.
     fs::rename(&unsigned, out).or_failed(failed(), NO_ROOM)?;
     let removed = folder.remove();
@@ -183,10 +190,12 @@ async fn gather_image(
     Ok(())
 }
 
-/// Writes the signature of the index beside the bundle: signatures differ each time, and bundles do not.
+/// Writes the signature of the index beside the bundle: signatures differ each time, and bundles do not. `text`: the index as it was made, not
+/// as it is on the disk now.
 async fn sign(
-    file: &BundleFile,
+    text: &str,
     out: &Path,
+    folder: &DownloadFolder,
     observed: &ObservedCluster,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
@@ -203,10 +212,12 @@ async fn sign(
     };
     let now = OffsetDateTime::now_utc().unix_timestamp();
     let serial = u64::try_from(now).unwrap_or_default();
-    let signature = sign_text(&signer, place, &file.text, serial).or_failed(
+    let signature = sign_text(&signer, place, text, serial).or_failed(
         "could not sign the bundle",
         "restore the keyset state-signer",
     )?;
-    let path = beside(out, ".sig");
-    fs::write(&path, signature).or_failed(format!("could not write {}", path.display()), NO_ROOM)
+    let (path, part) = (beside(out, ".sig"), folder.path("signature"));
+    // A link of that name is replaced, not followed.
+    let written = fs::write(&part, signature).and_then(|()| fs::rename(&part, &path));
+    written.or_failed(format!("could not write {}", path.display()), NO_ROOM)
 }
