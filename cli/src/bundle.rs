@@ -9,6 +9,6 @@ mod image;
 mod stored;
 
 pub use content::{Content, Piece};
-pub use file::{BundleFile, INDEX, write_bundle};
+pub use file::{BundleFile, INDEX, NotWritten, write_bundle};
 pub use image::pull_archive;
 pub use stored::read_stored_bundle;

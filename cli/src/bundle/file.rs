@@ -21,6 +21,11 @@ const SUMS: &str = "SHA256SUMS";
 /// Limit of index and list, bytes.
 const LARGEST: u64 = 16 << 20;
 
+/// A file of a bundle could not be written to where it was wanted. The bundle is not at fault.
+#[derive(Debug, thiserror::Error)]
+#[error("could not write it")]
+pub struct NotWritten(#[source] io::Error);
+
 /// A file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Member {
@@ -137,9 +142,10 @@ impl BundleFile {
         self.members.iter().map(|member| member.size).sum()
     }
 
-    /// Paths of the files in it.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.members.iter().map(|member| member.path.as_str())
+    /// Paths and sizes of the files in it.
+    pub fn sizes(&self) -> impl Iterator<Item = (&str, u64)> {
+        let members = self.members.iter();
+        members.map(|member| (member.path.as_str(), member.size))
     }
 
     /// Reads every byte. Fails with the name of the first file that is not as it was written.
@@ -160,14 +166,14 @@ impl BundleFile {
         Ok(())
     }
 
-    /// Writes one of its files to a path of its own, and returns its sha256. Fails if it is not as it was written.
+    /// Writes one of its files to a path of its own, and returns its sha256. Fails if it is not as it was written, or with [`NotWritten`].
     pub fn extract(&self, path: &str, to: &Path) -> anyhow::Result<String> {
         let mut members = self.members.iter();
         let member = members.find(|member| member.path == path);
         let member = member.with_context(|| format!("the bundle has no {path}"))?;
         let mut file = self.reopen()?;
-        let mut out =
-            File::create(to).with_context(|| format!("could not make {}", to.display()))?;
+        let out = File::create(to).map_err(NotWritten);
+        let mut out = out.with_context(|| format!("could not make {}", to.display()))?;
         read_member(&mut file, member, &mut out)
             .with_context(|| format!("{}: {path}", self.path.display()))?;
         Ok(member.sha256.clone())
@@ -227,7 +233,7 @@ fn read_member(
         };
         file.read_exact(piece)?;
         digest.update(&piece);
-        out.write_all(piece)?;
+        out.write_all(piece).map_err(NotWritten)?;
         left -= most as u64;
     }
     let found = format!("{:x}", digest.finalize());

@@ -81,6 +81,20 @@ fn a_bundle_gives_back_what_was_put_in_and_is_the_same_each_time() {
 }
 
 #[test]
+fn a_full_disk_is_no_damage_of_the_bundle() {
+    let folder = tempfile::tempdir().unwrap();
+    write_sample(folder.path(), "one");
+    let file = BundleFile::open(&folder.path().join("one")).unwrap();
+    let sizes: Vec<(&str, u64)> = file.sizes().collect();
+    let (path, _) = sizes.iter().find(|(_, size)| *size > 0).unwrap();
+    // Whoever writes to this device learns that it has no space.
+    for to in ["/dev/full", "/dev/null/none"] {
+        let error = file.extract(path, Path::new(to)).unwrap_err();
+        assert!(error.is::<NotWritten>(), "{to}: {error:#}");
+    }
+}
+
+#[test]
 fn a_changed_bit_is_found_and_the_file_with_it_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
