@@ -189,17 +189,21 @@ impl Registries {
         fetched.with_context(|| format!("could not fetch {}", blob.digest))
     }
 
-    /// True if the repository has a manifest with this digest under the image's tag or digest.
-    pub async fn has_manifest(&self, image: &ImageName, digest: &str) -> anyhow::Result<bool> {
+    /// The digest of what the repository has under the image's tag or digest; `None`: nothing.
+    pub async fn find_digest(&self, image: &ImageName) -> anyhow::Result<Option<String>> {
         let url = image.url(&format!("manifests/{}", image.reference));
         let ask = |client: &Client| client.head(&url).header(ACCEPT, MEDIA_TYPES.join(", "));
         let answer = self.send(image, Access::Push, ask).await?;
         if answer.status() == StatusCode::NOT_FOUND {
-            return Ok(false);
+            return Ok(None);
         }
         let answer = check_status(answer, image, Access::Push)?;
         let found = answer.headers().get("docker-content-digest");
-        Ok(found.is_some_and(|found| found == digest))
+        match found.and_then(|found| found.to_str().ok()) {
+            Some(found) => Ok(Some(found.to_owned())),
+            // A registry need not say it.
+            None => Ok(Some(self.manifest(image, None).await?.digest)),
+        }
     }
 
     /// True if the repository has this blob.

@@ -169,6 +169,9 @@ pub struct GetAssets {
     /// Copy what is not there yet to spec.assets.fileRepository and spec.assets.containerRegistry
     #[arg(long)]
     pub copy: bool,
+    /// Copy over other images that have the same tags there
+    #[arg(long, requires = "copy")]
+    pub overwrite: bool,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ReportFormat,

@@ -172,4 +172,17 @@ fn what_is_missing_is_copied_as_it_is_and_once() {
     let asked = internet.take_requests();
     let asks = |request: &String| request.contains("/manifests/") || request.contains("/token?");
     assert!(asked.iter().all(asks), "{asked:?}");
+
+    let moved = copied["images"][0]["download"].as_str().expect("an image");
+    let (published, other) = (internet.kept_index(moved).expect("a copy"), b"{}");
+    internet.move_tag(moved, other);
+    let refused = kctl.run(&["get", "assets", "--copy"]);
+    assert_eq!(refused.code, 1, "{}", refused.err);
+    for words in ["--overwrite", &sha256_hex(&published), &sha256_hex(other)] {
+        assert!(refused.err.contains(words), "{words}: {}", refused.err);
+    }
+    assert_eq!(internet.kept_index(moved).as_deref(), Some(&other[..]));
+    kctl.run(&["get", "assets", "--copy", "--overwrite"])
+        .expect_success();
+    assert_eq!(internet.kept_index(moved), Some(published));
 }

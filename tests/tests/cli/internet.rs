@@ -127,14 +127,24 @@ impl Internet {
 
     /// What the registry keeps of an image, by its name with a tag: the index.
     pub fn kept_index(&self, image: &str) -> Option<Vec<u8>> {
-        let rest = image.strip_prefix(OWN_REGISTRY)?;
-        let (repository, tag) = rest.rsplit_once(':')?;
         let state = self.state.lock().expect("its state");
-        let (_, content) = state
-            .kept
-            .get(&format!("/v2{repository}/manifests/{tag}"))?;
+        let (_, content) = state.kept.get(&tag_path(image)?)?;
         Some(content.clone())
     }
+
+    /// Somebody else gives the tag to another image.
+    pub fn move_tag(&self, image: &str, other: &[u8]) {
+        let path = tag_path(image).expect("a tag of the registry");
+        let mut state = self.state.lock().expect("its state");
+        state.kept.insert(path, (INDEX.to_owned(), other.to_vec()));
+    }
+}
+
+/// Where the registry keeps what a tag leads to.
+fn tag_path(image: &str) -> Option<String> {
+    let rest = image.strip_prefix(OWN_REGISTRY)?;
+    let (repository, tag) = rest.rsplit_once(':')?;
+    Some(format!("/v2{repository}/manifests/{tag}"))
 }
 
 /// Docker's configuration with the password for the registry.

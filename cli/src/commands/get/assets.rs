@@ -45,7 +45,7 @@ pub async fn run(args: &GetAssets, session: &Session<'_>) -> Result<(), CommandE
     if args.copy {
         let spec = &observed.state.cluster.object.spec;
         let places = spec.assets.clone().unwrap_or_default();
-        Box::pin(copy_assets::copy(&assets, &places, session)).await?;
+        Box::pin(copy_assets::copy(&assets, &places, args.overwrite, session)).await?;
     }
     let listed = ListedAssets::new(&assets);
     match args.output {

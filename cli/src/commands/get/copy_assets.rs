@@ -3,7 +3,7 @@
 use crate::commands::assets::{ClusterAssets, ClusterFile};
 use crate::commands::session::Session;
 use crate::downloads::{NO_TEMPORARY_ROOM, ask_for_file, file_client, transfer_error};
-use crate::error::{CommandError, ErrorContext};
+use crate::error::{CommandError, ErrorContext, ErrorKind};
 use crate::fetch::DownloadFolder;
 use crate::registry::{Descriptor, DockerConfig, ImageName, Manifest, Registries};
 use crate::state::store_error;
@@ -12,10 +12,22 @@ use node::values::parse_image;
 use spec::api::assets::AssetsSpec;
 use std::fs;
 
-/// Copies what is missing.
+const TWO_IMAGES: &str = "find out which one the cluster is to run: `kctl get assets --copy --overwrite` puts the published one in the place of the other, also for others who use that tag";
+
+/// The tag in the registry leads to another image.
+#[derive(Debug, thiserror::Error)]
+#[error("{place} has the digest {found}, and what is published has {published}")]
+struct OtherImage {
+    place: String,
+    found: String,
+    published: String,
+}
+
+/// Copies what is missing. `overwrite`: also over other images that have the tags.
 pub async fn copy(
     assets: &ClusterAssets,
     places: &AssetsSpec,
+    overwrite: bool,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     const NO_FOLDER: &str = "could not make a folder for downloads";
@@ -47,9 +59,12 @@ pub async fn copy(
     for (index, (image, place)) in assets.images.iter().enumerate() {
         let shown = format!("image {} of {count}: {image}", index + 1);
         session.shell.note(&shown);
-        copy_image(image, place, &folder, &registries)
-            .await
-            .map_err(|error| transfer_error(error, format!("could not copy {image} to {place}")))?;
+        let copied = copy_image(image, place, overwrite, &folder, &registries).await;
+        let failed = || format!("could not copy {image} to {place}");
+        copied.map_err(|error| match error.is::<OtherImage>() {
+            true => CommandError::new(ErrorKind::Failed, error.context(failed()), TWO_IMAGES),
+            false => transfer_error(error, failed()),
+        })?;
     }
     Ok(())
 }
@@ -73,7 +88,10 @@ async fn copy_files(
         let beside = format!("{key}.sha256");
         let known = store.get_first(&beside, 64).await.map_err(store_error)?;
         if known.is_some_and(|known| known == file.sha256.as_bytes()) {
-            continue;
+            let first = store.get_first(key, 1).await.map_err(store_error)?;
+            if first.is_some_and(|first| !first.is_empty()) {
+                continue;
+            }
         }
         let url = file.published.as_str();
         let fetched = folder.fetch(&file.sha256, |from| ask_for_file(client, url, from));
@@ -121,6 +139,7 @@ fn find_object(url: &str) -> Option<(&str, &str)> {
 async fn copy_image(
     image: &str,
     place: &str,
+    overwrite: bool,
     folder: &DownloadFolder,
     registries: &Registries,
 ) -> anyhow::Result<()> {
@@ -129,8 +148,16 @@ async fn copy_image(
     }
     let (from, to) = (ImageName::parse(image)?, ImageName::parse(place)?);
     let top = registries.manifest(&from, None).await?;
-    if registries.has_manifest(&to, &top.digest).await? {
-        return Ok(());
+    match registries.find_digest(&to).await? {
+        Some(found) if found == top.digest => return Ok(()),
+        Some(found) if !overwrite => {
+            return Err(anyhow::Error::new(OtherImage {
+                place: place.to_owned(),
+                found,
+                published: top.digest,
+            }));
+        }
+        Some(_) | None => {}
     }
     for one in top.manifests().unwrap_or_default() {
         let manifest = registries.manifest(&from, Some(&one.digest)).await?;
