@@ -35,11 +35,11 @@ pub struct Report {
 #[command(after_help = "\
 Examples:
   kctl dashboard demo.example.com              print the address of the page, and serve it until Ctrl-C
-  kctl dashboard --port 8081                   at http://127.0.0.1:8081/
+  kctl dashboard --port 8081                   at http://127.0.0.1:8081/SECRET/
   kctl dashboard --interval 30s                ask AWS less often
 
 Listens on 127.0.0.1 only and changes nothing. The cluster is read only while somebody looks at the page.
-Everybody who works on this computer can look at it.")]
+Others who work on this computer cannot look at it unless they know its address, which is new each time.")]
 pub struct Dashboard {
     /// The cluster; instead of --name
     #[arg(value_name = "NAME")]

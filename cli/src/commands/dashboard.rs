@@ -22,6 +22,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use node::digest::to_hex;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -55,7 +56,10 @@ pub async fn run(args: &args::Dashboard, session: &Session<'_>) -> Result<Outcom
         "the address of the dashboard is not known",
         "repeat the command",
     )?;
-    session.shell.print_result(&format!("http://{address}/"))?;
+    let path = random_path()?;
+    session
+        .shell
+        .print_result(&format!("http://{address}{path}"))?;
     session
         .shell
         .note("open it in a browser on this computer; Ctrl-C ends it");
@@ -65,9 +69,19 @@ pub async fn run(args: &args::Dashboard, session: &Session<'_>) -> Result<Outcom
         biased;
         () = interrupts.wait_to_leave(|| ()) => {}
         () = look_when_asked(&mut cluster, args.interval, asked) => {}
-        () = serve(&listener, &ask) => {}
+        () = serve(&listener, &path, &ask) => {}
     }
     Ok(Outcome::Fine)
+}
+
+/// The path of the page: others who work on this computer can open connections to it too, and do not know that one.
+fn random_path() -> Result<String, CommandError> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).or_failed(
+        "could not get random numbers from the system",
+        "report this: it is a defect of kctl",
+    )?;
+    Ok(format!("/{}/", to_hex(&random)))
 }
 
 /// The page, or why there is none.
@@ -100,21 +114,21 @@ async fn look_when_asked(
 }
 
 /// Accepts connections for ever.
-async fn serve(listener: &TcpListener, ask: &mpsc::Sender<Asking>) {
+async fn serve(listener: &TcpListener, path: &str, ask: &mpsc::Sender<Asking>) {
     let mut open = FuturesUnordered::new();
     loop {
         tokio::select! {
             Some(()) = open.next() => {}
             accepted = listener.accept(), if open.len() < CONNECTIONS => match accepted {
-                Ok((stream, _)) => open.push(serve_connection(stream, ask)),
+                Ok((stream, _)) => open.push(serve_connection(stream, path, ask)),
                 Err(_) => sleep(PAUSE).await,
             },
         }
     }
 }
 
-async fn serve_connection(stream: TcpStream, ask: &mpsc::Sender<Asking>) {
-    let service = service_fn(|request| answer(request, ask));
+async fn serve_connection(stream: TcpStream, path: &str, ask: &mpsc::Sender<Asking>) {
+    let service = service_fn(|request| answer(request, path, ask));
     // A browser that goes away has what it wants.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -126,9 +140,11 @@ async fn serve_connection(stream: TcpStream, ask: &mpsc::Sender<Asking>) {
 
 async fn answer(
     request: Request<Incoming>,
+    path: &str,
     ask: &mpsc::Sender<Asking>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let mut response = match refuse(request.method(), request.uri(), request.headers()) {
+    let refused = refuse(request.method(), request.uri(), request.headers(), path);
+    let mut response = match refused {
         Some((status, why)) => text_response(status, why.to_owned()),
         None => page_response(ask).await,
     };
@@ -153,21 +169,29 @@ fn guard(headers: &mut HeaderMap) {
     }
 }
 
-/// Why a request is not answered with the page.
-fn refuse(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
+/// Why a request is not answered with the page, which has this path.
+fn refuse(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    path: &str,
+) -> Option<(StatusCode, &'static str)> {
     if !is_asked_by_own_name(uri, headers) {
         return Some((
             StatusCode::MISDIRECTED_REQUEST,
-            "this page is served as http://127.0.0.1:PORT/ and http://localhost:PORT/ only",
+            "this page is served for 127.0.0.1 and localhost only",
         ));
     }
-    if uri.path() != "/" {
-        return Some((StatusCode::NOT_FOUND, "there is one page: /"));
+    if uri.path() != path {
+        return Some((
+            StatusCode::NOT_FOUND,
+            "there is one page: at the address that kctl dashboard printed",
+        ));
     }
     if ![Method::GET, Method::HEAD].contains(method) {
         return Some((
             StatusCode::METHOD_NOT_ALLOWED,
-            "the page can only be read: GET /",
+            "the page can only be read: GET",
         ));
     }
     None
@@ -233,20 +257,23 @@ fn text_response(status: StatusCode, text: String) -> Response<Full<Bytes>> {
 mod tests {
     use super::*;
 
+    /// Of the page.
+    const PATH: &str = "/00ff/";
+
     /// The status with which a request is refused.
     fn refused(method: &Method, target: &str, hosts: &[&str]) -> Option<u16> {
         let mut headers = HeaderMap::new();
         for host in hosts {
             headers.append(HOST, HeaderValue::from_str(host).unwrap());
         }
-        let refused = refuse(method, &target.parse().unwrap(), &headers);
+        let refused = refuse(method, &target.parse().unwrap(), &headers, PATH);
         refused.map(|(status, _)| status.as_u16())
     }
 
     #[test]
     fn the_page_is_given_only_to_who_asks_this_computer_for_it() {
         for host in ["127.0.0.1:8081", "localhost:8081", "127.0.0.1"] {
-            assert_eq!(refused(&Method::GET, "/", &[host]), None, "{host}");
+            assert_eq!(refused(&Method::GET, PATH, &[host]), None, "{host}");
         }
         for host in [
             "",
@@ -259,23 +286,25 @@ mod tests {
             "10.0.0.1:8081",
             "0.0.0.0:8081",
         ] {
-            assert_eq!(refused(&Method::GET, "/", &[host]), Some(421), "{host}");
+            assert_eq!(refused(&Method::GET, PATH, &[host]), Some(421), "{host}");
         }
         let own = "127.0.0.1:8081";
-        assert_eq!(refused(&Method::GET, "/", &[]), Some(421));
-        assert_eq!(refused(&Method::GET, "/", &[own, own]), Some(421));
-        let absolute = "http://evil.example.com/";
+        assert_eq!(refused(&Method::GET, PATH, &[]), Some(421));
+        assert_eq!(refused(&Method::GET, PATH, &[own, own]), Some(421));
+        let absolute = "http://evil.example.com/00ff/";
         assert_eq!(refused(&Method::GET, absolute, &[own]), Some(421));
     }
 
     #[test]
     fn there_is_one_page_and_nothing_but_reading() {
         let own = ["localhost:1"];
-        assert_eq!(refused(&Method::HEAD, "/", &own), None);
-        assert_eq!(refused(&Method::GET, "/?a=1", &own), None);
-        assert_eq!(refused(&Method::GET, "/etc/passwd", &own), Some(404));
+        assert_eq!(refused(&Method::HEAD, PATH, &own), None);
+        assert_eq!(refused(&Method::GET, "/00ff/?a=1", &own), None);
+        for other in ["/", "/00ff", "/00fe/", "/00ff/x", "/etc/passwd"] {
+            assert_eq!(refused(&Method::GET, other, &own), Some(404), "{other}");
+        }
         for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
-            assert_eq!(refused(&method, "/", &own), Some(405), "{method}");
+            assert_eq!(refused(&method, PATH, &own), Some(405), "{method}");
         }
     }
 }

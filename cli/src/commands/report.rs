@@ -9,6 +9,7 @@ use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::private_file::replace_private_file;
 use crate::state::{ListedOperation, LockKind, ObservedLock, OperationLog, StoreKeys};
 use crate::ui::report::{Report, SeenLock, render};
+use fleet::{InstanceStatus, Membership};
 use node::report::BootReport;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
@@ -90,12 +91,14 @@ impl<'a> ReportedCluster<'a> {
         })
     }
 
-    /// Reads the boot reports of instances: that of one that has joined only once. Returns what could not be read.
+    /// Reads the boot reports of instances: one without an error only once while its instance is Ready. After an error nodeup runs again, and
+    /// after a restart of the instance. Returns what could not be read.
     async fn read_boots(&mut self, look: &Look) -> Vec<String> {
         let instances = &look.fleet.instances;
-        self.boots.retain(|id, _| {
+        self.boots.retain(|id, boot| {
+            let is_ready = |one: &InstanceStatus| one.membership == Membership::Ready;
             let mut all = instances.iter();
-            all.any(|one| one.instance.id == *id && !one.membership.is_missing())
+            boot.error.is_none() && all.any(|one| one.instance.id == *id && is_ready(one))
         });
         let ids = instances.iter().map(|one| one.instance.id.clone());
         let unread: Vec<String> = ids.filter(|id| !self.boots.contains_key(id)).collect();

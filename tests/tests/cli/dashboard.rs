@@ -10,10 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A dashboard that runs, and the address that it printed: `127.0.0.1:PORT`.
+/// A dashboard that runs, and the two parts of the address that it printed: `127.0.0.1:PORT` and `/SECRET/`.
 struct Dashboard {
     kctl: Child,
     address: String,
+    path: String,
 }
 
 impl Drop for Dashboard {
@@ -32,9 +33,14 @@ impl Dashboard {
         let mut out = BufReader::new(kctl.stdout.take().expect("its output"));
         out.read_line(&mut line).expect("a line");
         let address = line.trim().strip_prefix("http://");
-        let address = address.and_then(|address| address.strip_suffix('/'));
-        let address = address.unwrap_or_else(|| panic!("{line:?}")).to_owned();
-        Self { kctl, address }
+        let parts = address.and_then(|address| address.split_once('/'));
+        let (address, path) = parts.unwrap_or_else(|| panic!("{line:?}"));
+        let (address, path) = (address.to_owned(), format!("/{path}"));
+        Self {
+            kctl,
+            address,
+            path,
+        }
     }
 
     /// A connection on which a page was asked for.
@@ -54,7 +60,7 @@ impl Dashboard {
     }
 
     fn page(&self) -> (u16, String) {
-        self.ask("GET", "/", &self.address)
+        self.ask("GET", &self.path, &self.address)
     }
 }
 
@@ -73,6 +79,7 @@ fn a_dashboard_serves_this_computer_alone_and_looks_once_in_its_interval() {
     check_who_gets_the_page(&cluster, &api);
     check_that_a_browser_may_go_away(&cluster, &api);
     check_what_it_says_of_errors(&cluster, &api);
+    check_that_it_reads_what_nodeup_says_later(&cluster, &api);
 }
 
 fn check_who_gets_the_page(cluster: &Cluster, api: &ApiServer) {
@@ -85,16 +92,25 @@ fn check_who_gets_the_page(cluster: &Cluster, api: &ApiServer) {
 
     cluster.simulator.forget_calls();
     for host in ["evil.example.com", &format!("evil.example.com{port}")] {
-        let (status, answer) = dashboard.ask("GET", "/", host);
+        let (status, answer) = dashboard.ask("GET", &dashboard.path, host);
         assert_eq!(status, 421, "{answer}");
         assert!(!answer.contains(NAME), "{answer}");
     }
-    assert_eq!(dashboard.ask("POST", "/", &dashboard.address).0, 405);
-    assert_eq!(dashboard.ask("GET", "/nodes", &dashboard.address).0, 404);
+    assert_eq!(
+        dashboard.ask("POST", &dashboard.path, &dashboard.address).0,
+        405
+    );
+    // Who does not know its path gets nothing.
+    assert_eq!(dashboard.path.len(), 34);
+    for path in ["/", "/nodes"] {
+        let (status, answer) = dashboard.ask("GET", path, &dashboard.address);
+        assert_eq!(status, 404, "{answer}");
+        assert!(!answer.contains(&dashboard.path), "{answer}");
+    }
     assert_eq!(looks(cluster), None, "nobody who may look has looked");
 
     for host in [&dashboard.address, &format!("localhost{port}")] {
-        let (status, answer) = dashboard.ask("GET", "/", host);
+        let (status, answer) = dashboard.ask("GET", &dashboard.path, host);
         assert_eq!(status, 200, "{answer}");
         for id in [&cluster.control_plane, &cluster.workers[0]] {
             assert!(answer.contains(id), "{id}");
@@ -124,7 +140,7 @@ fn check_that_a_browser_may_go_away(cluster: &Cluster, api: &ApiServer) {
     let dashboard = Dashboard::start(cluster, &more);
     cluster.simulator.set_latency(100);
     cluster.simulator.forget_calls();
-    let asking = dashboard.begin("GET", "/", &dashboard.address);
+    let asking = dashboard.begin("GET", &dashboard.path, &dashboard.address);
     while looks(cluster).is_none() {
         sleep(Duration::from_millis(20));
     }
@@ -151,4 +167,15 @@ fn check_what_it_says_of_errors(cluster: &Cluster, api: &ApiServer) {
     let (status, answer) = dashboard.page();
     assert_eq!(status, 200, "{answer}");
     assert!(answer.contains(&cluster.workers[0]), "{answer}");
+}
+
+fn check_that_it_reads_what_nodeup_says_later(cluster: &Cluster, api: &ApiServer) {
+    let more = ["--api-server", &api.url, "--interval", "1s"];
+    let dashboard = Dashboard::start(cluster, &more);
+    for error in ["the first error", "the second error"] {
+        cluster.store_report(&cluster.workers[0], error);
+        sleep(Duration::from_millis(1100));
+        let (_, answer) = dashboard.page();
+        assert!(answer.contains(error), "{answer}");
+    }
 }

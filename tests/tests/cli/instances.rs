@@ -238,7 +238,7 @@ impl Cluster {
     }
 
     /// An instance's report is in the store.
-    fn store_report(&self, id: &str, error: &str) {
+    pub fn store_report(&self, id: &str, error: &str) {
         let report = json!({
             "format": 1, "instance": id, "cluster": NAME, "group": "nodes-eu-west-1a", "release": "0.1.0", "nodeConfig": "",
             "started": "2026-11-21T10:00:00Z", "stages": [{"name": "apply", "status": "failed", "seconds": 2.0}],

@@ -44,6 +44,21 @@ addEventListener("load", () => {
 </script>
 "#;
 
+/// Selects text of the page in a frame, so that it fetches nothing, and shows what the page says of that.
+const SELECT: &str = r#"<!doctype html><meta charset="utf-8">
+<iframe src="/?page" width="800" height="800"></iframe>
+<pre id="found"></pre>
+<script>
+addEventListener("load", () => {
+  const page = document.querySelector("iframe").contentDocument;
+  page.getSelection().selectAllChildren(page.querySelector("h1"));
+  setInterval(() => {
+    document.getElementById("found").textContent = `${page.title}: ${page.getElementById("state").textContent}`;
+  }, 1000);
+});
+</script>
+"#;
+
 /// The browser; `None`, and a line that says so, if none is named.
 fn find_browser() -> Option<PathBuf> {
     let named = std::env::var_os("KCTL_BROWSER");
@@ -75,7 +90,8 @@ fn serve_pages(pages: Vec<String>) -> String {
 fn answer(mut stream: &TcpStream, pages: &[String], given: &AtomicUsize) {
     let lines = BufReader::new(stream).lines().map_while(Result::ok);
     let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-    let is_page = head.first().is_some_and(|line| line.starts_with("GET / "));
+    let of_page = |line: &String| line.starts_with("GET / ") || line.starts_with("GET /?");
+    let is_page = head.first().is_some_and(of_page);
     let (status, body) = if is_page {
         let number = given.fetch_add(1, Ordering::Relaxed);
         ("200 OK", pages[number.min(pages.len() - 1)].as_str())
@@ -160,4 +176,26 @@ fn the_page_of_a_dashboard_brings_itself_up_to_date() {
     );
     assert!(elements.contains("<title>later.example.com: 1 problem</title>"));
     assert!(elements.contains("<p id=\"state\" role=\"status\"></p>"));
+}
+
+#[test]
+fn a_page_that_fetches_nothing_says_that_it_is_old() {
+    let Some(browser) = find_browser() else {
+        return;
+    };
+    let page = render(&small_report(str::to_owned), Some(Duration::from_secs(1))).html;
+    for (milliseconds, is_old) in [(10_000, false), (60_000, true)] {
+        let url = serve_pages(vec![SELECT.to_owned(), page.clone()]);
+        let elements = elements_after(&browser, &url, milliseconds);
+        let found = elements.split_once("<pre id=\"found\">");
+        let found = found.and_then(|(_, after)| after.split_once("</pre>"));
+        let (found, _) = found.expect("what the page says");
+        assert!(found.contains("demo.example.com: 1 problem: "), "{found}");
+        assert_eq!(found.contains("was fetched at"), is_old, "{found}");
+        assert_eq!(
+            found.starts_with("No longer up to date: "),
+            is_old,
+            "{found}"
+        );
+    }
 }
