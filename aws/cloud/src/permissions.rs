@@ -31,6 +31,8 @@ pub enum Denial {
     Boundary,
     /// A policy of the organization.
     Organization,
+    /// Nothing that could be evaluated: a condition may.
+    Condition,
 }
 
 impl fmt::Display for Denial {
@@ -40,11 +42,12 @@ impl fmt::Display for Denial {
             Self::Silent => "no policy allows it",
             Self::Boundary => "the permissions boundary does not allow it",
             Self::Organization => "a policy of the organization does not allow it",
+            Self::Condition => "a condition may deny it",
         })
     }
 }
 
-/// An action that the caller's policies do not allow.
+/// An action that the caller's policies do not allow, or not for sure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeniedAction {
     pub action: String,
@@ -133,15 +136,22 @@ async fn simulate(
     let results: Result<Vec<EvaluationResult>, _> =
         call.into_paginator().items().send().collect().await;
     let results = results.classify_call(CALL)?;
-    let denied = results.iter().filter_map(|result| {
-        Some(DeniedAction {
-            action: result.eval_action_name().to_owned(),
-            resource: resource.to_owned(),
-            denial: denial_of(result)?,
-            missing_keys: missing_keys(result),
-        })
-    });
-    Ok(denied.collect())
+    let denied = results.iter();
+    Ok(denied
+        .filter_map(|result| denied_action(result, resource))
+        .collect())
+}
+
+/// What IAM does not allow, or allows only as long as it does not know the value of a key: a denial may ask for it.
+fn denied_action(result: &EvaluationResult, resource: &str) -> Option<DeniedAction> {
+    let missing_keys = missing_keys(result);
+    let by_condition = (!missing_keys.is_empty()).then_some(Denial::Condition);
+    Some(DeniedAction {
+        action: result.eval_action_name().to_owned(),
+        resource: resource.to_owned(),
+        denial: denial_of(result).or(by_condition)?,
+        missing_keys,
+    })
 }
 
 fn denial_of(result: &EvaluationResult) -> Option<Denial> {
@@ -167,4 +177,31 @@ fn missing_keys(result: &EvaluationResult) -> Vec<String> {
     let all = result.missing_context_values().iter().chain(of_each);
     let all: BTreeSet<&String> = all.collect();
     all.into_iter().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_allowed_only_if_no_condition_is_open() {
+        use PolicyEvaluationDecisionType::{Allowed, ExplicitDeny, ImplicitDeny};
+        for (decision, key, expected) in [
+            (Allowed, None, None),
+            (Allowed, Some("ec2:Vpc"), Some(Denial::Condition)),
+            (ImplicitDeny, Some("ec2:Vpc"), Some(Denial::Silent)),
+            (ExplicitDeny, None, Some(Denial::Explicit)),
+        ] {
+            let keys: Vec<String> = key.into_iter().map(str::to_owned).collect();
+            let result = EvaluationResult::builder()
+                .eval_action_name("ec2:CreateSubnet")
+                .eval_decision(decision)
+                .set_missing_context_values(Some(keys.clone()))
+                .build()
+                .unwrap();
+            let denied = denied_action(&result, "*");
+            let found = denied.map(|denied| (denied.denial, denied.missing_keys));
+            assert_eq!(found, expected.map(|denial| (denial, keys)));
+        }
+    }
 }

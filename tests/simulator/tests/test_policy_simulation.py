@@ -53,6 +53,12 @@ def test_keys_that_are_not_given_are_missing(both, user):
     assert found == {"ec2:RunInstances": ("allowed", [])}
 
 
+def test_what_is_allowed_as_long_as_a_key_is_not_known_lists_the_key(both, user):
+    deny = {"Effect": "Deny", "Action": "ec2:CreateSubnet", "Resource": "*", "Condition": {"StringEquals": {"ec2:Vpc": "vpc-1"}}}
+    found = simulated(both, user(allow("ec2:*"), deny), ["ec2:CreateSubnet", "ec2:CreateVpc"])
+    assert found == {"ec2:CreateSubnet": ("allowed", ["ec2:Vpc"]), "ec2:CreateVpc": ("allowed", [])}
+
+
 def test_the_boundary_of_a_role_has_to_allow_too(both):
     name = both.unique("policy")
     boundary = both.iam.create_policy(PolicyName=name, PolicyDocument=policy(allow("s3:*")))["Policy"]["Arn"]

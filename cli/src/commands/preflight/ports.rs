@@ -41,7 +41,7 @@ pub(super) async fn check(inputs: &Inputs<'_>) -> Vec<PreflightRow> {
     let routed: Vec<RoutedSubnet> = routed.collect();
     [
         security_group_rows(inputs, &edges, &state),
-        acl_rows(&edges, &state),
+        acl_rows(inputs, &edges, &state),
         route_rows(inputs, &routed, &state),
     ]
     .concat()
@@ -114,7 +114,7 @@ fn row_of_rule(inputs: &Inputs<'_>, edge: &Edge, rule: &MissingRule) -> Prefligh
 }
 
 /// A row for each entry: one is often in the way of many edges.
-fn acl_rows(edges: &[Edge], state: &NetworkState) -> Vec<PreflightRow> {
+fn acl_rows(inputs: &Inputs<'_>, edges: &[Edge], state: &NetworkState) -> Vec<PreflightRow> {
     type Place = (String, i32, bool);
     let mut blocked: BTreeMap<Place, (BlockingEntry, Vec<&Edge>)> = BTreeMap::new();
     for edge in edges {
@@ -126,9 +126,21 @@ fn acl_rows(edges: &[Edge], state: &NetworkState) -> Vec<PreflightRow> {
             }
         }
     }
+    let unseen = edges
+        .iter()
+        .flat_map(|edge| edge.unseen_subnets(&state.acls));
+    // An update makes the others.
+    let unseen = unseen.filter_map(|subnet| inputs.physical(subnet));
+    let unseen: BTreeSet<&str> = unseen.collect();
+    let unseen: Vec<&str> = unseen.into_iter().collect();
+    let not_known = (!unseen.is_empty()).then(|| {
+        let why = format!("AWS does not show those of {}", unseen.join(", "));
+        PreflightRow::not_known(PORTS, NETWORK_ACLS, why)
+    });
     if blocked.is_empty() {
         let message = "none is in the way (IPv4)";
-        return vec![PreflightRow::fine(PORTS, NETWORK_ACLS, message)];
+        let fine = || PreflightRow::fine(PORTS, NETWORK_ACLS, message);
+        return vec![not_known.unwrap_or_else(fine)];
     }
     let rows = blocked.into_values().map(|(entry, of_edges)| {
         let first = of_edges.first().map(ToString::to_string);
@@ -150,7 +162,7 @@ fn acl_rows(edges: &[Edge], state: &NetworkState) -> Vec<PreflightRow> {
             ),
         )
     });
-    rows.collect()
+    rows.chain(not_known).collect()
 }
 
 fn route_rows(

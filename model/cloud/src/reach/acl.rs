@@ -5,6 +5,7 @@ use super::{Edge, End, Place, Traffic};
 use crate::RuleSource;
 use engine::Ref;
 use ipnet::IpNet;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -98,6 +99,17 @@ impl Edge {
         found.sort();
         found.dedup();
         found
+    }
+
+    /// The subnets that its packets leave or enter, and that none of these ACLs has. Every subnet has one: theirs cannot be seen.
+    pub fn unseen_subnets(&self, acls: &[NetworkAcl]) -> BTreeSet<&Ref> {
+        if self.traffic == Traffic::ALL {
+            return BTreeSet::new();
+        }
+        let crossings = self.crossings().into_iter();
+        let subnets = crossings.map(|crossing| &crossing.place.subnet);
+        let is_seen = |subnet: &Ref| acls.iter().any(|acl| acl.subnets.contains(subnet));
+        subnets.filter(|subnet| !is_seen(subnet)).collect()
     }
 
     fn crossings(&self) -> Vec<Crossing<'_>> {

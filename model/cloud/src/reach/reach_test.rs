@@ -152,6 +152,16 @@ proptest! {
     }
 }
 
+#[test]
+fn a_subnet_whose_acl_cannot_be_seen_is_named() {
+    let mut acl = open_but_for(entry(90, true, true, "-1", "0.0.0.0/0"));
+    let edge = edge();
+    assert!(edge.unseen_subnets(std::slice::from_ref(&acl)).is_empty());
+    acl.subnets.pop();
+    let unseen: Vec<&Ref> = edge.unseen_subnets(&[acl]).into_iter().collect();
+    assert_eq!(unseen, [&given("subnet-2")]);
+}
+
 fn entry(number: i32, is_egress: bool, is_allow: bool, protocol: &str, range: &str) -> AclEntry {
     AclEntry {
         number,
