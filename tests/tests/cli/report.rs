@@ -6,6 +6,7 @@ mod sample;
 use crate::instances::Cluster;
 use crate::scenario::{NAME, REGION};
 use cli::ui::report::render;
+use fleet::Membership;
 use node::digest::to_hex;
 use sample::{large_report, small_report};
 use serde_json::{Value, json};
@@ -86,6 +87,23 @@ fn without_folded(html: &str) -> String {
 fn a_small_cluster_is_shown_with_its_problems_first() {
     let page = render(&small_report(str::to_owned), None);
     insta::assert_snapshot!("small", visible_text(&page.html));
+}
+
+#[test]
+fn every_instance_is_up_to_date_if_there_are_some_and_those_of_warm_pools_are_too() {
+    const DONE: &str = "Every instance is up to date.";
+    let mut report = small_report(str::to_owned);
+    report.locks.clear();
+    let outdated = report.instances.last_mut().expect("an instance");
+    outdated.instance.lifecycle = Some("Warmed:Stopped".to_owned());
+    (outdated.membership, outdated.node) = (Membership::WarmPool, None);
+    let html = render(&report, None).html;
+    assert!(!html.contains(DONE) && html.contains("nodes-a: 1 of 2 up to date"));
+    report.instances.pop();
+    assert!(render(&report, None).html.contains(DONE));
+    report.instances.clear();
+    let html = render(&report, None).html;
+    assert!(!html.contains(DONE) && html.contains("There are no instances."));
 }
 
 /// The law: whatever AWS, the cluster and users write, the page has the same elements.

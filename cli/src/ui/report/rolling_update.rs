@@ -17,16 +17,19 @@ const COMMAND: &str = "rolling-update";
 const OPEN: usize = 20;
 
 pub(super) fn section(report: &Report) -> Html {
-    let counted = report.instances.iter().filter(|one| one.is_counted());
+    // Those of warm pools too: they become nodes as they are.
+    let all = report.instances.iter();
+    let staying = all.filter(|one| !one.instance.is_leaving());
     let mut groups: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for status in counted {
+    for status in staying {
         let (current, all) = groups.entry(status.group()).or_default();
         *all += 1;
         *current += usize::from(status.up_to_date.is_current() == Some(true));
     }
     let is_done = groups.values().all(|(current, all)| current == all);
+    let is_done = (!groups.is_empty()).then_some(is_done);
     let mut parts = state(report, is_done);
-    if !is_done {
+    if is_done == Some(false) {
         let items = groups.iter().map(|(group, (current, all))| {
             let said = format!("{group}: {current} of {all} up to date");
             plain("li", [text(&said), share_bar(*current, *all)])
@@ -41,8 +44,8 @@ pub(super) fn section(report: &Report) -> Html {
     super::section("rolling-update", "Rolling update", parts)
 }
 
-/// Whether one runs, how the last one ended, and whether one is needed.
-fn state(report: &Report, is_done: bool) -> Vec<Html> {
+/// Whether one runs, how the last one ended, and whether one is needed. `is_done`: every instance is up to date; `None`: there is none.
+fn state(report: &Report, is_done: Option<bool>) -> Vec<Html> {
     let mut locks = report.locks.iter();
     let running = locks.find(|seen| seen.kind == LockKind::RollingUpdate && seen.is_alive());
     if let Some(running) = running {
@@ -63,8 +66,9 @@ fn state(report: &Report, is_done: bool) -> Vec<Html> {
         )));
     }
     match is_done {
-        true => parts.push(paragraph("Every instance is up to date.")),
-        false => parts.push(next_step(&format!(
+        None => parts.push(paragraph("There are no instances.")),
+        Some(true) => parts.push(paragraph("Every instance is up to date.")),
+        Some(false) => parts.push(next_step(&format!(
             "kctl rolling-update {} shows which instances it would replace, and why",
             report.cluster
         ))),
