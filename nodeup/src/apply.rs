@@ -10,7 +10,6 @@ use crate::{host, stored};
 use anyhow::{Context, anyhow};
 use aws_client::store::Store;
 use engine::{Id, Resource};
-use node::config::Asset;
 use node::host::{HostObject, HostResource};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -34,12 +33,13 @@ pub async fn apply_plan(
         // Early failures are retried below.
         changes.extend(applied?.changes);
     }
+    let archives = archives_of(&built.desired);
     // If a download is missing, objects that do not need it are still applied.
     let applied = host::apply_desired(built.desired, built.context).await?;
     let error = applied.error_text();
     changes.extend(applied.changes);
     if error.is_none() {
-        remove_archives(run, &built.downloads.images)?;
+        remove_archives(run, &archives)?;
     }
     match (downloaded, error) {
         (Ok(()), None) => Ok(()),
@@ -96,9 +96,18 @@ async fn download_needed(
     }
 }
 
+/// The archives of all desired images, by sha256. An apply that failed may have left some that later ones do not need.
+fn archives_of(desired: &[HostResource]) -> Vec<String> {
+    let images = desired.iter().filter_map(|resource| match &resource.thing {
+        HostObject::Image(image) => Some(image.archive.clone()),
+        _ => None,
+    });
+    images.collect()
+}
+
 /// Removes the archives of images that containerd has now: they are as large as the images, and of use once.
-fn remove_archives(run: &Run, images: &[Asset]) -> anyhow::Result<()> {
-    for sha256 in images.iter().filter_map(|image| image.sha256.as_ref()) {
+fn remove_archives(run: &Run, archives: &[String]) -> anyhow::Result<()> {
+    for sha256 in archives {
         let path = run.paths.cache_folder().join(sha256);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -680,6 +680,9 @@ fn an_instance_with_a_bundle_takes_everything_from_the_state_store_once() {
         .environment
         .push(("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1".into()));
     let tree = instance.file_tree();
+    // An apply that failed has left one of them.
+    let left = format!("opt/kctl/cache/{}", instance.config.images[0].sha256);
+    fs::write(instance.host_path(&left), b"an archive").unwrap();
     let containerd = instance.program_file("units/containerd.service.active");
     for answers in [true, false] {
         if !answers {

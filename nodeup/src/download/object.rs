@@ -29,7 +29,11 @@ pub(super) async fn fetch_object(
     let part = target.with_extension("store");
     loop {
         let resumed = std::fs::metadata(&part).map_or(0, |part| part.len());
-        receive_rest(&store, key, &part, most, attempt_log).await?;
+        if let Err(error) = receive_rest(&store, key, &part, most, attempt_log).await {
+            // What fills the disk is in the way of other downloads. The next run begins anew.
+            let _ = std::fs::remove_file(&part);
+            return Err(error);
+        }
         let found = run_blocking({
             let part = part.clone();
             move || digest::sha256_of_file(&part)
