@@ -278,6 +278,12 @@ impl Registries {
         if answer.status() != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
+        // Whoever the request was redirected to would say where the password of this registry goes.
+        let own = Url::parse(&image.url(""))?;
+        if answer.url().origin() != own.origin() {
+            let other = answer.url().host_str().unwrap_or_default();
+            bail!("{} redirects to {other}, which wants a login", image.host);
+        }
         let challenge = answer.headers().get(WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|challenge| challenge.to_str().ok());
         let challenge = challenge.unwrap_or_default().to_owned();

@@ -185,4 +185,17 @@ fn what_is_missing_is_copied_as_it_is_and_once() {
     kctl.run(&["get", "assets", "--copy", "--overwrite"])
         .expect_success();
     assert_eq!(internet.kept_index(moved), Some(published));
+
+    // A challenge of another host is not answered: the password of the registry would go where that host says.
+    internet.lead_astray();
+    internet.take_requests();
+    let refused = kctl.run(&["get", "assets", "--copy"]);
+    assert_eq!(refused.code, 1, "{}", refused.err);
+    let asked = internet.take_requests();
+    assert!(refused.err.contains("redirects to"), "{}", refused.err);
+    assert!(asked.iter().any(|request| request.ends_with("/astray")));
+    assert!(
+        !asked.iter().any(|request| request.contains("/stolen")),
+        "{asked:?}"
+    );
 }

@@ -54,6 +54,8 @@ pub struct Internet {
 struct State {
     /// Nothing of it is reachable.
     cut: bool,
+    /// The registry redirects to a host that asks for its password.
+    astray: bool,
     /// `METHOD HOST/PATH` of every request.
     requests: Vec<String>,
     /// What the registry was sent, by path: type and content.
@@ -118,6 +120,11 @@ impl Internet {
     /// From now on it is not reachable.
     pub fn cut(&self) {
         self.state.lock().expect("its state").cut = true;
+    }
+
+    /// From now on the registry redirects to a host that wants its password at `/stolen`.
+    pub fn lead_astray(&self) {
+        self.state.lock().expect("its state").astray = true;
     }
 
     /// The requests since the last call: `METHOD HOST/PATH`.
@@ -279,6 +286,13 @@ fn answer_request(request: &Request, state: &mut State) -> Answer {
     state.requests.push(shown);
     let authorization = request.headers.get("authorization").map(String::as_str);
     match host {
+        OWN_REGISTRY if state.astray => Answer {
+            headers: vec![("Location", format!("https://{TOKENS}/astray"))],
+            ..Answer::status(307)
+        },
+        TOKENS if path == "/astray" => {
+            Answer::challenge(format!("Bearer realm=\"https://{TOKENS}/stolen\""))
+        }
         TOKENS => Answer::of(BLOB, json!({"token": "a-token"}).to_string().into_bytes()),
         OWN_REGISTRY if authorization != Some(format!("Basic {PASSWORD}").as_str()) => {
             Answer::challenge("Basic realm=\"registry\"".to_owned())
