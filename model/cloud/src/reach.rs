@@ -112,6 +112,10 @@ pub struct Edge {
     pub to: End,
     pub traffic: Traffic,
     pub why: &'static str,
+    /// Only processes in the network of their instances open it: no pod, load balancer or client.
+    pub is_of_hosts: bool,
+    /// Perhaps only a part of the other side is needed, and which is not known.
+    pub is_vague: bool,
 }
 
 impl fmt::Display for Edge {
@@ -121,6 +125,7 @@ impl fmt::Display for Edge {
             to,
             traffic,
             why,
+            ..
         } = self;
         write!(f, "{from} to {to}, {traffic}: {why}")
     }
@@ -134,6 +139,8 @@ pub struct MissingRule {
     pub is_egress: bool,
     pub traffic: Traffic,
     pub source: RuleSource,
+    /// False: the edge needs perhaps less, or a rule has a prefix list, whose ranges nobody asked for.
+    pub is_certain: bool,
 }
 
 impl fmt::Display for MissingRule {
@@ -230,7 +237,7 @@ impl Edge {
                 rule.is_egress == is_egress && own.groups.contains(&rule.group_id)
             };
             let own_rules: Vec<&SecurityGroupRule> = rules.iter().filter(of_own).collect();
-            if self.is_allowed(&own_rules, other) {
+            if self.is_allowed(&own_rules, other, false) {
                 return None;
             }
             Some(MissingRule {
@@ -238,18 +245,22 @@ impl Edge {
                 is_egress,
                 traffic: self.traffic,
                 source: other.as_source()?,
+                is_certain: !self.is_vague && !self.is_allowed(&own_rules, other, true),
             })
         });
         missing.collect()
     }
 
-    fn is_allowed(&self, rules: &[&SecurityGroupRule], other: &End) -> bool {
+    /// `lists_have_all`: prefix lists are taken to have whatever addresses are asked about.
+    fn is_allowed(&self, rules: &[&SecurityGroupRule], other: &End, lists_have_all: bool) -> bool {
         let ranges = rules.iter().map(|rule| (rule.from_port, rule.to_port));
         let ports = self.traffic.probes(ranges);
         let allows = |peer: &Peer<'_>, port: i32| {
-            rules
-                .iter()
-                .any(|rule| is_about(rule, self.traffic, port) && peer.is_covered_by(&rule.source))
+            rules.iter().any(|rule| {
+                let is_list = matches!(rule.source, RuleSource::PrefixListId(_));
+                let covers = peer.is_covered_by(&rule.source) || (lists_have_all && is_list);
+                is_about(rule, self.traffic, port) && covers
+            })
         };
         let mut peers = other.peers().into_iter();
         peers.all(|peer| ports.iter().all(|port| allows(&peer, *port)))

@@ -9,7 +9,7 @@ use cloud::reach::{
 };
 use cloud::{Kind, Vpc};
 use engine::{Id, Ref};
-use full::objects::{required_edges, subnets_with_routes};
+use full::objects::{edges_behind_load_balancers, required_edges, subnets_with_routes};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SECURITY_GROUPS: &str = "security groups";
@@ -26,7 +26,7 @@ pub(super) async fn check(inputs: &Inputs<'_>) -> Vec<PreflightRow> {
         let why = "the first update makes the VPC and all in it";
         return vec![PreflightRow::not_known(PORTS, "the VPC", why)];
     };
-    let edges = required_edges(full);
+    let (edges, behind) = (required_edges(full), edges_behind_load_balancers(full));
     let groups = edges.iter().flat_map(interfaces_of);
     let groups = groups.flat_map(|one| &one.groups);
     let groups = groups.filter_map(|group| inputs.physical(group));
@@ -41,7 +41,7 @@ pub(super) async fn check(inputs: &Inputs<'_>) -> Vec<PreflightRow> {
     let routed: Vec<RoutedSubnet> = routed.collect();
     [
         security_group_rows(inputs, &edges, &state),
-        acl_rows(inputs, &edges, &state),
+        acl_rows(inputs, &[&edges[..], &behind].concat(), &state),
         route_rows(inputs, &routed, &state),
     ]
     .concat()
@@ -102,10 +102,21 @@ fn security_group_rows(
 
 fn row_of_rule(inputs: &Inputs<'_>, edge: &Edge, rule: &MissingRule) -> PreflightRow {
     let group = words_of(inputs, &rule.group);
+    let subject = format!("{} to {}, {}", edge.from, edge.to, edge.traffic);
+    let message = format!("{}: no rule of {group} allows {rule}", edge.why);
+    if !rule.is_certain {
+        let why = match edge.is_vague {
+            true => {
+                "endpoints of AWS' services suffice with a bundle, and where they are is not known"
+            }
+            false => "a rule has a prefix list, whose ranges were not read",
+        };
+        return PreflightRow::not_known(PORTS, subject, format!("{message}; {why}"));
+    }
     PreflightRow::problem(
         PORTS,
-        format!("{} to {}, {}", edge.from, edge.to, edge.traffic),
-        format!("{}: no rule of {group} allows {rule}", edge.why),
+        subject,
+        message,
         format!(
             "run `kctl update {} --yes` if {group} is kctl's; in a group of yours add: {rule}",
             inputs.full().name

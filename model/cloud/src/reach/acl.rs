@@ -9,8 +9,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The ports at which Linux waits for replies (`net.ipv4.ip_local_port_range`).
+/// The ports at which replies arrive: of load balancers, NAT gateways, any client
+/// (<https://docs.aws.amazon.com/vpc/latest/userguide/custom-network-acl.html#nacl-ephemeral-ports>), and of pods, to whose packets Linux
+/// gives the address of their instance and any port from 1024 on (kube-proxy's `--random-fully`).
 const REPLIES: Traffic = Traffic {
+    protocol: "tcp",
+    from: 1024,
+    to: 65535,
+};
+
+/// The ports at which processes of Linux itself wait for replies (`net.ipv4.ip_local_port_range`).
+const REPLIES_TO_HOSTS: Traffic = Traffic {
     protocol: "tcp",
     from: 32768,
     to: 60999,
@@ -90,7 +99,11 @@ impl Edge {
         if self.traffic == Traffic::ALL {
             return Vec::new();
         }
-        let reply = (self.traffic.protocol == "tcp").then_some(REPLIES);
+        let replies = match self.is_of_hosts {
+            true => REPLIES_TO_HOSTS,
+            false => REPLIES,
+        };
+        let reply = (self.traffic.protocol == "tcp").then_some(replies);
         let mut found = Vec::new();
         for crossing in self.crossings() {
             found.extend(crossing.find_block(acls, self.traffic, crossing.sends));

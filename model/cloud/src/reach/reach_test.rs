@@ -33,6 +33,8 @@ fn edge() -> Edge {
         to: interfaces("sg-2", "subnet-2", OTHER),
         traffic: PORTS,
         why: "of a test",
+        is_of_hosts: false,
+        is_vague: false,
     }
 }
 
@@ -197,16 +199,52 @@ fn replies_of_tcp_have_to_pass_too() {
         },
         ..edge()
     };
-    let mut high = entry(90, false, false, "6", "10.0.1.0/24");
-    (high.from, high.to) = (Some(1024), Some(65535));
-    let acl = open_but_for(high);
-    let found = tcp.blocking_entries(std::slice::from_ref(&acl));
-    let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let of_hosts = Edge {
+        is_of_hosts: true,
+        ..tcp.clone()
+    };
+    let denied = |edge: &Edge, from: i32| -> Vec<String> {
+        let mut entry = entry(90, false, false, "6", "10.0.1.0/24");
+        (entry.from, entry.to) = (Some(from), Some(65535));
+        let found = edge.blocking_entries(&[open_but_for(entry)]);
+        found.iter().map(ToString::to_string).collect()
+    };
     assert_eq!(
-        texts,
+        denied(&tcp, 61000),
+        ["entry 90 of acl-1 (subnet-1) denies ingress tcp 1024-65535 from 10.0.1.0/29"]
+    );
+    assert_eq!(
+        denied(&of_hosts, 60999),
         ["entry 90 of acl-1 (subnet-1) denies ingress tcp 32768-60999 from 10.0.1.0/29"]
     );
-    assert!(edge().blocking_entries(&[acl]).is_empty());
+    assert!(denied(&of_hosts, 61000).is_empty());
+    // UDP has none.
+    assert!(denied(&edge(), 1024).is_empty());
+}
+
+#[test]
+fn what_a_prefix_list_or_a_vague_edge_leaves_open_is_not_certain() {
+    let rule = |protocol: &str| SecurityGroupRule {
+        name: String::new(),
+        group_id: given("sg-1"),
+        is_egress: true,
+        ip_protocol: protocol.to_owned(),
+        from_port: 1,
+        to_port: 8,
+        source: RuleSource::PrefixListId("pl-1".to_owned()),
+    };
+    let at_sender = |edge: &Edge, rules: &[SecurityGroupRule]| -> Vec<bool> {
+        let missing = edge.missing_rules(rules).into_iter();
+        let missing = missing.filter(|one| one.is_egress);
+        missing.map(|one| one.is_certain).collect()
+    };
+    assert_eq!(at_sender(&edge(), &[rule("udp")]), [false]);
+    assert_eq!(at_sender(&edge(), &[rule("tcp")]), [true]);
+    let vague = Edge {
+        is_vague: true,
+        ..edge()
+    };
+    assert_eq!(at_sender(&vague, &[]), [false]);
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub fn required_edges(full: &FullSpec) -> Vec<Edge> {
         connect(&mut edges, &control_planes, &control_planes, *one);
     }
     connect(&mut edges, &control_planes, &nodes, KUBELETS);
+    // Until here: members of etcd and API servers, which are in the network of their instances.
+    edges.iter_mut().for_each(|edge| edge.is_of_hosts = true);
     connect(&mut edges, &nodes, &nodes, KUBELETS);
     for one in node_to_control_plane_needs(full) {
         connect(&mut edges, &nodes, &control_planes, one);
@@ -44,7 +46,13 @@ pub fn required_edges(full: &FullSpec) -> Vec<Edge> {
     } else {
         vec![outside(EVERYWHERE)]
     };
+    let before = edges.len();
     connect(&mut edges, &all, &internet, tcp(HTTPS, INTERNET));
+    // With a bundle, endpoints of AWS' services in the VPC suffice.
+    let has_bundle = !full.image_archives.is_empty();
+    for edge in edges.iter_mut().skip(before) {
+        edge.is_vague = has_bundle;
+    }
     for source in &full.node_port_access {
         let (first, last) = full.node_port_range;
         for traffic in [tcp_ports(first, last), udp_ports(first, last)] {
@@ -59,6 +67,29 @@ pub fn required_edges(full: &FullSpec) -> Vec<Edge> {
     }
     connect_api(&mut edges, full, &control_planes, &nodes);
     connect_ssh(&mut edges, full, &all);
+    edges
+}
+
+/// What passes load balancers with the address of its client, which they keep for targets that are instances
+/// (<https://docs.aws.amazon.com/elasticloadbalancing/latest/network/edit-target-group-attributes.html#client-ip-preservation>). It is for
+/// network ACLs: security groups see the balancer's group.
+pub fn edges_behind_load_balancers(full: &FullSpec) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    if full.api.load_balancer.is_some() {
+        let control_planes = instances(full, Role::ControlPlane);
+        let need = tcp(API, "the API for clients outside, by its load balancer");
+        connect(
+            &mut edges,
+            &clients(&full.api.access),
+            &control_planes,
+            need,
+        );
+    }
+    if bastion::has_bastions(full) {
+        let bastions = instances(full, Role::Bastion);
+        let need = tcp(bastion::SSH, "SSH, by the bastions' load balancer");
+        connect(&mut edges, &clients(&full.ssh_access), &bastions, need);
+    }
     edges
 }
 
@@ -87,8 +118,7 @@ fn etcd_needs(full: &FullSpec) -> Vec<Need> {
 /// The way to the API: by its load balancer, or to the control planes themselves.
 fn connect_api(edges: &mut Vec<Edge>, full: &FullSpec, control_planes: &[End], nodes: &[End]) {
     const CLIENTS: &str = "the API for clients outside";
-    let clients = full.api.access.iter().map(|source| outside(source));
-    let clients: Vec<End> = clients.collect();
+    let clients = clients(&full.api.access);
     let Some(balancer) = &full.api.load_balancer else {
         connect(edges, &clients, control_planes, tcp(API, CLIENTS));
         return;
@@ -126,8 +156,7 @@ fn connect_api(edges: &mut Vec<Edge>, full: &FullSpec, control_planes: &[End], n
 /// SSH: by bastions if there are any.
 fn connect_ssh(edges: &mut Vec<Edge>, full: &FullSpec, instances_of_cluster: &[End]) {
     let ssh = tcp(bastion::SSH, "SSH");
-    let clients = full.ssh_access.iter().map(|source| outside(source));
-    let clients: Vec<End> = clients.collect();
+    let clients = clients(&full.ssh_access);
     if !bastion::has_bastions(full) {
         connect(edges, &clients, instances_of_cluster, ssh);
         return;
@@ -215,6 +244,10 @@ fn role_words(role: Role) -> &'static str {
     }
 }
 
+fn clients(sources: &[String]) -> Vec<End> {
+    sources.iter().map(|source| outside(source)).collect()
+}
+
 fn outside(source: &str) -> End {
     End::Outside(RuleSource::parse_peer(source))
 }
@@ -253,6 +286,8 @@ fn connect(edges: &mut Vec<Edge>, from: &[End], to: &[End], need: Need) {
             to: to.clone(),
             traffic: need.traffic,
             why: need.why,
+            is_of_hosts: false,
+            is_vague: false,
         }));
     }
 }

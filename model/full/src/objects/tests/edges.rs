@@ -2,10 +2,10 @@
 
 use super::{desired_of, every_shape, spec};
 use crate::FullSpec;
-use crate::objects::required_edges;
+use crate::objects::{edges_behind_load_balancers, required_edges};
 use cloud::reach::MissingRule;
 use cloud::{Cloud, RuleSource, SecurityGroupRule};
-use node::config::Networking;
+use node::config::{Networking, Role};
 
 fn rules_of(full: &FullSpec) -> Vec<SecurityGroupRule> {
     let all = desired_of(full).into_iter();
@@ -49,6 +49,27 @@ fn the_rules_let_every_edge_pass() {
         let networking = &full.pods.networking;
         let missing = missing_of(&full, &rules_of(&full));
         assert!(missing.is_empty(), "{shape}, {networking:?}: {missing:#?}");
+    }
+}
+
+/// Load balancers keep the addresses of their clients, which network ACLs of the targets see.
+#[test]
+fn clients_reach_what_is_behind_a_load_balancer() {
+    for (shape, full) in every_shape() {
+        let edges = edges_behind_load_balancers(&full);
+        let texts: Vec<String> = edges.iter().map(ToString::to_string).collect();
+        let leads_to = |target: &str| texts.iter().any(|text| text.contains(target));
+        assert_eq!(
+            leads_to(" to control planes"),
+            full.api.load_balancer.is_some() && !full.api.access.is_empty(),
+            "{shape}: {texts:?}"
+        );
+        let has_bastions = full.groups.iter().any(|group| group.role == Role::Bastion);
+        assert_eq!(
+            leads_to(" to bastions"),
+            has_bastions && !full.ssh_access.is_empty(),
+            "{shape}: {texts:?}"
+        );
     }
 }
 
