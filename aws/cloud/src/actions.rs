@@ -1,7 +1,9 @@
 //! The IAM actions that a plan's changes need, by kind of object. What was read for the plan needs none: it has been read.
 
-use cloud::{Cloud, DiscoveryDocument, IamInstanceProfile, Variant};
-use engine::{Action, Plan, Ref, Step};
+use cloud::{
+    AutoscalingGroup, Cloud, DiscoveryDocument, IamInstanceProfile, LaunchTemplate, Variant,
+};
+use engine::{Action, Plan, Ref, Snapshot, Step};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The actions of a kind: to create, to update and to delete an object. An update may need fewer of them.
@@ -25,6 +27,12 @@ const fn row(
         delete,
     }
 }
+
+/// The roles that AWS makes in the caller's name with the first Auto Scaling group and the first balancer of an account.
+const AUTO_SCALING_ROLE: &str =
+    "aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling";
+const BALANCER_ROLE: &str =
+    "aws-service-role/elasticloadbalancing.amazonaws.com/AWSServiceRoleForElasticLoadBalancing";
 
 const RETAG: &[&str] = &["ec2:CreateTags", "ec2:DeleteTags"];
 
@@ -400,9 +408,10 @@ pub struct PlanPlace {
 }
 
 /// The actions that a plan needs, by the resource that they are about: an ARN where policies are usually as narrow, else `*`. Every
-/// plan's run writes to the state store.
+/// plan's run writes to the state store. `seen`: what the plan leaves as it is.
 pub fn planned_actions(
     plan: &Plan<Cloud>,
+    seen: &Snapshot<Cloud>,
     place: &PlanPlace,
 ) -> BTreeMap<String, BTreeSet<&'static str>> {
     let mut needed: BTreeMap<String, BTreeSet<&'static str>> = BTreeMap::new();
@@ -426,8 +435,41 @@ pub fn planned_actions(
         {
             need(place.role_arn(role), &["iam:PassRole"]);
         }
+        if step.action != Action::Delete
+            && let Some(group) = AutoscalingGroup::of(object)
+            && let Some(role) = role_of_instances(group, plan, seen)
+        {
+            need(place.role_arn(role), &["iam:PassRole"]);
+        }
+        let role_of_service = match (object, step.action) {
+            (Cloud::AutoscalingGroup(_), Action::Create) => Some(AUTO_SCALING_ROLE),
+            (Cloud::Lb(_), Action::Create) => Some(BALANCER_ROLE),
+            _ => None,
+        };
+        if let Some(role) = role_of_service {
+            need(
+                place.iam_arn("role", role),
+                &["iam:CreateServiceLinkedRole"],
+            );
+        }
     }
     needed
+}
+
+/// The role that Auto Scaling hands to the instances of a group; `None`: the profile is the user's, whose role is not looked at here.
+fn role_of_instances<'a>(
+    group: &AutoscalingGroup,
+    plan: &'a Plan<Cloud>,
+    seen: &'a Snapshot<Cloud>,
+) -> Option<&'a Ref> {
+    let find = |of: &Ref| -> Option<&'a Cloud> {
+        let id = of.id()?;
+        let planned = plan.steps.get(&id).and_then(|step| step.after.as_ref());
+        planned.or_else(|| Some(&seen.find(&id)?.resource))
+    };
+    let template = LaunchTemplate::of(find(&group.launch_template.launch_template_id)?)?;
+    let profile = IamInstanceProfile::of(find(&template.iam_instance_profile)?)?;
+    profile.role_name.as_ref()
 }
 
 fn object_of(step: &Step<Cloud>) -> Option<&Cloud> {

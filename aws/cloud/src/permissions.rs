@@ -20,6 +20,11 @@ const ACTIONS_AT_ONCE: usize = 50;
 /// What IAM says of actions that it does not evaluate in one call, such as `iam:PassRole` among others (`InvalidInput`).
 const ASK_APART: &str = "require different authorization information";
 
+/// Services of which the partition `aws` has one endpoint: `aws:RequestedRegion` is that of the endpoint, whatever the caller means
+/// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-requestedregion>).
+const GLOBAL_SERVICES: [&str; 2] = ["iam:", "route53:"];
+const GLOBAL_REGION: &str = "us-east-1";
+
 /// What keeps the caller from an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denial {
@@ -75,14 +80,24 @@ pub async fn simulate_actions(
     let principal = policy_source(clients, &caller.arn).await?;
     let mut denied = Vec::new();
     for (resource, actions) in needed {
-        let actions: Vec<&str> = actions.iter().copied().collect();
-        let mut waiting: Vec<&[&str]> = actions.chunks(ACTIONS_AT_ONCE).rev().collect();
-        while let Some(some) = waiting.pop() {
-            match simulate(clients, &principal, resource, some).await {
+        let in_one_region = |action: &&str| {
+            let mut services = GLOBAL_SERVICES.iter();
+            caller.arn.starts_with("arn:aws:") && services.any(|one| action.starts_with(*one))
+        };
+        let (global, regional): (Vec<&str>, Vec<&str>) =
+            actions.iter().copied().partition(in_one_region);
+        let global = global
+            .chunks(ACTIONS_AT_ONCE)
+            .map(|some| (GLOBAL_REGION, some));
+        let regional = regional.chunks(ACTIONS_AT_ONCE);
+        let regional = regional.map(|some| (clients.region(), some));
+        let mut waiting: Vec<(&str, &[&str])> = regional.chain(global).rev().collect();
+        while let Some((region, some)) = waiting.pop() {
+            match simulate(clients, &principal, resource, region, some).await {
                 Ok(found) => denied.extend(found),
                 Err(failure) if some.len() > 1 && failure.message.contains(ASK_APART) => {
                     let (first, second) = some.split_at(some.len() / 2);
-                    waiting.extend([second, first]);
+                    waiting.extend([(region, second), (region, first)]);
                 }
                 Err(failure) => return Err(failure),
             }
@@ -119,20 +134,24 @@ async fn simulate(
     clients: &CloudClients,
     principal: &str,
     resource: &str,
+    region: &str,
     actions: &[&str],
 ) -> Result<Vec<DeniedAction>, Failure> {
     let actions = actions.iter().map(|action| (*action).to_owned()).collect();
-    let region = ContextEntry::builder()
-        .context_key_name("aws:RequestedRegion")
-        .context_key_type(ContextKeyTypeEnum::String)
-        .context_key_values(clients.region());
+    let text = |key: &str, value: &str| {
+        let entry = ContextEntry::builder().context_key_name(key);
+        let entry = entry.context_key_type(ContextKeyTypeEnum::String);
+        entry.context_key_values(value).build()
+    };
     let call = clients
         .iam
         .simulate_principal_policy()
         .policy_source_arn(principal)
         .set_action_names(Some(actions))
         .resource_arns(resource)
-        .context_entries(region.build());
+        .context_entries(text("aws:RequestedRegion", region))
+        // Every role that kctl passes is for instances.
+        .context_entries(text("iam:PassedToService", "ec2.amazonaws.com"));
     let results: Result<Vec<EvaluationResult>, _> =
         call.into_paginator().items().send().collect().await;
     let results = results.classify_call(CALL)?;

@@ -376,7 +376,13 @@ fn a_parent_that_names_other_servers_is_told_and_one_that_does_not_answer_is_no_
         assert_eq!(rows.len(), 1, "{rows:#?}");
         rows.remove(0)
     };
-    assert_eq!(delegation(ZONE_SERVERS)["state"], "ok");
+    for (servers, state) in [
+        (ZONE_SERVERS, "ok"),
+        (&ZONE_SERVERS[..2], "ok"),
+        (&["ns-2048.awsdns-64.com.", "ns1.example.com."], "not_known"),
+    ] {
+        assert_eq!(delegation(servers)["state"], state, "{servers:?}");
+    }
     let wrong = delegation(&["ns-1.elsewhere.example."]);
     assert_eq!(wrong["state"], "problem");
     let message = wrong["message"].as_str().expect("text");

@@ -40,8 +40,9 @@ fn row_of_zone(
         let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
         servers.join(", ")
     };
-    if own == named {
-        let message = format!("its parent names the servers of {id}");
+    // Any of them answers, whether the parent has all or not.
+    if !named.is_empty() && named.is_subset(own) {
+        let message = format!("its parent names servers of {id}");
         return PreflightRow::fine(DELEGATION, zone, message);
     }
     let message = if named.is_empty() {
@@ -53,6 +54,10 @@ fn row_of_zone(
         let (named, own) = (words(named), words(own));
         format!("its parent names {named}, and the servers of {id} are {own}")
     };
+    if !named.is_disjoint(own) {
+        let why = format!("{message}: whether the others serve the zone is not known");
+        return PreflightRow::not_known(DELEGATION, zone, why);
+    }
     let next = format!(
         "set the NS record of {zone} in its parent zone, or the name servers at the registrar, to {}",
         words(own)

@@ -17,7 +17,7 @@ pub(super) async fn check(inputs: &Inputs<'_>) -> Vec<PreflightRow> {
         account: full.placement.account.clone(),
         state_object: bucket.map(|bucket| format!("{bucket}/{}/config", state.prefix)),
     };
-    let needed = planned_actions(inputs.plan, &place);
+    let needed = planned_actions(inputs.plan, inputs.snapshot, &place);
     let count = needed.values().flatten().count();
     match simulate_actions(&inputs.observed.clients, &needed).await {
         Err(failure) => {
@@ -48,6 +48,10 @@ fn row_of_denial(denied: &DeniedAction, principal: &str) -> PreflightRow {
             "on {resource}: policies of {principal} ask for {}, which only the call itself has",
             missing_keys.join(", ")
         );
+        return PreflightRow::not_known(PERMISSIONS, action, why);
+    }
+    if action == "iam:CreateServiceLinkedRole" {
+        let why = format!("on {resource}: {denial} to {principal}, but the role may be there");
         return PreflightRow::not_known(PERMISSIONS, action, why);
     }
     if action.starts_with("s3:") && *denial == Denial::Silent {
