@@ -405,6 +405,8 @@ pub struct PlanPlace {
     pub account: String,
     /// An object of the cluster in the state store, `BUCKET/KEY`; `None`: the store is no bucket.
     pub state_object: Option<String>,
+    /// The role in each instance profile of the user's, both by name.
+    pub profile_roles: BTreeMap<String, String>,
 }
 
 /// The actions that a plan needs, by the resource that they are about: an ARN where policies are usually as narrow, else `*`. Every
@@ -437,9 +439,9 @@ pub fn planned_actions(
         }
         if step.action != Action::Delete
             && let Some(group) = AutoscalingGroup::of(object)
-            && let Some(role) = role_of_instances(group, plan, seen)
+            && let Some(role) = place.role_of_instances(group, plan, seen)
         {
-            need(place.role_arn(role), &["iam:PassRole"]);
+            need(role, &["iam:PassRole"]);
         }
         let role_of_service = match (object, step.action) {
             (Cloud::AutoscalingGroup(_), Action::Create) => Some(AUTO_SCALING_ROLE),
@@ -456,25 +458,20 @@ pub fn planned_actions(
     needed
 }
 
-/// The role that Auto Scaling hands to the instances of a group; `None`: the profile is the user's, whose role is not looked at here.
-fn role_of_instances<'a>(
-    group: &AutoscalingGroup,
-    plan: &'a Plan<Cloud>,
-    seen: &'a Snapshot<Cloud>,
-) -> Option<&'a Ref> {
-    let find = |of: &Ref| -> Option<&'a Cloud> {
-        let id = of.id()?;
-        let planned = plan.steps.get(&id).and_then(|step| step.after.as_ref());
-        planned.or_else(|| Some(&seen.find(&id)?.resource))
-    };
-    let template = LaunchTemplate::of(find(&group.launch_template.launch_template_id)?)?;
-    let profile = IamInstanceProfile::of(find(&template.iam_instance_profile)?)?;
-    profile.role_name.as_ref()
-}
-
 fn object_of(step: &Step<Cloud>) -> Option<&Cloud> {
     let before = step.before.as_ref().map(|observed| &observed.resource);
     step.after.as_ref().or(before)
+}
+
+/// An object as the plan makes it, or leaves it.
+fn planned_object<'a>(
+    of: &Ref,
+    plan: &'a Plan<Cloud>,
+    seen: &'a Snapshot<Cloud>,
+) -> Option<&'a Cloud> {
+    let id = of.id()?;
+    let planned = plan.steps.get(&id).and_then(|step| step.after.as_ref());
+    planned.or_else(|| Some(&seen.find(&id)?.resource))
 }
 
 impl PlanPlace {
@@ -502,6 +499,25 @@ impl PlanPlace {
         let store = document.store.strip_prefix("s3://")?;
         let (partition, key) = (&self.partition, &document.key);
         Some(format!("arn:{partition}:s3:::{store}/{key}"))
+    }
+
+    /// The role that Auto Scaling hands to the instances of a group.
+    fn role_of_instances(
+        &self,
+        group: &AutoscalingGroup,
+        plan: &Plan<Cloud>,
+        seen: &Snapshot<Cloud>,
+    ) -> Option<String> {
+        let template = planned_object(&group.launch_template.launch_template_id, plan, seen)?;
+        let profile = match &LaunchTemplate::of(template)?.iam_instance_profile {
+            Ref::Given(name) => {
+                let role = self.profile_roles.get(name)?;
+                return Some(self.iam_arn("role", role));
+            }
+            own @ Ref::Own { .. } => planned_object(own, plan, seen)?,
+        };
+        let role = IamInstanceProfile::of(profile)?.role_name.as_ref()?;
+        Some(self.role_arn(role))
     }
 
     fn role_arn(&self, role: &Ref) -> String {

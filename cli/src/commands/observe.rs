@@ -21,7 +21,7 @@ use crate::state::{
     store_error,
 };
 use aws_cloud::{CloudClients, collect_facts};
-use cloud::facts::{Facts, FactsWanted, kept_zone};
+use cloud::facts::{Facts, FactsWanted, InstanceType, kept_zone};
 use engine::Failure;
 use full::DnsKind;
 use full::addons::OwnAddon;
@@ -33,6 +33,7 @@ use spec::expand::{Expanded, dns_kind, wanted_facts};
 use spec::not_yet::{NotYet, not_yet};
 use spec::read::ReadOptions;
 use spec::upgrade::version_before;
+use std::collections::BTreeMap;
 
 /// A cluster's state in the store, with its spec expanded by facts from AWS.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ pub struct ObservedCluster {
     /// What the objects hold that `update` wrote.
     pub digests: ObjectDigests,
     pub expanded: Expanded,
+    /// What EC2 says of the instance types of its groups.
+    pub machine_types: BTreeMap<String, InstanceType>,
     /// The addons of the user.
     pub own_addons: Vec<OwnAddon>,
     /// What the store has of the secrets that users create.
@@ -176,6 +179,7 @@ async fn read_and_expand(
         public,
         digests,
         expanded,
+        machine_types: facts.instance_types.clone(),
         own_addons,
         secrets,
         binaries,

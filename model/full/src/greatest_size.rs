@@ -1,9 +1,8 @@
 //! What a cluster takes of its account and its subnets once every instance group is as large as it may be.
 
 use crate::{FullSpec, Group};
+use cloud::facts::InstanceType;
 use cloud::{LaunchOverride, MixedInstancesPolicy};
-use node::config::Networking;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The instances of a group.
@@ -49,9 +48,12 @@ pub fn volume_sizes(full: &FullSpec) -> BTreeMap<String, u64> {
 }
 
 /// IPv4 addresses of instances and their pods in each subnet, by the subnet's name in the spec. Auto Scaling spreads a group evenly over
-/// its zones.
-pub fn instance_addresses(full: &FullSpec) -> BTreeMap<String, u64> {
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+/// its zones. `None`: how many interfaces an instance has there, or addresses each, is not known.
+pub fn instance_addresses(
+    full: &FullSpec,
+    types: &BTreeMap<String, InstanceType>,
+) -> BTreeMap<String, Option<u64>> {
+    let mut counts: BTreeMap<String, Option<u64>> = BTreeMap::new();
     let has_ipv4 = |name: &&String| {
         let mut subnets = full.network.subnets.iter();
         subnets.any(|subnet| subnet.name == **name && subnet.cidr.is_some())
@@ -59,23 +61,62 @@ pub fn instance_addresses(full: &FullSpec) -> BTreeMap<String, u64> {
     for group in &full.groups {
         let subnets: Vec<&String> = group.subnets.iter().filter(has_ipv4).collect();
         let zones = u64::try_from(group.subnets.len()).unwrap_or(u64::MAX);
+        let instances = most_instances(group).div_ceil(zones.max(1));
+        let of_instance = addresses_of_instance(full, group, types);
         for subnet in subnets {
-            let instances = most_instances(group).div_ceil(zones.max(1));
-            let kubelet = group.node.as_ref().map(|node| &node.kubelet.config);
-            *counts.entry(subnet.clone()).or_default() +=
-                instances * addresses_of_instance(&full.pods.networking, kubelet);
+            let count = counts.entry(subnet.clone()).or_insert(Some(0));
+            let both = count.zip(of_instance);
+            *count = both.map(|(count, of_instance)| count + instances * of_instance);
         }
     }
     counts
 }
 
 /// The instance's own address, and those of its pods if the network plugin takes them from the VPC.
-fn addresses_of_instance(networking: &Networking, kubelet: Option<&Value>) -> u64 {
-    if !networking.attaches_interfaces() {
-        return 1;
-    }
-    let pods = kubelet.and_then(|config| config.get("maxPods")?.as_u64());
-    1 + pods.unwrap_or_default()
+fn addresses_of_instance(
+    full: &FullSpec,
+    group: &Group,
+    types: &BTreeMap<String, InstanceType>,
+) -> Option<u64> {
+    let node = group.node.as_ref();
+    let Some(node) = node.filter(|_| full.pods.networking.attaches_interfaces()) else {
+        return Some(1);
+    };
+    let pods = node.kubelet.config.get("maxPods")?.as_u64()?;
+    addresses_with_pods(full, group, pods, types)
+}
+
+fn addresses_with_pods(
+    full: &FullSpec,
+    group: &Group,
+    pods: u64,
+    types: &BTreeMap<String, InstanceType>,
+) -> Option<u64> {
+    let plugin = full.addons.amazon_vpc.as_ref();
+    let Some(warm) = plugin.and_then(|plugin| warm_interfaces(&plugin.variables)) else {
+        return Some(1 + pods);
+    };
+    let of_types = machine_types(group).into_iter().map(|name| {
+        let kind = types.get(&name)?;
+        let (interfaces, addresses) = (kind.max_interfaces?, kind.addresses_per_interface?);
+        // The first address of an interface is the instance's.
+        let for_pods = u64::from(addresses.saturating_sub(1).max(1));
+        let attached = (pods.div_ceil(for_pods) + warm).min(u64::from(interfaces));
+        Some(attached * u64::from(addresses))
+    });
+    let of_types: Option<Vec<u64>> = of_types.collect();
+    of_types?.into_iter().max()
+}
+
+/// How many interfaces the Amazon VPC CNI attaches, each with all its addresses, beside those that pods fill; `None`: it takes addresses
+/// or prefixes as pods need them (<https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/eni-and-ip-target.md>).
+fn warm_interfaces(variables: &BTreeMap<String, String>) -> Option<u64> {
+    let number = |name: &str| variables.get(name)?.parse::<u64>().ok();
+    let mut targets = ["WARM_IP_TARGET", "MINIMUM_IP_TARGET"].into_iter();
+    let by_address = targets.any(|name| number(name).is_some_and(|target| target > 0));
+    let prefixes = variables.get("ENABLE_PREFIX_DELEGATION");
+    let by_prefix = prefixes.is_some_and(|value| value == "true");
+    (!by_address && !by_prefix).then(|| number("WARM_ENI_TARGET").unwrap_or(1))
 }
 
 fn most_instances(group: &Group) -> u64 {
@@ -121,11 +162,11 @@ fn at_least_zero(number: i32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AmazonVpc;
     use crate::WarmPool;
     use crate::objects::tests::spec;
     use cloud::InstancesDistribution;
     use node::config::Role;
-    use serde_json::json;
 
     fn spot_policy(base: i32, percentage: i32) -> MixedInstancesPolicy {
         MixedInstancesPolicy {
@@ -187,17 +228,57 @@ mod tests {
             group.max_size = 1;
         }
         full.groups.last_mut().unwrap().max_size = 10;
-        let addresses = instance_addresses(&full);
+        let addresses = instance_addresses(&full, &BTreeMap::new());
         // A control plane, and a third of ten nodes.
         assert_eq!(
             addresses.values().copied().collect::<Vec<_>>(),
-            [5, 5, 5],
+            [Some(5), Some(5), Some(5)],
             "{addresses:?}"
         );
-        let kubelet = json!({"maxPods": 17});
-        let of_instance = |networking| addresses_of_instance(networking, Some(&kubelet));
-        assert_eq!(of_instance(&Networking::AmazonVpc), 18);
-        assert_eq!(of_instance(&Networking::Kubenet), 1);
+    }
+
+    /// Of the Amazon VPC CNI: whole interfaces of ten addresses each, three at most, and one more than pods need.
+    #[test]
+    fn pods_of_the_vpc_take_whole_interfaces_unless_addresses_are_counted() {
+        let mut full = spec::minimal_spec();
+        let group = full.groups.last().unwrap().clone();
+        let kind = InstanceType {
+            arch: group.arch,
+            instance_store_disks: 0,
+            gpu: false,
+            nvidia_gpu: false,
+            xen: false,
+            max_interfaces: Some(3),
+            addresses_per_interface: Some(10),
+            zones: Vec::new(),
+        };
+        let types = BTreeMap::from([(group.machine_type.clone(), kind)]);
+        let mut taken = |pods: u64, variables: &[(&str, &str)]| {
+            let variables = variables.iter();
+            let variables =
+                variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            full.addons.amazon_vpc = Some(AmazonVpc {
+                image: String::new(),
+                init_image: String::new(),
+                policy_image: String::new(),
+                variables: variables.collect(),
+                selinux: false,
+            });
+            let of_instance = |types: &BTreeMap<String, InstanceType>| {
+                addresses_with_pods(&full, &group, pods, types)
+            };
+            (of_instance(&types), of_instance(&BTreeMap::new()))
+        };
+        assert_eq!(taken(9, &[]), (Some(20), None));
+        assert_eq!(taken(10, &[]), (Some(30), None));
+        assert_eq!(taken(29, &[]), (Some(30), None));
+        assert_eq!(taken(9, &[("WARM_ENI_TARGET", "2")]), (Some(30), None));
+        for counted in [
+            ("WARM_IP_TARGET", "2"),
+            ("ENABLE_PREFIX_DELEGATION", "true"),
+        ] {
+            assert_eq!(taken(9, &[counted]), (Some(10), Some(10)), "{counted:?}");
+        }
     }
 
     #[test]

@@ -49,10 +49,16 @@ class Gate:
         try:
             caller, signed = authenticate(sent, self.sessions)
             asked = needs.read_request(environ, body, call, signed.scope.region, ACCOUNT)
-            authorize(asked, caller, of_request(environ, signed.scope.region))
+            authorize(asked, caller, of_request(environ, _region_of(call, signed.scope.region)))
             return _of_sts(asked, caller, as_json)
         except Refused as refused:
             return _refusal(refused, call, as_json)
+
+
+def _region_of(call: Call, signed_for: str) -> str:
+    """`aws:RequestedRegion`: of services with one endpoint its region, whatever the caller means
+    (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-requestedregion)."""
+    return "us-east-1" if call.service in ("iam", "route53") else signed_for
 
 
 def _refusal(refused: Refused, call: Call, as_json: bool) -> Answer:

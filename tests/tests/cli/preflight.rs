@@ -198,6 +198,15 @@ fn a_subnet_without_room_for_its_groups_is_named() {
         problems(&kctl),
         texts(&["addresses | eu-west-1a (ID) | 14 are needed at the greatest size, 11 are free"])
     );
+    let more =
+        format!("for _ in range(4): boto('ec2').create_network_interface(SubnetId='{subnet}')");
+    simulator.run_python(REGION, &more);
+    assert_eq!(
+        problems(&kctl),
+        texts(&[
+            "addresses | eu-west-1a (ID) | 8 have to be free for a new load balancer or NAT gateway, 7 are free"
+        ])
+    );
 }
 
 /// Takes a rule away, of a security group by its name. The other side is a group's name or a range.

@@ -12,10 +12,14 @@ pub(super) async fn check(inputs: &Inputs<'_>) -> Vec<PreflightRow> {
     }
     let state = &full.state;
     let bucket = state.bucket.as_ref();
+    let groups = full.groups.iter();
+    let profile_roles =
+        groups.filter_map(|group| Some((group.iam_profile.clone()?, group.iam_role.clone()?)));
     let place = PlanPlace {
         partition: full.placement.partition.clone(),
         account: full.placement.account.clone(),
         state_object: bucket.map(|bucket| format!("{bucket}/{}/config", state.prefix)),
+        profile_roles: profile_roles.collect(),
     };
     let needed = planned_actions(inputs.plan, inputs.snapshot, &place);
     let count = needed.values().flatten().count();
