@@ -13,10 +13,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Attempts without progress before giving up.
-const TRIES: u32 = 5;
+pub const TRIES: u32 = 5;
 
 /// Pause after the first of them; doubled for each further one.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause after so many of them.
+pub fn pause_after(tries: u32) -> Duration {
+    PAUSE * 2_u32.pow(tries.saturating_sub(1))
+}
 
 /// A folder of downloads.
 #[derive(Debug)]
@@ -127,7 +132,7 @@ impl DownloadFolder {
             if missed.lasting || tries >= TRIES {
                 return Err(missed.cause);
             }
-            tokio::time::sleep(PAUSE * 2_u32.pow(tries.saturating_sub(1))).await;
+            tokio::time::sleep(pause_after(tries)).await;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Image registries (OCI distribution specification 1.1): images are read from them by digest, and copied into one.
 
+mod answer;
 mod docker_config;
 mod manifest;
 mod token;
@@ -10,8 +11,10 @@ pub use manifest::{Descriptor, Manifest};
 use crate::downloads::{file_client, upload_client, with_range};
 use crate::error::CommandError;
 use crate::fetch::DownloadFolder;
+use answer::{check_status, repeat};
 use anyhow::{Context, bail};
 use aws_client::authorities::Authorities;
+use hyper::body::Bytes;
 use manifest::{LARGEST, MEDIA_TYPES};
 use node::digest::sha256_hex;
 use node::values::parse_image;
@@ -44,6 +47,8 @@ pub struct Refusal {
     host: String,
     access: Access,
     status: StatusCode,
+    /// What the registry says of it: `: CODE: message`.
+    why: String,
 }
 
 /// A client of registries. It asks for a token where a registry wants one, with the passwords of docker's configuration.
@@ -97,13 +102,18 @@ impl ImageName {
             host: self.host.clone(),
             access,
             status,
+            why: String::new(),
         }
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the answer of {} is {}", self.host, self.status)
+        write!(
+            f,
+            "the answer of {} is {}{}",
+            self.host, self.status, self.why
+        )
     }
 }
 
@@ -156,7 +166,7 @@ impl Registries {
         let url = image.url(&format!("manifests/{reference}"));
         let ask = |client: &Client| client.get(&url).header(ACCEPT, MEDIA_TYPES.join(", "));
         let answer = self.send(image, Access::Pull, ask).await?;
-        let mut answer = check_status(answer, image, Access::Pull)?;
+        let mut answer = check_status(answer, image, Access::Pull).await?;
         let kind = answer.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).map(str::to_owned);
         let mut bytes = Vec::new();
@@ -197,7 +207,7 @@ impl Registries {
         if answer.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
-        let answer = check_status(answer, image, Access::Push)?;
+        let answer = check_status(answer, image, Access::Push).await?;
         let found = answer.headers().get("docker-content-digest");
         match found.and_then(|found| found.to_str().ok()) {
             Some(found) => Ok(Some(found.to_owned())),
@@ -221,26 +231,39 @@ impl Registries {
         digest: &str,
         file: &Path,
     ) -> anyhow::Result<()> {
+        let bytes = tokio::fs::read(file).await;
+        let bytes = bytes.with_context(|| format!("could not read {}", file.display()))?;
+        let bytes = Bytes::from(bytes);
+        // Each attempt begins an upload of its own: what one that broke off left is not known.
+        let sent = repeat(|| self.upload(image, digest, bytes.clone())).await?;
+        check_status(sent, image, Access::Push).await.map(drop)
+    }
+
+    /// The answer to an upload, or to its beginning if that is no success.
+    async fn upload(
+        &self,
+        image: &ImageName,
+        digest: &str,
+        bytes: Bytes,
+    ) -> anyhow::Result<Response> {
         let url = image.url("blobs/uploads/");
-        let begun = self
-            .send(image, Access::Push, |client| client.post(&url))
-            .await?;
-        let begun = check_status(begun, image, Access::Push)?;
+        let post = |client: &Client| client.post(&url);
+        let begun = self.send_once(image, Access::Push, &post).await?;
+        if !begun.status().is_success() {
+            return Ok(begun);
+        }
         let place = begun.headers().get(LOCATION);
         let place = place.and_then(|place| place.to_str().ok());
         let place = place.context("the registry says no place for the upload")?;
         let own = Url::parse(&url)?;
         let mut place = own.join(place)?;
         place.query_pairs_mut().append_pair("digest", digest);
-        let bytes = tokio::fs::read(file).await;
-        let bytes = bytes.with_context(|| format!("could not read {}", file.display()))?;
         let is_own = place.origin() == own.origin();
         let put = self.uploads.put(place);
         let put = put.header(CONTENT_TYPE, "application/octet-stream");
         // The request before it has brought a token if the registry wants one. No other host gets to see it.
         let token = self.known_token(image, Access::Push).filter(|_| is_own);
-        let sent = send_with(put.body(bytes), token.as_deref()).await?;
-        check_status(sent, image, Access::Push).map(drop)
+        send_with(put.body(bytes), token.as_deref()).await
     }
 
     /// Stores a manifest under the image's tag or digest, or under its own digest.
@@ -262,15 +285,25 @@ impl Registries {
                 .body(manifest.bytes.clone())
         };
         let sent = self.send(image, Access::Push, put).await?;
-        check_status(sent, image, Access::Push).map(drop)
+        check_status(sent, image, Access::Push).await.map(drop)
     }
 
-    /// Sends a request, and once more with a token if the registry wants one.
+    /// Sends a request until another attempt would change nothing.
     async fn send(
         &self,
         image: &ImageName,
         access: Access,
         request: impl Fn(&Client) -> RequestBuilder,
+    ) -> anyhow::Result<Response> {
+        repeat(|| self.send_once(image, access, &request)).await
+    }
+
+    /// Sends a request, and once more with a token if the registry wants one.
+    async fn send_once(
+        &self,
+        image: &ImageName,
+        access: Access,
+        request: &impl Fn(&Client) -> RequestBuilder,
     ) -> anyhow::Result<Response> {
         Authorities::of_system().check_address(&image.url(""))?;
         let known = self.known_token(image, access);
@@ -315,15 +348,6 @@ async fn send_with(request: RequestBuilder, token: Option<&str>) -> anyhow::Resu
         None => request,
     };
     Ok(request.send().await.map_err(reqwest::Error::without_url)?)
-}
-
-/// Fails of an answer that is no success.
-fn check_status(answer: Response, image: &ImageName, access: Access) -> anyhow::Result<Response> {
-    let status = answer.status();
-    if status.is_success() {
-        return Ok(answer);
-    }
-    Err(image.refusal(access, status).into())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What a registry wants to see (RFC 9110, `WWW-Authenticate`; distribution's token specification).
 
-use super::{Access, ImageName};
+use super::answer::repeat;
+use super::{Access, ImageName, send_with};
 use anyhow::{Context, Error, bail};
-use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, StatusCode, Url};
 use serde::Deserialize;
 
@@ -39,12 +39,8 @@ pub(super) async fn request_token(
     if let Some(service) = parameter(parameters, "service") {
         url.query_pairs_mut().append_pair("service", &service);
     }
-    let request = client.get(url);
-    let request = match password {
-        Some(password) => request.header(AUTHORIZATION, format!("Basic {password}")),
-        None => request,
-    };
-    let answer = request.send().await.map_err(reqwest::Error::without_url)?;
+    let basic = password.map(|password| format!("Basic {password}"));
+    let answer = repeat(|| send_with(client.get(url.clone()), basic.as_deref())).await?;
     let status = answer.status();
     if !status.is_success() {
         let why = if password.is_none() {
