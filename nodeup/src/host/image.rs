@@ -11,6 +11,9 @@ use std::path::Path;
 /// The label by which kubelet leaves an image alone (containerd: `internal/cri/labels`, `PinnedImageLabelKey`).
 const PIN: &str = "io.cri-containerd.pinned=pinned";
 
+/// The first release in which the label counts for an image that `ctr` has imported (containerd#9381).
+const PINS_SINCE: [u64; 3] = [1, 7, 10];
+
 /// The image as containerd has it, once its import was recorded. While containerd does not answer, as early in a boot, the record counts:
 /// otherwise every boot would download all archives again.
 pub(super) fn observe_image(host: &Host, want: &Image) -> Result<Option<Image>, Failure> {
@@ -55,6 +58,7 @@ pub(super) fn put_image(host: &Host, cache: &Path, want: &Image) -> Result<(), F
         let message = format!("{} has sha256 {found}", archive.display());
         return Err(permanent_failure(&call, &message));
     }
+    check_pins(host, &call)?;
     let (path, platform) = (
         archive.display().to_string(),
         format!("linux/{}", want.arch.as_str()),
@@ -72,6 +76,32 @@ pub(super) fn put_image(host: &Host, cache: &Path, want: &Image) -> Result<(), F
     }
     let written = host.write_file(&want.record, want.digest.as_bytes(), 0o644, None);
     written.map_err(file_failure("writing", &want.record))
+}
+
+/// Fails of a containerd that is known to be older: one of the machine image (`skipInstall`), or of the spec.
+fn check_pins(host: &Host, call: &str) -> Result<(), Failure> {
+    let answer = run_ctr(host, &["version"])?;
+    // The client's is before the server's.
+    let lines = answer.stdout.lines();
+    let mut versions = lines.filter_map(|line| line.trim().strip_prefix("Version:"));
+    match versions.next_back().map(str::trim) {
+        Some(version) if is_before_pins(version) => {
+            let message = format!(
+                "containerd {version} does not pin images that ctr imports: kubelet would remove them to make room, and no registry \
+                 has them for this node. Use a machine image with containerd 1.7.10 or newer, or leave out containerd.skipInstall"
+            );
+            Err(permanent_failure(call, &message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// By the numbers of a version: `v1.7.24`, `1.6.20~ds1`. One of another form is not known to be older.
+fn is_before_pins(version: &str) -> bool {
+    let parts = version.trim_start_matches('v').split(['.', '-', '+', '~']);
+    let numbers = parts.map_while(|part| part.parse().ok());
+    let numbers: Vec<u64> = numbers.take(PINS_SINCE.len()).collect();
+    numbers.len() == PINS_SINCE.len() && numbers.as_slice() < PINS_SINCE.as_slice()
 }
 
 fn run_ctr(host: &Host, arguments: &[&str]) -> Result<Output, Failure> {

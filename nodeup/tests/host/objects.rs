@@ -656,6 +656,27 @@ fn an_archive_that_the_disk_has_changed_is_not_imported() {
     assert_eq!(count_calls(&host, IMPORT), 0);
 }
 
+/// As in machine images with a containerd of their own.
+#[test]
+fn a_containerd_that_pins_nothing_gets_no_image() {
+    for (version, fits) in [
+        ("1.6.20~ds1", false),
+        ("v1.7.9", false),
+        ("v1.7.10", true),
+        ("v2.1.0-rc.1", true),
+        ("(devel)", true),
+    ] {
+        let host = TestHost::new();
+        let wanted = wanted_images(&host);
+        set_containerd(&host, "active");
+        version.clone_into(&mut host.memory.lock().unwrap().containerd_version);
+        let applied = host.apply(&wanted);
+        assert_eq!(applied.is_complete(), fits, "{version}");
+        let text = applied.error_text().unwrap_or_default();
+        assert_eq!(text.contains("1.7.10 or newer"), !fits, "{version}: {text}");
+    }
+}
+
 #[test]
 fn kubelet_starts_with_all_images_and_containerd_with_none() {
     let host = TestHost::new();

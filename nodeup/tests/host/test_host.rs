@@ -47,6 +47,7 @@ pub struct SimulatedSystem {
     pub attached: BTreeMap<String, String>,
     /// Digests and labels of containerd's images, by name.
     pub images: BTreeMap<String, (String, String)>,
+    pub containerd_version: String,
 }
 
 pub struct TestHost {
@@ -507,6 +508,12 @@ fn run_ctr(memory: &mut SimulatedSystem, arguments: &[&str]) -> Output {
     let unit = memory.units.get("containerd.service");
     if unit.is_none_or(|unit| unit.state != "active") {
         return failed_output(1, "ctr: failed to dial \"/run/containerd/containerd.sock\"");
+    }
+    if let ["--namespace", "k8s.io", "version"] = arguments {
+        let version = &memory.containerd_version;
+        return successful_output(&format!(
+            "Client:\n  Version:  v2.3.4\n\nServer:\n  Version:  {version}\n  UUID: 1\n"
+        ));
     }
     let ["--namespace", "k8s.io", "images", arguments @ ..] = arguments else {
         panic!("ctr {arguments:?}");
