@@ -3,7 +3,9 @@
 use crate::CloudClients;
 use crate::kinds::ec2::read_tags;
 use aws_client::failure::Classify;
-use aws_sdk_ec2::types::{self as ec2, Filter, InstanceLifecycleType, Tenancy};
+use aws_sdk_ec2::types::{
+    self as ec2, CapacityReservationType, Filter, InstanceLifecycleType, Tenancy,
+};
 use aws_sdk_elasticloadbalancingv2::types::{LoadBalancer, LoadBalancerTypeEnum};
 use engine::Failure;
 use futures::try_join;
@@ -28,7 +30,7 @@ pub struct InstanceKind {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountUse {
-    /// How many instances others run of each kind.
+    /// How many instances of each kind others run, or keep room for.
     pub instances: BTreeMap<InstanceKind, u64>,
     /// vCPUs of these instance types, and of those that were asked for.
     pub vcpus: BTreeMap<String, u64>,
@@ -42,20 +44,25 @@ pub struct AccountUse {
     pub network_load_balancers: u64,
 }
 
-/// Asks about everything that is counted; `machine_types`: those whose vCPUs are wanted too.
+/// Asks about everything that is counted; `machine_types`: the cluster's, whose vCPUs are wanted too.
 pub async fn account_use(
     clients: &CloudClients,
+    account: &str,
     cluster: &str,
     machine_types: &BTreeSet<String>,
 ) -> Result<AccountUse, Failure> {
     let owned = ownership_tag(cluster);
-    let (instances, volumes, addresses, vpcs, network_load_balancers) = try_join!(
+    let (mut instances, reserved, volumes, addresses, vpcs, network_load_balancers) = try_join!(
         Box::pin(instances_of_others(clients, &owned)),
+        Box::pin(reserved_instances(clients, account, machine_types)),
         Box::pin(volumes_of_others(clients, &owned)),
         Box::pin(count_addresses(clients)),
         Box::pin(count_vpcs(clients)),
         Box::pin(count_network_load_balancers(clients)),
     )?;
+    for (kind, count) in reserved {
+        *instances.entry(kind).or_default() += count;
+    }
     let running = instances.keys().map(|kind| kind.machine_type.clone());
     let types: BTreeSet<String> = machine_types.iter().cloned().chain(running).collect();
     Ok(AccountUse {
@@ -93,6 +100,41 @@ async fn instances_of_others(
             spot: instance.instance_lifecycle() == Some(&InstanceLifecycleType::Spot),
         };
         *counts.entry(kind).or_default() += 1;
+    }
+    Ok(counts)
+}
+
+/// What Capacity Reservations keep unused. It counts as if it ran, but for Capacity Blocks (EC2 User Guide, "On-Demand Capacity Reservations":
+/// "Active and unused Capacity Reservations count toward your On-Demand Instance limits"). Those for the cluster's instance types are left
+/// out, because its own instances may run in them.
+async fn reserved_instances(
+    clients: &CloudClients,
+    account: &str,
+    machine_types: &BTreeSet<String>,
+) -> Result<BTreeMap<InstanceKind, u64>, Failure> {
+    let open = Filter::builder().name("state");
+    let open = open.values("active").values("pending").build();
+    // Other accounts share theirs, and pay with their own quotas.
+    let own = Filter::builder().name("owner-id").values(account).build();
+    let call = clients.ec2.describe_capacity_reservations();
+    let pages = call.filters(open).filters(own).into_paginator();
+    let found: Result<Vec<ec2::CapacityReservation>, _> = pages.items().send().collect().await;
+    let mut counts: BTreeMap<InstanceKind, u64> = BTreeMap::new();
+    for reservation in found.classify_call("ec2:DescribeCapacityReservations")? {
+        let is_block =
+            reservation.reservation_type() == Some(&CapacityReservationType::CapacityBlock);
+        let unused = reservation.available_instance_count();
+        let (Some(machine_type), Some(unused)) = (reservation.instance_type(), unused) else {
+            continue;
+        };
+        if is_block || machine_types.contains(machine_type) {
+            continue;
+        }
+        let kind = InstanceKind {
+            machine_type: machine_type.to_owned(),
+            spot: false,
+        };
+        *counts.entry(kind).or_default() += u64::try_from(unused).unwrap_or_default();
     }
     Ok(counts)
 }

@@ -113,6 +113,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         ipv6.instances_describe_their_ipv6_address,
         ipv6.interfaces_take_ranges_of_ipv6_addresses,
         instances.topology_is_described_for_types_that_have_one,
+        instances.capacity_is_reserved,
         partial(instances.termination_takes_a_while, options),
         partial(machines.instances_wait_for_their_machine, options),
         partial(machines.volumes_wait_for_their_machine, options),

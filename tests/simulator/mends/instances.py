@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from moto.core.responses import ActionResult
@@ -191,3 +192,39 @@ def topology_is_described_for_types_that_have_one() -> None:
         for identity in response._get_param("InstanceIds", []):
             response.ec2_backend.get_instance(identity)
         return ActionResult({"Instances": []})
+
+
+def capacity_is_reserved() -> None:
+    """AWS: CreateCapacityReservation keeps room for instances, and DescribeCapacityReservations says how much of it is unused.
+    moto: has neither. Here no instance runs in it.
+    """
+
+    @add(InstanceResponse)
+    def create_capacity_reservation(response: Any) -> ActionResult:
+        count = int(response._get_param("InstanceCount"))
+        reservation = {
+            "CapacityReservationId": f"cr-{uuid.uuid4().hex[:17]}",
+            "OwnerId": response.ec2_backend.account_id,
+            "InstanceType": response._get_param("InstanceType"),
+            "AvailabilityZone": response._get_param("AvailabilityZone"),
+            "TotalInstanceCount": count,
+            "AvailableInstanceCount": count,
+            "State": "active",
+        }
+        _reservations(response).append(reservation)
+        return ActionResult({"CapacityReservation": reservation})
+
+    @add(InstanceResponse)
+    def describe_capacity_reservations(response: Any) -> ActionResult:
+        filters = response._filters_from_querystring()
+        keys = {"state": "State", "owner-id": "OwnerId", "instance-type": "InstanceType"}
+        found = [
+            reservation
+            for reservation in _reservations(response)
+            if all(reservation[keys[name]] in values for name, values in filters.items())
+        ]
+        return ActionResult({"CapacityReservations": found})
+
+
+def _reservations(response: Any) -> "list[dict[str, Any]]":
+    return response.ec2_backend.__dict__.setdefault("capacity_reservations", [])

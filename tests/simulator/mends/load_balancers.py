@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # The ranges for documentation: nobody has these addresses.
 _PUBLIC = ("203.0.113", "198.51.100", "192.0.2")
 
+# https://docs.aws.amazon.com/elasticloadbalancing/latest/network/availability-zones.html
+_FREE_ADDRESSES = 8
+
 # Route 53 zones of network load balancers, from the endpoints page of Elastic Load Balancing.
 HOSTED_ZONES = {
     "ap-northeast-1": "Z31USIVHYNEOWT",
@@ -81,8 +84,8 @@ def creating_a_balancer_twice_makes_one() -> None:
 
 
 def balancers_need_what_they_name() -> None:
-    """AWS: an internet-facing balancer needs an internet gateway in its VPC (InvalidSubnet); its subnets
-    and security groups have to exist; an unknown name or ARN among several is LoadBalancerNotFound.
+    """AWS: an internet-facing balancer needs an internet gateway in its VPC, and any but an internal one with a given address
+    8 free addresses in each subnet (InvalidSubnet); its subnets and security groups have to exist; an unknown name or ARN among several is LoadBalancerNotFound.
     moto: checks subnets, in EC2's words, and gives the balancer before for an unknown one.
     """
 
@@ -97,6 +100,11 @@ def balancers_need_what_they_name() -> None:
         facing = (kwargs.get("scheme") or "internet-facing") == "internet-facing"
         if facing and subnets and internet_gateway_of(backend.ec2_backend, subnets[0].vpc_id) is None:
             raise ELBClientError("InvalidSubnet", f"VPC {subnets[0].vpc_id} has no internet gateway")
+        given = {mapping["SubnetId"] for mapping in mappings if mapping.get("PrivateIPv4Address")}
+        for subnet in subnets:
+            if (facing or subnet.id not in given) and subnet.available_ip_address_count < _FREE_ADDRESSES:
+                wanted = f"ELB requires at least {_FREE_ADDRESSES} free IP addresses in each subnet."
+                raise ELBClientError("InvalidSubnet", f"Not enough IP space available in {subnet.id}. {wanted}")
         kwargs["scheme"] = kwargs.get("scheme") or "internet-facing"
         return original(backend, **kwargs)
 

@@ -100,12 +100,18 @@ fn quotas_are_held_against_the_greatest_size_and_nothing_is_made() {
         table.all_output()
     );
 
-    simulator.set_quotas(&json!({"L-1216C47A": 7, "L-F678F1CE": 0}));
+    simulator.set_quotas(&json!({"L-1216C47A": 11, "L-F678F1CE": 0}));
+    // Room that is paid for counts, even if nothing runs in it.
+    simulator.run_python(
+        REGION,
+        "boto('ec2').create_capacity_reservation(InstanceType='m5.large', InstancePlatform='Linux/UNIX', \
+         AvailabilityZone='eu-west-1a', InstanceCount=2)",
+    );
     assert_eq!(
         problems(&kctl),
         texts(&[
-            "quotas | Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances | 8 vCPUs needed, the quota is 7: 8 for this \
-             cluster at maxSize, 0 used by others",
+            "quotas | Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances | 12 vCPUs needed, the quota is 11: 8 for this \
+             cluster at maxSize, 4 used by others",
             "quotas | VPCs per Region | 1 VPCs needed, the quota is 0: 1 for this cluster at maxSize, 0 used by others",
         ])
     );
@@ -114,7 +120,7 @@ fn quotas_are_held_against_the_greatest_size_and_nothing_is_made() {
     assert!(
         table
             .out
-            .contains("--service-code ec2 --quota-code L-1216C47A --desired-value 8"),
+            .contains("--service-code ec2 --quota-code L-1216C47A --desired-value 12"),
         "{}",
         table.out
     );

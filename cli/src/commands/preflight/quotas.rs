@@ -94,7 +94,8 @@ pub(super) async fn check(inputs: &Inputs<'_>) -> Vec<PreflightRow> {
     let types = counts.iter().flat_map(|count| count.machine_types.clone());
     let types: BTreeSet<String> = types.collect();
     let observed = inputs.observed;
-    let used = match account_use(&observed.clients, &observed.target.cluster, &types).await {
+    let (clients, target) = (&observed.clients, &observed.target);
+    let used = match account_use(clients, &target.account, &target.cluster, &types).await {
         Ok(used) => used,
         Err(failure) => return vec![not_known("all quotas", &failure)],
     };
