@@ -391,10 +391,11 @@ fn a_parent_that_names_other_servers_is_told_and_one_that_does_not_answer_is_no_
         assert_eq!(rows.len(), 1, "{rows:#?}");
         rows.remove(0)
     };
+    const SOME_OTHERS: &[&str] = &["ns-2048.awsdns-64.com.", "ns1.example.com."];
     for (servers, state) in [
         (ZONE_SERVERS, "ok"),
         (&ZONE_SERVERS[..2], "ok"),
-        (&["ns-2048.awsdns-64.com.", "ns1.example.com."], "not_known"),
+        (SOME_OTHERS, "not_known"),
     ] {
         assert_eq!(delegation(servers)["state"], state, "{servers:?}");
     }
