@@ -154,11 +154,7 @@ async fn read_and_expand(
     let stored = options.published.then(|| with_assets(&objects, assets));
     let expanded =
         expand_with_hashes(&objects, &mut facts, &catalog, &public.ssh_keys, session).await?;
-    expanded
-        .warnings
-        .iter()
-        .for_each(|warning| session.shell.print_problem(warning));
-    note_upgrade(&expanded.cluster, session);
+    show_warnings(&expanded, session);
     let own_addons = read_own_addons(&state, &expanded.full.kubernetes_version, session).await?;
     let secrets = secret::read_stored_secrets(&state, session).await?;
     public.check_none_lost(&required_keysets(&expanded), &state.keys)?;
@@ -232,7 +228,14 @@ fn hold_back(objects: &mut SpecObjects, version: String) {
     objects.cluster.spec.kubernetes_upgrade = None;
 }
 
-/// Says which versions a cluster has while its upgrade can be taken back.
+/// Shows the warnings of an expansion, and which versions the cluster has while its upgrade can be taken back.
+fn show_warnings(expanded: &Expanded, session: &Session<'_>) {
+    for warning in &expanded.warnings {
+        session.shell.print_problem(warning);
+    }
+    note_upgrade(&expanded.cluster, session);
+}
+
 fn note_upgrade(cluster: &Cluster, session: &Session<'_>) {
     let Some(before) = version_before(&cluster.spec) else {
         return;
