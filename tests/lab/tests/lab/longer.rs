@@ -7,6 +7,7 @@ mod backup_figures;
 mod backups_stopped;
 mod charts;
 mod cilium;
+mod cis;
 mod conformance;
 mod damaged;
 mod denied;
@@ -96,6 +97,12 @@ fn kubelets_renew_their_certificates() -> Result<()> {
         "t-renewals",
         &renewals::STEPS,
     )
+}
+
+#[test]
+#[ignore = "five minutes: make soak"]
+fn a_cluster_of_the_cis_profile_is_born() -> Result<()> {
+    run_steps("a_cluster_of_the_cis_profile_is_born", "t-cis", &cis::STEPS)
 }
 
 #[test]
