@@ -20,22 +20,18 @@ kind: EncryptionConfiguration
 resources:
 - resources: [secrets]
   providers:
-  - secretbox: {keys: [{name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJl}]}
+  - secretbox: {keys: [{name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJlLi4=}]}
   - identity: {}
 ";
 
 fn be_born(lab: &mut Lab) -> Result<()> {
-    let words = [
-        "--networking=flannel",
-        "--dns=none",
-        "--set=spec.profile=cis",
-    ];
-    cluster::create_spec(lab, &words)?;
+    cluster::create_spec(lab, &["--networking=flannel", "--dns=none"])?;
     let file = lab.place().data_folder().join("encryption.yaml");
     fs::write(&file, ENCRYPTION).context("the encryption configuration")?;
     let file = file.to_str().context("a path")?;
     let create = ["create", "secret", "encryptionconfig"];
     lab.run_kctl(&[&create[..], &[CLUSTER, "-f", file]].concat())?;
+    lab.run_kctl(&["edit", "cluster", CLUSTER, "--set", "spec.profile=cis"])?;
     cluster::make_cluster(lab)?;
     cluster::expect_ready(lab, 1)?;
     cluster::expect_healthy(lab)
