@@ -123,6 +123,20 @@ pub async fn observe_cluster(
     Box::pin(read_and_expand(name, options, session)).await
 }
 
+/// Observes a cluster with files and images from where they are published: for what is copied from there. Changes nothing.
+pub async fn observe_published(
+    name: &str,
+    session: &Session<'_>,
+) -> Result<ObservedCluster, CommandError> {
+    let options = ObserveOptions {
+        read: ReadOptions::AS_STORED,
+        ignore_skew: false,
+        published: true,
+        offerings: false,
+    };
+    observe_cluster(name, options, session).await
+}
+
 async fn read_and_expand(
     name: &str,
     options: ObserveOptions,

@@ -4,7 +4,7 @@ use super::{beside, describe};
 use crate::args::BundleCreate;
 use crate::bundle::{BundleFile, Content, INDEX, Piece, pull_archive, write_bundle};
 use crate::commands::assets::ClusterAssets;
-use crate::commands::observe::{ObserveOptions, ObservedCluster, observe_cluster};
+use crate::commands::observe::{ObservedCluster, observe_published};
 use crate::commands::session::Session;
 use crate::downloads::{ask_for_file, file_client, transfer_error};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
@@ -15,7 +15,6 @@ use node::config::LARGEST_DOWNLOAD;
 use node::pki::STATE_SIGNER;
 use node::signed::{SignedPlace, sign_text};
 use spec::bundle::{BUNDLE_FORMAT, Bundle, BundledFile, BundledImage};
-use spec::read::ReadOptions;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -43,13 +42,7 @@ pub async fn create(args: &BundleCreate, session: &Session<'_>) -> Result<Outcom
         let exists = format!("{} exists", out.display());
         return Err(CommandError::usage_error(exists, hint));
     }
-    let options = ObserveOptions {
-        read: ReadOptions::AS_STORED,
-        ignore_skew: false,
-        published: true,
-        offerings: false,
-    };
-    let observed = Box::pin(observe_cluster(&name, options, session)).await?;
+    let observed = observe_published(&name, session).await?;
     let assets = ClusterAssets::published(&observed)?;
     let parts = beside(out, ".parts");
     let folder = DownloadFolder::open(&parts)

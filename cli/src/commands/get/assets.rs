@@ -4,12 +4,11 @@ use super::copy_assets;
 use crate::args::{GetAssets, ReportFormat};
 use crate::commands::assets::ClusterAssets;
 use crate::commands::document::print_document;
-use crate::commands::observe::{ObserveOptions, observe_cluster};
+use crate::commands::observe::observe_published;
 use crate::commands::session::Session;
 use crate::error::CommandError;
 use crate::ui::table;
 use serde::Serialize;
-use spec::read::ReadOptions;
 
 /// As kOps prints them.
 #[derive(Serialize)]
@@ -34,13 +33,7 @@ struct ListedFile<'a> {
 /// Shows the assets of a cluster; with `--copy`, copies first what is missing.
 pub async fn run(args: &GetAssets, session: &Session<'_>) -> Result<(), CommandError> {
     let name = session.cluster_name(args.cluster.as_deref()).await?;
-    let options = ObserveOptions {
-        read: ReadOptions::AS_STORED,
-        ignore_skew: false,
-        published: true,
-        offerings: false,
-    };
-    let observed = Box::pin(observe_cluster(&name, options, session)).await?;
+    let observed = observe_published(&name, session).await?;
     let assets = ClusterAssets::with_downloads(&observed, session).await?;
     if args.copy {
         let spec = &observed.state.cluster.object.spec;
