@@ -3,7 +3,7 @@
 
 mod support;
 
-use node::config::{Arch, ImageArchive, WarmPool};
+use node::config::{Arch, IMAGE_PULLS, ImageArchive, WarmPool};
 use node::report::{BootReport, StageLine, Status, changed_line, report_key};
 use node::secret::{Secret, stored_path, write_stored};
 use std::fs;
@@ -63,6 +63,9 @@ fn a_worker_joins_becomes_a_node_and_says_so() {
     let pem =
         fs::read_to_string(instance.host_path("var/lib/kubelet/pki/kubelet-client-current.pem"));
     assert!(pem.unwrap().contains("PRIVATE KEY"));
+    let started = fs::read_to_string(instance.program_file("started")).unwrap();
+    let place = |name: &str| started.lines().position(|unit| unit == name).unwrap();
+    assert!(place("containerd.service") < place(IMAGE_PULLS));
 
     let reports = endpoint.boot_reports();
     assert_eq!(reports.len(), 1);

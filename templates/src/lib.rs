@@ -12,8 +12,8 @@ pub use boot::{Heredoc, UserData};
 pub use helpers::{here_document, quote_corefile, quote_sh, quote_systemd, quote_systemd_word};
 pub use units::{
     ApiProxyService, CertificatesService, CertificatesTimer, ContainerdService, Environment,
-    HookService, KubeletService, Logrotate, MasqueradeService, MountUnit, NodeupService,
-    ProtokubeService, Variable, VpcInterfacesService,
+    HookService, ImagePulls, KubeletService, Logrotate, MasqueradeService, MountUnit,
+    NodeupService, ProtokubeService, Variable, VpcInterfacesService,
 };
 
 use handlebars::{Handlebars, RenderError};

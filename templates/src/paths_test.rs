@@ -5,8 +5,8 @@ use crate::addons::{NodeRegistration, samples};
 use crate::boot::UserData;
 use crate::units::{
     ApiProxyService, CertificatesService, CertificatesTimer, ContainerdService, Environment,
-    HookService, KubeletService, Logrotate, MasqueradeService, MountUnit, NodeupService,
-    ProtokubeService, Variable, VpcInterfacesService,
+    HookService, ImagePulls, KubeletService, Logrotate, MasqueradeService, MountUnit,
+    NodeupService, ProtokubeService, Variable, VpcInterfacesService,
 };
 use crate::{Template, render};
 use handlebars::template::{HelperTemplate, Parameter, Template as Parsed, TemplateElement};
@@ -190,6 +190,9 @@ fn templates_and_contexts_agree() {
         }),
         lint_template(&MasqueradeService {
             non_masquerade_cidr: owned_text("100.64.0.0/10"),
+        }),
+        lint_template(&ImagePulls {
+            images: vec![owned_text("busybox")],
         }),
         lint_template(&VpcInterfacesService {}),
         lint_template(&hook),

@@ -74,6 +74,13 @@ pub struct HookService {
     pub service: String,
 }
 
+/// `kctl-images.service`: pulls the images that pods need first, while kubelet and protokube start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImagePulls {
+    /// Images, each quoted for systemd, in the order in which they are pulled.
+    pub images: Vec<String>,
+}
+
 /// `cni-iptables-setup.service`: masquerades traffic of pods, with kubenet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MasqueradeService {
@@ -157,6 +164,11 @@ impl Template for KubeletService {
 impl Template for HookService {
     const NAME: &'static str = "units/hook.service.hbs";
     const SOURCE: &'static str = include_str!("../units/hook.service.hbs");
+}
+
+impl Template for ImagePulls {
+    const NAME: &'static str = "units/image_pulls.service.hbs";
+    const SOURCE: &'static str = include_str!("../units/image_pulls.service.hbs");
 }
 
 impl Template for MasqueradeService {

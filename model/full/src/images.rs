@@ -1,11 +1,12 @@
-//! The container images of a cluster: those that instances run, and those in the pods of addons. Their order does not depend on where
-//! images come from.
+//! The container images of a cluster: those that instances run, those in the pods of addons, and those that pods need first. Their order
+//! does not depend on where images come from.
 
-use crate::FullSpec;
 use crate::addons::Addon;
-use crate::manifests;
+use crate::{FullSpec, Group, NodeSettings, manifests};
+use node::config::Role;
 use node::values::parse_image;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Lists of containers in a pod.
 const CONTAINERS: [&str; 3] = ["containers", "ephemeralContainers", "initContainers"];
@@ -16,8 +17,12 @@ const JOB: &str = "DEFAULT_JOB_IMAGE";
 
 /// The full names of all images, as [`parse_image`] writes them. Some stand there more than once.
 pub fn cluster_images(full: &FullSpec, addons: &[Addon]) -> Vec<String> {
-    let etcd = full.etcd.iter().map(|etcd| name(&etcd.image)).collect();
-    let mut images = [control_plane_images(full), etcd, node_images(full)].concat();
+    let of_instances = [
+        control_plane_images(full),
+        etcd_images(full),
+        node_images(full),
+    ];
+    let mut images = of_instances.concat();
     let objects = addons.iter().flat_map(|addon| &addon.objects);
     objects.for_each(|object| collect_images(object, &mut images));
     images
@@ -45,6 +50,36 @@ pub fn control_plane_images(full: &FullSpec) -> Vec<String> {
     ];
     let containers = pods.iter().flat_map(|pod| &pod.spec.containers);
     containers.map(|container| name(&container.image)).collect()
+}
+
+fn etcd_images(full: &FullSpec) -> Vec<String> {
+    full.etcd.iter().map(|etcd| name(&etcd.image)).collect()
+}
+
+/// The full names of the images that pods of a group's instances need first, in that order. Only those whose change replaces instances
+/// anyway: with those of agents that are replaced on running nodes, as calico's and kindnet's, every instance would be out of date. None
+/// that instances import.
+pub(crate) fn first_images(full: &FullSpec, group: &Group, node: &NodeSettings) -> Vec<String> {
+    if !full.image_archives.is_empty() {
+        return Vec::new();
+    }
+    let proxy = full.kube_proxy.iter().map(|proxy| &proxy.image);
+    let on_all = node.containerd.sandbox_image.iter().chain(proxy);
+    let mut images: Vec<String> = on_all.map(|image| name(image)).collect();
+    if group.role == Role::ControlPlane {
+        images.extend(etcd_images(full));
+        images.extend(control_plane_images(full));
+    }
+    let addons = &full.addons;
+    let flannel = addons.flannel.iter();
+    let flannel = flannel.flat_map(|flannel| [&flannel.plugin_image, &flannel.image]);
+    let cilium = addons.cilium.iter().map(|cilium| &cilium.image);
+    let router = addons.kube_router.iter().map(|router| &router.image);
+    let agents = flannel.chain(cilium).chain(router);
+    images.extend(agents.map(|image| name(&full.images.remap(image))));
+    let mut seen = BTreeSet::new();
+    images.retain(|image| seen.insert(image.clone()));
+    images
 }
 
 /// Whatever kubelet makes of a text that is no name of an image, it finds no image under it.

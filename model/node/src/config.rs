@@ -51,8 +51,11 @@ pub const VPC_INTERFACES: &str = "kctl-vpc-interfaces.service";
 /// Name of the unit of the proxy of the API.
 pub const API_PROXY_UNIT: &str = "kctl-api-proxy.service";
 
+/// Name of the unit that pulls the images that pods need first.
+pub const IMAGE_PULLS: &str = "kctl-images.service";
+
 /// Units that kctl sets up on instances, besides containerd's, which some images bring. No hook can have their names.
-pub const OWN_UNITS: [&str; 12] = [
+pub const OWN_UNITS: [&str; 13] = [
     "chrony.service",
     "chronyd.service",
     "cni-iptables-setup.service",
@@ -60,6 +63,7 @@ pub const OWN_UNITS: [&str; 12] = [
     "kubelet.service",
     "logrotate.timer",
     API_PROXY_UNIT,
+    IMAGE_PULLS,
     VPC_INTERFACES,
     "nodeup-certificates.service",
     RENEWAL_TIMER,

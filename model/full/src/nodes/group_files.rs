@@ -1,10 +1,11 @@
 //! Files and units that are the same on every instance of a group.
 
 use super::apt_source;
+use crate::images::first_images;
 use crate::{FullSpec, Group, NodeSettings};
 use node::config::{
-    API_PROXY_UNIT, Agents, DIRECTORY, Error, File, Networking, RENEWAL_SERVICE, RENEWAL_TIMER,
-    Role, UnitFile, VPC_INTERFACES, find_agent,
+    API_PROXY_UNIT, Agents, DIRECTORY, Error, File, IMAGE_PULLS, Networking, RENEWAL_SERVICE,
+    RENEWAL_TIMER, Role, UnitFile, VPC_INTERFACES, find_agent,
 };
 use node::yaml::to_yaml;
 
@@ -128,6 +129,7 @@ pub(super) fn group_units(
             templates::render(&proxy).map_err(template)?,
         ));
     }
+    units.extend(image_pulls_unit(full, group, node)?);
     if full.pods.networking == Networking::Kubenet {
         units.push(masquerade_unit(full, group)?);
     }
@@ -139,6 +141,30 @@ pub(super) fn group_units(
     }
     units.sort();
     Ok(units)
+}
+
+/// Pulls the images that pods need first; `None`: there is none to pull.
+fn image_pulls_unit(
+    full: &FullSpec,
+    group: &Group,
+    node: &NodeSettings,
+) -> Result<Option<UnitFile>, Error> {
+    let images = first_images(full, group, node);
+    if images.is_empty() {
+        return Ok(None);
+    }
+    let words = images
+        .iter()
+        .map(|image| templates::quote_systemd_word(image));
+    let unit = templates::ImagePulls {
+        images: words.collect(),
+    };
+    let content = templates::render(&unit);
+    let content = content.map_err(|source| Error::Template {
+        group: group.name.clone(),
+        source,
+    })?;
+    Ok(Some(UnitFile::new(IMAGE_PULLS, content)))
 }
 
 /// For kubenet: masquerades traffic that leaves the cluster's ranges.

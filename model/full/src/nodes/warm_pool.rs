@@ -1,6 +1,7 @@
 //! What the instances of a warm pool do before they stop: the images that every node of the group needs.
 
 use crate::addons::make_addons;
+use crate::images::first_images;
 use crate::{FullSpec, Group, NodeSettings};
 use node::config::{Error, WarmPool};
 use serde_json::Value;
@@ -31,10 +32,8 @@ pub(super) fn warm_pool(
         !for_gpus || group.node_labels.contains_key(GPU)
     });
     let of_addons = on_nodes.flat_map(images_on_every_node);
-    let of_node = node.containerd.sandbox_image.iter().cloned();
-    let of_proxy = full.kube_proxy.iter().map(|proxy| proxy.image.clone());
-    let own = of_node.chain(of_proxy).chain(pool.images.iter().cloned());
-    let mut images: Vec<String> = own.chain(of_addons).collect();
+    let mut images = first_images(full, group, node);
+    images.extend(pool.images.iter().cloned().chain(of_addons));
     // What instances import, they have already, and a registry that they do not reach would be asked nevertheless.
     if !full.image_archives.is_empty() {
         images.clear();

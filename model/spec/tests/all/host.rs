@@ -1,6 +1,8 @@
 //! The desired state of instances: its content, its order, and what it must not contain.
-use engine::{Resource, Snapshot, plan};
-use node::config::{API_PROXY_UNIT, Asset, Distribution, InstanceFacts, NodeConfig, Role};
+use engine::{Id, Resource, Snapshot, plan};
+use node::config::{
+    API_PROXY_UNIT, Asset, Distribution, IMAGE_PULLS, InstanceFacts, NodeConfig, Role,
+};
 use node::host::{Certificate, HostObject, HostResource, desired_resources};
 use serde_json::json;
 use spec::expand::Expanded;
@@ -215,6 +217,17 @@ fn what_is_only_good_to_have_keeps_no_machine_out() {
         }
         assert!(needs.contains(&"packages/needed".to_owned()));
         assert!(needs.contains(&"sysctl/net.ipv4.ip_forward".to_owned()));
+    }
+}
+
+/// A registry that is slow or away holds nothing up.
+#[test]
+fn nothing_waits_for_images() {
+    let pulls = Id::new("unit", IMAGE_PULLS);
+    for role in [Role::ControlPlane, Role::Node] {
+        let all = role_resources(role);
+        assert!(all.iter().any(|resource| resource.id() == pulls));
+        assert!(!all.iter().any(|resource| resource.needs.contains(&pulls)));
     }
 }
 

@@ -1,8 +1,10 @@
 //! NodeConfig of each group, and the files and units that follow from it.
+use full::addons::make_addons;
+use full::images::cluster_images;
 use full::nodes::node_config;
 use node::config::{
-    API_PROXY_UNIT, Distribution, Error, File, InstanceFacts, NodeConfig, Role, host_files,
-    read_node_config, to_stored,
+    API_PROXY_UNIT, Distribution, Error, File, IMAGE_PULLS, InstanceFacts, NodeConfig, Role,
+    host_files, read_node_config, to_stored,
 };
 use node::manifests::Pod;
 use serde_json::{Value, json};
@@ -14,7 +16,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use test_support::{
     expanded_spec, expanded_with, expanded_with_fields, full_spec, group_of, made_up_agents,
-    node_config_of, try_expanded_with,
+    node_config_of, try_expanded_with, write_script,
 };
 
 const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
@@ -802,6 +804,122 @@ fn the_page_of_nodes_lists_the_packages() {
         let listed: BTreeSet<String> = names.map(str::to_owned).collect();
         assert_eq!(listed, packages_on(&config, distribution));
     }
+}
+
+/// The line that the unit of images runs, as the shell reads it.
+fn pulling_line(config: &NodeConfig) -> String {
+    let unit = config.units.iter().find(|unit| unit.name == IMAGE_PULLS);
+    let mut lines = unit.unwrap().content.lines();
+    let line = lines.find_map(|line| line.strip_prefix("ExecStart=-"));
+    line.unwrap().replace("$$", r"\$")
+}
+
+/// The images that it pulls, in their order.
+fn pulled_images(config: &NodeConfig) -> Vec<String> {
+    let line = pulling_line(config);
+    let (_, words) = line.split_once("\" pull ").unwrap();
+    let words = words.split(' ').map(|word| word.trim_matches('"'));
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn images_are_pulled_in_the_order_in_which_pods_need_them() {
+    let with = |plugin: &str| json!({ "networking": { plugin: {} } });
+    let alone = |plugin: &str, settings: Value| json!({ "networking": { plugin: settings }, "kubeProxy": { "enabled": false } });
+    let pods = "etcd kube-apiserver kube-controller-manager kube-scheduler";
+    for (fields, proxy, agents) in [
+        (with("kubenet"), "kube-proxy", ""),
+        (with("flannel"), "kube-proxy", "flannel-cni-plugin flannel"),
+        (
+            alone("cilium", json!({ "enableNodePort": true })),
+            "",
+            "cilium",
+        ),
+        (alone("kuberouter", json!({})), "", "kube-router"),
+        // Replaced on running nodes, or in a registry with a password.
+        (with("calico"), "kube-proxy", ""),
+        (with("kindnet"), "kube-proxy", ""),
+        (with("amazonvpc"), "kube-proxy", ""),
+    ] {
+        let expanded = expanded_with_fields(&fields);
+        let listed = cluster_images(&expanded.full, &make_addons(&expanded.full).unwrap());
+        for (role, of_role) in [(Role::ControlPlane, pods), (Role::Node, "")] {
+            let images = pulled_images(&config_of(&expanded, role));
+            assert!(
+                images.iter().all(|image| listed.contains(image)),
+                "{images:?}"
+            );
+            let names = images.iter().map(|image| {
+                let name = image.rsplit('/').next().unwrap();
+                name.split(':').next().unwrap()
+            });
+            let expected = ["pause", proxy, of_role, agents].join(" ");
+            let expected: Vec<&str> = expected.split_whitespace().collect();
+            assert_eq!(names.collect::<Vec<_>>(), expected, "{fields}");
+        }
+    }
+}
+
+#[test]
+fn agents_that_are_replaced_on_running_nodes_replace_no_instance() {
+    for (plugin, field, versions) in [
+        ("calico", "version", ["v3.31.5", "v3.31.6"]),
+        ("kindnet", "version", ["v1.0.0", "v1.0.1"]),
+        (
+            "amazonvpc",
+            "imageName",
+            ["r.example.com/cni:1", "r.example.com/cni:2"],
+        ),
+    ] {
+        let stored = versions.map(|version| {
+            let fields = json!({ "networking": { plugin: { field: version } } });
+            let expanded = expanded_with_fields(&fields);
+            [Role::ControlPlane, Role::Node].map(|role| to_stored(&config_of(&expanded, role)))
+        });
+        let [one, other] = stored.map(|roles| roles.map(Result::unwrap));
+        assert_eq!(one, other, "{plugin}");
+    }
+}
+
+/// Each of these pulls waits until three have begun.
+#[test]
+fn images_that_are_missing_are_pulled_side_by_side_whatever_fails() {
+    const CRICTL: &str = r#"
+case "$1 $2" in
+"inspecti "*/pause:*) ;;
+inspecti*) exit 1 ;;
+*)
+    echo "$2" >>"$FAKES/pulled"
+    tries=0
+    until [ "$(wc -l <"$FAKES/pulled")" -ge 3 ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || { echo "$2" >>"$FAKES/alone"; break; }
+        sleep 0.05
+    done
+    case $2 in */etcd:*) echo 'not found' >&2; exit 1 ;; esac ;;
+esac
+"#;
+    let config = config_of(&expanded_spec(), Role::ControlPlane);
+    let folder = std::env::temp_dir().join(format!("images-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    write_script(&folder.join("crictl"), CRICTL);
+    let path = std::env::var("PATH").unwrap();
+    let ran = Command::new("sh")
+        .args(["-c", &pulling_line(&config)])
+        .env("PATH", format!("{}:{path}", folder.display()))
+        .env("FAKES", &folder)
+        .output()
+        .unwrap();
+    let pulled = std::fs::read_to_string(folder.join("pulled")).unwrap();
+    let alone = folder.join("alone").exists();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let mut pulled: Vec<&str> = pulled.lines().collect();
+    pulled.sort_unstable();
+    let mut expected = pulled_images(&config);
+    expected.retain(|image| !image.contains("/pause:"));
+    expected.sort();
+    assert_eq!(pulled, expected, "{ran:?}");
+    assert!(!alone, "one at a time");
 }
 
 #[test]

@@ -33,11 +33,15 @@ fn a_cluster_with_cilium_is_born_and_survives() -> Result<()> {
 }
 
 /// What every cluster must pass before any fault.
-const STEPS: [Step; 24] = [
+const STEPS: [Step; 25] = [
     ("five instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 3)
     }),
     ("kctl says that it is healthy", cluster::expect_healthy),
+    (
+        "every image of their first pods was pulled in advance",
+        |lab| cluster::expect_images(lab, 3),
+    ),
     (
         "every member of etcd reports itself, and one leads",
         etcd::expect_reported,

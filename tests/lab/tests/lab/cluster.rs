@@ -112,6 +112,22 @@ pub fn expect_ready(lab: &Lab, count: usize) -> Result<()> {
     Ok(())
 }
 
+/// Waits until the unit that pulls images in advance has ended on every instance of such a cluster, and nothing failed.
+pub fn expect_images(lab: &Lab, count: usize) -> Result<()> {
+    const SHOW: &str =
+        "systemctl show --property=SubState --property=ExecMainStatus kctl-images.service";
+    for instance in [control_planes(lab, count)?, worker_instances(lab)?].concat() {
+        lab.wait_until("images were pulled in advance", PATIENCE, |lab| {
+            let said = lab.run_script(&instance.id, SHOW)?;
+            let ended = ["SubState=exited", "ExecMainStatus=0"];
+            let is_said = |wanted: &&str| said.lines().any(|line| line == *wanted);
+            ensure!(ended.iter().all(is_said), "{said}");
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 /// Waits until `kctl validate` reports a healthy cluster with all its instances, and the Nodes of ended ones are gone.
 pub fn expect_healthy(lab: &mut Lab) -> Result<()> {
     expect_healthy_with(lab, &[])

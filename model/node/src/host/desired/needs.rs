@@ -1,7 +1,9 @@
 //! Dependencies between objects. Most follow from paths: a file needs its folder, and the volume that contains the folder.
 
 use crate::components::{KUBERNETES, MANIFESTS, TOOLS};
-use crate::config::{API_PROXY_UNIT, NodeConfig, RENEWAL_SERVICE, RENEWAL_TIMER, VPC_INTERFACES};
+use crate::config::{
+    API_PROXY_UNIT, IMAGE_PULLS, NodeConfig, RENEWAL_SERVICE, RENEWAL_TIMER, VPC_INTERFACES,
+};
 use crate::host::{HostObject, HostResource, Unit};
 use engine::Id;
 use std::collections::{BTreeMap, BTreeSet};
@@ -212,21 +214,16 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
         }),
         "cni-iptables-setup.service" => all(&instance),
         VPC_INTERFACES => all(&|other| is_in(other, &NETWORK)),
+        // Not the user's files and packages: it is to run before kubelet wants an image.
+        IMAGE_PULLS => all(&|other| {
+            downloads(&["crictl"])(other)
+                || units(&["containerd.service"])(other)
+                || is_in(other, &["/etc/crictl.yaml"])
+        }),
         RENEWAL_TIMER => all(&|other| is_in(other, &[RENEWAL_SERVICE])),
         // The proxy waits for kubelet's certificate itself, and reads it again whenever it is another.
         _ if !unit.enabled || unit.name == API_PROXY_UNIT => BTreeSet::new(),
-        _ if unit.content.is_none() => all(&|other| match other {
-            HostObject::Packages(packages) => packages.name == "upkeep",
-            other => {
-                let beside = format!("{}.d", HostObject::unit_path(&unit.name));
-                let folder = if unit.name.starts_with("chrony") {
-                    "/etc/chrony"
-                } else {
-                    &beside
-                };
-                is_in(other, &[folder])
-            }
-        }),
+        _ if unit.content.is_none() => all(&|other| is_for_upkeep(other, unit)),
         // A hook may use everything else from the spec, and containers.
         _ => all(&|other| match other {
             HostObject::File(file) => config.files.iter().any(|users| users.path == file.path),
@@ -238,6 +235,20 @@ fn needs_of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id
                     && units(&["containerd.service"])(other)
             }
         }),
+    }
+}
+
+/// True for the packages with the units of the distribution, and for what such a unit reads.
+fn is_for_upkeep(object: &HostObject, unit: &Unit) -> bool {
+    let beside = format!("{}.d", HostObject::unit_path(&unit.name));
+    let folder = if unit.name.starts_with("chrony") {
+        "/etc/chrony"
+    } else {
+        &beside
+    };
+    match object {
+        HostObject::Packages(packages) => packages.name == "upkeep",
+        other => is_in(other, &[folder]),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{KEY, new_cluster, offline_facts, read_objects, zone_names};
 use full::addons::make_addons;
 use full::images::{cluster_images, control_plane_images};
 use full::nodes::node_config;
-use node::config::{Arch, Role};
+use node::config::{Arch, IMAGE_PULLS, Role};
 use node::digest::sha256_hex;
 use spec::api::{Cluster, InstanceGroup};
 use spec::bundle::{BUNDLE_FORMAT, Bundle, BundledFile, BundledImage};
@@ -86,6 +86,8 @@ fn instances_get_every_file_and_image_from_the_state_store_and_nothing_else_chan
         for url in files.chain(images) {
             assert!(url.starts_with(base), "{url}");
         }
+        let pulled = config.units.iter().any(|unit| unit.name == IMAGE_PULLS);
+        assert!(!pulled, "{}", group.name);
         let has = |image: &String| config.images.iter().any(|own| own.image == *image);
         let mut all = cluster_images(&after.full, &make_addons(&after.full).unwrap());
         // Workers have no use for the control plane's components.
