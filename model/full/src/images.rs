@@ -58,7 +58,7 @@ fn etcd_images(full: &FullSpec) -> Vec<String> {
 
 /// The full names of the images that pods of a group's instances need first, in that order. Only those whose change replaces instances
 /// anyway: with those of agents that are replaced on running nodes, as calico's and kindnet's, every instance would be out of date. None
-/// that instances import.
+/// that instances import, and none that only kubelet has a password for.
 pub(crate) fn first_images(full: &FullSpec, group: &Group, node: &NodeSettings) -> Vec<String> {
     if !full.image_archives.is_empty() {
         return Vec::new();
@@ -78,7 +78,10 @@ pub(crate) fn first_images(full: &FullSpec, group: &Group, node: &NodeSettings) 
     let agents = flannel.chain(cilium).chain(router);
     images.extend(agents.map(|image| name(&full.images.remap(image))));
     let mut seen = BTreeSet::new();
-    images.retain(|image| seen.insert(image.clone()));
+    images.retain(|image| {
+        let registry = image.split('/').next().unwrap_or_default();
+        !node.containerd.wants_ecr_password(registry) && seen.insert(image.clone())
+    });
     images
 }
 

@@ -60,6 +60,14 @@ pub struct Containerd {
     pub state: Option<String>,
 }
 
+impl Containerd {
+    /// True for a registry whose images kubelet pulls with a password of ECR, and nobody without one.
+    pub fn wants_ecr_password(&self, registry: &str) -> bool {
+        let mirrored = || self.registry_mirrors.contains_key(registry);
+        registry.contains(".dkr.ecr") || (self.use_ecr_credentials_for_mirrors && mirrored())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Containerd;

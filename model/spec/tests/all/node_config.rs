@@ -881,6 +881,31 @@ fn agents_that_are_replaced_on_running_nodes_replace_no_instance() {
     }
 }
 
+/// crictl has no password, and containerd would go past a mirror that wants one.
+#[test]
+fn images_that_only_kubelet_has_a_password_for_are_left_to_it() {
+    let ecr = "123456789012.dkr.ecr.eu-west-1.amazonaws.com";
+    let copies = expanded_with_fields(&json!({ "assets": { "containerRegistry": ecr } }));
+    for role in [Role::ControlPlane, Role::Node] {
+        let units = config_of(&copies, role).units;
+        assert!(units.iter().all(|unit| unit.name != IMAGE_PULLS));
+    }
+    let mirrored = |credentials: bool| {
+        let fields = json!({ "networking": { "flannel": {} }, "containerd": {
+            "registryMirrors": { "registry.k8s.io": [format!("https://{ecr}")] },
+            "useECRCredentialsForMirrors": credentials,
+        } });
+        pulled_images(&config_of(&expanded_with_fields(&fields), Role::Node))
+    };
+    let all = mirrored(false);
+    assert!(
+        all[..2]
+            .iter()
+            .all(|image| image.starts_with("registry.k8s.io/"))
+    );
+    assert_eq!(mirrored(true), all[2..]);
+}
+
 /// Each of these pulls waits until three have begun.
 #[test]
 fn images_that_are_missing_are_pulled_side_by_side_whatever_fails() {
