@@ -263,7 +263,8 @@ fn unit_lists(content: &str, list: &str, unit: &str) -> bool {
 }
 
 /// For each of kctl's units, the hooks with `Before=` it. systemd orders only units that start at the same time, but nodeup starts
-/// each unit when it can. Circular orders are left to systemd.
+/// each unit when it can. Circular orders are left to systemd. What comes before kubelet comes before the first pull of an image: it may
+/// bring the certificate authority of a registry, and containerd reads those of the system only once.
 fn started_before(things: &[HostObject]) -> BTreeMap<Id, BTreeSet<Id>> {
     let units: Vec<&Unit> = things
         .iter()
@@ -293,6 +294,10 @@ fn started_before(things: &[HostObject]) -> BTreeMap<Id, BTreeSet<Id>> {
                     .insert(Id::new("unit", hook.name.clone()));
             }
         }
+    }
+    let before_kubelet = edges.get(&Id::new("unit", "kubelet.service")).cloned();
+    if let Some(hooks) = before_kubelet {
+        edges.insert(Id::new("unit", IMAGE_PULLS), hooks);
     }
     edges
 }
