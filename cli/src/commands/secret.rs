@@ -350,6 +350,28 @@ pub fn check_required_secrets(state: &ClusterState) -> Result<(), CommandError> 
     ))
 }
 
+/// Fails if no API server would start with the encryption configuration that is stored. No part of the observation: whoever only plans may be
+/// one who must not read secrets (docs/operations/plans.md).
+pub async fn check_encryption_config(
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    if !is_required(state, ENCRYPTION_CONFIG) {
+        return Ok(());
+    }
+    let secret = read_secret(state, ENCRYPTION_CONFIG, session).await?;
+    check_stored(ENCRYPTION_CONFIG, &secret).map_err(|(message, hint)| {
+        let message = format!(
+            "secret {ENCRYPTION_CONFIG}: {message}: no API server would start with it"
+        );
+        CommandError::usage_error(message, hint).with_hint(format!(
+            "kctl create secret {ENCRYPTION_CONFIG} -f FILE --name {} --force --drop-keys    replaces it; leave in FILE the keys with which \
+             anything is encrypted",
+            state.name()
+        ))
+    })
+}
+
 /// Reads what becomes part of the desired state.
 pub async fn read_stored_secrets(
     state: &ClusterState,

@@ -17,7 +17,7 @@ use super::cluster_scope::{ScopeTarget, cluster_scope};
 use super::existing_cluster::ExistingCluster;
 use super::observe::{ObserveOptions, ObservedCluster, observe_cluster};
 use super::session::Session;
-use super::{export, ownership};
+use super::{export, ownership, secret};
 use crate::args::{KubeconfigCredentials, PlanFormat, Update};
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
@@ -191,7 +191,7 @@ async fn plan_and_apply(name: &str, run: UpdateRun<'_>) -> Result<Outcome, Comma
         });
         return show_preview(&observed, run).await;
     }
-    check_ready(&observed, session)?;
+    check_ready(&observed, session).await?;
     let keys = observed.state.keys.clone();
     let body = async |lock: &ClusterLock, interrupts: &Interrupts| {
         let mut observed = Box::pin(observed.refresh_under_lock(how.observe, session)).await?;
@@ -226,9 +226,13 @@ async fn plan_and_apply(name: &str, run: UpdateRun<'_>) -> Result<Outcome, Comma
     with_lock(session, &keys, "update", how.lock_wait, body).await
 }
 
-/// Fails if binaries for the instances are missing, and prints warnings about their launch.
-fn check_ready(observed: &ObservedCluster, session: &Session<'_>) -> Result<(), CommandError> {
+/// Fails if binaries for the instances are missing or no API server would start, and prints warnings about the launch of instances.
+async fn check_ready(
+    observed: &ObservedCluster,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
     observed.binaries.check_complete()?;
+    secret::check_encryption_config(&observed.state, session).await?;
     print_launch_warnings(observed, session);
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use crate::kctl::Kctl;
 
-const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - secretbox: {keys: [{name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJl}]}\n  - identity: {}\n";
+const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - secretbox: {keys: [{name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJlLi4=}]}\n  - identity: {}\n";
 const DOCKER: &str =
     r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNoOnN3b3JkZmlzaC1hZ2Fpbg=="}}}"#;
 const CILIUM: &str = "keys: 3+ rfc4106(gcm(aes)) 5707d7d15715715715715715715715715715715a 128\n";
@@ -113,6 +113,7 @@ fn what_no_machine_could_use_is_refused_without_being_shown() {
             "encryptionconfig",
             ENCRYPTION.replace("resources:\n", "resources: [\n"),
         ),
+        ("encryptionconfig", ENCRYPTION.replace("Li4=", "")),
         ("encryptionconfig", DOCKER.to_owned()),
         ("encryptionconfig", format!("{ENCRYPTION}---\n{ENCRYPTION}")),
         ("ciliumpassword", CILIUM.replace("keys", "key")),
@@ -180,9 +181,9 @@ fn no_key_of_encrypted_secrets_is_lost_by_a_new_one_or_a_deletion() {
     // The same once more is nothing to keep.
     kctl.run_with(&replace, ENCRYPTION).expect_success();
     assert_eq!(kept_configurations(&kctl), Vec::<String>::new());
-    let new_key = "name: b, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC10b28h";
+    let new_key = "name: b, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC10b28hLi4=";
     let only_new = ENCRYPTION.replace(
-        "name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJl",
+        "name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJlLi4=",
         new_key,
     );
     let refused = kctl.run_with(&replace, &only_new);
