@@ -2,6 +2,8 @@
 //! would leave instances without one.
 
 use crate::kctl::Kctl;
+use crate::scenario::{REGION, kctl_with_cloud};
+use crate::simulator::Simulator;
 
 const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - secretbox: {keys: [{name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJlLi4=}]}\n  - identity: {}\n";
 const DOCKER: &str =
@@ -155,6 +157,46 @@ fn an_update_that_would_leave_the_api_server_without_its_secret_is_refused_and_n
     let refused = kctl.run(&["delete", "secret", "encryptionconfig", "--yes"]);
     assert_eq!(refused.code, 4, "{}", refused.err);
     assert!(read_object(&kctl, "encryptionconfig").is_some());
+}
+
+/// `kctl create secret` needs the spec, so that is stored first.
+#[test]
+fn a_new_cluster_that_needs_a_secret_is_stored_and_the_commands_that_come_next_are_named() {
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    let before = simulator.list_resources(REGION);
+    let (cis, encrypted) = ("spec.profile=cis", "spec.encryptionConfig=true");
+    let cases = [
+        (cis, false),
+        (cis, true),
+        (encrypted, false),
+        (encrypted, true),
+    ];
+    for (number, (set, yes)) in cases.into_iter().enumerate() {
+        let name = format!("c{number}.example.com");
+        let words = [
+            "create",
+            "cluster",
+            &name,
+            "--zones",
+            "eu-west-1a",
+            "--set",
+            set,
+        ];
+        let more: &[&str] = if yes { &["--yes"] } else { &[] };
+        let ran = kctl.run(&[&words[..], more].concat());
+        assert_eq!(ran.code, if yes { 4 } else { 0 }, "{words:?}: {}", ran.err);
+        let secret = format!("kctl create secret encryptionconfig -f FILE --name {name}");
+        let update = format!("kctl update {name}");
+        for said in [secret, update] {
+            assert!(ran.err.contains(&said), "{said}: {}", ran.err);
+        }
+        assert_eq!(simulator.list_resources(REGION), before, "{words:?}");
+        let create = ["create", "secret", "encryptionconfig", &name, "-f", "-"];
+        kctl.run_with(&create, ENCRYPTION).expect_success();
+        let planned = kctl.run(&["update", &name]).expect_success();
+        assert!(planned.contains("to add"), "{planned}");
+    }
 }
 
 /// What is kept of former encryption configurations, as it was stored.
