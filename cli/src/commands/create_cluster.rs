@@ -8,8 +8,8 @@ use super::store_place::check_names_are_free;
 use super::update::{KubeconfigChange, UpdateOptions, update_cluster};
 use super::{observe, store_objects};
 use crate::args::{
-    Authorization, CreateCluster, Dns, GlobalOptions, KopsOnly, LoadBalancerType, PlanFormat,
-    SpecFormat, Topology,
+    Authorization, CreateCluster, Dns, GlobalOptions, KopsOnly, LoadBalancerType, SpecFormat,
+    Topology,
 };
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{ClusterState, StoreKeys, cluster_names, store_error};
@@ -110,20 +110,14 @@ pub async fn run(
     };
     let how = UpdateOptions {
         yes: args.yes,
-        output: PlanFormat::Table,
-        exit_code: false,
-        refresh: false,
         observe: observe::ObserveOptions {
             read: ReadOptions {
                 allow_unsupported: args.allow_unsupported,
             },
-            ignore_skew: false,
-            published: false,
-            offerings: false,
+            ..observe::ObserveOptions::default()
         },
-        lock_wait: None,
         kubeconfig,
-        plan_out: None,
+        ..UpdateOptions::default()
     };
     update_cluster(&name, &how, session).await
 }

@@ -38,8 +38,8 @@ use spec::read::ReadOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Options of an update.
-#[derive(Clone, Debug)]
+/// Options of an update. Default: the plan is shown, and nothing changes.
+#[derive(Clone, Debug, Default)]
 pub struct UpdateOptions {
     pub yes: bool,
     /// Form of the plan.
@@ -59,12 +59,13 @@ pub struct UpdateOptions {
 }
 
 /// What an update does to the user's kubeconfig.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum KubeconfigChange {
     /// Writes the cluster into it, with a new certificate.
     Write(KubeconfigCredentials),
     /// Follows a new address of the API, if this file (else the default one) has the cluster.
     Follow(Option<PathBuf>),
+    #[default]
     Leave,
 }
 
@@ -103,8 +104,7 @@ pub async fn run(args: &Update, session: &Session<'_>) -> Result<Outcome, Comman
                 allow_unsupported: args.allow_unsupported,
             },
             ignore_skew: args.ignore_kubelet_version_skew,
-            published: false,
-            offerings: false,
+            ..ObserveOptions::default()
         },
         lock_wait: args.lock_wait,
         kubeconfig,
@@ -382,32 +382,43 @@ async fn with_plan<T>(
     body(&context, &plan, &snapshot).await
 }
 
+/// Makes a plan that is not applied, and passes it to `body` with the desired state that it is made from.
+async fn with_preview<T>(
+    observed: &ObservedCluster,
+    run: UpdateRun<'_>,
+    body: impl AsyncFnOnce(
+        &PlanContext<'_>,
+        &AssembledCluster,
+        &Plan<Cloud>,
+        &Snapshot<Cloud>,
+    ) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    let (assembled, interrupts) = (observed.assemble()?, Interrupts::default());
+    let body = async |work: &PlanContext<'_>, plan: &Plan<Cloud>, snapshot: &Snapshot<Cloud>| {
+        body(work, &assembled, plan, snapshot).await
+    };
+    with_plan(observed, &assembled, run, &interrupts, body).await
+}
+
 async fn show_preview(
     observed: &ObservedCluster,
     run: UpdateRun<'_>,
 ) -> Result<Outcome, CommandError> {
-    let (assembled, interrupts) = (observed.assemble()?, Interrupts::default());
-    with_plan(
-        observed,
-        &assembled,
-        run,
-        &interrupts,
-        async |work, plan, snapshot| {
-            let shown = PlanOutput::new(plan, &assembled.stand_ins, observed);
-            show_plan(&shown.with_members(&work.members), run)?;
-            if let Some(file) = &run.options.plan_out {
-                save_plan::save_plan(file, plan, snapshot, observed, &assembled, run)?;
-            } else if (!plan.is_empty() || !work.members.is_empty())
-                && !run.options.output.is_for_programs()
-            {
-                run.session.shell.hint(&format!(
-                    "kctl update {} --yes    makes these changes",
-                    observed.target.cluster
-                ));
-            }
-            Ok(preview_outcome(work, plan, run.options))
-        },
-    )
+    with_preview(observed, run, async |work, assembled, plan, snapshot| {
+        let shown = PlanOutput::new(plan, &assembled.stand_ins, observed);
+        show_plan(&shown.with_members(&work.members), run)?;
+        if let Some(file) = &run.options.plan_out {
+            save_plan::save_plan(file, plan, snapshot, observed, assembled, run)?;
+        } else if (!plan.is_empty() || !work.members.is_empty())
+            && !run.options.output.is_for_programs()
+        {
+            run.session.shell.hint(&format!(
+                "kctl update {} --yes    makes these changes",
+                observed.target.cluster
+            ));
+        }
+        Ok(preview_outcome(work, plan, run.options))
+    })
     .await
 }
 
@@ -416,34 +427,15 @@ pub async fn preview_plan(
     observed: &ObservedCluster,
     session: &Session<'_>,
 ) -> Result<(Plan<Cloud>, Snapshot<Cloud>), CommandError> {
-    let options = UpdateOptions {
-        yes: false,
-        output: PlanFormat::Table,
-        exit_code: false,
-        refresh: false,
-        observe: ObserveOptions {
-            read: ReadOptions::default(),
-            ignore_skew: true,
-            published: false,
-            offerings: false,
-        },
-        lock_wait: None,
-        kubeconfig: KubeconfigChange::Leave,
-        plan_out: None,
-    };
+    let options = UpdateOptions::default();
     let run = UpdateRun {
         options: &options,
         session,
         events: None,
     };
-    let (assembled, interrupts) = (observed.assemble()?, Interrupts::default());
-    with_plan(
-        observed,
-        &assembled,
-        run,
-        &interrupts,
-        async |_, plan, snapshot| Ok((plan.clone(), snapshot.clone())),
-    )
+    with_preview(observed, run, async |_, _, plan, snapshot| {
+        Ok((plan.clone(), snapshot.clone()))
+    })
     .await
 }
 
