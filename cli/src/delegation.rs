@@ -94,17 +94,56 @@ async fn find_parent(zone: &str, resolver: SocketAddr) -> Result<ParentZone> {
 }
 
 async fn ask_parent(zone: &str, server: &str, resolver: SocketAddr) -> Result<BTreeSet<String>> {
+    let addresses = ask_for_addresses(server, resolver).await?;
+    let address = addresses.first();
+    let address = address.with_context(|| format!("{server} has no IPv4 address"))?;
+    ask_for_servers(zone, (*address, DNS).into(), false).await
+}
+
+/// Those of `others` that are servers of `own` under names of their own: all their addresses are addresses of these.
+pub async fn find_same_servers(
+    others: &BTreeSet<String>,
+    own: &BTreeSet<String>,
+    server: Option<SocketAddr>,
+) -> Result<BTreeSet<String>> {
+    let mut same = BTreeSet::new();
+    if others.is_empty() {
+        return Ok(same);
+    }
+    let mut known: BTreeSet<IpAddr> = BTreeSet::new();
+    for name in own {
+        known.extend(find_addresses(name, server).await?);
+    }
+    for name in others {
+        let addresses = find_addresses(name, server).await?;
+        if !addresses.is_empty() && addresses.is_subset(&known) {
+            same.insert(name.clone());
+        }
+    }
+    Ok(same)
+}
+
+/// The IPv4 addresses of a name as `server` says them, which knows those in the parent zone, or else this machine's resolver.
+async fn find_addresses(name: &str, server: Option<SocketAddr>) -> Result<BTreeSet<IpAddr>> {
+    if let Some(server) = server
+        && let Ok(found) = ask_for_addresses(name, server).await
+        && !found.is_empty()
+    {
+        return Ok(found);
+    }
+    ask_for_addresses(name, find_resolver()?).await
+}
+
+async fn ask_for_addresses(name: &str, server: SocketAddr) -> Result<BTreeSet<IpAddr>> {
     let question = Question {
-        server: resolver,
-        name: server,
+        server,
+        name,
         kind: RecordType::A,
         recursive: true,
     };
     let answer = ask(&question).await?;
-    let mut addresses = answer.answers.iter();
-    let address = addresses.find_map(|record| record.data.ip_addr());
-    let address = address.with_context(|| format!("{server} has no IPv4 address"))?;
-    ask_for_servers(zone, (address, DNS).into(), false).await
+    let records = answer.answers.iter();
+    Ok(records.filter_map(|record| record.data.ip_addr()).collect())
 }
 
 async fn ask_for_servers(

@@ -20,10 +20,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, lookup_host};
-use tokio::time::{sleep, timeout};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout};
 
 /// Pause after a failed accept, which means that file descriptors have run out.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How many connections there may be at once. Those of a node are about ten, so nobody gets here but a program gone wrong. They take 2,000 of
+/// the 65,536 file descriptors of the unit, which leaves some for checks and the list, and 16 MB of buffers (two of 8 KiB each), which the
+/// smallest node can spare: the kernel ends everything else before this process.
+const CONNECTIONS: usize = 1000;
+
+/// Between two lines in the log about connections that were refused.
+const SAY_AGAIN: Duration = Duration::from_mins(1);
 
 /// Inputs of the proxy.
 pub struct ProxyContext {
@@ -35,6 +44,8 @@ pub struct ProxyContext {
     pub follows_list: bool,
     /// Authorities of the API servers' certificate, PEM.
     pub trust_bundle: String,
+    /// How many connections there may be at once.
+    pub connections: usize,
     pub pace: Pace,
     pub note: StageLogger,
 }
@@ -87,13 +98,14 @@ pub async fn run_api_proxy(
         server: (proxy.server, ports::API),
         follows_list: config.role != Role::ControlPlane,
         trust_bundle: config.ca_certificates,
+        connections: CONNECTIONS,
         pace: Pace::default(),
         note,
     };
     serve_api(context, listener).await
 }
 
-/// Serves on a listener for ever.
+/// Serves on a listener for ever. A connection that is too many is closed at once.
 pub async fn serve_api(context: ProxyContext, listener: TcpListener) -> anyhow::Result<()> {
     let proxy = Arc::new(Proxy {
         listen: listener.local_addr().context("the listener is closed")?,
@@ -113,13 +125,31 @@ pub async fn serve_api(context: ProxyContext, listener: TcpListener) -> anyhow::
         // There is no other to go to: it needs no checks.
         lock_ignoring_poison(&proxy.servers).set_addresses(&[], &own);
     }
+    let most = proxy.context.connections;
+    let places = Arc::new(Semaphore::new(most));
+    let mut said: Option<Instant> = None;
     loop {
         let Ok((client, _)) = listener.accept().await else {
             sleep(PAUSE).await;
             continue;
         };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            // Its client comes back, and the connections that are there are not disturbed.
+            drop(client);
+            if said.is_none_or(|said| said.elapsed() >= SAY_AGAIN) {
+                said = Some(Instant::now());
+                (proxy.context.note)(&format!(
+                    "{most} connections are open, and others are closed at once: `ss -tnp dport = :{}` shows whose they are",
+                    proxy.listen.port()
+                ));
+            }
+            continue;
+        };
         let proxy = Arc::clone(&proxy);
-        tokio::spawn(async move { proxy.pass_on(client).await });
+        tokio::spawn(async move {
+            proxy.pass_on(client).await;
+            drop(place);
+        });
     }
 }
 

@@ -7,10 +7,11 @@ use host::{Host, LocalSystem};
 use node::config::KUBELET_CLIENT;
 use node::pki::{Keyset, Leaf, SystemKeys, Usage, issue_certificate, trust_bundle};
 use nodeup::api_proxy::{Pace, ProxyContext, serve_api};
+use nodeup::stage::StageLogger;
 use reqwest::{Certificate, Client, Response};
 use std::fs;
 use std::net::{SocketAddr, TcpListener as SilentListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::api_server::{Condition, FakeApiServer, NAME, WATCH};
 use support::bootstrap::mint_authority;
@@ -80,6 +81,18 @@ impl TestNode {
 
     /// Starts a proxy, and returns where it listens. It runs as long as the runtime.
     async fn start_proxy(&self, port: u16, follows_list: bool) -> SocketAddr {
+        let note = Arc::new(|line: &str| println!("{line}"));
+        self.start_proxy_with(port, follows_list, 100, note).await
+    }
+
+    /// The same with so many connections at most, and with its log.
+    async fn start_proxy_with(
+        &self,
+        port: u16,
+        follows_list: bool,
+        connections: usize,
+        note: StageLogger,
+    ) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let context = ProxyContext {
@@ -87,8 +100,9 @@ impl TestNode {
             server: (NAME.to_owned(), port),
             follows_list,
             trust_bundle: trust_bundle(&self.authority),
+            connections,
             pace: PACE,
-            note: Arc::new(|line: &str| println!("{line}")),
+            note,
         };
         tokio::spawn(serve_api(context, listener));
         address
@@ -274,6 +288,36 @@ async fn a_control_plane_uses_its_own_server_and_asks_it_nothing() {
     let mut watch = node.watch_at(proxy, &own).await;
     assert!(goes_on(&mut watch).await);
     assert_eq!((own.checks(), node.list()), (0, String::new()));
+}
+
+/// A program gone wrong must take neither the connections that are there nor the descriptors for checks.
+#[tokio::test]
+async fn connections_beyond_the_limit_are_closed_at_once_and_those_within_it_go_on() {
+    for most in [1, 4] {
+        let node = TestNode::new(&[]);
+        let own = FakeApiServer::start(&node.authority, Condition::Ready);
+        let said = Arc::new(Mutex::new(Vec::<String>::new()));
+        let log = Arc::clone(&said);
+        let note = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));
+        let port = own.address.port();
+        let proxy = node.start_proxy_with(port, false, most, note).await;
+        let mut watches = Vec::new();
+        for _ in 0..most {
+            watches.push(node.try_watch(proxy).await.unwrap().0);
+        }
+        for _ in 0..3 {
+            let refused = timeout(LIMIT, node.try_watch(proxy)).await.unwrap();
+            assert!(refused.is_none(), "{most}");
+        }
+        for watch in &mut watches {
+            assert!(goes_on(watch).await, "{most}");
+        }
+        // As soon as there is a place again.
+        watches.pop();
+        node.watch_at(proxy, &own).await;
+        let said = said.lock().unwrap().join("\n");
+        assert_eq!(said.matches("are closed at once").count(), 1, "{said}");
+    }
 }
 
 #[test]

@@ -68,4 +68,7 @@ pub struct BundlePush {
     /// The cluster; instead of --name
     #[arg(value_name = "NAME")]
     pub cluster: Option<String>,
+    /// Store it although another bundle that was signed later is stored
+    #[arg(long)]
+    pub allow_older: bool,
 }

@@ -1,17 +1,18 @@
 //! `kctl create cluster`: flags to a spec, the spec into the store, then as `kctl update`.
 
 use super::edit::apply_setters;
+use super::secret::{self, MissingSecret};
 use super::session::{Session, named_cluster, store_url};
 use super::spec_objects::{SpecObjects, read_text};
 use super::store_place::check_names_are_free;
 use super::update::{KubeconfigChange, UpdateOptions, update_cluster};
 use super::{observe, store_objects};
 use crate::args::{
-    Authorization, CreateCluster, Dns, GlobalOptions, KopsOnly, LoadBalancerType, PlanFormat,
-    SpecFormat, Topology,
+    Authorization, CreateCluster, Dns, GlobalOptions, KopsOnly, LoadBalancerType, SpecFormat,
+    Topology,
 };
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
-use crate::state::{StoreKeys, cluster_names, store_error};
+use crate::state::{ClusterState, StoreKeys, cluster_names, store_error};
 use crate::ui::Shell;
 use cloud::facts::Facts;
 use node::yaml;
@@ -100,28 +101,65 @@ pub async fn run(
     let objects = spec_from_flags(args, options, &session.url, &facts, session.shell)?;
     observe::check_can_expand(&objects, ssh_key.as_deref(), &clients, session).await?;
     store_objects::write_new(&name, &objects, ssh_key.as_deref(), session).await?;
+    if let Some(missing) = find_missing_secret(&name, &objects, args, session).await? {
+        return end_without_secret(missing, &name, args.yes, session);
+    }
     let kubeconfig = match args.create_kube_config {
         Some(false) => KubeconfigChange::Leave,
         _ => KubeconfigChange::Write(args.credentials.clone()),
     };
     let how = UpdateOptions {
         yes: args.yes,
-        output: PlanFormat::Table,
-        exit_code: false,
-        refresh: false,
         observe: observe::ObserveOptions {
             read: ReadOptions {
                 allow_unsupported: args.allow_unsupported,
             },
-            ignore_skew: false,
-            published: false,
-            offerings: false,
+            ..observe::ObserveOptions::default()
         },
-        lock_wait: None,
         kubeconfig,
-        plan_out: None,
+        ..UpdateOptions::default()
     };
     update_cluster(&name, &how, session).await
+}
+
+/// A secret that the new cluster needs and that is not there. An earlier cluster of the name may have left one.
+async fn find_missing_secret(
+    name: &str,
+    objects: &SpecObjects,
+    args: &CreateCluster,
+    session: &Session<'_>,
+) -> Result<Option<MissingSecret>, CommandError> {
+    if !secret::needs_secrets(&objects.cluster.spec) {
+        return Ok(None);
+    }
+    let read = ReadOptions {
+        allow_unsupported: args.allow_unsupported,
+    };
+    let state = ClusterState::read(&session.store, name, read).await?;
+    Ok(secret::find_missing_secret(&state))
+}
+
+/// Ends a creation that has no plan yet. The spec stays stored: without it `kctl create secret` has no cluster.
+fn end_without_secret(
+    missing: MissingSecret,
+    name: &str,
+    yes: bool,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    if yes {
+        let error = CommandError::from(missing);
+        return Err(error.with_hint(format!(
+            "kctl update {name} --yes    then creates the cluster; its spec is stored"
+        )));
+    }
+    let shell = session.shell;
+    shell.warning(&format!(
+        "the spec of {name} is stored, and there is no plan yet. {}",
+        missing.why
+    ));
+    shell.hint(&missing.next);
+    shell.hint(&format!("kctl update {name}    then shows the plan"));
+    Ok(Outcome::Fine)
 }
 
 fn made_up_facts() -> Facts {

@@ -67,8 +67,8 @@ pub struct ObservedCluster {
     as_stored: Option<Box<ExpandInputs>>,
 }
 
-/// Options of the observation.
-#[derive(Clone, Copy, Debug)]
+/// Options of the observation. Default: as `kctl update` without options.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ObserveOptions {
     /// Whether unsupported fields of the spec are accepted.
     pub read: ReadOptions,
@@ -130,9 +130,8 @@ pub async fn observe_published(
 ) -> Result<ObservedCluster, CommandError> {
     let options = ObserveOptions {
         read: ReadOptions::AS_STORED,
-        ignore_skew: false,
         published: true,
-        offerings: false,
+        ..ObserveOptions::default()
     };
     observe_cluster(name, options, session).await
 }

@@ -18,7 +18,6 @@ use crate::ui::preflight::{PreflightRow, RowState, render};
 use cloud::Cloud;
 use engine::{Action, Plan, Ref, Snapshot};
 use serde::Serialize;
-use spec::read::ReadOptions;
 
 /// The checks, as rows name them.
 const QUOTAS: &str = "quotas";
@@ -98,11 +97,10 @@ async fn check_cluster(
     session: &Session<'_>,
 ) -> Result<Vec<PreflightRow>, CommandError> {
     let options = ObserveOptions {
-        read: ReadOptions::default(),
         // Which version workers get decides about nothing here.
         ignore_skew: true,
-        published: false,
         offerings: true,
+        ..ObserveOptions::default()
     };
     let observed = match observe_cluster(name, options, session).await {
         Ok(observed) => observed,

@@ -18,6 +18,7 @@ use node::secret::{
 };
 use node::yaml;
 use serde::Serialize;
+use spec::api::cluster::ClusterSpec;
 use spec::read::ReadOptions;
 
 pub async fn create_secret(
@@ -323,12 +324,20 @@ pub async fn delete_secret(
     Ok(Outcome::Fine)
 }
 
-/// Fails if instances would wait for a secret that does not exist.
-pub fn check_required_secrets(state: &ClusterState) -> Result<(), CommandError> {
+/// A secret that the spec needs and the store lacks.
+pub struct MissingSecret {
+    /// What would not work.
+    pub why: &'static str,
+    /// The command that comes next.
+    pub next: String,
+}
+
+/// The first secret for which instances would wait for ever.
+pub fn find_missing_secret(state: &ClusterState) -> Option<MissingSecret> {
     let needs = [
         (
             ENCRYPTION_CONFIG,
-            "spec.encryptionConfig is true, and there is no secret encryptionconfig: no API server would start",
+            "Secrets are to be encrypted in etcd (spec.encryptionConfig or spec.profile), and there is no secret encryptionconfig: no API server would start",
         ),
         (
             CILIUM_PASSWORD,
@@ -337,17 +346,46 @@ pub fn check_required_secrets(state: &ClusterState) -> Result<(), CommandError> 
     ];
     let mut missing = needs.into_iter();
     let missing = missing.find(|(name, _)| is_required(state, name) && !has_secret(state, name));
-    let Some((name, what)) = missing else {
-        return Ok(());
-    };
-    Err(CommandError::from_message(
-        ErrorKind::Precondition,
-        what,
-        format!(
+    missing.map(|(name, why)| MissingSecret {
+        why,
+        next: format!(
             "kctl create secret {name} -f FILE --name {}    puts it there",
             state.name()
         ),
-    ))
+    })
+}
+
+/// Fails if instances would wait for a secret that does not exist.
+pub fn check_required_secrets(state: &ClusterState) -> Result<(), CommandError> {
+    find_missing_secret(state).map_or(Ok(()), |missing| Err(missing.into()))
+}
+
+impl From<MissingSecret> for CommandError {
+    fn from(missing: MissingSecret) -> Self {
+        Self::from_message(ErrorKind::Precondition, missing.why, missing.next)
+    }
+}
+
+/// Fails if no API server would start with the encryption configuration that is stored. No part of the observation: whoever only plans may be
+/// one who must not read secrets (docs/operations/plans.md).
+pub async fn check_encryption_config(
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    if !is_required(state, ENCRYPTION_CONFIG) {
+        return Ok(());
+    }
+    let secret = read_secret(state, ENCRYPTION_CONFIG, session).await?;
+    check_stored(ENCRYPTION_CONFIG, &secret).map_err(|(message, hint)| {
+        let message = format!(
+            "secret {ENCRYPTION_CONFIG}: {message}: no API server would start with it"
+        );
+        CommandError::usage_error(message, hint).with_hint(format!(
+            "kctl create secret {ENCRYPTION_CONFIG} -f FILE --name {} --force --drop-keys    replaces it; leave in FILE the keys with which \
+             anything is encrypted",
+            state.name()
+        ))
+    })
 }
 
 /// Reads what becomes part of the desired state.
@@ -370,9 +408,17 @@ pub async fn read_stored_secrets(
     })
 }
 
+/// True if the spec needs any secret.
+pub fn needs_secrets(spec: &ClusterSpec) -> bool {
+    STORED.iter().any(|name| needs_secret(spec, name))
+}
+
 /// True if the spec needs the secret.
 fn is_required(state: &ClusterState, name: &str) -> bool {
-    let spec = &state.cluster.object.spec;
+    needs_secret(&state.cluster.object.spec, name)
+}
+
+fn needs_secret(spec: &ClusterSpec, name: &str) -> bool {
     if name == CILIUM_PASSWORD {
         let networking = spec.networking.as_ref();
         let cilium = networking.and_then(|networking| networking.cilium.as_ref());

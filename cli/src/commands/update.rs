@@ -17,7 +17,7 @@ use super::cluster_scope::{ScopeTarget, cluster_scope};
 use super::existing_cluster::ExistingCluster;
 use super::observe::{ObserveOptions, ObservedCluster, observe_cluster};
 use super::session::Session;
-use super::{export, ownership};
+use super::{export, ownership, secret};
 use crate::args::{KubeconfigCredentials, PlanFormat, Update};
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
@@ -38,8 +38,8 @@ use spec::read::ReadOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Options of an update.
-#[derive(Clone, Debug)]
+/// Options of an update. Default: the plan is shown, and nothing changes.
+#[derive(Clone, Debug, Default)]
 pub struct UpdateOptions {
     pub yes: bool,
     /// Form of the plan.
@@ -59,12 +59,13 @@ pub struct UpdateOptions {
 }
 
 /// What an update does to the user's kubeconfig.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum KubeconfigChange {
     /// Writes the cluster into it, with a new certificate.
     Write(KubeconfigCredentials),
     /// Follows a new address of the API, if this file (else the default one) has the cluster.
     Follow(Option<PathBuf>),
+    #[default]
     Leave,
 }
 
@@ -103,8 +104,7 @@ pub async fn run(args: &Update, session: &Session<'_>) -> Result<Outcome, Comman
                 allow_unsupported: args.allow_unsupported,
             },
             ignore_skew: args.ignore_kubelet_version_skew,
-            published: false,
-            offerings: false,
+            ..ObserveOptions::default()
         },
         lock_wait: args.lock_wait,
         kubeconfig,
@@ -191,7 +191,7 @@ async fn plan_and_apply(name: &str, run: UpdateRun<'_>) -> Result<Outcome, Comma
         });
         return show_preview(&observed, run).await;
     }
-    check_ready(&observed, session)?;
+    check_ready(&observed, session).await?;
     let keys = observed.state.keys.clone();
     let body = async |lock: &ClusterLock, interrupts: &Interrupts| {
         let mut observed = Box::pin(observed.refresh_under_lock(how.observe, session)).await?;
@@ -226,9 +226,13 @@ async fn plan_and_apply(name: &str, run: UpdateRun<'_>) -> Result<Outcome, Comma
     with_lock(session, &keys, "update", how.lock_wait, body).await
 }
 
-/// Fails if binaries for the instances are missing, and prints warnings about their launch.
-fn check_ready(observed: &ObservedCluster, session: &Session<'_>) -> Result<(), CommandError> {
+/// Fails if binaries for the instances are missing or no API server would start, and prints warnings about the launch of instances.
+async fn check_ready(
+    observed: &ObservedCluster,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
     observed.binaries.check_complete()?;
+    secret::check_encryption_config(&observed.state, session).await?;
     print_launch_warnings(observed, session);
     Ok(())
 }
@@ -378,32 +382,43 @@ async fn with_plan<T>(
     body(&context, &plan, &snapshot).await
 }
 
+/// Makes a plan that is not applied, and passes it to `body` with the desired state that it is made from.
+async fn with_preview<T>(
+    observed: &ObservedCluster,
+    run: UpdateRun<'_>,
+    body: impl AsyncFnOnce(
+        &PlanContext<'_>,
+        &AssembledCluster,
+        &Plan<Cloud>,
+        &Snapshot<Cloud>,
+    ) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    let (assembled, interrupts) = (observed.assemble()?, Interrupts::default());
+    let body = async |work: &PlanContext<'_>, plan: &Plan<Cloud>, snapshot: &Snapshot<Cloud>| {
+        body(work, &assembled, plan, snapshot).await
+    };
+    with_plan(observed, &assembled, run, &interrupts, body).await
+}
+
 async fn show_preview(
     observed: &ObservedCluster,
     run: UpdateRun<'_>,
 ) -> Result<Outcome, CommandError> {
-    let (assembled, interrupts) = (observed.assemble()?, Interrupts::default());
-    with_plan(
-        observed,
-        &assembled,
-        run,
-        &interrupts,
-        async |work, plan, snapshot| {
-            let shown = PlanOutput::new(plan, &assembled.stand_ins, observed);
-            show_plan(&shown.with_members(&work.members), run)?;
-            if let Some(file) = &run.options.plan_out {
-                save_plan::save_plan(file, plan, snapshot, observed, &assembled, run)?;
-            } else if (!plan.is_empty() || !work.members.is_empty())
-                && !run.options.output.is_for_programs()
-            {
-                run.session.shell.hint(&format!(
-                    "kctl update {} --yes    makes these changes",
-                    observed.target.cluster
-                ));
-            }
-            Ok(preview_outcome(work, plan, run.options))
-        },
-    )
+    with_preview(observed, run, async |work, assembled, plan, snapshot| {
+        let shown = PlanOutput::new(plan, &assembled.stand_ins, observed);
+        show_plan(&shown.with_members(&work.members), run)?;
+        if let Some(file) = &run.options.plan_out {
+            save_plan::save_plan(file, plan, snapshot, observed, assembled, run)?;
+        } else if (!plan.is_empty() || !work.members.is_empty())
+            && !run.options.output.is_for_programs()
+        {
+            run.session.shell.hint(&format!(
+                "kctl update {} --yes    makes these changes",
+                observed.target.cluster
+            ));
+        }
+        Ok(preview_outcome(work, plan, run.options))
+    })
     .await
 }
 
@@ -412,34 +427,15 @@ pub async fn preview_plan(
     observed: &ObservedCluster,
     session: &Session<'_>,
 ) -> Result<(Plan<Cloud>, Snapshot<Cloud>), CommandError> {
-    let options = UpdateOptions {
-        yes: false,
-        output: PlanFormat::Table,
-        exit_code: false,
-        refresh: false,
-        observe: ObserveOptions {
-            read: ReadOptions::default(),
-            ignore_skew: true,
-            published: false,
-            offerings: false,
-        },
-        lock_wait: None,
-        kubeconfig: KubeconfigChange::Leave,
-        plan_out: None,
-    };
+    let options = UpdateOptions::default();
     let run = UpdateRun {
         options: &options,
         session,
         events: None,
     };
-    let (assembled, interrupts) = (observed.assemble()?, Interrupts::default());
-    with_plan(
-        observed,
-        &assembled,
-        run,
-        &interrupts,
-        async |_, plan, snapshot| Ok((plan.clone(), snapshot.clone())),
-    )
+    with_preview(observed, run, async |_, _, plan, snapshot| {
+        Ok((plan.clone(), snapshot.clone()))
+    })
     .await
 }
 

@@ -718,6 +718,10 @@ impl<'a> Deciding<'a> {
 
     fn begin_instance(&mut self, instance: &RollingInstance) {
         let id = instance.id.clone();
+        // Without a Node there is nothing to mark. What the instance serves need not be withdrawn before: Auto Scaling deregisters a member
+        // from load balancers, classic ones too, and waits until its connections have drained, before the hook holds its termination
+        // (https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html). A control plane is always a member, since
+        // control planes never surge.
         let Some(node) = instance.node.as_ref().filter(|_| !self.settings.cloud_only) else {
             return self.actions.push(Action::Terminate { instance: id });
         };

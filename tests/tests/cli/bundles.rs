@@ -8,6 +8,7 @@ use crate::simulator::Simulator;
 use node::config::{ImageArchive, read_node_config};
 use node::digest::sha256_hex;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// A cluster in the store, whose files and images are published.
 fn stored_cluster(simulator: &Simulator) -> (Kctl, Internet) {
@@ -149,6 +150,54 @@ fn a_bundle_that_was_changed_or_is_for_another_cluster_is_refused() {
     expect_failure(&verified, 1, "assets/");
     let stored = stored_objects(&simulator, "state", &format!("clusters/{NAME}/assets/"));
     assert_eq!(stored.len(), 0);
+}
+
+/// Who carries bundles could keep a cluster on an old one, whose signature is good.
+#[test]
+fn a_bundle_that_was_signed_before_the_newest_one_is_stored_on_purpose_only() {
+    let simulator = Simulator::start_simulator();
+    let (kctl, _internet) = stored_cluster(&simulator);
+    // Signatures have seconds.
+    let wait = || std::thread::sleep(Duration::from_millis(1100));
+    create(&kctl, "old.bundle");
+    let detector = "spec.nodeProblemDetector.enabled=true";
+    kctl.run(&["edit", "cluster", "--set", detector])
+        .expect_success();
+    for file in ["new.bundle", "same.bundle"] {
+        wait();
+        create(&kctl, file);
+    }
+    let push = |words: &[&str]| kctl.run(&[&["bundle", "push"][..], words].concat());
+    let stored = || stored_objects(&simulator, "state", &format!("clusters/{NAME}/assets/"));
+
+    // Again, and with an earlier signature of the same index: nothing becomes older.
+    let pushes = ["old.bundle", "old.bundle", "same.bundle", "new.bundle"];
+    let named = pushes.map(|file| push(&[file]).expect_success());
+    assert!(named[0] != named[2] && named[2] == named[3], "{named:?}");
+    let before = stored();
+    expect_failure(&push(&["old.bundle"]), 4, "--allow-older");
+    assert_eq!(stored(), before);
+
+    simulator.run_python(
+        REGION,
+        &format!(
+            "boto('s3').delete_object(Bucket='state', Key='clusters/{NAME}/assets/{}/bundle.json')",
+            named[0].trim()
+        ),
+    );
+    assert_ne!(stored(), before);
+    let back = push(&["old.bundle", "--allow-older"]).expect_success();
+    assert_eq!((back, stored()), (named[0].clone(), before));
+    expect_failure(&push(&["old.bundle"]), 4, "--allow-older");
+    // Without its index nobody knows whether the signature of the newest one is good.
+    simulator.run_python(
+        REGION,
+        &format!(
+            "boto('s3').delete_object(Bucket='state', Key='clusters/{NAME}/assets/{}/bundle.json')",
+            named[2].trim()
+        ),
+    );
+    push(&["old.bundle"]).expect_success();
 }
 
 #[test]

@@ -5,11 +5,11 @@ use crate::kctl::Kctl;
 use crate::scenario::{NAME, REGION, create_cluster, kctl_with_cloud};
 use crate::simulator::Simulator;
 use hickory_proto::op::{Message, ResponseCode};
-use hickory_proto::rr::rdata::NS;
-use hickory_proto::rr::{Name, RData, Record};
+use hickory_proto::rr::rdata::{A, NS};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 
 /// The rows, of a run that ends as they say.
 fn rows(kctl: &Kctl, more: &[&str]) -> Vec<Value> {
@@ -343,7 +343,16 @@ fn a_route_that_leads_elsewhere_and_an_acl_that_denies_are_named() {
     );
 }
 
-/// A name server on this machine that answers every question with these servers.
+/// The address of a name server: servers with one number are one server.
+fn address_of(server: &Name) -> Ipv4Addr {
+    let name = server.to_ascii();
+    let digits = name.chars().filter(char::is_ascii_digit).take(4);
+    let number: u16 = digits.collect::<String>().parse().expect("a number");
+    let [high, low] = number.to_be_bytes();
+    Ipv4Addr::new(198, 51, high, low)
+}
+
+/// A name server on this machine that answers every question about a zone with these servers, and knows the addresses of all.
 fn serve_delegation(servers: &'static [&'static str]) -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = socket.local_addr().expect("its address").to_string();
@@ -356,9 +365,15 @@ fn serve_delegation(servers: &'static [&'static str]) -> String {
             answer.metadata.authoritative = true;
             answer.add_queries(asked.queries.clone());
             let owner = asked.queries[0].name();
-            for server in servers {
-                let server = RData::NS(NS(Name::from_ascii(server).expect("a name")));
-                answer.add_answer(Record::from_rdata(owner.clone(), 60, server));
+            let records = match asked.queries[0].query_type() {
+                RecordType::A => vec![RData::A(A(address_of(owner)))],
+                _ => servers
+                    .iter()
+                    .map(|server| RData::NS(NS(Name::from_ascii(server).expect("a name"))))
+                    .collect(),
+            };
+            for record in records {
+                answer.add_answer(Record::from_rdata(owner.clone(), 60, record));
             }
             let bytes = answer.to_vec().expect("bytes");
             socket.send_to(&bytes, from).expect("an answer");
@@ -392,10 +407,15 @@ fn a_parent_that_names_other_servers_is_told_and_one_that_does_not_answer_is_no_
         rows.remove(0)
     };
     const SOME_OTHERS: &[&str] = &["ns-2048.awsdns-64.com.", "ns1.example.com."];
+    // The zone's own servers under other names.
+    const WHITE_LABEL: &[&str] = &["ns-2048.example.com.", "ns-2050.example.com."];
+    const WHITE_AND_OTHER: &[&str] = &["ns-2048.example.com.", "ns1.example.com."];
     for (servers, state) in [
         (ZONE_SERVERS, "ok"),
         (&ZONE_SERVERS[..2], "ok"),
         (SOME_OTHERS, "not_known"),
+        (WHITE_LABEL, "ok"),
+        (WHITE_AND_OTHER, "not_known"),
     ] {
         assert_eq!(delegation(servers)["state"], state, "{servers:?}");
     }

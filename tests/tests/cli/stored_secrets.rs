@@ -2,8 +2,10 @@
 //! would leave instances without one.
 
 use crate::kctl::Kctl;
+use crate::scenario::{REGION, kctl_with_cloud};
+use crate::simulator::Simulator;
 
-const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - secretbox: {keys: [{name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJl}]}\n  - identity: {}\n";
+const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - secretbox: {keys: [{name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJlLi4=}]}\n  - identity: {}\n";
 const DOCKER: &str =
     r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNoOnN3b3JkZmlzaC1hZ2Fpbg=="}}}"#;
 const CILIUM: &str = "keys: 3+ rfc4106(gcm(aes)) 5707d7d15715715715715715715715715715715a 128\n";
@@ -113,6 +115,7 @@ fn what_no_machine_could_use_is_refused_without_being_shown() {
             "encryptionconfig",
             ENCRYPTION.replace("resources:\n", "resources: [\n"),
         ),
+        ("encryptionconfig", ENCRYPTION.replace("Li4=", "")),
         ("encryptionconfig", DOCKER.to_owned()),
         ("encryptionconfig", format!("{ENCRYPTION}---\n{ENCRYPTION}")),
         ("ciliumpassword", CILIUM.replace("keys", "key")),
@@ -156,6 +159,46 @@ fn an_update_that_would_leave_the_api_server_without_its_secret_is_refused_and_n
     assert!(read_object(&kctl, "encryptionconfig").is_some());
 }
 
+/// `kctl create secret` needs the spec, so that is stored first.
+#[test]
+fn a_new_cluster_that_needs_a_secret_is_stored_and_the_commands_that_come_next_are_named() {
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    let before = simulator.list_resources(REGION);
+    let (cis, encrypted) = ("spec.profile=cis", "spec.encryptionConfig=true");
+    let cases = [
+        (cis, false),
+        (cis, true),
+        (encrypted, false),
+        (encrypted, true),
+    ];
+    for (number, (set, yes)) in cases.into_iter().enumerate() {
+        let name = format!("c{number}.example.com");
+        let words = [
+            "create",
+            "cluster",
+            &name,
+            "--zones",
+            "eu-west-1a",
+            "--set",
+            set,
+        ];
+        let more: &[&str] = if yes { &["--yes"] } else { &[] };
+        let ran = kctl.run(&[&words[..], more].concat());
+        assert_eq!(ran.code, if yes { 4 } else { 0 }, "{words:?}: {}", ran.err);
+        let secret = format!("kctl create secret encryptionconfig -f FILE --name {name}");
+        let update = format!("kctl update {name}");
+        for said in [secret, update] {
+            assert!(ran.err.contains(&said), "{said}: {}", ran.err);
+        }
+        assert_eq!(simulator.list_resources(REGION), before, "{words:?}");
+        let create = ["create", "secret", "encryptionconfig", &name, "-f", "-"];
+        kctl.run_with(&create, ENCRYPTION).expect_success();
+        let planned = kctl.run(&["update", &name]).expect_success();
+        assert!(planned.contains("to add"), "{planned}");
+    }
+}
+
 /// What is kept of former encryption configurations, as it was stored.
 fn kept_configurations(kctl: &Kctl) -> Vec<String> {
     let folder = kctl.home_path("store/demo.example.com/secrets");
@@ -180,9 +223,9 @@ fn no_key_of_encrypted_secrets_is_lost_by_a_new_one_or_a_deletion() {
     // The same once more is nothing to keep.
     kctl.run_with(&replace, ENCRYPTION).expect_success();
     assert_eq!(kept_configurations(&kctl), Vec::<String>::new());
-    let new_key = "name: b, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC10b28h";
+    let new_key = "name: b, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC10b28hLi4=";
     let only_new = ENCRYPTION.replace(
-        "name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJl",
+        "name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJlLi4=",
         new_key,
     );
     let refused = kctl.run_with(&replace, &only_new);

@@ -1,6 +1,7 @@
-//! What an operator reads when AWS says no.
+//! What an operator reads when AWS says no, or kctl before it asks AWS.
 
-use crate::kctl::Operator;
+use crate::kctl::{CLUSTER, Operator, REGION};
+use node::secret::{ENCRYPTION_CONFIG, Secret, write_stored};
 use serde_json::json;
 
 /// The lines of the step that failed, without what differs from run to run and without those that wait for it.
@@ -31,4 +32,35 @@ fn a_denied_update_names_who_lacks_what_in_which_policy() {
     ");
     let waiting = "subnet/us-east-1a.prod.example.com  not tried: vpc/prod.example.com failed";
     assert!(ended.stderr.contains(waiting), "{}", ended.stderr);
+}
+
+/// kOps and earlier releases stored any key. Nobody who only plans may read it (plan_job.rs).
+#[test]
+fn a_stored_key_that_no_api_server_takes_ends_an_update_before_it_begins() {
+    const SHORT: &str = "c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJl";
+    let operator = Operator::new();
+    operator.run_ok(&["create", "cluster", "--zones", "us-east-1a"]);
+    operator.run_ok(&["edit", "cluster", "--set", "spec.encryptionConfig=true"]);
+    let config = format!(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  \
+         - secretbox: {{keys: [{{name: a, secret: {SHORT}}}]}}\n"
+    );
+    let object = write_stored(&Secret::new(config));
+    let put = format!(
+        "boto('s3').put_object(Bucket='state', Key='{CLUSTER}/secrets/{ENCRYPTION_CONFIG}', Body={:?})",
+        object.reveal()
+    );
+    operator.simulator.run_python(REGION, &put);
+    operator.run_ok(&["update"]);
+    let before = operator.list_resources();
+    let ended = operator.run(&["update", "--yes"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    for said in [
+        "resources[0].providers[0].secretbox.keys[0].secret has 30 bytes",
+        "--force",
+    ] {
+        assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
+    }
+    assert!(!ended.stderr.contains(SHORT), "{}", ended.stderr);
+    assert_eq!(operator.list_resources(), before);
 }

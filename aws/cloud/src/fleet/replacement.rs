@@ -32,8 +32,8 @@ pub async fn detach_instance(
         .map(drop)
 }
 
-/// Terminates an instance. A member of an Auto Scaling group goes through the group's lifecycle hook, and the group launches
-/// another one for it.
+/// Terminates an instance. A member of an Auto Scaling group leaves the group's load balancers first and goes through its lifecycle hook
+/// (<https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html>), and the group launches another one for it.
 pub async fn terminate_instance(
     clients: &CloudClients,
     instance: &str,

@@ -9,31 +9,61 @@ use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::moment;
 use crate::state::{StoreKeys, load_keyset, store_error};
 use aws_client::store::{Encryption, Expect, sha256_of_file};
-use node::pki::STATE_SIGNER;
-use node::signed::{SignedPlace, verify_text};
+use node::digest::is_sha256;
+use node::pki::{Keyset, STATE_SIGNER};
+use node::signed::{SignedPlace, is_from_future, verify_text};
 use spec::bundle::bundle_key;
 use std::collections::BTreeMap;
 use std::path::Path;
+use time::OffsetDateTime;
 
-/// Stores a bundle in the cluster's folder, its index last.
+/// Where the newest bundle that was stored is named: its sha256, then its signature. Below `assets/`, so that it goes with the bundles.
+const NEWEST: &str = "assets/newest-bundle.sig";
+
+/// The signature of a bundle by the cluster's key.
+struct Signed {
+    signer: Keyset,
+    signature: String,
+    /// When it was made, Unix seconds.
+    at: u64,
+}
+
+/// The bundle that was signed last, of those that were stored.
+struct NewestBundle {
+    sha256: String,
+    /// Unix seconds.
+    signed_at: u64,
+}
+
+/// Stores a bundle in the cluster's folder, its index behind its files.
 pub async fn push(args: &BundlePush, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(args.cluster.as_deref()).await?;
     session.check_cluster_exists(&name).await?;
     let keys = StoreKeys::new(&name);
     let file = open_checked(&args.file)?;
     let signed = check_signature(&file, &args.file, &keys, session).await?;
-    // An older bundle has a good signature too: whoever stores one is to see it.
     session.shell.note(&format!(
         "the bundle is for Kubernetes {}, and was signed at {}",
         file.bundle.kubernetes_version,
-        moment::text(i64::try_from(signed).unwrap_or(i64::MAX))
+        time_text(signed.at)
     ));
-    let stored = store_files(&file, &keys, session).await?;
     let sha256 = file.sha256();
+    let newest = read_newest(&signed.signer, &keys, session).await?;
+    if !args.allow_older {
+        check_not_older(&sha256, signed.at, newest.as_ref())?;
+    }
+    let stored = store_files(&file, &keys, session).await?;
     let key = keys.key_below(&bundle_key(&sha256));
     let index = file.text.clone().into_bytes();
     let put = session.store.put(&key, index, Expect::Any).await;
     put.map_err(store_error)?;
+    // One that is stored on purpose although it is older does not let others in.
+    if newest.is_none_or(|newest| newest.signed_at < signed.at) {
+        let record = format!("{sha256}\n{}", signed.signature).into_bytes();
+        let key = keys.key_below(NEWEST);
+        let put = session.store.put(&key, record, Expect::Any).await;
+        put.map_err(store_error)?;
+    }
     let there = file.sizes().count() - stored;
     session.shell.print_done(&format!(
         "stored {stored} files of the bundle; {there} were there already, with their sizes"
@@ -45,14 +75,17 @@ pub async fn push(args: &BundlePush, session: &Session<'_>) -> Result<Outcome, C
     Ok(Outcome::Fine)
 }
 
-/// Fails unless the cluster's key has signed the bundle: who carries it could have changed it, hashes included. Returns when it was signed,
-/// Unix seconds.
+fn time_text(seconds: u64) -> String {
+    moment::text(i64::try_from(seconds).unwrap_or(i64::MAX))
+}
+
+/// Fails unless the cluster's key has signed the bundle: who carries it could have changed it, hashes included.
 async fn check_signature(
     file: &BundleFile,
     path: &Path,
     keys: &StoreKeys,
     session: &Session<'_>,
-) -> Result<u64, CommandError> {
+) -> Result<Signed, CommandError> {
     let cluster = keys.cluster();
     if file.bundle.cluster != cluster {
         return Err(CommandError::usage_error(
@@ -69,12 +102,7 @@ async fn check_signature(
         "copy the signature too: `kctl bundle create` has written it beside the bundle",
     )?;
     let signer = load_keyset(&session.store, keys, STATE_SIGNER).await?;
-    let place = SignedPlace {
-        cluster,
-        key: INDEX,
-    };
-    let verified = verify_text(&signer, place, &file.text, &signature);
-    verified.map_err(|_| {
+    let at = verify_text(&signer, place(keys), &file.text, &signature).map_err(|_| {
         CommandError::from_message(
             ErrorKind::Failed,
             format!(
@@ -83,7 +111,75 @@ async fn check_signature(
             ),
             DAMAGED,
         )
+    })?;
+    Ok(Signed {
+        signer,
+        signature,
+        at,
     })
+}
+
+fn place(keys: &StoreKeys) -> SignedPlace<'_> {
+    SignedPlace {
+        cluster: keys.cluster(),
+        key: INDEX,
+    }
+}
+
+/// The newest bundle that was stored. None if an earlier release stored all of them, its index is gone, or its key is no longer trusted; and
+/// a signature from the future, which a wrong clock makes, must not keep out all that follow.
+async fn read_newest(
+    signer: &Keyset,
+    keys: &StoreKeys,
+    session: &Session<'_>,
+) -> Result<Option<NewestBundle>, CommandError> {
+    let record = read_text(NEWEST, keys, session).await?;
+    let parts = record.as_deref().and_then(|text| text.split_once('\n'));
+    let Some((sha256, signature)) = parts.filter(|(sha256, _)| is_sha256(sha256)) else {
+        return Ok(None);
+    };
+    let index = read_text(&bundle_key(sha256), keys, session).await?;
+    let signed_at =
+        index.and_then(|index| verify_text(signer, place(keys), &index, signature).ok());
+    let now = OffsetDateTime::now_utc();
+    let signed_at = signed_at.filter(|signed_at| !is_from_future(*signed_at, now));
+    Ok(signed_at.map(|signed_at| NewestBundle {
+        sha256: sha256.to_owned(),
+        signed_at,
+    }))
+}
+
+async fn read_text(
+    key: &str,
+    keys: &StoreKeys,
+    session: &Session<'_>,
+) -> Result<Option<String>, CommandError> {
+    let object = session.store.get(&keys.key_below(key)).await;
+    let object = object.map_err(store_error)?;
+    Ok(object.map(|object| String::from_utf8_lossy(&object.bytes).into_owned()))
+}
+
+/// Fails if the bundle is older than the newest one: it has a good signature too, and who carries bundles could exchange them.
+fn check_not_older(
+    sha256: &str,
+    signed_at: u64,
+    newest: Option<&NewestBundle>,
+) -> Result<(), CommandError> {
+    let newest = newest.filter(|newest| newest.signed_at > signed_at && newest.sha256 != sha256);
+    let Some(newest) = newest else {
+        return Ok(());
+    };
+    let error = CommandError::from_message(
+        ErrorKind::Precondition,
+        format!(
+            "the bundle was signed at {}, and {}, which is stored, at {}: somebody may have exchanged it for an older one",
+            time_text(signed_at),
+            newest.sha256,
+            time_text(newest.signed_at)
+        ),
+        "copy the newer one, or make another: `kctl bundle create`",
+    );
+    Err(error.with_hint("--allow-older stores it nevertheless"))
 }
 
 /// Stores the files that are not there yet with their size. Returns how many.
@@ -93,6 +189,7 @@ async fn store_files(
     session: &Session<'_>,
 ) -> Result<usize, CommandError> {
     let store = &session.store;
+    // Former bundles too: a page of a listing has a thousand objects, and to ask for each file of this one takes more calls.
     let listed = store.list(&keys.key_below("assets/"), None).await;
     let listed = listed.map_err(store_error)?;
     let there = listed.iter().map(|entry| (entry.key.as_str(), entry.size));

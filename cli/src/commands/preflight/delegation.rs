@@ -1,7 +1,7 @@
 //! Whether the name servers of a public hosted zone are those that its parent names: else nobody outside resolves its names.
 
 use super::{DELEGATION, Inputs};
-use crate::delegation::find_delegation;
+use crate::delegation::{find_delegation, find_same_servers};
 use crate::ui::preflight::PreflightRow;
 use aws_cloud::zone_name_servers;
 use full::DnsKind;
@@ -26,23 +26,33 @@ pub(super) async fn check(
         Ok(named) => named,
         Err(error) => return not_known(format!("{error:#}")),
     };
-    vec![row_of_zone(&zone.name, &zone.id, &own, &named)]
+    let others: BTreeSet<String> = named.difference(&own).cloned().collect();
+    let same = match find_same_servers(&others, &own, name_server).await {
+        Ok(same) => same,
+        Err(error) => return not_known(format!("{error:#}")),
+    };
+    vec![row_of_zone(&zone.name, &zone.id, &own, &named, &same)]
 }
 
-/// `named`: the name servers by the zone's parent; `own`: those of the hosted zone.
+/// `named`: the name servers by the zone's parent; `own`: those of the hosted zone; `same`: names of these that are not AWS'.
 fn row_of_zone(
     zone: &str,
     id: &str,
     own: &BTreeSet<String>,
     named: &BTreeSet<String>,
+    same: &BTreeSet<String>,
 ) -> PreflightRow {
     let words = |servers: &BTreeSet<String>| {
         let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
         servers.join(", ")
     };
+    let is_own = |server: &String| own.contains(server) || same.contains(server);
     // Any of them answers, whether the parent has all or not.
-    if !named.is_empty() && named.is_subset(own) {
-        let message = format!("its parent names servers of {id}");
+    if !named.is_empty() && named.iter().all(is_own) {
+        let mut message = format!("its parent names servers of {id}");
+        if !same.is_empty() {
+            message += &format!(": by their addresses, {} are some", words(same));
+        }
         return PreflightRow::fine(DELEGATION, zone, message);
     }
     let message = if named.is_empty() {
@@ -54,7 +64,7 @@ fn row_of_zone(
         let (named, own) = (words(named), words(own));
         format!("its parent names {named}, and the servers of {id} are {own}")
     };
-    if !named.is_disjoint(own) {
+    if named.iter().any(is_own) {
         let why = format!("{message}: whether the others serve the zone is not known");
         return PreflightRow::not_known(DELEGATION, zone, why);
     }

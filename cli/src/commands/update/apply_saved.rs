@@ -103,7 +103,7 @@ impl SavedPlanRun<'_> {
     ) -> Result<Outcome, CommandError> {
         let run = self.run;
         let mut observed = self.observe(name).await?;
-        check_ready(&observed, run.session)?;
+        check_ready(&observed, run.session).await?;
         let terms = self.assemble_in_plan_terms(&observed)?;
         let unminted = !self.plan.stand_ins.is_empty();
         let checked = with_plan(

@@ -3,7 +3,8 @@
 use super::Secret;
 use crate::yaml::read_as;
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -61,7 +62,7 @@ pub fn check_stored(name: &str, secret: &Secret) -> Result<(), (String, &'static
     }
 }
 
-/// Checks the structure of an encryption configuration. The API server checks providers itself.
+/// Checks the structure of an encryption configuration and the lengths of its keys. All else of providers is left to the API server.
 fn check_encryption_config(secret: &Secret) -> Result<(), (String, &'static str)> {
     const HINT: &str = "see https://kubernetes.io/docs/tasks/administer-cluster/encrypt-data/";
     let wrong = |what: &str| {
@@ -92,9 +93,65 @@ fn check_encryption_config(secret: &Secret) -> Result<(), (String, &'static str)
         filled("resources") && filled("providers")
     };
     match list_field(&config, "resources") {
-        Some(rules) if !rules.is_empty() && rules.iter().all(whole) => Ok(()),
+        Some(rules) if !rules.is_empty() && rules.iter().all(whole) => check_encryption_keys(rules),
         _ => wrong("it needs resources, each with resources and providers"),
     }
+}
+
+/// Checks the keys of all providers. The API server ends at its start if it does not take one.
+fn check_encryption_keys(rules: &[Value]) -> Result<(), (String, &'static str)> {
+    const HINT: &str = "`head -c 32 /dev/urandom | base64` makes a key for any provider";
+    for (at, rule) in rules.iter().enumerate() {
+        let providers = list_field(rule, "providers").into_iter().flatten();
+        for (which, provider) in providers.enumerate() {
+            for (name, settings) in provider.as_object().into_iter().flatten() {
+                check_provider_keys(name, settings).map_err(|wrong| {
+                    let place = format!("resources[{at}].providers[{which}].{name}.keys");
+                    (format!("{place}{wrong}"), HINT)
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks the keys of one provider as `ValidateEncryptionConfiguration` of k8s.io/apiserver does; KMS plugins and `identity` have none. The
+/// error continues the path of the list.
+fn check_provider_keys(provider: &str, settings: &Value) -> Result<(), String> {
+    let lengths: &[usize] = match provider {
+        "aescbc" | "aesgcm" => &[16, 24, 32],
+        "secretbox" => &[32],
+        _ => return Ok(()),
+    };
+    let keys = list_field(settings, "keys").into_iter().flatten();
+    let mut keys = keys.enumerate().peekable();
+    if keys.peek().is_none() {
+        return Err(" is empty".to_owned());
+    }
+    for (number, key) in keys {
+        match key_length(text_field(key, "secret")) {
+            Some(length) if lengths.contains(&length) => {}
+            Some(length) => {
+                let taken: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+                return Err(format!(
+                    "[{number}].secret has {length} bytes, and {provider} takes {}",
+                    taken.join(" or ")
+                ));
+            }
+            None => return Err(format!("[{number}].secret is not base64")),
+        }
+    }
+    Ok(())
+}
+
+/// Length of a key in bytes, as Go decodes base64: it skips line ends, and does not look at the last bits, which have no meaning.
+fn key_length(text: &str) -> Option<usize> {
+    const OF_GO: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+    );
+    let decoded = OF_GO.decode(text.replace(['\r', '\n'], "")).ok()?;
+    Some(decoded.len())
 }
 
 /// The keys of an encryption configuration that another one lacks, as `NAME of PROVIDER`. A key of the same name with another content is
@@ -242,7 +299,8 @@ fn list_field<'a>(value: &'a Value, field: &str) -> Option<&'a Vec<Value>> {
 mod tests {
     use super::*;
 
-    const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - aescbc: {keys: [{name: key1, secret: c3dvcmRmaXNo}]}\n  - identity: {}\n";
+    const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - aescbc: {keys: [{name: key1, secret: c3dvcmRmaXNoc3dvcmQxNg==}]}\n  - identity: {}\n";
+    const KEY: &str = "c3dvcmRmaXNoc3dvcmQxNg==";
     const CILIUM: &str =
         "keys: 3+ rfc4106(gcm(aes)) c0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ff 128\n";
     const DOCKER: &str = r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNo"}}}"#;
@@ -278,16 +336,59 @@ mod tests {
             "",
             &ENCRYPTION.replace("aescbc", "aesgcm"),
             &ENCRYPTION.replace("key1", "key2"),
-            &ENCRYPTION.replace("c3dvcmRmaXNo", "bmV3"),
+            &ENCRYPTION.replace("c3dvcmRmaXNo", "bmV3bmV3bmV3"),
         ] {
             assert_eq!(lost(without), ["key1 of aescbc"], "{without}");
         }
         let plugin = ENCRYPTION.replace(
-            "aescbc: {keys: [{name: key1, secret: c3dvcmRmaXNo}]}",
+            "aescbc: {keys: [{name: key1, secret: c3dvcmRmaXNoc3dvcmQxNg==}]}",
             "kms: {apiVersion: v2, name: vault, endpoint: \"unix:///a\"}",
         );
         let lost = lost_encryption_keys(&Secret::new(plugin), &Secret::new(ENCRYPTION));
         assert_eq!(lost, ["vault of kms"]);
+    }
+
+    #[test]
+    fn a_key_is_taken_exactly_if_the_api_server_takes_its_length() {
+        let rules: [(&str, &[usize]); 3] = [
+            ("aescbc", &[16, 24, 32]),
+            ("aesgcm", &[16, 24, 32]),
+            ("secretbox", &[32]),
+        ];
+        for (provider, lengths) in rules {
+            for length in 0..=64 {
+                let key = STANDARD.encode(vec![0xAB_u8; length]);
+                let text = ENCRYPTION.replace("aescbc", provider).replace(KEY, &key);
+                let checked = check_stored(ENCRYPTION_CONFIG, &Secret::new(text));
+                assert_eq!(checked.is_ok(), lengths.contains(&length), "{checked:?}");
+                if let Err((message, _)) = checked {
+                    let place = format!("resources[0].providers[0].{provider}.keys[0].secret");
+                    assert!(
+                        message.starts_with(&format!("{place} has {length} bytes")),
+                        "{message}"
+                    );
+                    assert!(key.is_empty() || !message.contains(&key), "{message}");
+                }
+            }
+        }
+    }
+
+    /// A configuration that works must not stop an update.
+    #[test]
+    fn what_go_decodes_and_providers_without_keys_are_taken() {
+        let keys = format!("aescbc: {{keys: [{{name: key1, secret: {KEY}}}]}}");
+        for text in [
+            ENCRYPTION.replace(KEY, "c3dvcmRmaXNoc3dvcmQxNh=="),
+            ENCRYPTION.replace(KEY, &format!("\"{KEY}\\n\"")),
+            ENCRYPTION.replace(
+                &keys,
+                "kms: {apiVersion: v2, name: a, endpoint: \"unix:///a\"}",
+            ),
+        ] {
+            assert_ne!(text, ENCRYPTION);
+            let checked = check_stored(ENCRYPTION_CONFIG, &Secret::new(text.clone()));
+            assert_eq!(checked, Ok(()), "{text}");
+        }
     }
 
     #[test]
@@ -321,6 +422,8 @@ mod tests {
                 "resources: [swordfish: c3dvcmRmaXNo".to_owned(),
             ),
             (ENCRYPTION_CONFIG, "- c3dvcmRmaXNo".to_owned()),
+            (ENCRYPTION_CONFIG, ENCRYPTION.replace("==", "!!")),
+            (ENCRYPTION_CONFIG, ENCRYPTION.replace("keys: ", "key: ")),
             (DOCKER_CONFIG, "c3dvcmRmaXNo".to_owned()),
             (
                 DOCKER_CONFIG,
