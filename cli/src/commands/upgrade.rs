@@ -53,6 +53,8 @@ pub async fn run(args: &Upgrade, session: &Session<'_>) -> Result<Outcome, Comma
     let Some(step) = choose_step(cluster, args)? else {
         return report_newest(&name, &current_version(cluster)?, args, session);
     };
+    // No option stores what the spec is refused for.
+    edit::check_cluster_edit(&state, &step.build_setters(), session)?;
     let checks = match step.kind {
         // It is for clusters that are not well.
         StepKind::Rollback => Vec::new(),

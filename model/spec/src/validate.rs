@@ -43,7 +43,7 @@ mod no_effect;
 mod pod_identity;
 mod profile;
 pub(crate) mod removed_flags;
-mod runtime_config;
+pub(crate) mod runtime_config;
 mod ssh_keys;
 mod subnet_plan;
 pub(crate) mod subnets;

@@ -178,6 +178,39 @@ fn a_cluster_that_is_not_ready_for_a_version_keeps_its_own() {
     assert_eq!(stored_versions(&cluster), ["1.36.3", "1.35.8"]);
 }
 
+/// No option stores such a spec, so no snapshot is asked for either.
+#[test]
+fn what_the_next_version_refuses_is_said_before_anything_is_done() {
+    let (cluster, api) = joined_cluster("v1.35.7");
+    let edit = |words: [&str; 2]| {
+        let own = ["edit", "cluster", NAME];
+        cluster
+            .kctl
+            .run(&[&own[..], &words[..]].concat())
+            .expect_success();
+    };
+    edit([
+        "--set",
+        "spec.kubeAPIServer.featureGates.MemoryManager=true",
+    ]);
+    let named = "spec.kubeAPIServer.runtimeConfig[\"resource.k8s.io/v1alpha3\"]=true";
+    edit(["--set", named]);
+    let tries: [&[&str]; 2] = [&[], &["--yes", "--force"]];
+    for words in tries {
+        let ran = upgrade(&cluster, &api, words);
+        assert_eq!(ran.code, 2, "{}", ran.all_output());
+        let said = "Kubernetes 1.36 has no feature gate MemoryManager any more";
+        assert!(ran.err.contains(said), "{}", ran.err);
+    }
+    assert_eq!(stored_versions(&cluster), ["1.35.7", ""]);
+
+    edit(["--unset", "spec.kubeAPIServer.featureGates"]);
+    let ran = upgrade(&cluster, &api, &[]);
+    let said = "names resource.k8s.io/v1alpha3: kctl does not know whether 1.36.3 still has it";
+    assert!(ran.out.contains(said), "{}", ran.out);
+    ran.expect_success();
+}
+
 #[test]
 fn an_upgrade_to_another_minor_is_taken_back_without_a_trace() {
     let (cluster, api) = joined_cluster("v1.35.7");

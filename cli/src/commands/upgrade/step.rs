@@ -169,8 +169,8 @@ impl Step {
         }
     }
 
-    /// The edit of the spec.
-    pub fn build_edit(&self, name: &str) -> Edit {
+    /// The changes of the spec.
+    pub fn build_setters(&self) -> Setters {
         let version = format!("spec.kubernetesVersion={}", self.to);
         let ended = || vec!["spec.kubernetesUpgrade".to_owned()];
         let (set, unset) = match self.kind {
@@ -182,10 +182,15 @@ impl Step {
             StepKind::Finalize => (Vec::new(), ended()),
             StepKind::Rollback => (vec![version], ended()),
         };
+        Setters { set, unset }
+    }
+
+    /// The edit of the spec.
+    pub fn build_edit(&self, name: &str) -> Edit {
         Edit {
             what: EditWhat::Cluster(EditCluster {
                 cluster: Some(name.to_owned()),
-                setters: Setters { set, unset },
+                setters: self.build_setters(),
                 allow_unsupported: false,
             }),
         }

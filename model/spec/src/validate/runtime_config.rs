@@ -13,6 +13,9 @@ const AT: &str = "spec.kubeAPIServer.runtimeConfig";
 /// Entries that stand for all versions of a kind. Of other words for true and false, kube-apiserver takes none here.
 const KINDS: [&str; 4] = ["api/all", "api/ga", "api/beta", "api/alpha"];
 
+/// It does nothing, with any value.
+const LEGACY: &str = "api/legacy";
+
 /// What API Priority and Fairness uses, which the spec cannot turn off.
 const FAIRNESS: &str = "flowcontrol.apiserver.k8s.io/v1";
 
@@ -33,9 +36,17 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
+/// The APIs that a spec turns on or off by name, but for the group without a name, which every minor has.
+pub fn named_apis(spec: &ClusterSpec) -> Vec<&str> {
+    let config = spec.kube_api_server.iter();
+    let keys = config.flat_map(|config| config.runtime_config.keys());
+    let keys = keys.map(String::as_str);
+    keys.filter(|key| !KINDS.contains(key) && *key != LEGACY && !is_core(key))
+        .collect()
+}
+
 fn find_problem(key: &str, value: &str) -> Option<Problem> {
-    // It does nothing, with any value.
-    if key == "api/legacy" {
+    if key == LEGACY {
         return None;
     }
     let is_kind = KINDS.contains(&key);
@@ -73,11 +84,7 @@ fn names_api(key: &str) -> bool {
     if key.contains([',', '=']) {
         return false;
     }
-    let is_core = |core: &str| {
-        let rest = key.strip_prefix(core);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    if ["v1", "api/v1", "/v1"].into_iter().any(is_core) {
+    if is_core(key) {
         return true;
     }
     let mut parts = key.split('/');
@@ -89,6 +96,14 @@ fn names_api(key: &str) -> bool {
         && is_version(version)
         && resource.is_none_or(is_dns_label)
         && parts.next().is_none()
+}
+
+/// True of the version of the group without a name, and of what kube-apiserver takes for it.
+fn is_core(key: &str) -> bool {
+    ["v1", "api/v1", "/v1"].into_iter().any(|core| {
+        let rest = key.strip_prefix(core);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 /// The groups of Kubernetes are single words, or belong to k8s.io; those of others are served by CustomResourceDefinitions.
