@@ -248,6 +248,23 @@ fn an_upgrade_to_another_minor_is_taken_back_without_a_trace() {
 }
 
 #[test]
+fn an_upgrade_that_is_finalized_in_the_spec_alone_is_taken_back() {
+    let (cluster, api) = joined_cluster("v1.35.7");
+    let before = node_configs(&cluster);
+    upgrade(&cluster, &api, &["--yes", "--no-backup"]).expect_success();
+    update(&cluster);
+    let finalize = ["--finalize", "--yes", "--no-backup", "--force"];
+    upgrade(&cluster, &api, &finalize).expect_success();
+    assert_eq!(stored_versions(&cluster), ["1.36.3", ""]);
+    upgrade(&cluster, &api, &["--rollback", "--yes"]).expect_success();
+    assert_eq!(stored_versions(&cluster), ["1.35.7", ""]);
+    let ran = upgrade(&cluster, &api, &["--rollback", "--yes"]);
+    assert_refused(&ran, &["has no upgrade that can be taken back"]);
+    update(&cluster);
+    assert_eq!(node_configs(&cluster), before);
+}
+
+#[test]
 fn a_finalized_upgrade_reaches_everything_and_is_not_taken_back() {
     let (cluster, api) = joined_cluster("v1.35.7");
     let before = node_configs(&cluster);
