@@ -247,6 +247,46 @@ fn an_upgrade_to_another_minor_is_taken_back_without_a_trace() {
     assert_eq!(node_configs(&cluster), before);
 }
 
+/// An operator who forgot it reads of it wherever the cluster is looked at.
+#[test]
+fn an_upgrade_that_has_not_ended_is_shown_with_the_next_step_and_is_no_problem() {
+    let (cluster, api) = joined_cluster("v1.35.7");
+    let validate = ["validate", NAME, "--api-server", &api.url, "-o", "json"];
+    let code = cluster.kctl.run(&validate).code;
+    let shown = || -> Value {
+        let ran = cluster.kctl.run(&validate);
+        assert_eq!(ran.code, code, "{}", ran.all_output());
+        serde_json::from_str(&ran.out).expect("JSON")
+    };
+    let reconcile = json!(["kctl reconcile demo.example.com --yes"]);
+    assert_eq!(shown().get("upgrade"), None);
+
+    upgrade(&cluster, &api, &["--yes", "--no-backup"]).expect_success();
+    assert_eq!(shown()["upgrade"]["next"], reconcile);
+    update(&cluster);
+    let document = shown();
+    let open = &document["upgrade"];
+    let versions = [&open["from"], &open["to"], &open["emulates"]];
+    assert_eq!(versions, ["1.35.7", "1.36.3", "1.35"]);
+    let ways =
+        ["--finalize", "--rollback"].map(|way| format!("kctl upgrade demo.example.com {way}"));
+    assert_eq!(open["next"], json!(ways));
+    let warnings = document["warnings"].to_string();
+    let ran = cluster.kctl.run(&["get", "clusters", "-o", "wide"]);
+    for way in &ways {
+        assert!(warnings.contains(way.as_str()), "{way}: {warnings}");
+        assert!(ran.err.contains(way.as_str()), "{way}: {}", ran.err);
+    }
+    assert!(ran.out.contains("EMULATES"), "{}", ran.out);
+
+    upgrade(&cluster, &api, &["--rollback", "--yes"]).expect_success();
+    assert_eq!(shown()["upgrade"]["next"], reconcile);
+    update(&cluster);
+    assert_eq!(shown().get("upgrade"), None);
+    let ran = cluster.kctl.run(&["get", "clusters"]);
+    assert!(!ran.err.contains("emulate"), "{}", ran.err);
+}
+
 #[test]
 fn an_upgrade_that_is_finalized_in_the_spec_alone_is_taken_back() {
     let (cluster, api) = joined_cluster("v1.35.7");
