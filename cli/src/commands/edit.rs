@@ -73,6 +73,31 @@ pub async fn run(options: &Edit, session: &Session<'_>) -> Result<Outcome, Comma
     }
 }
 
+/// Fails with what the spec of a cluster would be refused for after these changes. Prints and stores nothing.
+pub fn check_cluster_edit(
+    state: &ClusterState,
+    setters: &Setters,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let context = EditContext {
+        session,
+        state,
+        key: state.keys.config(),
+        read: ReadOptions::default(),
+    };
+    let mut cluster = state.cluster.object.clone();
+    apply_setters(&mut cluster, setters)?;
+    let document = read_back(&context, &Object::Cluster(cluster))?;
+    let objects = merge_document(&context, &document);
+    let mut problems = objects.all_problems();
+    problems.extend(find_place_problem(&objects, &session.url));
+    problems.retain(Problem::is_error);
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(problems.into()),
+    }
+}
+
 /// The object that is edited, and its cluster.
 struct EditContext<'a> {
     session: &'a Session<'a>,

@@ -6,13 +6,15 @@ use super::session::Session;
 use crate::api::{self, ApiServer, KubeconfigRequest, administrator_kubeconfig};
 use crate::args::ApiReach;
 use crate::error::{CommandError, ErrorContext};
-use crate::state::{ClusterState, load_keyset, store_error};
+use crate::state::{ClusterState, StoreKeys, load_keyset, store_error};
 use aws_cloud::CloudClients;
 use node::pki::{KUBERNETES_CA, Keyset};
 use node::secret::Secret;
 use spec::api::{Cluster, Object};
 use spec::completed::CompletedCluster;
 use spec::read::{ReadOptions, read_documents_with};
+use spec::upgrade::nodes_version;
+use spec::validate::versions::Version;
 use std::time::Duration;
 
 /// A cluster that exists in AWS, or is being created.
@@ -96,10 +98,26 @@ pub async fn read_completed_spec(
     state: &ClusterState,
     session: &Session<'_>,
 ) -> Result<Option<Cluster>, CommandError> {
-    let key = state.keys.completed();
-    if state.find_entry(&key).is_none() {
-        return Ok(None);
+    match state.find_entry(&state.keys.completed()) {
+        Some(_) => read_completed(&state.keys, session).await,
+        None => Ok(None),
     }
+}
+
+/// The version of Kubernetes that API servers serve since the last update, if there was one.
+pub async fn read_served_version(
+    name: &str,
+    session: &Session<'_>,
+) -> Result<Option<Version>, CommandError> {
+    let completed = read_completed(&StoreKeys::new(name), session).await?;
+    Ok(completed.and_then(|cluster| nodes_version(&cluster.spec)))
+}
+
+async fn read_completed(
+    keys: &StoreKeys,
+    session: &Session<'_>,
+) -> Result<Option<Cluster>, CommandError> {
+    let key = keys.completed();
     let Some(object) = session.store.get(&key).await.map_err(store_error)? else {
         return Ok(None);
     };

@@ -19,6 +19,7 @@ use node::yaml;
 use serde::Serialize;
 use spec::api::{Cluster, DnsType, InstanceGroup, InstanceGroupRole, Object};
 use spec::read::{Document, ReadOptions, read_documents_with};
+use spec::upgrade::OpenUpgrade;
 
 /// Shows objects of the store.
 pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, CommandError> {
@@ -74,9 +75,22 @@ async fn show_clusters(args: &GetObjects, session: &Session<'_>) -> Result<(), C
                 .note(&format!("no clusters in {}", session.url));
             Ok(())
         }
-        form => session
-            .shell
-            .print_result(&cluster_table(&objects, form == ListFormat::Wide)),
+        form => {
+            let table = cluster_table(&objects, form == ListFormat::Wide);
+            session.shell.print_result(&table)?;
+            note_upgrades(&objects, session);
+            Ok(())
+        }
+    }
+}
+
+/// Says which clusters have an upgrade in their spec that has not ended.
+fn note_upgrades(clusters: &[Cluster], session: &Session<'_>) {
+    for cluster in clusters {
+        if let Some(upgrade) = OpenUpgrade::of_spec(cluster) {
+            let said = format!("{}: {}", cluster.name(), upgrade.describe());
+            session.shell.note(&said);
+        }
     }
 }
 
@@ -116,7 +130,7 @@ async fn read_cluster(
 fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
     let mut headers = vec!["NAME", "CLOUD", "ZONES"];
     if wide {
-        headers.extend(["VERSION", "NETWORK", "DNS", "API"]);
+        headers.extend(["VERSION", "NETWORK", "DNS", "API", "EMULATES"]);
     }
     let row = |cluster: &Cluster| {
         let spec = &cluster.spec;
@@ -150,6 +164,9 @@ fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
                 spec.master_public_name
                     .clone()
                     .unwrap_or_else(|| dns::api_name(cluster.name())),
+                OpenUpgrade::of_spec(cluster)
+                    .map(|upgrade| upgrade.emulates)
+                    .unwrap_or_default(),
             ]);
         }
         row
@@ -255,7 +272,9 @@ async fn show_all(args: &GetObjects, session: &Session<'_>) -> Result<(), Comman
             session.shell.print_result(&format!(
                 "{clusters}\n{}",
                 group_table(&groups, &cluster, wide)
-            ))
+            ))?;
+            note_upgrades(std::slice::from_ref(&cluster), session);
+            Ok(())
         }
     }
 }

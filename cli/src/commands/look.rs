@@ -10,7 +10,7 @@ use etcd_rules::{find_etcd_problems, find_slow_disks};
 use fleet::{Fleet, Group, Health, IgnoredProblem, check_health};
 use spec::catalog::end_of_life_warning;
 use spec::not_yet::NotYet;
-use spec::upgrade::nodes_version;
+use spec::upgrade::{OpenUpgrade, nodes_version};
 use time::OffsetDateTime;
 
 /// What one look at the cluster found.
@@ -67,15 +67,19 @@ pub struct Warnings {
     pub slow_disks: Vec<String>,
     /// That the minor of Kubernetes has ended, or will soon.
     pub end_of_life: Option<String>,
+    /// An upgrade of Kubernetes that has not ended.
+    pub upgrade: Option<OpenUpgrade>,
 }
 
 impl Warnings {
     /// What one look and the stored spec say.
     pub fn find(look: &Look, inspector: &Inspector<'_>) -> Self {
+        let cluster = inspector.cluster();
         Self {
             not_yet: inspector.not_yet(),
             slow_disks: find_slow_disks(&look.etcd.members),
             end_of_life: find_end_of_life(inspector),
+            upgrade: OpenUpgrade::find(&cluster.state.cluster.object, &cluster.spec),
         }
     }
 
@@ -84,7 +88,9 @@ impl Warnings {
         let missing = self.not_yet.iter().map(|one| (one.topic, &one.message));
         let slow = self.slow_disks.iter().map(|text| ("etcd", text));
         let ends = self.end_of_life.iter().map(|text| ("kubernetes", text));
-        let all = missing.chain(slow).chain(ends);
+        let open = self.upgrade.as_ref().map(OpenUpgrade::describe);
+        let open = open.iter().map(|text| ("kubernetes", text));
+        let all = missing.chain(slow).chain(ends).chain(open);
         all.map(|(topic, message)| Warning {
             topic,
             message: message.clone(),

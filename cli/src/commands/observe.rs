@@ -26,13 +26,12 @@ use engine::Failure;
 use full::DnsKind;
 use full::addons::OwnAddon;
 use node::pki::{KUBERNETES_CA, Keyset};
-use spec::api::Cluster;
 use spec::api::assets::AssetsSpec;
 use spec::catalog::Catalog;
 use spec::expand::{Expanded, dns_kind, wanted_facts};
 use spec::not_yet::{NotYet, not_yet};
 use spec::read::ReadOptions;
-use spec::upgrade::version_before;
+use spec::upgrade::OpenUpgrade;
 use std::collections::BTreeMap;
 
 /// A cluster's state in the store, with its spec expanded by facts from AWS.
@@ -246,21 +245,9 @@ fn show_warnings(expanded: &Expanded, session: &Session<'_>) {
     for warning in &expanded.warnings {
         session.shell.print_problem(warning);
     }
-    note_upgrade(&expanded.cluster, session);
-}
-
-fn note_upgrade(cluster: &Cluster, session: &Session<'_>) {
-    let Some(before) = version_before(&cluster.spec) else {
-        return;
-    };
-    let name = cluster.name();
-    let version = cluster.spec.kubernetes_version.as_deref();
-    session.shell.note(&format!(
-        "control planes get Kubernetes {} and emulate 1.{}, and all else keeps {before}: `kctl upgrade {name} --finalize` ends the \
-         upgrade, `kctl upgrade {name} --rollback` takes it back",
-        version.unwrap_or_default(),
-        before.minor
-    ));
+    if let Some(upgrade) = OpenUpgrade::of_spec(&expanded.cluster) {
+        session.shell.note(&upgrade.describe());
+    }
 }
 
 /// The version that workers keep for now, if a control plane runs an older one than the spec's. Prints a note.

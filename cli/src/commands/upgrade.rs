@@ -5,7 +5,7 @@ mod gate;
 mod step;
 
 use super::document::print_document;
-use super::existing_cluster::ExistingCluster;
+use super::existing_cluster::{ExistingCluster, read_completed_spec};
 use super::session::Session;
 use super::{backups, edit};
 use crate::args::{ReportFormat, Upgrade};
@@ -50,9 +50,15 @@ pub async fn run(args: &Upgrade, session: &Session<'_>) -> Result<Outcome, Comma
     let read = ReadOptions::AS_STORED;
     let state = ClusterState::read(&session.store, &name, read).await?;
     let cluster = &state.cluster.object;
-    let Some(step) = choose_step(cluster, args)? else {
+    let last = match args.rollback {
+        true => read_completed_spec(&state, session).await?,
+        false => None,
+    };
+    let Some(step) = choose_step(cluster, last.as_ref(), args)? else {
         return report_newest(&name, &current_version(cluster)?, args, session);
     };
+    // No option stores what the spec is refused for.
+    edit::check_cluster_edit(&state, &step.build_setters(), session)?;
     let checks = match step.kind {
         // It is for clusters that are not well.
         StepKind::Rollback => Vec::new(),

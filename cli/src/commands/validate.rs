@@ -13,6 +13,7 @@ use crate::ui::health::{self as shown, Warning};
 use crate::ui::health_progress::HealthProgress;
 use fleet::{FindingKind, Health};
 use serde::Serialize;
+use spec::upgrade::OpenUpgrade;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -51,7 +52,8 @@ async fn validate_cluster(
     let last = last?;
     print_report(name, args.output, &last, session)?;
     let warned = last.gaps.iter().chain(&last.warnings.slow_disks);
-    let warned = warned.chain(&last.warnings.end_of_life);
+    let open = last.warnings.upgrade.as_ref().map(OpenUpgrade::describe);
+    let warned = warned.chain(&last.warnings.end_of_life).chain(&open);
     warned.for_each(|text| session.shell.warning(text));
     session.shell.not_yet(&last.warnings.not_yet);
     if last.health.healthy {
@@ -148,6 +150,7 @@ fn print_report(
         api: validation.api.as_deref(),
         health: &validation.health,
         restorable: &validation.restorable,
+        upgrade: validation.warnings.upgrade.as_ref(),
         warnings: validation.warnings.list(),
     };
     let shell = session.shell;
@@ -174,6 +177,9 @@ struct ValidationDocument<'a> {
     /// Up to when each etcd cluster can be restored.
     #[serde(skip_serializing_if = "<[RestorableRow]>::is_empty")]
     restorable: &'a [RestorableRow],
+    /// An upgrade of Kubernetes that has not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upgrade: Option<&'a OpenUpgrade>,
     warnings: Vec<Warning>,
 }
 

@@ -7,7 +7,8 @@ use serde::Serialize;
 /// What does not make a cluster unhealthy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// `etcd` for a slow disk, `kubernetes` for a minor that ends; otherwise the heading of what kctl does not implement yet.
+    /// `etcd` for a slow disk, `kubernetes` for a minor that ends and an upgrade that has not ended; otherwise the heading of what kctl does
+    /// not implement yet.
     pub topic: &'static str,
     pub message: String,
 }

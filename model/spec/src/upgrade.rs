@@ -3,9 +3,10 @@
 mod addons;
 mod emulation;
 
+pub use crate::validate::runtime_config::named_apis;
 pub use addons::{AddonFindings, check_addons};
 pub(crate) use emulation::emulated_version;
-pub use emulation::{find_version_change, nodes_version, version_before};
+pub use emulation::{OpenUpgrade, find_version_change, nodes_version, version_before};
 
 use crate::api::cluster::ClusterSpec;
 use crate::catalog::recommended_patch;

@@ -43,6 +43,7 @@ mod no_effect;
 mod pod_identity;
 mod profile;
 pub(crate) mod removed_flags;
+pub(crate) mod runtime_config;
 mod ssh_keys;
 mod subnet_plan;
 pub(crate) mod subnets;
@@ -124,6 +125,7 @@ fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     metrics_server::check(spec, problems);
     components::check(spec, problems);
     api_server::check(spec, problems);
+    runtime_config::check(spec, problems);
     addons::check(spec, problems);
     authentication::check(spec, problems);
     external_dns::check(spec, problems);

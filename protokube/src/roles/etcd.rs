@@ -135,6 +135,8 @@ impl LocalEtcd<'_> {
             etcd: self.name().to_owned(),
             work: work.to_owned(),
             instance: daemon.instance.clone(),
+            // Kubelet's: while API servers emulate the minor before, it has that version.
+            kubernetes_version: daemon.config.kubernetes_version.clone(),
             image: self.cluster.image.clone(),
             encryption_config: find_encryption_config(&daemon.config),
             members: self.cluster.members.len(),

@@ -230,6 +230,7 @@ impl Instance {
             etcd: "main".to_owned(),
             work: "main".to_owned(),
             instance: instance.to_owned(),
+            kubernetes_version: "1.35.7".to_owned(),
             image: "etcd:1".to_owned(),
             encryption_config: Some("/encryptionconfig.yaml".to_owned()),
             members: 3,
@@ -320,6 +321,7 @@ async fn the_first_snapshot_is_taken_at_the_start_and_the_next_after_the_interva
         (2701, 234, 8)
     );
     assert_eq!(manifest.cluster_id.as_deref(), Some("c1"));
+    assert_eq!(manifest.kubernetes_version.as_deref(), Some("1.35.7"));
     let data = fs::File::open(
         here.host
             .path("backups")

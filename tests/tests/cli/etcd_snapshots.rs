@@ -144,6 +144,7 @@ impl Backups {
             member: None,
             cluster_id: Some("c1".to_owned()),
             etcd_version: Some("3.6.12".to_owned()),
+            kubernetes_version: None,
             bytes: content.len() as u64,
             sha256: sha256_hex(&content),
             compressed_bytes: packed.len() as u64,
@@ -606,6 +607,50 @@ fn a_snapshot_of_another_cluster_is_refused_and_a_restore_can_be_called_off() {
         here.restore(&["--snapshot", "own", "--on", "d", "--yes"])
     });
     expect_refused(&begun, "has no member d");
+    assert_eq!(here.read_record(), before);
+}
+
+/// API servers drop what they cannot read. While they emulate a minor, they serve that one.
+#[test]
+fn data_of_a_newer_minor_than_api_servers_serve_is_refused_before_anything_stops() {
+    let here = Backups::new();
+    let before = here.read_record();
+    let snapshots = [
+        ("unknown", None, false),
+        ("older", Some("1.34.10"), false),
+        ("same", Some("1.35.8"), false),
+        ("newer", Some("1.36.3"), true),
+    ];
+    for (name, version, _) in snapshots {
+        here.store_snapshot(name, Duration::ZERO, |manifest| {
+            manifest.kubernetes_version = version.map(str::to_owned);
+        });
+    }
+    // Before the first update nothing is served.
+    here.restore(&["--snapshot", "newer"]).expect_success();
+    for spec in [
+        "{kubernetesVersion: 1.35.7}",
+        "{kubernetesVersion: 1.36.3, kubernetesUpgrade: {from: 1.35.7}}",
+    ] {
+        let cluster = format!(
+            "apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata: {{name: {NAME}}}\nspec: {spec}\n"
+        );
+        replace_file(&here.folder().join("cluster-completed.spec"), &cluster);
+        for (name, _, refused) in snapshots {
+            let shown = here.restore(&["--snapshot", name]);
+            assert_eq!(shown.code == 4, refused, "{}", shown.all_output());
+            if refused {
+                let ended = here.restore(&["--snapshot", name, "--yes"]);
+                expect_refused(&ended, "newer was taken with Kubernetes 1.36.3");
+                assert!(ended.err.contains("serve 1.35.7"), "{}", ended.err);
+            } else {
+                shown.expect_success();
+            }
+        }
+        let forced = here.restore(&["--snapshot", "newer", "--force"]);
+        let said = "! --force: it was taken with Kubernetes 1.36.3";
+        assert!(forced.expect_success().contains(said));
+    }
     assert_eq!(here.read_record(), before);
 }
 

@@ -178,6 +178,39 @@ fn a_cluster_that_is_not_ready_for_a_version_keeps_its_own() {
     assert_eq!(stored_versions(&cluster), ["1.36.3", "1.35.8"]);
 }
 
+/// No option stores such a spec, so no snapshot is asked for either.
+#[test]
+fn what_the_next_version_refuses_is_said_before_anything_is_done() {
+    let (cluster, api) = joined_cluster("v1.35.7");
+    let edit = |words: [&str; 2]| {
+        let own = ["edit", "cluster", NAME];
+        cluster
+            .kctl
+            .run(&[&own[..], &words[..]].concat())
+            .expect_success();
+    };
+    edit([
+        "--set",
+        "spec.kubeAPIServer.featureGates.MemoryManager=true",
+    ]);
+    let named = "spec.kubeAPIServer.runtimeConfig[\"resource.k8s.io/v1alpha3\"]=true";
+    edit(["--set", named]);
+    let tries: [&[&str]; 2] = [&[], &["--yes", "--force"]];
+    for words in tries {
+        let ran = upgrade(&cluster, &api, words);
+        assert_eq!(ran.code, 2, "{}", ran.all_output());
+        let said = "Kubernetes 1.36 has no feature gate MemoryManager any more";
+        assert!(ran.err.contains(said), "{}", ran.err);
+    }
+    assert_eq!(stored_versions(&cluster), ["1.35.7", ""]);
+
+    edit(["--unset", "spec.kubeAPIServer.featureGates"]);
+    let ran = upgrade(&cluster, &api, &[]);
+    let said = "names resource.k8s.io/v1alpha3: kctl does not know whether 1.36.3 still has it";
+    assert!(ran.out.contains(said), "{}", ran.out);
+    ran.expect_success();
+}
+
 #[test]
 fn an_upgrade_to_another_minor_is_taken_back_without_a_trace() {
     let (cluster, api) = joined_cluster("v1.35.7");
@@ -210,6 +243,63 @@ fn an_upgrade_to_another_minor_is_taken_back_without_a_trace() {
     assert_eq!(stored_versions(&cluster), ["1.36.3", "1.35.7"]);
     upgrade(&cluster, &api, &["--rollback", "--yes"]).expect_success();
     assert_eq!(stored_versions(&cluster), ["1.35.7", ""]);
+    update(&cluster);
+    assert_eq!(node_configs(&cluster), before);
+}
+
+/// An operator who forgot it reads of it wherever the cluster is looked at.
+#[test]
+fn an_upgrade_that_has_not_ended_is_shown_with_the_next_step_and_is_no_problem() {
+    let (cluster, api) = joined_cluster("v1.35.7");
+    let validate = ["validate", NAME, "--api-server", &api.url, "-o", "json"];
+    let code = cluster.kctl.run(&validate).code;
+    let shown = || -> Value {
+        let ran = cluster.kctl.run(&validate);
+        assert_eq!(ran.code, code, "{}", ran.all_output());
+        serde_json::from_str(&ran.out).expect("JSON")
+    };
+    let reconcile = json!(["kctl reconcile demo.example.com --yes"]);
+    assert_eq!(shown().get("upgrade"), None);
+
+    upgrade(&cluster, &api, &["--yes", "--no-backup"]).expect_success();
+    assert_eq!(shown()["upgrade"]["next"], reconcile);
+    update(&cluster);
+    let document = shown();
+    let open = &document["upgrade"];
+    let versions = [&open["from"], &open["to"], &open["emulates"]];
+    assert_eq!(versions, ["1.35.7", "1.36.3", "1.35"]);
+    let ways =
+        ["--finalize", "--rollback"].map(|way| format!("kctl upgrade demo.example.com {way}"));
+    assert_eq!(open["next"], json!(ways));
+    let warnings = document["warnings"].to_string();
+    let ran = cluster.kctl.run(&["get", "clusters", "-o", "wide"]);
+    for way in &ways {
+        assert!(warnings.contains(way.as_str()), "{way}: {warnings}");
+        assert!(ran.err.contains(way.as_str()), "{way}: {}", ran.err);
+    }
+    assert!(ran.out.contains("EMULATES"), "{}", ran.out);
+
+    upgrade(&cluster, &api, &["--rollback", "--yes"]).expect_success();
+    assert_eq!(shown()["upgrade"]["next"], reconcile);
+    update(&cluster);
+    assert_eq!(shown().get("upgrade"), None);
+    let ran = cluster.kctl.run(&["get", "clusters"]);
+    assert!(!ran.err.contains("emulate"), "{}", ran.err);
+}
+
+#[test]
+fn an_upgrade_that_is_finalized_in_the_spec_alone_is_taken_back() {
+    let (cluster, api) = joined_cluster("v1.35.7");
+    let before = node_configs(&cluster);
+    upgrade(&cluster, &api, &["--yes", "--no-backup"]).expect_success();
+    update(&cluster);
+    let finalize = ["--finalize", "--yes", "--no-backup", "--force"];
+    upgrade(&cluster, &api, &finalize).expect_success();
+    assert_eq!(stored_versions(&cluster), ["1.36.3", ""]);
+    upgrade(&cluster, &api, &["--rollback", "--yes"]).expect_success();
+    assert_eq!(stored_versions(&cluster), ["1.35.7", ""]);
+    let ran = upgrade(&cluster, &api, &["--rollback", "--yes"]);
+    assert_refused(&ran, &["has no upgrade that can be taken back"]);
     update(&cluster);
     assert_eq!(node_configs(&cluster), before);
 }

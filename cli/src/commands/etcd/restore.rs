@@ -10,6 +10,7 @@ use super::volume_holders::find_holder;
 use crate::args::{EtcdRestore, ReportFormat};
 use crate::commands::backups::take_before;
 use crate::commands::document::print_document;
+use crate::commands::existing_cluster::read_served_version;
 use crate::commands::session::Session;
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::state::user_at_host;
@@ -23,6 +24,7 @@ use etcd_store::StoredRecord;
 use node::duration::duration_text;
 use node::formatted::UnknownFields;
 use serde::Serialize;
+use spec::validate::versions::Version;
 use std::time::Duration;
 
 /// How long an etcd cluster may take to start after its restore is over.
@@ -41,6 +43,8 @@ struct Restore<'a> {
     store: String,
     reports: EtcdReports,
     record: FormationRecord,
+    /// The version of Kubernetes that API servers serve, if that is known.
+    served: Option<Version>,
     /// How far the revisions of the snapshot are raised.
     bump: u64,
 }
@@ -106,6 +110,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         store: backups.store.url().to_owned(),
         reports: EtcdReports::read(&name, session).await?,
         record,
+        served: read_served_version(&name, session).await?,
         bump: 0,
     };
     let copies = list_copies(&restore.reports.members, &restore.record, &args.etcd);
@@ -177,8 +182,11 @@ impl Restore<'_> {
     }
 
     fn check_origin(&self) -> Result<(), CommandError> {
-        if self.args.force || self.is_own() {
+        if self.args.force {
             return Ok(());
+        }
+        if self.is_own() {
+            return self.check_minor();
         }
         let SnapshotManifest { cluster, etcd, .. } = &self.manifest;
         Err(CommandError::from_message(
@@ -189,6 +197,34 @@ impl Restore<'_> {
             ),
             format!("see the snapshots: {}", self.list_command()),
         ))
+    }
+
+    /// The version of Kubernetes that the data is of and the one that API servers serve, if the first is of a newer minor.
+    fn find_newer(&self) -> Option<(Version, &Version)> {
+        let taken = Version::parse(self.manifest.kubernetes_version.as_deref()?)?;
+        let served = self.served.as_ref()?;
+        (taken.minor > served.minor).then_some((taken, served))
+    }
+
+    /// API servers cannot read what a newer minor has stored, and drop fields that they do not know.
+    fn check_minor(&self) -> Result<(), CommandError> {
+        let Some((taken, served)) = self.find_newer() else {
+            return Ok(());
+        };
+        let name = self.stored.name;
+        let refused = CommandError::from_message(
+            ErrorKind::Precondition,
+            format!(
+                "{} was taken with Kubernetes {taken}, and API servers of {name} serve {served}: they could not read all of it; --force \
+                 restores it nevertheless",
+                self.manifest.name
+            ),
+            format!(
+                "upgrade to Kubernetes 1.{} first: `kctl upgrade {name}`",
+                taken.minor
+            ),
+        );
+        Err(refused.with_hint(format!("or see the snapshots: {}", self.list_command())))
     }
 
     /// What goes into the record.
@@ -542,6 +578,13 @@ impl Restore<'_> {
             let SnapshotManifest { cluster, etcd, .. } = &self.manifest;
             lines.push(format!(
                 "--force: it is a snapshot of etcd {etcd} of {cluster}, and not of this etcd cluster"
+            ));
+        }
+        if self.args.force
+            && let Some((taken, served)) = self.find_newer()
+        {
+            lines.push(format!(
+                "--force: it was taken with Kubernetes {taken}, and API servers serve {served}: they drop what they do not know"
             ));
         }
         for holder in silent {

@@ -28,14 +28,22 @@ pub enum StepKind {
     Rollback,
 }
 
-/// The step that the options ask for; `None` if there is nothing newer.
-pub fn choose_step(cluster: &Cluster, args: &Upgrade) -> Result<Option<Step>, CommandError> {
+/// The step that the options ask for; `None` if there is nothing newer. `last`: the spec as the last update completed it, for a rollback.
+pub fn choose_step(
+    cluster: &Cluster,
+    last: Option<&Cluster>,
+    args: &Upgrade,
+) -> Result<Option<Step>, CommandError> {
     let current = current_version(cluster)?;
-    let (kind, from, to) = match version_before(&cluster.spec) {
-        None if args.finalize || args.rollback => {
+    let given = last.and_then(|last| version_before(&last.spec));
+    // Finalized in the spec alone: all API servers serve the minor before.
+    let given = given.filter(|before| before.minor < current.minor);
+    let (kind, from, to) = match (version_before(&cluster.spec), given) {
+        (None, Some(before)) if args.rollback => (StepKind::Rollback, current, before),
+        (None, _) if args.finalize || args.rollback => {
             return Err(refuse_end(cluster.name(), &current, args));
         }
-        None => {
+        (None, _) => {
             let Some(to) = choose_version(&current, args)? else {
                 return Ok(None);
             };
@@ -45,9 +53,9 @@ pub fn choose_step(cluster: &Cluster, args: &Upgrade) -> Result<Option<Step>, Co
             };
             (kind, current, to)
         }
-        Some(before) if args.finalize => (StepKind::Finalize, before, current),
-        Some(before) if args.rollback => (StepKind::Rollback, current, before),
-        Some(before) => return Err(refuse_next(cluster.name(), &before, &current)),
+        (Some(before), _) if args.finalize => (StepKind::Finalize, before, current),
+        (Some(before), _) if args.rollback => (StepKind::Rollback, current, before),
+        (Some(before), _) => return Err(refuse_next(cluster.name(), &before, &current)),
     };
     Ok(Some(Step { kind, from, to }))
 }
@@ -149,7 +157,7 @@ impl Step {
             ),
             StepKind::Finalize => {
                 format!(
-                    "ends the emulation of 1.{} in the spec, for good",
+                    "ends the emulation of 1.{} in the spec; after the next update there is no way back",
                     from.minor
                 )
             }
@@ -169,8 +177,8 @@ impl Step {
         }
     }
 
-    /// The edit of the spec.
-    pub fn build_edit(&self, name: &str) -> Edit {
+    /// The changes of the spec.
+    pub fn build_setters(&self) -> Setters {
         let version = format!("spec.kubernetesVersion={}", self.to);
         let ended = || vec!["spec.kubernetesUpgrade".to_owned()];
         let (set, unset) = match self.kind {
@@ -182,10 +190,15 @@ impl Step {
             StepKind::Finalize => (Vec::new(), ended()),
             StepKind::Rollback => (vec![version], ended()),
         };
+        Setters { set, unset }
+    }
+
+    /// The edit of the spec.
+    pub fn build_edit(&self, name: &str) -> Edit {
         Edit {
             what: EditWhat::Cluster(EditCluster {
                 cluster: Some(name.to_owned()),
-                setters: Setters { set, unset },
+                setters: self.build_setters(),
                 allow_unsupported: false,
             }),
         }

@@ -33,6 +33,8 @@ pub struct SnapshotTaker<S> {
     /// Name of its folder on the root disk and of its containers. Two processes must not share it.
     pub work: String,
     pub instance: String,
+    /// Version of Kubernetes that its API server serves.
+    pub kubernetes_version: String,
     /// Image of the member's pod.
     pub image: String,
     /// Path of the API server's EncryptionConfiguration, if it has one.
@@ -282,6 +284,7 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             member: Some(own.name.clone()),
             cluster_id: Some(own.cluster_id.clone()),
             etcd_version: Some(own.version.clone()),
+            kubernetes_version: Some(self.kubernetes_version.clone()),
             bytes: plain.bytes,
             sha256: plain.sha256.clone(),
             compressed_bytes: packed.bytes,

@@ -53,6 +53,10 @@ pub struct SnapshotManifest {
     /// Version of etcd.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_version: Option<String>,
+    /// Version of Kubernetes that the API server beside that member serves; of one that emulates a minor, that of the minor. Missing if an
+    /// older release took it, or somebody brought it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<String>,
     /// Bytes of the file that etcd wrote: a database and a hash.
     pub bytes: u64,
     /// SHA-256 of that file, hex.

@@ -6,6 +6,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::read::Problem;
 use crate::validate::kubernetes_upgrade::FROM;
 use crate::validate::versions::Version;
+use serde::Serialize;
 
 /// The version before an upgrade that can be taken back; `None` without one.
 pub fn version_before(spec: &ClusterSpec) -> Option<Version> {
@@ -23,6 +24,78 @@ pub fn nodes_version(spec: &ClusterSpec) -> Option<Version> {
 /// it: Kubernetes has the flag since 1.31.
 pub(crate) fn emulated_version(spec: &ClusterSpec) -> Option<String> {
     version_before(spec).map(|version| format!("{}.{}", version.major, version.minor))
+}
+
+/// An upgrade that can be taken back: neither finalized nor taken back, or no update has followed that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpenUpgrade {
+    /// The version before, which nodes, etcd and addons keep.
+    pub from: String,
+    /// The version of the control plane's components.
+    pub to: String,
+    /// The minor that they emulate: `1.35`.
+    pub emulates: String,
+    /// How far it is.
+    pub message: String,
+    /// The commands that may come next.
+    pub next: Vec<String>,
+}
+
+impl OpenUpgrade {
+    /// The upgrade that a spec has.
+    pub fn of_spec(cluster: &Cluster) -> Option<Self> {
+        Self::find(cluster, cluster)
+    }
+
+    /// The upgrade that the stored spec has, or the completed spec of the last update.
+    pub fn find(stored: &Cluster, last: &Cluster) -> Option<Self> {
+        let (wanted, given) = (versions_of(&stored.spec), versions_of(&last.spec));
+        let (from, to) = wanted.as_ref().or(given.as_ref())?;
+        let name = stored.name();
+        let emulates = format!("1.{}", from.minor);
+        let reconcile = format!("kctl reconcile {name} --yes");
+        let (message, next) = match &wanted {
+            _ if wanted == given => (
+                format!(
+                    "control planes get Kubernetes {to} and emulate {emulates}, and all else keeps {from}, until the upgrade is finalized \
+                     or taken back"
+                ),
+                vec![
+                    format!("kctl upgrade {name} --finalize"),
+                    format!("kctl upgrade {name} --rollback"),
+                ],
+            ),
+            Some(_) => (
+                format!("no update has begun the upgrade of Kubernetes from {from} to {to}"),
+                vec![reconcile],
+            ),
+            None => (
+                format!(
+                    "the upgrade of Kubernetes from {from} to {to} has ended in the spec, and control planes emulate {emulates} until an \
+                     update"
+                ),
+                vec![reconcile],
+            ),
+        };
+        Some(Self {
+            from: from.to_string(),
+            to: to.to_string(),
+            emulates,
+            message,
+            next,
+        })
+    }
+
+    /// How far it is, and what may come next.
+    pub fn describe(&self) -> String {
+        format!("{}: `{}`", self.message, self.next.join("` or `"))
+    }
+}
+
+/// The versions before and after an upgrade that can be taken back.
+fn versions_of(spec: &ClusterSpec) -> Option<(Version, Version)> {
+    let to = spec.kubernetes_version.as_deref()?;
+    Some((version_before(spec)?, Version::parse(to)?))
 }
 
 /// A problem if API servers of the completed spec `wanted` are to serve an older minor than those of the last update, which may have
@@ -73,6 +146,30 @@ mod tests {
             let of = |(minor, emulates)| cluster(minor, emulates);
             let problem = find_version_change(&of(wanted), &of(last));
             prop_assert_eq!(problem.is_some(), serves(wanted) < serves(last));
+        }
+    }
+
+    #[test]
+    fn an_upgrade_is_open_until_an_update_has_followed_its_end() {
+        let (ways, reconcile) = (["--finalize", "--rollback"], ["reconcile"]);
+        let nothing: [&str; 0] = [];
+        for (stored, last, next) in [
+            ((36, true), (36, true), &ways[..]),
+            ((36, true), (35, false), &reconcile[..]),
+            ((36, false), (36, true), &reconcile[..]),
+            ((35, false), (36, true), &reconcile[..]),
+            ((36, false), (36, false), &nothing[..]),
+        ] {
+            let of = |(minor, emulates)| cluster(minor, emulates);
+            let found = OpenUpgrade::find(&of(stored), &of(last));
+            assert_eq!(found.is_some(), !next.is_empty(), "{stored:?} {last:?}");
+            let Some(found) = found else { continue };
+            let said = (&*found.from, &*found.to, &*found.emulates);
+            assert_eq!(said, ("1.35.9", "1.36.2", "1.35"));
+            assert_eq!(found.next.len(), next.len(), "{found:?}");
+            for word in next {
+                assert!(found.describe().contains(word), "{word}: {found:?}");
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Settings with which kube-apiserver does not start: admission plugins, modes of authorization, halves of key pairs.
 
-use super::removed_flags::minor_of;
+use super::removed_flags::minors_of;
 use super::versions::OLDEST_MINOR;
 use crate::api::cluster::ClusterSpec;
 use crate::api::kube_apiserver::KubeAPIServerConfig;
@@ -90,7 +90,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let Some(config) = &spec.kube_api_server else {
         return;
     };
-    check_plugin_names(config, minor_of(spec), problems);
+    check_plugin_names(config, minors_of(spec), problems);
     check_plugin_lists(config, problems);
     warn_of_open_limits(config, problems);
     check_authorization(config, problems);
@@ -119,16 +119,39 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn check_plugin_names(config: &KubeAPIServerConfig, minor: u32, problems: &mut Vec<Problem>) {
+/// The admission plugins of a minor.
+fn plugins_of(minor: u32) -> Vec<&'static str> {
     let known = PLUGINS.iter().filter(|(first, _)| *first <= minor);
-    let find_gone = |name: &str| {
-        GONE.iter()
-            .find(|(gone, last)| *gone == name && *last < minor)
-    };
-    let known: Vec<&str> = known
-        .flat_map(|(_, names)| names.iter().copied())
-        .filter(|name| find_gone(name).is_none())
-        .collect();
+    let known = known.flat_map(|(_, names)| names.iter().copied());
+    known
+        .filter(|name| find_last(name, minor).is_none())
+        .collect()
+}
+
+/// The last minor that has a plugin, if this minor comes after it.
+fn find_last(plugin: &str, minor: u32) -> Option<u32> {
+    let mut gone = GONE.iter();
+    let gone = gone.find(|(name, last)| *name == plugin && *last < minor)?;
+    Some(gone.1)
+}
+
+/// The first minor that has a plugin, if it comes after this one.
+fn find_first(plugin: &str, minor: u32) -> Option<u32> {
+    let mut later = PLUGINS.iter().filter(|(first, _)| *first > minor);
+    let first = later.find(|(_, names)| names.contains(&plugin))?;
+    Some(first.0)
+}
+
+/// A plugin must be one of the version's, and while an upgrade can be taken back, one of the version before it too: API servers of that
+/// version start again after a rollback.
+fn check_plugin_names(
+    config: &KubeAPIServerConfig,
+    (oldest, newest): (u32, u32),
+    problems: &mut Vec<Problem>,
+) {
+    let known = plugins_of(newest);
+    let before = plugins_of(oldest);
+    let fits = |plugin: &&str| known.contains(plugin) && before.contains(plugin);
     for (field, plugins) in [
         ("admissionControl", &config.admission_control),
         ("appendAdmissionPlugins", &config.append_admission_plugins),
@@ -137,14 +160,26 @@ fn check_plugin_names(config: &KubeAPIServerConfig, minor: u32, problems: &mut V
     ] {
         for (index, entry) in plugins.iter().enumerate() {
             // The flag is a list with commas.
-            for plugin in entry.split(',').filter(|plugin| !known.contains(plugin)) {
-                let none = format!("Kubernetes 1.{minor} has no admission plugin {plugin}");
-                let (message, hint) = match find_gone(plugin) {
-                    Some((_, last)) => (
-                        format!("{none} any more; the last that had it is 1.{last}"),
-                        "remove it".to_owned(),
-                    ),
-                    None => (none, nearest::hint(plugin, &known)),
+            for plugin in entry.split(',').filter(|plugin| !fits(plugin)) {
+                let has_none =
+                    |minor: u32| format!("Kubernetes 1.{minor} has no admission plugin {plugin}");
+                let first = find_first(plugin, oldest).filter(|first| *first <= newest);
+                let (message, hint) = match (find_last(plugin, newest), first) {
+                    (Some(last), _) => {
+                        let none = has_none(newest);
+                        (
+                            format!("{none} any more; the last that had it is 1.{last}"),
+                            "remove it".to_owned(),
+                        )
+                    }
+                    (None, Some(first)) => {
+                        let none = has_none(oldest);
+                        (
+                            format!("{none} yet; the first with it is 1.{first}"),
+                            "remove it until the upgrade is finalized: a rollback starts the version before".to_owned(),
+                        )
+                    }
+                    (None, None) => (has_none(newest), nearest::hint(plugin, &known)),
                 };
                 let path = element_path(&format!("{AT}.{field}"), index);
                 problems.push(Problem::error(path, message).hint(hint));

@@ -1,14 +1,13 @@
 //! Feature gates: a component ends at its start with one that its version does not have (`unrecognized feature gate`), and with a value
 //! that it does not take (`feature is locked`).
 
-use super::removed_flags::minor_of;
+use super::removed_flags::minors_of;
 use super::values::parse_switch;
 use super::versions::{NEWEST_MINOR, OLDEST_MINOR};
 use crate::api::cluster::ClusterSpec;
 use crate::api::kubelet::KubeletConfigSpec;
 use crate::read::path::field_path;
 use crate::read::{Problem, nearest};
-use crate::upgrade::nodes_version;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -90,14 +89,6 @@ pub fn check_group(
         minors_of(cluster),
         problems,
     );
-}
-
-/// The oldest and the newest minor that must have a gate. While an upgrade can be taken back, kubelets are of the minor before, and the
-/// control plane's components know the gates of the minor that they emulate only.
-fn minors_of(spec: &ClusterSpec) -> (u32, u32) {
-    let newest = minor_of(spec);
-    let oldest = nodes_version(spec).map_or(newest, |version| version.minor);
-    (oldest, newest)
 }
 
 fn check(

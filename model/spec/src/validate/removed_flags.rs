@@ -5,6 +5,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::kubelet::KubeletConfigSpec;
 use crate::catalog::DEFAULT_MINOR;
 use crate::read::Problem;
+use crate::upgrade::nodes_version;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -205,9 +206,17 @@ pub(crate) fn check_group(
 }
 
 /// The minor of Kubernetes 1 that a spec asks for.
-pub(super) fn minor_of(spec: &ClusterSpec) -> u32 {
+fn minor_of(spec: &ClusterSpec) -> u32 {
     let version = spec.kubernetes_version.as_deref().and_then(Version::parse);
     version.map_or(DEFAULT_MINOR, |version| version.minor)
+}
+
+/// The oldest and the newest minor that a spec has to fit. While an upgrade can be taken back, kubelets are of the minor before, the control
+/// plane's components know the feature gates of the minor that they emulate only, and a rollback starts those of the minor before.
+pub(super) fn minors_of(spec: &ClusterSpec) -> (u32, u32) {
+    let newest = minor_of(spec);
+    let oldest = nodes_version(spec).map_or(newest, |version| version.minor);
+    (oldest, newest)
 }
 
 fn check<T: Serialize>(

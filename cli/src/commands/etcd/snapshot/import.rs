@@ -125,6 +125,7 @@ fn describe(
         member: None,
         cluster_id: None,
         etcd_version: None,
+        kubernetes_version: None,
         bytes: plain.bytes,
         sha256: plain.sha256,
         compressed_bytes: packed.bytes,
