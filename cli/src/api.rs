@@ -9,5 +9,7 @@ mod server;
 pub use addons::read_addon_objects;
 pub use administrator::{KubeconfigRequest, administrator_kubeconfig};
 pub use error::{missing_resource, read_client_error};
-pub use query::{ApiObjects, ApiQuery, answers_readyz, api_client, check_addresses, query_api};
+pub use query::{
+    ApiObjects, ApiQuery, answers_readyz, api_client, check_addresses, list_nodes, query_api,
+};
 pub use server::{AddressError, ApiServer, api_server_at, server, servers};

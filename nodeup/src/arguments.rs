@@ -21,6 +21,8 @@ and changes only what differs. Writes one JSON line per stage to standard error.
   --version           print the version
   --help              print this help
 
+nodeup probe listen|try runs in pods of `kctl preflight --live`: it tries connections and changes nothing.
+
 example: show what the next boot would change on this instance
   nodeup --boot-config /opt/kctl/boot.yaml --dry-run";
 

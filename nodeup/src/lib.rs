@@ -17,6 +17,7 @@ pub mod identify;
 mod join;
 mod lock;
 pub mod paths;
+pub mod probe;
 pub mod report;
 mod retry;
 pub mod run;

@@ -1,5 +1,6 @@
 //! nodeup configures an instance at boot so that it becomes a Kubernetes node, in stages: identify, fetch, verify, build, apply,
-//! report. It runs at every boot and changes only what differs. As a service of its own it is the node's proxy of the API.
+//! report. It runs at every boot and changes only what differs. As a service of its own it is the node's proxy of the API, and in pods of
+//! `kctl preflight --live` it tries connections.
 
 #![warn(unreachable_pub)]
 
@@ -16,7 +17,7 @@ use nodeup::paths::NodeupPaths;
 use nodeup::run::Run;
 use nodeup::stage::Stages;
 use nodeup::warm_pool::{self, Launch};
-use nodeup::{api_proxy, apply, build, fetch, identify, report};
+use nodeup::{api_proxy, apply, build, fetch, identify, probe, report};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
@@ -28,6 +29,10 @@ async fn main() -> ExitCode {
     // Arguments of any bytes: what is not text is an unknown argument.
     let given = std::env::args_os().skip(1);
     let given = given.map(|argument| argument.to_string_lossy().into_owned());
+    let given: Vec<String> = given.collect();
+    if given.first().is_some_and(|word| word == "probe") {
+        return run_probe(given.get(1..).unwrap_or_default()).await;
+    }
     let arguments = match arguments::parse_arguments(given) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => return ExitCode::SUCCESS,
@@ -48,6 +53,25 @@ async fn main() -> ExitCode {
         Ok(run) => run_and_report(&run, &mut stages).await,
         Err(error) => {
             stages.fail_stage(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs in a pod: no instance, no configuration.
+async fn run_probe(given: &[String]) -> ExitCode {
+    let probe = match probe::parse_probe(given) {
+        Ok(probe) => probe,
+        Err(message) => {
+            let usage = probe::USAGE;
+            let _ = writeln!(std::io::stderr(), "nodeup probe: {message}\n{usage}");
+            return ExitCode::from(2);
+        }
+    };
+    match probe::run_probe(&probe).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "nodeup probe: {error:#}");
             ExitCode::FAILURE
         }
     }

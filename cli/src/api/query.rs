@@ -74,8 +74,7 @@ pub async fn query_api(
 ) -> Result<ApiObjects, ApiError> {
     check_addresses(server, cluster).await?;
     let api_error = |error| read_client_error(server, cluster, &error);
-    let nodes = list_all(Api::<Node>::all(client.clone())).await;
-    let nodes = nodes.map_err(api_error)?;
+    let nodes = list_nodes(client).await.map_err(api_error)?;
     let pods = match query {
         ApiQuery::Nodes => None,
         ApiQuery::NodesAndPods => Some(Api::<Pod>::namespaced(client.clone(), "kube-system")),
@@ -108,6 +107,11 @@ pub async fn check_addresses(server: &ApiServer, cluster: &str) -> Result<(), Ap
         Err(_) => return Err(no_name(server, "the DNS server does not answer")),
     };
     unusable_addresses(server, cluster, &found).map_or(Ok(()), Err)
+}
+
+/// Reads all Nodes.
+pub async fn list_nodes(client: &Client) -> Result<Vec<Node>, kube::Error> {
+    list_all(Api::<Node>::all(client.clone())).await
 }
 
 /// Lists all objects of a kind, page by page.

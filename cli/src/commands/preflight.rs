@@ -1,8 +1,9 @@
 //! `kctl preflight`: what can be known before anything is made, and for a cluster that exists, what keeps its parts from reaching each
-//! other. Changes nothing.
+//! other. Changes nothing but for a namespace that comes and goes, with `--live`.
 
 mod addresses;
 mod delegation;
+mod live;
 mod permissions;
 mod ports;
 mod quotas;
@@ -27,6 +28,10 @@ const ADDRESSES: &str = "addresses";
 const PERMISSIONS: &str = "permissions";
 const DELEGATION: &str = "delegation";
 const PORTS: &str = "ports";
+/// Those of `--live`.
+const CONNECTIONS: &str = "connections";
+const PACKETS: &str = "packets";
+const CLUSTER_DNS: &str = "cluster DNS";
 
 /// What every check may look at.
 struct Inputs<'a> {
@@ -69,6 +74,12 @@ pub async fn run(args: &Preflight, session: &Session<'_>) -> Result<Outcome, Com
             "kctl preflight [cluster] [NAME]",
         ));
     }
+    if !args.live && (args.reach.internal || args.reach.api_server.is_some()) {
+        return Err(CommandError::usage_error(
+            "--internal and --api-server say how the API is reached, which only --live asks",
+            "add --live, or leave them out",
+        ));
+    }
     let name = session.cluster_name(args.target.cluster()).await?;
     let rows = Box::pin(check_cluster(&name, args, session)).await?;
     print_report(&name, args.output, &rows, session)?;
@@ -104,7 +115,7 @@ async fn check_cluster(
     };
     let observed = match observe_cluster(name, options, session).await {
         Ok(observed) => observed,
-        Err(error) => return spec_problems::rows_of_error(error),
+        Err(error) => return spec_problems::rows_of_error(error, args.live),
     };
     let (plan, snapshot) = Box::pin(preview_plan(&observed, session)).await?;
     let inputs = Inputs {
@@ -120,7 +131,20 @@ async fn check_cluster(
         Box::pin(ports::check(&inputs)),
     );
     let of_spec = spec_problems::fine_rows(&observed.expanded.full);
-    Ok([of_spec, quotas, addresses, permissions, delegation, ports].concat())
+    let live = match args.live {
+        true => Box::pin(live::check(&inputs, &ports, &args.reach, session)).await?,
+        false => Vec::new(),
+    };
+    let all = [
+        of_spec,
+        quotas,
+        addresses,
+        permissions,
+        delegation,
+        ports,
+        live,
+    ];
+    Ok(all.concat())
 }
 
 /// The report for programs. Additions keep `format`; anything else raises it.

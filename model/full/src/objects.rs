@@ -27,7 +27,7 @@ pub(crate) mod tests;
 pub use addons::addon_objects;
 pub use autoscaling::hooks_digest;
 pub use discovery::discovery_documents;
-pub use edges::{edges_behind_load_balancers, required_edges, subnets_with_routes};
+pub use edges::{edges_behind_load_balancers, groups_at, required_edges, subnets_with_routes};
 
 use crate::{FullSpec, Group, Subnet};
 use cloud::{Cloud, Kind, S3Object};

@@ -18,6 +18,7 @@ pub mod names;
 pub mod next_step;
 pub mod pki;
 pub mod ports;
+pub mod probe;
 pub mod protokube;
 pub mod report;
 pub mod secret;

@@ -48,6 +48,8 @@ pub const INSTANCE_GROUP_TAG: &str = "kops.k8s.io/instancegroup";
 pub const ROLLING_UPDATE_ANNOTATION: &str = "kctl.dev/rolling-update";
 /// Annotation of a Node whose instance AWS is about to end: the reason and since when.
 pub const TERMINATION_ANNOTATION: &str = "kctl.dev/termination";
+/// Label of the namespace in which `kctl preflight --live` tries connections, and of its pods.
+pub const PREFLIGHT_LABEL: &str = "kctl.dev/preflight";
 /// Tag of an instance that a rolling update detached from its Auto Scaling group.
 pub const DETACHED_TAG: &str = "kops.k8s.io/detached-from-asg";
 

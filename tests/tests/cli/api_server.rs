@@ -19,6 +19,9 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// Items in a page, so that every list of more comes in several.
 const PAGE: usize = 2;
 
+/// Answers requests by method, path, query and body, or leaves them to the prepared answers.
+type Handler = Box<dyn FnMut(&str, &str, &str, &[u8]) -> Option<(u16, Value)> + Send>;
+
 /// A running API server with prepared answers.
 pub struct ApiServer {
     /// `https://127.0.0.1:PORT`.
@@ -38,6 +41,7 @@ struct ServedObjects {
     objects: BTreeMap<String, Value>,
     /// Resource lists of API versions and logs of pods, by their paths.
     resources: BTreeMap<String, Value>,
+    handler: Option<Handler>,
 }
 
 impl ApiServer {
@@ -102,6 +106,14 @@ impl ApiServer {
     pub fn put_answer(&self, path: &str, answer: Value) {
         let mut says = self.says.lock().expect("its words");
         says.resources.insert(path.to_owned(), answer);
+    }
+
+    /// Who answers first, until the next [`Self::set_objects`].
+    pub fn set_handler(
+        &self,
+        handler: impl FnMut(&str, &str, &str, &[u8]) -> Option<(u16, Value)> + Send + 'static,
+    ) {
+        self.says.lock().expect("its words").handler = Some(Box::new(handler));
     }
 
     /// The disruption budgets that it has from now on.
@@ -247,6 +259,11 @@ fn answer_request(
         );
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    if let Some(handler) = &mut says.handler
+        && let Some(answer) = handler(method, path, query, body)
+    {
+        return answer;
+    }
     if let Some(list) = says.resources.get(path) {
         return (200, list.clone());
     }
@@ -360,6 +377,6 @@ fn merge_patch(target: &mut Value, patch: &Value) {
     }
 }
 
-fn failure_status(code: u16, message: &str) -> Value {
+pub fn failure_status(code: u16, message: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": "", "code": code})
 }

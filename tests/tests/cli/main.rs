@@ -37,6 +37,7 @@ mod kept;
 mod kept_backups;
 mod keypairs;
 mod last_backup;
+mod live_preflight;
 mod names;
 mod new_account;
 mod not_yet;

@@ -1,6 +1,8 @@
 //! Instance types and images: expansion compares them with what AWS has, and refuses a spec that does not fit.
 
-use super::{ADDRESSES, DELEGATION, IMAGES, INSTANCE_TYPES, PERMISSIONS, PORTS, QUOTAS};
+use super::{
+    ADDRESSES, CONNECTIONS, DELEGATION, IMAGES, INSTANCE_TYPES, PERMISSIONS, PORTS, QUOTAS,
+};
 use crate::error::CommandError;
 use crate::ui::preflight::PreflightRow;
 use full::FullSpec;
@@ -23,13 +25,17 @@ pub fn fine_rows(full: &FullSpec) -> Vec<PreflightRow> {
 }
 
 /// The rows of a spec that cannot be expanded because of instance types or images; any other error stays one.
-pub fn rows_of_error(error: CommandError) -> Result<Vec<PreflightRow>, CommandError> {
+pub fn rows_of_error(
+    error: CommandError,
+    is_live: bool,
+) -> Result<Vec<PreflightRow>, CommandError> {
     let errors = error.problems.iter().filter(|problem| problem.is_error());
     let rows: Option<Vec<PreflightRow>> = errors.map(row_of_problem).collect();
     let Some(mut rows) = rows.filter(|rows| !rows.is_empty()) else {
         return Err(error);
     };
-    let unknown = [QUOTAS, ADDRESSES, PERMISSIONS, DELEGATION, PORTS].map(|check| {
+    let checks = [QUOTAS, ADDRESSES, PERMISSIONS, DELEGATION, PORTS].into_iter();
+    let unknown = checks.chain(is_live.then_some(CONNECTIONS)).map(|check| {
         let why = "depends on instance types and images that exist";
         PreflightRow::not_known(check, "the cluster", why)
     });

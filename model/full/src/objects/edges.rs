@@ -203,8 +203,22 @@ fn places<'a>(full: &FullSpec, subnets: impl IntoIterator<Item = &'a Subnet>) ->
         .collect()
 }
 
+/// The names of the instance groups whose instances an end stands for; none for any other end.
+pub fn groups_at<'a>(full: &'a FullSpec, end: &End) -> Vec<&'a str> {
+    let roles = [Role::ControlPlane, Role::Node, Role::Bastion].into_iter();
+    let mut all = roles.flat_map(|role| named_instances(full, role));
+    let found = all.find(|(_, one)| one == end);
+    found.map(|(names, _)| names).unwrap_or_default()
+}
+
 /// The instances of a role: one end for each set of security groups that they have.
 fn instances(full: &FullSpec, role: Role) -> Vec<End> {
+    let named = named_instances(full, role).into_iter();
+    named.map(|(_, end)| end).collect()
+}
+
+/// The same with the names of their instance groups.
+fn named_instances(full: &FullSpec, role: Role) -> Vec<(Vec<&str>, End)> {
     let mut by_groups: BTreeMap<Vec<Ref>, (Vec<&str>, Vec<&Subnet>)> = BTreeMap::new();
     for group in full.groups.iter().filter(|group| group.role == role) {
         let base = launch_templates::base_security_group(full, group);
@@ -227,11 +241,12 @@ fn instances(full: &FullSpec, role: Role) -> Vec<End> {
         } else {
             words.to_owned()
         };
-        End::Interfaces(Interfaces {
+        let end = End::Interfaces(Interfaces {
             what,
             groups,
             places: places(full, subnets),
-        })
+        });
+        (names, end)
     });
     ends.collect()
 }

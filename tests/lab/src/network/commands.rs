@@ -176,7 +176,9 @@ fn host_line(topology: &Topology<'_>, host: &Host<'_>, faults: &Faults) -> Strin
             id if id == other => Some(format!("cut off from {one}")),
             _ => None,
         });
-    for word in words.into_iter().flatten().chain(pairs) {
+    let ways = faults.ways.iter().filter(|way| way.from == instance.id);
+    let ways = ways.map(|way| format!("loses {:?} to {}", way.lost, way.to));
+    for word in words.into_iter().flatten().chain(pairs).chain(ways) {
         line.push_str("; ");
         line.push_str(&word);
     }

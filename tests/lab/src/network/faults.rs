@@ -18,6 +18,26 @@ pub struct Faults {
     pub hosts: BTreeMap<String, HostFaults>,
     /// Pairs that do not reach each other.
     pub pairs: BTreeSet<(String, String)>,
+    /// Some packets from one host to another.
+    #[serde(default)]
+    pub ways: BTreeSet<LossyWay>,
+}
+
+/// Packets from one host to another that are lost, in that direction only.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LossyWay {
+    pub from: String,
+    pub to: String,
+    pub lost: Lost,
+}
+
+/// Which packets are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Lost {
+    /// For a port of TCP.
+    TcpPort(u16),
+    /// Of UDP, with more bytes than that, IP header included.
+    UdpLargerThan(u16),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +62,7 @@ pub enum Partition {
     Outbound(String),
     Pair(String, String),
     FromBalancers(String),
+    Way(LossyWay),
 }
 
 /// Cuts a host off; connections that it has starve, nothing is refused.
@@ -55,6 +76,9 @@ pub fn partition_host(place: &LabPaths, what: &Partition) -> Result<()> {
         Partition::Outbound(id) => faults.hosts.entry(id.clone()).or_default().outbound = true,
         Partition::FromBalancers(id) => {
             faults.hosts.entry(id.clone()).or_default().from_balancers = true;
+        }
+        Partition::Way(way) => {
+            faults.ways.insert(way.clone());
         }
         Partition::Pair(one, other) => {
             faults
@@ -78,6 +102,7 @@ pub fn remove_faults(place: &LabPaths, instance: Option<&str>) -> Result<()> {
         Some(id) => {
             faults.hosts.remove(id);
             faults.pairs.retain(|(one, other)| one != id && other != id);
+            faults.ways.retain(|way| way.from != id && way.to != id);
         }
     })
 }

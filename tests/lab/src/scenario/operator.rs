@@ -62,6 +62,14 @@ impl Lab {
         )
     }
 
+    /// Runs kctl like [`Self::run_kctl`] and returns its exit code and its output, whatever the code is.
+    pub fn end_of_kctl(&self, words: &[&str]) -> Result<(Option<i32>, String)> {
+        let output = self.kctl_command(words)?.stdin(Stdio::null()).output();
+        let output = output.context("starting kctl")?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok((output.status.code(), text))
+    }
+
     /// Runs kctl like [`Self::run_kctl`] and kills it with -9 after that time. False if it had ended before.
     pub fn kill_kctl(&self, words: &[&str], after: Duration) -> Result<bool> {
         let mut command = self.kctl_command(words)?;

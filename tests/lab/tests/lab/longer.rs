@@ -23,6 +23,7 @@ mod machines;
 mod metrics;
 mod next_minor;
 mod old_record;
+mod preflight;
 mod renewals;
 mod restored;
 mod restored_midway;
@@ -103,6 +104,13 @@ fn kubelets_renew_their_certificates() -> Result<()> {
 #[ignore = "five minutes: make soak"]
 fn a_cluster_of_the_cis_profile_is_born() -> Result<()> {
     run_steps("a_cluster_of_the_cis_profile_is_born", "t-cis", &cis::STEPS)
+}
+
+#[test]
+#[ignore = "ten minutes: make soak"]
+fn connections_between_nodes_are_tried() -> Result<()> {
+    let test = "connections_between_nodes_are_tried";
+    run_steps(test, "t-preflight", &preflight::STEPS)
 }
 
 #[test]

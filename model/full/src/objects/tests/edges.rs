@@ -2,10 +2,11 @@
 
 use super::{desired_of, every_shape, spec};
 use crate::FullSpec;
-use crate::objects::{edges_behind_load_balancers, required_edges};
+use crate::objects::{edges_behind_load_balancers, groups_at, required_edges};
 use cloud::reach::MissingRule;
 use cloud::{Cloud, RuleSource, SecurityGroupRule};
 use node::config::{Networking, Role};
+use std::collections::BTreeSet;
 
 fn rules_of(full: &FullSpec) -> Vec<SecurityGroupRule> {
     let all = desired_of(full).into_iter();
@@ -49,6 +50,35 @@ fn the_rules_let_every_edge_pass() {
         let networking = &full.pods.networking;
         let missing = missing_of(&full, &rules_of(&full));
         assert!(missing.is_empty(), "{shape}, {networking:?}: {missing:#?}");
+    }
+}
+
+#[test]
+fn every_instance_group_is_at_an_end_of_its_role_and_of_no_other() {
+    for (shape, full) in every_shape() {
+        let edges = required_edges(&full);
+        let ends = edges.iter().flat_map(|edge| [&edge.from, &edge.to]);
+        let mut seen = BTreeSet::new();
+        for end in ends {
+            let at = groups_at(&full, end);
+            let text = end.to_string();
+            let of_end = full.groups.iter();
+            for group in of_end.filter(|one| at.contains(&one.name.as_str())) {
+                let role = match group.role {
+                    Role::ControlPlane => "control planes",
+                    Role::Node => "nodes",
+                    Role::Bastion => "bastions",
+                };
+                assert!(text.starts_with(role), "{shape}: {} at {text}", group.name);
+                seen.insert(group.name.as_str());
+            }
+            let is_instances = ["control planes", "nodes", "bastions"]
+                .iter()
+                .any(|role| text.starts_with(role));
+            assert_eq!(!at.is_empty(), is_instances, "{shape}: {text}");
+        }
+        let all: BTreeSet<&str> = full.groups.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(seen, all, "{shape}");
     }
 }
 

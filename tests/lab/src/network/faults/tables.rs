@@ -5,7 +5,7 @@ use super::super::family::Family;
 use super::super::names::link_name;
 use super::super::ruleset::block_text;
 use super::super::topology::Topology;
-use super::{Faults, HostFaults};
+use super::{Faults, HostFaults, Lost};
 use crate::aws_state::{AwsState, Instance};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -147,6 +147,17 @@ fn forward_chain(faults: &Faults, world: &AwsState, family: Family) -> String {
             ));
         }
     }
+    for way in &faults.ways {
+        let packets = match way.lost {
+            Lost::TcpPort(port) => format!("tcp dport {port}"),
+            Lost::UdpLargerThan(bytes) => format!("meta l4proto udp meta length > {bytes}"),
+        };
+        rules.push(format!(
+            "iifname \"{}\" oifname \"{}\" {packets} drop",
+            link_name(&way.from),
+            link_name(&way.to)
+        ));
+    }
     let balancers = balancer_addresses(world, family);
     for (id, _) in faults
         .hosts
@@ -172,7 +183,28 @@ fn forward_chain(faults: &Faults, world: &AwsState, family: Family) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::LossyWay;
     use super::*;
+
+    #[test]
+    fn some_packets_are_dropped_where_they_are_forwarded_and_in_their_direction_only() {
+        let way = |lost| LossyWay {
+            from: "i-1".to_owned(),
+            to: "i-2".to_owned(),
+            lost,
+        };
+        let faults = Faults {
+            ways: [way(Lost::TcpPort(10250)), way(Lost::UdpLargerThan(1000))].into(),
+            ..Faults::default()
+        };
+        let text = fault_ruleset(&faults, &AwsState::default(), &BTreeSet::new());
+        let (from, to) = (link_name("i-1"), link_name("i-2"));
+        for packets in ["tcp dport 10250", "meta l4proto udp meta length > 1000"] {
+            let rule = format!("iifname \"{from}\" oifname \"{to}\" {packets} drop");
+            assert!(text.contains(&rule), "{text}");
+        }
+        assert!(!text.contains(&format!("iifname \"{to}\"")), "{text}");
+    }
 
     #[test]
     fn a_way_that_is_lost_is_dropped_at_its_own_hook_only() {

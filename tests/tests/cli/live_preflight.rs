@@ -1,0 +1,378 @@
+//! `kctl preflight --live` against an API that runs its pods as a test says: what was found is in rows, and nothing is left behind. The lab
+//! shows it in a real cluster.
+
+use crate::api_server::{ApiServer, failure_status};
+use crate::instances::{Cluster, node_object};
+use crate::kctl::KctlOutput;
+use crate::scenario::NAME;
+use node::names::PREFLIGHT_LABEL;
+use node::probe::{Outcome, ProbeReport, Trial};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// What a node makes of a pod: its status.
+type Runs = Box<dyn Fn(&Value) -> Value + Send>;
+
+/// The namespaces and pods of the API.
+#[derive(Default)]
+struct Objects {
+    namespaces: BTreeMap<String, Value>,
+    /// Pods of all namespaces that there were, by name.
+    pods: BTreeMap<String, Value>,
+    /// Nobody may make a namespace.
+    is_closed: bool,
+}
+
+/// A cluster of one control plane and two workers, and its API.
+struct LiveCluster {
+    cluster: Cluster,
+    api: ApiServer,
+    objects: Arc<Mutex<Objects>>,
+}
+
+/// The node that a pod is made for.
+fn node_of(pod: &Value) -> &str {
+    pod["spec"]["nodeName"].as_str().expect("a node")
+}
+
+fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().expect("a name")
+}
+
+/// The address of a listener.
+fn pod_address(pod: &Value) -> String {
+    let index = name_of(pod).strip_prefix("listener-");
+    let index: u8 = index.expect("a listener").parse().expect("a number");
+    format!("10.9.0.{}", index + 1)
+}
+
+fn ended(code: i32, message: &str) -> Value {
+    let state = json!({"terminated": {"exitCode": code, "message": message}});
+    let container = json!({"name": "nodeup", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+    let phase = if code == 0 { "Succeeded" } else { "Failed" };
+    json!({"phase": phase, "containerStatuses": [container]})
+}
+
+/// Nodes run listeners, and trials come to what `outcome` says: the node that tries, and the trial.
+fn run_trials(outcome: impl Fn(&str, &Trial) -> Outcome + Send + 'static) -> Runs {
+    Box::new(move |pod: &Value| {
+        let command = pod["spec"]["containers"][0]["command"].as_array();
+        let command: Vec<&str> = command
+            .expect("a command")
+            .iter()
+            .map(|word| word.as_str().expect("a word"))
+            .collect();
+        assert_eq!(command[..2], ["/nodeup", "probe"]);
+        if command[2] == "listen" {
+            return json!({"phase": "Running", "podIP": pod_address(pod)});
+        }
+        let at = command.iter().position(|word| *word == "--trials");
+        let trials: Vec<Trial> =
+            serde_json::from_str(command[at.expect("trials") + 1]).expect("trials");
+        let outcomes = trials.iter().map(|trial| outcome(node_of(pod), trial));
+        let report = ProbeReport {
+            packet: Some(8951),
+            outcomes: outcomes.collect(),
+        };
+        ended(0, &serde_json::to_string(&report).expect("JSON"))
+    })
+}
+
+fn list(kind: &str, items: &[&Value]) -> Value {
+    json!({"kind": kind, "apiVersion": "v1", "metadata": {}, "items": items})
+}
+
+impl Objects {
+    fn answer(
+        &mut self,
+        (method, path, query): (&str, &str, &str),
+        body: &[u8],
+        runs: &Runs,
+    ) -> Option<(u16, Value)> {
+        let parts: Vec<&str> = path.split('/').skip(1).collect();
+        let ["api", "v1", "namespaces", rest @ ..] = &parts[..] else {
+            return None;
+        };
+        let forbidden = |why: &str| Some((403, failure_status(403, why)));
+        match (method, rest) {
+            ("GET", []) => {
+                assert!(
+                    query.contains("labelSelector=kctl.dev%2Fpreflight"),
+                    "{query}"
+                );
+                let all: Vec<&Value> = self.namespaces.values().collect();
+                Some((200, list("NamespaceList", &all)))
+            }
+            ("POST", []) if self.is_closed => forbidden("no new namespaces"),
+            ("POST", []) => {
+                let mut made: Value = serde_json::from_slice(body).expect("JSON");
+                made["metadata"]["creationTimestamp"] = json!(time_ago(Duration::ZERO));
+                let name = name_of(&made).to_owned();
+                self.namespaces.insert(name, made.clone());
+                Some((201, made))
+            }
+            ("DELETE", [name]) => match self.namespaces.remove(*name) {
+                Some(gone) => Some((200, gone)),
+                None => Some((404, failure_status(404, path))),
+            },
+            (_, [name, ..]) if !self.namespaces.contains_key(*name) => forbidden("no namespace"),
+            ("GET", [_, "serviceaccounts", "default"]) => {
+                Some((200, json!({"metadata": {"name": "default"}})))
+            }
+            ("POST", [_, "pods"]) => {
+                let mut made: Value = serde_json::from_slice(body).expect("JSON");
+                made["status"] = runs(&made);
+                let name = name_of(&made).to_owned();
+                self.pods.insert(name, made.clone());
+                Some((201, made))
+            }
+            ("GET", [_, "pods"]) => {
+                let all: Vec<&Value> = self.pods.values().collect();
+                Some((200, list("PodList", &all)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A time in the past, as the API writes it.
+fn time_ago(age: Duration) -> String {
+    let time = OffsetDateTime::now_utc() - age;
+    let time = time.replace_nanosecond(0).expect("a time");
+    time.format(&Rfc3339).expect("a text")
+}
+
+/// A namespace that a run of long ago or of now has made.
+fn old_namespace(name: &str, age: Duration) -> Value {
+    let labels = json!({PREFLIGHT_LABEL: "true"});
+    json!({"metadata": {"name": name, "labels": labels, "creationTimestamp": time_ago(age)}})
+}
+
+impl LiveCluster {
+    /// One whose nodes run pods like that.
+    fn start(runs: impl FnOnce(&Cluster) -> Runs) -> Self {
+        let cluster = Cluster::new_cluster(2);
+        cluster.report_boots(&[]);
+        let api = cluster.start_api();
+        let control_plane = (&cluster.control_plane, "control-plane");
+        let workers = cluster.workers.iter().map(|id| (id, "node"));
+        let nodes = [control_plane].into_iter().chain(workers).zip(4..);
+        let nodes = nodes.map(|((id, role), number)| {
+            let mut node = node_object(id, role, true);
+            let group = match role {
+                "node" => "nodes-eu-west-1a",
+                _ => "control-plane-eu-west-1a",
+            };
+            node["metadata"]["labels"]["kops.k8s.io/instancegroup"] = json!(group);
+            let address = format!("172.20.0.{number}");
+            node["status"]["addresses"] = json!([{"type": "InternalIP", "address": address}]);
+            node
+        });
+        api.set_objects(nodes.collect(), Vec::new());
+        let objects: Arc<Mutex<Objects>> = Arc::default();
+        let (runs, shared) = (runs(&cluster), Arc::clone(&objects));
+        api.set_handler(move |method, path, query, body| {
+            let mut objects = shared.lock().expect("the objects");
+            objects.answer((method, path, query), body, &runs)
+        });
+        Self {
+            cluster,
+            api,
+            objects,
+        }
+    }
+
+    fn objects(&self) -> MutexGuard<'_, Objects> {
+        self.objects.lock().expect("the objects")
+    }
+
+    fn arguments(&self) -> [&str; 7] {
+        let to = ["--api-server", self.api.url.as_str(), "-o", "json"];
+        let [one, two, three, four] = to;
+        ["preflight", NAME, "--live", one, two, three, four]
+    }
+
+    /// Its rows about connections, of a run that ends with that code: check, subject, state and message.
+    fn live_rows(&self, code: i32) -> Vec<[String; 4]> {
+        let ran = self.cluster.kctl.run(&self.arguments());
+        assert_eq!(ran.code, code, "{}", ran.all_output());
+        read_rows(&ran)
+    }
+}
+
+fn read_rows(ran: &KctlOutput) -> Vec<[String; 4]> {
+    let document: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let rows = document["checks"].as_array().expect("rows").iter();
+    let rows = rows.map(|row| {
+        ["check", "subject", "state", "message"].map(|field| {
+            let text = row[field].as_str();
+            text.expect("text").to_owned()
+        })
+    });
+    let is_live =
+        |row: &[String; 4]| ["connections", "packets", "cluster DNS"].contains(&row[0].as_str());
+    rows.filter(is_live).collect()
+}
+
+#[test]
+fn connections_that_pass_are_ok_and_only_namespaces_of_runs_that_ended_are_deleted() {
+    let live = LiveCluster::start(|_| run_trials(|_, _| Outcome::Passed));
+    let ages = [("old", Duration::from_hours(1)), ("new", Duration::ZERO)];
+    for (name, age) in ages {
+        let namespace = old_namespace(name, age);
+        live.objects().namespaces.insert(name.to_owned(), namespace);
+    }
+    let rows = live.live_rows(0);
+    let checks: Vec<[&str; 3]> = rows
+        .iter()
+        .map(|[check, subject, state, _]| [check, subject, state].map(String::as_str))
+        .collect();
+    assert_eq!(
+        checks,
+        [
+            ["connections", "3 nodes", "ok"],
+            ["packets", "3 nodes", "ok"],
+            ["cluster DNS", "3 nodes", "ok"]
+        ]
+    );
+    let messages: Vec<&str> = rows.iter().map(|row| row[3].as_str()).collect();
+    assert_eq!(
+        messages[1..],
+        [
+            "trials between pods pass: 12 of 12, with packets of 8951 bytes",
+            "questions of pods are answered: 3 of 3",
+        ]
+    );
+
+    let objects = live.objects();
+    let left: Vec<&str> = objects.namespaces.keys().map(String::as_str).collect();
+    assert_eq!(left, ["new"]);
+    assert_eq!(objects.pods.len(), 9);
+    for (name, pod) in &objects.pods {
+        let spec = &pod["spec"];
+        let is_of_host = name.starts_with("connections-");
+        assert_eq!(spec["hostNetwork"], is_of_host, "{name}");
+        assert_eq!(spec["automountServiceAccountToken"], false, "{name}");
+        assert!(spec["activeDeadlineSeconds"].is_number(), "{name}");
+        assert_eq!(spec["volumes"].as_array().map(Vec::len), Some(1), "{name}");
+        let path = &spec["volumes"][0]["hostPath"]["path"];
+        assert_eq!(path, "/opt/kctl/nodeup", "{name}");
+        let container = &spec["containers"][0];
+        let image = container["image"].as_str().expect("an image");
+        assert!(image.starts_with("registry.k8s.io/pause:"), "{image}");
+        let rights = &container["securityContext"]["capabilities"]["drop"];
+        assert_eq!(rights, &json!(["ALL"]), "{name}");
+    }
+}
+
+#[test]
+fn what_fails_is_named_with_its_nodes_and_a_node_with_another_nodeup_is_not_known() {
+    let live = LiveCluster::start(|cluster| {
+        let kubelet: SocketAddr = "172.20.0.5:10250".parse().expect("an address");
+        let control_plane = cluster.control_plane.clone();
+        let other = cluster.workers[1].clone();
+        let pod: SocketAddr = "10.9.0.2:3999".parse().expect("an address");
+        let from = control_plane.clone();
+        let tries = run_trials(move |node, trial| match trial {
+            Trial::Connect { to } if node == from && *to == kubelet => Outcome::Silent,
+            Trial::Connect { to } if to.port() == 3988 => Outcome::Refused,
+            Trial::Datagrams { to } if node == control_plane && *to == pod => Outcome::LargeLost,
+            _ => Outcome::Passed,
+        });
+        Box::new(move |made: &Value| {
+            if node_of(made) == other {
+                return ended(2, "nodeup: unknown argument probe");
+            }
+            tries(made)
+        })
+    });
+    let (control_plane, workers) = (&live.cluster.control_plane, &live.cluster.workers);
+    let from = format!("from control-plane-eu-west-1a ({control_plane})");
+    let to = format!("to nodes-eu-west-1a ({})", workers[0]);
+    let other = format!("nodes-eu-west-1a ({})", workers[1]);
+    let old = "its nodeup is of another kctl, and a rolling update replaces it after `kctl update --yes` (nodeup: unknown argument probe)";
+    let row = |check: &str, subject: &str, state: &str, message: &str| {
+        [check, subject, state, message].map(str::to_owned)
+    };
+    let silent = format!("kubelets, for logs, exec and metrics: no answer {from} {to}");
+    let lost = format!(
+        "packets of pods on different nodes: small packets pass, full ones (8951 bytes) are lost {from} {to}"
+    );
+    let mut rows = live.live_rows(4);
+    let dns = rows.pop().expect("a row");
+    assert_eq!(dns[1..3], ["2 nodes", "ok"]);
+    assert_eq!(
+        rows,
+        [
+            row("packets", &other, "not_known", old),
+            row("connections", &other, "not_known", old),
+            row(
+                "connections",
+                "control planes to nodes, tcp 10250",
+                "problem",
+                &silent
+            ),
+            row("packets", "pods to pods, udp", "problem", &lost),
+        ]
+    );
+    assert!(live.objects().namespaces.is_empty());
+}
+
+#[test]
+fn an_interrupt_deletes_the_namespace_first() {
+    let live = LiveCluster::start(|_| {
+        let tries = run_trials(|_, _| Outcome::Passed);
+        Box::new(
+            move |pod: &Value| match name_of(pod).starts_with("listener-") {
+                true => tries(pod),
+                false => json!({"phase": "Pending"}),
+            },
+        )
+    });
+    let kctl = &live.cluster.kctl;
+    let child = kctl.start_command(&live.arguments(), Stdio::null());
+    while live.objects().pods.len() < 9 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).expect("a signal");
+    let ran = kctl.wait_for_end(child);
+    assert_eq!(ran.code, 130, "{}", ran.all_output());
+    assert!(ran.err.contains("is deleted first"), "{}", ran.err);
+    assert!(live.objects().namespaces.is_empty());
+}
+
+#[test]
+fn what_cannot_be_tried_is_not_known() {
+    let live = LiveCluster::start(|_| run_trials(|_, _| Outcome::Passed));
+    live.objects().is_closed = true;
+    let rows = live.live_rows(0);
+    let [closed] = &rows[..] else {
+        panic!("{rows:?}")
+    };
+    assert_eq!(closed[..3], ["connections", "running nodes", "not_known"]);
+    assert!(
+        closed[3].ends_with("was not made: no new namespaces"),
+        "{closed:?}"
+    );
+    assert!(live.objects().pods.is_empty());
+
+    live.api.set_failure(500);
+    let rows = live.live_rows(0);
+    let [failing] = &rows[..] else {
+        panic!("{rows:?}")
+    };
+    assert_eq!(failing[..3], ["connections", "running nodes", "not_known"]);
+    assert!(failing[3].contains(" answers 500"), "{failing:?}");
+
+    let kctl = &live.cluster.kctl;
+    let wrong = kctl.run(&["preflight", NAME, "--api-server", &live.api.url]);
+    assert_eq!(wrong.code, 2, "{}", wrong.all_output());
+    assert!(wrong.err.contains("add --live"), "{}", wrong.err);
+}
