@@ -59,6 +59,7 @@ use crate::args::{
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
 use session::Session;
+use std::future::ready;
 use std::pin::Pin;
 
 pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
@@ -107,29 +108,14 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             start(terms, async |session| dashboard::run(what, session).await)
         }
         Command::Etcd(what) => start(terms, async |session| etcd::run(&what.what, session).await),
-        Command::Bundle(what) => match &what.what {
-            BundleWhat::Create(what) => {
-                start(terms, async |session| bundle::create(what, session).await)
-            }
-            BundleWhat::Verify(what) => return bundle::verify(what, shell),
-            BundleWhat::Push(what) => {
-                start(terms, async |session| bundle::push(what, session).await)
-            }
-        },
+        Command::Bundle(what) => start_bundle(&what.what, terms),
         Command::Lock(what) => start(terms, async |session| lock::run(&what.what, session).await),
         Command::Export(what) => match &what.what {
             ExportWhat::Kubeconfig(what) => {
                 start(terms, async |session| export::run(what, session).await)
             }
         },
-        Command::Toolbox(what) => match &what.what {
-            ToolboxWhat::Cis(what) => {
-                start(terms, async |session| toolbox_cis::run(what, session).await)
-            }
-            ToolboxWhat::Dump(what) => start(terms, async |session| {
-                toolbox_dump::run(what, session).await
-            }),
-        },
+        Command::Toolbox(what) => start_toolbox(&what.what, terms),
         Command::Render(what) => return render::run(what, shell),
         Command::Explain(what) => return explain::run(what, shell),
         Command::Schema(what) => return schema::run(what, shell),
@@ -180,6 +166,27 @@ fn start_delete<'a>(what: &'a DeleteWhat, terms: Terms<'a>) -> Running<'a> {
         DeleteWhat::SshPublicKey(what) => start(terms, async |session| {
             ssh_keys::run_delete(what, session).await
         }),
+    }
+}
+
+fn start_toolbox<'a>(what: &'a ToolboxWhat, terms: Terms<'a>) -> Running<'a> {
+    match what {
+        ToolboxWhat::Cis(what) => {
+            start(terms, async |session| toolbox_cis::run(what, session).await)
+        }
+        ToolboxWhat::Dump(what) => start(terms, async |session| {
+            toolbox_dump::run(what, session).await
+        }),
+    }
+}
+
+fn start_bundle<'a>(what: &'a BundleWhat, terms: Terms<'a>) -> Running<'a> {
+    match what {
+        BundleWhat::Create(what) => {
+            start(terms, async |session| bundle::create(what, session).await)
+        }
+        BundleWhat::Verify(what) => Box::pin(ready(bundle::verify(what, terms.1))),
+        BundleWhat::Push(what) => start(terms, async |session| bundle::push(what, session).await),
     }
 }
 

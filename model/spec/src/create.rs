@@ -76,7 +76,7 @@ pub fn create_cluster_with(
     groups.sort_by(|a, b| a.name().cmp(b.name()));
     let mut cluster = Cluster {
         metadata: Metadata::with_name(&options.name),
-        spec,
+        spec: Box::new(spec),
     };
     if let Err(mut found) = change(&mut cluster) {
         problems.append(&mut found);

@@ -77,10 +77,11 @@ struct RestoreDocument<'a> {
 /// Shows what a restore does, does it, or calls one off.
 pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster_name(args.cluster.as_deref()).await?;
+    let etcd = args.etcd.as_str();
     let stored = Formation {
         session,
         name: &name,
-        etcd: &args.etcd,
+        etcd,
     };
     let (record, read) = stored.read().await?;
     if args.call_off {
@@ -139,10 +140,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
     let (token, source) = (new_token()?, restore.source());
     let next = begin_restore(&restore.record, &on, volume.as_deref(), &token, source);
     let next = next.map_err(|why| {
-        let why = format!(
-            "etcd {} cannot be restored on member {on}: {why}",
-            args.etcd
-        );
+        let why = format!("etcd {etcd} cannot be restored on member {on}: {why}");
         stored.refuse(why, "see the members")
     })?;
     stored.write(&next, &read).await?;

@@ -43,8 +43,8 @@ impl Spec for KeysetSpec {
 pub struct Resource<S> {
     /// Name, labels and the like.
     pub metadata: Metadata,
-    /// What the user said.
-    pub spec: S,
+    /// What the user said. On the heap: tens of kilobytes, of which callers hold several copies.
+    pub spec: Box<S>,
 }
 
 pub type Cluster = Resource<ClusterSpec>;
@@ -79,7 +79,7 @@ struct Wire<S> {
     kind: String,
     #[serde(default)]
     metadata: Metadata,
-    spec: Option<S>,
+    spec: Option<Box<S>>,
 }
 
 impl<'de, S: Spec + Default> Deserialize<'de> for Resource<S> {

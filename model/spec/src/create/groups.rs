@@ -59,7 +59,10 @@ pub fn labelled_group(cluster: &str, name: &str, mut spec: InstanceGroupSpec) ->
     metadata.labels.extend([label]);
     spec.node_labels
         .insert(GROUP_LABEL.to_owned(), name.to_owned());
-    InstanceGroup { metadata, spec }
+    InstanceGroup {
+        metadata,
+        spec: Box::new(spec),
+    }
 }
 
 fn new_group(name: &str, options: &CreateOptions, spec: InstanceGroupSpec) -> InstanceGroup {

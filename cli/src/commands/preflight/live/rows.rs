@@ -130,9 +130,9 @@ fn row_of_failure(
     let came_to = outcome_words(*outcome, *packet);
     let message = format!("{why}: {came_to} {}", way_words(members, ways));
     if *outcome == Outcome::NotTried {
-        return PreflightRow::not_known(*check, *subject, message);
+        return PreflightRow::not_known(check, *subject, message);
     }
-    PreflightRow::problem(*check, *subject, message, next_step(failure, ports))
+    PreflightRow::problem(check, *subject, message, next_step(failure, ports))
 }
 
 fn outcome_words(outcome: Outcome, packet: Option<u32>) -> String {

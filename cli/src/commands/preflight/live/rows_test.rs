@@ -163,7 +163,7 @@ fn a_row_says_between_which_nodes_what_aws_has_against_it_and_what_to_do_otherwi
     );
     let unknown = PreflightRow::not_known(PORTS, "network ACLs", "");
     let other = PreflightRow::problem(PORTS, "elsewhere", "", "");
-    assert!(next(&[fine.clone()]).starts_with("security groups, "));
+    assert!(next(std::slice::from_ref(&fine)).starts_with("security groups, "));
     assert!(next(&[fine.clone(), unknown]).starts_with("what is known of "));
     assert!(next(&[fine, other]).starts_with("see the problems of `ports`"));
 }
