@@ -23,6 +23,7 @@ mod machines;
 mod metrics;
 mod next_minor;
 mod old_record;
+mod own_authority;
 mod preflight;
 mod renewals;
 mod restored;

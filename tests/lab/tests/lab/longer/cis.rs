@@ -1,15 +1,21 @@
-//! A cluster with `profile: cis` comes up, and no automated control of the benchmark fails but the one that its page names.
+//! A cluster with `profile: cis` and the authority of a company comes up, and no automated control of the benchmark fails but the one that
+//! its page names.
 
 use super::super::cluster::{self, CLUSTER};
 use super::super::{PATIENCE, Step};
+use super::own_authority;
 use anyhow::{Context, Result, ensure};
 use lab::scenario::Lab;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 
-pub const STEPS: [Step; 2] = [
+pub const STEPS: [Step; 3] = [
     ("a cluster of the profile is born", be_born),
+    (
+        "OpenSSL verifies certificates under the authority that was brought",
+        own_authority::expect_verified,
+    ),
     ("it stands to the benchmark as its page says", be_judged),
 ];
 
@@ -31,6 +37,7 @@ fn be_born(lab: &mut Lab) -> Result<()> {
     let file = file.to_str().context("a path")?;
     let create = ["create", "secret", "encryptionconfig"];
     lab.run_kctl(&[&create[..], &[CLUSTER, "-f", file]].concat())?;
+    own_authority::bring(lab)?;
     lab.run_kctl(&["edit", "cluster", CLUSTER, "--set", "spec.profile=cis"])?;
     cluster::make_cluster(lab)?;
     cluster::expect_ready(lab, 1)?;
