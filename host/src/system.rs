@@ -276,4 +276,51 @@ mod tests {
         }
         assert!(done.exists(), "it was ended by what it said");
     }
+
+    /// In a mount namespace of its own, so that nothing of this machine changes.
+    #[test]
+    fn private_mounts_become_shared_with_all_that_is_below() {
+        const INSIDE: &str = "KCTL_TEST_INSIDE";
+        const OWN: [&str; 3] = ["--mount", "--propagation", "private"];
+        if std::env::var_os(INSIDE).is_none() {
+            let unshare = || {
+                let mut command = Command::new("unshare");
+                command.args(OWN);
+                command
+            };
+            let mount = ["mount", "-t", "tmpfs", "tmpfs", "/tmp"];
+            if !unshare()
+                .args(mount)
+                .output()
+                .is_ok_and(|ran| ran.status.success())
+            {
+                eprintln!("SKIPPED: nobody may mount anything here");
+                return;
+            }
+            let name = "system::tests::private_mounts_become_shared_with_all_that_is_below";
+            let mut command = unshare();
+            command.arg(std::env::current_exe().unwrap());
+            command.args(["--exact", name]).env(INSIDE, "1");
+            let ran = command.output().unwrap();
+            let said = String::from_utf8_lossy(&ran.stdout);
+            assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
+        let folder = tempfile::TempDir::new().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let mounts = ["above", "above/below"].map(|name| format!("{}/{name}", root.display()));
+        let host = Host::new("/", Arc::new(LocalSystem::default()));
+        for mount in &mounts {
+            let mounted = host.mount_device(Path::new("tmpfs"), mount, "tmpfs", "");
+            mounted.unwrap();
+        }
+        let shared = || {
+            let seen = |mount: &String| host.mounted_at(mount).unwrap().unwrap().shared;
+            mounts.each_ref().map(seen)
+        };
+        assert_eq!(shared(), [false, false]);
+        host.share_mount(Path::new(&mounts[0])).unwrap();
+        assert_eq!(shared(), [true, true]);
+        host.unmount_folder(&mounts[0]).unwrap();
+    }
 }

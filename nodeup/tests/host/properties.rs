@@ -51,6 +51,7 @@ fn a_second_run_changes_nothing_and_starts_nothing() {
         assert!(first.is_complete(), "{first:?}");
         assert!(!first.changes.is_empty());
         let (tree, units) = (host.file_tree(), host.memory.lock().unwrap().units.clone());
+        assert_eq!(tree["/opt/cni/bin/portmap"], "0755 program ./portmap");
         assert_eq!(host.planned_changes(&wanted), Vec::<String>::new());
         assert_eq!(host.apply(&wanted).changes, Vec::<String>::new());
         assert_eq!(
@@ -214,6 +215,29 @@ fn no_plan_shows_a_key() {
         for text in [before, after] {
             assert!(text.len() > 2 && !text.contains("PRIVATE KEY"));
             assert!(secrets.iter().all(|secret| !text.contains(secret.as_str())));
+        }
+    }
+}
+
+/// Everybody on an instance can list the arguments of programs, and notes go to its console.
+#[test]
+fn no_program_gets_a_key_as_an_argument_and_no_note_has_one() {
+    for role in ROLES {
+        let host = TestHost::new();
+        let applied = host.apply(&full_desired_state(&host, role, 110));
+        assert!(applied.is_complete(), "{applied:?}");
+        let mut told = host.memory.lock().unwrap().calls.clone();
+        told.extend_from_slice(&host.notes.lock().unwrap());
+        assert!(!told.is_empty());
+        let paths = host.file_tree().into_keys();
+        let files = paths.map(|path| host.host_path(&path));
+        let texts = files.filter_map(|file| std::fs::read_to_string(file).ok());
+        let keys: Vec<String> = texts.filter(|text| text.contains("PRIVATE KEY")).collect();
+        assert!(keys.len() > 1, "{role:?}");
+        for line in keys.iter().flat_map(|text| text.lines()) {
+            let is_telling = line.len() > 20 && !line.starts_with('-');
+            let shown = told.iter().find(|text| is_telling && text.contains(line));
+            assert!(shown.is_none(), "{role:?}: {shown:?}");
         }
     }
 }

@@ -89,8 +89,81 @@ async fn read_backup_store(signed: &SignedObjects, etcd: &str) -> anyhow::Result
 
 #[cfg(test)]
 mod tests {
-    use super::read_authorities;
+    use super::{AccessOptions, CertificateDer, Clients, PemObject, Store, read_authorities};
+    use aws_client::AccessKey;
+    use node::pki::{
+        KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue_certificate, mint_keyset, trust_bundle,
+    };
+    use rustls::ServerConfig;
+    use rustls::crypto::aws_lc_rs;
+    use rustls::pki_types::PrivateKeyDer;
     use std::fs::{remove_file, write};
+    use std::sync::Arc;
+    use time::{Duration, OffsetDateTime};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    /// S3 with a certificate of this authority, as far as one GET goes. Returns its address.
+    async fn serve_object(authority: &Keyset) -> String {
+        let leaf = Leaf {
+            common_name: "s3".to_owned(),
+            organization: None,
+            usage: Usage::Server,
+            names: vec!["127.0.0.1".to_owned()],
+            validity: Duration::DAY,
+        };
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
+        let issued = issue_certificate(authority, &leaf, &mut keys).unwrap();
+        let chain = CertificateDer::from_pem_slice(issued.certificate.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(issued.key.reveal().as_bytes()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![chain], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = acceptor.accept(stream).await.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
+            let head =
+                "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nConnection: close\r\nContent-Length: 4\r\n";
+            let answer = format!("{head}\r\nhere");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+        });
+        url
+    }
+
+    /// `--s3-endpoint` with `--s3-endpoint-ca`: no authority of the system knows this server.
+    #[tokio::test]
+    async fn a_store_behind_an_authority_of_ones_own_is_reached() {
+        let mut keys = SystemKeys::issuing_at(OffsetDateTime::now_utc());
+        let authority = mint_keyset("own-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        write(&file, trust_bundle(&authority)).unwrap();
+        let access = AccessOptions {
+            region: Some("eu-west-1".to_owned()),
+            endpoint: Some(serve_object(&authority).await),
+            authorities: Some(read_authorities(&file).unwrap()),
+            keys: Some(AccessKey {
+                id: "AKIAEXAMPLE".to_owned(),
+                secret: "secret".to_owned(),
+                session: None,
+            }),
+            ..AccessOptions::default()
+        };
+        let clients = Clients::from_access(&access).await;
+        let store = Store::open("s3://bucket/folder", &clients).unwrap();
+        let object = store.get("key").await.unwrap();
+        assert_eq!(object.unwrap().bytes, b"here");
+    }
 
     #[test]
     fn a_file_that_is_no_authority_is_named_with_what_is_wrong_with_it() {

@@ -751,6 +751,32 @@ async fn a_snapshot_of_the_future_delays_none() {
     assert_eq!(count().await, 2);
 }
 
+/// Without room nothing is taken, and the old ones are all there is.
+#[tokio::test]
+async fn a_full_disk_takes_no_snapshot_and_deletes_none() {
+    let a = ControlPlane::of_member("a").await;
+    save_regularly(&a, None, 1).await;
+    let before = a.objects().await;
+    assert_eq!(before.len(), 3);
+    age_files(&a.here.host.path("snapshots"), Duration::from_hours(100));
+    a.here.host.set_free_bytes(1000);
+    let why = a.saver(None).save_once("n").await.unwrap_err();
+    assert!(format!("{why:#}").contains("free space"), "{why:#}");
+    until_next_name().await;
+    let told = save_regularly(&a, None, 1).await;
+    assert!(
+        told.contains("no snapshot was taken") && told.contains("free space"),
+        "{told}"
+    );
+    assert_eq!(a.objects().await, before);
+    a.here.host.set_free_bytes(50 << 30);
+    until_next_name().await;
+    let told = save_regularly(&a, None, 1).await;
+    assert!(told.contains("took the snapshot"), "{told}");
+    let after = a.objects().await;
+    assert!(after.len() == 3 && after != before, "{after:?}");
+}
+
 /// One bad object neither hides nor blocks the others.
 #[tokio::test]
 async fn a_bad_manifest_blocks_no_command() {

@@ -10,6 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const KEY: &str = "snapshot/etcd.backup.gz";
 
@@ -112,20 +113,23 @@ fn serve_short_bodies(
                 continue;
             }
             let rest = &content[from..];
-            let status = if from == 0 {
-                "200 OK"
-            } else {
-                "206 Partial Content"
-            };
-            let head = format!(
-                "HTTP/1.1 {status}\r\nETag: \"v1\"\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-                rest.len()
-            );
-            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(answer_head(from, rest.len()).as_bytes());
             let _ = stream.write_all(&rest[..rest.len().min(most)]);
         }
     });
     (address, asked)
+}
+
+/// The head of S3's answer with so many bytes from a byte on.
+fn answer_head(from: usize, bytes: usize) -> String {
+    let status = if from == 0 {
+        "200 OK"
+    } else {
+        "206 Partial Content"
+    };
+    format!(
+        "HTTP/1.1 {status}\r\nETag: \"v1\"\r\nConnection: close\r\nContent-Length: {bytes}\r\n\r\n"
+    )
 }
 
 /// The first byte that a request asks for, and whether it asks for the version that is there.
@@ -147,6 +151,11 @@ fn read_request(stream: &TcpStream) -> (usize, bool) {
 }
 
 async fn open_store(endpoint: String) -> Store {
+    open_store_with(endpoint, None).await
+}
+
+/// With so much time for an attempt of a call.
+async fn open_store_with(endpoint: String, attempt_timeout: Option<Duration>) -> Store {
     let access = AccessOptions {
         region: Some(REGION.to_owned()),
         endpoint: Some(endpoint),
@@ -155,6 +164,7 @@ async fn open_store(endpoint: String) -> Store {
             secret: "secret".to_owned(),
             session: None,
         }),
+        attempt_timeout,
         ..AccessOptions::default()
     };
     Store::open("s3://short", &Clients::from_access(&access).await).expect("a store")
@@ -177,6 +187,48 @@ fn a_body_that_ends_early_is_gone_on_with_where_it_ended() {
     let got = runtime.block_on(async { open_store(endpoint).await.get_file(KEY, &to).await });
     got.expect_err("a refusal");
     assert!(!to.exists());
+}
+
+/// S3 that says nothing to the first request, and stands still in its answer to the second. It closes no connection.
+fn serve_and_stand_still(content: Vec<u8>, after: usize) -> (String, Arc<Mutex<Vec<usize>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.expect("a connection");
+            let (from, _) = read_request(&stream);
+            log.lock().expect("a lock").push(from);
+            let rest = &content[from..];
+            if number > 0 {
+                let sent = if number == 1 { after } else { rest.len() };
+                let _ = stream.write_all(answer_head(from, rest.len()).as_bytes());
+                let _ = stream.write_all(&rest[..sent]);
+            }
+            open.push(stream);
+        }
+    });
+    (address, asked)
+}
+
+/// Otherwise a restore would wait for ever. The SDK takes five seconds without a byte for the end of a body.
+#[test]
+fn a_server_that_stands_still_is_given_up_and_asked_for_the_rest() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (_, content, digest) = write_file(dir.path(), 1 << 16);
+    let to = dir.path().join("received");
+    let (endpoint, asked) = serve_and_stand_still(content.clone(), 20_000);
+    let patience = Some(Duration::from_secs(2));
+    let got = new_runtime().block_on(async {
+        let store = open_store_with(endpoint, patience).await;
+        store.get_file(KEY, &to).await
+    });
+    assert_eq!(got.expect("an answer"), Some(digest));
+    assert!(std::fs::read(&to).expect("a file") == content);
+    let asked = asked.lock().expect("a lock").clone();
+    assert_eq!(asked, [0, 0, 20_000]);
 }
 
 #[test]

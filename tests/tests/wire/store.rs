@@ -356,6 +356,57 @@ fn addresses_of_stores_are_checked() {
     }
 }
 
+/// Keys that begin alike, and with characters that are escaped on their way, as S3 sorts them.
+const STRANGE_KEYS: [&str; 6] = [
+    "snap",
+    "snap%3A1/a",
+    "snap1/a",
+    "snap10/a",
+    "snap: 1+/a",
+    "snap:1/a",
+];
+
+/// Whoever deletes by what a listing shows must see neither what was deleted before, nor the objects of the folder beside.
+#[test]
+fn a_bucket_with_versions_shows_what_is_there_now_and_takes_no_key_for_another() {
+    let simulator = Simulator::start_simulator();
+    let store = in_bucket(&simulator);
+    simulator.run_python(
+        REGION,
+        "boto('s3').put_bucket_versioning(Bucket='state', VersioningConfiguration={'Status': 'Enabled'})",
+    );
+    let open = |url: &str| store.open_other(url).expect("a store");
+    let (same, beside) = (
+        open("s3://state/some/prefix/"),
+        open("s3://state/some/prefix2"),
+    );
+    let keys = async |of: &Store, prefix: &str| {
+        let listed = of.list(prefix, None).await.expect("a list").into_iter();
+        listed.map(|entry| entry.key).collect::<Vec<_>>()
+    };
+    new_runtime().block_on(async {
+        for key in STRANGE_KEYS {
+            for store in [&same, &beside] {
+                let put = store.put(key, key.into(), Expect::Absent).await;
+                put.expect("a write");
+            }
+        }
+        assert_eq!(keys(&store, "").await, STRANGE_KEYS);
+        assert_eq!(keys(&store, "snap1").await, ["snap1/a", "snap10/a"]);
+        for (index, key) in STRANGE_KEYS.iter().enumerate() {
+            let object = store.get(key).await.expect("an answer");
+            assert_eq!(object.expect("an object").bytes, key.as_bytes());
+            store.delete(key, Expect::Any).await.expect("a deletion");
+            assert_eq!(store.get(key).await.expect("an answer"), None);
+            assert_eq!(keys(&store, "").await, STRANGE_KEYS[index + 1..]);
+        }
+        // What was deleted is no longer in the way.
+        let put = store.put("snap", b"again".to_vec(), Expect::Absent);
+        put.await.expect("a write");
+        assert_eq!(keys(&beside, "").await, STRANGE_KEYS);
+    });
+}
+
 /// A bucket of another region answers from there once S3 has said where it lies; later calls go there at once.
 #[test]
 fn a_bucket_of_another_region_is_found() {

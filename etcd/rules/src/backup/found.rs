@@ -130,3 +130,49 @@ pub fn newest_verified(all: &[FoundSnapshot], warn: impl Fn(&str)) -> Option<&Fo
     }
     imported
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A verified snapshot, unless its manifest cannot be read.
+    fn snapshot(name: &str, written: i64, problem: Option<Unread>) -> FoundSnapshot {
+        let manifest = json!({
+            "format": 1, "name": name, "cluster": "x.example.com", "etcd": "main", "reason": "schedule", "takenAt": "", "bytes": 1,
+            "sha256": "", "compressedBytes": 1, "compressedSha256": "", "kctlVersion": "1",
+            "verified": {"at": "", "revision": 1, "compacted": 1, "hash": 1, "keys": 1, "seconds": 1},
+        });
+        let manifest = serde_json::from_value(manifest).unwrap();
+        FoundSnapshot {
+            stored: StoredSnapshot {
+                name: name.to_owned(),
+                has_manifest: true,
+                has_data: true,
+                written: Some(written),
+                ..StoredSnapshot::default()
+            },
+            manifest: problem.is_none().then_some(manifest),
+            problem,
+        }
+    }
+
+    /// S3 denies a manifest, or does not answer: nobody knows which snapshot is the last that can be restored, so each that may be stays.
+    #[test]
+    fn what_cannot_be_read_now_may_be_the_newest_and_takes_no_others_place() {
+        let unread = || Some(Unread::Unreachable("denied".to_owned()));
+        let damaged = || Some(Unread::Unusable("empty".to_owned()));
+        for (older, newer, stay) in [
+            (None, None, [false, true]),
+            (None, unread(), [true, true]),
+            (unread(), None, [false, true]),
+            (unread(), unread(), [true, true]),
+            (None, damaged(), [true, false]),
+            (damaged(), None, [false, true]),
+        ] {
+            let all = [snapshot("older", 1, older), snapshot("newer", 2, newer)];
+            let newest = all.each_ref().map(|one| one.is_newest_verified(&all));
+            assert_eq!(newest, stay, "{all:?}");
+        }
+    }
+}

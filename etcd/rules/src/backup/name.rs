@@ -185,6 +185,7 @@ mod tests {
             "../a",
             "-a",
             "a b",
+            "a%3Ab",
             "a\n",
             "ü",
             &"a".repeat(129),

@@ -710,6 +710,24 @@ fn hooks_become_units_and_the_groups_win() {
     assert_eq!(unit("masters.service"), None);
 }
 
+/// Whatever ends is back before anybody misses it, and takes no container with it.
+#[test]
+fn what_runs_for_ever_is_started_again_within_seconds_and_containers_outlive_it() {
+    let units = config_of(&expanded_spec(), Role::ControlPlane).units;
+    for name in ["containerd.service", "kubelet.service", "protokube.service"] {
+        let unit = units.iter().find(|unit| unit.name == name);
+        let content = &unit.unwrap_or_else(|| panic!("no {name}")).content;
+        let setting = |key: &str| {
+            let mut lines = content.lines();
+            lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+        };
+        assert_eq!(setting("Restart"), Some("always"), "{name}");
+        assert_eq!(setting("KillMode"), Some("process"), "{name}");
+        let pause = setting("RestartSec").and_then(|pause| pause.parse().ok());
+        assert!(pause.is_some_and(|pause: u32| pause <= 5), "{name}");
+    }
+}
+
 #[test]
 fn units_are_what_systemd_accepts() {
     let expanded = expanded_with_fields(&json!({ "hooks": [
