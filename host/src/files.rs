@@ -195,9 +195,10 @@ pub fn write_secret_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         }
         let beside = staged_path(path)?;
         let mut file = create_beside(&beside, 0o600)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        rename_and_sync(&beside, path)
+        let whole = file.write_all(bytes).and_then(|()| file.sync_all());
+        let placed = whole.and_then(|()| rename_and_sync(&beside, path));
+        // On a full disk, a part of the secret would stay. Why it was not written says more than why that part could not be removed.
+        placed.inspect_err(|_| drop(remove_if_there(&beside)))
     };
     written().map_err(Error::of_file("write", path))
 }
@@ -277,6 +278,16 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let host = Host::new(folder.path(), Arc::new(LocalSystem::default()));
         (folder, host)
+    }
+
+    #[test]
+    fn of_a_secret_that_cannot_be_placed_nothing_stays() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("keys");
+        std::fs::create_dir_all(path.join("in-the-way")).unwrap();
+        super::write_secret_file(&path, b"a word").unwrap_err();
+        let names: Vec<_> = folder.path().read_dir().unwrap().flatten().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
     }
 
     #[test]
