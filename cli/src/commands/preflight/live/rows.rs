@@ -151,6 +151,7 @@ fn outcome_words(outcome: Outcome, packet: Option<u32>) -> String {
         Outcome::TooLarge => {
             format!("small packets pass, full ones{size} are too large, of which senders are told,")
         }
+        Outcome::CutOff => "the connection is cut off".to_owned(),
         Outcome::NotTried => "not tried to the end".to_owned(),
     }
 }
@@ -189,7 +190,7 @@ fn node_words(members: &[Member], indices: impl IntoIterator<Item = usize>) -> S
 }
 
 fn next_step(failure: &Failure<'_>, ports: &[PreflightRow]) -> String {
-    use Outcome::{LargeLost, Refused, TooLarge};
+    use Outcome::{CutOff, LargeLost, Refused, TooLarge};
     let text = match (failure.check, failure.outcome) {
         // Security groups, network ACLs and routes drop, and never refuse.
         (CONNECTIONS, Refused) => {
@@ -200,6 +201,10 @@ fn next_step(failure: &Failure<'_>, ports: &[PreflightRow]) -> String {
         (PACKETS, LargeLost | TooLarge) => {
             "the network plugin's MTU is greater than what passes between these nodes: set a smaller one, or find what drops or limits \
              packets on the way"
+        }
+        (PACKETS, CutOff) => {
+            "the pod on the other node ends no connection: look for an appliance on the way, a packet filter on the instances, and a \
+             network policy that resets connections"
         }
         (PACKETS, _) => {
             "see the rows `ports`, the pods of the network plugin on these nodes, and network policies for all namespaces"

@@ -25,13 +25,14 @@ const SUBJECTS: [(&str, &str); 4] = [
     (CLUSTER_DNS, "pods to 100.64.0.10, udp 53"),
 ];
 
-const OUTCOMES: [Outcome; 7] = [
+const OUTCOMES: [Outcome; 8] = [
     Outcome::Passed,
     Outcome::Refused,
     Outcome::Silent,
     Outcome::Unreachable,
     Outcome::LargeLost,
     Outcome::TooLarge,
+    Outcome::CutOff,
     Outcome::NotTried,
 ];
 
