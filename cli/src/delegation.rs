@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use hickory_proto::op::{Edns, Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -32,9 +32,11 @@ struct Question<'a> {
     recursive: bool,
 }
 
-/// The name servers of a zone, in lower case and without dots at their ends, as `server` says them, or those of the parent zone. Empty:
-/// the zone is not delegated.
-pub async fn find_delegation(zone: &str, server: Option<SocketAddr>) -> Result<BTreeSet<String>> {
+/// Name servers, in lower case and without dots at their ends, each with the IPv4 addresses that were sent along (glue).
+pub type NamedServers = BTreeMap<String, BTreeSet<IpAddr>>;
+
+/// The name servers of a zone as `server` says them, or those of the parent zone. Empty: the zone is not delegated.
+pub async fn find_delegation(zone: &str, server: Option<SocketAddr>) -> Result<NamedServers> {
     if let Some(server) = server {
         let answer = ask_for_records(zone, server, true).await?;
         // What a resolver has found are the zone's own records, which may differ from the parent's.
@@ -47,7 +49,7 @@ pub async fn find_delegation(zone: &str, server: Option<SocketAddr>) -> Result<B
     let resolver = find_resolver()?;
     let parent = find_parent(zone, resolver).await?;
     let mut failures = Vec::new();
-    for server in parent.servers.iter().take(SERVERS) {
+    for server in parent.servers.keys().take(SERVERS) {
         match ask_parent(zone, server, resolver).await {
             Ok(found) => return Ok(found),
             Err(error) => failures.push(format!("{server}: {error:#}")),
@@ -73,10 +75,10 @@ fn find_resolver() -> Result<SocketAddr> {
     Ok((address, DNS).into())
 }
 
-/// A zone, and the names of its servers.
+/// A zone, and its servers.
 struct ParentZone {
     name: String,
-    servers: BTreeSet<String>,
+    servers: NamedServers,
 }
 
 /// The nearest zone above.
@@ -93,37 +95,60 @@ async fn find_parent(zone: &str, resolver: SocketAddr) -> Result<ParentZone> {
     bail!("no zone above {zone} has name servers, by the resolver {resolver}")
 }
 
-async fn ask_parent(zone: &str, server: &str, resolver: SocketAddr) -> Result<BTreeSet<String>> {
+async fn ask_parent(zone: &str, server: &str, resolver: SocketAddr) -> Result<NamedServers> {
     let addresses = ask_for_addresses(server, resolver).await?;
     let address = addresses.first();
     let address = address.with_context(|| format!("{server} has no IPv4 address"))?;
     ask_for_servers(zone, (*address, DNS).into(), false).await
 }
 
-/// Those of `others` that are servers of `own` under names of their own: all their addresses are addresses of these.
-pub async fn find_same_servers(
-    others: &BTreeSet<String>,
+/// What a zone's parent names beside the zone's own names.
+#[derive(Debug, Default)]
+pub struct OtherServers {
+    /// Servers of the zone under other names: all their addresses are addresses of these.
+    pub same: BTreeSet<String>,
+    /// Those of which no address was found, and why: they may be servers of the zone or not.
+    pub unknown: BTreeMap<String, String>,
+}
+
+/// Compares the servers that a parent names with those of the zone, whose names are `own`. Fails if an address of these is not found.
+pub async fn compare_servers(
+    named: &NamedServers,
     own: &BTreeSet<String>,
     server: Option<SocketAddr>,
-) -> Result<BTreeSet<String>> {
-    let mut same = BTreeSet::new();
+) -> Result<OtherServers> {
+    let mut found = OtherServers::default();
+    let others: Vec<(&String, &BTreeSet<IpAddr>)> = named
+        .iter()
+        .filter(|(name, _)| !own.contains(*name))
+        .collect();
     if others.is_empty() {
-        return Ok(same);
+        return Ok(found);
     }
     let mut known: BTreeSet<IpAddr> = BTreeSet::new();
     for name in own {
         known.extend(find_addresses(name, server).await?);
     }
-    for name in others {
-        let addresses = find_addresses(name, server).await?;
-        if !addresses.is_empty() && addresses.is_subset(&known) {
-            same.insert(name.clone());
+    for (name, glue) in others {
+        // With glue the rest of the world begins, whatever else there is of the name.
+        let addresses = match glue.is_empty() {
+            true => find_addresses(name, server).await,
+            false => Ok(glue.clone()),
+        };
+        match addresses {
+            Ok(addresses) if addresses.is_subset(&known) => {
+                found.same.insert(name.clone());
+            }
+            Ok(_) => {}
+            Err(error) => {
+                found.unknown.insert(name.clone(), format!("{error:#}"));
+            }
         }
     }
-    Ok(same)
+    Ok(found)
 }
 
-/// The IPv4 addresses of a name as `server` says them, which knows those in the parent zone, or else this machine's resolver.
+/// The IPv4 addresses of a name, one at least, as `server` says them, which knows those in the parent zone, or this machine's resolver.
 async fn find_addresses(name: &str, server: Option<SocketAddr>) -> Result<BTreeSet<IpAddr>> {
     if let Some(server) = server
         && let Ok(found) = ask_for_addresses(name, server).await
@@ -131,7 +156,13 @@ async fn find_addresses(name: &str, server: Option<SocketAddr>) -> Result<BTreeS
     {
         return Ok(found);
     }
-    ask_for_addresses(name, find_resolver()?).await
+    let resolver = find_resolver()?;
+    let found = ask_for_addresses(name, resolver).await?;
+    ensure!(
+        !found.is_empty(),
+        "{name} has no IPv4 address, by the resolver {resolver}"
+    );
+    Ok(found)
 }
 
 async fn ask_for_addresses(name: &str, server: SocketAddr) -> Result<BTreeSet<IpAddr>> {
@@ -146,11 +177,7 @@ async fn ask_for_addresses(name: &str, server: SocketAddr) -> Result<BTreeSet<Ip
     Ok(records.filter_map(|record| record.data.ip_addr()).collect())
 }
 
-async fn ask_for_servers(
-    name: &str,
-    server: SocketAddr,
-    recursive: bool,
-) -> Result<BTreeSet<String>> {
+async fn ask_for_servers(name: &str, server: SocketAddr, recursive: bool) -> Result<NamedServers> {
     let answer = ask_for_records(name, server, recursive).await?;
     Ok(servers_of(name, &answer))
 }
@@ -166,10 +193,19 @@ async fn ask_for_records(name: &str, server: SocketAddr, recursive: bool) -> Res
 }
 
 /// NS records of a name: in an answer of who serves the zone or looks it up, in a referral of who serves its parent.
-fn servers_of(name: &str, answer: &Message) -> BTreeSet<String> {
+fn servers_of(name: &str, answer: &Message) -> NamedServers {
     let records = answer.answers.iter().chain(&answer.authorities);
     let records = records.filter(|record| plain_name(&record.name) == plain_text(name));
-    records.filter_map(server_of).collect()
+    let names = records.filter_map(server_of);
+    let mut servers: NamedServers = names.map(|name| (name, BTreeSet::new())).collect();
+    for record in &answer.additionals {
+        if let RData::A(address) = &record.data
+            && let Some(glue) = servers.get_mut(&plain_name(&record.name))
+        {
+            glue.insert(address.0.into());
+        }
+    }
+    servers
 }
 
 fn server_of(record: &Record) -> Option<String> {
@@ -242,7 +278,7 @@ fn check_answer(answer: Message) -> Result<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hickory_proto::rr::rdata::NS;
+    use hickory_proto::rr::rdata::{A, NS};
 
     fn name(text: &str) -> Name {
         Name::from_ascii(text).unwrap()
@@ -266,6 +302,11 @@ mod tests {
                 });
                 let above = Record::from_rdata(name("com."), 60, RData::NS(NS(name("a.example."))));
                 answer.add_authority(above);
+                for with_address in ["ns-1.example.NET.", "www.example.net."] {
+                    let address = RData::A(A(Ipv4Addr::LOCALHOST));
+                    let glue = Record::from_rdata(name(with_address), 60, address);
+                    answer.add_additional(glue);
+                }
                 for record in records {
                     if in_referral {
                         answer.add_authority(record);
@@ -285,7 +326,7 @@ mod tests {
     async fn servers(code: ResponseCode, in_referral: bool) -> Result<Vec<String>> {
         let server = serve(code, in_referral, !in_referral).await;
         let found = find_delegation("demo.example.com", Some(server)).await?;
-        Ok(found.into_iter().collect())
+        Ok(found.into_keys().collect())
     }
 
     #[tokio::test]
@@ -300,6 +341,19 @@ mod tests {
             format!("{failed:#}").contains("the answer is"),
             "{failed:#}"
         );
+    }
+
+    #[tokio::test]
+    async fn addresses_in_a_referral_are_those_of_its_servers_and_no_servers() {
+        let parent = serve(ResponseCode::NoError, true, false).await;
+        let found = find_delegation("demo.example.com", Some(parent)).await;
+        let one = BTreeSet::from([IpAddr::from(Ipv4Addr::LOCALHOST)]);
+        let expected = [
+            ("ns-1.example.net", one),
+            ("ns-2.example.net", BTreeSet::new()),
+        ];
+        let expected = expected.map(|(name, glue)| (name.to_owned(), glue));
+        assert_eq!(found.unwrap(), BTreeMap::from(expected));
     }
 
     #[tokio::test]

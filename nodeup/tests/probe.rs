@@ -1,4 +1,4 @@
-//! What `nodeup probe` says of peers that answer, refuse, say nothing, or pass small packets only; and that it ends.
+//! What `nodeup probe` says of peers that answer, refuse, say nothing, pass small packets only, or cut connections off; and that it ends.
 #![cfg(test)]
 
 use node::probe::{Outcome, ProbeReport, Trial};
@@ -108,6 +108,24 @@ async fn a_way_that_passes_small_packets_only_is_told_from_one_that_passes_none(
         std::future::pending::<()>().await;
     });
     assert_eq!(outcome(Trial::Transfer { to }).await, Outcome::LargeLost);
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_too_early_is_cut_off() {
+    for is_after_few in [false, true] {
+        let listener = TcpListener::bind(loopback()).await.unwrap();
+        let to = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            if is_after_few {
+                let mut few = [0; 64];
+                stream.read_exact(&mut few).await.unwrap();
+                stream.write_all(&few).await.unwrap();
+            }
+        });
+        let cut_off = outcome(Trial::Transfer { to }).await;
+        assert_eq!(cut_off, Outcome::CutOff, "{is_after_few}");
+    }
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use super::update::preview_plan;
 use crate::args::{Preflight, ReportFormat};
 use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::ui::preflight::{PreflightRow, RowState, render};
+use aws_client::fips;
 use cloud::Cloud;
 use engine::{Action, Plan, Ref, Snapshot};
 use serde::Serialize;
@@ -68,18 +69,7 @@ impl Inputs<'_> {
 
 /// Checks the cluster that the options name.
 pub async fn run(args: &Preflight, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    if let Some(word) = args.target.unexpected_word() {
-        return Err(CommandError::usage_error(
-            format!("one word too many: {word:?}"),
-            "kctl preflight [cluster] [NAME]",
-        ));
-    }
-    if !args.live && (args.reach.internal || args.reach.api_server.is_some()) {
-        return Err(CommandError::usage_error(
-            "--internal and --api-server say how the API is reached, which only --live asks",
-            "add --live, or leave them out",
-        ));
-    }
+    check_options(args, fips::is_running())?;
     let name = session.cluster_name(args.target.cluster()).await?;
     let rows = Box::pin(check_cluster(&name, args, session)).await?;
     print_report(&name, args.output, &rows, session)?;
@@ -100,6 +90,29 @@ pub async fn run(args: &Preflight, session: &Session<'_>) -> Result<Outcome, Com
         format!("preflight of {name}: {count}"),
         first.next.clone().unwrap_or_default(),
     ))
+}
+
+/// Refuses what cannot be done by this kctl, which has the FIPS module or not.
+fn check_options(args: &Preflight, has_fips: bool) -> Result<(), CommandError> {
+    if let Some(word) = args.target.unexpected_word() {
+        return Err(CommandError::usage_error(
+            format!("one word too many: {word:?}"),
+            "kctl preflight [cluster] [NAME]",
+        ));
+    }
+    if !args.live && (args.reach.internal || args.reach.api_server.is_some()) {
+        return Err(CommandError::usage_error(
+            "--internal and --api-server say how the API is reached, which only --live asks",
+            "add --live, or leave them out",
+        ));
+    }
+    if args.live && has_fips {
+        return Err(CommandError::usage_error(
+            "--live is not possible with the FIPS module: nodeup of such a build needs the C library, which the image of its pods does not have",
+            "leave --live out; the rows `ports` say what AWS has against connections",
+        ));
+    }
+    Ok(())
 }
 
 async fn check_cluster(
@@ -171,4 +184,29 @@ fn print_report(
         return print_document(&document, output, shell);
     }
     shell.print_result(&render(rows, shell.paint()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{ApiReach, ClusterWords};
+
+    #[test]
+    fn connections_are_not_tried_with_a_nodeup_that_needs_the_c_library() {
+        for (live, has_fips) in [(false, false), (false, true), (true, false), (true, true)] {
+            let args = Preflight {
+                target: ClusterWords::default(),
+                name_server: None,
+                live,
+                reach: ApiReach::default(),
+                output: ReportFormat::Table,
+            };
+            let refused = check_options(&args, has_fips).err();
+            let cause = refused.map(|error| error.cause.unwrap().to_string());
+            let is_named = cause
+                .as_ref()
+                .map(|cause| cause.starts_with("--live is not possible with the FIPS module"));
+            assert_eq!(is_named, (live && has_fips).then_some(true), "{cause:?}");
+        }
+    }
 }

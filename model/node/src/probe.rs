@@ -45,6 +45,8 @@ pub enum Outcome {
     LargeLost,
     /// Small packets pass. Full ones do not, and their sender is told, so that TCP takes smaller ones.
     TooLarge,
+    /// The connection opened, and was ended before everything had passed.
+    CutOff,
     /// It was not tried, or not to its end.
     NotTried,
 }
@@ -89,6 +91,7 @@ mod tests {
             Outcome::Unreachable,
             Outcome::LargeLost,
             Outcome::TooLarge,
+            Outcome::CutOff,
             Outcome::NotTried,
         ] {
             let report = ProbeReport {

@@ -79,6 +79,10 @@ pub(super) fn outcome_of(error: &Error) -> Outcome {
         ErrorKind::HostUnreachable
         | ErrorKind::NetworkUnreachable
         | ErrorKind::PermissionDenied => Outcome::Unreachable,
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::UnexpectedEof => Outcome::CutOff,
         _ => Outcome::NotTried,
     }
 }

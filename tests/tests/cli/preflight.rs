@@ -6,7 +6,7 @@ use crate::scenario::{NAME, REGION, create_cluster, kctl_with_cloud};
 use crate::simulator::Simulator;
 use hickory_proto::op::{Message, ResponseCode};
 use hickory_proto::rr::rdata::{A, NS};
-use hickory_proto::rr::{Name, RData, Record, RecordType};
+use hickory_proto::rr::{Name, RData, Record};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -352,28 +352,42 @@ fn address_of(server: &Name) -> Ipv4Addr {
     Ipv4Addr::new(198, 51, high, low)
 }
 
-/// A name server on this machine that answers every question about a zone with these servers, and knows the addresses of all.
+/// Refers to the servers of a zone, as a name server of its parent does, with the addresses of those below it (RFC 1034, 4.3.2).
+fn refer(answer: &mut Message, zone: &Name, servers: &[&str]) {
+    for server in servers {
+        let server = Name::from_ascii(server).expect("a name");
+        let record = RData::NS(NS(server.clone()));
+        answer.add_authority(Record::from_rdata(zone.clone(), 60, record));
+        if zone.zone_of(&server) {
+            let glue = RData::A(A(address_of(&server)));
+            answer.add_additional(Record::from_rdata(server, 60, glue));
+        }
+    }
+}
+
+/// A name server of the parent of `example.com` on this machine, which names these servers of it. Addresses of names elsewhere it looks up,
+/// so that nobody else has to be asked, but for those below `invalid`, which nobody finds.
 fn serve_delegation(servers: &'static [&'static str]) -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = socket.local_addr().expect("its address").to_string();
+    let zone = Name::from_ascii("example.com.").expect("a name");
+    let invalid = Name::from_ascii("invalid.").expect("a name");
     std::thread::spawn(move || {
         let mut buffer = [0; 2048];
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
             let asked = Message::from_vec(&buffer[..length]).expect("a question");
-            let (id, op_code) = (asked.metadata.id, asked.metadata.op_code);
-            let mut answer = Message::error_msg(id, op_code, ResponseCode::NoError);
-            answer.metadata.authoritative = true;
-            answer.add_queries(asked.queries.clone());
             let owner = asked.queries[0].name();
-            let records = match asked.queries[0].query_type() {
-                RecordType::A => vec![RData::A(A(address_of(owner)))],
-                _ => servers
-                    .iter()
-                    .map(|server| RData::NS(NS(Name::from_ascii(server).expect("a name"))))
-                    .collect(),
+            let code = match invalid.zone_of(owner) {
+                true => ResponseCode::ServFail,
+                false => ResponseCode::NoError,
             };
-            for record in records {
-                answer.add_answer(Record::from_rdata(owner.clone(), 60, record));
+            let mut answer = Message::error_msg(asked.metadata.id, asked.metadata.op_code, code);
+            answer.add_queries(asked.queries.clone());
+            if zone.zone_of(owner) {
+                refer(&mut answer, &zone, servers);
+            } else if code == ResponseCode::NoError {
+                let found = RData::A(A(address_of(owner)));
+                answer.add_answer(Record::from_rdata(owner.clone(), 60, found));
             }
             let bytes = answer.to_vec().expect("bytes");
             socket.send_to(&bytes, from).expect("an answer");
@@ -431,6 +445,18 @@ fn a_parent_that_names_other_servers_is_told_and_one_that_does_not_answer_is_no_
     assert!(
         wrong["next"].as_str().expect("text").ends_with(own),
         "{wrong:#?}"
+    );
+    // Names of the user's own, for which the parent has an address of another server.
+    let stale = delegation(&["ns-1.example.com."]);
+    assert_eq!(stale["state"], "problem");
+    let message = stale["message"].as_str().expect("text");
+    assert!(
+        message.starts_with("its parent names ns-1.example.com (198.51.0.1), and the servers of "),
+        "{stale:#?}"
+    );
+    assert!(
+        stale["next"].as_str().expect("text").contains("(glue)"),
+        "{stale:#?}"
     );
     // Nobody listens there.
     let silent = rows(&kctl, &["--name-server", "127.0.0.1:9"]);

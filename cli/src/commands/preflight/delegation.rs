@@ -1,12 +1,12 @@
 //! Whether the name servers of a public hosted zone are those that its parent names: else nobody outside resolves its names.
 
 use super::{DELEGATION, Inputs};
-use crate::delegation::{find_delegation, find_same_servers};
+use crate::delegation::{NamedServers, OtherServers, compare_servers, find_delegation};
 use crate::ui::preflight::PreflightRow;
 use aws_cloud::zone_name_servers;
 use full::DnsKind;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 pub(super) async fn check(
     inputs: &Inputs<'_>,
@@ -26,51 +26,74 @@ pub(super) async fn check(
         Ok(named) => named,
         Err(error) => return not_known(format!("{error:#}")),
     };
-    let others: BTreeSet<String> = named.difference(&own).cloned().collect();
-    let same = match find_same_servers(&others, &own, name_server).await {
-        Ok(same) => same,
+    let others = match compare_servers(&named, &own, name_server).await {
+        Ok(others) => others,
         Err(error) => return not_known(format!("{error:#}")),
     };
-    vec![row_of_zone(&zone.name, &zone.id, &own, &named, &same)]
+    vec![row_of_zone(&zone.name, &zone.id, &own, &named, &others)]
 }
 
-/// `named`: the name servers by the zone's parent; `own`: those of the hosted zone; `same`: names of these that are not AWS'.
+/// `named`: the name servers by the zone's parent; `own`: those of the hosted zone; `others`: what is known of the rest of `named`.
 fn row_of_zone(
     zone: &str,
     id: &str,
     own: &BTreeSet<String>,
-    named: &BTreeSet<String>,
-    same: &BTreeSet<String>,
+    named: &NamedServers,
+    others: &OtherServers,
 ) -> PreflightRow {
-    let words = |servers: &BTreeSet<String>| {
-        let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
-        servers.join(", ")
-    };
-    let is_own = |server: &String| own.contains(server) || same.contains(server);
+    let is_own = |server: &String| own.contains(server) || others.same.contains(server);
     // Any of them answers, whether the parent has all or not.
-    if !named.is_empty() && named.iter().all(is_own) {
+    if !named.is_empty() && named.keys().all(is_own) {
         let mut message = format!("its parent names servers of {id}");
-        if !same.is_empty() {
-            message += &format!(": by their addresses, {} are some", words(same));
+        if !others.same.is_empty() {
+            let same = words_of(&others.same);
+            message += &format!(": by their addresses, {same} are some");
         }
         return PreflightRow::fine(DELEGATION, zone, message);
     }
     let message = if named.is_empty() {
         format!(
             "its parent names no servers of it; those of {id} are {}",
-            words(own)
+            words_of(own)
         )
     } else {
-        let (named, own) = (words(named), words(own));
+        let (named, own) = (words_of_named(named), words_of(own));
         format!("its parent names {named}, and the servers of {id} are {own}")
     };
-    if named.iter().any(is_own) {
+    if named.keys().any(is_own) {
         let why = format!("{message}: whether the others serve the zone is not known");
         return PreflightRow::not_known(DELEGATION, zone, why);
     }
-    let next = format!(
+    if !named.is_empty() && named.keys().all(|name| others.unknown.contains_key(name)) {
+        let whys: Vec<&str> = others.unknown.values().map(String::as_str).collect();
+        let whys = whys.join("; ");
+        let why = format!("{message}: whether these are the same is not known: {whys}");
+        return PreflightRow::not_known(DELEGATION, zone, why);
+    }
+    let mut next = format!(
         "set the NS record of {zone} in its parent zone, or the name servers at the registrar, to {}",
-        words(own)
+        words_of(own)
     );
+    if named.values().any(|glue| !glue.is_empty()) {
+        next +=
+            "; or, if the names are yours, their addresses there (glue) to those of these servers";
+    }
     PreflightRow::problem(DELEGATION, zone, message, next)
+}
+
+fn words_of(servers: &BTreeSet<String>) -> String {
+    let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
+    servers.join(", ")
+}
+
+/// With the addresses that the parent has.
+fn words_of_named(named: &NamedServers) -> String {
+    let words = named.iter().map(|(name, glue)| {
+        let glue: Vec<String> = glue.iter().map(IpAddr::to_string).collect();
+        match glue.is_empty() {
+            true => name.clone(),
+            false => format!("{name} ({})", glue.join(", ")),
+        }
+    });
+    words.collect::<Vec<String>>().join(", ")
 }

@@ -6,6 +6,7 @@ use super::members::Member;
 use super::run::{Absent, Findings, Tried};
 use crate::commands::preflight::{CLUSTER_DNS, CONNECTIONS, PACKETS};
 use crate::ui::preflight::{PreflightRow, RowState};
+use node::ports::KUBELET;
 use node::probe::{Outcome, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,9 +48,11 @@ fn row_of_absent(members: &[Member], absent: &Absent) -> PreflightRow {
     PreflightRow::not_known(absent.check, subject, &absent.why)
 }
 
-/// A refused connection has passed: the other side has answered it.
+/// A refused connection has passed: the other side has answered it. But a node that takes part is Ready, and its kubelet listens: what
+/// refuses there is something else.
 fn is_fine(tried: &Tried) -> bool {
-    let may_be_refused = matches!(tried.planned.trial, Trial::Connect { .. });
+    let may_be_refused =
+        matches!(&tried.planned.trial, Trial::Connect { to } if to.port() != KUBELET);
     match tried.outcome {
         Outcome::Passed => true,
         Outcome::Refused => may_be_refused,
@@ -109,7 +112,9 @@ fn fine_row(check: &'static str, tried: &[&Tried]) -> PreflightRow {
     if !ports.is_empty() {
         let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
         let ports = ports.join(", ");
-        message.push_str(&format!("; on some nodes nothing listens at port {ports}"));
+        message.push_str(&format!(
+            "; on some nodes nothing listens at port {ports}, or something refuses for it"
+        ));
     }
     PreflightRow::fine(check, subject, message)
 }
@@ -146,6 +151,7 @@ fn outcome_words(outcome: Outcome, packet: Option<u32>) -> String {
         Outcome::TooLarge => {
             format!("small packets pass, full ones{size} are too large, of which senders are told,")
         }
+        Outcome::CutOff => "the connection is cut off".to_owned(),
         Outcome::NotTried => "not tried to the end".to_owned(),
     }
 }
@@ -184,12 +190,21 @@ fn node_words(members: &[Member], indices: impl IntoIterator<Item = usize>) -> S
 }
 
 fn next_step(failure: &Failure<'_>, ports: &[PreflightRow]) -> String {
-    use Outcome::{LargeLost, TooLarge};
+    use Outcome::{CutOff, LargeLost, Refused, TooLarge};
     let text = match (failure.check, failure.outcome) {
+        // Security groups, network ACLs and routes drop, and never refuse.
+        (CONNECTIONS, Refused) => {
+            "a kubelet runs on each of these nodes, so something refuses for it: look for a packet filter on the instances that rejects, \
+             a network policy for their own network, and an appliance on the way"
+        }
         (CONNECTIONS, _) => return next_of_connection(failure.subject, ports),
         (PACKETS, LargeLost | TooLarge) => {
             "the network plugin's MTU is greater than what passes between these nodes: set a smaller one, or find what drops or limits \
              packets on the way"
+        }
+        (PACKETS, CutOff) => {
+            "the pod on the other node ends no connection: look for an appliance on the way, a packet filter on the instances, and a \
+             network policy that resets connections"
         }
         (PACKETS, _) => {
             "see the rows `ports`, the pods of the network plugin on these nodes, and network policies for all namespaces"

@@ -20,24 +20,26 @@ fn members() -> Vec<Member> {
 /// What is tried, with its check.
 const SUBJECTS: [(&str, &str); 4] = [
     (CONNECTIONS, "control planes to nodes, tcp 10250"),
-    (CONNECTIONS, "nodes to nodes, tcp 10250"),
+    (CONNECTIONS, "nodes to control planes, tcp 3988"),
     (PACKETS, "pods to pods, udp"),
     (CLUSTER_DNS, "pods to 100.64.0.10, udp 53"),
 ];
 
-const OUTCOMES: [Outcome; 7] = [
+const OUTCOMES: [Outcome; 8] = [
     Outcome::Passed,
     Outcome::Refused,
     Outcome::Silent,
     Outcome::Unreachable,
     Outcome::LargeLost,
     Outcome::TooLarge,
+    Outcome::CutOff,
     Outcome::NotTried,
 ];
 
 fn tried(subject: usize, from: usize, to: usize, outcome: Outcome) -> Tried {
     let (check, words) = SUBJECTS[subject];
-    let at = SocketAddr::from(([127, 0, 0, 1], 10250));
+    let port = if words.ends_with("3988") { 3988 } else { 10250 };
+    let at = SocketAddr::from(([127, 0, 0, 1], port));
     Tried {
         planned: Planned {
             check,
@@ -117,6 +119,30 @@ proptest! {
             prop_assert_eq!(has_problem, states.contains(&RowState::Problem));
         }
     }
+}
+
+#[test]
+fn a_refused_connection_has_passed_but_at_a_kubelets_port() {
+    let connection_row = |subject: usize| {
+        let findings = Findings {
+            tried: vec![tried(subject, 0, 1, Outcome::Refused)],
+            absent: Vec::new(),
+        };
+        let rows = rows_of_trials(&members(), &findings, &[]);
+        let mut of_check = rows.into_iter().filter(|row| row.check == CONNECTIONS);
+        of_check.next().unwrap()
+    };
+    let kubelet = connection_row(0);
+    assert_eq!(kubelet.state, RowState::Problem);
+    assert_eq!(
+        kubelet.message,
+        "a reason: refused from masters (i-0) to a (i-1)"
+    );
+    let next = kubelet.next.unwrap();
+    assert!(next.contains("something refuses for it"), "{next}");
+    let other = connection_row(1);
+    assert_eq!(other.state, RowState::Ok);
+    assert!(other.message.contains("at port 3988"), "{}", other.message);
 }
 
 #[test]
