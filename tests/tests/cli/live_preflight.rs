@@ -293,6 +293,10 @@ fn connections_that_pass_are_ok() {
         let container = &spec["containers"][0];
         let image = container["image"].as_str().expect("an image");
         assert!(image.starts_with("registry.k8s.io/pause:"), "{image}");
+        for resource in ["cpu", "memory"] {
+            let limit = &container["resources"]["limits"][resource];
+            assert!(limit.is_string(), "{name}: {resource}");
+        }
         let rights = &container["securityContext"]["capabilities"]["drop"];
         assert_eq!(rights, &json!(["ALL"]), "{name}");
     }

@@ -68,7 +68,11 @@ pub(super) fn nodeup_pod(
                 "command": command,
                 // Of a program that fails, the end of its output is in the pod's status.
                 "terminationMessagePolicy": "FallbackToLogsOnError",
-                "resources": {"requests": {"cpu": "1m", "memory": "8Mi"}},
+                // A listener answers every pod, and may not take what its node needs. Trials with 11 others at once hold 6 MB.
+                "resources": {
+                    "requests": {"cpu": "1m", "memory": "8Mi"},
+                    "limits": {"cpu": "200m", "memory": "64Mi"},
+                },
                 "securityContext": {
                     // Only root may run the file.
                     "runAsUser": 0,
