@@ -1,7 +1,7 @@
 //! `kctl preflight --live` against an API that runs its pods as a test says: what was found is in rows, and nothing is left behind. The lab
 //! shows it in a real cluster.
 
-use crate::api_server::{ApiServer, failure_status};
+use crate::api_server::{ApiServer, failure_status, merge_patch};
 use crate::instances::{Cluster, node_object};
 use crate::kctl::KctlOutput;
 use crate::scenario::NAME;
@@ -11,9 +11,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::process::Stdio;
+use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -136,6 +136,14 @@ impl Objects {
             ("GET", [_, "serviceaccounts", "default"]) => {
                 Some((200, json!({"metadata": {"name": "default"}})))
             }
+            ("PATCH", [name]) => {
+                let namespace = self.namespaces.get_mut(*name).expect("the namespace");
+                merge_patch(namespace, &serde_json::from_slice(body).expect("JSON"));
+                Some((200, namespace.clone()))
+            }
+            ("POST", [name, "pods"]) if !self.is_enforced(name, "privileged") => {
+                forbidden("violates PodSecurity")
+            }
             ("POST", [_, "pods"]) => {
                 let mut made: Value = serde_json::from_slice(body).expect("JSON");
                 made["status"] = runs(&made);
@@ -149,6 +157,14 @@ impl Objects {
             }
             _ => None,
         }
+    }
+
+    /// What Pod Security enforces in a namespace that there is.
+    fn is_enforced(&self, namespace: &str, profile: &str) -> bool {
+        let namespace = self.namespaces.get(namespace);
+        namespace.is_some_and(|namespace| {
+            namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == profile
+        })
     }
 
     fn delete_namespace(&mut self, name: &str, body: &[u8]) -> (u16, Value) {
@@ -386,9 +402,9 @@ fn only_namespaces_of_runs_that_ended_are_deleted_whatever_the_clock_here() {
     }
 }
 
-#[test]
-fn an_interrupt_deletes_the_namespace_first() {
-    let live = LiveCluster::start(|_| {
+/// A cluster in which listeners run, and trials do not begin.
+fn start_without_trials() -> LiveCluster {
+    LiveCluster::start(|_| {
         let tries = run_trials(|_, _| Outcome::Passed);
         Box::new(
             move |pod: &Value| match name_of(pod).starts_with("listener-") {
@@ -396,17 +412,74 @@ fn an_interrupt_deletes_the_namespace_first() {
                 false => json!({"phase": "Pending"}),
             },
         )
-    });
-    let kctl = &live.cluster.kctl;
-    let child = kctl.start_command(&live.arguments(), Stdio::null());
-    while live.objects().pods.len() < 9 {
-        std::thread::sleep(Duration::from_millis(50));
+    })
+}
+
+impl LiveCluster {
+    /// Starts kctl with an option of `env` about signals, and waits until all pods are made and its namespace takes no more of them.
+    fn start_until_restricted(&self, signals: &str) -> Child {
+        self.objects().pods.clear();
+        let kctl = &self.cluster.kctl;
+        let child = kctl.start_with_signals(signals, &self.arguments());
+        let begun = Instant::now();
+        loop {
+            let objects = self.objects();
+            let mut names = objects.namespaces.keys();
+            let is_restricted = names.any(|name| objects.is_enforced(name, "restricted"));
+            if is_restricted && objects.pods.len() == 9 {
+                return child;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_mins(1),
+                "{:?}",
+                objects.namespaces
+            );
+            drop(objects);
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
-    kill_process(Pid::from_child(&child), Signal::INT).expect("a signal");
-    let ran = kctl.wait_for_end(child);
-    assert_eq!(ran.code, 130, "{}", ran.all_output());
-    assert!(ran.err.contains("is deleted first"), "{}", ran.err);
-    assert!(live.objects().namespaces.is_empty());
+}
+
+fn send_signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("a signal");
+}
+
+#[test]
+fn an_interrupt_deletes_the_namespace_first() {
+    let live = start_without_trials();
+    // A terminal that closes sends more than one.
+    let hangups = [Signal::HUP, Signal::HUP];
+    for signals in [&[Signal::INT][..], &[Signal::TERM], &hangups] {
+        let child = live.start_until_restricted("--default-signal=HUP");
+        for signal in signals {
+            send_signal(&child, *signal);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let ran = live.cluster.kctl.wait_for_end(child);
+        assert_eq!(ran.code, 130, "{signals:?}: {}", ran.all_output());
+        assert!(ran.err.contains("is deleted first"), "{}", ran.err);
+        assert!(live.objects().namespaces.is_empty(), "{signals:?}");
+    }
+}
+
+/// `nohup` keeps kctl from SIGHUP. Whoever may make pods in what a kill leaves gets no more from it than from any other namespace.
+#[test]
+fn a_terminal_is_outlived_under_nohup_and_a_kill_leaves_no_privileged_namespace() {
+    let live = start_without_trials();
+    let mut child = live.start_until_restricted("--ignore-signal=HUP");
+    send_signal(&child, Signal::HUP);
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(child.try_wait().expect("its state").is_none());
+    child.kill().expect("killed");
+    let ran = live.cluster.kctl.wait_for_end(child);
+    assert!(!ran.err.contains("stopping"), "{}", ran.err);
+    let objects = live.objects();
+    let left: Vec<bool> = objects
+        .namespaces
+        .keys()
+        .map(|name| objects.is_enforced(name, "restricted"))
+        .collect();
+    assert_eq!(left, [true]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::interrupt::Interrupts;
 use crate::ui::Shell;
 use engine::error_chain;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use kube::api::{Api, DeleteParams, ListParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Client, Error};
 use node::digest::to_hex;
 use node::names::PREFLIGHT_LABEL;
@@ -33,6 +33,9 @@ const RANDOM_BYTES: usize = 4;
 
 /// The value of the label of these namespaces.
 const LABELLED: &str = "true";
+
+/// The label that says what pods of a namespace may be.
+const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
 /// Does some work in a new namespace, and deletes that afterwards. Whatever the work was, the namespace is gone, or a warning says that it
 /// is not. The error is that of an interrupt.
@@ -134,7 +137,7 @@ async fn create(client: &Client, name: &str) -> Result<Namespace, String> {
     let object = json!({
         "metadata": {
             "name": name,
-            "labels": {PREFLIGHT_LABEL: LABELLED, "pod-security.kubernetes.io/enforce": "privileged"},
+            "labels": {PREFLIGHT_LABEL: LABELLED, ENFORCE: "privileged"},
         },
     });
     let object: Namespace = serde_json::from_value(object).map_err(|error| error.to_string())?;
@@ -157,6 +160,20 @@ async fn create(client: &Client, name: &str) -> Result<Namespace, String> {
         }
         sleep(PAUSE).await;
     }
+}
+
+/// Lets the namespace take no more pods like those that it has: if kctl is killed, nobody else can use what it leaves. Kubernetes warns of
+/// pods that run, and leaves them.
+pub(super) async fn restrict(client: &Client, name: &str) -> Result<(), String> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let patch = Patch::Merge(json!({"metadata": {"labels": {ENFORCE: "restricted"}}}));
+    let restricted = namespaces
+        .patch(name, &PatchParams::default(), &patch)
+        .await;
+    restricted.map(drop).map_err(|error| {
+        let why = words_of(&error);
+        format!("the namespace {name} was not restricted after its pods were made: {why}")
+    })
 }
 
 /// Deletes the namespace, and waits until it is gone. An error says what is in the way.
