@@ -2,6 +2,7 @@
 //! any more and another one is. It looks into no connection: TLS is between the client and the API server.
 
 mod client;
+mod copy;
 mod list;
 mod servers;
 
@@ -9,6 +10,7 @@ use crate::lock::lock_ignoring_poison;
 use crate::stage::StageLogger;
 use anyhow::Context as _;
 use client::ApiClient;
+use copy::{copy_both_ways, limit_silence};
 use host::Host;
 use list::{ENDPOINTS, next_list, read_list, write_list};
 use node::api_health::needed_checks;
@@ -18,7 +20,6 @@ use servers::{Closing, Servers};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
@@ -61,6 +62,8 @@ pub struct Pace {
     pub answer: Duration,
     /// Between two looks at the list of API servers; while none is ready, as between two checks.
     pub list: Duration,
+    /// For one side of a connection to end after the other one, and for a server's host to take what it is sent.
+    pub silence: Duration,
 }
 
 impl Default for Pace {
@@ -70,6 +73,7 @@ impl Default for Pace {
             idle_check: Duration::from_secs(10),
             answer: Duration::from_secs(2),
             list: Duration::from_secs(30),
+            silence: Duration::from_mins(1),
         }
     }
 }
@@ -156,9 +160,10 @@ pub async fn serve_api(context: ProxyContext, listener: TcpListener) -> anyhow::
 impl Proxy {
     /// Passes a connection on to the first server that takes it.
     async fn pass_on(&self, mut client: TcpStream) {
+        let pace = self.context.pace;
         let candidates = lock_ignoring_poison(&self.servers).candidates();
         for address in candidates {
-            let connected = timeout(self.context.pace.answer, TcpStream::connect(address));
+            let connected = timeout(pace.answer, TcpStream::connect(address));
             let Ok(Ok(mut server)) = connected.await else {
                 continue;
             };
@@ -168,8 +173,9 @@ impl Proxy {
             // Watches and leases are small messages.
             let _ = client.set_nodelay(true);
             let _ = server.set_nodelay(true);
+            let _ = limit_silence(&server, pace.silence);
             tokio::select! {
-                _ = copy_bidirectional(&mut client, &mut server) => {}
+                _ = copy_both_ways(&mut client, &mut server, pace.silence) => {}
                 _ = connection.closing.changed() => {}
             }
             return;

@@ -18,7 +18,8 @@ use support::bootstrap::mint_authority;
 use support::test_instance::TestInstance;
 use tempfile::TempDir;
 use time::OffsetDateTime;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 const PACE: Pace = Pace {
@@ -26,6 +27,7 @@ const PACE: Pace = Pace {
     idle_check: Duration::from_millis(100),
     answer: Duration::from_millis(500),
     list: Duration::from_millis(100),
+    silence: Duration::from_secs(1),
 };
 
 /// Limit of everything that happens sooner or later.
@@ -318,6 +320,91 @@ async fn connections_beyond_the_limit_are_closed_at_once_and_those_within_it_go_
         let said = said.lock().unwrap().join("\n");
         assert_eq!(said.matches("are closed at once").count(), 1, "{said}");
     }
+}
+
+/// A connection that has a place: the proxy does not close it, and a server that hangs says nothing on it.
+async fn connect_with_place(proxy: SocketAddr) -> TcpStream {
+    let connected = async {
+        loop {
+            let mut client = TcpStream::connect(proxy).await.unwrap();
+            if timeout(10 * PACE.check, client.read_u8()).await.is_err() {
+                return client;
+            }
+            sleep(PACE.check).await;
+        }
+    };
+    timeout(LIMIT, connected).await.unwrap()
+}
+
+/// Clients send so many bytes to the only server, which hangs, and go away, one after the other, where there is a single place.
+async fn give_up_again_and_again(bytes: usize) {
+    let node = TestNode::new(&[]);
+    let own = FakeApiServer::start(&node.authority, Condition::Hung);
+    let note = Arc::new(|line: &str| println!("{line}"));
+    let port = own.address.port();
+    let proxy = node.start_proxy_with(port, false, 1, note).await;
+    for _ in 0..3 {
+        let mut client = connect_with_place(proxy).await;
+        // More than fits on the way is not sent to its end.
+        let _ = timeout(PACE.answer, client.write_all(&vec![0; bytes])).await;
+    }
+}
+
+/// kubelet comes back for as long as its API server hangs. If each time took a place for good, there would be none once that is ready again.
+#[tokio::test]
+async fn a_client_that_gives_up_leaves_its_place_although_the_server_hangs() {
+    futures::join!(
+        give_up_again_and_again(0),
+        give_up_again_and_again(100),
+        give_up_again_and_again(64 << 20),
+    );
+}
+
+/// A host that was reset knows nothing of a connection, and says so only when it is asked.
+#[tokio::test]
+async fn the_host_of_a_server_is_asked_about_a_connection_on_which_nothing_is_sent() {
+    let node = TestNode::new(&[]);
+    let own = FakeApiServer::start(&node.authority, Condition::Hung);
+    let proxy = node.start_proxy(own.address.port(), false).await;
+    let client = connect_with_place(proxy).await;
+    // Address and port of the other side, the state, and the timer that runs (Linux, Documentation/networking/proc_net_tcp.rst).
+    let server = format!("0100007F:{:04X}", own.address.port());
+    let (established, keepalive) = ("01", "02");
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<&str>>());
+    let rows = rows.filter(|row| row[2] == server && row[3] == established);
+    let timers: Vec<String> = rows.map(|row| row[5][..2].to_owned()).collect();
+    assert_eq!(timers, [keepalive], "{table}");
+    drop(client);
+}
+
+#[tokio::test]
+async fn what_a_server_says_after_the_end_of_its_client_arrives() {
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = server.local_addr().unwrap().port();
+    let node = TestNode::new(&[]);
+    let proxy = node.start_proxy(port, false).await;
+    let answering = async {
+        let (mut stream, _) = server.accept().await.unwrap();
+        let mut question = Vec::new();
+        stream.read_to_end(&mut question).await.unwrap();
+        stream
+            .write_all(&[&b"asked: "[..], &question].concat())
+            .await
+            .unwrap();
+    };
+    let asking = async {
+        let mut client = TcpStream::connect(proxy).await.unwrap();
+        client.write_all(b"who is there").await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    let ended = timeout(LIMIT, async { futures::join!(asking, answering) });
+    assert_eq!(ended.await.unwrap().0, "asked: who is there");
 }
 
 #[test]

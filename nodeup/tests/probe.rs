@@ -49,6 +49,52 @@ async fn everything_passes_to_a_listener() {
     assert!(report.packet.is_some_and(|bytes| bytes >= 1280));
 }
 
+/// Any pod may reach a listener. The rest of its node must not feel that.
+#[tokio::test]
+async fn a_listener_serves_so_many_connections_and_closes_others() {
+    let listener = Listener::bind(loopback()).await.unwrap();
+    let to = listener.address().unwrap();
+    tokio::spawn(listener.serve());
+    let mut served = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(to).await.unwrap();
+        let answer = async {
+            stream.write_u8(7).await?;
+            stream.read_u8().await
+        };
+        if timeout(LIMIT, answer).await.unwrap().is_ok() {
+            served.push(stream);
+        }
+    }
+    assert_eq!(served.len(), 64);
+    assert_eq!(outcome(Trial::Transfer { to }).await, Outcome::NotTried);
+    // As soon as there is a place again.
+    served.pop();
+    let freed = async { while outcome(Trial::Transfer { to }).await != Outcome::Passed {} };
+    timeout(LIMIT, freed).await.unwrap();
+}
+
+/// Whose address a datagram has may be a lie. All listeners have the same port.
+#[tokio::test]
+async fn a_listener_answers_no_other_listener() {
+    let listener = Listener::bind(loopback()).await.unwrap();
+    let to = listener.address().unwrap();
+    tokio::spawn(listener.serve());
+    let other = UdpSocket::bind(("127.0.0.2", to.port())).await.unwrap();
+    other.send_to(b"one", to).await.unwrap();
+    let (socket, _) = udp_socket().await;
+    socket.send_to(b"two", to).await.unwrap();
+    let mut buffer = [0; 8];
+    let (length, from) = timeout(LIMIT, socket.recv_from(&mut buffer))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((&buffer[..length], from), (&b"two"[..], to));
+    // Both came in their order: an answer to the first one would be here.
+    let answered = timeout(PACE.datagram, other.recv_from(&mut buffer));
+    assert!(answered.await.is_err());
+}
+
 #[tokio::test]
 async fn a_port_at_which_nobody_listens_refuses() {
     let to = SocketAddr::from(([127, 0, 0, 1], 1));

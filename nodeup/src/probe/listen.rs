@@ -1,15 +1,20 @@
-//! A listener that sends back whatever comes, by TCP and UDP at the same port.
+//! A listener that sends back whatever comes, by TCP and UDP at the same port. Every pod may reach it, so that what it serves has limits.
 
 use super::datagrams::{LARGEST, never_fragment};
 use anyhow::Context as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::copy;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 /// Pause after a failed call, which means that something has run out.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How many connections there may be at once. Each of the other nodes that take part has one: 11 at most.
+const CONNECTIONS: usize = 64;
 
 /// Both sockets.
 #[derive(Debug)]
@@ -40,12 +45,18 @@ impl Listener {
 }
 
 async fn answer_streams(listener: &TcpListener) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                tokio::spawn(answer_stream(stream));
-            }
-            Err(_) => sleep(PAUSE).await,
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        // One that is too many is closed, not left waiting: its trial then says "not tried", not "no answer".
+        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            tokio::spawn(async move {
+                answer_stream(stream).await;
+                drop(place);
+            });
         }
     }
 }
@@ -57,12 +68,17 @@ async fn answer_stream(mut stream: TcpStream) {
 }
 
 async fn answer_datagrams(socket: &UdpSocket) {
+    let own = socket.local_addr().map_or(0, |at| at.port());
     let mut buffer = vec![0; LARGEST];
     loop {
         let Ok((length, from)) = socket.recv_from(&mut buffer).await else {
             sleep(PAUSE).await;
             continue;
         };
+        // Somebody has sent it in the name of another listener, which would answer the answer, and so on.
+        if from.port() == own {
+            continue;
+        }
         let sent = buffer.get(..length).unwrap_or_default();
         // An answer that cannot be sent is one that does not arrive.
         let _ = socket.send_to(sent, from).await;

@@ -360,7 +360,7 @@ fn answer_object_request(
 }
 
 /// RFC 7386.
-fn merge_patch(target: &mut Value, patch: &Value) {
+pub fn merge_patch(target: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else {
         *target = patch.clone();
         return;

@@ -59,8 +59,8 @@ impl Kctl {
         path.display().to_string()
     }
 
-    fn new_command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kctl"));
+    fn new_command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.dir.path())
@@ -109,12 +109,16 @@ impl Kctl {
     }
 
     pub fn start_command(&self, arguments: &[&str], stdin: Stdio) -> Child {
-        let mut command = self.new_command(arguments);
-        command
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command.spawn().expect("kctl")
+        start(
+            self.new_command(env!("CARGO_BIN_EXE_kctl"), arguments),
+            stdin,
+        )
+    }
+
+    /// The same with an option of `env` about signals; without one, kctl has them as these tests do, which may run under `nohup`.
+    pub fn start_with_signals(&self, option: &str, arguments: &[&str]) -> Child {
+        let words = [&[option, env!("CARGO_BIN_EXE_kctl")], arguments].concat();
+        start(self.new_command("env", &words), Stdio::null())
     }
 
     pub fn wait_for_end(&self, child: Child) -> KctlOutput {
@@ -138,6 +142,14 @@ impl Kctl {
     fn home_text(&self) -> String {
         self.dir.path().display().to_string()
     }
+}
+
+fn start(mut command: Command, stdin: Stdio) -> Child {
+    command
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().expect("kctl")
 }
 
 impl KctlOutput {

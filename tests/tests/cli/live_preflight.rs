@@ -1,7 +1,7 @@
 //! `kctl preflight --live` against an API that runs its pods as a test says: what was found is in rows, and nothing is left behind. The lab
 //! shows it in a real cluster.
 
-use crate::api_server::{ApiServer, failure_status};
+use crate::api_server::{ApiServer, failure_status, merge_patch};
 use crate::instances::{Cluster, node_object};
 use crate::kctl::KctlOutput;
 use crate::scenario::NAME;
@@ -11,9 +11,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::process::Stdio;
+use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -28,6 +28,10 @@ struct Objects {
     pods: BTreeMap<String, Value>,
     /// Nobody may make a namespace.
     is_closed: bool,
+    /// How many seconds the clock of the API is ahead.
+    ahead: i64,
+    /// Somebody makes this namespace anew right after it was listed.
+    remade: &'static str,
 }
 
 /// A cluster of one control plane and two workers, and its API.
@@ -103,28 +107,42 @@ impl Objects {
         let forbidden = |why: &str| Some((403, failure_status(403, why)));
         match (method, rest) {
             ("GET", []) => {
-                assert!(
-                    query.contains("labelSelector=kctl.dev%2Fpreflight"),
-                    "{query}"
-                );
-                let all: Vec<&Value> = self.namespaces.values().collect();
-                Some((200, list("NamespaceList", &all)))
+                let (_, asked) = query
+                    .split_once("labelSelector=kctl.dev%2Fpreflight")
+                    .expect("a selector");
+                let wanted = asked.strip_prefix("%3D");
+                let wanted = wanted.and_then(|text| text.split('&').next());
+                let is_selected = |namespace: &&Value| {
+                    let value = namespace["metadata"]["labels"][PREFLIGHT_LABEL].as_str();
+                    value.is_some_and(|value| wanted.is_none_or(|wanted| wanted == value))
+                };
+                let all = self.namespaces.values().filter(is_selected);
+                let answer = list("NamespaceList", &all.collect::<Vec<&Value>>());
+                if let Some(namespace) = self.namespaces.get_mut(self.remade) {
+                    namespace["metadata"]["uid"] = json!("made-anew");
+                }
+                Some((200, answer))
             }
             ("POST", []) if self.is_closed => forbidden("no new namespaces"),
             ("POST", []) => {
                 let mut made: Value = serde_json::from_slice(body).expect("JSON");
-                made["metadata"]["creationTimestamp"] = json!(time_ago(Duration::ZERO));
+                made["metadata"]["creationTimestamp"] = json!(time_in(self.ahead));
                 let name = name_of(&made).to_owned();
                 self.namespaces.insert(name, made.clone());
                 Some((201, made))
             }
-            ("DELETE", [name]) => match self.namespaces.remove(*name) {
-                Some(gone) => Some((200, gone)),
-                None => Some((404, failure_status(404, path))),
-            },
+            ("DELETE", [name]) => Some(self.delete_namespace(name, body)),
             (_, [name, ..]) if !self.namespaces.contains_key(*name) => forbidden("no namespace"),
             ("GET", [_, "serviceaccounts", "default"]) => {
                 Some((200, json!({"metadata": {"name": "default"}})))
+            }
+            ("PATCH", [name]) => {
+                let namespace = self.namespaces.get_mut(*name).expect("the namespace");
+                merge_patch(namespace, &serde_json::from_slice(body).expect("JSON"));
+                Some((200, namespace.clone()))
+            }
+            ("POST", [name, "pods"]) if !self.is_enforced(name, "privileged") => {
+                forbidden("violates PodSecurity")
             }
             ("POST", [_, "pods"]) => {
                 let mut made: Value = serde_json::from_slice(body).expect("JSON");
@@ -140,19 +158,49 @@ impl Objects {
             _ => None,
         }
     }
+
+    /// What Pod Security enforces in a namespace that there is.
+    fn is_enforced(&self, namespace: &str, profile: &str) -> bool {
+        let namespace = self.namespaces.get(namespace);
+        namespace.is_some_and(|namespace| {
+            namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == profile
+        })
+    }
+
+    fn delete_namespace(&mut self, name: &str, body: &[u8]) -> (u16, Value) {
+        let Some(namespace) = self.namespaces.get(name) else {
+            return (404, failure_status(404, name));
+        };
+        let options: Value = serde_json::from_slice(body).expect("JSON");
+        for field in ["uid", "resourceVersion"] {
+            let wanted = &options["preconditions"][field];
+            if !wanted.is_null() && *wanted != namespace["metadata"][field] {
+                return (409, failure_status(409, "it is another one"));
+            }
+        }
+        let gone = self.namespaces.remove(name);
+        (200, gone.expect("the namespace"))
+    }
+
+    /// Stores a namespace with a value of the label of preflight that is so many seconds old by the clock of the API.
+    fn put_namespace(&mut self, name: &str, label: &str, age: i64) {
+        let metadata = json!({
+            "name": name,
+            "uid": format!("uid-of-{name}"),
+            "resourceVersion": "7",
+            "labels": {PREFLIGHT_LABEL: label},
+            "creationTimestamp": time_in(self.ahead - age),
+        });
+        let namespace = json!({"metadata": metadata});
+        self.namespaces.insert(name.to_owned(), namespace);
+    }
 }
 
-/// A time in the past, as the API writes it.
-fn time_ago(age: Duration) -> String {
-    let time = OffsetDateTime::now_utc() - age;
+/// The time in so many seconds, as the API writes it.
+fn time_in(seconds: i64) -> String {
+    let time = OffsetDateTime::now_utc() + time::Duration::seconds(seconds);
     let time = time.replace_nanosecond(0).expect("a time");
     time.format(&Rfc3339).expect("a text")
-}
-
-/// A namespace that a run of long ago or of now has made.
-fn old_namespace(name: &str, age: Duration) -> Value {
-    let labels = json!({PREFLIGHT_LABEL: "true"});
-    json!({"metadata": {"name": name, "labels": labels, "creationTimestamp": time_ago(age)}})
 }
 
 impl LiveCluster {
@@ -222,13 +270,8 @@ fn read_rows(ran: &KctlOutput) -> Vec<[String; 4]> {
 }
 
 #[test]
-fn connections_that_pass_are_ok_and_only_namespaces_of_runs_that_ended_are_deleted() {
+fn connections_that_pass_are_ok() {
     let live = LiveCluster::start(|_| run_trials(|_, _| Outcome::Passed));
-    let ages = [("old", Duration::from_hours(1)), ("new", Duration::ZERO)];
-    for (name, age) in ages {
-        let namespace = old_namespace(name, age);
-        live.objects().namespaces.insert(name.to_owned(), namespace);
-    }
     let rows = live.live_rows(0);
     let checks: Vec<[&str; 3]> = rows
         .iter()
@@ -252,8 +295,7 @@ fn connections_that_pass_are_ok_and_only_namespaces_of_runs_that_ended_are_delet
     );
 
     let objects = live.objects();
-    let left: Vec<&str> = objects.namespaces.keys().map(String::as_str).collect();
-    assert_eq!(left, ["new"]);
+    assert!(objects.namespaces.is_empty());
     assert_eq!(objects.pods.len(), 9);
     for (name, pod) in &objects.pods {
         let spec = &pod["spec"];
@@ -267,6 +309,10 @@ fn connections_that_pass_are_ok_and_only_namespaces_of_runs_that_ended_are_delet
         let container = &spec["containers"][0];
         let image = container["image"].as_str().expect("an image");
         assert!(image.starts_with("registry.k8s.io/pause:"), "{image}");
+        for resource in ["cpu", "memory"] {
+            let limit = &container["resources"]["limits"][resource];
+            assert!(limit.is_string(), "{name}: {resource}");
+        }
         let rights = &container["securityContext"]["capabilities"]["drop"];
         assert_eq!(rights, &json!(["ALL"]), "{name}");
     }
@@ -325,9 +371,40 @@ fn what_fails_is_named_with_its_nodes_and_a_node_with_another_nodeup_is_not_know
     assert!(live.objects().namespaces.is_empty());
 }
 
+/// An administrator deletes them: what others have named or labelled must not be among them, nor what is in use.
 #[test]
-fn an_interrupt_deletes_the_namespace_first() {
-    let live = LiveCluster::start(|_| {
+fn only_namespaces_of_runs_that_ended_are_deleted_whatever_the_clock_here() {
+    const HOUR: i64 = 60 * 60;
+    let live = LiveCluster::start(|_| run_trials(|_, _| Outcome::Passed));
+    for ahead in [-HOUR, 0, HOUR] {
+        let stays = [
+            ("kctl-preflight-00c0ffee", "true", 60),
+            ("kctl-preflight-0badcaf", "true", HOUR),
+            ("kctl-preflight-0badcafe0", "true", HOUR),
+            ("kctl-preflight-database", "true", HOUR),
+            ("kctl-preflight-fade0000", "true", HOUR),
+            ("kctl-preflight-ffffffff", "yes", HOUR),
+            ("payments", "true", HOUR),
+        ];
+        {
+            let mut objects = live.objects();
+            (objects.ahead, objects.remade) = (ahead, "kctl-preflight-fade0000");
+            for (name, label, age) in stays {
+                objects.put_namespace(name, label, age);
+            }
+            objects.put_namespace("kctl-preflight-0badcafe", "true", HOUR);
+        }
+        live.live_rows(0);
+        let objects = live.objects();
+        let left = objects.namespaces.keys().map(String::as_str);
+        let stays: Vec<&str> = stays.iter().map(|(name, _, _)| *name).collect();
+        assert_eq!(left.collect::<Vec<&str>>(), stays, "{ahead}");
+    }
+}
+
+/// A cluster in which listeners run, and trials do not begin.
+fn start_without_trials() -> LiveCluster {
+    LiveCluster::start(|_| {
         let tries = run_trials(|_, _| Outcome::Passed);
         Box::new(
             move |pod: &Value| match name_of(pod).starts_with("listener-") {
@@ -335,17 +412,74 @@ fn an_interrupt_deletes_the_namespace_first() {
                 false => json!({"phase": "Pending"}),
             },
         )
-    });
-    let kctl = &live.cluster.kctl;
-    let child = kctl.start_command(&live.arguments(), Stdio::null());
-    while live.objects().pods.len() < 9 {
-        std::thread::sleep(Duration::from_millis(50));
+    })
+}
+
+impl LiveCluster {
+    /// Starts kctl with an option of `env` about signals, and waits until all pods are made and its namespace takes no more of them.
+    fn start_until_restricted(&self, signals: &str) -> Child {
+        self.objects().pods.clear();
+        let kctl = &self.cluster.kctl;
+        let child = kctl.start_with_signals(signals, &self.arguments());
+        let begun = Instant::now();
+        loop {
+            let objects = self.objects();
+            let mut names = objects.namespaces.keys();
+            let is_restricted = names.any(|name| objects.is_enforced(name, "restricted"));
+            if is_restricted && objects.pods.len() == 9 {
+                return child;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_mins(1),
+                "{:?}",
+                objects.namespaces
+            );
+            drop(objects);
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
-    kill_process(Pid::from_child(&child), Signal::INT).expect("a signal");
-    let ran = kctl.wait_for_end(child);
-    assert_eq!(ran.code, 130, "{}", ran.all_output());
-    assert!(ran.err.contains("is deleted first"), "{}", ran.err);
-    assert!(live.objects().namespaces.is_empty());
+}
+
+fn send_signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("a signal");
+}
+
+#[test]
+fn an_interrupt_deletes_the_namespace_first() {
+    let live = start_without_trials();
+    // A terminal that closes sends more than one.
+    let hangups = [Signal::HUP, Signal::HUP];
+    for signals in [&[Signal::INT][..], &[Signal::TERM], &hangups] {
+        let child = live.start_until_restricted("--default-signal=HUP");
+        for signal in signals {
+            send_signal(&child, *signal);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let ran = live.cluster.kctl.wait_for_end(child);
+        assert_eq!(ran.code, 130, "{signals:?}: {}", ran.all_output());
+        assert!(ran.err.contains("is deleted first"), "{}", ran.err);
+        assert!(live.objects().namespaces.is_empty(), "{signals:?}");
+    }
+}
+
+/// `nohup` keeps kctl from SIGHUP. Whoever may make pods in what a kill leaves gets no more from it than from any other namespace.
+#[test]
+fn a_terminal_is_outlived_under_nohup_and_a_kill_leaves_no_privileged_namespace() {
+    let live = start_without_trials();
+    let mut child = live.start_until_restricted("--ignore-signal=HUP");
+    send_signal(&child, Signal::HUP);
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(child.try_wait().expect("its state").is_none());
+    child.kill().expect("killed");
+    let ran = live.cluster.kctl.wait_for_end(child);
+    assert!(!ran.err.contains("stopping"), "{}", ran.err);
+    let objects = live.objects();
+    let left: Vec<bool> = objects
+        .namespaces
+        .keys()
+        .map(|name| objects.is_enforced(name, "restricted"))
+        .collect();
+    assert_eq!(left, [true]);
 }
 
 #[test]

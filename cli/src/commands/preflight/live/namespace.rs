@@ -1,4 +1,4 @@
-//! The namespace in which pods try connections. It is deleted in every end but that of kctl itself; then the next run deletes it.
+//! The namespace in which pods try connections. It is deleted in every end but that of kctl itself; then a later run deletes it.
 
 use super::pods::LIFE;
 use crate::error::{CommandError, ErrorContext, ErrorKind};
@@ -6,14 +6,13 @@ use crate::interrupt::Interrupts;
 use crate::ui::Shell;
 use engine::error_chain;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Client, Error};
 use node::digest::to_hex;
 use node::names::PREFLIGHT_LABEL;
 use serde_json::json;
 use std::pin::pin;
 use std::time::Duration;
-use time::OffsetDateTime;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
@@ -27,6 +26,16 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The account of pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
+
+/// How names of these namespaces begin. Random bytes follow, as hexadecimal digits.
+const NAME: &str = "kctl-preflight-";
+const RANDOM_BYTES: usize = 4;
+
+/// The value of the label of these namespaces.
+const LABELLED: &str = "true";
+
+/// The label that says what pods of a namespace may be.
+const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
 /// Does some work in a new namespace, and deletes that afterwards. Whatever the work was, the namespace is gone, or a warning says that it
 /// is not. The error is that of an interrupt.
@@ -46,17 +55,16 @@ pub(super) async fn in_own_namespace<T>(
     };
     let mut leave = pin!(interrupts.wait_to_leave(on_first));
     let whole = async {
-        delete_expired(client, shell).await;
-        if interrupts.is_stopping() {
-            return (None, Ok(()));
-        }
         // Not given up half-way: what is being made could appear after it was deleted.
         let worked = match create(client, &name).await {
-            Ok(()) => tokio::select! {
-                biased;
-                () = stopped.notified() => None,
-                worked = work(name.as_str()) => Some(worked),
-            },
+            Ok(own) => {
+                delete_expired(client, shell, &own).await;
+                tokio::select! {
+                    biased;
+                    () = stopped.notified() => None,
+                    worked = work(name.as_str()) => Some(worked),
+                }
+            }
             Err(why) => Some(Err(why)),
         };
         (worked, delete(client, &name).await)
@@ -88,7 +96,7 @@ fn left_words(name: &str) -> String {
 
 fn next_words(name: &str) -> String {
     format!(
-        "delete it with `kubectl delete namespace {name}`, or leave it to the next run: its pods end by themselves within {} minutes",
+        "delete it with `kubectl delete namespace {name}`, or leave it to a later run: its pods end by themselves within {} minutes",
         LIFE.as_secs() / 60
     )
 }
@@ -102,12 +110,18 @@ fn left_behind(name: &str) -> CommandError {
 }
 
 fn random_name() -> Result<String, CommandError> {
-    let mut random = [0; 4];
+    let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random).or_failed(
         "could not get random numbers from the system",
         "report this: it is a defect of kctl",
     )?;
-    Ok(format!("kctl-preflight-{}", to_hex(&random)))
+    Ok(format!("{NAME}{}", to_hex(&random)))
+}
+
+fn is_random_name(name: &str) -> bool {
+    let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    name.strip_prefix(NAME)
+        .is_some_and(|digits| digits.len() == 2 * RANDOM_BYTES && digits.bytes().all(is_digit))
 }
 
 /// What the API says of an error.
@@ -119,22 +133,23 @@ pub(super) fn words_of(error: &Error) -> String {
 }
 
 /// Makes the namespace. Its pods have the network of their node and a file of it, which only the profile `privileged` allows.
-async fn create(client: &Client, name: &str) -> Result<(), String> {
+async fn create(client: &Client, name: &str) -> Result<Namespace, String> {
     let object = json!({
         "metadata": {
             "name": name,
-            "labels": {PREFLIGHT_LABEL: "true", "pod-security.kubernetes.io/enforce": "privileged"},
+            "labels": {PREFLIGHT_LABEL: LABELLED, ENFORCE: "privileged"},
         },
     });
     let object: Namespace = serde_json::from_value(object).map_err(|error| error.to_string())?;
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let made = namespaces.create(&PostParams::default(), &object).await;
-    made.map_err(|error| format!("the namespace {name} was not made: {}", words_of(&error)))?;
+    let made =
+        made.map_err(|error| format!("the namespace {name} was not made: {}", words_of(&error)))?;
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
     let ends = Instant::now() + ACCOUNT;
     loop {
         let why = match accounts.get_opt(DEFAULT_ACCOUNT).await {
-            Ok(Some(_)) => return Ok(()),
+            Ok(Some(_)) => return Ok(made),
             Ok(None) => "kube-controller-manager has not made it".to_owned(),
             Err(error) => words_of(&error),
         };
@@ -145,6 +160,20 @@ async fn create(client: &Client, name: &str) -> Result<(), String> {
         }
         sleep(PAUSE).await;
     }
+}
+
+/// Lets the namespace take no more pods like those that it has: if kctl is killed, nobody else can use what it leaves. Kubernetes warns of
+/// pods that run, and leaves them.
+pub(super) async fn restrict(client: &Client, name: &str) -> Result<(), String> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let patch = Patch::Merge(json!({"metadata": {"labels": {ENFORCE: "restricted"}}}));
+    let restricted = namespaces
+        .patch(name, &PatchParams::default(), &patch)
+        .await;
+    restricted.map(drop).map_err(|error| {
+        let why = words_of(&error);
+        format!("the namespace {name} was not restricted after its pods were made: {why}")
+    })
 }
 
 /// Deletes the namespace, and waits until it is gone. An error says what is in the way.
@@ -165,26 +194,42 @@ async fn delete(client: &Client, name: &str) -> Result<(), String> {
     }
 }
 
-/// Deletes what earlier runs left that were killed: namespaces whose pods have ended.
-async fn delete_expired(client: &Client, shell: &Shell) {
+/// Deletes what earlier runs left that were killed: namespaces whose pods have ended. `own` is that of this run.
+async fn delete_expired(client: &Client, shell: &Shell, own: &Namespace) {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let of_preflight = ListParams::default().labels(PREFLIGHT_LABEL);
+    let of_preflight = ListParams::default().labels(&format!("{PREFLIGHT_LABEL}={LABELLED}"));
     let Ok(list) = namespaces.list(&of_preflight).await else {
-        // The API says what is wrong when the next one is made.
+        // A later run does it.
         return;
     };
-    let now = OffsetDateTime::now_utc().unix_timestamp();
-    let life = i64::try_from(LIFE.as_secs()).unwrap_or(i64::MAX);
-    for namespace in list.items {
-        let created = namespace.metadata.creation_timestamp.as_ref();
-        let age = created.map(|time| now.saturating_sub(time.0.as_second()));
-        let Some(name) = namespace.metadata.name.filter(|_| age > Some(2 * life)) else {
+    let expired = list.items.into_iter().filter(|one| is_expired(one, own));
+    for metadata in expired.map(|namespace| namespace.metadata) {
+        let Some(name) = metadata.name else {
             continue;
         };
-        let deleted = namespaces.delete(&name, &DeleteParams::default()).await;
-        match deleted {
+        // What was listed: not one of that name that is newer, and not one that somebody has taken over since.
+        let listed = Preconditions {
+            resource_version: metadata.resource_version,
+            uid: metadata.uid,
+        };
+        let parameters = DeleteParams::default().preconditions(listed);
+        match namespaces.delete(&name, &parameters).await {
             Ok(_) => shell.note(&format!("namespace {name} of an earlier run is deleted")),
             Err(error) => shell.warning(&format!("{}: {}", left_words(&name), words_of(&error))),
         }
     }
+}
+
+/// True if a run made it whose pods have ended. The label alone does not say so: whoever may label a namespace could have it deleted. Both
+/// times are of the API's clock, because that of this machine may be wrong.
+fn is_expired(namespace: &Namespace, own: &Namespace) -> bool {
+    let made = |one: &Namespace| {
+        let time = one.metadata.creation_timestamp.as_ref()?;
+        Some(time.0.as_second())
+    };
+    let times = made(own).zip(made(namespace));
+    let age = times.map(|(now, then)| now.saturating_sub(then));
+    let life = i64::try_from(LIFE.as_secs()).unwrap_or(i64::MAX);
+    let name = namespace.metadata.name.as_deref();
+    name.is_some_and(is_random_name) && age > Some(2 * life)
 }

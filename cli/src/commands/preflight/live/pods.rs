@@ -68,7 +68,11 @@ pub(super) fn nodeup_pod(
                 "command": command,
                 // Of a program that fails, the end of its output is in the pod's status.
                 "terminationMessagePolicy": "FallbackToLogsOnError",
-                "resources": {"requests": {"cpu": "1m", "memory": "8Mi"}},
+                // A listener answers every pod, and may not take what its node needs. Trials with 11 others at once hold 6 MB.
+                "resources": {
+                    "requests": {"cpu": "1m", "memory": "8Mi"},
+                    "limits": {"cpu": "200m", "memory": "64Mi"},
+                },
                 "securityContext": {
                     // Only root may run the file.
                     "runAsUser": 0,
@@ -84,23 +88,35 @@ pub(super) fn nodeup_pod(
     }))
 }
 
-/// Makes pods and waits for them. `read` says of each what it has come to, or nothing as long as it may still come to that. Returns what
-/// came of them in their order.
-pub(super) async fn run_pods<T>(
+/// Makes pods. Returns why one was not made, in their order.
+pub(super) async fn make_pods(
     client: &Client,
     namespace: &str,
     pods: &[Pod],
-    limit: Duration,
-    read: impl Fn(&Pod) -> Option<Result<T, String>>,
-) -> Vec<Result<T, String>> {
+) -> Vec<Option<String>> {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let parameters = PostParams::default();
     let made = stream::iter(pods).map(|pod| api.create(&parameters, pod));
     let made: Vec<Result<Pod, kube::Error>> = made.buffered(AT_ONCE).collect().await;
     let refused = made.into_iter().map(Result::err);
-    let mut ends: Vec<Option<Result<T, String>>> = refused
-        .map(|error| error.map(|error| Err(format!("no pod was made: {}", words_of(&error)))))
-        .collect();
+    refused
+        .map(|error| error.map(|error| format!("no pod was made: {}", words_of(&error))))
+        .collect()
+}
+
+/// Waits for the pods that were made. `read` says of each what it has come to, or nothing as long as it may still come to that. Returns what
+/// came of all of them in their order.
+pub(super) async fn wait_for_pods<T>(
+    client: &Client,
+    namespace: &str,
+    pods: &[Pod],
+    refused: Vec<Option<String>>,
+    limit: Duration,
+    read: impl Fn(&Pod) -> Option<Result<T, String>>,
+) -> Vec<Result<T, String>> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let refused = refused.into_iter();
+    let mut ends: Vec<Option<Result<T, String>>> = refused.map(|why| why.map(Err)).collect();
     let deadline = Instant::now() + limit;
     loop {
         let is_over = Instant::now() >= deadline;

@@ -1,8 +1,11 @@
 //! The trials: listeners start first, because the pods that try need their addresses.
 
 use super::members::Member;
+use super::namespace::restrict;
 use super::plan::{Planned, plan_connections, plan_packets};
-use super::pods::{LIFE, START, TRIES, nodeup_pod, read_listener, read_report, run_pods};
+use super::pods::{
+    LIFE, START, TRIES, make_pods, nodeup_pod, read_listener, read_report, wait_for_pods,
+};
 use crate::commands::preflight::{CONNECTIONS, PACKETS};
 use full::FullSpec;
 use k8s_openapi::api::core::v1::Pod;
@@ -60,7 +63,8 @@ pub(super) async fn try_connections(
 ) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let listeners = listener_pods(full, members).map_err(|error| error.to_string())?;
-    let started = run_pods(client, namespace, &listeners, START, read_listener).await;
+    let refused = make_pods(client, namespace, &listeners).await;
+    let started = wait_for_pods(client, namespace, &listeners, refused, START, read_listener).await;
     let mut addresses: Vec<Option<IpAddr>> = Vec::new();
     for (member, started) in started.into_iter().enumerate() {
         addresses.push(started.as_ref().ok().copied());
@@ -74,8 +78,10 @@ pub(super) async fn try_connections(
     jobs.extend(jobs_of(PACKETS, plan_packets(full, &addresses), members));
     let pods: Result<Vec<Pod>, serde_json::Error> = jobs.iter().map(Job::pod).collect();
     let pods = pods.map_err(|error| error.to_string())?;
+    let refused = make_pods(client, namespace, &pods).await;
+    restrict(client, namespace).await?;
     let limit = START + TRIES + NEWS;
-    let reports = run_pods(client, namespace, &pods, limit, read_report).await;
+    let reports = wait_for_pods(client, namespace, &pods, refused, limit, read_report).await;
     for (job, report) in jobs.into_iter().zip(reports) {
         match report {
             Ok(report) => findings.tried.extend(job.outcomes(report)),
