@@ -9,7 +9,7 @@ use node::names::PREFLIGHT_LABEL;
 use node::probe::{Outcome, ProbeReport, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,6 +26,8 @@ struct Objects {
     namespaces: BTreeMap<String, Value>,
     /// Pods of all namespaces that there were, by name.
     pods: BTreeMap<String, Value>,
+    /// Namespaces in which a policy allows everything.
+    open: BTreeSet<String>,
     /// Nobody may make a namespace.
     is_closed: bool,
     /// How many seconds the clock of the API is ahead.
@@ -101,8 +103,24 @@ impl Objects {
         runs: &Runs,
     ) -> Option<(u16, Value)> {
         let parts: Vec<&str> = path.split('/').skip(1).collect();
-        let ["api", "v1", "namespaces", rest @ ..] = &parts[..] else {
-            return None;
+        let rest = match &parts[..] {
+            ["api", "v1", "namespaces", rest @ ..] => rest,
+            [
+                "apis",
+                "networking.k8s.io",
+                "v1",
+                "namespaces",
+                name,
+                "networkpolicies",
+            ] => {
+                let policy: Value = serde_json::from_slice(body).expect("JSON");
+                for way in ["ingress", "egress"] {
+                    assert_eq!(policy["spec"][way], json!([{}]), "all is allowed");
+                }
+                self.open.insert((*name).to_owned());
+                return Some((201, policy));
+            }
+            _ => return None,
         };
         let forbidden = |why: &str| Some((403, failure_status(403, why)));
         match (method, rest) {
@@ -144,7 +162,8 @@ impl Objects {
             ("POST", [name, "pods"]) if !self.is_enforced(name, "privileged") => {
                 forbidden("violates PodSecurity")
             }
-            ("POST", [_, "pods"]) => {
+            ("POST", [name, "pods"]) => {
+                assert!(self.open.contains(*name), "a policy may deny all");
                 let mut made: Value = serde_json::from_slice(body).expect("JSON");
                 made["status"] = runs(&made);
                 let name = name_of(&made).to_owned();

@@ -6,6 +6,7 @@ use crate::interrupt::Interrupts;
 use crate::ui::Shell;
 use engine::error_chain;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Client, Error};
 use node::digest::to_hex;
@@ -75,11 +76,7 @@ pub(super) async fn in_own_namespace<T>(
         ended = whole => ended,
     };
     if let Err(why) = deleted {
-        shell.warning(&format!(
-            "{}: {why}; {}",
-            left_words(&name),
-            next_words(&name)
-        ));
+        shell.warning(&format!("{}: {why}", left_words(&name)));
     }
     worked.ok_or_else(|| {
         CommandError::from_message(
@@ -145,6 +142,7 @@ async fn create(client: &Client, name: &str) -> Result<Namespace, String> {
     let made = namespaces.create(&PostParams::default(), &object).await;
     let made =
         made.map_err(|error| format!("the namespace {name} was not made: {}", words_of(&error)))?;
+    allow_all(client, name).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
     let ends = Instant::now() + ACCOUNT;
     loop {
@@ -160,6 +158,25 @@ async fn create(client: &Client, name: &str) -> Result<Namespace, String> {
         }
         sleep(PAUSE).await;
     }
+}
+
+/// Lets pods of the namespace connect with everybody, as far as it is theirs to say: some clusters give each new namespace a policy that denies
+/// all, and with some network plugins no policy at all does. Policies of the whole cluster stay.
+async fn allow_all(client: &Client, name: &str) -> Result<(), String> {
+    let policy = json!({
+        "metadata": {"name": "all"},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [{}], "egress": [{}]},
+    });
+    let policy: NetworkPolicy =
+        serde_json::from_value(policy).map_err(|error| error.to_string())?;
+    let policies: Api<NetworkPolicy> = Api::namespaced(client.clone(), name);
+    let made = policies.create(&PostParams::default(), &policy).await;
+    made.map(drop).map_err(|error| {
+        format!(
+            "the namespace {name} got no network policy: {}",
+            words_of(&error)
+        )
+    })
 }
 
 /// Lets the namespace take no more pods like those that it has: if kctl is killed, nobody else can use what it leaves. Kubernetes warns of
@@ -184,14 +201,38 @@ async fn delete(client: &Client, name: &str) -> Result<(), String> {
         // Again and again: a call may get lost, and a deletion that is under way goes on.
         let why = match namespaces.delete(name, &DeleteParams::default()).await {
             Err(Error::Api(status)) if status.code == 404 => return Ok(()),
-            Ok(_) => format!("it is not gone after {} s", GONE.as_secs()),
-            Err(error) => words_of(&error),
+            Ok(deleted) => {
+                let in_the_way = deleted.left().as_ref().and_then(obstacle_words);
+                in_the_way.unwrap_or_else(|| format!("it is not gone after {} s", GONE.as_secs()))
+            }
+            Err(error) => format!("{}; {}", words_of(&error), next_words(name)),
         };
         if Instant::now() >= ends {
             return Err(why);
         }
         sleep(PAUSE).await;
     }
+}
+
+/// What Kubernetes says is in the way of a deletion that is under way: another API that does not answer, such as that of metrics-server, keeps
+/// every namespace.
+fn obstacle_words(namespace: &Namespace) -> Option<String> {
+    const OBSTACLES: [&str; 4] = [
+        "NamespaceDeletionDiscoveryFailure",
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "NamespaceDeletionContentFailure",
+        "NamespaceContentRemaining",
+    ];
+    let conditions = namespace.status.as_ref()?.conditions.as_ref()?.iter();
+    let true_ones = conditions.filter(|one| one.status == "True");
+    let obstacles = true_ones.filter(|one| OBSTACLES.contains(&one.type_.as_str()));
+    let messages: Vec<&str> = obstacles.flat_map(|one| one.message.as_deref()).collect();
+    (!messages.is_empty()).then(|| {
+        format!(
+            "it is being deleted, and goes by itself once this is mended: {}",
+            messages.join("; ")
+        )
+    })
 }
 
 /// Deletes what earlier runs left that were killed: namespaces whose pods have ended. `own` is that of this run.
@@ -231,5 +272,32 @@ fn is_expired(namespace: &Namespace, own: &Namespace) -> bool {
     let age = times.map(|(now, then)| now.saturating_sub(then));
     let life = i64::try_from(LIFE.as_secs()).unwrap_or(i64::MAX);
     let name = namespace.metadata.name.as_deref();
-    name.is_some_and(is_random_name) && age > Some(2 * life)
+    let is_going = namespace.metadata.deletion_timestamp.is_some();
+    name.is_some_and(is_random_name) && !is_going && age > Some(2 * life)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn obstacles_of(conditions: serde_json::Value) -> Option<String> {
+        let namespace = json!({"metadata": {}, "status": {"conditions": conditions}});
+        obstacle_words(&serde_json::from_value(namespace).unwrap())
+    }
+
+    #[test]
+    fn a_namespace_that_stays_says_what_keeps_it() {
+        let condition = |name: &str, status: &str, message: &str| json!({"type": name, "status": status, "message": message});
+        let found = "Discovery failed for some groups, 1 failing: metrics.k8s.io/v1beta1";
+        let failure = condition("NamespaceDeletionDiscoveryFailure", "True", found);
+        let parsed = condition(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "False",
+            "fine",
+        );
+        let words = obstacles_of(json!([parsed, failure])).unwrap();
+        assert!(words.ends_with(found), "{words}");
+        assert_eq!(obstacles_of(json!([parsed])), None);
+        assert_eq!(obstacles_of(json!([])), None);
+    }
 }
