@@ -17,8 +17,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use time::OffsetDateTime;
 
-/// Where the newest bundle that was stored is named: its sha256, then its signature. Below `assets/`, so that it goes with the bundles.
-const NEWEST: &str = "assets/newest-bundle.sig";
+/// Where the newest bundle that was stored is named: its sha256, then its signature. Not below `assets/`: an update deletes there what its plan
+/// does not want.
+const NEWEST: &str = "newest-bundle.sig";
 
 /// The signature of a bundle by the cluster's key.
 struct Signed {
