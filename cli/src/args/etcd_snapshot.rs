@@ -264,11 +264,14 @@ pub struct EtcdRestore {
     /// Restore it even if no API server could decrypt its Secrets
     #[arg(long, requires = "restored")]
     pub unreadable_secrets: bool,
+    /// Restore it even if it was taken with a newer minor of Kubernetes than API servers serve
+    #[arg(long, requires = "restored")]
+    pub newer_minor: bool,
     /// Restore what the etcd cluster has begun with once more, and give up what was written since
     #[arg(long, requires = "restored")]
     pub again: bool,
     /// End a restore that has not stopped any member yet, at once
-    #[arg(long, conflicts_with_all = ["on", "force", "unreadable_secrets", "again", "yes", "timeout", "output"])]
+    #[arg(long, conflicts_with_all = ["on", "force", "unreadable_secrets", "newer_minor", "again", "yes", "timeout", "output"])]
     pub call_off: bool,
     /// Do it
     #[arg(short, long)]

@@ -16,7 +16,7 @@ use crate::ui::progress::{Progress, id_list, millis_text};
 use aws_client::fence::LockLost;
 use aws_client::store::{Entry, Expect};
 use aws_cloud::AwsWorld;
-use cloud::Cloud;
+use cloud::{Cloud, ObjectContent, S3Object};
 use engine::{
     Clock, EngineContext, Event, Options, Plan, Report, Snapshot, apply, observe_settled,
 };
@@ -96,7 +96,8 @@ impl PlanContext<'_> {
         let operation = Operation::begin(self.keys, command, Some(self.target), now);
         let operation = operation.with_plan(plan, saved);
         operation.write(&self.session.store).await?;
-        if let Some((key, text)) = &self.write_first {
+        let completed = find_completed_spec(plan, self.keys);
+        for (key, text) in self.write_first.iter().chain(&completed) {
             let bytes = text.clone().into_bytes();
             let put = self.session.store.put(key, bytes, Expect::Any);
             put.await.map_err(store_error)?;
@@ -208,6 +209,20 @@ impl PlanContext<'_> {
             format!("{hint}, once the cause above is gone"),
         ))
     }
+}
+
+/// Key and text of the completed spec, if the plan writes it. What may not be taken back any more is read from it, also after an apply that
+/// ended early: so it is written before anything that instances are made from.
+fn find_completed_spec(plan: &Plan<Cloud>, keys: &StoreKeys) -> Option<(String, String)> {
+    let completed = keys.completed();
+    let mut wanted = plan.steps.values().filter_map(|step| step.after.as_ref());
+    wanted.find_map(|one| match one {
+        Cloud::S3Object(S3Object {
+            key,
+            content: ObjectContent::Text(text),
+        }) if keys.key_below(key) == completed => Some((completed.clone(), text.to_string())),
+        _ => None,
+    })
 }
 
 fn outcome_word(report: &Report) -> &'static str {

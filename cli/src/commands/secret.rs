@@ -13,8 +13,8 @@ use crate::ui::table;
 use aws_client::store::{Expect, Object, StoreError};
 use node::secret::{
     CILIUM_PASSWORD, DOCKER_CONFIG, ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG, STORED, Secret,
-    check_stored, cilium_key_id, cilium_key_length, lost_encryption_keys, read_cilium_key,
-    read_stored, write_stored,
+    check_key_lengths, check_stored, cilium_key_id, cilium_key_length, lost_encryption_keys,
+    read_cilium_key, read_stored, write_stored,
 };
 use node::yaml;
 use serde::Serialize;
@@ -366,8 +366,8 @@ impl From<MissingSecret> for CommandError {
     }
 }
 
-/// Fails if no API server would start with the encryption configuration that is stored. No part of the observation: whoever only plans may be
-/// one who must not read secrets (docs/operations/plans.md).
+/// Fails if no API server would start with a key of the encryption configuration that is stored. No part of the observation: whoever only
+/// plans may be one who must not read secrets (docs/operations/plans.md).
 pub async fn check_encryption_config(
     state: &ClusterState,
     session: &Session<'_>,
@@ -376,13 +376,12 @@ pub async fn check_encryption_config(
         return Ok(());
     }
     let secret = read_secret(state, ENCRYPTION_CONFIG, session).await?;
-    check_stored(ENCRYPTION_CONFIG, &secret).map_err(|(message, hint)| {
+    check_key_lengths(&secret).map_err(|(message, hint)| {
         let message = format!(
             "secret {ENCRYPTION_CONFIG}: {message}: no API server would start with it"
         );
         CommandError::usage_error(message, hint).with_hint(format!(
-            "kctl create secret {ENCRYPTION_CONFIG} -f FILE --name {} --force --drop-keys    replaces it; leave in FILE the keys with which \
-             anything is encrypted",
+            "kctl create secret {ENCRYPTION_CONFIG} -f FILE --name {} --force    replaces it; leave its other keys in FILE",
             state.name()
         ))
     })

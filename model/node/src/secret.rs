@@ -4,8 +4,8 @@ mod stored;
 
 pub use stored::{
     CILIUM_PASSWORD, DOCKER_CONFIG, ENCRYPTION_CONFIG, KEPT_ENCRYPTION_CONFIG, STORED,
-    check_stored, cilium_key_id, cilium_key_length, lost_encryption_keys, read_cilium_key,
-    read_stored, stored_path, write_stored,
+    check_key_lengths, check_stored, cilium_key_id, cilium_key_length, lost_encryption_keys,
+    read_cilium_key, read_stored, stored_path, write_stored,
 };
 
 use serde::{Deserialize, Serialize as _, Serializer};

@@ -7,8 +7,13 @@ use crate::scenario::{NAME, REGION, create_cluster, kctl_with_cloud};
 use crate::simulator::Simulator;
 use node::config::{ImageArchive, read_node_config};
 use node::digest::sha256_hex;
+use node::pki::{STATE_SIGNER, keyset_path, read_keyset};
+use node::signed::{SignedPlace, sign_text};
+use serde_json::json;
 use std::collections::BTreeSet;
+use std::process::Stdio;
 use std::time::Duration;
+use time::OffsetDateTime;
 
 /// A cluster in the store, whose files and images are published.
 fn stored_cluster(simulator: &Simulator) -> (Kctl, Internet) {
@@ -168,12 +173,15 @@ fn a_bundle_that_was_signed_before_the_newest_one_is_stored_on_purpose_only() {
         create(&kctl, file);
     }
     let push = |words: &[&str]| kctl.run(&[&["bundle", "push"][..], words].concat());
-    let stored = || stored_objects(&simulator, "state", &format!("clusters/{NAME}/assets/"));
+    let stored = || stored_objects(&simulator, "state", &format!("clusters/{NAME}/"));
 
     // Again, and with an earlier signature of the same index: nothing becomes older.
     let pushes = ["old.bundle", "old.bundle", "same.bundle", "new.bundle"];
     let named = pushes.map(|file| push(&[file]).expect_success());
     assert!(named[0] != named[2] && named[2] == named[3], "{named:?}");
+    // An update forgets no bundle, and finds nothing to do because of one.
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
     let before = stored();
     expect_failure(&push(&["old.bundle"]), 4, "--allow-older");
     assert_eq!(stored(), before);
@@ -198,6 +206,70 @@ fn a_bundle_that_was_signed_before_the_newest_one_is_stored_on_purpose_only() {
         ),
     );
     push(&["old.bundle"]).expect_success();
+}
+
+/// Who stores bundles does not know of others who do.
+#[test]
+fn a_push_that_is_overtaken_by_that_of_a_newer_bundle_does_not_name_its_own_as_the_newest() {
+    let simulator = Simulator::start_simulator();
+    let (kctl, _internet) = stored_cluster(&simulator);
+    create(&kctl, "old.bundle");
+    // They differ in their signatures, which have seconds.
+    std::thread::sleep(Duration::from_millis(1100));
+    create(&kctl, "new.bundle");
+    kctl.run(&["bundle", "push", "new.bundle"]).expect_success();
+    let record = format!("clusters/{NAME}/newest-bundle.sig");
+    let named = || stored_objects(&simulator, "state", &record);
+    let copy = |from: &str, to: &str| {
+        simulator.run_python(REGION, &format!("boto('s3').copy_object(Bucket='state', Key={to:?}, CopySource={{'Bucket': 'state', 'Key': {from:?}}})"))
+    };
+    let newest = named();
+    assert_eq!(newest.len(), 1);
+    copy(&record, "aside");
+    let forget = format!("boto('s3').delete_object(Bucket='state', Key={record:?})");
+    simulator.run_python(REGION, &forget);
+
+    // kctl repeats the write for three seconds.
+    simulator.set_faults(&json!([{"service": "s3", "operation": "PutObject", "path": "*/newest-bundle.sig", "times": 4,
+        "code": "SlowDown", "status": 503}]));
+    let mut slow = kctl.start_command(&["bundle", "push", "old.bundle"], Stdio::null());
+    while simulator.faults_left()[0]["times"] == 4 && slow.try_wait().expect("kctl").is_none() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    copy("aside", &record);
+    kctl.wait_for_end(slow).expect_success();
+    assert_eq!(named(), newest);
+}
+
+/// While it is the newest one, every other bundle would be older, or none.
+#[test]
+fn a_bundle_with_a_signature_from_the_future_is_refused() {
+    let simulator = Simulator::start_simulator();
+    let (kctl, _internet) = stored_cluster(&simulator);
+    create(&kctl, "demo.bundle");
+    let push = |words: &[&str]| kctl.run(&[&["bundle", "push", "demo.bundle"][..], words].concat());
+    let sha256 = push(&[]).expect_success();
+    let stored = || stored_objects(&simulator, "state", &format!("clusters/{NAME}/"));
+    let before = stored();
+    let text = |key: &str| before[&format!("clusters/{NAME}/{key}")].as_str();
+    let signer = read_keyset(STATE_SIGNER, text(&keyset_path(STATE_SIGNER))).expect("a keyset");
+    let index = text(&format!("assets/{}/bundle.json", sha256.trim()));
+    let (cluster, key) = (NAME, "bundle.json");
+    let now = u64::try_from(OffsetDateTime::now_utc().unix_timestamp()).expect("after 1970");
+    let hour = 60 * 60;
+    let ways: [&[&str]; 2] = [&[], &["--allow-older"]];
+    for (serial, code) in [(now + 25 * hour, 4), (now + hour, 0)] {
+        let signature = sign_text(&signer, SignedPlace { cluster, key }, index, serial);
+        kctl.write_file("demo.bundle.sig", &signature.expect("a signature"));
+        for words in ways {
+            let ran = push(words);
+            assert_eq!(ran.code, code, "{}", ran.err);
+            if code != 0 {
+                expect_failure(&ran, code, "more than a day from now");
+                assert_eq!(stored(), before);
+            }
+        }
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use etcd_rules::backup::{
     MANIFEST_FORMAT, OWNER_KEY, SnapshotManifest, StoreOwner, VerifiedSnapshot,
 };
 use etcd_rules::{
-    CommandState, EtcdCommand, FormationRecord, Generation, LogIdentity, RecordedMember, Verb,
-    call_off_restore, end_recovery,
+    CommandState, EtcdCommand, FormationRecord, Generation, LogIdentity, RecordedMember,
+    RestoredSnapshot, Verb, begin_restore, call_off_restore, end_recovery,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -647,11 +647,70 @@ fn data_of_a_newer_minor_than_api_servers_serve_is_refused_before_anything_stops
                 shown.expect_success();
             }
         }
-        let forced = here.restore(&["--snapshot", "newer", "--force"]);
-        let said = "! --force: it was taken with Kubernetes 1.36.3";
-        assert!(forced.expect_success().contains(said));
+        // No other option gives up this guard, and its own gives up no other.
+        let forced = here.restore(&["--snapshot", "newer", "--force", "--unreadable-secrets"]);
+        expect_refused(&forced, "--newer-minor restores it nevertheless");
+        let preview = here.restore(&["--snapshot", "newer", "--newer-minor"]);
+        let preview = preview.expect_success();
+        for said in [
+            "! --newer-minor: it was taken with Kubernetes 1.36.3",
+            "--on a --newer-minor --yes",
+        ] {
+            assert!(preview.contains(said), "{said}: {preview}");
+        }
+    }
+    let words = ["--snapshot", "newer", "--newer-minor", "--yes"];
+    let ended = here.with_protokube(false, || here.restore(&words));
+    expect_refused(&ended, "the root disk is full");
+    assert_eq!(here.read_record(), before);
+}
+
+/// Whoever repeats a command need not know the options that it was begun with.
+#[test]
+fn a_restore_that_was_begun_with_an_option_is_followed_without_it() {
+    let here = Backups::new();
+    here.store_snapshot("newer", Duration::ZERO, |manifest| {
+        manifest.cluster = "other.example.com".to_owned();
+        manifest.kubernetes_version = Some("1.36.3".to_owned());
+    });
+    let served = format!(
+        "apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata: {{name: {NAME}}}\nspec: {{kubernetesVersion: 1.35.7}}\n"
+    );
+    replace_file(&here.folder().join("cluster-completed.spec"), &served);
+    let repeated = ["--snapshot", "newer", "--yes"];
+    let before = here.read_record();
+    for (options, why) in [
+        (&["--newer-minor"][..], "of etcd main of other.example.com"),
+        (&["--force"][..], "was taken with Kubernetes 1.36.3"),
+    ] {
+        expect_refused(&here.restore(&[&repeated[..], options].concat()), why);
     }
     assert_eq!(here.read_record(), before);
+
+    let source = RestoredSnapshot {
+        store: String::new(),
+        name: "newer".to_owned(),
+        sha256: String::new(),
+        bytes: 1,
+        revision: None,
+        keys: None,
+        bump: 1,
+        unreadable_secrets: false,
+        changes: None,
+        unknown: UnknownFields::new(),
+    };
+    here.write_record(&begin_restore(&before, "a", None, "t2", source).unwrap());
+    let running = here.restore(&["--snapshot", "newer"]).expect_success();
+    let said = "newer is being restored on member a";
+    assert!(running.contains(said), "{running}");
+
+    here.write_record(&before);
+    let words = [&repeated[..], &["--force", "--newer-minor"]].concat();
+    let ended = here.with_protokube(true, || here.restore(&words));
+    ended.expect_success();
+    let over = here.with_protokube(true, || here.restore(&repeated));
+    let said = "etcd main has begun with newer already";
+    assert!(over.expect_success().contains(said));
 }
 
 /// Nobody stops for a restore that would wait for an instance that is off.

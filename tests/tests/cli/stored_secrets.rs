@@ -4,6 +4,7 @@
 use crate::kctl::Kctl;
 use crate::scenario::{REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
+use node::secret::{Secret, write_stored};
 
 const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - secretbox: {keys: [{name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJlLi4=}]}\n  - identity: {}\n";
 const DOCKER: &str =
@@ -260,6 +261,24 @@ fn no_key_of_encrypted_secrets_is_lost_by_a_new_one_or_a_deletion() {
         .expect_success();
     assert_eq!(read_object(&kctl, "encryptionconfig"), None);
     assert_eq!(kept_configurations(&kctl).len(), 3);
+}
+
+/// No API server has encrypted anything with a key that none takes. Those beside it may have been in use before.
+#[test]
+fn a_key_that_no_api_server_takes_is_replaced_and_the_keys_beside_it_are_not_lost() {
+    let kctl = stored_cluster();
+    let wrong = ENCRYPTION.replace("keys: [", "keys: [{name: wrong, secret: bmV3}, ");
+    let path = kctl.home_path("store/demo.example.com/secrets/encryptionconfig");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, write_stored(&Secret::new(wrong)).reveal()).unwrap();
+    let replace = ["create", "secret", "encryptionconfig", "-f", "-", "--force"];
+    let only_new = ENCRYPTION.replace("name: a", "name: b");
+    let refused = kctl.run_with(&replace, &only_new);
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    assert!(refused.err.contains("a of secretbox"), "{}", refused.err);
+    assert!(!refused.err.contains("wrong"), "{}", refused.err);
+    kctl.run_with(&replace, ENCRYPTION).expect_success();
+    assert_eq!(kept_configurations(&kctl).len(), 1);
 }
 
 /// Nodes tell the former key and the new one apart by its number.

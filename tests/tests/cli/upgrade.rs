@@ -304,6 +304,36 @@ fn an_upgrade_that_is_finalized_in_the_spec_alone_is_taken_back() {
     assert_eq!(node_configs(&cluster), before);
 }
 
+/// Else `--rollback` would take back what instances are launched with already.
+#[test]
+fn an_update_that_ends_early_has_written_what_it_begins_before_it_changes_anything() {
+    let (cluster, api) = joined_cluster("v1.35.7");
+    upgrade(&cluster, &api, &["--yes", "--no-backup"]).expect_success();
+    update(&cluster);
+    let before = node_configs(&cluster);
+    let finalize = ["--finalize", "--yes", "--no-backup", "--force"];
+    upgrade(&cluster, &api, &finalize).expect_success();
+    let fails_at = |fault: Value| {
+        cluster.simulator.set_faults(&json!([fault]));
+        let ran = cluster.kctl.run(&["update", NAME, "--yes"]);
+        cluster.simulator.set_faults(&json!([]));
+        assert_eq!(ran.code, 1, "{}", ran.all_output());
+    };
+    fails_at(
+        json!({"service": "s3", "operation": "PutObject", "path": "*/cluster-completed.spec", "times": 99,
+        "code": "InvalidRequest", "message": "no", "status": 400}),
+    );
+    assert_eq!(node_configs(&cluster), before);
+
+    fails_at(
+        json!({"service": "ec2", "operation": "CreateLaunchTemplateVersion", "times": 99,
+        "code": "VersionLimitExceeded", "message": "no", "status": 400}),
+    );
+    let ran = upgrade(&cluster, &api, &["--rollback", "--yes"]);
+    assert_refused(&ran, &["has no upgrade that can be taken back"]);
+    assert_eq!(stored_versions(&cluster), ["1.36.3", ""]);
+}
+
 #[test]
 fn a_finalized_upgrade_reaches_everything_and_is_not_taken_back() {
     let (cluster, api) = joined_cluster("v1.35.7");

@@ -8,7 +8,7 @@ use crate::downloads::NO_TEMPORARY_ROOM;
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::moment;
 use crate::state::{StoreKeys, load_keyset, store_error};
-use aws_client::store::{Encryption, Expect, sha256_of_file};
+use aws_client::store::{Encryption, Expect, StoreError, sha256_of_file};
 use node::digest::is_sha256;
 use node::pki::{Keyset, STATE_SIGNER};
 use node::signed::{SignedPlace, is_from_future, verify_text};
@@ -17,8 +17,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use time::OffsetDateTime;
 
-/// Where the newest bundle that was stored is named: its sha256, then its signature. Below `assets/`, so that it goes with the bundles.
-const NEWEST: &str = "assets/newest-bundle.sig";
+/// Where the newest bundle that was stored is named: its sha256, then its signature. Not below `assets/`: an update deletes there what its plan
+/// does not want.
+const NEWEST: &str = "newest-bundle.sig";
 
 /// The signature of a bundle by the cluster's key.
 struct Signed {
@@ -48,8 +49,8 @@ pub async fn push(args: &BundlePush, session: &Session<'_>) -> Result<Outcome, C
         time_text(signed.at)
     ));
     let sha256 = file.sha256();
-    let newest = read_newest(&signed.signer, &keys, session).await?;
     if !args.allow_older {
+        let (newest, _) = read_newest(&signed.signer, &keys, session).await?;
         check_not_older(&sha256, signed.at, newest.as_ref())?;
     }
     let stored = store_files(&file, &keys, session).await?;
@@ -57,13 +58,7 @@ pub async fn push(args: &BundlePush, session: &Session<'_>) -> Result<Outcome, C
     let index = file.text.clone().into_bytes();
     let put = session.store.put(&key, index, Expect::Any).await;
     put.map_err(store_error)?;
-    // One that is stored on purpose although it is older does not let others in.
-    if newest.is_none_or(|newest| newest.signed_at < signed.at) {
-        let record = format!("{sha256}\n{}", signed.signature).into_bytes();
-        let key = keys.key_below(NEWEST);
-        let put = session.store.put(&key, record, Expect::Any).await;
-        put.map_err(store_error)?;
-    }
+    record_newest(&sha256, &signed, &keys, session).await?;
     let there = file.sizes().count() - stored;
     session.shell.print_done(&format!(
         "stored {stored} files of the bundle; {there} were there already, with their sizes"
@@ -112,6 +107,17 @@ async fn check_signature(
             DAMAGED,
         )
     })?;
+    if is_from_future(at, OffsetDateTime::now_utc()) {
+        return Err(CommandError::from_message(
+            ErrorKind::Precondition,
+            format!(
+                "{} says that the bundle was signed at {}, more than a day from now: nobody could tell which bundles are older",
+                path.display(),
+                time_text(at)
+            ),
+            "if the clock of this computer is right, set that of the one that made the bundle, and make it again: `kctl bundle create`",
+        ));
+    }
     Ok(Signed {
         signer,
         signature,
@@ -126,27 +132,55 @@ fn place(keys: &StoreKeys) -> SignedPlace<'_> {
     }
 }
 
-/// The newest bundle that was stored. None if an earlier release stored all of them, its index is gone, or its key is no longer trusted; and
-/// a signature from the future, which a wrong clock makes, must not keep out all that follow.
+/// Names the bundle as the newest one, unless another one that was signed later is named by then, whoever stores it meanwhile. So one that is
+/// stored on purpose although it is older does not let others in.
+async fn record_newest(
+    sha256: &str,
+    signed: &Signed,
+    keys: &StoreKeys,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let key = keys.key_below(NEWEST);
+    loop {
+        let (newest, expect) = read_newest(&signed.signer, keys, session).await?;
+        if newest.is_some_and(|newest| newest.signed_at >= signed.at) {
+            return Ok(());
+        }
+        let record = format!("{sha256}\n{}", signed.signature).into_bytes();
+        match session.store.put(&key, record, expect).await {
+            Err(StoreError::Conflict { .. }) => {}
+            put => return put.map(drop).map_err(store_error),
+        }
+    }
+}
+
+/// The newest bundle that was stored, and what the record of it must be to be replaced. None if an earlier release stored all of them, its index
+/// is gone, or its key is no longer trusted; and a signature from the future, which a wrong clock makes, must not keep out all that follow.
 async fn read_newest(
     signer: &Keyset,
     keys: &StoreKeys,
     session: &Session<'_>,
-) -> Result<Option<NewestBundle>, CommandError> {
-    let record = read_text(NEWEST, keys, session).await?;
-    let parts = record.as_deref().and_then(|text| text.split_once('\n'));
+) -> Result<(Option<NewestBundle>, Expect), CommandError> {
+    let record = session.store.get(&keys.key_below(NEWEST)).await;
+    let Some(record) = record.map_err(store_error)? else {
+        return Ok((None, Expect::Absent));
+    };
+    let expect = Expect::Version(record.version);
+    let text = String::from_utf8_lossy(&record.bytes);
+    let parts = text.split_once('\n');
     let Some((sha256, signature)) = parts.filter(|(sha256, _)| is_sha256(sha256)) else {
-        return Ok(None);
+        return Ok((None, expect));
     };
     let index = read_text(&bundle_key(sha256), keys, session).await?;
     let signed_at =
         index.and_then(|index| verify_text(signer, place(keys), &index, signature).ok());
     let now = OffsetDateTime::now_utc();
     let signed_at = signed_at.filter(|signed_at| !is_from_future(*signed_at, now));
-    Ok(signed_at.map(|signed_at| NewestBundle {
+    let newest = signed_at.map(|signed_at| NewestBundle {
         sha256: sha256.to_owned(),
         signed_at,
-    }))
+    });
+    Ok((newest, expect))
 }
 
 async fn read_text(

@@ -115,7 +115,6 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         bump: 0,
     };
     let copies = list_copies(&restore.reports.members, &restore.record, &args.etcd);
-    restore.check_origin()?;
     if let Some(running) = restore.find_running() {
         // An earlier call has begun it.
         return restore.follow_running(running).await;
@@ -127,6 +126,8 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         }
         return restore.print_done();
     }
+    restore.check_origin()?;
+    restore.check_minor()?;
     let on = restore.choose_member()?;
     let silent = restore.check_others(&on).await?;
     restore.bump = restore.find_bump()?;
@@ -180,11 +181,8 @@ impl Restore<'_> {
     }
 
     fn check_origin(&self) -> Result<(), CommandError> {
-        if self.args.force {
+        if self.args.force || self.is_own() {
             return Ok(());
-        }
-        if self.is_own() {
-            return self.check_minor();
         }
         let SnapshotManifest { cluster, etcd, .. } = &self.manifest;
         Err(CommandError::from_message(
@@ -206,15 +204,15 @@ impl Restore<'_> {
 
     /// API servers cannot read what a newer minor has stored, and drop fields that they do not know.
     fn check_minor(&self) -> Result<(), CommandError> {
-        let Some((taken, served)) = self.find_newer() else {
+        let Some((taken, served)) = self.find_newer().filter(|_| !self.args.newer_minor) else {
             return Ok(());
         };
         let name = self.stored.name;
         let refused = CommandError::from_message(
             ErrorKind::Precondition,
             format!(
-                "{} was taken with Kubernetes {taken}, and API servers of {name} serve {served}: they could not read all of it; --force \
-                 restores it nevertheless",
+                "{} was taken with Kubernetes {taken}, and API servers of {name} serve {served}: they could not read all of it; \
+                 --newer-minor restores it nevertheless",
                 self.manifest.name
             ),
             format!(
@@ -578,11 +576,11 @@ impl Restore<'_> {
                 "--force: it is a snapshot of etcd {etcd} of {cluster}, and not of this etcd cluster"
             ));
         }
-        if self.args.force
+        if self.args.newer_minor
             && let Some((taken, served)) = self.find_newer()
         {
             lines.push(format!(
-                "--force: it was taken with Kubernetes {taken}, and API servers serve {served}: they drop what they do not know"
+                "--newer-minor: it was taken with Kubernetes {taken}, and API servers serve {served}: they drop what they do not know"
             ));
         }
         for holder in silent {
@@ -618,6 +616,7 @@ impl Restore<'_> {
         let given = [
             (self.args.force, " --force"),
             (self.args.unreadable_secrets, " --unreadable-secrets"),
+            (self.args.newer_minor, " --newer-minor"),
             (self.args.again, " --again"),
         ];
         let options: String = given.iter().filter(|one| one.0).map(|one| one.1).collect();

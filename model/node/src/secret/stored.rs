@@ -98,6 +98,14 @@ fn check_encryption_config(secret: &Secret) -> Result<(), (String, &'static str)
     }
 }
 
+/// Checks the keys of an encryption configuration that is stored already, and nothing else of it: API servers take more forms than
+/// [`check_stored`] does, such as kind `EncryptionConfig` of `v1`. The error is a message and a hint.
+pub fn check_key_lengths(secret: &Secret) -> Result<(), (String, &'static str)> {
+    let config = read_as::<Value>(secret.reveal()).unwrap_or_default();
+    let rules = list_field(&config, "resources").map(Vec::as_slice);
+    check_encryption_keys(rules.unwrap_or_default())
+}
+
 /// Checks the keys of all providers. The API server ends at its start if it does not take one.
 fn check_encryption_keys(rules: &[Value]) -> Result<(), (String, &'static str)> {
     const HINT: &str = "`head -c 32 /dev/urandom | base64` makes a key for any provider";
@@ -115,13 +123,20 @@ fn check_encryption_keys(rules: &[Value]) -> Result<(), (String, &'static str)> 
     Ok(())
 }
 
-/// Checks the keys of one provider as `ValidateEncryptionConfiguration` of k8s.io/apiserver does; KMS plugins and `identity` have none. The
-/// error continues the path of the list.
+/// The bytes that a key of a provider may have, as in `ValidateEncryptionConfiguration` of k8s.io/apiserver; `None`: KMS plugins and `identity`
+/// have no keys.
+fn key_lengths(provider: &str) -> Option<&'static [usize]> {
+    match provider {
+        "aescbc" | "aesgcm" => Some(&[16, 24, 32]),
+        "secretbox" => Some(&[32]),
+        _ => None,
+    }
+}
+
+/// Checks the keys of one provider. The error continues the path of the list.
 fn check_provider_keys(provider: &str, settings: &Value) -> Result<(), String> {
-    let lengths: &[usize] = match provider {
-        "aescbc" | "aesgcm" => &[16, 24, 32],
-        "secretbox" => &[32],
-        _ => return Ok(()),
+    let Some(lengths) = key_lengths(provider) else {
+        return Ok(());
     };
     let keys = list_field(settings, "keys").into_iter().flatten();
     let mut keys = keys.enumerate().peekable();
@@ -155,11 +170,15 @@ fn key_length(text: &str) -> Option<usize> {
 }
 
 /// The keys of an encryption configuration that another one lacks, as `NAME of PROVIDER`. A key of the same name with another content is
-/// another key.
+/// another key. One that no API server takes has encrypted nothing.
 pub fn lost_encryption_keys(before: &Secret, after: &Secret) -> Vec<String> {
     let kept = encryption_keys(after);
+    let is_taken = |provider: &str, content: &str| {
+        let lengths = key_lengths(provider);
+        lengths.is_none_or(|all| key_length(content).is_some_and(|one| all.contains(&one)))
+    };
     let lost = encryption_keys(before).into_iter();
-    let lost = lost.filter(|key| !kept.contains(key));
+    let lost = lost.filter(|key| !kept.contains(key) && is_taken(&key.0, &key.2));
     lost.map(|(provider, name, _)| format!("{name} of {provider}"))
         .collect()
 }
@@ -340,6 +359,13 @@ mod tests {
         ] {
             assert_eq!(lost(without), ["key1 of aescbc"], "{without}");
         }
+        for wrong in ["bmV3", "?"] {
+            let other = format!("keys: [{{name: wrong, secret: \"{wrong}\"}}, ");
+            let before = Secret::new(ENCRYPTION.replace("keys: [", &other));
+            let after = [ENCRYPTION, ""].map(Secret::new);
+            let lost = after.map(|after| lost_encryption_keys(&before, &after));
+            assert_eq!(lost, [vec![], vec!["key1 of aescbc".to_owned()]], "{wrong}");
+        }
         let plugin = ENCRYPTION.replace(
             "aescbc: {keys: [{name: key1, secret: c3dvcmRmaXNoc3dvcmQxNg==}]}",
             "kms: {apiVersion: v2, name: vault, endpoint: \"unix:///a\"}",
@@ -359,8 +385,11 @@ mod tests {
             for length in 0..=64 {
                 let key = STANDARD.encode(vec![0xAB_u8; length]);
                 let text = ENCRYPTION.replace("aescbc", provider).replace(KEY, &key);
+                let legacy = text.replace("apiserver.config.k8s.io/v1", "v1");
+                let legacy = legacy.replace("EncryptionConfiguration", "EncryptionConfig");
                 let checked = check_stored(ENCRYPTION_CONFIG, &Secret::new(text));
                 assert_eq!(checked.is_ok(), lengths.contains(&length), "{checked:?}");
+                assert_eq!(check_key_lengths(&Secret::new(legacy)), checked);
                 if let Err((message, _)) = checked {
                     let place = format!("resources[0].providers[0].{provider}.keys[0].secret");
                     assert!(
