@@ -51,7 +51,7 @@ async fn answer_streams(listener: &TcpListener) {
             sleep(PAUSE).await;
             continue;
         };
-        // One that is too many is closed, not left waiting: its trial then says "not tried", not "no answer".
+        // One that is too many is closed, not left waiting: its trial then says so, and not "no answer".
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
             tokio::spawn(async move {
                 answer_stream(stream).await;

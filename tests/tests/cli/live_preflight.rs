@@ -105,20 +105,8 @@ impl Objects {
         let parts: Vec<&str> = path.split('/').skip(1).collect();
         let rest = match &parts[..] {
             ["api", "v1", "namespaces", rest @ ..] => rest,
-            [
-                "apis",
-                "networking.k8s.io",
-                "v1",
-                "namespaces",
-                name,
-                "networkpolicies",
-            ] => {
-                let policy: Value = serde_json::from_slice(body).expect("JSON");
-                for way in ["ingress", "egress"] {
-                    assert_eq!(policy["spec"][way], json!([{}]), "all is allowed");
-                }
-                self.open.insert((*name).to_owned());
-                return Some((201, policy));
+            ["apis", "networking.k8s.io", "v1", "namespaces", name, _] => {
+                return Some(self.take_policy(name, body));
             }
             _ => return None,
         };
@@ -176,6 +164,15 @@ impl Objects {
             }
             _ => None,
         }
+    }
+
+    fn take_policy(&mut self, namespace: &str, body: &[u8]) -> (u16, Value) {
+        let policy: Value = serde_json::from_slice(body).expect("JSON");
+        for way in ["ingress", "egress"] {
+            assert_eq!(policy["spec"][way], json!([{}]), "all is allowed");
+        }
+        self.open.insert(namespace.to_owned());
+        (201, policy)
     }
 
     /// What Pod Security enforces in a namespace that there is.
@@ -441,21 +438,19 @@ impl LiveCluster {
         let kctl = &self.cluster.kctl;
         let child = kctl.start_with_signals(signals, &self.arguments());
         let begun = Instant::now();
-        loop {
-            let objects = self.objects();
-            let mut names = objects.namespaces.keys();
-            let is_restricted = names.any(|name| objects.is_enforced(name, "restricted"));
-            if is_restricted && objects.pods.len() == 9 {
-                return child;
-            }
-            assert!(
-                begun.elapsed() < Duration::from_mins(1),
-                "{:?}",
-                objects.namespaces
-            );
-            drop(objects);
+        while !self.is_restricted() {
+            let is_soon = begun.elapsed() < Duration::from_mins(1);
+            assert!(is_soon, "{:?}", self.objects().namespaces);
             std::thread::sleep(Duration::from_millis(50));
         }
+        child
+    }
+
+    /// True if all pods are made, and their namespace takes no more.
+    fn is_restricted(&self) -> bool {
+        let objects = self.objects();
+        let mut names = objects.namespaces.keys();
+        names.any(|name| objects.is_enforced(name, "restricted")) && objects.pods.len() == 9
     }
 }
 

@@ -226,7 +226,7 @@ fn obstacle_words(namespace: &Namespace) -> Option<String> {
     let conditions = namespace.status.as_ref()?.conditions.as_ref()?.iter();
     let true_ones = conditions.filter(|one| one.status == "True");
     let obstacles = true_ones.filter(|one| OBSTACLES.contains(&one.type_.as_str()));
-    let messages: Vec<&str> = obstacles.flat_map(|one| one.message.as_deref()).collect();
+    let messages: Vec<&str> = obstacles.filter_map(|one| one.message.as_deref()).collect();
     (!messages.is_empty()).then(|| {
         format!(
             "it is being deleted, and goes by itself once this is mended: {}",
@@ -280,7 +280,7 @@ fn is_expired(namespace: &Namespace, own: &Namespace) -> bool {
 mod tests {
     use super::*;
 
-    fn obstacles_of(conditions: serde_json::Value) -> Option<String> {
+    fn obstacles_of(conditions: &serde_json::Value) -> Option<String> {
         let namespace = json!({"metadata": {}, "status": {"conditions": conditions}});
         obstacle_words(&serde_json::from_value(namespace).unwrap())
     }
@@ -295,9 +295,9 @@ mod tests {
             "False",
             "fine",
         );
-        let words = obstacles_of(json!([parsed, failure])).unwrap();
+        let words = obstacles_of(&json!([parsed, failure])).unwrap();
         assert!(words.ends_with(found), "{words}");
-        assert_eq!(obstacles_of(json!([parsed])), None);
-        assert_eq!(obstacles_of(json!([])), None);
+        assert_eq!(obstacles_of(&json!([parsed])), None);
+        assert_eq!(obstacles_of(&json!([])), None);
     }
 }
