@@ -96,7 +96,12 @@ impl BootStage {
 
     /// The stage that a boot report tells: the last one that failed, else the one under way, else the last one.
     pub fn from_report(report: &BootReport) -> Self {
-        let has = |status| move |stage: &&Stage| stage.status == status;
+        // A report that is here was sent, though it is being sent as it says itself.
+        let status_of = |stage: &Stage| match (stage.name.as_str(), stage.status) {
+            ("report", Status::Started) => Status::Finished,
+            (_, status) => status,
+        };
+        let has = |status| move |stage: &&Stage| status_of(stage) == status;
         let stages = &report.stages;
         let last = stages
             .iter()
@@ -104,8 +109,9 @@ impl BootStage {
             .or_else(|| stages.iter().rfind(has(Status::Started)))
             .or(stages.last());
         let name = last.map_or("start", |stage| stage.name.as_str());
+        let status = last.map(status_of);
         let stage = Self {
-            status: last.map(|stage| stage.status),
+            status,
             at: Some(report.started.clone()),
             changes: Some(report.changes),
             changed: report.changed.clone(),
@@ -117,7 +123,7 @@ impl BootStage {
         };
         match &report.error {
             Some(error) => stage.with_error(error.clone()),
-            None if last.is_some_and(|last| last.status != Status::Finished) => Self {
+            None if status.is_some_and(|status| status != Status::Finished) => Self {
                 note: Some("under way".to_owned()),
                 ..stage
             },
