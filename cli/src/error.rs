@@ -103,6 +103,12 @@ pub struct CommandError {
 }
 
 impl CommandError {
+    /// The chain of its causes in one line, for what goes on without what failed.
+    pub fn cause_text(&self) -> String {
+        let cause = self.cause.as_ref();
+        cause.map_or_else(|| format!("{self:?}"), |cause| format!("{cause:#}"))
+    }
+
     /// A failure of that kind with its cause and a next step.
     pub fn new(kind: ErrorKind, cause: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
         Self {

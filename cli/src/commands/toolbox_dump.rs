@@ -119,7 +119,7 @@ async fn add_all(
     let fleet = match inspector.observe().await {
         Ok(fleet) => fleet,
         Err(error) => {
-            archive.note_problem(&format!("instances.json: {}", error_text(&error)));
+            archive.note_problem(&format!("instances.json: {}", error.cause_text()));
             return Ok(());
         }
     };
@@ -163,14 +163,9 @@ fn add_json<T: Serialize>(
     name: &str,
     value: Result<T, CommandError>,
 ) -> io::Result<()> {
-    let text = value.map_err(|error| anyhow::anyhow!(error_text(&error)));
+    let text = value.map_err(|error| anyhow::anyhow!(error.cause_text()));
     let text = text.and_then(|value| serde_json::to_vec_pretty(&value).context("writing JSON"));
     archive.add_result(name, text)
-}
-
-fn error_text(error: &CommandError) -> String {
-    let cause = error.cause.as_ref();
-    cause.map_or_else(|| format!("{error:?}"), |cause| format!("{cause:#}"))
 }
 
 /// The objects of the spec, without contents of files.

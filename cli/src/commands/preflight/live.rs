@@ -36,11 +36,11 @@ pub(super) async fn check(
     let client = match inspector.connect().await {
         Ok(client) => client,
         Err(error) if error.kind == ErrorKind::Usage => return Err(error),
-        Err(error) => return Ok(not_known(words_of(&error))),
+        Err(error) => return Ok(not_known(error.cause_text())),
     };
     let nodes = match list_nodes(&client).await {
         Ok(nodes) => nodes,
-        Err(error) => return Ok(not_known(words_of(&inspector.explain(&error)))),
+        Err(error) => return Ok(not_known(inspector.explain(&error).cause_text())),
     };
     let choice = choose_members(full, &nodes);
     let mut rows = rows_of_choice(&choice);
@@ -64,11 +64,6 @@ pub(super) async fn check(
         Err(why) => rows.extend(not_known(why)),
     }
     Ok(rows)
-}
-
-fn words_of(error: &CommandError) -> String {
-    let cause = error.cause.as_ref();
-    cause.map_or_else(|| format!("{error:?}"), |cause| format!("{cause:#}"))
 }
 
 /// The rows of nodes that do not take part.
