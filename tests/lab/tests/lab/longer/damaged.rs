@@ -53,7 +53,8 @@ fn damage(lab: &Lab, volume: &str) -> Result<()> {
         device=$(findmnt --noheadings --output SOURCE {folder})
         timeout 60 sh -c 'until umount {folder}; do sleep 0.2; done'
         for change in 'clri <2>' 'set_super_value state 0'; do debugfs -w -R \"$change\" \"$device\"; done
-        sync"
+        sync
+        if fsck.ext4 -n \"$device\" >/dev/null 2>&1; then echo \"$device is not damaged\" >&2; exit 1; fi"
     );
     lab.run_script(&host, &overwrite)?;
     lab.call_aws("ec2", "RebootInstances", &json!({"InstanceIds": [host]}))?;

@@ -72,14 +72,36 @@ fn start_lab(test: &str, name: &str) -> Result<Option<Lab>> {
     Lab::start_lab(&settings).map(Some)
 }
 
+/// Controllers keep their leases for longer: an emulated processor is about ten times slower, and who cannot renew within ten seconds ends.
+fn patient_leaders() -> Vec<String> {
+    let times = [
+        ("LeaseDuration", "2m"),
+        ("RenewDeadlineDuration", "100s"),
+        ("RetryPeriod", "20s"),
+    ];
+    let components = [
+        "kubeControllerManager",
+        "kubeScheduler",
+        "cloudControllerManager",
+    ];
+    let set = |component| {
+        times.map(|(name, time)| {
+            format!("--set=spec.{component}.leaderElection.leaderElect{name}={time}")
+        })
+    };
+    components.into_iter().flat_map(set).collect()
+}
+
 fn make_cluster(lab: &Lab, release: Release) -> Result<()> {
     let image = format!("--image={}", release.spec_image());
-    let words = [
-        Network::Flannel.argument(),
-        "--dns=none",
-        &image,
-        "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1",
+    let mut words = vec![
+        Network::Flannel.argument().to_owned(),
+        "--dns=none".to_owned(),
+        image,
+        "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1".to_owned(),
     ];
+    words.extend(patient_leaders());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     cluster::create_cluster_of(lab, "1", &words)
 }
 
@@ -189,7 +211,9 @@ fn lose_power(lab: &mut Lab) -> Result<()> {
     let write = folders
         .each_ref()
         .map(|folder| format!("mkdir -p {folder}; cd {folder}; {write}"));
-    let wrote = lab.run_script(&id, &write.join("; "))?;
+    // By itself the kernel writes after 30 s, which may pass here before the power goes.
+    let waits = "sysctl -q vm.dirty_expire_centisecs=60000 vm.dirty_writeback_centisecs=0";
+    let wrote = lab.run_script(&id, &format!("{waits}; {}", write.join("; ")))?;
     ensure!(wrote == ["is there\nis gone"; 2].join("\n"), "{wrote}");
     lab.kill_host(&id)?;
     lab.start_host(&id)?;

@@ -79,7 +79,8 @@ fn emulate(lab: &mut Lab, writers: &Writers) -> Result<()> {
 /// `kctl upgrade` with these options, which takes snapshots before it begins and before it is finalized.
 fn write_spec(lab: &Lab, options: &[&str]) -> Result<()> {
     let words = [&["upgrade", CLUSTER][..], options, &["--yes"]].concat();
-    lab.run_kctl(&words).map(drop)
+    let what = "kctl upgrade finds nothing in the way";
+    lab.wait_until(what, LIMIT, |lab| lab.run_kctl(&words).map(drop))
 }
 
 /// The components of all control planes are of this version, and emulate this minor or none.

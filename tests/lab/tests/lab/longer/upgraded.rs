@@ -69,9 +69,12 @@ impl Upgrade {
 
     pub(super) fn change_spec(&self, lab: &Lab) -> Result<()> {
         let upgrade = ["upgrade", CLUSTER, "--kubernetes-version", self.to];
-        let said = lab.run_kctl(&[&upgrade[..], &["-o", "json"]].concat())?;
-        let said: Value = serde_json::from_str(&said)?;
-        ensure!(said["ready"] == true, "{said}");
+        lab.wait_until("kctl finds nothing in the way", LIMIT, |lab| {
+            let said = lab.run_kctl(&[&upgrade[..], &["-o", "json"]].concat())?;
+            let said: Value = serde_json::from_str(&said)?;
+            ensure!(said["ready"] == true, "{said}");
+            Ok(())
+        })?;
         lab.run_kctl(&[&upgrade[..], &["--no-emulation", "--yes"]].concat())?;
         lab.run_kctl(&["update", CLUSTER, "--yes"]).map(drop)
     }
