@@ -5,7 +5,6 @@ mod editor;
 use super::session::Session;
 use super::spec_log;
 use super::spec_objects::SpecObjects;
-use super::store_place::find_place_problem;
 use crate::args::{Edit, EditWhat, Setters};
 use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{ClusterState, SpecChange, StoredObject, write_object};
@@ -89,8 +88,7 @@ pub fn check_cluster_edit(
     apply_setters(&mut cluster, setters)?;
     let document = read_back(&context, &Object::Cluster(cluster))?;
     let objects = merge_document(&context, &document);
-    let mut problems = objects.all_problems();
-    problems.extend(find_place_problem(&objects, &session.url));
+    let mut problems = objects.problems_in(&session.url);
     problems.retain(Problem::is_error);
     match problems.is_empty() {
         true => Ok(()),
@@ -236,8 +234,7 @@ fn check_document<S: Spec>(
         );
     };
     let objects = merge_document(context, document);
-    let mut problems = objects.all_problems();
-    problems.extend(find_place_problem(&objects, &context.session.url));
+    let mut problems = objects.problems_in(&context.session.url);
     problems.extend(objects.new_open_access(Some(&context.state.cluster.object)));
     (Some(object), problems)
 }

@@ -95,6 +95,13 @@ impl SpecObjects {
         warnings.chain(found).collect()
     }
 
+    /// As `all_problems`, and whether the objects belong into this state store.
+    pub fn problems_in(&self, store: &str) -> Vec<Problem> {
+        let mut problems = self.all_problems();
+        problems.extend(find_place_problem(self, store));
+        problems
+    }
+
     /// Adds line numbers to problems.
     pub fn locate_problems(&self, problems: &mut [Problem]) {
         let documents: Vec<&Document> = self.documents.iter().collect();

@@ -51,6 +51,19 @@ pub enum Outcome {
     NotTried,
 }
 
+impl Outcome {
+    pub const ALL: [Self; 8] = [
+        Self::Passed,
+        Self::Refused,
+        Self::Silent,
+        Self::Unreachable,
+        Self::LargeLost,
+        Self::TooLarge,
+        Self::CutOff,
+        Self::NotTried,
+    ];
+}
+
 /// What a pod reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeReport {
@@ -84,16 +97,7 @@ mod tests {
 
     #[test]
     fn every_report_fits_into_the_status_of_a_pod() {
-        for outcome in [
-            Outcome::Passed,
-            Outcome::Refused,
-            Outcome::Silent,
-            Outcome::Unreachable,
-            Outcome::LargeLost,
-            Outcome::TooLarge,
-            Outcome::CutOff,
-            Outcome::NotTried,
-        ] {
+        for outcome in Outcome::ALL {
             let report = ProbeReport {
                 packet: Some(u32::MAX),
                 outcomes: vec![outcome; MOST_TRIALS],

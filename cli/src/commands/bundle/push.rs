@@ -97,7 +97,7 @@ async fn check_signature(
         "copy the signature too: `kctl bundle create` has written it beside the bundle",
     )?;
     let signer = load_keyset(&session.store, keys, STATE_SIGNER).await?;
-    let at = verify_text(&signer, place(keys), &file.text, &signature).map_err(|_| {
+    let at = verify_text(&signer, place_of_index(keys), &file.text, &signature).map_err(|_| {
         CommandError::from_message(
             ErrorKind::Failed,
             format!(
@@ -125,7 +125,7 @@ async fn check_signature(
     })
 }
 
-fn place(keys: &StoreKeys) -> SignedPlace<'_> {
+fn place_of_index(keys: &StoreKeys) -> SignedPlace<'_> {
     SignedPlace {
         cluster: keys.cluster(),
         key: INDEX,
@@ -173,7 +173,7 @@ async fn read_newest(
     };
     let index = read_text(&bundle_key(sha256), keys, session).await?;
     let signed_at =
-        index.and_then(|index| verify_text(signer, place(keys), &index, signature).ok());
+        index.and_then(|index| verify_text(signer, place_of_index(keys), &index, signature).ok());
     let now = OffsetDateTime::now_utc();
     let signed_at = signed_at.filter(|signed_at| !is_from_future(*signed_at, now));
     let newest = signed_at.map(|signed_at| NewestBundle {

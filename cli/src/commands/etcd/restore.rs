@@ -43,7 +43,7 @@ struct Restore<'a> {
     store: String,
     reports: EtcdReports,
     record: FormationRecord,
-    /// The version of Kubernetes that API servers serve, if that is known.
+    /// The version of Kubernetes that API servers serve, if that is known. Not read for a restore that an earlier call has begun.
     served: Option<Version>,
     /// How far the revisions of the snapshot are raised.
     bump: u64,
@@ -111,7 +111,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         store: backups.store.url().to_owned(),
         reports: EtcdReports::read(&name, session).await?,
         record,
-        served: read_served_version(&name, session).await?,
+        served: None,
         bump: 0,
     };
     let copies = list_copies(&restore.reports.members, &restore.record, &args.etcd);
@@ -127,6 +127,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         return restore.print_done();
     }
     restore.check_origin()?;
+    restore.served = read_served_version(&name, session).await?;
     restore.check_minor()?;
     let on = restore.choose_member()?;
     let silent = restore.check_others(&on).await?;

@@ -46,7 +46,7 @@ fn row_of_zone(
     if !named.is_empty() && named.keys().all(is_own) {
         let mut message = format!("its parent names servers of {id}");
         if !others.same.is_empty() {
-            let same = words_of(&others.same);
+            let same = list_names(&others.same);
             message += &format!(": by their addresses, {same} are some");
         }
         return PreflightRow::fine(DELEGATION, zone, message);
@@ -54,10 +54,10 @@ fn row_of_zone(
     let message = if named.is_empty() {
         format!(
             "its parent names no servers of it; those of {id} are {}",
-            words_of(own)
+            list_names(own)
         )
     } else {
-        let (named, own) = (words_of_named(named), words_of(own));
+        let (named, own) = (list_named(named), list_names(own));
         format!("its parent names {named}, and the servers of {id} are {own}")
     };
     if named.keys().any(is_own) {
@@ -72,7 +72,7 @@ fn row_of_zone(
     }
     let mut next = format!(
         "set the NS record of {zone} in its parent zone, or the name servers at the registrar, to {}",
-        words_of(own)
+        list_names(own)
     );
     if named.values().any(|glue| !glue.is_empty()) {
         next +=
@@ -81,13 +81,13 @@ fn row_of_zone(
     PreflightRow::problem(DELEGATION, zone, message, next)
 }
 
-fn words_of(servers: &BTreeSet<String>) -> String {
+fn list_names(servers: &BTreeSet<String>) -> String {
     let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
     servers.join(", ")
 }
 
 /// With the addresses that the parent has.
-fn words_of_named(named: &NamedServers) -> String {
+fn list_named(named: &NamedServers) -> String {
     let words = named.iter().map(|(name, glue)| {
         let glue: Vec<String> = glue.iter().map(IpAddr::to_string).collect();
         match glue.is_empty() {

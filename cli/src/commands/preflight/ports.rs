@@ -61,7 +61,7 @@ fn name_of(of: &Ref) -> &str {
 }
 
 /// What it is called, and AWS' id of it.
-fn words_of(inputs: &Inputs<'_>, of: &Ref) -> String {
+fn name_and_id(inputs: &Inputs<'_>, of: &Ref) -> String {
     match (of, inputs.physical(of)) {
         (Ref::Own { name, .. }, Some(id)) => format!("{name} ({id})"),
         (of, _) => name_of(of).to_owned(),
@@ -101,7 +101,7 @@ fn security_group_rows(
 }
 
 fn row_of_rule(inputs: &Inputs<'_>, edge: &Edge, rule: &MissingRule) -> PreflightRow {
-    let group = words_of(inputs, &rule.group);
+    let group = name_and_id(inputs, &rule.group);
     let subject = format!("{} to {}, {}", edge.from, edge.to, edge.traffic);
     let message = format!("{}: no rule of {group} allows {rule}", edge.why);
     if !rule.is_certain {
@@ -191,7 +191,7 @@ fn route_rows(
         return vec![PreflightRow::fine(PORTS, ROUTES, message)];
     }
     let rows = problems.iter().map(|problem| {
-        let subject = words_of(inputs, &problem.subnet);
+        let subject = name_and_id(inputs, &problem.subnet);
         if !problem.is_certain() {
             let why = format!("{problem}: whether packets arrive all the same is not known");
             return PreflightRow::not_known(PORTS, subject, why);

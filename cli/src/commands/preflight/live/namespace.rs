@@ -122,7 +122,7 @@ fn is_random_name(name: &str) -> bool {
 }
 
 /// What the API says of an error.
-pub(super) fn words_of(error: &Error) -> String {
+pub(super) fn api_message(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),
         other => error_chain(other),
@@ -140,8 +140,8 @@ async fn create(client: &Client, name: &str) -> Result<Namespace, String> {
     let object: Namespace = serde_json::from_value(object).map_err(|error| error.to_string())?;
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let made = namespaces.create(&PostParams::default(), &object).await;
-    let made =
-        made.map_err(|error| format!("the namespace {name} was not made: {}", words_of(&error)))?;
+    let made = made
+        .map_err(|error| format!("the namespace {name} was not made: {}", api_message(&error)))?;
     allow_all(client, name).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
     let ends = Instant::now() + ACCOUNT;
@@ -149,7 +149,7 @@ async fn create(client: &Client, name: &str) -> Result<Namespace, String> {
         let why = match accounts.get_opt(DEFAULT_ACCOUNT).await {
             Ok(Some(_)) => return Ok(made),
             Ok(None) => "kube-controller-manager has not made it".to_owned(),
-            Err(error) => words_of(&error),
+            Err(error) => api_message(&error),
         };
         if Instant::now() >= ends {
             return Err(format!(
@@ -174,21 +174,21 @@ async fn allow_all(client: &Client, name: &str) -> Result<(), String> {
     made.map(drop).map_err(|error| {
         format!(
             "the namespace {name} got no network policy: {}",
-            words_of(&error)
+            api_message(&error)
         )
     })
 }
 
 /// Lets the namespace take no more pods like those that it has: if kctl is killed, nobody else can use what it leaves. Kubernetes warns of
 /// pods that run, and leaves them.
-pub(super) async fn restrict(client: &Client, name: &str) -> Result<(), String> {
+pub(super) async fn forbid_more_pods(client: &Client, name: &str) -> Result<(), String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let patch = Patch::Merge(json!({"metadata": {"labels": {ENFORCE: "restricted"}}}));
     let restricted = namespaces
         .patch(name, &PatchParams::default(), &patch)
         .await;
     restricted.map(drop).map_err(|error| {
-        let why = words_of(&error);
+        let why = api_message(&error);
         format!("the namespace {name} was not restricted after its pods were made: {why}")
     })
 }
@@ -205,7 +205,7 @@ async fn delete(client: &Client, name: &str) -> Result<(), String> {
                 let in_the_way = deleted.left().as_ref().and_then(obstacle_words);
                 in_the_way.unwrap_or_else(|| format!("it is not gone after {} s", GONE.as_secs()))
             }
-            Err(error) => format!("{}; {}", words_of(&error), next_words(name)),
+            Err(error) => format!("{}; {}", api_message(&error), next_words(name)),
         };
         if Instant::now() >= ends {
             return Err(why);
@@ -256,7 +256,7 @@ async fn delete_expired(client: &Client, shell: &Shell, own: &Namespace) {
         let parameters = DeleteParams::default().preconditions(listed);
         match namespaces.delete(&name, &parameters).await {
             Ok(_) => shell.note(&format!("namespace {name} of an earlier run is deleted")),
-            Err(error) => shell.warning(&format!("{}: {}", left_words(&name), words_of(&error))),
+            Err(error) => shell.warning(&format!("{}: {}", left_words(&name), api_message(&error))),
         }
     }
 }

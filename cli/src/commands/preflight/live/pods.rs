@@ -1,7 +1,7 @@
 //! Pods that listen or try: what they are, how they are started and waited for, and what is read of them.
 
 use super::members::Member;
-use super::namespace::words_of;
+use super::namespace::api_message;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::{ContainerState, Event, Pod};
 use kube::Client;
@@ -100,7 +100,7 @@ pub(super) async fn make_pods(
     let made: Vec<Result<Pod, kube::Error>> = made.buffered(AT_ONCE).collect().await;
     let refused = made.into_iter().map(Result::err);
     refused
-        .map(|error| error.map(|error| format!("no pod was made: {}", words_of(&error))))
+        .map(|error| error.map(|error| format!("no pod was made: {}", api_message(&error))))
         .collect()
 }
 
@@ -159,7 +159,7 @@ fn late_words(
 ) -> String {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     match (listed, warnings.get(name)) {
-        (Err(error), _) => words_of(error),
+        (Err(error), _) => api_message(error),
         (Ok(_), Some(warning)) => warning.clone(),
         (Ok(_), None) => {
             let now = same_pod(pod, listed);

@@ -25,17 +25,6 @@ const SUBJECTS: [(&str, &str); 4] = [
     (CLUSTER_DNS, "pods to 100.64.0.10, udp 53"),
 ];
 
-const OUTCOMES: [Outcome; 8] = [
-    Outcome::Passed,
-    Outcome::Refused,
-    Outcome::Silent,
-    Outcome::Unreachable,
-    Outcome::LargeLost,
-    Outcome::TooLarge,
-    Outcome::CutOff,
-    Outcome::NotTried,
-];
-
 fn tried(subject: usize, from: usize, to: usize, outcome: Outcome) -> Tried {
     let (check, words) = SUBJECTS[subject];
     let port = if words.ends_with("3988") { 3988 } else { 10250 };
@@ -83,7 +72,7 @@ fn ways_of(row: &PreflightRow) -> Vec<(String, usize, Option<usize>)> {
 proptest! {
     #[test]
     fn each_trial_that_failed_is_named_once_and_ok_means_that_all_passed(
-        drawn in prop::collection::btree_map((0..4_usize, 0..4_usize, 0..4_usize), prop::sample::select(OUTCOMES.to_vec()), 0..40),
+        drawn in prop::collection::btree_map((0..4_usize, 0..4_usize, 0..4_usize), prop::sample::select(Outcome::ALL.to_vec()), 0..40),
         all_pass in any::<bool>(),
     ) {
         let all: BTreeMap<(usize, usize, Option<usize>), Tried> = drawn

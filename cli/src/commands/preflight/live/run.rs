@@ -1,7 +1,7 @@
 //! The trials: listeners start first, because the pods that try need their addresses.
 
 use super::members::Member;
-use super::namespace::restrict;
+use super::namespace::forbid_more_pods;
 use super::plan::{Planned, plan_connections, plan_packets};
 use super::pods::{
     LIFE, START, TRIES, make_pods, nodeup_pod, read_listener, read_report, wait_for_pods,
@@ -79,7 +79,7 @@ pub(super) async fn try_connections(
     let pods: Result<Vec<Pod>, serde_json::Error> = jobs.iter().map(Job::pod).collect();
     let pods = pods.map_err(|error| error.to_string())?;
     let refused = make_pods(client, namespace, &pods).await;
-    restrict(client, namespace).await?;
+    forbid_more_pods(client, namespace).await?;
     let limit = START + TRIES + NEWS;
     let reports = wait_for_pods(client, namespace, &pods, refused, limit, read_report).await;
     for (job, report) in jobs.into_iter().zip(reports) {
