@@ -1,7 +1,7 @@
 //! Changes that the local etcd makes when it is asked through its JSON gateway: another leader, a smaller database, an alarm less.
 
 use super::EtcdGateway;
-use super::gateway::Number;
+use super::gateway::{Number, Signed};
 use anyhow::{Context, bail};
 use etcd_rules::{OtherMember, RunningMember};
 use serde::Deserialize;
@@ -31,8 +31,8 @@ pub struct DataHash {
     pub member: String,
     /// The hash. It depends on which revisions are compacted.
     pub hash: u64,
-    /// Revision up to which the member has compacted its keys.
-    pub compacted: u64,
+    /// Revision up to which the member has compacted its keys; -1: none is.
+    pub compacted: i64,
 }
 
 /// Maintenance of the local member and its cluster, as a trait that tests replace.
@@ -125,7 +125,7 @@ impl EtcdMaintenance for EtcdGateway {
             let method = "maintenance/hashkv";
             let bytes = gateway.request_bytes(method, body.clone(), SCAN_TIMEOUT);
             let reply: HashReply = serde_json::from_slice(&bytes.await?)?;
-            let Number(compacted) = reply.compacted;
+            let Signed(compacted) = reply.compacted;
             hashes.push(DataHash {
                 member: listed.name.clone(),
                 hash: reply.hash,
@@ -156,7 +156,7 @@ struct HashReply {
     /// 32 bits, hence a number.
     hash: u64,
     #[serde(rename = "compact_revision")]
-    compacted: Number,
+    compacted: Signed,
 }
 
 impl EtcdGateway {
@@ -255,6 +255,14 @@ mod tests {
             r#"{"targetID":"10276657743932975437"}"#
         );
         assert!(transfer_request("etcd-b").is_err());
+    }
+
+    #[test]
+    fn members_that_were_never_compacted_can_be_compared() {
+        // Answer of etcd 3.6: of a store without compactions it says -1.
+        let text = r#"{"header":{"revision":"7"},"hash":3125,"compact_revision":"-1"}"#;
+        let HashReply { hash, compacted } = serde_json::from_str(text).unwrap();
+        assert_eq!((hash, compacted.0), (3125, -1));
     }
 
     #[test]
