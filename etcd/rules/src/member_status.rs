@@ -197,6 +197,7 @@ pub fn read_member_status(key: &str, bytes: &[u8]) -> Result<MemberStatus, Strin
     Ok(MemberStatus {
         etcd: name(&stored.etcd),
         instance: name(&stored.instance),
+        member: stored.member.as_ref().map(name),
         release: name(&stored.release),
         written: name(&stored.written),
         volume: stored.volume.as_ref().map(name),
@@ -222,6 +223,7 @@ pub fn read_member_status(key: &str, bytes: &[u8]) -> Result<MemberStatus, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     fn running(revision: u64, leader: &str) -> MemberStatus {
         MemberStatus {
@@ -252,5 +254,79 @@ mod tests {
         assert!(read_member_status("etcd/main/i-2.status.json", text).is_err());
         assert!(read_member_status(key, b"[]").is_err());
         assert!(read_member_status(key, &vec![b' '; MEMBER_STATUS_LIMIT + 1]).is_err());
+    }
+
+    /// A report that is too long wherever it can be. A new field has to be named here.
+    fn endless_report() -> MemberStatus {
+        let text = |most: usize| format!("\u{1b}{}", "x".repeat(most));
+        let name = || text(NAME);
+        let raised = RaisedAlarm {
+            alarm: name(),
+            member: Some(name()),
+        };
+        let listed = ListedMember {
+            id: name(),
+            name: name(),
+            learner: true,
+        };
+        let running = RunningMember {
+            name: name(),
+            id: name(),
+            cluster_id: name(),
+            leader: Some(name()),
+            learner: true,
+            term: u64::MAX,
+            revision: u64::MAX,
+            version: name(),
+            database_bytes: u64::MAX,
+            database_used_bytes: u64::MAX,
+            quota_bytes: Some(u64::MAX),
+            fsync_p99_seconds: Some(0.001),
+            alarms: vec![name(); MOST + 1],
+            raised_alarms: vec![raised; MOST + 1],
+            members: vec![listed; MOST + 1],
+        };
+        MemberStatus {
+            format: MEMBER_STATUS_FORMAT,
+            etcd: "main".to_owned(),
+            instance: "i-1".to_owned(),
+            member: Some(name()),
+            release: name(),
+            fips: true,
+            written: name(),
+            volume: Some(name()),
+            free_bytes: Some(u64::MAX),
+            problem: Some(text(MESSAGE)),
+            running: Some(running),
+        }
+    }
+
+    fn check_bounds(field: &str, value: &Value) {
+        match value {
+            Value::String(text) => {
+                let most = if field == "problem" { MESSAGE } else { NAME };
+                assert!(text.chars().count() <= most, "{field} is too long");
+                assert!(!text.contains('\u{1b}'), "{field} moves the cursor");
+            }
+            Value::Array(all) => {
+                assert_eq!(all.len(), MOST, "{field}");
+                all.iter().for_each(|one| check_bounds(field, one));
+            }
+            Value::Object(fields) => fields.iter().for_each(|(key, one)| check_bounds(key, one)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_text_and_every_list_of_a_report_is_bounded_and_the_rest_is_as_it_was_written() {
+        let written = endless_report();
+        let bytes = serde_json::to_vec(&written).unwrap();
+        let read = read_member_status("etcd/main/i-1.status.json", &bytes).unwrap();
+        check_bounds("", &serde_json::to_value(&read).unwrap());
+        assert_eq!((read.fips, read.free_bytes), (true, written.free_bytes));
+        assert_eq!(read.problem.as_deref().map(str::len), Some(MESSAGE));
+        let (read, written) = (read.running.unwrap(), written.running.unwrap());
+        assert_eq!(read.quota_bytes, written.quota_bytes);
+        assert_eq!(read.fsync_p99_seconds, written.fsync_p99_seconds);
     }
 }
