@@ -3,6 +3,7 @@
 use node::components::EtcdMemberNames;
 use node::waits::bounded_text;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Format of [`MemberStatus`].
 pub const MEMBER_STATUS_FORMAT: u32 = 1;
@@ -172,58 +173,33 @@ pub fn read_member_status(key: &str, bytes: &[u8]) -> Result<MemberStatus, Strin
             "the status has more than {MEMBER_STATUS_LIMIT} bytes"
         ));
     }
-    let stored: MemberStatus = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if member_status_key(&stored.etcd, &stored.instance) != key {
+    let mut value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    bound_value(&mut value, NAME);
+    let status: MemberStatus = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    if member_status_key(&status.etcd, &status.instance) != key {
         return Err("the status belongs to another member".to_owned());
     }
-    let name = |text: &String| bounded_text(text, NAME);
-    let members = |all: &[ListedMember]| -> Vec<ListedMember> {
-        let some = all.iter().take(MOST);
-        some.map(|one| ListedMember {
-            id: name(&one.id),
-            name: name(&one.name),
-            learner: one.learner,
-        })
-        .collect()
-    };
-    let alarms = |all: &[RaisedAlarm]| -> Vec<RaisedAlarm> {
-        let some = all.iter().take(MOST);
-        some.map(|one| RaisedAlarm {
-            alarm: name(&one.alarm),
-            member: one.member.as_ref().map(name),
-        })
-        .collect()
-    };
-    Ok(MemberStatus {
-        etcd: name(&stored.etcd),
-        instance: name(&stored.instance),
-        member: stored.member.as_ref().map(name),
-        release: name(&stored.release),
-        written: name(&stored.written),
-        volume: stored.volume.as_ref().map(name),
-        problem: stored
-            .problem
-            .as_ref()
-            .map(|text| bounded_text(text, MESSAGE)),
-        running: stored.running.as_ref().map(|one| RunningMember {
-            name: name(&one.name),
-            id: name(&one.id),
-            cluster_id: name(&one.cluster_id),
-            leader: one.leader.as_ref().map(name),
-            version: name(&one.version),
-            alarms: one.alarms.iter().take(MOST).map(name).collect(),
-            raised_alarms: alarms(&one.raised_alarms),
-            members: members(&one.members),
-            ..one.clone()
+    Ok(status)
+}
+
+/// Cuts the texts, of `most` characters, and the lists of a report.
+fn bound_value(value: &mut Value, most: usize) {
+    match value {
+        Value::String(text) => *text = bounded_text(text, most),
+        Value::Array(all) => {
+            all.truncate(MOST);
+            all.iter_mut().for_each(|one| bound_value(one, most));
+        }
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, one)| {
+            bound_value(one, if key == "problem" { MESSAGE } else { NAME });
         }),
-        ..stored
-    })
+        _ => {}
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     fn running(revision: u64, leader: &str) -> MemberStatus {
         MemberStatus {
