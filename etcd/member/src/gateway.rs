@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Timeout of a request.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of a request that etcd answers at once.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Access to the client port. Servers are verified by names, so the instance's own address is used.
 #[derive(Clone, Debug)]
@@ -126,12 +126,14 @@ impl EtcdGateway {
     /// What the local member says about itself and its cluster; without the time of its writes to the disk.
     pub async fn describe_member(&self) -> anyhow::Result<RunningMember> {
         let client = self.build_client()?;
-        let status: StatusReply = self.post(&client, "maintenance/status", "{}").await?;
-        let own_list = r#"{"linearizable":false}"#;
+        let said = self.request_with(&client, "maintenance/status", "{}".to_owned(), TIMEOUT);
+        let status: StatusReply = said.await?;
+        let own_list = r#"{"linearizable":false}"#.to_owned();
+        let listed = self.request_with(&client, "cluster/member/list", own_list, TIMEOUT);
         // A learner does not answer it ("rpc not supported for learner").
         let members = match status.learner {
             true => MembersReply::default(),
-            false => self.post(&client, "cluster/member/list", own_list).await?,
+            false => listed.await?,
         };
         let described = to_running_member(&status, &members);
         Ok(RunningMember {
@@ -152,38 +154,52 @@ impl EtcdGateway {
         }
     }
 
-    /// One request to the member.
-    pub(super) async fn request<T: DeserializeOwned>(
+    /// One request to the member. An error has etcd's message.
+    pub(crate) async fn request<T: DeserializeOwned>(
         &self,
         method: &str,
         body: String,
+        timeout: Duration,
     ) -> anyhow::Result<T> {
-        self.post(&self.build_client()?, method, body).await
+        self.request_with(&self.build_client()?, method, body, timeout)
+            .await
     }
 
-    async fn post<T: DeserializeOwned>(
+    async fn request_with<T: DeserializeOwned>(
         &self,
         client: &reqwest::Client,
         method: &str,
-        body: impl Into<String>,
+        body: String,
+        timeout: Duration,
     ) -> anyhow::Result<T> {
+        let answer = self.begin_request(client, method, body, timeout).await?;
+        let read = async { anyhow::Ok(serde_json::from_slice(&answer.bytes().await?)?) };
+        read.await
+            .with_context(|| format!("the answer of {} to {method} cannot be read", self.name))
+    }
+
+    /// A request whose answer comes bit by bit. The timeout is that of the whole answer.
+    pub(crate) async fn begin_request(
+        &self,
+        client: &reqwest::Client,
+        method: &str,
+        body: String,
+        timeout: Duration,
+    ) -> anyhow::Result<reqwest::Response> {
         let url = format!("https://{}:{}/v3/{method}", self.name, self.port);
-        let requested = async {
-            let answer = client.post(&url).body(body.into()).send().await?;
-            let status = answer.status();
-            let bytes = answer.bytes().await?;
-            if !status.is_success() {
-                bail!("{status}: {}", String::from_utf8_lossy(&bytes).trim());
-            }
-            Ok(serde_json::from_slice(&bytes)?)
-        };
-        requested
-            .await
-            .with_context(|| format!("etcd does not answer at {url}"))
+        let answer = client.post(&url).body(body).timeout(timeout).send().await;
+        let answer = answer.with_context(|| format!("etcd does not answer at {url}"))?;
+        let status = answer.status();
+        if !status.is_success() {
+            let bytes = answer.bytes().await;
+            let bytes = bytes.with_context(|| format!("{url} returned {status}"))?;
+            bail!("{url} returned {status}: {}", error_message(&bytes));
+        }
+        Ok(answer)
     }
 
     /// A client for some requests: the next one reads the certificates again, because nodeup renews them.
-    pub(super) fn build_client(&self) -> anyhow::Result<reqwest::Client> {
+    pub(crate) fn build_client(&self) -> anyhow::Result<reqwest::Client> {
         let file = |file: &str| {
             let path = format!("{}/{file}", self.certificates);
             let text = self.host.read_text(&path)?;
@@ -193,7 +209,6 @@ impl EtcdGateway {
         let trusted = reqwest::Certificate::from_pem_bundle(file("clients-ca.crt")?.as_bytes())?;
         let client = reqwest::Client::builder()
             .no_proxy()
-            .timeout(TIMEOUT)
             .http1_only()
             .tls_certs_only(trusted)
             .identity(reqwest::Identity::from_pem(identity.as_bytes())?);
@@ -240,6 +255,18 @@ fn to_running_member(status: &StatusReply, members: &MembersReply) -> RunningMem
         alarms,
         raised_alarms,
         members: listed,
+    }
+}
+
+/// The message in an error of the gateway: `{"code":9,"message":"etcdserver: not leader"}`.
+fn error_message(bytes: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct ErrorReply {
+        message: String,
+    }
+    match serde_json::from_slice::<ErrorReply>(bytes) {
+        Ok(reply) => reply.message,
+        Err(_) => String::from_utf8_lossy(bytes).trim().to_owned(),
     }
 }
 
@@ -309,6 +336,13 @@ mod tests {
         let status = serde_json::from_str(r#"{"header":{"member_id":"1"}}"#).unwrap();
         let running = to_running_member(&status, &MembersReply::default());
         assert_eq!(running.leader, None);
+    }
+
+    #[test]
+    fn the_message_of_an_error_is_etcds() {
+        let reply = br#"{"code":9,"message":"etcdserver: not leader"}"#;
+        assert_eq!(error_message(reply), "etcdserver: not leader");
+        assert_eq!(error_message(b"404 page not found\n"), "404 page not found");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Changes that the local etcd makes when it is asked through its JSON gateway: another leader, a smaller database, an alarm less.
 
 use super::EtcdGateway;
-use super::gateway::{Number, Signed};
-use anyhow::{Context, bail};
+use super::gateway::{Number, Signed, TIMEOUT};
+use anyhow::Context;
 use etcd_rules::{OtherMember, RunningMember};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::IgnoredAny;
 use std::future::Future;
 use std::time::Duration;
 
@@ -82,34 +82,34 @@ impl EtcdMaintenance for EtcdGateway {
     }
 
     async fn move_leader(&self, id: &str) -> anyhow::Result<()> {
-        let body = transfer_request(id)?;
-        self.request_change("maintenance/transfer-leadership", body, MOVE_TIMEOUT)
-            .await
+        let (method, body) = ("maintenance/transfer-leadership", transfer_request(id)?);
+        let IgnoredAny = self.request(method, body, MOVE_TIMEOUT).await?;
+        Ok(())
     }
 
     async fn defragment(&self) -> anyhow::Result<()> {
         let (method, body) = ("maintenance/defragment", "{}".to_owned());
-        self.request_change(method, body, DEFRAGMENT_TIMEOUT).await
+        let IgnoredAny = self.request(method, body, DEFRAGMENT_TIMEOUT).await?;
+        Ok(())
     }
 
     async fn compact(&self, revision: u64) -> anyhow::Result<()> {
         let body = format!(r#"{{"revision":"{revision}","physical":true}}"#);
-        let changed = self
-            .request_change("kv/compaction", body, SCAN_TIMEOUT)
-            .await;
-        match changed {
+        match self.request("kv/compaction", body, SCAN_TIMEOUT).await {
+            Ok(IgnoredAny) => Ok(()),
             Err(error) if format!("{error:#}").contains(COMPACTED) => Ok(()),
-            other => other,
+            Err(error) => Err(error),
         }
     }
 
     async fn disarm(&self, alarm: &str) -> anyhow::Result<()> {
         const METHOD: &str = "maintenance/alarm";
-        let all: AlarmsReply = self.request(METHOD, r#"{"action":"GET"}"#.into()).await?;
+        let listed = self.request(METHOD, r#"{"action":"GET"}"#.into(), TIMEOUT);
+        let all: AlarmsReply = listed.await?;
         for raised in all.alarms.iter().filter(|one| one.alarm == alarm) {
             let Number(id) = raised.member;
             let body = format!(r#"{{"action":"DEACTIVATE","memberID":"{id}","alarm":"{alarm}"}}"#);
-            self.request_change(METHOD, body, ALARM_TIMEOUT).await?;
+            let IgnoredAny = self.request(METHOD, body, ALARM_TIMEOUT).await?;
         }
         Ok(())
     }
@@ -122,9 +122,8 @@ impl EtcdMaintenance for EtcdGateway {
                 true => self.clone(),
                 false => self.of_member(&listed.name),
             };
-            let method = "maintenance/hashkv";
-            let bytes = gateway.request_bytes(method, body.clone(), SCAN_TIMEOUT);
-            let reply: HashReply = serde_json::from_slice(&bytes.await?)?;
+            let asked = gateway.request("maintenance/hashkv", body.clone(), SCAN_TIMEOUT);
+            let reply: HashReply = asked.await?;
             let Signed(compacted) = reply.compacted;
             hashes.push(DataHash {
                 member: listed.name.clone(),
@@ -159,89 +158,11 @@ struct HashReply {
     compacted: Signed,
 }
 
-impl EtcdGateway {
-    /// Calls a method that changes something. The answer does not matter.
-    async fn request_change(
-        &self,
-        method: &str,
-        body: String,
-        timeout: Duration,
-    ) -> anyhow::Result<()> {
-        self.request_bytes(method, body, timeout).await.map(drop)
-    }
-
-    /// Like [`Self::request`], for a method that takes its time.
-    pub(crate) async fn request_slowly<T: DeserializeOwned>(
-        &self,
-        method: &str,
-        body: String,
-        timeout: Duration,
-    ) -> anyhow::Result<T> {
-        let bytes = self.request_bytes(method, body, timeout).await?;
-        serde_json::from_slice(&bytes).with_context(|| format!("etcd's answer to {method}"))
-    }
-
-    /// Calls a method that answers bit by bit.
-    pub(crate) async fn begin_request(
-        &self,
-        method: &str,
-        body: String,
-        timeout: Duration,
-    ) -> anyhow::Result<reqwest::Response> {
-        let url = format!("https://{}:{}/v3/{method}", self.name, self.port);
-        let request = self.build_client()?.post(&url).body(body).timeout(timeout);
-        let answer = request.send().await;
-        let answer = answer.with_context(|| format!("etcd does not answer at {url}"))?;
-        let status = answer.status();
-        if !status.is_success() {
-            let bytes = answer.bytes().await?;
-            bail!("{url} returned {status}: {}", error_message(&bytes));
-        }
-        Ok(answer)
-    }
-
-    /// Calls a method that takes its time. An error has etcd's message.
-    async fn request_bytes(
-        &self,
-        method: &str,
-        body: String,
-        timeout: Duration,
-    ) -> anyhow::Result<Vec<u8>> {
-        let url = format!("https://{}:{}/v3/{method}", self.name, self.port);
-        let client = self.build_client()?;
-        let answered = async {
-            let request = client.post(&url).body(body).timeout(timeout);
-            let answer = request.send().await?;
-            let status = answer.status();
-            Ok::<_, reqwest::Error>((status, answer.bytes().await?))
-        };
-        let (status, bytes) = answered
-            .await
-            .with_context(|| format!("etcd does not answer at {url}"))?;
-        if !status.is_success() {
-            bail!("{url} returned {status}: {}", error_message(&bytes));
-        }
-        Ok(bytes.to_vec())
-    }
-}
-
 /// A request of protocol buffers as JSON: a 64-bit number is a text.
 fn transfer_request(id: &str) -> anyhow::Result<String> {
     let number = u64::from_str_radix(id, 16);
     let number = number.with_context(|| format!("{id:?} is not the id of a member"))?;
     Ok(format!(r#"{{"targetID":"{number}"}}"#))
-}
-
-/// The message in an error of the gateway: `{"code":9,"message":"etcdserver: not leader"}`.
-fn error_message(bytes: &[u8]) -> String {
-    #[derive(Deserialize)]
-    struct ErrorReply {
-        message: String,
-    }
-    match serde_json::from_slice::<ErrorReply>(bytes) {
-        Ok(reply) => reply.message,
-        Err(_) => String::from_utf8_lossy(bytes).trim().to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -263,12 +184,5 @@ mod tests {
         let text = r#"{"header":{"revision":"7"},"hash":3125,"compact_revision":"-1"}"#;
         let HashReply { hash, compacted } = serde_json::from_str(text).unwrap();
         assert_eq!((hash, compacted.0), (3125, -1));
-    }
-
-    #[test]
-    fn the_message_of_an_error_is_etcds() {
-        let reply = br#"{"code":9,"message":"etcdserver: not leader"}"#;
-        assert_eq!(error_message(reply), "etcdserver: not leader");
-        assert_eq!(error_message(b"404 page not found\n"), "404 page not found");
     }
 }

@@ -1,6 +1,6 @@
 //! Asks the other members of an etcd cluster for the list of members, and changes it. Every answer needs a quorum.
 
-use super::gateway::{EtcdGateway, Number};
+use super::gateway::{EtcdGateway, Number, TIMEOUT};
 use super::hosts::{FILE as HOSTS, parse_entries};
 use super::maintenance::EtcdMaintenance;
 use anyhow::{Context, bail};
@@ -9,6 +9,7 @@ use futures::future::{join_all, select_all};
 use host::Host;
 use node::components::EtcdMemberNames;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::future::Future;
 
 /// The members of an etcd cluster together, as a trait that tests replace.
@@ -69,10 +70,6 @@ struct MemberReply {
     learner: bool,
 }
 
-/// Any answer; etcd's is the new list of members, which is read anew anyway.
-#[derive(Debug, Deserialize)]
-struct Changed {}
-
 impl EtcdQuorum for EtcdPeers {
     async fn list_live_members(&self, members: &[String]) -> anyhow::Result<LiveCluster> {
         self.find_member(members).await.map(|(_, live)| live)
@@ -99,10 +96,11 @@ impl EtcdQuorum for EtcdPeers {
         let (gateway, _) = self.find_member(members).await?;
         let (method, body) = to_request(change)?;
         if matches!(change, MemberChange::AddLearner { .. }) {
-            let added: AddReply = gateway.request(method, body).await?;
+            let added: AddReply = gateway.request(method, body, TIMEOUT).await?;
             return Ok(Some(added.member.id.to_hex()));
         }
-        let Changed {} = gateway.request(method, body).await?;
+        // It is the new list of members, which is read anew anyway.
+        let IgnoredAny = gateway.request(method, body, TIMEOUT).await?;
         Ok(None)
     }
 }
@@ -132,8 +130,9 @@ impl EtcdPeers {
             let listed = async move {
                 let gateway = self.gateway_of(member)?;
                 let body = r#"{"linearizable":true}"#.to_owned();
-                let listed = gateway.request("cluster/member/list", body).await?;
-                anyhow::Ok((gateway, to_live_cluster(listed)))
+                let listed = gateway.request("cluster/member/list", body, TIMEOUT);
+                let live = to_live_cluster(listed.await?);
+                anyhow::Ok((gateway, live))
             };
             Box::pin(listed)
         });

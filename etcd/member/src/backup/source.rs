@@ -94,9 +94,9 @@ struct CountHeader {
 
 impl SnapshotSource for EtcdGateway {
     async fn save_snapshot(&self, to: &str) -> anyhow::Result<()> {
-        let mut answer = self
-            .begin_request("maintenance/snapshot", "{}".to_owned(), SNAPSHOT_TIME)
-            .await?;
+        let (client, all) = (self.build_client()?, "{}".to_owned());
+        let answer = self.begin_request(&client, "maintenance/snapshot", all, SNAPSHOT_TIME);
+        let mut answer = answer.await?;
         let mut file = self.host.stage_file(to, 0o600, None)?;
         let mut line = Vec::new();
         let (begun, mut received) = (Instant::now(), 0);
@@ -124,7 +124,7 @@ impl SnapshotSource for EtcdGateway {
     async fn describe_keys(&self, used_bytes: u64) -> anyhow::Result<KeysAt> {
         // From the key \0 to its end: all. Not serializable, so that the member first has everything that was acknowledged until now.
         let all = r#"{"key":"AA==","range_end":"AA==","count_only":true}"#.to_owned();
-        let counted = self.request_slowly("kv/range", all, SCAN_TIME).await;
+        let counted = self.request("kv/range", all, SCAN_TIME).await;
         let counted: CountReply = counted.context("the member's keys cannot be counted")?;
         let revision = counted.header.revision.0;
         let mut keys = KeysAt {
@@ -134,7 +134,7 @@ impl SnapshotSource for EtcdGateway {
         };
         if used_bytes <= MOST_HASHED {
             let body = format!(r#"{{"revision":"{revision}"}}"#);
-            let hashed = self.request_slowly("maintenance/hashkv", body, SCAN_TIME);
+            let hashed = self.request("maintenance/hashkv", body, SCAN_TIME);
             let hashed = hashed.await;
             let HashReply {
                 hash,

@@ -99,7 +99,7 @@ impl ChangesSource for EtcdGateway {
     async fn current_revision(&self) -> anyhow::Result<u64> {
         // One key that nobody has, and not serializable.
         let body = r#"{"key":"AA==","count_only":true}"#.to_owned();
-        let reply = self.request_slowly("kv/range", body, READ_TIME).await;
+        let reply = self.request("kv/range", body, READ_TIME).await;
         let reply: RangeReply = reply.context("etcd does not say its revision")?;
         Ok(reply.header.revision.0)
     }
@@ -107,7 +107,7 @@ impl ChangesSource for EtcdGateway {
     async fn watch_behind(&self, revision: u64) -> anyhow::Result<GatewayWatch> {
         // Older releases let a watch begin at the compacted revision, although its deletions are gone (etcd: pull request 18274).
         let body = format!(r#"{{"key":"AA==","count_only":true,"revision":"{revision}"}}"#);
-        let reply = self.request_slowly::<RangeReply>("kv/range", body, READ_TIME);
+        let reply = self.request::<RangeReply>("kv/range", body, READ_TIME);
         reply.await.map_err(|error| match format!("{error:#}") {
             said if said.contains(COMPACTED) => anyhow::Error::new(Compacted { behind: revision }),
             _ => error.context("etcd does not say whether it has the changes"),
@@ -117,16 +117,18 @@ impl ChangesSource for EtcdGateway {
         let body = format!(
             r#"{{"create_request":{{"key":"AA==","range_end":"AA==","start_revision":"{first}","progress_notify":true,"fragment":true}}}}"#
         );
+        let client = self.build_client()?;
+        let answer = self.begin_request(&client, "watch", body, WATCH_TIME);
         Ok(GatewayWatch {
             behind: revision,
-            answer: self.begin_request("watch", body, WATCH_TIME).await?,
+            answer: answer.await?,
             lines: Lines::default(),
         })
     }
 
     async fn lease_seconds(&self, id: u64) -> anyhow::Result<Option<u64>> {
         let body = format!(r#"{{"ID":"{}"}}"#, id.cast_signed());
-        let reply = self.request_slowly("lease/timetolive", body, READ_TIME);
+        let reply = self.request("lease/timetolive", body, READ_TIME);
         let reply: LeaseReply = reply.await?;
         let granted = u64::try_from(reply.granted.0).unwrap_or_default();
         Ok((granted > 0).then_some(granted))
