@@ -294,11 +294,12 @@ async fn compare_data(
     let Some((first, rest)) = hashes.split_first() else {
         bail!("etcd lists no members");
     };
-    if rest.iter().any(|one| one.compacted != first.compacted) {
+    let compacted = |one: &DataHash| one.hash.compacted;
+    if rest.iter().any(|one| compacted(one) != compacted(first)) {
         bail!("the members are compacting their keys, and cannot be compared meanwhile; ask again");
     }
     if rest.iter().any(|one| one.hash != first.hash) {
-        let hash = |one: &DataHash| format!("{} {:08x}", one.member, one.hash);
+        let hash = |one: &DataHash| format!("{} {:08x}", one.member, one.hash.hash);
         let all: Vec<String> = hashes.iter().map(hash).collect();
         bail!(
             "the data of the members differ at revision {revision} (hashes: {}): replace the member that differs from the others, see \

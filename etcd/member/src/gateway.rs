@@ -51,28 +51,42 @@ struct StatusReply {
     errors: Vec<String>,
 }
 
+/// Header of every answer: who gave it, and at which revision.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ReplyHeader {
-    cluster_id: Number,
+pub(super) struct ReplyHeader {
+    pub(super) cluster_id: Number,
     member_id: Number,
-    revision: Number,
+    pub(super) revision: Number,
 }
 
+/// The list of members. It is never empty: an answer without it is none.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct MembersReply {
-    members: Vec<MemberReply>,
+pub(super) struct MembersReply {
+    pub(super) header: ReplyHeader,
+    pub(super) members: Vec<MemberReply>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct MemberReply {
+#[derive(Debug, Deserialize)]
+pub(super) struct MemberReply {
     #[serde(rename = "ID")]
-    id: Number,
-    name: String,
-    #[serde(rename = "isLearner")]
-    learner: bool,
+    pub(super) id: Number,
+    /// Empty until it has started.
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default, rename = "peerURLs")]
+    pub(super) peer_urls: Vec<String>,
+    #[serde(default, rename = "isLearner")]
+    pub(super) learner: bool,
+}
+
+/// The answer to `kv/range` with `count_only`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CountReply {
+    /// With the revision at which the keys were counted (etcd: `applierV3backend.Range`).
+    pub(super) header: ReplyHeader,
+    pub(super) count: Number,
 }
 
 /// JSON of protocol buffers writes 64-bit numbers as text, and leaves out zeros.
@@ -106,13 +120,6 @@ impl TryFrom<String> for Signed {
 #[serde(default)]
 pub(super) struct StreamError {
     pub(super) message: String,
-}
-
-/// Of an answer's header, at which revision it was given.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct RevisionHeader {
-    pub(super) revision: Number,
 }
 
 impl Number {

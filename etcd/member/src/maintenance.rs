@@ -1,6 +1,7 @@
 //! Changes that the local etcd makes when it is asked through its JSON gateway: another leader, a smaller database, an alarm less.
 
 use super::EtcdGateway;
+use super::backup::KeyHash;
 use super::gateway::{Number, Signed, TIMEOUT};
 use anyhow::Context;
 use etcd_rules::{OtherMember, RunningMember};
@@ -15,8 +16,8 @@ const MOVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout of a defragmentation, which copies the whole database.
 pub const DEFRAGMENT_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Timeout of a compaction, which deletes old revisions in small steps, and of a hash, which reads all keys.
-const SCAN_TIMEOUT: Duration = Duration::from_mins(2);
+/// Timeout of a compaction, which deletes old revisions in small steps, and of a hash or a count, which read all keys.
+pub(crate) const SCAN_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Timeout of a change of alarms.
 const ALARM_TIMEOUT: Duration = Duration::from_secs(15);
@@ -29,10 +30,7 @@ pub(crate) const COMPACTED: &str = "required revision has been compacted";
 pub struct DataHash {
     /// Name of the member in etcd.
     pub member: String,
-    /// The hash. It depends on which revisions are compacted.
-    pub hash: u64,
-    /// Revision up to which the member has compacted its keys; -1: none is.
-    pub compacted: i64,
+    pub hash: KeyHash,
 }
 
 /// Maintenance of the local member and its cluster, as a trait that tests replace.
@@ -115,20 +113,15 @@ impl EtcdMaintenance for EtcdGateway {
     }
 
     async fn hash_data(&self, own: &RunningMember, revision: u64) -> anyhow::Result<Vec<DataHash>> {
-        let body = format!(r#"{{"revision":"{revision}"}}"#);
         let mut hashes = Vec::new();
         for listed in &own.members {
             let gateway = match listed.id == own.id {
                 true => self.clone(),
                 false => self.of_member(&listed.name),
             };
-            let asked = gateway.request("maintenance/hashkv", body.clone(), SCAN_TIMEOUT);
-            let reply: HashReply = asked.await?;
-            let Signed(compacted) = reply.compacted;
             hashes.push(DataHash {
                 member: listed.name.clone(),
-                hash: reply.hash,
-                compacted,
+                hash: gateway.hash_keys(revision).await?,
             });
         }
         Ok(hashes)
@@ -154,8 +147,26 @@ pub(super) struct AlarmReply {
 struct HashReply {
     /// 32 bits, hence a number.
     hash: u64,
-    #[serde(rename = "compact_revision")]
-    compacted: Signed,
+    compact_revision: Signed,
+}
+
+impl From<HashReply> for KeyHash {
+    fn from(reply: HashReply) -> Self {
+        let Signed(compacted) = reply.compact_revision;
+        Self {
+            hash: reply.hash,
+            compacted,
+        }
+    }
+}
+
+impl EtcdGateway {
+    /// The hash of the member's keys at a revision.
+    pub(crate) async fn hash_keys(&self, revision: u64) -> anyhow::Result<KeyHash> {
+        let body = format!(r#"{{"revision":"{revision}"}}"#);
+        let reply = self.request::<HashReply>("maintenance/hashkv", body, SCAN_TIMEOUT);
+        Ok(reply.await?.into())
+    }
 }
 
 /// A request of protocol buffers as JSON: a 64-bit number is a text.
@@ -179,10 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn members_that_were_never_compacted_can_be_compared() {
-        // Answer of etcd 3.6: of a store without compactions it says -1.
+    fn keys_that_were_never_compacted_have_a_negative_revision() {
+        // Answer of etcd 3.6.
         let text = r#"{"header":{"revision":"7"},"hash":3125,"compact_revision":"-1"}"#;
-        let HashReply { hash, compacted } = serde_json::from_str(text).unwrap();
-        assert_eq!((hash, compacted.0), (3125, -1));
+        let reply: HashReply = serde_json::from_str(text).unwrap();
+        let hash = KeyHash {
+            hash: 3125,
+            compacted: -1,
+        };
+        assert_eq!(KeyHash::from(reply), hash);
     }
 }

@@ -1,6 +1,6 @@
 //! Asks the other members of an etcd cluster for the list of members, and changes it. Every answer needs a quorum.
 
-use super::gateway::{EtcdGateway, Number, TIMEOUT};
+use super::gateway::{EtcdGateway, MemberReply, MembersReply, TIMEOUT};
 use super::hosts::{FILE as HOSTS, parse_entries};
 use super::maintenance::EtcdMaintenance;
 use anyhow::{Context, bail};
@@ -43,31 +43,8 @@ pub struct EtcdPeers {
 }
 
 #[derive(Debug, Deserialize)]
-struct MembersReply {
-    header: ReplyHeader,
-    members: Vec<MemberReply>,
-}
-
-#[derive(Debug, Deserialize)]
 struct AddReply {
     member: MemberReply,
-}
-
-#[derive(Debug, Deserialize)]
-struct ReplyHeader {
-    cluster_id: Number,
-}
-
-#[derive(Debug, Deserialize)]
-struct MemberReply {
-    #[serde(rename = "ID")]
-    id: Number,
-    #[serde(default)]
-    name: String,
-    #[serde(default, rename = "peerURLs")]
-    peer_urls: Vec<String>,
-    #[serde(default, rename = "isLearner")]
-    learner: bool,
 }
 
 impl EtcdQuorum for EtcdPeers {

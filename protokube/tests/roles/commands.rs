@@ -5,7 +5,7 @@ use crate::store::store_in;
 use crate::test_host::INSTANCE;
 use anyhow::bail;
 use aws_client::store::{Expect, Store};
-use etcd_member::backup::{KeysAt, SnapshotSource};
+use etcd_member::backup::{KeyHash, KeysAt, SnapshotSource};
 use etcd_member::{CommandMemory, CommandRole, DataHash, EtcdMaintenance};
 use etcd_rules::{
     COMMAND_KEPT, COMMANDS_PREFIX, CORRUPT, CommandState, EtcdCommand, LOST_CLAIM, ListedMember,
@@ -109,8 +109,7 @@ impl EtcdMaintenance for FakeEtcd {
         let hashes = own.members.iter().zip(self.0.lock().unwrap().hashes);
         let hash = |(listed, hash): (&ListedMember, u64)| DataHash {
             member: listed.name.clone(),
-            hash,
-            compacted: 5,
+            hash: KeyHash { hash, compacted: 5 },
         };
         Ok(hashes.map(hash).collect())
     }

@@ -1,7 +1,8 @@
 //! The member of etcd that a snapshot is taken of, through the JSON gateway on its client port. It serves meanwhile, so nothing is asked of it
 //! that would keep it busy for long.
 
-use crate::gateway::{Signed, StreamError};
+use crate::gateway::{CountReply, Number, StreamError};
+use crate::maintenance::SCAN_TIMEOUT;
 use crate::{EtcdGateway, EtcdMaintenance};
 use anyhow::{Context, bail};
 use base64::Engine;
@@ -24,9 +25,6 @@ const SNAPSHOT_TIME: Duration = Duration::from_mins(30);
 
 /// etcd sends pieces of 32 KiB, and the gateway writes each as a line.
 const LONGEST_LINE: usize = 1 << 20;
-
-/// Timeout of a hash or a count, which read all keys.
-const SCAN_TIME: Duration = Duration::from_mins(2);
 
 /// etcd's hash of all keys at a revision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,28 +68,6 @@ struct Piece {
     blob: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct HashReply {
-    /// 32 bits, hence a number.
-    hash: u64,
-    compact_revision: Signed,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CountReply {
-    header: CountHeader,
-    count: Signed,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CountHeader {
-    /// At which the keys were counted (etcd: `applierV3backend.Range`).
-    revision: Signed,
-}
-
 impl SnapshotSource for EtcdGateway {
     async fn save_snapshot(&self, to: &str) -> anyhow::Result<()> {
         let (client, all) = (self.build_client()?, "{}".to_owned());
@@ -124,23 +100,17 @@ impl SnapshotSource for EtcdGateway {
     async fn describe_keys(&self, used_bytes: u64) -> anyhow::Result<KeysAt> {
         // From the key \0 to its end: all. Not serializable, so that the member first has everything that was acknowledged until now.
         let all = r#"{"key":"AA==","range_end":"AA==","count_only":true}"#.to_owned();
-        let counted = self.request("kv/range", all, SCAN_TIME).await;
+        let counted = self.request("kv/range", all, SCAN_TIMEOUT).await;
         let counted: CountReply = counted.context("the member's keys cannot be counted")?;
-        let revision = counted.header.revision.0;
+        let Number(revision) = counted.header.revision;
         let mut keys = KeysAt {
-            revision: u64::try_from(revision)?,
-            count: u64::try_from(counted.count.0)?,
+            revision,
+            count: counted.count.0,
             hash: None,
         };
         if used_bytes <= MOST_HASHED {
-            let body = format!(r#"{{"revision":"{revision}"}}"#);
-            let hashed = self.request("maintenance/hashkv", body, SCAN_TIME);
-            let hashed = hashed.await;
-            let HashReply {
-                hash,
-                compact_revision: Signed(compacted),
-            } = hashed.context("the member's keys cannot be hashed")?;
-            keys.hash = Some(KeyHash { hash, compacted });
+            let hashed = self.hash_keys(revision).await;
+            keys.hash = Some(hashed.context("the member's keys cannot be hashed")?);
         }
         Ok(keys)
     }
@@ -185,14 +155,5 @@ mod tests {
         let why = parse_piece(error).unwrap_err();
         assert!(format!("{why:#}").contains("no leader"), "{why:#}");
         assert!(parse_piece(b"404 page not found\n").is_err());
-    }
-
-    #[test]
-    fn keys_that_were_never_compacted_have_a_negative_revision() {
-        let reply: HashReply = serde_json::from_str(
-            r#"{"header":{"revision":"7"},"hash":3125,"compact_revision":"-1"}"#,
-        )
-        .unwrap();
-        assert_eq!((reply.hash, reply.compact_revision.0), (3125, -1));
     }
 }

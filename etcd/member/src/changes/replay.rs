@@ -2,7 +2,7 @@
 //! key is as it was before. Meanwhile no lease may end, because that is a revision of its own.
 
 use crate::ScratchGateway;
-use crate::gateway::{Number, RevisionHeader};
+use crate::gateway::{Number, ReplyHeader};
 use crate::maintenance::{AlarmReply, AlarmsReply};
 use anyhow::{Context, anyhow, bail};
 use aws_client::store::Store;
@@ -248,13 +248,13 @@ struct Replay<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct StatusReply {
-    header: RevisionHeader,
+    header: ReplyHeader,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct TxnReply {
-    header: RevisionHeader,
+    header: ReplyHeader,
     succeeded: bool,
 }
 

@@ -2,7 +2,7 @@
 //! twice (etcd: "API guarantees", "Watch APIs"); large answers are divided into fragments.
 
 use crate::EtcdGateway;
-use crate::gateway::{Number, RevisionHeader, Signed, StreamError};
+use crate::gateway::{CountReply, Number, ReplyHeader, Signed, StreamError};
 use crate::maintenance::COMPACTED;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
@@ -100,14 +100,14 @@ impl ChangesSource for EtcdGateway {
         // One key that nobody has, and not serializable.
         let body = r#"{"key":"AA==","count_only":true}"#.to_owned();
         let reply = self.request("kv/range", body, READ_TIME).await;
-        let reply: RangeReply = reply.context("etcd does not say its revision")?;
+        let reply: CountReply = reply.context("etcd does not say its revision")?;
         Ok(reply.header.revision.0)
     }
 
     async fn watch_behind(&self, revision: u64) -> anyhow::Result<GatewayWatch> {
         // Older releases let a watch begin at the compacted revision, although its deletions are gone (etcd: pull request 18274).
         let body = format!(r#"{{"key":"AA==","count_only":true,"revision":"{revision}"}}"#);
-        let reply = self.request::<RangeReply>("kv/range", body, READ_TIME);
+        let reply = self.request::<CountReply>("kv/range", body, READ_TIME);
         reply.await.map_err(|error| match format!("{error:#}") {
             said if said.contains(COMPACTED) => anyhow::Error::new(Compacted { behind: revision }),
             _ => error.context("etcd does not say whether it has the changes"),
@@ -193,7 +193,7 @@ struct WatchLine {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WatchReply {
-    header: RevisionHeader,
+    header: ReplyHeader,
     created: bool,
     canceled: bool,
     cancel_reason: String,
@@ -221,12 +221,6 @@ struct KeyValue {
     version: Number,
     /// Ids of leases are chosen by clients, and signed.
     lease: Signed,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct RangeReply {
-    header: RevisionHeader,
 }
 
 #[derive(Debug, Default, Deserialize)]
