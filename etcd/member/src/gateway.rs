@@ -1,9 +1,12 @@
 //! Asks a member of etcd through the JSON gateway on its client port (etcd documentation, "gRPC gateway"). What the local member says
 //! about itself is its own answer, so it answers without a quorum too.
 
+use super::certificates::begin_client;
+use super::hosts::{FILE as HOSTS, parse_entries};
 use anyhow::{Context, bail};
 use etcd_rules::{ListedMember, RaisedAlarm, RunningMember};
 use host::Host;
+use node::components::EtcdMemberNames;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +15,7 @@ use std::time::Duration;
 /// Timeout of a request that etcd answers at once.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Access to the client port. Servers are verified by names, so the instance's own address is used.
+/// Access to the client port of a member. Servers are verified by names, which are not looked up.
 #[derive(Clone, Debug)]
 pub struct EtcdGateway {
     /// Access to certificate files.
@@ -21,11 +24,11 @@ pub struct EtcdGateway {
     pub certificates: String,
     /// A name in the certificate.
     pub name: String,
-    /// Private address of this instance; `None` for another member, which its name leads to.
-    pub address: Option<IpAddr>,
+    /// Private address of the instance.
+    pub address: IpAddr,
     pub port: u16,
-    /// Domain of the members: `internal.NAME`.
-    pub domain: String,
+    /// Names of the members.
+    pub names: EtcdMemberNames,
     /// The quota in the member's configuration, for etcd 3.5, which does not say it.
     pub quota: Option<u64>,
 }
@@ -152,13 +155,17 @@ impl EtcdGateway {
         })
     }
 
-    /// Access to another member, by its name in etcd.
-    pub(super) fn of_member(&self, name: &str) -> Self {
-        Self {
-            name: format!("{name}.{}", self.domain),
-            address: None,
+    /// Access to another member, by its name in etcd. Its address is that in `/etc/hosts`. DNS is not asked: its denial would stay with the
+    /// resolver of the VPC for minutes.
+    pub(super) fn of_member(&self, member: &str) -> anyhow::Result<Self> {
+        let name = format!("{member}.{}", self.names.domain);
+        let text = self.host.read_text(HOSTS)?.unwrap_or_default();
+        let address = parse_entries(&text).get(&name).copied();
+        Ok(Self {
+            address: address.with_context(|| format!("{name} is not in {HOSTS} yet"))?,
+            name,
             ..self.clone()
-        }
+        })
     }
 
     /// One request to the member. An error has etcd's message.
@@ -207,23 +214,10 @@ impl EtcdGateway {
 
     /// A client for some requests: the next one reads the certificates again, because nodeup renews them.
     pub(crate) fn build_client(&self) -> anyhow::Result<reqwest::Client> {
-        let file = |file: &str| {
-            let path = format!("{}/{file}", self.certificates);
-            let text = self.host.read_text(&path)?;
-            text.with_context(|| format!("{path} does not exist yet; nodeup writes it"))
-        };
-        let identity = format!("{}{}", file("server.crt")?, file("server.key")?);
-        let trusted = reqwest::Certificate::from_pem_bundle(file("clients-ca.crt")?.as_bytes())?;
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .http1_only()
-            .tls_certs_only(trusted)
-            .identity(reqwest::Identity::from_pem(identity.as_bytes())?);
-        let client = match self.address {
-            Some(address) => client.resolve(&self.name, SocketAddr::new(address, self.port)),
-            None => client,
-        };
-        let client = client.build();
+        let files = ("server", "clients-ca");
+        let client = begin_client(&self.host, &self.certificates, files)?;
+        let address = SocketAddr::new(self.address, self.port);
+        let client = client.resolve(&self.name, address).build();
         client.context("could not create a client for etcd's client port")
     }
 }

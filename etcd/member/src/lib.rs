@@ -10,6 +10,7 @@
 
 pub mod api_manifests;
 pub mod backup;
+mod certificates;
 pub mod changes;
 mod commands;
 mod data_restore;
@@ -49,7 +50,7 @@ pub use gateway::EtcdGateway;
 pub use maintenance::{DEFRAGMENT_TIMEOUT, DataHash, EtcdMaintenance};
 pub use manifest::running_member;
 pub use member::{EtcdMember, StepOutcome};
-pub use peers::{EtcdPeers, EtcdQuorum};
+pub use peers::EtcdQuorum;
 pub use running::{EtcdHttp, EtcdMembers, EtcdPeer, RunningEtcd};
 pub use settings::MemberSettings;
 pub use status::StatusReporter;

@@ -69,11 +69,11 @@ impl EtcdMaintenance for EtcdGateway {
 
     async fn describe_others(&self, own: &RunningMember) -> Vec<OtherMember> {
         let others = own.members.iter().filter(|listed| listed.id != own.id);
-        let asked = others.map(|listed| async {
-            let says = self.of_member(&listed.name).describe_member().await;
+        let asked = others.map(|listed| async move {
+            let says = async { self.of_member(&listed.name)?.describe_member().await };
             OtherMember {
                 listed: listed.clone(),
-                says: says.map_err(|error| format!("{error:#}")),
+                says: says.await.map_err(|error| format!("{error:#}")),
             }
         });
         futures::future::join_all(asked).await
@@ -117,7 +117,7 @@ impl EtcdMaintenance for EtcdGateway {
         for listed in &own.members {
             let gateway = match listed.id == own.id {
                 true => self.clone(),
-                false => self.of_member(&listed.name),
+                false => self.of_member(&listed.name)?,
             };
             hashes.push(DataHash {
                 member: listed.name.clone(),

@@ -1,13 +1,10 @@
 //! Asks the other members of an etcd cluster for the list of members, and changes it. Every answer needs a quorum.
 
 use super::gateway::{EtcdGateway, MemberReply, MembersReply, TIMEOUT};
-use super::hosts::{FILE as HOSTS, parse_entries};
 use super::maintenance::EtcdMaintenance;
 use anyhow::{Context, bail};
 use etcd_rules::{LiveCluster, LiveMember, MemberChange, Peers};
 use futures::future::{join_all, select_all};
-use host::Host;
-use node::components::EtcdMemberNames;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::future::Future;
@@ -31,30 +28,19 @@ pub trait EtcdQuorum: Send + Sync + 'static {
     ) -> impl Future<Output = anyhow::Result<Option<String>>> + Send;
 }
 
-/// The members' client ports.
-#[derive(Clone, Debug)]
-pub struct EtcdPeers {
-    /// Access to certificate files.
-    pub host: Host,
-    /// Folder with the certificates.
-    pub certificates: String,
-    pub names: EtcdMemberNames,
-    pub port: u16,
-}
-
 #[derive(Debug, Deserialize)]
 struct AddReply {
     member: MemberReply,
 }
 
-impl EtcdQuorum for EtcdPeers {
+impl EtcdQuorum for EtcdGateway {
     async fn list_live_members(&self, members: &[String]) -> anyhow::Result<LiveCluster> {
         self.find_member(members).await.map(|(_, live)| live)
     }
 
     async fn describe_members(&self, members: &[String]) -> Peers {
         let asked = members.iter().map(|member| async move {
-            let described = async { self.gateway_of(member)?.describe_member().await };
+            let described = async { self.of_short_name(member)?.describe_member().await };
             let said = described.await.map_err(|error| format!("{error:#}"));
             (member.clone(), said)
         });
@@ -67,7 +53,7 @@ impl EtcdQuorum for EtcdPeers {
         change: &MemberChange,
     ) -> anyhow::Result<Option<String>> {
         if let MemberChange::MoveLeader { from, to } = change {
-            self.gateway_of(from)?.move_leader(to).await?;
+            self.of_short_name(from)?.move_leader(to).await?;
             return Ok(None);
         }
         let (gateway, _) = self.find_member(members).await?;
@@ -82,30 +68,18 @@ impl EtcdQuorum for EtcdPeers {
     }
 }
 
-impl EtcdPeers {
-    /// Its address is that in `/etc/hosts`. DNS is not asked: its denial would stay with the resolver of the VPC for minutes.
-    fn gateway_of(&self, member: &str) -> anyhow::Result<EtcdGateway> {
-        let name = self.names.member_host(member);
-        let text = self.host.read_text(HOSTS)?.unwrap_or_default();
-        let address = parse_entries(&text).get(&name).copied();
-        let address = address.with_context(|| format!("{name} is not in {HOSTS} yet"))?;
-        Ok(EtcdGateway {
-            host: self.host.clone(),
-            certificates: self.certificates.clone(),
-            name,
-            address: Some(address),
-            port: self.port,
-            domain: self.names.domain.clone(),
-            quota: None,
-        })
+impl EtcdGateway {
+    /// Access to a member, by its short name.
+    fn of_short_name(&self, member: &str) -> anyhow::Result<Self> {
+        self.of_member(&self.names.member_name(member))
     }
 
     /// The member that answers first for a quorum, and its list. The error has every member's reason.
-    async fn find_member(&self, members: &[String]) -> anyhow::Result<(EtcdGateway, LiveCluster)> {
+    async fn find_member(&self, members: &[String]) -> anyhow::Result<(Self, LiveCluster)> {
         let mut reasons = Vec::new();
         let asked = members.iter().map(|member| {
             let listed = async move {
-                let gateway = self.gateway_of(member)?;
+                let gateway = self.of_short_name(member)?;
                 let body = r#"{"linearizable":true}"#.to_owned();
                 let listed = gateway.request("cluster/member/list", body, TIMEOUT);
                 let live = to_live_cluster(listed.await?);

@@ -1,5 +1,6 @@
 //! Queries the local etcd: health on the loopback address, and the list of members on the peer port.
 
+use crate::certificates::begin_client;
 use crate::hosts::{FILE as HOSTS, parse_entries};
 use anyhow::{Context, bail, ensure};
 use host::Host;
@@ -110,22 +111,9 @@ impl EtcdPeer {
     }
 
     fn build_client(&self, name: &str) -> anyhow::Result<reqwest::Client> {
-        let file = |file: &str| {
-            let path = format!("{}/{file}", self.certificates);
-            let text = self.host.read_text(&path)?;
-            text.with_context(|| format!("{path} does not exist yet; nodeup writes it"))
-        };
-        let identity = format!("{}{}", file("peer.crt")?, file("peer.key")?);
-        let trusted = reqwest::Certificate::from_pem_bundle(file("peers-ca.crt")?.as_bytes())?;
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(TIMEOUT)
-            // etcd negotiates HTTP/2 but answers with HTTP/1 on this port.
-            .http1_only()
-            .tls_certs_only(trusted)
-            .identity(reqwest::Identity::from_pem(identity.as_bytes())?)
-            .resolve(name, SocketAddr::new(self.address, self.port))
-            .build();
+        let client = begin_client(&self.host, &self.certificates, ("peer", "peers-ca"))?;
+        let address = SocketAddr::new(self.address, self.port);
+        let client = client.timeout(TIMEOUT).resolve(name, address).build();
         client.context("could not create a client for etcd's peer port")
     }
 }

@@ -7,8 +7,8 @@ use etcd_member::api_manifests::find_encryption_config;
 use etcd_member::backup::{BackupRole, SnapshotTaker};
 use etcd_member::changes::{ChangesMemory, ChangesPace, ChangesRole};
 use etcd_member::{
-    CommandMemory, CommandRole, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, EtcdPeers,
-    MemberSettings, MemberVolume, StatusReporter, UpkeepMemory, UpkeepRole,
+    CommandMemory, CommandRole, EtcdGateway, EtcdHttp, EtcdMember, EtcdPeer, MemberSettings,
+    MemberVolume, StatusReporter, UpkeepMemory, UpkeepRole,
 };
 use etcd_store::{FormationStore, UpkeepClaims};
 use node::components::{EtcdMemberNames, EtcdPorts, etcd_ports, etcd_quota};
@@ -67,7 +67,7 @@ pub(super) fn start_etcd_roles(set: &mut JoinSet<()>, daemon: &Arc<DaemonState>)
             set,
             etcd.new_member_log(),
             &member,
-            async |role: Arc<EtcdMember<Ec2QueryClient, EtcdHttp, EtcdPeers>>| {
+            async |role: Arc<EtcdMember<Ec2QueryClient, EtcdHttp, EtcdGateway>>| {
                 role.run_member().await
             },
         );
@@ -165,14 +165,8 @@ impl LocalEtcd<'_> {
     }
 
     /// The role of the member.
-    fn build_member(&self) -> EtcdMember<Ec2QueryClient, EtcdHttp, EtcdPeers> {
+    fn build_member(&self) -> EtcdMember<Ec2QueryClient, EtcdHttp, EtcdGateway> {
         let daemon = self.daemon;
-        let quorum = EtcdPeers {
-            host: daemon.host.clone(),
-            certificates: self.names.certificate_folder(),
-            names: self.names.clone(),
-            port: self.ports.client,
-        };
         let running = EtcdHttp {
             probe: daemon.probe.clone(),
             health: format!("http://127.0.0.1:{}", self.ports.health),
@@ -189,7 +183,7 @@ impl LocalEtcd<'_> {
             Arc::clone(&daemon.ec2),
             daemon.host.clone(),
             self.open_formation(),
-            (running, quorum),
+            (running, self.build_gateway()),
             Arc::clone(&daemon.settled),
             self.new_member_log(),
         );
@@ -221,9 +215,9 @@ impl LocalEtcd<'_> {
             host: self.daemon.host.clone(),
             certificates: self.names.certificate_folder(),
             name: self.names.member_host(own),
-            address: Some(self.daemon.address),
+            address: self.daemon.address,
             port: self.ports.client,
-            domain: self.names.domain.clone(),
+            names: self.names.clone(),
             quota: etcd_quota(&self.cluster.environment),
         }
     }

@@ -1,7 +1,8 @@
-//! An alarm of etcd ends neither etcd nor the start of the control plane.
+//! An alarm of etcd ends neither etcd nor the start of the control plane. And members are asked at addresses that protokube knows.
 
 use crate::test_host::{TestHost, node_config};
-use etcd_member::{EtcdHttp, EtcdPeer, RunningEtcd};
+use etcd_member::{EtcdGateway, EtcdHttp, EtcdMaintenance, EtcdPeer, EtcdQuorum, RunningEtcd};
+use etcd_rules::{ListedMember, RunningMember};
 use node::components::{EtcdMemberNames, EtcdStart, etcd_ports};
 use node::manifests::{ETCD_SERVES, EtcdPod, build_etcd_pod};
 use protokube_role::probe::Probe;
@@ -148,8 +149,53 @@ async fn etcd_is_not_asked_for_members_before_it_can_look_up_their_names() {
     };
     let why = async || format!("{:#}", member.list_members("a").await.unwrap_err());
     assert!(why().await.ends_with("the name is not in /etc/hosts yet"));
-    let block = "# Begin host entries managed by protokube\n127.0.0.1 NAME\n# End host entries managed by protokube\n";
-    let text = block.replace("NAME", &name);
-    test.host.write_changed("/etc/hosts", &text, 0o644).unwrap();
+    write_member_host(&test, &name);
     assert!(why().await.contains("/certificates/"));
+}
+
+/// DNS would keep for minutes that a name does not exist yet.
+#[tokio::test]
+async fn other_members_are_asked_at_their_addresses_in_the_file_of_hosts() {
+    let test = TestHost::new().await;
+    let etcd = node_config().control_plane.unwrap().etcd[0].clone();
+    let names = EtcdMemberNames::from_config(&etcd, &node_config().cluster);
+    let own = RunningMember {
+        id: "1".to_owned(),
+        members: vec![ListedMember {
+            id: "2".to_owned(),
+            name: names.member_name("b"),
+            learner: false,
+        }],
+        ..RunningMember::default()
+    };
+    let name = names.member_host("b");
+    let gateway = EtcdGateway {
+        host: test.host.clone(),
+        certificates: "/certificates".to_owned(),
+        name: names.member_host("a"),
+        address: "127.0.0.1".parse().unwrap(),
+        port: 1,
+        names,
+        quota: None,
+    };
+    let refusals = async || {
+        let live = gateway.list_live_members(&["b".to_owned()]).await;
+        let mut others = gateway.describe_others(&own).await;
+        let other = others.remove(0).says.unwrap_err();
+        [format!("{:#}", live.unwrap_err()), other]
+    };
+    for why in refusals().await {
+        assert!(why.contains("is not in /etc/hosts yet"), "{why}");
+    }
+    write_member_host(&test, &name);
+    for why in refusals().await {
+        assert!(why.contains("/certificates/"), "{why}");
+    }
+}
+
+fn write_member_host(test: &TestHost, name: &str) {
+    let text = format!(
+        "# Begin host entries managed by protokube\n127.0.0.1 {name}\n# End host entries managed by protokube\n"
+    );
+    test.host.write_changed("/etc/hosts", &text, 0o644).unwrap();
 }

@@ -1,6 +1,7 @@
 //! Another control plane that serves a snapshot. Both sides show the certificate of their member for etcd's peers, and check that the
 //! other one's names a member of the same etcd cluster.
 
+use crate::certificates::{begin_client, read_certificate};
 use anyhow::{Context, anyhow, bail};
 use host::Host;
 use node::components::EtcdMemberNames;
@@ -57,15 +58,8 @@ impl PeerAccess {
             );
         }
         let name = self.names.member_host(member);
-        let identity = format!("{}{}", self.read("peer.crt")?, self.read("peer.key")?);
-        let trusted = reqwest::Certificate::from_pem_bundle(self.read("peers-ca.crt")?.as_bytes())?;
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .http1_only()
-            .connect_timeout(CONNECT)
-            .read_timeout(SILENCE)
-            .tls_certs_only(trusted)
-            .identity(reqwest::Identity::from_pem(identity.as_bytes())?);
+        let client = begin_client(&self.host, &self.certificates, ("peer", "peers-ca"))?;
+        let client = client.connect_timeout(CONNECT).read_timeout(SILENCE);
         let client = match address {
             Some(address) => client.resolve(&name, address),
             None => client,
@@ -126,9 +120,7 @@ impl PeerAccess {
     }
 
     fn read(&self, file: &str) -> anyhow::Result<String> {
-        let path = format!("{}/{file}", self.certificates);
-        let text = self.host.read_text(&path)?;
-        text.with_context(|| format!("{path} does not exist yet; nodeup writes it"))
+        read_certificate(&self.host, &self.certificates, file)
     }
 }
 
