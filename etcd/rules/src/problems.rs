@@ -250,7 +250,7 @@ fn alarm_problems(etcd: &str, current: &[&ReportedMember]) -> Vec<EtcdProblem> {
             [] => String::new(),
             raised => format!(", raised for {}", raised.join(", ")),
         };
-        cluster_problem(
+        EtcdProblem::of_cluster(
             etcd,
             format!("alarm {alarm}{raised}: etcd accepts no writes"),
             next.to_owned(),
@@ -264,7 +264,7 @@ fn different_clusters(etcd: &str, current: &[&ReportedMember]) -> Option<EtcdPro
     let ids: BTreeSet<&str> = running.map(|one| one.cluster_id.as_str()).collect();
     (ids.len() > 1).then(|| {
         let ids: Vec<&str> = ids.into_iter().collect();
-        cluster_problem(
+        EtcdProblem::of_cluster(
             etcd,
             format!("its members are of different etcd clusters: {}", ids.join(", ")),
             format!("delete nothing: etcd/{etcd}.json in the cluster's folder of the state store has the id of the right one; see whether the volumes of the others have the right tags"),
@@ -281,7 +281,7 @@ fn change_of(etcd: &str, replacing: &Replacing) -> EtcdProblem {
     };
     let next =
         "wait, and stop no other control plane meanwhile: kctl etcd status shows how far it is";
-    cluster_problem(etcd, message, next.to_owned())
+    EtcdProblem::of_cluster(etcd, message, next.to_owned())
 }
 
 /// A recovery, which operators asked for. Its lost members are not reported any more.
@@ -306,7 +306,7 @@ fn recovery_of(etcd: &str, next: &NextGeneration) -> EtcdProblem {
         ),
     };
     let next = format!("kctl etcd {command} --yes shows what it waits for");
-    cluster_problem(etcd, message, next)
+    EtcdProblem::of_cluster(etcd, message, next)
 }
 
 /// Members that the spec has no longer, and that are still in etcd.
@@ -316,7 +316,7 @@ fn removals(etcd: &str, record: &FormationRecord) -> Vec<EtcdProblem> {
             true => "is being removed",
             false => "waits to be removed",
         };
-        cluster_problem(
+        EtcdProblem::of_cluster(
             etcd,
             format!("member {member} {how}, because the spec has it no longer"),
             "wait: it is removed once all other members are well. kctl update --yes waits for it, and then deletes its group"
@@ -340,7 +340,7 @@ fn unseen_members(etcd: &str, record: &FormationRecord) -> Vec<EtcdProblem> {
             "see how far its control plane is: kctl get instances. If its machine does not come, go on without it: kctl etcd forget CLUSTER \
              {member} --etcd {etcd}"
         );
-        cluster_problem(etcd, message, next)
+        EtcdProblem::of_cluster(etcd, message, next)
     });
     unseen.collect()
 }
@@ -356,7 +356,7 @@ fn unreported_members(
         .filter(|(_, recorded)| !current.iter().any(|one| one.has_volume(recorded)));
     let missing = missing.map(|(member, recorded)| {
         let volume = &recorded.volume;
-        cluster_problem(
+        EtcdProblem::of_cluster(
             etcd,
             format!("no instance reports member {member} with volume {volume}"),
             "its control plane is gone, or has not come up yet: kctl get instances; if the volume is lost: docs/operations/etcd.md"
@@ -364,16 +364,6 @@ fn unreported_members(
         )
     });
     missing.collect()
-}
-
-fn cluster_problem(etcd: &str, message: String, next: String) -> EtcdProblem {
-    EtcdProblem {
-        etcd: etcd.to_owned(),
-        instance: None,
-        message,
-        next,
-        is_told: false,
-    }
 }
 
 /// Members that work, but wait long for their disk, a sentence each.

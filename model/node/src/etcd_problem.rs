@@ -15,6 +15,17 @@ pub struct EtcdProblem {
 }
 
 impl EtcdProblem {
+    /// A problem of the etcd cluster as a whole.
+    pub fn of_cluster(etcd: &str, message: String, next: String) -> Self {
+        Self {
+            etcd: etcd.to_owned(),
+            instance: None,
+            message,
+            next,
+            is_told: false,
+        }
+    }
+
     /// All of it in one line: `main on i-1: it knows no leader`.
     pub fn one_line(&self) -> String {
         let on = self.instance.as_ref().map(|id| format!(" on {id}"));

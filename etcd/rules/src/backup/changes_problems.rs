@@ -98,16 +98,11 @@ impl View<'_> {
         let gaps = self.seen.iter().flat_map(|seen| &seen.gaps);
         let gaps = gaps.map(ChainGap::to_string);
         let messages = self.late_moment().into_iter().chain(self.foreign_chain());
-        let problem = |message: String| EtcdProblem {
-            etcd: etcd.to_owned(),
-            instance: None,
-            message,
-            next: format!(
-                "correct the reason; the next scheduled snapshot begins a new chain, and none that somebody asks for does, but it saves what is \
-                 there now: kctl etcd snapshot save --etcd {etcd}; docs/operations/backups.md"
-            ),
-            is_told: false,
-        };
+        let next = format!(
+            "correct the reason; the next scheduled snapshot begins a new chain, and none that somebody asks for does, but it saves what is \
+             there now: kctl etcd snapshot save --etcd {etcd}; docs/operations/backups.md"
+        );
+        let problem = |message| EtcdProblem::of_cluster(etcd, message, next.clone());
         messages.chain(gaps).map(problem).collect()
     }
 

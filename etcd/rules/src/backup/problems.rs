@@ -38,18 +38,14 @@ pub fn find_backup_problems(backups: &StoredBackups, now: OffsetDateTime) -> Vec
     let mut problems = find_late_backups(backups, now);
     let drills = backups.states.iter().filter_map(|(etcd, state)| {
         let drill = state.drill.as_ref().filter(|drill| drill.failed)?;
-        Some(EtcdProblem {
-            etcd: etcd.clone(),
-            instance: None,
-            message: format!(
-                "the drill with its snapshot {} on {} failed: {}",
-                drill.name, drill.instance, drill.found
-            ),
-            next: format!(
-                "correct the reason and drill again: kctl etcd drill --etcd {etcd}; if the snapshot is damaged, see others: kctl etcd snapshot list --etcd {etcd}"
-            ),
-            is_told: false,
-        })
+        let message = format!(
+            "the drill with its snapshot {} on {} failed: {}",
+            drill.name, drill.instance, drill.found
+        );
+        let next = format!(
+            "correct the reason and drill again: kctl etcd drill --etcd {etcd}; if the snapshot is damaged, see others: kctl etcd snapshot list --etcd {etcd}"
+        );
+        Some(EtcdProblem::of_cluster(etcd, message, next))
     });
     problems.extend(drills);
     problems.extend(find_unfinished_drills(backups, now));
@@ -70,21 +66,17 @@ fn find_unfinished_drills(
         if age < DRILL_PATIENCE {
             return None;
         }
-        Some(EtcdProblem {
-            etcd: etcd.clone(),
-            instance: None,
-            message: format!(
-                "no drill with its snapshots has come to a result for {}: {} were tried, the last on {}: {}",
-                duration_text(age),
-                attempt.count,
-                attempt.instance,
-                attempt.reason
-            ),
-            next: format!(
-                "correct the reason; protokube tries again by itself, and at once with: kctl etcd drill --etcd {etcd}"
-            ),
-            is_told: false,
-        })
+        let message = format!(
+            "no drill with its snapshots has come to a result for {}: {} were tried, the last on {}: {}",
+            duration_text(age),
+            attempt.count,
+            attempt.instance,
+            attempt.reason
+        );
+        let next = format!(
+            "correct the reason; protokube tries again by itself, and at once with: kctl etcd drill --etcd {etcd}"
+        );
+        Some(EtcdProblem::of_cluster(etcd, message, next))
     })
 }
 
@@ -92,13 +84,11 @@ fn find_unfinished_drills(
 fn find_unsealed(backups: &StoredBackups) -> impl Iterator<Item = EtcdProblem> {
     backups.states.iter().filter_map(|(etcd, state)| {
         let why = state.last.as_ref()?.cluster_state_problem.as_ref()?;
-        Some(EtcdProblem {
-            etcd: etcd.clone(),
-            instance: None,
-            message: format!("its last snapshot has no private keys of the cluster: {why}"),
-            next: "correct the reason; docs/operations/backups.md".to_owned(),
-            is_told: false,
-        })
+        Some(EtcdProblem::of_cluster(
+            etcd,
+            format!("its last snapshot has no private keys of the cluster: {why}"),
+            "correct the reason; docs/operations/backups.md".to_owned(),
+        ))
     })
 }
 
@@ -135,18 +125,14 @@ fn find_late_backups(backups: &StoredBackups, now: OffsetDateTime) -> Vec<EtcdPr
             )
         });
         let interval = duration_text(interval);
-        Some(EtcdProblem {
-            etcd: etcd.clone(),
-            instance: None,
-            message: format!(
-                "{message}, and one is taken every {interval}{}",
-                why.unwrap_or_default()
-            ),
-            next: format!(
-                "take one now, which says what fails: kctl etcd snapshot save --etcd {etcd}; docs/operations/backups.md"
-            ),
-            is_told: false,
-        })
+        let message = format!(
+            "{message}, and one is taken every {interval}{}",
+            why.unwrap_or_default()
+        );
+        let next = format!(
+            "take one now, which says what fails: kctl etcd snapshot save --etcd {etcd}; docs/operations/backups.md"
+        );
+        Some(EtcdProblem::of_cluster(etcd, message, next))
     });
     problems.collect()
 }
