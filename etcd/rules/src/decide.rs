@@ -33,8 +33,8 @@ const DAMAGED: [Row<WhateverRecorded>; 2] = [
         then: "refuse",
         step: |own, _, content| match content {
             VolumeContent::Damaged(why) => Some(FormationStep::Refuse(format!(
-                "the file system of {}, with member {} of etcd {}, has errors: {why}",
-                own.volume, own.member, own.etcd
+                "the file system of {}, with {own}, has errors: {why}",
+                own.volume
             ))),
             _ => None,
         },

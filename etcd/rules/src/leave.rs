@@ -55,14 +55,10 @@ pub fn set_leaving(
 
 /// What the instance of a member does that leaves: it runs on until etcd has removed it. `None`: like every other member.
 pub(super) fn decide_leaving(own: &OwnMember<'_>, record: &FormationRecord) -> FormationStep {
+    let recorded = record.members.get(own.member);
+    let volume = recorded.map_or(own.volume, |member| &member.volume);
     FormationStep::Wait(format!(
-        "member {} of etcd {} leaves, because the spec has it no longer: it is not replaced. {} is kept",
-        own.member,
-        own.etcd,
-        record
-            .members
-            .get(own.member)
-            .map_or(own.volume, |member| &member.volume)
+        "{own} leaves, because the spec has it no longer: it is not replaced. {volume} is kept"
     ))
 }
 

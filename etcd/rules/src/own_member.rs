@@ -7,6 +7,7 @@ use super::member_status::RunningMember;
 use super::record::{FormationRecord, FormedClusters, RecordedMember};
 use node::formatted::{FORMAT, UnknownFields};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// What members say about themselves, by their short names, or why they do not.
 pub type Peers = BTreeMap<String, Result<RunningMember, String>>;
@@ -49,6 +50,13 @@ pub struct OwnMember<'a> {
     pub trace: Option<&'a str>,
     /// The etcd clusters of this name that were formed. `None`: nobody has looked, because the member runs already.
     pub formed: Option<&'a FormedClusters>,
+}
+
+/// As in messages: `member a of etcd main`.
+impl fmt::Display for OwnMember<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "member {} of etcd {}", self.member, self.etcd)
+    }
 }
 
 impl OwnMember<'_> {

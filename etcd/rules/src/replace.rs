@@ -8,7 +8,7 @@ use super::live::{LiveCluster, LiveMember, MemberChange};
 use super::log::LogIdentity;
 use super::own_member::{Formed, OwnMember, with_own_member};
 use super::record::{FormationRecord, RecordedMember, Replacing};
-use super::step::FormationStep;
+use super::step::{FormationStep, wait_for_second_answer};
 use super::version_gate::{keeps_membership, minor_of, other_minor};
 use super::volume_owner::{check_owner, describe_content};
 use node::components::{EtcdMemberNames, etcd_ports};
@@ -64,18 +64,14 @@ pub(super) fn begin_replacement(
         && lost.volume != own.volume
         && !own.gone_twice.contains(&lost.volume)
     {
-        return FormationStep::Wait(format!(
-            "EC2 says that {}, the volume of member {} of etcd {}, does not exist; EC2 is asked again in a minute before the member is \
-             replaced",
-            lost.volume, own.member, own.etcd
-        ));
+        return wait_for_second_answer(own, &lost.volume);
     }
     if !keeps_membership(own.version) {
         return FormationStep::Wait(format!(
-            "member {} of etcd {} needs a new member in its place, but releases of etcd before 3.5.26, as {} here, may forget that a new \
+            "{own} needs a new member in its place, but releases of etcd before 3.5.26, as {} here, may forget that a new \
              member votes, or bring back a removed one: set spec.etcdClusters[].version to 3.5.26 or newer; `kctl update cluster`, then \
              `kctl rolling-update cluster` replaces the control planes that are well first",
-            own.member, own.etcd, own.version
+            own.version
         ));
     }
     let live = match find_live(own, cluster_id) {
@@ -127,9 +123,9 @@ fn check_minor(own: &OwnMember<'_>, record: &FormationRecord) -> Option<Formatio
     let lowest = versions.min_by_key(|version| minor_of(version))?;
     (minor_of(own.version) < minor_of(lowest)).then(|| {
         FormationStep::Wait(format!(
-            "member {} of etcd {} needs a new member in its place, but this instance has etcd {}, and all other members that answer run {lowest} or \
+            "{own} needs a new member in its place, but this instance has etcd {}, and all other members that answer run {lowest} or \
              newer, with which it cannot start: replace this control plane with `kctl rolling-update cluster`, or delete this instance",
-            own.member, own.etcd, own.version
+            own.version
         ))
     })
 }
@@ -141,10 +137,8 @@ pub(super) fn find_live<'a>(
 ) -> Result<&'a LiveCluster, Box<FormationStep>> {
     let step = match own.live {
         Err(why) => FormationStep::Wait(format!(
-            "member {} of etcd {} needs a new member in its place, which the other members must agree to: {why}. If so many of them are \
+            "{own} needs a new member in its place, which the other members must agree to: {why}. If so many of them are \
              lost for good that there is no quorum, `kctl etcd recover {} --etcd {}` goes on with the data of one; if all are lost, {}",
-            own.member,
-            own.etcd,
             own.cluster,
             own.etcd,
             describe_restore(own.cluster, own.etcd)
@@ -286,10 +280,7 @@ fn decide_first_start(
         return FormationStep::Join { marker, joins };
     }
     if own.shown && before == Some(&joins) {
-        return FormationStep::Wait(format!(
-            "the new member {} of etcd {} ({id}) is starting",
-            own.member, own.etcd
-        ));
+        return FormationStep::Wait(format!("the new {own} ({id}) is starting"));
     }
     // It may have had a log before this instance took over or restarted; or the list has changed, and it cannot start.
     record_id(own, record, None)
@@ -363,23 +354,18 @@ fn move_replacement(
     recorded: &RecordedMember,
     content: &VolumeContent,
 ) -> FormationStep {
-    let (volume, member) = (&recorded.volume, own.member);
+    let volume = &recorded.volume;
     if !has_lost_data(own, recorded, content) {
         return FormationStep::Refuse(format!(
-            "member {member} of etcd {} is being replaced on {volume}, but this instance holds {}, which {}: let the member use \
+            "{own} is being replaced on {volume}, but this instance holds {}, which {}: let the member use \
              {volume}, or delete {volume} and wipe {} with wipefs and blkdiscard",
-            own.etcd,
             own.volume,
             describe_content(content),
             own.volume
         ));
     }
     if !own.gone_twice.contains(volume) {
-        return FormationStep::Wait(format!(
-            "EC2 says that {volume}, on which member {member} of etcd {} was being replaced, does not exist; EC2 is asked again in a \
-             minute",
-            own.etcd
-        ));
+        return wait_for_second_answer(own, volume);
     }
     FormationStep::Record(with_own_member(own, record, |joins| {
         *joins = RecordedMember::on_volume(own.volume, true);
@@ -428,10 +414,8 @@ fn prepare_volume<'a>(
             }
         }
         other => not(FormationStep::Refuse(format!(
-            "member {} of etcd {} is being replaced, but {} {}: a member begins on a blank volume only; wipe it with wipefs and \
+            "{own} is being replaced, but {} {}: a member begins on a blank volume only; wipe it with wipefs and \
              blkdiscard if nothing on it is needed",
-            own.member,
-            own.etcd,
             own.volume,
             describe_content(other)
         ))),

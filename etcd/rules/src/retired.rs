@@ -92,10 +92,8 @@ pub(super) fn find_newer_data(
 /// Why a member is not started whose marker says that it was stopped.
 pub(super) fn stopped_for_good(own: &OwnMember<'_>) -> String {
     format!(
-        "member {} of etcd {} on {} was stopped for a recovery of the cluster, and never runs again with this data, but {} says nothing of \
+        "{own} on {} was stopped for a recovery of the cluster, and never runs again with this data, but {} says nothing of \
          that: restore its newest version (from object versions of the bucket), or recover the cluster again with `kctl etcd recover`",
-        own.member,
-        own.etcd,
         own.volume,
         record_key(own.etcd)
     )

@@ -89,7 +89,6 @@ impl FormationStep {
 /// What EC2 says once may be old.
 pub(super) fn wait_for_second_answer(own: &OwnMember<'_>, volume: &str) -> FormationStep {
     FormationStep::Wait(format!(
-        "EC2 says that {volume}, the volume of member {} of etcd {}, does not exist; EC2 is asked again in a minute",
-        own.member, own.etcd
+        "EC2 says that {volume}, the volume of {own}, does not exist; EC2 is asked again in a minute"
     ))
 }

@@ -16,8 +16,8 @@ pub(super) fn gate_version(
     let from = other_minor(own, marker)?;
     if let Some(why) = find_refusal(from, own.version) {
         return Some(FormationStep::Refuse(format!(
-            "etcd {from} ran with the data of member {} of etcd {} on {}, and this instance has etcd {}, so it is not started: {why}",
-            own.member, own.etcd, own.volume, own.version
+            "etcd {from} ran with the data of {own} on {}, and this instance has etcd {}, so it is not started: {why}",
+            own.volume, own.version
         )));
     }
     Some(match await_others(own, formed) {
@@ -29,8 +29,8 @@ pub(super) fn gate_version(
             compare_members: is_from_v2_to_v3_store(from),
         },
         Await::Others(why) => FormationStep::Wait(format!(
-            "member {} of etcd {} goes from etcd {from} to {} when all other members are well: {why}",
-            own.member, own.etcd, own.version
+            "{own} goes from etcd {from} to {} when all other members are well: {why}",
+            own.version
         )),
     })
 }
