@@ -39,14 +39,9 @@ const PATIENCE: Duration = Duration::from_mins(30);
 const PRUNE_PATIENCE: Duration = Duration::from_hours(24);
 
 /// A snapshot failed, and the state of the backups says why: `kctl validate` shows it there once the last one is too old.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("no snapshot {0} could be taken")]
 struct FailureIsStored(String);
-
-impl std::fmt::Display for FailureIsStored {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "no snapshot {} could be taken", self.0)
-    }
-}
 
 /// What was read last of the backups, by etcd cluster.
 pub type ObservedByEtcd = Mutex<BTreeMap<String, ObservedBackups>>;

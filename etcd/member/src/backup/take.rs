@@ -55,20 +55,11 @@ pub struct SnapshotTaker<S> {
 }
 
 /// There is a manifest in the place of this one: the objects beside it may be those of somebody else's snapshot.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "somebody else has stored a snapshot meanwhile, and nothing of it is deleted: {0} is there already; choose another name"
+)]
 struct NameTaken(String);
-
-impl std::fmt::Display for NameTaken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self(address) = self;
-        write!(
-            f,
-            "somebody else has stored a snapshot meanwhile, and nothing of it is deleted: {address} is there already; choose another name"
-        )
-    }
-}
-
-impl std::error::Error for NameTaken {}
 
 /// A snapshot that was verified.
 struct Verified {

@@ -20,7 +20,6 @@ use protokube_role::log::RoleLog;
 use protokube_role::pace::{Sleep, sleep_for};
 use protokube_role::signed_objects::SignedObjects;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
@@ -90,26 +89,14 @@ pub enum Turn {
 }
 
 /// Another instance has stored the next part.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("another instance was first to store the next part of the changes")]
 struct Overtaken;
 
-impl fmt::Display for Overtaken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("another instance was first to store the next part of the changes")
-    }
-}
-
-impl std::error::Error for Overtaken {}
-
 /// Changes cannot be stored, and the state of the backups says why: `kctl validate` shows it there once it matters.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("changes of etcd cannot be stored")]
 struct FailureIsStored;
-
-impl fmt::Display for FailureIsStored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("changes of etcd cannot be stored")
-    }
-}
 
 /// What a look shows to an instance that stores changes.
 #[derive(Debug)]

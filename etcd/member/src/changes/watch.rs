@@ -10,7 +10,6 @@ use base64::engine::general_purpose::STANDARD;
 use etcd_rules::RunningMember;
 use etcd_rules::backup::WatchedEvent;
 use serde::Deserialize;
-use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
@@ -62,23 +61,14 @@ pub enum Watched {
 }
 
 /// etcd has compacted changes that were asked for.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "etcd has compacted the changes behind revision {behind}, so what follows cannot be stored"
+)]
 pub struct Compacted {
     /// Those behind this revision.
     pub behind: u64,
 }
-
-impl fmt::Display for Compacted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "etcd has compacted the changes behind revision {}, so what follows cannot be stored",
-            self.behind
-        )
-    }
-}
-
-impl std::error::Error for Compacted {}
 
 /// A watch through the gateway.
 #[derive(Debug)]
