@@ -9,6 +9,7 @@ use etcd_rules::{
     COMMAND_KEPT, COMMAND_LIMIT, COMMANDS_PREFIX, CORRUPT, CommandStep, EtcdCommand, NO_SPACE,
     OtherMember, RunningMember, Verb, record_key,
 };
+use protokube_role::lock::lock_ignoring_poison;
 use protokube_role::log::RoleLog;
 use protokube_role::pace::Sleep;
 use std::collections::BTreeMap;
@@ -215,16 +216,19 @@ impl<E: SnapshotSource> CommandRole<E> {
     }
 
     fn pending_keys(&self) -> Vec<String> {
-        self.memory.lock().keys().cloned().collect()
+        lock_ignoring_poison(&self.memory.0)
+            .keys()
+            .cloned()
+            .collect()
     }
 
     fn keep_answer(&self, key: &str, claim: Version, answer: EtcdCommand) {
-        self.memory.lock().insert(key.to_owned(), (claim, answer));
+        lock_ignoring_poison(&self.memory.0).insert(key.to_owned(), (claim, answer));
     }
 
     /// Writes a pending answer, which stays pending if the state store fails.
     async fn write_answer(&self, key: &str) -> anyhow::Result<()> {
-        let Some((claim, answer)) = self.memory.lock().get(key).cloned() else {
+        let Some((claim, answer)) = lock_ignoring_poison(&self.memory.0).get(key).cloned() else {
             return Ok(());
         };
         let text = answer.to_json().into_bytes();
@@ -235,7 +239,7 @@ impl<E: SnapshotSource> CommandRole<E> {
             )),
             Err(error) => return Err(error).with_context(|| format!("could not answer {key}")),
         }
-        self.memory.lock().remove(key);
+        lock_ignoring_poison(&self.memory.0).remove(key);
         Ok(())
     }
 
@@ -245,14 +249,6 @@ impl<E: SnapshotSource> CommandRole<E> {
             Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error).with_context(|| format!("could not delete {key}")),
         }
-    }
-}
-
-impl CommandMemory {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Version, EtcdCommand)>> {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

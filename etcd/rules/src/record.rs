@@ -69,10 +69,10 @@ pub struct NextGeneration {
     /// What it begins with.
     pub source: Source,
     /// True once the instance of that member has what it needs to begin. The others stop only then.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ready: bool,
     /// True if somebody may have stopped for another that was asked for before this one: it cannot be called off.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_late: bool,
     /// Members whose etcd was stopped for it and is not started again, with the last entry of their log, read after they stopped. It is
     /// missing for a log that cannot be read.
@@ -98,7 +98,7 @@ pub enum Source {
 #[serde(rename_all = "camelCase")]
 pub struct MemberSource {
     /// True if the operator gives up what other members have and this one has not.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
     /// Revision of the member when the operator chose it: its data is not older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,7 @@ pub struct MemberSource {
 #[serde(rename_all = "camelCase")]
 pub struct RetiredCluster {
     /// True if the cluster was given up for another: no data of it runs, whoever wrote it.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub given_up: bool,
     /// Its members that never run again, by short name, the last one at the end: they were removed or lost, or it was given up.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -128,7 +128,7 @@ pub struct RetiredCluster {
 #[serde(rename_all = "camelCase")]
 pub struct Leaving {
     /// True once it may have been removed from etcd: from then on nobody can let it stay.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begun: bool,
     /// Fields of a newer release.
     #[serde(flatten)]
@@ -156,7 +156,7 @@ pub struct RestoredSnapshot {
     /// How much the revision is raised, so that it is above all that were used since.
     pub bump: u64,
     /// True if it is restored even if no API server can read its Secrets.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreadable_secrets: bool,
     /// The changes after it that are restored too; `None`: the snapshot alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,7 +208,7 @@ pub struct RecordedMember {
     pub blank: bool,
     /// True once the volume was prepared for the cluster that is founded in the place of an old one: the old member was stopped, and
     /// its data moved aside.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prepared: bool,
     /// etcd's id of the member, hex; set once it has run. An id has one log for its lifetime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,7 +226,7 @@ pub struct Replacing {
     /// Short name: `a`.
     pub member: String,
     /// True if there was none before it. Otherwise the one whose data was lost is among the retired ones.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub added: bool,
     /// Fields of a newer release.
     #[serde(flatten)]
@@ -469,14 +469,6 @@ impl RecordedMember {
             unknown: UnknownFields::new(),
         }
     }
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 #[cfg(test)]

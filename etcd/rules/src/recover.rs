@@ -17,6 +17,7 @@ use super::retired::find_newer_data;
 use super::step::FormationStep;
 use super::successors::refuse_replaced;
 use super::table::Row;
+use super::version_gate::read_version;
 use super::volume_owner::{check_owner, check_remaining_log, describe_content};
 use node::components::EtcdStart;
 use node::formatted::UnknownFields;
@@ -35,15 +36,7 @@ pub struct RecoveryTerms {
 
 /// True if this version of etcd can restore data with revisions above all that were used.
 pub fn can_bump_revisions(version: &str) -> bool {
-    let mut parts = version
-        .split(['.', '-'])
-        .map(|part| part.parse::<u32>().ok());
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(Some(major)), Some(Some(minor)), Some(Some(patch))) => {
-            (major, minor, patch) >= BUMPS_FROM
-        }
-        _ => false,
-    }
+    read_version(version).is_some_and(|version| version >= BUMPS_FROM)
 }
 
 /// The record with which a recovery begins, or goes on from another member than the one that was asked for before. The error says why

@@ -2,7 +2,6 @@
 //! Each instance decides for its own member, and the leader's instance for the cluster. One member at a time, the leader last.
 
 use super::member_status::{ListedMember, RunningMember};
-use std::fmt::Write;
 use std::time::Duration;
 
 /// The alarm of a database that has reached its quota.
@@ -189,23 +188,18 @@ fn describe_need(
 
 /// Sizes of the databases: `etcd-a 2 GiB of 2 GiB, 300 MiB in use`.
 fn describe_sizes<'a>(members: impl Iterator<Item = &'a RunningMember>) -> String {
-    let mut text = String::new();
-    for one in members {
-        let quota = one
-            .quota_bytes
-            .map(|quota| format!(" of {}", size_text(quota)));
-        let separator = if text.is_empty() { "" } else { "; " };
-        // Writing into a String does not fail.
-        let _ = write!(
-            text,
-            "{separator}{} {}{}, {} in use",
+    let sizes = members.map(|one| {
+        let quota = one.quota_bytes.map(size_text);
+        let quota = quota.map(|quota| format!(" of {quota}"));
+        format!(
+            "{} {}{}, {} in use",
             one.name,
             size_text(one.database_bytes),
             quota.unwrap_or_default(),
             size_text(one.database_used_bytes)
-        );
-    }
-    text
+        )
+    });
+    sizes.collect::<Vec<String>>().join("; ")
 }
 
 /// MiB, the unit in which quotas are set.

@@ -21,14 +21,14 @@ pub(super) fn gate_version(
         )));
     }
     Some(match await_others(own, formed) {
-        Await::Nothing => FormationStep::Upgrade {
+        None => FormationStep::Upgrade {
             marker: Marker {
                 etcd_version: Some(own.version.to_owned()),
                 ..marker.clone()
             },
             compare_members: is_from_v2_to_v3_store(from),
         },
-        Await::Others(why) => FormationStep::Wait(format!(
+        Some(why) => FormationStep::Wait(format!(
             "{own} goes from etcd {from} to {} when all other members are well: {why}",
             own.version
         )),
@@ -123,7 +123,7 @@ pub(super) fn minor_of(version: &str) -> Option<(u32, u32)> {
 }
 
 /// Major, minor and patch.
-fn read_version(version: &str) -> Option<(u32, u32, u32)> {
+pub(super) fn read_version(version: &str) -> Option<(u32, u32, u32)> {
     let mut parts = version.splitn(3, '.');
     let (major, minor, patch) = (parts.next()?, parts.next()?, parts.next()?);
     let end = patch.find(|one: char| !one.is_ascii_digit());
@@ -140,35 +140,30 @@ fn is_from_v2_to_v3_store(from: &str) -> bool {
     read_version(from).is_some_and(|version| version < (3, 6, 0))
 }
 
-/// What an upgrade waits for.
-enum Await {
-    Nothing,
-    Others(String),
-}
-
-fn await_others(own: &OwnMember<'_>, formed: &Formed<'_>) -> Await {
+/// What an upgrade waits for; `None`: nothing.
+fn await_others(own: &OwnMember<'_>, formed: &Formed<'_>) -> Option<String> {
     let record = formed.record;
     if let Some(other) = &record.replacing {
-        return Await::Others(format!(
+        return Some(format!(
             "member {} is being replaced or added",
             other.member
         ));
     }
     let others = || record.members.keys().filter(|name| *name != own.member);
     if others().next().is_none() {
-        return Await::Nothing;
+        return None;
     }
     match own.live {
-        Err(why) => return Await::Others(why.to_owned()),
+        Err(why) => return Some(why.to_owned()),
         Ok(live) if live.cluster_id != formed.cluster_id => {
-            return Await::Others(format!(
+            return Some(format!(
                 "the members that answer belong to etcd cluster {}, and not to {}",
                 live.cluster_id, formed.cluster_id
             ));
         }
         Ok(live) => {
             if let Some(learner) = live.members.iter().find(|one| one.learner) {
-                return Await::Others(format!(
+                return Some(format!(
                     "member {} ({}) does not vote yet",
                     learner.name, learner.id
                 ));
@@ -182,7 +177,7 @@ fn await_others(own: &OwnMember<'_>, formed: &Formed<'_>) -> Await {
         )),
         Some(Ok(peer)) => find_problem(peer, own.version).map(|why| format!("member {name} {why}")),
     });
-    problems.next().map_or(Await::Nothing, Await::Others)
+    problems.next()
 }
 
 /// What is wrong with another member, for an upgrade to this version.

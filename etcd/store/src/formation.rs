@@ -21,7 +21,7 @@ pub struct FormationStore {
 }
 
 /// A record with the version that was read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct StoredRecord {
     /// The record; `None` if it does not exist.
     pub record: Option<FormationRecord>,
@@ -57,10 +57,7 @@ impl FormationStore {
         let object = self.store.get(&self.key).await;
         let object = object.with_context(|| format!("could not read {}", self.key))?;
         let Some(object) = object else {
-            return Ok(StoredRecord {
-                record: None,
-                version: None,
-            });
+            return Ok(StoredRecord::default());
         };
         Ok(StoredRecord {
             record: Some(FormationRecord::parse(&self.key, &object.bytes)?),

@@ -13,6 +13,7 @@ pub struct BackupStateObject {
 }
 
 /// The state with what is needed to change it.
+#[derive(Default)]
 pub struct StoredState {
     pub state: BackupState,
     pub version: Option<Version>,
@@ -33,11 +34,7 @@ impl BackupStateObject {
         let object = self.store.get(key).await;
         let object = object.with_context(|| format!("could not read {key}"))?;
         let Some(object) = object else {
-            return Ok(StoredState {
-                state: BackupState::default(),
-                version: None,
-                age: None,
-            });
+            return Ok(StoredState::default());
         };
         // One that is damaged stops no backups: at worst a snapshot and a drill are made once more, and take its place.
         let is_small = object.bytes.len() < BACKUP_STATE_LIMIT;
