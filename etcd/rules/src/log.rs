@@ -4,9 +4,12 @@
 /// Bytes at the start of a file that contain its identity.
 pub const LOG_HEAD: u64 = 4096;
 
-/// Record types (`wal.go`: `MetadataType` is 1, `CrcType` is 4).
-const METADATA: u64 = 1;
-const CHECKSUM: u64 = 4;
+/// Record types (`wal.go`).
+pub(super) const METADATA: u64 = 1;
+pub(super) const ENTRY: u64 = 2;
+pub(super) const STATE: u64 = 3;
+pub(super) const CHECKSUM: u64 = 4;
+pub(super) const SNAPSHOT: u64 = 5;
 
 /// The member that wrote a log. Ids are hex, as etcd prints them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,19 +47,25 @@ pub fn log_identity(head: &[u8]) -> Result<LogIdentity, NotALog> {
     })
 }
 
-/// Splits off the first record. A frame of eight bytes precedes it: the length in the lower 56 bits and, if the highest bit is
-/// set, the length of the padding to a multiple of eight in the three lowest bits of the highest byte (`decoder.go`,
+/// Length of a record and of the padding behind it, by the frame of eight bytes before it: the length in the lower 56 bits and, if the
+/// highest bit is set, the length of the padding to a multiple of eight in the three lowest bits of the highest byte (`decoder.go`,
 /// `decodeFrameSize`).
-pub(super) fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotALog> {
-    const SHORT: NotALog = NotALog("the file ends too early");
-    let (frame, rest) = bytes.split_first_chunk::<8>().ok_or(SHORT)?;
-    let frame = u64::from_le_bytes(*frame);
+pub(super) fn read_frame(frame: [u8; 8]) -> (u64, u64) {
+    let frame = u64::from_le_bytes(frame);
     let filled = if frame >> 63 == 1 {
         (frame >> 56) & 7
     } else {
         0
     };
-    let length = usize::try_from(frame & ((1 << 56) - 1)).map_err(|_| SHORT)?;
+    (frame & ((1 << 56) - 1), filled)
+}
+
+/// Splits off the first record.
+pub(super) fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotALog> {
+    const SHORT: NotALog = NotALog("the file ends too early");
+    let (frame, rest) = bytes.split_first_chunk::<8>().ok_or(SHORT)?;
+    let (length, filled) = read_frame(*frame);
+    let length = usize::try_from(length).map_err(|_| SHORT)?;
     let filled = usize::try_from(filled).map_err(|_| SHORT)?;
     if length == 0 {
         return Err(NotALog("a record is missing"));

@@ -2,8 +2,8 @@
 //! does in elections, and lets the new cluster begin with the whole log: an acknowledged write is on the disks of a majority, but no
 //! disk need say yet that it is committed (`raft.MustSync` ignores the commit index; etcd issue 14143).
 
-use super::log::number_field;
-use super::log_position::{Checksum, ENTRY, SNAPSHOT, STATE, check_record, read_record};
+use super::log::{ENTRY, SNAPSHOT, STATE, number_field};
+use super::log_position::{Checksum, check_record, read_record};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 

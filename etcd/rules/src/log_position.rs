@@ -1,15 +1,10 @@
 //! Reads how far a file of etcd's write-ahead log reaches, with the checks that etcd makes (etcd: `server/storage/wal/decoder.go`).
 
-use super::log::{bytes_field, number_field};
+use super::log::{
+    CHECKSUM, ENTRY, METADATA, SNAPSHOT, STATE, bytes_field, number_field, read_frame,
+};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
-
-/// Record types (`wal.go`).
-const METADATA: u64 = 1;
-pub(super) const ENTRY: u64 = 2;
-pub(super) const STATE: u64 = 3;
-const CHECKSUM: u64 = 4;
-pub(super) const SNAPSHOT: u64 = 5;
 
 /// No record is longer: etcd begins another file after 64 MB, and a write has at most a few.
 const LONGEST_RECORD: u64 = 128 << 20;
@@ -55,13 +50,7 @@ pub(super) fn read_record(file: &mut impl Read, record: &mut Vec<u8>) -> io::Res
     let Some(frame) = frame.first_chunk::<8>() else {
         return Ok(false);
     };
-    let frame = u64::from_le_bytes(*frame);
-    let filled = if frame >> 63 == 1 {
-        (frame >> 56) & 7
-    } else {
-        0
-    };
-    let length = frame & ((1 << 56) - 1);
+    let (length, filled) = read_frame(*frame);
     if length == 0 || length > LONGEST_RECORD {
         return Ok(false);
     }

@@ -2,7 +2,7 @@
 //! list, and 3.6 the one in its database. Every rule is that of etcd (`server/etcdserver/server.go`, `applyConfChange`;
 //! `server/etcdserver/api/membership/cluster.go`, `ValidateConfigurationChange`; `server/storage/wal/wal.go`, `ReadAll`).
 
-use super::log::{NotALog, bytes_field, number_field, split_record};
+use super::log::{ENTRY, NotALog, SNAPSHOT, STATE, bytes_field, number_field, split_record};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,11 +47,6 @@ struct Context {
     is_learner: bool,
     is_promote: bool,
 }
-
-/// Types of records (`wal.go`).
-const ENTRY: u64 = 2;
-const STATE: u64 = 3;
-const SNAPSHOT: u64 = 5;
 
 /// Type of an entry with a change of members, and types of changes (`raftpb`).
 const CONF_CHANGE: u64 = 1;
