@@ -10,7 +10,7 @@ use etcd_rules::backup::{
 use futures::{StreamExt, stream};
 
 /// Manifests that are read at the same time.
-pub(super) const PARALLEL: usize = 10;
+const PARALLEL: usize = 10;
 
 /// Why nothing is written to a backup store, or deleted there.
 #[derive(Debug, thiserror::Error)]
