@@ -41,7 +41,7 @@ mod volumes;
 
 pub(crate) use disk_worker::run_blocking;
 pub(crate) use restored_log::LOG_FILE;
-pub(crate) use scratch::{Content, EtcdContainers, PAGE, ScratchGateway, ScratchHash, WORK};
+pub(crate) use scratch::{ALL_KEYS, EtcdContainers, ScratchGateway, WORK};
 pub(crate) use unusable::{UnusableSnapshot, is_damaged};
 
 pub use commands::{COMMAND_INTERVAL, CommandMemory, CommandRole};

@@ -144,7 +144,7 @@ pub(super) struct AlarmReply {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct HashReply {
+pub(crate) struct HashReply {
     /// 32 bits, hence a number.
     hash: u64,
     compact_revision: Signed,

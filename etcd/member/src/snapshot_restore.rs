@@ -7,7 +7,7 @@ use super::disk_worker::DiskWorker;
 use super::restored_log::{
     LOG_FILE, RestoreRequest, Restored, find_restored, keep_restored, restore_log,
 };
-use super::scratch::{Content, EtcdContainers, ScratchGateway, WORK};
+use super::scratch::{ALL_KEYS, EtcdContainers, ScratchGateway, WORK};
 use super::unusable::{UnusableSnapshot, is_damaged};
 use super::volumes::AttachedVolume;
 use crate::backup::read_secrets;
@@ -247,12 +247,12 @@ fn unpack(host: &Host, scratch: &str, snapshot: &RestoredSnapshot) -> anyhow::Re
 /// How Secrets can be read with the keys that the API server on this instance has, or why some cannot.
 fn find_secret(
     host: &Host,
-    containers: &EtcdContainers<'_>,
+    gateway: &ScratchGateway<'_>,
     request: &RestoreRequest,
 ) -> anyhow::Result<Result<String, String>> {
     let path = request.encryption_config.as_ref();
     let configuration = path.map(|path| host.read_text(path)).transpose()?.flatten();
-    read_secrets(containers, configuration.as_deref())
+    read_secrets(gateway, configuration.as_deref())
 }
 
 /// Checks what a scratch etcd found at the revision of the snapshot.
@@ -288,23 +288,21 @@ fn prove_and_restore(
     })?;
     // Leases end in a scratch etcd too, and what they end is at a higher revision.
     let known = snapshot.revision;
-    let ask = |content: Content| {
-        let later = known.filter(|known| *known < content.revision);
-        let keys = later.map_or(Ok(content.keys), |known| containers.count_keys_at(known))?;
-        anyhow::Ok((content, keys, find_secret(host, containers, request)?))
+    let is_changed = changes.is_some();
+    let ask = |gateway: &ScratchGateway<'_>| {
+        let check_room = |bytes: u64| check_room_for_changes(host, disk, bytes);
+        let replay = |changes| replay_parts(gateway, changes, &check_room);
+        let replayed = changes.map(replay).transpose()?;
+        let content = gateway.count_keys(ALL_KEYS, None)?;
+        let keys = match known.filter(|known| *known < content.revision) {
+            Some(known) => gateway.count_keys(ALL_KEYS, Some(known))?.keys,
+            None => content.keys,
+        };
+        let secret = find_secret(host, gateway, request)?;
+        let is_as_in_file = replayed.is_none() && !gateway.had_alarms;
+        anyhow::Ok((replayed, is_as_in_file, content, keys, secret))
     };
-    let mut replayed = None;
-    let (content, keys, secret) = match changes {
-        None => containers.inspect(ask)?,
-        Some(changes) => {
-            let check_room = |bytes: u64| check_room_for_changes(host, disk, bytes);
-            let replay = |gateway: &ScratchGateway<'_>| {
-                replayed = Some(replay_parts(gateway, changes, &check_room)?);
-                anyhow::Ok(())
-            };
-            containers.inspect_changed(replay, ask)?
-        }
-    };
+    let (replayed, is_as_in_file, content, keys, secret) = containers.inspect(is_changed, ask)?;
     if let Err(why) = secret
         && !snapshot.unreadable_secrets
     {
@@ -320,8 +318,8 @@ fn prove_and_restore(
         Some(replayed) => format!("{}: {}", content.text(), describe_replayed(replayed)),
         None => content.text(),
     };
-    if content.had_alarms || replayed.is_some() {
-        // The file has them, and etcdutl keeps them: NOSPACE would refuse the first writes, and CORRUPT everything. The database of the scratch
+    if !is_as_in_file {
+        // The file has the alarms, and etcdutl keeps them: NOSPACE would refuse the first writes, and CORRUPT everything. The database of the scratch
         // etcd, which has just read it, has none, and it has the changes that were replayed; nobody wrote a hash at its end.
         let database = format!("{WORK}/{DATABASE}");
         restore_log(

@@ -602,7 +602,7 @@ async fn drilled(parts: u64, scratch: u64) -> Instance {
     let taken = taker.take(&backups, ("n", "command"), || async { Ok(true) });
     let begin = ChainEnd::of_manifest(&taken.await.unwrap()).unwrap();
     store_parts(&backups, begin, parts).await;
-    here.host.kubelet.lock().unwrap().scratch_revision = Some(scratch);
+    here.host.kubelet.lock().unwrap().scratch_revision = scratch;
     here
 }
 
@@ -622,7 +622,7 @@ async fn the_daily_drill_replays_the_changes_before_the_newest_snapshot() {
     let change = |state: &BackupState| state.with_stored_changes(&changes);
     let state = BackupStateObject::new(&here.host.store, "main");
     state.change(change).await.unwrap();
-    here.host.kubelet.lock().unwrap().scratch_revision = Some(2701);
+    here.host.kubelet.lock().unwrap().scratch_revision = 2701;
     here.pass(Duration::from_mins(16));
     let later = SnapshotTaker {
         clock: || OffsetDateTime::now_utc() + Duration::from_hours(25),

@@ -29,7 +29,6 @@ case "$*" in
     [ -e "$root$from/data/member/wal" ] || exit 1
     mkdir -p "$root$from/restored/member" && cp -r "$root/programs/restored-wal" "$root$from/restored/member/wal" ;;
   *"images ls"*) echo "${*##*name==}" ;;
-  *etcdctl*) printf '"Revision" : 2700\n"Count" : 233\n' ;;
 esac
 "#;
 
@@ -264,6 +263,8 @@ async fn an_image_that_is_missing_is_pulled_before_anything_stops() {
     lose_the_others(&host);
     let no_image = "case \"$*\" in *\"images pull\"*) echo 'not found' >&2; exit 1 ;; esac";
     write_script(&host.path("programs/ctr"), no_image);
+    let raised = r#"{"alarms":[{"memberID":"7","alarm":"NOSPACE"}]}"#;
+    fs::write(host.path("alarms"), raised).unwrap();
     let member = new_member(&host, &config);
     for _ in 0..3 {
         let error = member.take_step().await.unwrap_err();
@@ -277,8 +278,11 @@ async fn an_image_that_is_missing_is_pulled_before_anything_stops() {
     write_script(&host.path("programs/ctr"), CTR);
     let_settle(&member).await;
     assert_recovered(&host, &before, "later").await;
-    let calls = fs::read_to_string(host.path("ctr-calls")).unwrap();
-    for part in ["--quota-backend-bytes=-1", "alarm disarm"] {
+    for (file, part) in [
+        ("ctr-calls", "--quota-backend-bytes=-1"),
+        ("gateway-calls", r#""action":"DEACTIVATE""#),
+    ] {
+        let calls = fs::read_to_string(host.path(file)).unwrap();
         assert!(calls.contains(part), "{part}: {calls}");
     }
 }
@@ -364,7 +368,7 @@ async fn a_protokube_that_dies_anywhere_goes_on_with_the_recovery() {
     let first = whole.fuse.lock().unwrap().done;
     let_settle(&new_member(&whole, &config)).await;
     let calls = whole.fuse.lock().unwrap().done - first;
-    assert!(calls > 30, "{calls}");
+    assert!(calls > 25, "{calls}");
     for dies_at in 1..=calls {
         for reboots in [false, true] {
             let what = format!("dies at {dies_at} of {calls}, reboots: {reboots}");
@@ -433,7 +437,7 @@ async fn data_that_a_scratch_etcd_cannot_read_stays_where_it_is() {
     lose_the_others(&host);
     write_script(
         &host.path("programs/ctr"),
-        "case \"$*\" in *etcdutl*) echo 'panic: invalid page' >&2; exit 2 ;; *etcdctl*) printf '\"Revision\" : 2700\\n\"Count\" : 1\\n' ;; esac",
+        "case \"$*\" in *etcdutl*) echo 'panic: invalid page' >&2; exit 2 ;; esac",
     );
     let member = new_member(&host, &config);
     let mut error = String::new();

@@ -50,9 +50,6 @@ case "$*" in
       *) mkdir -p "$from/restored/member" && cp -r "$root/programs/restored-wal" "$from/restored/member/wal" ;;
     esac ;;
   *"images ls"*) echo "${*##*name==}" ;;
-  *"alarm list"*) cat "$root/alarms" 2>/dev/null || true ;;
-  *--limit=25*) cat "$root/secret" 2>/dev/null || echo '{}' ;;
-  *etcdctl*) printf '"Revision" : 2700\n"Count" : 233\n' ;;
 esac
 "#;
 
@@ -300,7 +297,7 @@ async fn a_protokube_that_dies_anywhere_goes_on_with_the_restore() {
     let first = whole.fuse.lock().unwrap().done;
     let_settle(&new_member(&whole, &config)).await;
     let calls = whole.fuse.lock().unwrap().done - first;
-    assert!(calls > 30, "{calls}");
+    assert!(calls > 25, "{calls}");
     for dies_at in 1..=calls {
         for reboots in [false, true] {
             let what = format!("dies at {dies_at} of {calls}, reboots: {reboots}");
@@ -354,8 +351,8 @@ async fn alarms_of_the_old_cluster_do_not_pass_to_the_restored_one() {
     for alarm in [None, Some("NOSPACE"), Some("CORRUPT")] {
         let (host, config, before) = asked_member().await;
         if let Some(alarm) = alarm {
-            let listed = format!("memberID:8630161756594109333 alarm:{alarm} \n");
-            fs::write(host.path("alarms"), listed).unwrap();
+            let raised = format!(r#"{{"alarms":[{{"memberID":"8630161756","alarm":"{alarm}"}}]}}"#);
+            fs::write(host.path("alarms"), raised).unwrap();
         }
         stop_the_others(&host).await;
         let_settle(&new_member(&host, &config)).await;
@@ -379,7 +376,7 @@ async fn a_snapshot_whose_secrets_nobody_can_read_stops_nobody_unless_forced() {
         let key = STANDARD.encode("/registry/secrets/default/x");
         let value = STANDARD.encode("k8s:enc:aescbc:v1:old:0123456789abcdef0123456789abcdef");
         let secret = format!(r#"{{"kvs":[{{"key":"{key}","value":"{value}"}}]}}"#);
-        fs::write(host.path("secret"), secret).unwrap();
+        fs::write(host.path("secrets"), secret).unwrap();
         let snapshot = RestoredSnapshot {
             unreadable_secrets: forced,
             ..snapshot_in(&host)
@@ -470,7 +467,7 @@ async fn changes_after_the_snapshot_are_replayed_before_it_is_restored() {
         damage(&mut changes);
         let behind = host.path("backups").join(NAME).join("changes/00000009");
         fs::write(behind, "damaged").unwrap();
-        host.kubelet.lock().unwrap().scratch_revision = Some(scratch);
+        host.kubelet.lock().unwrap().scratch_revision = scratch;
         let snapshot = RestoredSnapshot {
             changes: Some(changes),
             ..snapshot_in(&host)

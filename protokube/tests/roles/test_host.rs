@@ -4,6 +4,8 @@ use crate::store::store_in;
 use anyhow::{Context, bail};
 use aws_client::ec2_query::{Attachment, Instance, Volume};
 use aws_client::store::Store;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use engine::{Class, Failure};
 use etcd_member::ec2::{Ec2, Filter};
 use etcd_member::{EtcdMembers, EtcdQuorum, RunningEtcd};
@@ -14,6 +16,7 @@ use etcd_rules::{
 use host::{DiskSpace, Host, LocalSystem, MountEntry, Output, System};
 use node::config::{EtcdMember, NodeConfig, Role};
 use node::manifests::{Pod, manifest_path};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
@@ -111,6 +114,7 @@ impl TestHost {
         fs::write(root.join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
         let kubelet = Arc::new(Mutex::new(FakeKubelet {
             root: root.clone(),
+            scratch_revision: 2700,
             ..FakeKubelet::default()
         }));
         let path = format!("{}:/usr/bin:/bin", root.join("programs").display());
@@ -561,8 +565,8 @@ pub struct FakeKubelet {
     pub full: bool,
     /// What a scratch etcd lists as members; `None` if it does not run.
     pub scratch_members: Option<String>,
-    /// Revision of a scratch etcd on which changes are replayed; `None` if it does not run.
-    pub scratch_revision: Option<u64>,
+    /// Revision of a scratch etcd.
+    pub scratch_revision: u64,
     /// Version of the peers.
     pub peer_version: String,
     /// Peers that do not answer for themselves.
@@ -583,11 +587,11 @@ impl FakeKubelet {
             .find_map(|one| one.strip_prefix("type=bind,src="));
         let folder = mount.and_then(|mount| mount.split(',').next());
         let has_socket = |one: &&str| one.contains(&format!("unix://{GATEWAY}"));
-        if let (Some(folder), Some(revision)) = (folder, self.scratch_revision)
+        if let Some(folder) = folder
             && arguments.iter().any(has_socket)
         {
             let socket = self.host_path(folder).join(GATEWAY);
-            return answer_as_gateway(&socket, self.root.join("gateway-calls"), revision);
+            return answer_as_gateway(&socket, self.root.clone(), self.scratch_revision);
         }
         let (Some(folder), Some(members)) = (folder, &self.scratch_members) else {
             return Ok(());
@@ -878,26 +882,74 @@ fn answer_on_socket(path: &Path, body: String) -> std::io::Result<()> {
 /// Name of the socket of a scratch etcd for clients.
 const GATEWAY: &str = "localhost:2379";
 
-/// Answers as the JSON gateway of an etcd at this revision, each of whose transactions succeeds, and writes down what it is asked, until the
-/// file of the socket is removed.
-fn answer_as_gateway(path: &Path, calls: PathBuf, mut revision: u64) -> std::io::Result<()> {
+/// Answers as the JSON gateway of a scratch etcd at this revision, each of whose transactions succeeds, and writes down what it is asked, until
+/// the file of the socket is removed. It has 233 keys at revision 2700, and one more at each after it. Files below `root` say which alarms and
+/// Secrets it has, as etcd answers, and why it reads no keys.
+fn answer_as_gateway(path: &Path, root: PathBuf, mut revision: u64) -> std::io::Result<()> {
     serve_socket(path, move |mut stream| {
         let (method, body) = read_request(&mut stream);
-        revision += u64::from(method.ends_with("/kv/txn"));
-        let said = match method.rsplit_once("/v3/").map_or("", |(_, method)| method) {
-            "lease/leases" => r#"{"leases":[{"ID":"7"}]}"#.to_owned(),
-            "kv/txn" => format!(r#"{{"header":{{"revision":"{revision}"}},"succeeded":true}}"#),
-            "maintenance/status" => format!(r#"{{"header":{{"revision":"{revision}"}}}}"#),
-            _ => "{}".to_owned(),
-        };
         let mut file = fs::File::options()
             .create(true)
             .append(true)
-            .open(&calls)
+            .open(root.join("gateway-calls"))
             .unwrap();
         writeln!(file, "{method} {}", body.trim()).unwrap();
-        let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{said}").as_bytes());
+        revision += u64::from(method.ends_with("/kv/txn"));
+        let fails = fs::read_to_string(root.join("fails"));
+        let answer = match fails {
+            Ok(why) if method.ends_with("/kv/range") => {
+                format!("HTTP/1.0 503 Service Unavailable\r\n\r\n{why}")
+            }
+            _ => {
+                let said = answer_of_gateway(&method, &body, &root, revision);
+                format!("HTTP/1.0 200 OK\r\n\r\n{said}")
+            }
+        };
+        let _ = stream.write_all(answer.as_bytes());
     })
+}
+
+/// What the gateway of a scratch etcd at this revision says.
+fn answer_of_gateway(method: &str, body: &str, root: &Path, revision: u64) -> Value {
+    let stored = |name: &str| {
+        let text = fs::read_to_string(root.join(name)).ok();
+        text.map_or(json!({}), |text| serde_json::from_str(&text).unwrap())
+    };
+    let header = json!({"revision": revision.to_string()});
+    // A stream of requests is no value.
+    let asked: Value = serde_json::from_str(body).unwrap_or_default();
+    let number = |name: &str| {
+        asked[name]
+            .as_str()
+            .map_or(0_u64, |text| text.parse().unwrap())
+    };
+    // Zero is the newest.
+    let at = Some(number("revision")).filter(|at| *at > 0);
+    let at = at.unwrap_or(revision);
+    match method.rsplit_once("/v3/").map_or("", |(_, method)| method) {
+        "lease/leases" => json!({"leases": [{"ID": "7"}]}),
+        "kv/txn" => json!({"header": header, "succeeded": true}),
+        "maintenance/status" => json!({"header": header}),
+        "maintenance/alarm" if asked["action"] == "GET" => stored("alarms"),
+        "maintenance/hashkv" => {
+            json!({"header": header, "hash": at.saturating_sub(2693), "compact_revision": "2500"})
+        }
+        "kv/range" if asked["count_only"] == true => {
+            json!({"header": header, "count": at.saturating_sub(2467).to_string()})
+        }
+        "kv/range" => {
+            let decode = |key: &Value| STANDARD.decode(key.as_str().unwrap()).unwrap();
+            let (from, end) = (decode(&asked["key"]), decode(&asked["range_end"]));
+            let all = stored("secrets");
+            let of_range = all["kvs"].as_array().into_iter().flatten().filter(|one| {
+                let key = decode(&one["key"]);
+                from <= key && key < end
+            });
+            let limit = usize::try_from(number("limit")).unwrap();
+            json!({"header": header, "kvs": of_range.take(limit).collect::<Vec<_>>()})
+        }
+        _ => json!({}),
+    }
 }
 
 /// Method with path, and body, of a request.

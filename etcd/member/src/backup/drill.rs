@@ -105,8 +105,8 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
             unpack_file(&here.file(PACKED), &here.file(FILE), bytes, &sha256)?;
             here.remove_file(PACKED)?;
             let configuration = here.read_encryption_config()?;
-            inspect_snapshot(&here, (None, changes), |containers| {
-                read_secrets(containers, configuration.as_deref())
+            inspect_snapshot(&here, (None, changes), |gateway| {
+                read_secrets(gateway, configuration.as_deref())
             })
         });
         let send = async {

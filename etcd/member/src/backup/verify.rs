@@ -5,7 +5,7 @@ use super::encrypted_secret::SecretKinds;
 use super::source::{KeyHash, KeysAt};
 use super::work_folder::{FILE, WorkFolder};
 use crate::changes::{ReplayInput, Replayed, replay_parts};
-use crate::{Content, EtcdContainers, PAGE, ScratchGateway, ScratchHash, WORK};
+use crate::{ALL_KEYS, ScratchGateway, WORK};
 use anyhow::{Context, bail};
 use etcd_rules::backup::VerifiedSnapshot;
 use node::formatted::UnknownFields;
@@ -46,19 +46,16 @@ impl Found {
     }
 }
 
-const SECRETS: &str = "/registry/secrets/";
+const SECRETS: &str = "/registry/secrets";
 
-/// The first key after all that begin with [`SECRETS`].
-const SECRETS_END: &str = "/registry/secrets0";
-
-/// Prefixes that are counted: what a cluster cannot be without.
+/// Prefixes that are counted, each with a slash: what a cluster cannot be without.
 const PREFIXES: [&str; 6] = [
-    "/registry/namespaces/",
+    "/registry/namespaces",
     SECRETS,
-    "/registry/configmaps/",
-    "/registry/deployments/",
-    "/registry/pods/",
-    "/registry/minions/",
+    "/registry/configmaps",
+    "/registry/deployments",
+    "/registry/pods",
+    "/registry/minions",
 ];
 
 /// How a snapshot compares with what the member said before it was taken.
@@ -74,7 +71,7 @@ pub(super) enum Compared {
 pub(super) fn inspect_snapshot<T>(
     folder: &WorkFolder,
     (expected, changes): (Option<&KeysAt>, Option<ReplayInput>),
-    more: impl FnOnce(&EtcdContainers<'_>) -> anyhow::Result<T>,
+    more: impl FnOnce(&ScratchGateway<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<(Found, T)> {
     let bytes = folder.file(FILE).metadata()?.len();
     let memory = changes.as_ref().map_or(0, |changes| changes.memory);
@@ -85,23 +82,13 @@ pub(super) fn inspect_snapshot<T>(
     let inspect = || {
         containers.unpack_snapshot(&file)?;
         let highest = containers.read_revision(&file)?;
-        let mut replayed = None;
-        let ask = |content: Content| {
-            let found = find_content(&containers, &content, (highest, expected))?;
-            anyhow::Ok((found, more(&containers)?))
-        };
-        let (found, more) = match changes {
-            None => containers.inspect(ask)?,
-            Some(changes) => {
-                let check_room = |bytes: u64| folder.check_room(bytes);
-                let replay = |gateway: &ScratchGateway<'_>| {
-                    replayed = Some(replay_parts(gateway, changes, &check_room)?);
-                    anyhow::Ok(())
-                };
-                containers.inspect_changed(replay, ask)?
-            }
-        };
-        anyhow::Ok((Found { replayed, ..found }, more))
+        containers.inspect(changes.is_some(), |gateway| {
+            let check_room = |bytes: u64| folder.check_room(bytes);
+            let replay = |changes| replay_parts(gateway, changes, &check_room);
+            let replayed = changes.map(replay).transpose()?;
+            let found = find_content(gateway, (highest, expected))?;
+            Ok((Found { replayed, ..found }, more(gateway)?))
+        })
     };
     let found = inspect().inspect_err(|_| containers.remove_all());
     found.context("the snapshot cannot be verified")
@@ -109,78 +96,71 @@ pub(super) fn inspect_snapshot<T>(
 
 /// What a running scratch etcd says of a snapshot. `highest`: the highest revision of a key in its file.
 fn find_content(
-    containers: &EtcdContainers<'_>,
-    content: &Content,
+    gateway: &ScratchGateway<'_>,
     (highest, expected): (u64, Option<&KeysAt>),
 ) -> anyhow::Result<Found> {
-    let at = expected.map(|expected| describe_at(containers, content, expected));
-    let own = containers.hash_data(content.revision)?;
+    let content = gateway.count_keys(ALL_KEYS, None)?;
+    let at = expected.map(|expected| describe_at(gateway, content.revision, expected));
+    let own = gateway.hash_keys(content.revision)?;
     // The key that was deleted last is not in the file if that was compacted.
-    let compacted = u64::try_from(own.compact_revision).unwrap_or_default();
+    let compacted = u64::try_from(own.compacted).unwrap_or_default();
     let revision = highest.max(compacted);
-    let (own, keys) = match revision == content.revision {
+    let (hash, keys) = match revision == content.revision {
         true => (own, content.keys),
         false => (
-            containers.hash_data(revision)?,
-            containers.count_keys_at(revision)?,
+            gateway.hash_keys(revision)?,
+            gateway.count_keys(ALL_KEYS, Some(revision))?.keys,
         ),
     };
     let counted = PREFIXES.into_iter().map(|prefix| {
-        let count = containers.count_keys(prefix)?;
-        anyhow::Ok((prefix.trim_end_matches('/').to_owned(), count))
+        let (from, end) = range_below(prefix);
+        let counted = gateway.count_keys((&from, &end), None)?;
+        anyhow::Ok((prefix.to_owned(), counted.keys))
     });
     Ok(Found {
         revision,
         keys,
-        hash: own.into(),
+        hash,
         at: at.transpose()?,
         prefixes: counted.collect::<anyhow::Result<_>>()?,
         replayed: None,
     })
 }
 
-/// What the scratch etcd says of the revision at which the member was asked.
+/// The keys that begin with this and a slash: `0` comes right after it.
+fn range_below(prefix: &str) -> (String, String) {
+    (format!("{prefix}/"), format!("{prefix}0"))
+}
+
+/// What the scratch etcd, which is at the revision `newest`, says of the one at which the member was asked.
 fn describe_at(
-    containers: &EtcdContainers<'_>,
-    content: &Content,
+    gateway: &ScratchGateway<'_>,
+    newest: u64,
     expected: &KeysAt,
 ) -> anyhow::Result<KeysAt> {
     let revision = expected.revision;
-    if content.revision < revision {
+    if newest < revision {
         bail!(
-            "the snapshot is at revision {}, but the member was at {revision} before: it is older than its data",
-            content.revision
+            "the snapshot is at revision {newest}, but the member was at {revision} before: it is older than its data"
         );
     }
-    let hash = expected.hash.map(|_| containers.hash_data(revision));
+    let hash = expected.hash.map(|_| gateway.hash_keys(revision));
     Ok(KeysAt {
         revision,
-        count: containers.count_keys_at(revision)?,
-        hash: hash.transpose()?.map(KeyHash::from),
+        count: gateway.count_keys(ALL_KEYS, Some(revision))?.keys,
+        hash: hash.transpose()?,
     })
 }
 
 /// How all Secrets can be read with this EncryptionConfiguration, or why some cannot. After a rotation that did not end, each may be
 /// encrypted with another key, so each is decrypted.
 pub(crate) fn read_secrets(
-    containers: &EtcdContainers<'_>,
+    gateway: &ScratchGateway<'_>,
     configuration: Option<&str>,
 ) -> anyhow::Result<Result<String, String>> {
     let mut kinds = SecretKinds::new(configuration);
-    let mut from = SECRETS.to_owned();
-    for page in 1.. {
-        let id = format!("secrets-{page}");
-        let found = containers.values_between(&id, (&from, SECRETS_END))?;
-        let is_last = found.len() < PAGE;
-        for (key, value) in &found {
-            kinds.add(key, value);
-        }
-        // The next page begins with the last key of this one: an argument cannot name what comes right after it.
-        match found.into_iter().next_back() {
-            Some((last, _)) if !is_last && last != from => from = last,
-            _ => break,
-        }
-    }
+    let (from, end) = range_below(SECRETS);
+    gateway.for_each_value((&from, &end), |key, value| kinds.add(key, value))?;
     Ok(kinds.describe())
 }
 
@@ -211,13 +191,4 @@ pub(super) fn compare(found: &Found, expected: &KeysAt) -> anyhow::Result<Compar
         );
     }
     Ok(Compared::Equal)
-}
-
-impl From<ScratchHash> for KeyHash {
-    fn from(scratch: ScratchHash) -> Self {
-        Self {
-            hash: scratch.hash,
-            compacted: scratch.compact_revision,
-        }
-    }
 }

@@ -3,7 +3,6 @@
 
 use crate::ScratchGateway;
 use crate::gateway::{Number, ReplyHeader};
-use crate::maintenance::{AlarmReply, AlarmsReply};
 use anyhow::{Context, anyhow, bail};
 use aws_client::store::Store;
 use base64::Engine;
@@ -273,9 +272,9 @@ struct LeaseReply {
 }
 
 impl<'a> Replay<'a> {
-    /// Waits until the scratch etcd answers, and keeps the leases of the snapshot, which begin to run out then.
+    /// Keeps the leases of the snapshot, which begin to run out once the scratch etcd answers.
     fn begin(gateway: &'a ScratchGateway<'a>) -> anyhow::Result<Self> {
-        let listed: LeasesReply = gateway.wait_for("lease/leases", "{}")?;
+        let listed: LeasesReply = gateway.ask("lease/leases", "{}")?;
         let leases = listed.leases.iter().map(|lease| {
             let id: i64 = lease.id.parse().context("etcd lists a lease without id")?;
             anyhow::Ok(id.cast_unsigned())
@@ -287,24 +286,7 @@ impl<'a> Replay<'a> {
             longest_pause: Duration::ZERO,
         };
         replay.renew_leases()?;
-        replay.disarm()?;
         Ok(replay)
-    }
-
-    /// An alarm of the old cluster would refuse all changes.
-    fn disarm(&self) -> anyhow::Result<()> {
-        const METHOD: &str = "maintenance/alarm";
-        let raised: AlarmsReply = self.gateway.ask(METHOD, r#"{"action":"GET"}"#)?;
-        for AlarmReply {
-            member: Number(member),
-            alarm,
-        } in raised.alarms
-        {
-            let body =
-                json!({"action": "DEACTIVATE", "memberID": member.to_string(), "alarm": alarm});
-            self.gateway.post(METHOD, &body.to_string())?;
-        }
-        Ok(())
     }
 
     fn check_begin(&self, begin: u64) -> anyhow::Result<()> {
