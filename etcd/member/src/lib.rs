@@ -42,7 +42,7 @@ mod volumes;
 pub(crate) use disk_worker::run_blocking;
 pub(crate) use restored_log::LOG_FILE;
 pub(crate) use scratch::{ALL_KEYS, EtcdContainers, ScratchGateway, WORK};
-pub(crate) use unusable::{UnusableSnapshot, is_damaged};
+pub(crate) use unusable::{UnusableSnapshot, judge_snapshot};
 
 pub use commands::{COMMAND_INTERVAL, CommandMemory, CommandRole};
 pub use disk::EtcdDisk;

@@ -8,17 +8,16 @@ use super::restored_log::{
     LOG_FILE, RestoreRequest, Restored, find_restored, keep_restored, restore_log,
 };
 use super::scratch::{ALL_KEYS, EtcdContainers, ScratchGateway, WORK};
-use super::unusable::{UnusableSnapshot, is_damaged};
+use super::unusable::{UnusableSnapshot, judge_snapshot};
 use super::volumes::AttachedVolume;
 use crate::backup::read_secrets;
 use crate::changes::{
-    Chain, ReplayInput, describe_replayed, is_of_changes, new_part_channel, replay_parts,
-    send_parts,
+    Chain, ReplayInput, describe_replayed, new_part_channel, replay_parts, send_parts,
 };
 use anyhow::{Context, anyhow, bail};
 use aws_client::packed::{packed_limit, unpack_file};
-use aws_client::store::{Store, StoreError};
-use etcd_rules::backup::{MOST_BYTES, ManifestError, data_key};
+use aws_client::store::Store;
+use etcd_rules::backup::{MOST_BYTES, data_key};
 use etcd_rules::{LogIdentity, RestoredChanges, RestoredSnapshot};
 use etcd_store::read_manifest;
 use host::Host;
@@ -30,8 +29,19 @@ const FILE: &str = "snapshot.db";
 /// The database of the scratch etcd in the scratch folder.
 const DATABASE: &str = "data/member/snap/db";
 
-/// Restores the snapshot beside the data on this disk. What was restored before with this token is used again.
+/// Restores the snapshot beside the data on this disk. What was restored before with this token is used again. The error is an
+/// [`UnusableSnapshot`] if to try again finds the same.
 pub(super) async fn restore_snapshot(
+    disk: &DiskWorker,
+    store: &Store,
+    request: &RestoreRequest,
+    snapshot: &RestoredSnapshot,
+) -> anyhow::Result<Restored> {
+    let restored = download_and_restore(disk, store, request, snapshot).await;
+    restored.map_err(|error| judge_snapshot(error, &snapshot.name))
+}
+
+async fn download_and_restore(
     disk: &DiskWorker,
     store: &Store,
     request: &RestoreRequest,
@@ -65,20 +75,13 @@ pub(super) async fn restore_snapshot(
     let got = store
         .get_file_within(&key, &folder.join(PACKED), most)
         .await;
-    let got = match got {
-        Err(error @ StoreError::TooLarge { .. }) => {
-            let error = anyhow::Error::from(error).context(address);
-            return Err(error.context(UnusableSnapshot(snapshot.name.clone())));
-        }
-        got => got.with_context(|| format!("could not read {address}"))?,
-    };
+    let got = got.with_context(|| format!("could not read {address}"))?;
     if got.is_none() {
         return Err(
             anyhow!("{address} does not exist").context(UnusableSnapshot(snapshot.name.clone()))
         );
     }
-    let restored = restore_downloaded((disk, store), request, snapshot, address).await;
-    restored.map_err(|error| judge_changes(error, snapshot))
+    restore_downloaded((disk, store), request, snapshot, address).await
 }
 
 /// Restores the compressed snapshot in the scratch folder. `address`: where it was downloaded from.
@@ -169,15 +172,6 @@ fn check_room_for_changes(host: &Host, disk: &EtcdDisk<'_>, bytes: u64) -> anyho
     Ok(())
 }
 
-/// An error that says something about the changes, or about the manifest that they follow, is a verdict: to try again finds the same.
-fn judge_changes(error: anyhow::Error, snapshot: &RestoredSnapshot) -> anyhow::Error {
-    let is_verdict = is_of_changes(&error) || error.is::<ManifestError>();
-    match is_verdict && !error.is::<UnusableSnapshot>() {
-        true => error.context(UnusableSnapshot(snapshot.name.clone())),
-        false => error,
-    }
-}
-
 fn new_containers<'a>(
     host: &'a Host,
     request: &'a RestoreRequest,
@@ -235,11 +229,7 @@ fn prepare_scratch(
 fn unpack(host: &Host, scratch: &str, snapshot: &RestoredSnapshot) -> anyhow::Result<()> {
     let path = |name: &str| host.path_below_root(&format!("{scratch}/{name}"));
     let (bytes, sha256) = (snapshot.bytes, &snapshot.sha256);
-    let unpacked = unpack_file(&path(PACKED), &path(FILE), bytes, sha256);
-    unpacked.map_err(|error| match error.is_of_content() {
-        true => anyhow::Error::from(error).context(UnusableSnapshot(snapshot.name.clone())),
-        false => error.into(),
-    })?;
+    unpack_file(&path(PACKED), &path(FILE), bytes, sha256)?;
     // Room for what etcdutl makes of it.
     Ok(host.remove_file(&format!("{scratch}/{PACKED}"))?)
 }
@@ -281,11 +271,7 @@ fn prove_and_restore(
     (snapshot, changes): (&RestoredSnapshot, Option<ReplayInput>),
 ) -> anyhow::Result<String> {
     let file = format!("{WORK}/{FILE}");
-    let unpacked = containers.unpack_snapshot(&file);
-    unpacked.map_err(|error| match is_damaged(&error) {
-        true => error.context(UnusableSnapshot(snapshot.name.clone())),
-        false => error,
-    })?;
+    containers.unpack_snapshot(&file)?;
     // Leases end in a scratch etcd too, and what they end is at a higher revision.
     let known = snapshot.revision;
     let is_changed = changes.is_some();

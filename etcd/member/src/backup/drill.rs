@@ -5,14 +5,13 @@ use super::source::SnapshotSource;
 use super::take::SnapshotTaker;
 use super::verify::{Found, inspect_snapshot, read_secrets};
 use super::work_folder::{FILE, PACKED, WorkFolder};
-use crate::changes::{Chain, describe_replayed, is_of_changes, new_part_channel, send_parts};
-use crate::{UnusableSnapshot, is_damaged, run_blocking};
+use crate::changes::{Chain, describe_replayed, new_part_channel, send_parts};
+use crate::{UnusableSnapshot, judge_snapshot, run_blocking};
 use anyhow::{Context, anyhow};
-use aws_client::packed::{PackError, packed_limit, unpack_file};
+use aws_client::packed::{packed_limit, unpack_file};
 use aws_client::store::{Expect, Store, StoreError, Version};
 use etcd_rules::backup::{
-    BackupDrill, BackupState, ManifestError, SnapshotManifest, check_snapshot_name, data_key,
-    manifest_key,
+    BackupDrill, BackupState, SnapshotManifest, check_snapshot_name, data_key, manifest_key,
 };
 use etcd_store::{BackupStateObject, require_manifest};
 use node::waits::bounded_text;
@@ -65,9 +64,9 @@ impl<S: SnapshotSource> SnapshotTaker<S> {
         let folder = self.work_folder();
         let verified = self.verify_alone(&folder, &backups, name).await;
         let removed = run_blocking(move || folder.remove()).await;
-        let says = verified.map_err(|error| match is_of_snapshot(&error) {
-            _ if error.is::<UnusableSnapshot>() => error,
-            true => error.context(UnusableSnapshot(name.to_owned())),
+        let verified = verified.map_err(|error| judge_snapshot(error, name));
+        let says = verified.map_err(|error| match error.is::<UnusableSnapshot>() {
+            true => error,
             false => error.context(format!("the snapshot {name} could not be read")),
         })?;
         removed?;
@@ -158,20 +157,6 @@ async fn find_version(backups: &Store, name: &str) -> anyhow::Result<Option<Vers
     let listed = listed.with_context(|| format!("could not list {}/{key}", backups.url()))?;
     let found = listed.into_iter().find(|entry| entry.key == key);
     Ok(found.map(|entry| entry.version))
-}
-
-/// True if the error says something about the snapshot: what lies in the store is missing, damaged, or of something else, or what a scratch
-/// etcd finds is not what it should be. A program that does not run or says nothing, a store that does not answer, or too little room says
-/// nothing about it.
-fn is_of_snapshot(error: &anyhow::Error) -> bool {
-    let is_too_large = |error: &StoreError| matches!(error, StoreError::TooLarge { .. });
-    error.is::<ManifestError>()
-        || is_of_changes(error)
-        || error
-            .downcast_ref::<PackError>()
-            .is_some_and(PackError::is_of_content)
-        || error.downcast_ref().is_some_and(is_too_large)
-        || is_damaged(error)
 }
 
 fn check_manifest(manifest: &SnapshotManifest, found: &Found) -> anyhow::Result<()> {
