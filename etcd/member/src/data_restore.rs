@@ -119,17 +119,7 @@ fn describe_files(host: &Host, data: &str) -> anyhow::Result<String> {
 /// Checks that the volume has room for a copy of the data and for the restored data.
 fn check_room(host: &Host, disk: &EtcdDisk<'_>) -> anyhow::Result<()> {
     let needed = 2 * host.folder_bytes(&disk.data_path())? + 2 * LOG_FILE;
-    let free = host.free_bytes(&disk.mount_point())?;
-    if free < needed {
-        bail!(
-            "{} has {} MiB of free space, and a recovery needs {} MiB for copies of its data: set a larger \
-             spec.etcdClusters[].etcdMembers[].volumeSize and run `kctl update cluster --yes`",
-            disk.volume,
-            free >> 20,
-            (needed >> 20) + 1
-        );
-    }
-    Ok(())
+    disk.require_room(host, needed, "a recovery, which copies its data,")
 }
 
 fn copy_and_restore(

@@ -42,6 +42,33 @@ impl EtcdDisk<'_> {
         format!("/mnt/master-{}", self.volume)
     }
 
+    /// What the mounted disk lacks if `what` needs so many bytes of it; `None`: it has room.
+    pub(super) fn find_lack_of_room(
+        &self,
+        host: &Host,
+        needed: u64,
+        what: &str,
+    ) -> Result<Option<String>, Error> {
+        let free = host.free_bytes(&self.mount_point())?;
+        Ok((free < needed).then(|| {
+            format!(
+                "{} has {} MiB of free space, and {what} needs {} MiB: set a larger spec.etcdClusters[].etcdMembers[].volumeSize and run \
+                 `kctl update cluster --yes`",
+                self.volume,
+                free >> 20,
+                (needed >> 20) + 1
+            )
+        }))
+    }
+
+    /// Checks that the mounted disk has so many bytes for `what`.
+    pub(super) fn require_room(&self, host: &Host, needed: u64, what: &str) -> anyhow::Result<()> {
+        match self.find_lack_of_room(host, needed, what)? {
+            Some(lack) => bail!(lack),
+            None => Ok(()),
+        }
+    }
+
     /// Path of etcd's data folder on the mounted disk.
     pub fn data_path(&self) -> String {
         self.data_below(&self.mount_point())

@@ -14,7 +14,7 @@ use crate::backup::read_secrets;
 use crate::changes::{
     Chain, ReplayInput, describe_replayed, new_part_channel, replay_parts, send_parts,
 };
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use aws_client::packed::{packed_limit, unpack_file};
 use aws_client::store::Store;
 use etcd_rules::backup::{MOST_BYTES, data_key};
@@ -159,17 +159,8 @@ fn check_room_for_changes(host: &Host, disk: &EtcdDisk<'_>, bytes: u64) -> anyho
     // There is none yet before the snapshot is unpacked, and its room was looked for.
     let copy = database.map_or(0, |database| database.len());
     let needed = bytes.saturating_add(copy).saturating_add(2 * LOG_FILE);
-    let free = host.free_bytes(&disk.mount_point())?;
-    if free < needed {
-        bail!(
-            "{} has {} MiB of free space, and to replay the changes after the snapshot needs {} MiB: set a larger \
-             spec.etcdClusters[].etcdMembers[].volumeSize and run `kctl update cluster --yes`",
-            disk.volume,
-            free >> 20,
-            (needed >> 20) + 1
-        );
-    }
-    Ok(())
+    let what = "the replay of the changes after the snapshot";
+    disk.require_room(host, needed, what)
 }
 
 fn new_containers<'a>(
@@ -209,17 +200,8 @@ fn prepare_scratch(
     // The compressed file, the file itself, and what etcdutl makes of it; the member's own data stays.
     let needed = snapshot.bytes.saturating_mul(3);
     let needed = needed.saturating_add(2 * LOG_FILE);
-    let free = host.free_bytes(&disk.mount_point())?;
-    if free < needed {
-        bail!(
-            "{} has {} MiB of free space, and the restore of {} needs {} MiB beside its data: set a larger \
-             spec.etcdClusters[].etcdMembers[].volumeSize and run `kctl update cluster --yes`",
-            disk.volume,
-            free >> 20,
-            snapshot.name,
-            (needed >> 20) + 1
-        );
-    }
+    let what = format!("the restore of {} beside its data", snapshot.name);
+    disk.require_room(host, needed, &what)?;
     containers.provide_image()?;
     host.make_folder(&scratch, 0o700)?;
     Ok(())

@@ -50,8 +50,11 @@ pub(super) fn prove_and_copy(
     let containers = EtcdContainers::new(host, names, request.interval, &scratch);
     containers.remove_all();
     host.remove_folder(&scratch)?;
-    if let Some(lacks) = find_lack_of_room(host, disk)? {
-        return Ok(Some(lacks));
+    // A copy, and etcd may make two new files of its log in it.
+    let needed = host.folder_bytes(&disk.data_path())? + 2 * LOG_FILE;
+    let what = "a copy of the data, with which another minor of etcd begins,";
+    if let Some(lack) = disk.find_lack_of_room(host, needed, what)? {
+        return Ok(Some(lack));
     }
     let log = read_log(host, disk)?;
     let expected = match request.compare_members {
@@ -69,21 +72,6 @@ pub(super) fn prove_and_copy(
     host.remove_folder(&scratch)?;
     keep_copy(host, disk, &request.version)?;
     Ok(None)
-}
-
-/// What the volume lacks for a copy of the data, in which etcd may make two new files of its log.
-fn find_lack_of_room(host: &Host, disk: &EtcdDisk<'_>) -> anyhow::Result<Option<String>> {
-    let needed = host.folder_bytes(&disk.data_path())? + 2 * LOG_FILE;
-    let free = host.free_bytes(&disk.mount_point())?;
-    Ok((free < needed).then(|| {
-        format!(
-            "{} has {} MiB of free space, and another minor of etcd begins with a copy of the data, which needs {} MiB: set a larger \
-             spec.etcdClusters[].etcdMembers[].volumeSize and run `kctl update cluster --yes`",
-            disk.volume,
-            free >> 20,
-            (needed >> 20) + 1
-        )
-    }))
 }
 
 /// Reads the files of the member's log.
