@@ -131,10 +131,11 @@ impl<'a> ScratchGateway<'a> {
             "revision": revision.unwrap_or_default().to_string(),
         });
         let CountReply {
-            header: ReplyHeader {
-                revision: Number(revision),
-                ..
-            },
+            header:
+                ReplyHeader {
+                    revision: Number(revision),
+                    ..
+                },
             count: Number(keys),
         } = self.ask("kv/range", &body.to_string())?;
         // etcd begins with 1. Zero would be taken for what is wrong with a snapshot.

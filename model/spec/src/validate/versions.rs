@@ -60,6 +60,9 @@ pub const OLDEST_MINOR: u32 = 32;
 pub const NEWEST_MINOR: u32 = 37;
 /// The newest minor of etcd 3 that is known.
 const NEWEST_ETCD_MINOR: u32 = 7;
+/// Minor and patch of the first etcd 3 with `maintenance/hashkv` in its JSON gateway (etcd: pull request 16490). No snapshot of an older one is
+/// verified.
+const HASHES_FROM: (u32, u32) = (5, 10);
 /// Minors that are supported, the newest one included; older ones get a warning.
 pub const SUPPORTED_MINORS: u32 = 4;
 
@@ -132,13 +135,28 @@ fn check_etcd(path: &str, text: &str, problems: &mut Vec<Problem>) {
             );
             problems.push(Problem::error(path, message).hint("leave it out, or use 3.5 or newer"));
         }
+        Some(version) if (version.minor, version.patch) < HASHES_FROM => {
+            let message =
+                format!("etcd {version} does not tell what a snapshot of it is compared with");
+            problems
+                .push(Problem::error(path, message).hint("leave it out, or use 3.5.10 or newer"));
+        }
         Some(_) => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Version;
+    use super::{Version, check_etcd};
+
+    #[test]
+    fn an_etcd_whose_snapshots_cannot_be_verified_is_refused() {
+        for (version, is_refused) in [("3.5.9", true), ("3.5.10", false), ("3.6.0", false)] {
+            let mut problems = Vec::new();
+            check_etcd("path", version, &mut problems);
+            assert_eq!(!problems.is_empty(), is_refused, "{version}");
+        }
+    }
 
     #[test]
     fn versions_are_read_with_and_without_v_and_written_without() {
