@@ -70,63 +70,49 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             ..
         }) if what.dry_run => return create_cluster::dry_run(what, &cli.global, shell),
         Command::Create(what) => start_create(what, terms),
-        Command::Get(what) => run_in_session(terms, async |session| get::run(what, session).await),
-        Command::Edit(what) => {
-            run_in_session(terms, async |session| edit::run(what, session).await)
-        }
-        Command::Replace(what) => run_in_session(terms, async |session| {
+        Command::Get(what) => start(terms, async |session| get::run(what, session).await),
+        Command::Edit(what) => start(terms, async |session| edit::run(what, session).await),
+        Command::Replace(what) => start(terms, async |session| {
             store_objects::replace_from_files(what, &cli.global, session).await
         }),
         Command::Delete(what) => start_delete(&what.what, terms),
-        Command::Update(what) => {
-            run_in_session(terms, async |session| update::run(what, session).await)
-        }
-        Command::RollingUpdate(what) => run_in_session(terms, async |session| {
+        Command::Update(what) => start(terms, async |session| update::run(what, session).await),
+        Command::RollingUpdate(what) => start(terms, async |session| {
             rolling_update::run(what, session).await
         }),
         Command::Reconcile(what) => {
-            run_in_session(terms, async |session| reconcile::run(what, session).await)
+            start(terms, async |session| reconcile::run(what, session).await)
         }
-        Command::Upgrade(what) => {
-            run_in_session(terms, async |session| upgrade::run(what, session).await)
-        }
+        Command::Upgrade(what) => start(terms, async |session| upgrade::run(what, session).await),
         Command::Promote(what) => match &what.what {
             PromoteWhat::Keypair(what) => {
-                run_in_session(terms, async |session| keypair::promote(what, session).await)
+                start(terms, async |session| keypair::promote(what, session).await)
             }
         },
         Command::Trust(what) => match &what.what {
             TrustWhat::Keypair(what) => {
-                run_in_session(terms, async |session| keypair::trust(what, session).await)
+                start(terms, async |session| keypair::trust(what, session).await)
             }
         },
         Command::Distrust(what) => match &what.what {
-            DistrustWhat::Keypair(what) => run_in_session(terms, async |session| {
+            DistrustWhat::Keypair(what) => start(terms, async |session| {
                 keypair::distrust(what, session).await
             }),
         },
         Command::Preflight(what) => {
-            run_in_session(terms, async |session| preflight::run(what, session).await)
+            start(terms, async |session| preflight::run(what, session).await)
         }
-        Command::Validate(what) => {
-            run_in_session(terms, async |session| validate::run(what, session).await)
-        }
-        Command::Report(what) => {
-            run_in_session(terms, async |session| report::run(what, session).await)
-        }
+        Command::Validate(what) => start(terms, async |session| validate::run(what, session).await),
+        Command::Report(what) => start(terms, async |session| report::run(what, session).await),
         Command::Dashboard(what) => {
-            run_in_session(terms, async |session| dashboard::run(what, session).await)
+            start(terms, async |session| dashboard::run(what, session).await)
         }
-        Command::Etcd(what) => {
-            run_in_session(terms, async |session| etcd::run(&what.what, session).await)
-        }
+        Command::Etcd(what) => start(terms, async |session| etcd::run(&what.what, session).await),
         Command::Bundle(what) => start_bundle(&what.what, terms),
-        Command::Lock(what) => {
-            run_in_session(terms, async |session| lock::run(&what.what, session).await)
-        }
+        Command::Lock(what) => start(terms, async |session| lock::run(&what.what, session).await),
         Command::Export(what) => match &what.what {
             ExportWhat::Kubeconfig(what) => {
-                run_in_session(terms, async |session| export::run(what, session).await)
+                start(terms, async |session| export::run(what, session).await)
             }
         },
         Command::Toolbox(what) => start_toolbox(&what.what, terms),
@@ -142,42 +128,42 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
 
 fn start_create<'a>(what: &'a Create, terms: Terms<'a>) -> Running<'a> {
     match &what.what {
-        None => run_in_session(terms, async |session| {
+        None => start(terms, async |session| {
             store_objects::create_from_files(&what.objects, terms.0, session).await
         }),
-        Some(CreateWhat::Cluster(what)) => run_in_session(terms, async |session| {
+        Some(CreateWhat::Cluster(what)) => start(terms, async |session| {
             create_cluster::run(what, terms.0, session).await
         }),
-        Some(CreateWhat::InstanceGroup(what)) => run_in_session(terms, async |session| {
+        Some(CreateWhat::InstanceGroup(what)) => start(terms, async |session| {
             create_group::run(what, session).await
         }),
-        Some(CreateWhat::Secret(what)) => run_in_session(terms, async |session| {
+        Some(CreateWhat::Secret(what)) => start(terms, async |session| {
             secret::create_secret(what, session).await
         }),
         Some(CreateWhat::Keypair(what)) => {
-            run_in_session(terms, async |session| keypair::create(what, session).await)
+            start(terms, async |session| keypair::create(what, session).await)
         }
     }
 }
 
 fn start_delete<'a>(what: &'a DeleteWhat, terms: Terms<'a>) -> Running<'a> {
     match what {
-        DeleteWhat::Cluster(what) => run_in_session(terms, async |session| {
+        DeleteWhat::Cluster(what) => start(terms, async |session| {
             delete_cluster::run(what, session).await
         }),
-        DeleteWhat::InstanceGroup(what) => run_in_session(terms, async |session| {
+        DeleteWhat::InstanceGroup(what) => start(terms, async |session| {
             delete_group::run(what, session).await
         }),
-        DeleteWhat::Instance(what) => run_in_session(terms, async |session| {
+        DeleteWhat::Instance(what) => start(terms, async |session| {
             delete_instance::run(what, session).await
         }),
-        DeleteWhat::Object(what) => run_in_session(terms, async |session| {
+        DeleteWhat::Object(what) => start(terms, async |session| {
             own_objects::delete_object(what, session).await
         }),
-        DeleteWhat::Secret(what) => run_in_session(terms, async |session| {
+        DeleteWhat::Secret(what) => start(terms, async |session| {
             secret::delete_secret(what, session).await
         }),
-        DeleteWhat::SshPublicKey(what) => run_in_session(terms, async |session| {
+        DeleteWhat::SshPublicKey(what) => start(terms, async |session| {
             ssh_keys::run_delete(what, session).await
         }),
     }
@@ -186,9 +172,9 @@ fn start_delete<'a>(what: &'a DeleteWhat, terms: Terms<'a>) -> Running<'a> {
 fn start_toolbox<'a>(what: &'a ToolboxWhat, terms: Terms<'a>) -> Running<'a> {
     match what {
         ToolboxWhat::Cis(what) => {
-            run_in_session(terms, async |session| toolbox_cis::run(what, session).await)
+            start(terms, async |session| toolbox_cis::run(what, session).await)
         }
-        ToolboxWhat::Dump(what) => run_in_session(terms, async |session| {
+        ToolboxWhat::Dump(what) => start(terms, async |session| {
             toolbox_dump::run(what, session).await
         }),
     }
@@ -197,12 +183,10 @@ fn start_toolbox<'a>(what: &'a ToolboxWhat, terms: Terms<'a>) -> Running<'a> {
 fn start_bundle<'a>(what: &'a BundleWhat, terms: Terms<'a>) -> Running<'a> {
     match what {
         BundleWhat::Create(what) => {
-            run_in_session(terms, async |session| bundle::create(what, session).await)
+            start(terms, async |session| bundle::create(what, session).await)
         }
         BundleWhat::Verify(what) => Box::pin(ready(bundle::verify(what, terms.1))),
-        BundleWhat::Push(what) => {
-            run_in_session(terms, async |session| bundle::push(what, session).await)
-        }
+        BundleWhat::Push(what) => start(terms, async |session| bundle::push(what, session).await),
     }
 }
 
@@ -213,7 +197,7 @@ type Terms<'a> = (&'a GlobalOptions, &'a Shell);
 type Running<'a> = Pin<Box<dyn Future<Output = Result<Outcome, CommandError>> + 'a>>;
 
 /// Opens a session and runs `command` in it. The future is made here, so that the caller has no place for it on its stack.
-fn run_in_session<'a>(
+fn start<'a>(
     (global, shell): Terms<'a>,
     command: impl AsyncFnOnce(&Session<'_>) -> Result<Outcome, CommandError> + 'a,
 ) -> Running<'a> {

@@ -150,9 +150,7 @@ fn await_others(own: &OwnMember<'_>, formed: &Formed<'_>) -> Option<String> {
         ));
     }
     let others = || record.members.keys().filter(|name| *name != own.member);
-    if others().next().is_none() {
-        return None;
-    }
+    others().next()?;
     match own.live {
         Err(why) => return Some(why.to_owned()),
         Ok(live) if live.cluster_id != formed.cluster_id => {

@@ -127,8 +127,7 @@ pub async fn run(args: &EtcdRestore, session: &Session<'_>) -> Result<Outcome, C
         return restore.print_done();
     }
     restore.check_origin()?;
-    restore.served = read_served_version(&name, session).await?;
-    restore.check_minor()?;
+    restore.check_minor().await?;
     let on = restore.choose_member()?;
     let silent = restore.check_others(&on).await?;
     restore.bump = restore.find_bump()?;
@@ -204,11 +203,12 @@ impl Restore<'_> {
     }
 
     /// API servers cannot read what a newer minor has stored, and drop fields that they do not know.
-    fn check_minor(&self) -> Result<(), CommandError> {
+    async fn check_minor(&mut self) -> Result<(), CommandError> {
+        let Formation { session, name, .. } = self.stored;
+        self.served = read_served_version(name, session).await?;
         let Some((taken, served)) = self.find_newer().filter(|_| !self.args.newer_minor) else {
             return Ok(());
         };
-        let name = self.stored.name;
         let refused = CommandError::from_message(
             ErrorKind::Precondition,
             format!(
