@@ -2,11 +2,27 @@
 //! path of the socket, below its working folder. Older releases demand a host and a port, and no path (etcd: issue 12450,
 //! `client/pkg/types/urls.go`; `server/embed/etcd.go`, `resolveURL`).
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use host::Host;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
+
+/// An answer that is not the one that was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("etcd answers {what} with {status}: {body}")]
+pub(crate) struct Refused {
+    what: String,
+    status: String,
+    body: String,
+}
+
+impl Refused {
+    /// True for what etcd cannot do at this moment, as when its raft loop does not come to an end in time (`ErrGRPCTimeout`).
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.status.contains(" 503 ")
+    }
+}
 
 /// The answer to a request, such as `GET /metrics`. A body is JSON. HTTP/1.0 has no chunks, and ends with the connection.
 pub(crate) fn request(
@@ -36,11 +52,12 @@ pub(crate) fn request(
     let head = String::from_utf8_lossy(head);
     let status = head.lines().next().unwrap_or_default();
     if !status.contains(" 200 ") {
-        let body = String::from_utf8_lossy(body);
-        bail!(
-            "etcd answers {what} at {socket} with {status}: {}",
-            body.trim()
-        );
+        let refused = Refused {
+            what: what.to_owned(),
+            status: status.to_owned(),
+            body: String::from_utf8_lossy(body).trim().to_owned(),
+        };
+        return Err(refused).with_context(|| format!("etcd at {socket}"));
     }
     Ok(body.to_vec())
 }

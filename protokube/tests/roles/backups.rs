@@ -839,7 +839,7 @@ async fn what_is_wrong_with_a_snapshot_is_a_verdict_and_all_else_is_not() {
         ("free space", false, |here, _| {
             here.host.set_free_bytes(1000);
         }),
-        ("503 Service Unavailable: too busy", false, |here, _| {
+        ("500 Internal Server Error: too busy", false, |here, _| {
             fs::write(here.host.path("fails"), "too busy").unwrap();
         }),
         ("ctr", false, |here, _| {

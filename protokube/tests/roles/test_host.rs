@@ -883,11 +883,20 @@ fn answer_on_socket(path: &Path, body: String) -> std::io::Result<()> {
 const GATEWAY: &str = "localhost:2379";
 
 /// Answers as the JSON gateway of a scratch etcd at this revision, each of whose transactions succeeds, and writes down what it is asked, until
-/// the file of the socket is removed. It has 233 keys at revision 2700, and one more at each after it. Files below `root` say which alarms and
+/// the file of the socket is removed. Every third request that changes no key comes to it when it is too busy. It has 233 keys at revision 2700, and one more at each after it. Files below `root` say which alarms and
 /// Secrets it has, as etcd answers, and why it reads no keys.
 fn answer_as_gateway(path: &Path, root: PathBuf, mut revision: u64) -> std::io::Result<()> {
+    let mut asked = 0;
     serve_socket(path, move |mut stream| {
         let (method, body) = read_request(&mut stream);
+        asked += 1;
+        let is_change = ["/kv/txn", "/lease/"]
+            .iter()
+            .any(|one| method.contains(one));
+        if asked % 3 == 0 && !is_change {
+            let _ = stream.write_all(b"HTTP/1.0 503 Service Unavailable\r\n\r\n{}");
+            return;
+        }
         let mut file = fs::File::options()
             .create(true)
             .append(true)
@@ -898,7 +907,7 @@ fn answer_as_gateway(path: &Path, root: PathBuf, mut revision: u64) -> std::io::
         let fails = fs::read_to_string(root.join("fails"));
         let answer = match fails {
             Ok(why) if method.ends_with("/kv/range") => {
-                format!("HTTP/1.0 503 Service Unavailable\r\n\r\n{why}")
+                format!("HTTP/1.0 500 Internal Server Error\r\n\r\n{why}")
             }
             _ => {
                 let said = answer_of_gateway(&method, &body, &root, revision);

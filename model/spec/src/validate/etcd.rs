@@ -13,7 +13,7 @@ use node::components::{EtcdSetting, etcd_setting, successor_of_setting, taken_et
 use super::ClusterInput;
 use super::backup_store;
 use super::text::{check_unique, is_dns_label};
-use super::versions::Version;
+use super::versions::{Version, hashes_problem};
 use super::volumes::{self, VolumeSettings};
 use std::time::Duration;
 
@@ -205,6 +205,9 @@ fn image_problem(
         let message =
             format!("it is etcd {tag}, and the version of this etcd cluster is {version}");
         return Some(Problem::error(path, message).hint(hint));
+    }
+    if let Some(problem) = hashes_problem(&path, &tag) {
+        return Some(problem);
     }
     let message = format!("it is etcd {tag}, and kctl takes it for {version}");
     (tag.patch != wanted.patch).then(|| Problem::warning(path, message).hint(hint))

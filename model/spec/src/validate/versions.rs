@@ -135,14 +135,15 @@ fn check_etcd(path: &str, text: &str, problems: &mut Vec<Problem>) {
             );
             problems.push(Problem::error(path, message).hint("leave it out, or use 3.5 or newer"));
         }
-        Some(version) if (version.minor, version.patch) < HASHES_FROM => {
-            let message =
-                format!("etcd {version} does not tell what a snapshot of it is compared with");
-            problems
-                .push(Problem::error(path, message).hint("leave it out, or use 3.5.10 or newer"));
-        }
-        Some(_) => {}
+        Some(version) => problems.extend(hashes_problem(path, &version)),
     }
+}
+
+/// What is wrong with an etcd 3 that tells no hash.
+pub(super) fn hashes_problem(path: &str, version: &Version) -> Option<Problem> {
+    let message = format!("etcd {version} does not tell what a snapshot of it is compared with");
+    let problem = Problem::error(path, message).hint("leave it out, or use 3.5.10 or newer");
+    ((version.minor, version.patch) < HASHES_FROM).then_some(problem)
 }
 
 #[cfg(test)]
