@@ -34,6 +34,9 @@ pub struct Conformance {
     /// How many tests run at once; serial ones run alone after the others
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub parallel: u64,
+    /// Do not wait until all Nodes and all pods of kube-system are Ready, neither before the tests nor after each
+    #[arg(long)]
+    pub allow_not_ready: bool,
     /// Select the tests and run none
     #[arg(long)]
     pub dry_run: bool,
@@ -128,6 +131,9 @@ impl Conformance {
             "--report-complete-ginkgo".to_owned(),
             format!("--report-dir={}", folder.display()),
         ]);
+        if self.allow_not_ready {
+            words.push("--allowed-not-ready-nodes=-1".to_owned());
+        }
         words
     }
 }

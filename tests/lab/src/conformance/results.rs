@@ -6,11 +6,15 @@ use std::fmt;
 use std::fs;
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// The result of a run. Tests that were not selected are not counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Results {
     pub passed: usize,
+    /// When each test that passed began.
+    pub began: Vec<OffsetDateTime>,
     /// Names of the tests that failed, and of what else did, such as the preparation of all tests.
     pub failed: Vec<String>,
     /// Names of the tests that found that they cannot run here.
@@ -36,6 +40,7 @@ struct Spec {
     leaf_node_type: String,
     leaf_node_text: String,
     state: String,
+    start_time: String,
     num_attempts: u64,
 }
 
@@ -63,20 +68,26 @@ impl Results {
         for report in reports {
             results.seconds += report.run_time / 1_000_000_000;
             for spec in report.spec_reports {
-                results.add_spec(&spec);
+                results.add_spec(&spec).with_context(reading)?;
             }
         }
         Ok(results)
     }
 
-    fn add_spec(&mut self, spec: &Spec) {
+    fn add_spec(&mut self, spec: &Spec) -> Result<()> {
         match spec.state.as_str() {
-            "passed" => self.passed += usize::from(spec.leaf_node_type == "It"),
+            "passed" if spec.leaf_node_type == "It" => {
+                let began = OffsetDateTime::parse(&spec.start_time, &Rfc3339)
+                    .with_context(|| format!("{:?} is no time", spec.start_time))?;
+                self.began.push(began);
+                self.passed += 1;
+            }
             // Tests that were not selected are skipped too, without having begun.
             "skipped" if spec.num_attempts > 0 => self.skipped.push(spec.name()),
-            "skipped" | "pending" => {}
+            "passed" | "skipped" | "pending" => {}
             _ => self.failed.push(spec.name()),
         }
+        Ok(())
     }
 
     /// All tests that were selected.
@@ -115,7 +126,7 @@ pub fn remove_earlier(folder: &Path) -> Result<()> {
 }
 
 /// Where e2e.test writes ginkgo's own report: the JUnit report does not tell tests that skipped themselves from those that were not
-/// selected.
+/// selected, and not when a test began.
 fn report_file(folder: &Path) -> PathBuf {
     folder.join("ginkgo/report.json")
 }
@@ -123,13 +134,14 @@ fn report_file(folder: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::{Results, remove_earlier, report_file};
+    use time::macros::datetime;
 
     const REPORT: &str = r#"[{"SuitePath": "/", "RunTime": 12500000000, "SpecReports": [
-        {"ContainerHierarchyTexts": null, "LeafNodeType": "SynchronizedBeforeSuite", "LeafNodeText": "", "State": "passed", "NumAttempts": 1},
-        {"ContainerHierarchyTexts": ["[sig-cli] Kubectl", "logs"], "LeafNodeType": "It", "LeafNodeText": "work", "State": "passed", "NumAttempts": 1},
-        {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "run", "State": "timedout", "NumAttempts": 1},
-        {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "fly", "State": "skipped", "NumAttempts": 1},
-        {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "swim", "State": "skipped", "NumAttempts": 0}
+        {"ContainerHierarchyTexts": null, "LeafNodeType": "SynchronizedBeforeSuite", "LeafNodeText": "", "State": "passed", "StartTime": "2026-11-30T20:59:00+01:00", "NumAttempts": 1},
+        {"ContainerHierarchyTexts": ["[sig-cli] Kubectl", "logs"], "LeafNodeType": "It", "LeafNodeText": "work", "State": "passed", "StartTime": "2026-11-30T21:00:00.250000000+01:00", "NumAttempts": 1},
+        {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "run", "State": "timedout", "StartTime": "2026-11-30T21:00:01+01:00", "NumAttempts": 1},
+        {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "fly", "State": "skipped", "StartTime": "2026-11-30T21:00:02+01:00", "NumAttempts": 1},
+        {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "swim", "State": "skipped", "StartTime": "0001-01-01T00:00:00Z", "NumAttempts": 0}
     ]}]"#;
 
     #[test]
@@ -140,6 +152,7 @@ mod tests {
         std::fs::write(&path, REPORT).unwrap();
         let results = Results::read_from(folder.path()).unwrap();
         assert_eq!(results.passed, 1);
+        assert_eq!(results.began, [datetime!(2026-11-30 20:00:00.25 UTC)]);
         assert_eq!(results.failed, ["[sig-node] Pods run"]);
         assert_eq!(results.skipped, ["[sig-node] Pods fly"]);
         assert_eq!((results.count(), results.seconds), (3, 12));
