@@ -282,7 +282,7 @@ fn an_interrupt_deletes_the_namespace_first() {
 
 /// `nohup` keeps kctl from SIGHUP. Whoever may make pods in what a kill leaves gets no more from it than from any other namespace.
 #[test]
-fn a_terminal_is_outlived_under_nohup_and_a_kill_leaves_no_privileged_namespace() {
+fn a_terminal_is_outlived_under_nohup_and_what_a_kill_leaves_is_restricted_and_deleted_later() {
     let live = start_without_trials();
     let mut child = live.start_until_restricted("--ignore-signal=HUP");
     send_signal(&child, Signal::HUP);
@@ -291,13 +291,17 @@ fn a_terminal_is_outlived_under_nohup_and_a_kill_leaves_no_privileged_namespace(
     child.kill().expect("killed");
     let ran = live.cluster.kctl.wait_for_end(child);
     assert!(!ran.err.contains("stopping"), "{}", ran.err);
-    let objects = live.objects();
-    let left: Vec<bool> = objects
-        .namespaces
-        .keys()
-        .map(|name| objects.is_enforced(name, "restricted"))
-        .collect();
-    assert_eq!(left, [true]);
+    let names = || -> Vec<String> { live.objects().namespaces.keys().cloned().collect() };
+    let left = names();
+    assert_eq!(left.len(), 1);
+    assert!(live.objects().is_enforced(&left[0], "restricted"));
+
+    live.objects().ahead = 60 * 60;
+    let mut next = live.start_until_restricted("--default-signal=HUP");
+    let now = names();
+    next.kill().expect("killed");
+    next.wait().expect("its end");
+    assert!(now.len() == 1 && now != left, "{left:?}, then {now:?}");
 }
 
 #[test]

@@ -118,6 +118,8 @@ impl Objects {
                 let mut made: Value = serde_json::from_slice(body).expect("JSON");
                 made["metadata"]["creationTimestamp"] = json!(time_in(self.ahead));
                 let name = name_of(&made).to_owned();
+                made["metadata"]["uid"] = json!(format!("uid-of-{name}"));
+                made["metadata"]["resourceVersion"] = json!("1");
                 self.namespaces.insert(name, made.clone());
                 Some((201, made))
             }
