@@ -183,13 +183,16 @@ impl SnapshotOrigin {
     }
 }
 
+const NOT_SERVED: &str =
+    "nobody can be reached there: run `protokube etcd-backup serve` on that control plane first";
+
 impl SnapshotPeer {
     async fn read(&self, key: &str, most: usize) -> anyhow::Result<Option<Vec<u8>>> {
-        let mut answer = self
-            .client
-            .get(format!("{}/{key}", self.url))
-            .send()
-            .await?;
+        let asked = self.client.get(format!("{}/{key}", self.url)).send().await;
+        let mut answer = asked.map_err(|error| match error.is_connect() {
+            true => anyhow::Error::from(error).context(NOT_SERVED),
+            false => error.into(),
+        })?;
         if answer.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }

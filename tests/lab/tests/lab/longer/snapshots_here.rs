@@ -26,7 +26,11 @@ pub fn carry_snapshot(lab: &mut Lab) -> Result<()> {
         "{said}"
     );
     // It ends by itself, once b has it.
-    let serve = format!("nohup {COMMAND} serve --name carried > /run/served 2>&1 & echo $!");
+    let serve = format!(
+        "nohup {COMMAND} serve --name carried > /run/served 2>&1 & process=$!
+        timeout 60 sh -c 'until grep -q serving /run/served; do sleep 0.2; done'
+        echo $process"
+    );
     let process = lab.run_script(a, &serve)?;
     run(b, "download --name carried --peer a --timeout 1m")?;
     let ended = format!("while kill -0 {process} 2>/dev/null; do sleep 0.2; done; cat /run/served");
