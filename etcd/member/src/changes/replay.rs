@@ -274,7 +274,7 @@ struct LeaseReply {
 impl<'a> Replay<'a> {
     /// Keeps the leases of the snapshot, which begin to run out once the scratch etcd answers.
     fn begin(gateway: &'a ScratchGateway<'a>) -> anyhow::Result<Self> {
-        let listed: LeasesReply = gateway.read("lease/leases", "{}")?;
+        let listed: LeasesReply = gateway.ask_until_available("lease/leases", "{}")?;
         let leases = listed.leases.iter().map(|lease| {
             let id: i64 = lease.id.parse().context("etcd lists a lease without id")?;
             anyhow::Ok(id.cast_unsigned())
@@ -290,7 +290,9 @@ impl<'a> Replay<'a> {
     }
 
     fn check_begin(&self, begin: u64) -> anyhow::Result<()> {
-        let status: StatusReply = self.gateway.read("maintenance/status", "{}")?;
+        let status: StatusReply = self
+            .gateway
+            .ask_until_available("maintenance/status", "{}")?;
         let Number(revision) = status.header.revision;
         if revision > begin {
             bail!(

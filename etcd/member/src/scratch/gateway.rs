@@ -66,8 +66,8 @@ struct KeyValue {
 }
 
 impl<'a> ScratchGateway<'a> {
-    /// Waits until the scratch etcd answers, and disarms the alarms of the old cluster: NOSPACE would refuse changes, and CORRUPT reads too. What
-    /// is wrong with this etcd itself, it raises anew.
+    /// Waits until the scratch etcd answers, and disarms the alarms of the old cluster, which would refuse changes. What is
+    /// wrong with this etcd itself, it raises anew.
     pub(super) fn open(containers: &'a EtcdContainers<'a>) -> anyhow::Result<Self> {
         let mut gateway = Self {
             containers,
@@ -82,7 +82,7 @@ impl<'a> ScratchGateway<'a> {
         {
             let body =
                 json!({"action": "DEACTIVATE", "memberID": member.to_string(), "alarm": alarm});
-            gateway.post_again(ALARMS, &body.to_string())?;
+            gateway.post_until_available(ALARMS, &body.to_string())?;
         }
         Ok(gateway)
     }
@@ -106,8 +106,7 @@ impl<'a> ScratchGateway<'a> {
 
     /// Calls a method: `kv/txn`. `body`: JSON.
     pub(crate) fn ask<T: DeserializeOwned>(&self, method: &str, body: &str) -> anyhow::Result<T> {
-        let bytes = self.post(method, body)?;
-        serde_json::from_slice(&bytes).with_context(|| format!("etcd's answer to {method}"))
+        parse_answer(method, &self.post(method, body)?)
     }
 
     /// The same. Returns the answer as it is.
@@ -118,7 +117,7 @@ impl<'a> ScratchGateway<'a> {
     }
 
     /// The same, for what may be done twice: again while etcd does not come to it, as its clients do (etcd: `client/v3/retry.go`).
-    fn post_again(&self, method: &str, body: &str) -> anyhow::Result<Vec<u8>> {
+    fn post_until_available(&self, method: &str, body: &str) -> anyhow::Result<Vec<u8>> {
         let begun = Instant::now();
         loop {
             match self.post(method, body) {
@@ -133,10 +132,13 @@ impl<'a> ScratchGateway<'a> {
         }
     }
 
-    /// Asks what changes nothing.
-    pub(crate) fn read<T: DeserializeOwned>(&self, method: &str, body: &str) -> anyhow::Result<T> {
-        let bytes = self.post_again(method, body)?;
-        serde_json::from_slice(&bytes).with_context(|| format!("etcd's answer to {method}"))
+    /// The same, and reads the answer.
+    pub(crate) fn ask_until_available<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        body: &str,
+    ) -> anyhow::Result<T> {
+        parse_answer(method, &self.post_until_available(method, body)?)
     }
 
     /// Counts keys. `revision`: at which; `None`: now.
@@ -159,7 +161,7 @@ impl<'a> ScratchGateway<'a> {
                     ..
                 },
             count: Number(keys),
-        } = self.read("kv/range", &body.to_string())?;
+        } = self.ask_until_available("kv/range", &body.to_string())?;
         // etcd begins with 1. Zero would be taken for what is wrong with a snapshot.
         ensure!(revision > 0, "etcd's answer to kv/range has no revision");
         Ok(Content { keys, revision })
@@ -168,7 +170,7 @@ impl<'a> ScratchGateway<'a> {
     /// etcd's hash of all keys up to a revision. Releases before 3.5.10 do not have this method in their gateway (etcd: pull request 16490).
     pub(crate) fn hash_keys(&self, revision: u64) -> anyhow::Result<KeyHash> {
         let body = json!({"revision": revision.to_string()});
-        let reply: HashReply = self.read("maintenance/hashkv", &body.to_string())?;
+        let reply: HashReply = self.ask_until_available("maintenance/hashkv", &body.to_string())?;
         Ok(reply.into())
     }
 
@@ -199,7 +201,7 @@ impl<'a> ScratchGateway<'a> {
             "range_end": STANDARD.encode(end),
             "limit": PAGE.to_string(),
         });
-        let said = self.post_again("kv/range", &body.to_string())?;
+        let said = self.post_until_available("kv/range", &body.to_string())?;
         // A value may be a secret, and stands in no error.
         let reply: ValuesReply =
             serde_json::from_slice(&said).map_err(|_| anyhow!("etcd's answer has no keys"))?;
@@ -209,4 +211,8 @@ impl<'a> ScratchGateway<'a> {
         };
         reply.kvs.into_iter().map(decode).collect()
     }
+}
+
+fn parse_answer<T: DeserializeOwned>(method: &str, answer: &[u8]) -> anyhow::Result<T> {
+    serde_json::from_slice(answer).with_context(|| format!("etcd's answer to {method}"))
 }
