@@ -39,6 +39,9 @@ const REMOVAL: &str = "removal";
 /// What a member waits for that must not run.
 const STOPPING: &str = "waiting until kubelet has stopped etcd";
 
+/// How often a step looks whether kubelet has stopped etcd before it leaves that to the next.
+const STOP_LOOKS: u32 = 10;
+
 /// The member of one etcd cluster on this instance.
 #[derive(Debug)]
 pub struct EtcdMember<E, R, Q> {
@@ -537,6 +540,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             FormationStep::SetAside { marker } => return self.set_aside(marker, &observed).await,
             step @ (FormationStep::Stop { .. }
             | FormationStep::PrepareRestore(_)
+            | FormationStep::Fence(_)
             | FormationStep::Restore(_)
             | FormationStep::UseRestored { .. }) => {
                 return self.carry_out_recovery(step, &observed).await;
@@ -597,9 +601,21 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         observed.disk.run_on_disk(put).await
     }
 
-    /// Hides the member from kubelet. True once its etcd has ended.
+    /// Hides the member from kubelet. True once its etcd has ended. It is looked for often: the next step first asks all other members,
+    /// which takes long while they are stopped, too.
     async fn stop_etcd(&self, disk: &DiskWorker) -> anyhow::Result<bool> {
         self.withdraw_member(disk).await?;
+        for _ in 0..STOP_LOOKS {
+            if self.has_etcd_ended(disk).await? {
+                return Ok(true);
+            }
+            let pace = self.settings.pace;
+            (pace.sleep)(pace.quick / 2).await;
+        }
+        self.has_etcd_ended(disk).await
+    }
+
+    async fn has_etcd_ended(&self, disk: &DiskWorker) -> anyhow::Result<bool> {
         if self.running.is_answering().await {
             return Ok(false);
         }

@@ -15,6 +15,7 @@ use etcd_rules::{
     Generation, LastEntry, MARKER, MemberSource, RecoveryTerms, Source, begin_recovery,
 };
 use node::config::NodeConfig;
+use node::manifests::manifest_path;
 use std::fs;
 use std::sync::Arc;
 use test_support::write_script;
@@ -107,10 +108,15 @@ async fn nothing_begins_while_another_member_could_run() {
     let (host, config) = survivor().await;
     let before = cluster_before(&host);
     let member = new_member(&host, &config);
+    let api_server = host.path(&manifest_path("kube-apiserver"));
+    fs::write(&api_server, "").unwrap();
     assert_eq!(member.take_step().await.unwrap(), StepOutcome::Stepped);
+    assert!(api_server.exists(), "it is not ready yet");
     for _ in 0..5 {
         assert_eq!(member.take_step().await.unwrap(), StepOutcome::Waits);
     }
+    // kubelet can still tell this API server that its pod ends.
+    assert!(!api_server.exists());
     assert!(host.kubelet.lock().unwrap().running.is_some());
     lose_the_others(&host);
     let_settle(&member).await;

@@ -49,6 +49,10 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 self.prepare_restore(&record, observed).await?;
                 Ok(StepOutcome::Stepped)
             }
+            FormationStep::Fence(why) => {
+                self.fence_control_plane().await?;
+                Ok(self.report_wait(&why))
+            }
             FormationStep::Restore(next) => self.begin_generation(next, observed).await,
             FormationStep::UseRestored {
                 marker,
