@@ -12,7 +12,7 @@ pub(crate) fn read_certificate(host: &Host, folder: &str, file: &str) -> anyhow:
 
 /// A client that shows the certificate `own` (`server`, `peer`), and trusts servers with one of `authority` (`clients-ca`, `peers-ca`). etcd
 /// negotiates HTTP/2 but answers with HTTP/1 on its peer port.
-pub(crate) fn begin_client(
+pub(crate) fn client_builder(
     host: &Host,
     folder: &str,
     (own, authority): (&str, &str),

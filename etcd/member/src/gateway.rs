@@ -1,7 +1,7 @@
 //! Asks a member of etcd through the JSON gateway on its client port (etcd documentation, "gRPC gateway"). What the local member says
 //! about itself is its own answer, so it answers without a quorum too.
 
-use super::certificates::begin_client;
+use super::certificates::client_builder;
 use super::hosts::{FILE as HOSTS, parse_entries};
 use anyhow::{Context, bail};
 use etcd_rules::{ListedMember, RaisedAlarm, RunningMember};
@@ -186,14 +186,14 @@ impl EtcdGateway {
         body: String,
         timeout: Duration,
     ) -> anyhow::Result<T> {
-        let answer = self.begin_request(client, method, body, timeout).await?;
+        let answer = self.send_request(client, method, body, timeout).await?;
         let read = async { anyhow::Ok(serde_json::from_slice(&answer.bytes().await?)?) };
         read.await
             .with_context(|| format!("the answer of {} to {method} cannot be read", self.name))
     }
 
-    /// A request whose answer comes bit by bit. The timeout is that of the whole answer.
-    pub(crate) async fn begin_request(
+    /// Sends a request; its answer comes bit by bit. The timeout is that of the whole answer.
+    pub(crate) async fn send_request(
         &self,
         client: &reqwest::Client,
         method: &str,
@@ -215,7 +215,7 @@ impl EtcdGateway {
     /// A client for some requests: the next one reads the certificates again, because nodeup renews them.
     pub(crate) fn build_client(&self) -> anyhow::Result<reqwest::Client> {
         let files = ("server", "clients-ca");
-        let client = begin_client(&self.host, &self.certificates, files)?;
+        let client = client_builder(&self.host, &self.certificates, files)?;
         let address = SocketAddr::new(self.address, self.port);
         let client = client.resolve(&self.name, address).build();
         client.context("could not create a client for etcd's client port")

@@ -1,6 +1,6 @@
 //! Queries the local etcd: health on the loopback address, and the list of members on the peer port.
 
-use crate::certificates::begin_client;
+use crate::certificates::client_builder;
 use crate::hosts::{FILE as HOSTS, parse_entries};
 use anyhow::{Context, bail, ensure};
 use host::Host;
@@ -111,7 +111,7 @@ impl EtcdPeer {
     }
 
     fn build_client(&self, name: &str) -> anyhow::Result<reqwest::Client> {
-        let client = begin_client(&self.host, &self.certificates, ("peer", "peers-ca"))?;
+        let client = client_builder(&self.host, &self.certificates, ("peer", "peers-ca"))?;
         let address = SocketAddr::new(self.address, self.port);
         let client = client.timeout(TIMEOUT).resolve(name, address).build();
         client.context("could not create a client for etcd's peer port")

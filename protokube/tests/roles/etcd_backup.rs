@@ -536,8 +536,14 @@ async fn only_members_of_the_same_etcd_cluster_give_and_get() {
     let c = ControlPlane::new(&authority, &name("b")).await;
     let refused = format!("{:#}", c.download("n", wrong).await.unwrap_err());
     assert!(refused.contains("certificate"), "{refused}");
+    assert!(!refused.contains("etcd-backup serve"), "{refused}");
     other.abort();
     assert!(!serving.is_finished());
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = closed.local_addr().unwrap();
+    drop(closed);
+    let refused = format!("{:#}", c.download("n", nobody).await.unwrap_err());
+    assert!(refused.contains("etcd-backup serve"), "{refused}");
     let unknown = c.access.connect("q", None).unwrap_err();
     assert!(
         format!("{unknown:#}").contains("its members are a, b"),

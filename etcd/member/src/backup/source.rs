@@ -71,7 +71,7 @@ struct Piece {
 impl SnapshotSource for EtcdGateway {
     async fn save_snapshot(&self, to: &str) -> anyhow::Result<()> {
         let (client, all) = (self.build_client()?, "{}".to_owned());
-        let answer = self.begin_request(&client, "maintenance/snapshot", all, SNAPSHOT_TIME);
+        let answer = self.send_request(&client, "maintenance/snapshot", all, SNAPSHOT_TIME);
         let mut answer = answer.await?;
         let mut file = self.host.stage_file(to, 0o600, None)?;
         let mut line = Vec::new();

@@ -108,7 +108,7 @@ impl ChangesSource for EtcdGateway {
             r#"{{"create_request":{{"key":"AA==","range_end":"AA==","start_revision":"{first}","progress_notify":true,"fragment":true}}}}"#
         );
         let client = self.build_client()?;
-        let answer = self.begin_request(&client, "watch", body, WATCH_TIME);
+        let answer = self.send_request(&client, "watch", body, WATCH_TIME);
         Ok(GatewayWatch {
             behind: revision,
             answer: answer.await?,

@@ -14,6 +14,7 @@ use host::PartialFile;
 use node::digest::{sha256_hex, to_hex};
 use reqwest::StatusCode;
 use reqwest::header::RANGE;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -186,12 +187,21 @@ impl SnapshotOrigin {
 const NOT_SERVED: &str =
     "nobody can be reached there: run `protokube etcd-backup serve` on that control plane first";
 
+/// reqwest calls a certificate that is not accepted an error of the connection, too.
+fn is_connection_refused(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
+    causes.any(|cause: &io::Error| cause.kind() == ErrorKind::ConnectionRefused)
+}
+
 impl SnapshotPeer {
     async fn read(&self, key: &str, most: usize) -> anyhow::Result<Option<Vec<u8>>> {
         let asked = self.client.get(format!("{}/{key}", self.url)).send().await;
-        let mut answer = asked.map_err(|error| match error.is_connect() {
-            true => anyhow::Error::from(error).context(NOT_SERVED),
-            false => error.into(),
+        let mut answer = asked.map_err(|error| {
+            let error = anyhow::Error::from(error);
+            match is_connection_refused(&error) {
+                true => error.context(NOT_SERVED),
+                false => error,
+            }
         })?;
         if answer.status() == StatusCode::NOT_FOUND {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! Another control plane that serves a snapshot. Both sides show the certificate of their member for etcd's peers, and check that the
 //! other one's names a member of the same etcd cluster.
 
-use crate::certificates::{begin_client, read_certificate};
+use crate::certificates::{client_builder, read_certificate};
 use anyhow::{Context, anyhow, bail};
 use host::Host;
 use node::components::EtcdMemberNames;
@@ -58,7 +58,7 @@ impl PeerAccess {
             );
         }
         let name = self.names.member_host(member);
-        let client = begin_client(&self.host, &self.certificates, ("peer", "peers-ca"))?;
+        let client = client_builder(&self.host, &self.certificates, ("peer", "peers-ca"))?;
         let client = client.connect_timeout(CONNECT).read_timeout(SILENCE);
         let client = match address {
             Some(address) => client.resolve(&name, address),

@@ -159,14 +159,24 @@ fn above(below: &[Rc<Tree>], tree: Tree) -> Vec<Rc<Tree>> {
     [below, &[Rc::new(tree)]].concat()
 }
 
-/// busybox with the C library, so that it resolves names. Its shell is bash: the one of Debian's busybox drops environment variables whose
-/// names a shell cannot have, and a test wants `data-1`.
+/// The shell. Debian reverts busybox' commit 9c143ce52da11ec3d21a3491c3749841d3dc10f0, so that its own drops variables whose names a shell
+/// cannot have. A test wants `data-1`, and another one the words of busybox' shell for a file that cannot be written.
+const SH: &str = r#"#!/bin/bash
+mapfile -d "" variables </proc/$$/environ
+for one in "${variables[@]}"; do
+  [[ $one =~ ^[A-Za-z_][A-Za-z0-9_]*= ]] || exec -a "$0" /bin/bash "$@"
+done
+exec -a "$0" /bin/busybox "$@"
+"#;
+
+/// busybox with the C library, so that it resolves names.
 fn shell_layer(debian: &Debian) -> Result<Tree> {
     let tree = Tree::default().import_folder(&debian.root, is_of_shell)?;
-    Ok(debian.applets.iter().fold(tree, |tree, applet| {
-        let program = if applet == "sh" { "bash" } else { "busybox" };
-        tree.add_symlink(&format!("bin/{applet}"), program)
-    }))
+    let applets = debian.applets.iter().filter(|applet| *applet != "sh");
+    let tree = applets.fold(tree, |tree, applet| {
+        tree.add_symlink(&format!("bin/{applet}"), "busybox")
+    });
+    Ok(tree.add_script("bin/sh", SH))
 }
 
 fn is_of_shell(path: &str) -> bool {
