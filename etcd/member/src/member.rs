@@ -37,7 +37,10 @@ const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 const REMOVAL: &str = "removal";
 
 /// What a member waits for that must not run.
-const STOPPING: &str = "waiting until kubelet has stopped etcd";
+/// A kubelet that was started anew ends no pod before it has reached an API server (kubelet: `deletePod`, "sources aren't ready yet"). After a
+/// reboot the member is not started.
+const STOPPING: &str =
+    "waiting until kubelet has stopped etcd; if that takes minutes, reboot this instance";
 
 /// How often a step looks whether kubelet has stopped etcd before it leaves that to the next.
 const STOP_LOOKS: u32 = 10;
@@ -540,7 +543,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             FormationStep::SetAside { marker } => return self.set_aside(marker, &observed).await,
             step @ (FormationStep::Stop { .. }
             | FormationStep::PrepareRestore(_)
-            | FormationStep::Fence(_)
             | FormationStep::Restore(_)
             | FormationStep::UseRestored { .. }) => {
                 return self.carry_out_recovery(step, &observed).await;

@@ -82,7 +82,7 @@ impl EtcdGateway {
                 let gateway = self.of_short_name(member)?;
                 let body = r#"{"linearizable":true}"#.to_owned();
                 let listed = gateway.request("cluster/member/list", body, TIMEOUT);
-                let live = to_live_cluster(listed.await?);
+                let live = to_live_cluster(listed.await?)?;
                 anyhow::Ok((gateway, live))
             };
             Box::pin(listed)
@@ -100,17 +100,20 @@ impl EtcdGateway {
     }
 }
 
-fn to_live_cluster(reply: MembersReply) -> LiveCluster {
+fn to_live_cluster(reply: MembersReply) -> anyhow::Result<LiveCluster> {
     let member = |one: MemberReply| LiveMember {
         id: one.id.to_hex(),
         name: one.name,
         peer_urls: one.peer_urls,
         learner: one.learner,
     };
-    LiveCluster {
+    if reply.header.cluster_id.0 == 0 {
+        bail!("the list of members does not say of which cluster it is");
+    }
+    Ok(LiveCluster {
         cluster_id: reply.header.cluster_id.to_hex(),
         members: reply.members.into_iter().map(member).collect(),
-    }
+    })
 }
 
 /// Method and body of a request (etcd: `rpc.proto`, service `Cluster`).
@@ -146,7 +149,7 @@ mod tests {
         let text = r#"{"header":{"cluster_id":"14841639068965178418","member_id":"1","raft_term":"2"},"members":[
             {"ID":"10276657743932975437","name":"etcd-a","peerURLs":["https://etcd-a.internal.x:2380"],"clientURLs":["https://a:4001"]},
             {"ID":"11","peerURLs":["https://etcd-b.internal.x:2380"],"isLearner":true}]}"#;
-        let live = to_live_cluster(serde_json::from_str(text).unwrap());
+        let live = to_live_cluster(serde_json::from_str(text).unwrap()).unwrap();
         assert_eq!(live.cluster_id, "cdf818194e3a8c32");
         assert_eq!(live.members[0].id, "8e9e05c52164694d");
         assert!(live.members[1].learner && live.members[1].name.is_empty());

@@ -75,7 +75,7 @@ fn is_accepted(
         match decide_step(own, record, content) {
             FormationStep::Refuse(_) | FormationStep::Ask(_) => false,
             // Others are waited for, and the volume may be a copy.
-            FormationStep::Wait(_) | FormationStep::Fence(_) => marker.volume == own.volume,
+            FormationStep::Wait(_) => marker.volume == own.volume,
             _ => true,
         }
     })

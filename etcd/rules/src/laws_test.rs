@@ -428,7 +428,6 @@ fn a_formed_cluster_stays_the_one_it_is() {
             | FormationStep::Join { .. }
             | FormationStep::Stop { .. }
             | FormationStep::PrepareRestore(_)
-            | FormationStep::Fence(_)
             | FormationStep::Restore(_)
             | FormationStep::UseRestored { .. }
             | FormationStep::Start(EtcdStart::New { .. } | EtcdStart::Join { .. })
@@ -836,7 +835,6 @@ impl World {
             | FormationStep::Join { .. }
             | FormationStep::Stop { .. }
             | FormationStep::PrepareRestore(_)
-            | FormationStep::Fence(_)
             | FormationStep::Restore(_)
             | FormationStep::UseRestored { .. }
             | FormationStep::Change(_) => unreachable!(),

@@ -177,10 +177,10 @@ pub(super) const NEXT: [Row<WhileNext>; 9] = [
     },
     Row {
         when: "anything else",
-        then: "stop what needs etcd here, wait until no other member can run, stop, and restore the source as the log of the new cluster",
+        then: "wait until no other member can run, stop, and restore the source as the log of the new cluster",
         step: |own, (formed, next), _| {
             Some(match find_unstopped(own, formed.record, next) {
-                Some(why) => FormationStep::Fence(why),
+                Some(why) => FormationStep::Wait(why),
                 None => FormationStep::Restore(next.clone()),
             })
         },

@@ -114,10 +114,7 @@ fn the_source_waits_until_no_other_volume_can_come_back() {
             restores,
             "{what}"
         );
-        assert!(
-            restores || matches!(step, FormationStep::Fence(_)),
-            "{what}"
-        );
+        assert!(restores || matches!(step, FormationStep::Wait(_)), "{what}");
     }
 }
 

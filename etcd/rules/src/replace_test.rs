@@ -393,7 +393,7 @@ impl World {
             } => {
                 return self.use_restored(member, marker, restored, half);
             }
-            FormationStep::Wait(_) | FormationStep::Fence(_) | FormationStep::Ask(_) => return,
+            FormationStep::Wait(_) | FormationStep::Ask(_) => return,
             FormationStep::Upgrade { .. } => panic!("no version is known"),
             FormationStep::Format if half => VolumeContent::Unrecognized,
             FormationStep::Format => VolumeContent::FileSystem(FileSystemContent::Nothing),

@@ -89,10 +89,7 @@ fn take_step(place: &mut Place, record: &mut FormationRecord, gone: &BTreeSet<St
             place.shown = true;
             return !is_restored;
         }
-        FormationStep::Refuse(_)
-        | FormationStep::Ask(_)
-        | FormationStep::Wait(_)
-        | FormationStep::Fence(_) => return false,
+        FormationStep::Refuse(_) | FormationStep::Ask(_) | FormationStep::Wait(_) => return false,
         step => panic!("{step:?}"),
     }
     true
@@ -404,7 +401,6 @@ fn whoever_lost_its_volume_goes_on_or_names_the_command_that_does() {
                 let says = take_steps_of_all(etcd, &record);
                 let names_command = |step: &FormationStep| match step {
                     FormationStep::Wait(why)
-                    | FormationStep::Fence(why)
                     | FormationStep::Refuse(why)
                     | FormationStep::Ask(why) => {
                         ["restore", "recover", "forget"].iter().any(|verb| {

@@ -62,9 +62,6 @@ pub enum FormationStep {
     Change(MemberChange),
     /// Wait for other members or volumes; the text is the reason.
     Wait(String),
-    /// Stop what needs etcd on this instance, while etcd still answers it, and wait until all other members have stopped; the text is
-    /// the reason.
-    Fence(String),
     /// Hide the member's manifest from kubelet. Nobody has to act; the text is the reason.
     Withdraw(String),
     /// Do not run the data on the volume and hide its manifest from kubelet. An operator must act; the text says why and how.

@@ -141,23 +141,21 @@ async fn assert_restored(host: &TestHost, before: &FormationRecord, what: &str) 
 #[tokio::test]
 async fn members_serve_until_the_snapshot_is_proven_and_unpacked() {
     let (host, config, before) = asked_member().await;
-    let served = API_PODS.map(|pod| host.path(&format!("etc/kubernetes/manifests/{pod}.manifest")));
-    served.iter().for_each(|path| fs::write(path, "").unwrap());
-    while !is_ready(&read_record(&host).await) {
-        assert!(served.iter().all(|path| path.exists()));
-        new_member(&host, &config).take_step().await.unwrap();
-    }
+    take_steps(&host, &config).await;
     let restored = host.path_on_disk("var/etcd/data.restored-restored/member/wal");
     assert!(restored.exists());
-    assert!(served.iter().all(|path| path.exists()));
-    // Nobody can turn back any more, and kubelet can still say at the API that its pods end.
+    assert!(is_ready(&read_record(&host).await));
+    let served = API_PODS.map(|pod| host.path(&format!("etc/kubernetes/manifests/{pod}.manifest")));
+    served.iter().for_each(|path| fs::write(path, "").unwrap());
     take_steps(&host, &config).await;
-    assert!(!served.iter().any(|path| path.exists()));
+    assert!(served.iter().all(|path| path.exists()));
     let starts = host.kubelet.lock().unwrap().starts;
     assert!(host.kubelet.lock().unwrap().running.is_some());
     stop_the_others(&host).await;
     let_settle(&new_member(&host, &config)).await;
     assert_restored(&host, &before, "later").await;
+    // The role manifests brings them back.
+    assert!(!served.iter().any(|path| path.exists()));
     assert_eq!(host.kubelet.lock().unwrap().starts, starts + 1);
     assert!(
         host.path_on_disk("var/etcd/data.lost-1/member/wal")

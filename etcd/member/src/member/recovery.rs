@@ -9,7 +9,7 @@ use super::super::unusable::UnusableSnapshot;
 use super::super::volumes::AttachedVolume;
 use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd};
 use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
-use crate::api_manifests::{find_encryption_config, remove_manifests};
+use crate::api_manifests::{API_SERVER, find_encryption_config, kill_api_server, remove_manifests};
 use crate::ec2::Ec2;
 use anyhow::{Context, bail};
 use etcd_rules::{
@@ -49,10 +49,6 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
                 self.prepare_restore(&record, observed).await?;
                 Ok(StepOutcome::Stepped)
             }
-            FormationStep::Fence(why) => {
-                self.fence_control_plane().await?;
-                Ok(self.report_wait(&why))
-            }
             FormationStep::Restore(next) => self.begin_generation(next, observed).await,
             FormationStep::UseRestored {
                 marker,
@@ -66,21 +62,28 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         }
     }
 
-    /// Stops the API server and the controllers of this instance before etcd main. Besides, kubelet would wait half a minute for each of
-    /// its requests to an API server without etcd, and start nothing meanwhile (kubelet: `HandlePodCleanups` deletes mirror pods in its
-    /// main loop). True if they have just been told to stop.
-    async fn fence_control_plane(&self) -> anyhow::Result<bool> {
+    /// Stops the API server and the controllers of this instance before etcd main. False if they have just been told to stop.
+    async fn stop_control_plane(&self) -> anyhow::Result<bool> {
         if self.settings.etcd.name != MAIN {
-            return Ok(false);
+            return Ok(true);
         }
         self.set_settled(false);
         let host = self.host.clone();
-        run_blocking(move || remove_manifests(&host)).await
+        if run_blocking(move || remove_manifests(&host)).await? {
+            return Ok(false);
+        }
+        let host = self.host.clone();
+        // kubelet ends it, too, only later.
+        match run_blocking(move || kill_api_server(&host)).await {
+            Ok(()) => self.role_log.report_resolved(API_SERVER),
+            Err(error) => self.role_log.report_error(API_SERVER, &error),
+        }
+        Ok(true)
     }
 
     /// Stops what needs etcd, then etcd. False: they have not stopped yet.
     async fn stop_all(&self, observed: &ObservedVolume<'_>) -> anyhow::Result<bool> {
-        Ok(!self.fence_control_plane().await? && self.stop_etcd(&observed.disk).await?)
+        Ok(self.stop_control_plane().await? && self.stop_etcd(&observed.disk).await?)
     }
 
     /// Stops the member for a recovery, so that it never runs again with its data, and records how far its log reaches.

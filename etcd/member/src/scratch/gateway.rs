@@ -66,8 +66,7 @@ struct KeyValue {
 }
 
 impl<'a> ScratchGateway<'a> {
-    /// Waits until the scratch etcd answers, and disarms the alarms of the old cluster, which would refuse changes. What is
-    /// wrong with this etcd itself, it raises anew.
+    /// Waits until the scratch etcd answers, and disarms the alarms of the old cluster, which would refuse changes.
     pub(super) fn open(containers: &'a EtcdContainers<'a>) -> anyhow::Result<Self> {
         let mut gateway = Self {
             containers,
