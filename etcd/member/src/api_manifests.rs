@@ -1,6 +1,6 @@
 //! The pods that need etcd, which a recovery takes away.
 
-use anyhow::bail;
+use super::static_pod::signal_containers;
 use host::Host;
 use node::config::NodeConfig;
 use node::manifests::manifest_path;
@@ -24,27 +24,11 @@ pub fn remove_manifests(host: &Host) -> anyhow::Result<bool> {
     Ok(removed)
 }
 
-/// Ends the API server's processes at once, after [`remove_manifests`]. Without etcd it has nothing to end in order. In the half minute of its
-/// grace it would leave the requests of kubelet without an answer, which deletes mirror pods in its main loop and stops nothing else meanwhile
+/// Ends the API server at once, after [`remove_manifests`]. Without etcd it has nothing to end in order. In the half minute of its grace it would
+/// leave the requests of kubelet without an answer, which deletes mirror pods in its main loop and stops nothing else meanwhile
 /// (kubelet: `HandlePodCleanups`).
-pub fn kill_api_server(host: &Host) -> anyhow::Result<()> {
-    let ctr = |arguments: &[&str]| {
-        let all = [&["--namespace", "k8s.io"], arguments].concat();
-        host.run_program("ctr", &all)
-    };
-    let named = format!("labels.\"io.kubernetes.container.name\"=={API_SERVER}");
-    let listed = ctr(&["containers", "list", "--quiet", &named])?;
-    if !listed.is_success() {
-        bail!(
-            "the containers of {API_SERVER} could not be listed: {}",
-            listed.error_output()
-        );
-    }
-    for container in listed.stdout.lines() {
-        // Fails for those that ended before, which kubelet keeps: they have no process.
-        ctr(&["tasks", "kill", "--signal", "SIGKILL", container])?;
-    }
-    Ok(())
+pub(crate) fn kill_api_server(host: &Host) -> anyhow::Result<()> {
+    signal_containers(host, API_SERVER, "SIGKILL")
 }
 
 /// Path of the API server's EncryptionConfiguration on this instance, from its flags.

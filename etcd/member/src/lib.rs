@@ -32,6 +32,7 @@ mod running;
 mod scratch;
 mod settings;
 mod snapshot_restore;
+mod static_pod;
 mod status;
 mod unix_http;
 mod unusable;

@@ -4,11 +4,12 @@ mod joining;
 mod recovery;
 mod versions;
 
-use super::disk_worker::DiskWorker;
+use super::disk_worker::{DiskWorker, run_blocking};
 use super::log_files::newest_log_name;
 use super::manifest;
 use super::replacement::RepeatedAnswers;
 use super::resume::{self, InspectedDisk};
+use super::static_pod::end_without_kubelet;
 use super::volumes::{AttachedVolume, VolumeSearch, find_or_attach};
 use super::{EtcdDisk, EtcdQuorum, ListedRecords, MemberSettings, RunningEtcd, SettledClusters};
 use crate::ec2::{self, Ec2, etcd_volumes};
@@ -28,7 +29,7 @@ use protokube_role::pace::{self, PollTimer};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between checks of etcd's log on the local disk while the member runs.
 const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -37,13 +38,7 @@ const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 const REMOVAL: &str = "removal";
 
 /// What a member waits for that must not run.
-/// A kubelet that was started anew ends no pod before it has reached an API server (kubelet: `deletePod`, "sources aren't ready yet"). After a
-/// reboot the member is not started.
-const STOPPING: &str =
-    "waiting until kubelet has stopped etcd; if that takes minutes, reboot this instance";
-
-/// How often a step looks whether kubelet has stopped etcd before it leaves that to the next.
-const STOP_LOOKS: u32 = 10;
+const STOPPING: &str = "waiting until kubelet has stopped etcd";
 
 /// The member of one etcd cluster on this instance.
 #[derive(Debug)]
@@ -603,18 +598,25 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         observed.disk.run_on_disk(put).await
     }
 
-    /// Hides the member from kubelet. True once its etcd has ended. It is looked for often: the next step first asks all other members,
-    /// which takes long while they are stopped, too.
+    /// Hides the member from kubelet. True once its etcd has ended. This step waits for that, because each one begins with questions to all
+    /// other members, which takes long while they are stopped, too.
     async fn stop_etcd(&self, disk: &DiskWorker) -> anyhow::Result<bool> {
         self.withdraw_member(disk).await?;
-        for _ in 0..STOP_LOOKS {
-            if self.has_etcd_ended(disk).await? {
-                return Ok(true);
+        let pace = self.settings.pace;
+        let begun = Instant::now();
+        while !self.has_etcd_ended(disk).await? {
+            self.report_wait(STOPPING);
+            if begun.elapsed() >= pace.rest {
+                let why =
+                    "kubelet does not stop etcd: it is restarted, and etcd is stopped without it";
+                self.role_log.report_status(Status::Started, why);
+                let (host, pod) = (self.host.clone(), self.settings.pod_name());
+                run_blocking(move || end_without_kubelet(&host, &pod)).await?;
+                return Ok(false);
             }
-            let pace = self.settings.pace;
             (pace.sleep)(pace.quick / 2).await;
         }
-        self.has_etcd_ended(disk).await
+        Ok(true)
     }
 
     async fn has_etcd_ended(&self, disk: &DiskWorker) -> anyhow::Result<bool> {

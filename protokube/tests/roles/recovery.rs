@@ -30,7 +30,8 @@ case "$*" in
     [ -e "$root$from/data/member/wal" ] || exit 1
     mkdir -p "$root$from/restored/member" && cp -r "$root/programs/restored-wal" "$root$from/restored/member/wal" ;;
   *"images ls"*) echo "${*##*name==}" ;;
-  *"containers list --quiet "*"==kube-apiserver") [ -e "$root/etc/kubernetes/manifests/kube-apiserver.manifest" ] || echo api-1 ;;
+  *"containers list "*kube-apiserver*) [ -e "$root/etc/kubernetes/manifests/kube-apiserver.manifest" ] || echo api-1 ;;
+  *"containers list "*etcd-main*) echo etcd-1 ;;
 esac
 "#;
 
@@ -131,6 +132,32 @@ async fn nothing_begins_while_another_member_could_run() {
     host.reboot();
     let_settle(&new_member(&host, &config)).await;
     assert_recovered(&host, &before, "after a reboot").await;
+}
+
+/// kubelet was started anew and reaches no API server, because no etcd has a quorum.
+#[tokio::test]
+async fn a_member_that_kubelet_does_not_stop_is_stopped_without_it() {
+    let (host, config) = survivor().await;
+    let before = cluster_before(&host);
+    lose_the_others(&host);
+    let restart = r#"echo "$*" >> "$(dirname "$0")/../ctr-calls""#;
+    write_script(&host.path("programs/systemctl"), restart);
+    host.kubelet.lock().unwrap().ends_nothing = true;
+    let member = new_member(&host, &config);
+    let calls = || fs::read_to_string(host.path("ctr-calls")).unwrap_or_default();
+    while !calls().contains("tasks kill") {
+        assert_ne!(member.take_step().await.unwrap(), StepOutcome::Settled);
+    }
+    // Otherwise it would go on with a pod that it believes to run.
+    let calls = calls();
+    let after = calls.split_once("restart kubelet").unwrap().1;
+    assert!(
+        after.contains("tasks kill --signal SIGTERM etcd-1"),
+        "{calls}"
+    );
+    assert!(host.kubelet.lock().unwrap().running.take().is_some());
+    let_settle(&member).await;
+    assert_recovered(&host, &before, "without kubelet").await;
 }
 
 /// Another member stops, and says so only when it has ended.

@@ -563,6 +563,8 @@ pub struct FakeKubelet {
     added: usize,
     /// True if etcd cannot write its log.
     pub full: bool,
+    /// True if it has not reached an API server since its start: it ends no pod.
+    pub ends_nothing: bool,
     /// What a scratch etcd lists as members; `None` if it does not run.
     pub scratch_members: Option<String>,
     /// Revision of a scratch etcd.
@@ -625,7 +627,9 @@ impl FakeKubelet {
     /// Runs or stops etcd according to the folder of manifests.
     fn sync_manifest(&mut self) -> anyhow::Result<()> {
         let Some(manifest) = self.read_manifest() else {
-            self.running = None;
+            if !self.ends_nothing {
+                self.running = None;
+            }
             bail!("kubelet sees no manifest");
         };
         if self.running.as_ref() == Some(&manifest) {

@@ -170,6 +170,11 @@ fn restore_without_one(lab: &mut Lab) -> Result<()> {
     let words = ["etcd", "restore", CLUSTER, "--snapshot", "manager", "--yes"];
     let waits = [&words[..], &["--timeout=2m"]].concat();
     ensure!(lab.run_kctl(&waits).is_err(), "it waits for the member");
+    // They reach no API server any more, and so end no pod, etcd's neither.
+    for plane in 0..2 {
+        let id = cluster::control_plane(lab, plane)?.id;
+        lab.run_script(&id, "systemctl restart kubelet")?;
+    }
     let begun = unix_time()?;
     lab.start_host(&off)?;
     lab.wait_until("the snapshot is restored", PATIENCE, |lab| {
