@@ -315,7 +315,8 @@ fn expect_restarts(lab: &Lab, before: &BTreeMap<String, u64>) -> Result<()> {
         }
         let waits = ["kube-controller-manager-", "kube-scheduler-"];
         let waits = waits.iter().any(|name| pod.starts_with(name));
-        ensure!(more == 0 || !waits, "{pod} restarted {more} times");
+        // One is the container that was taken away, if kubelet still had it when the pod came back: it has the same UID.
+        ensure!(more <= 1 || !waits, "{pod} restarted {more} times");
     }
     Ok(())
 }
