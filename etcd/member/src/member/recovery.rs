@@ -62,15 +62,16 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         }
     }
 
-    /// Stops the API server and the controllers of this instance before etcd main. False if they have just been told to stop.
-    async fn stop_control_plane(&self) -> anyhow::Result<bool> {
+    /// Stops the API server and the controllers of this instance before etcd main.
+    async fn stop_control_plane(&self) -> anyhow::Result<()> {
         if self.settings.etcd.name != MAIN {
-            return Ok(true);
+            return Ok(());
         }
         self.set_settled(false);
         let host = self.host.clone();
         if run_blocking(move || remove_manifests(&host)).await? {
-            return Ok(false);
+            // kubelet sees that first.
+            (self.settings.pace.sleep)(self.settings.pace.quick).await;
         }
         let host = self.host.clone();
         // kubelet ends it, too, only later.
@@ -78,12 +79,13 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             Ok(()) => self.role_log.report_resolved(API_SERVER),
             Err(error) => self.role_log.report_error(API_SERVER, &error),
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Stops what needs etcd, then etcd. False: they have not stopped yet.
     async fn stop_all(&self, observed: &ObservedVolume<'_>) -> anyhow::Result<bool> {
-        Ok(self.stop_control_plane().await? && self.stop_etcd(&observed.disk).await?)
+        self.stop_control_plane().await?;
+        self.stop_etcd(&observed.disk).await
     }
 
     /// Stops the member for a recovery, so that it never runs again with its data, and records how far its log reaches.
