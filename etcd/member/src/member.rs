@@ -245,7 +245,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         };
         let content = self.open_volume(look, &own, record, &disk).await?;
         if must_stay_stopped(&attached.member, record, &content) && !self.stop_etcd(&disk).await? {
-            return Ok(self.report_wait(STOPPING));
+            return Ok(StepOutcome::Waits);
         }
         let manifest_version = self.read_version(&disk, &content).await?;
         own.manifest_version = manifest_version.as_deref();
@@ -598,8 +598,8 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         observed.disk.run_on_disk(put).await
     }
 
-    /// Hides the member from kubelet. True once its etcd has ended. This step waits for that, because each one begins with questions to all
-    /// other members, which takes long while they are stopped, too.
+    /// Hides the member from kubelet. True once its etcd has ended; what is waited for is reported here. This step waits for that, because
+    /// each one begins with questions to all other members, which takes long while they are stopped, too.
     async fn stop_etcd(&self, disk: &DiskWorker) -> anyhow::Result<bool> {
         self.withdraw_member(disk).await?;
         let pace = self.settings.pace;

@@ -280,21 +280,25 @@ impl<'a> EtcdContainers<'a> {
         }))
     }
 
-    /// Runs ctr with the images of kubelet, and returns its output.
     fn ctr(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let all = [&["--namespace", "k8s.io"], arguments].concat();
-        let output = self.host.run_program("ctr", &all)?;
-        if !output.is_success() {
-            let ended = match output.code {
-                Some(code) => format!("exit status {code}"),
-                None => "a signal".to_owned(),
-            };
-            let said = match output.error_output() {
-                "" => "it wrote nothing",
-                said => said,
-            };
-            bail!("ctr {} ended with {ended}: {said}", arguments.join(" "));
-        }
-        Ok(output.stdout)
+        run_ctr(self.host, arguments)
     }
+}
+
+/// Runs ctr with the images and containers of kubelet, and returns its output.
+pub(crate) fn run_ctr(host: &Host, arguments: &[&str]) -> anyhow::Result<String> {
+    let all = [&["--namespace", "k8s.io"], arguments].concat();
+    let output = host.run_program("ctr", &all)?;
+    if !output.is_success() {
+        let ended = match output.code {
+            Some(code) => format!("exit status {code}"),
+            None => "a signal".to_owned(),
+        };
+        let said = match output.error_output() {
+            "" => "it wrote nothing",
+            said => said,
+        };
+        bail!("ctr {} ended with {ended}: {said}", arguments.join(" "));
+    }
+    Ok(output.stdout)
 }

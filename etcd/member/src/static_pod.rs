@@ -1,7 +1,8 @@
 //! Ends static pods of this instance where kubelet would take long, or would never do it.
 
+use super::scratch::run_ctr;
 use anyhow::bail;
-use host::{Host, Output};
+use host::Host;
 
 /// Sends a signal to the containers of a static pod. `pod`: its name without that of the node. Those that have ended are left out.
 pub(crate) fn signal_containers(host: &Host, pod: &str, signal: &str) -> anyhow::Result<()> {
@@ -9,15 +10,9 @@ pub(crate) fn signal_containers(host: &Host, pod: &str, signal: &str) -> anyhow:
         "labels.\"io.kubernetes.pod.namespace\"==kube-system,labels.\"io.kubernetes.pod.name\"~=^{pod}-"
     );
     let listed = run_ctr(host, &["containers", "list", "--quiet", &of_pod])?;
-    if !listed.is_success() {
-        bail!(
-            "the containers of {pod} could not be listed: {}",
-            listed.error_output()
-        );
-    }
-    for container in listed.stdout.lines() {
+    for container in listed.lines() {
         // Fails for those that ended before, which kubelet keeps: they have no process.
-        run_ctr(host, &["tasks", "kill", "--signal", signal, container])?;
+        let _ = run_ctr(host, &["tasks", "kill", "--signal", signal, container]);
     }
     Ok(())
 }
@@ -32,8 +27,4 @@ pub(crate) fn end_without_kubelet(host: &Host, pod: &str) -> anyhow::Result<()> 
         bail!("kubelet was not restarted: {}", restarted.error_output());
     }
     signal_containers(host, pod, "SIGTERM")
-}
-
-fn run_ctr(host: &Host, arguments: &[&str]) -> Result<Output, host::Error> {
-    host.run_program("ctr", &[&["--namespace", "k8s.io"], arguments].concat())
 }

@@ -3,7 +3,7 @@
 use super::super::replacement;
 use super::super::volumes::AttachedVolume;
 use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd};
-use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
+use super::{EtcdMember, ObservedVolume, StepOutcome};
 use crate::ec2::Ec2;
 use anyhow::bail;
 use etcd_rules::{EtcdLog, FileSystemContent, Marker, MemberChange, VolumeContent};
@@ -33,7 +33,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
         if !self.stop_etcd(&observed.disk).await? {
-            return Ok(self.report_wait(STOPPING));
+            return Ok(StepOutcome::Waits);
         }
         let expected = match &observed.content {
             VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) => match log {

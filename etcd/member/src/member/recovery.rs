@@ -8,7 +8,7 @@ use super::super::snapshot_restore::restore_snapshot;
 use super::super::unusable::UnusableSnapshot;
 use super::super::volumes::AttachedVolume;
 use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd};
-use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
+use super::{EtcdMember, ObservedVolume, StepOutcome};
 use crate::api_manifests::{API_SERVER, find_encryption_config, kill_api_server, remove_manifests};
 use crate::ec2::Ec2;
 use anyhow::{Context, bail};
@@ -99,7 +99,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             bail!("a recovery needs a record");
         };
         if !self.stop_all(observed).await? {
-            return Ok(self.report_wait(STOPPING));
+            return Ok(StepOutcome::Waits);
         }
         let has_data = marker.is_some();
         let mark = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
@@ -249,7 +249,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         let request = self.restore_request(observed, token, None)?;
         let restored = self.restore_snapshot(&request, snapshot, observed).await?;
         if !self.stop_all(observed).await? {
-            return Ok(self.report_wait(STOPPING));
+            return Ok(StepOutcome::Waits);
         }
         self.record_restored(record, &restored, observed).await?;
         Ok(StepOutcome::Stepped)
@@ -283,7 +283,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
             bail!("a recovery needs a record");
         };
         if !self.stop_all(observed).await? {
-            return Ok(self.report_wait(STOPPING));
+            return Ok(StepOutcome::Waits);
         }
         let read = |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
             read_last_entry_in(host, &disk.data_path())
@@ -349,7 +349,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
         if !self.stop_all(observed).await? {
-            return Ok(self.report_wait(STOPPING));
+            return Ok(StepOutcome::Waits);
         }
         let request = self.restore_request(observed, marker.token.clone(), None)?;
         let request = match &snapshot {

@@ -4,7 +4,7 @@ use super::super::disk_worker::DiskWorker;
 use super::super::upgrade::{self, UpgradeRequest};
 use super::super::volumes::AttachedVolume;
 use super::super::{EtcdDisk, EtcdQuorum, RunningEtcd, manifest};
-use super::{EtcdMember, ObservedVolume, STOPPING, StepOutcome};
+use super::{EtcdMember, ObservedVolume, StepOutcome};
 use crate::ec2::Ec2;
 use etcd_rules::{FileSystemContent, Marker, VolumeContent, mark_version};
 use host::Host;
@@ -35,7 +35,7 @@ impl<E: Ec2, R: RunningEtcd, Q: EtcdQuorum> EtcdMember<E, R, Q> {
         observed: &ObservedVolume<'_>,
     ) -> anyhow::Result<StepOutcome> {
         if !self.stop_etcd(&observed.disk).await? {
-            return Ok(self.report_wait(STOPPING));
+            return Ok(StepOutcome::Waits);
         }
         let etcd = &self.settings.etcd;
         let request = UpgradeRequest {

@@ -305,8 +305,8 @@ fn restore_serving(lab: &mut Lab) -> Result<()> {
     expect_restarts(lab, &before)
 }
 
-/// The controller manager and the scheduler do not end again and again in a restore. Others that lose a lease, such as the cloud controller manager, are
-/// restarted (docs/operations/backups.md).
+/// The controller manager and the scheduler do not end again and again in a restore. Others that lose a lease, such as the cloud
+/// controller manager, are restarted (docs/operations/backups.md).
 fn expect_restarts(lab: &Lab, before: &BTreeMap<String, u64>) -> Result<()> {
     for (pod, restarts) in count_restarts(lab)? {
         let more = restarts.saturating_sub(before.get(&pod).copied().unwrap_or_default());
